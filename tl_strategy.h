@@ -441,7 +441,7 @@ typedef struct tl_device {
 
 // A node to add. Zero is the default everywhere; arrays are read during the call only.
 typedef struct tl_node_desc {
-    const char      *name;          // 0 = "n<id>"; no spaces; names are unique
+    const char      *name;          // 0 = "n<id>"; UTF-8 without spaces; names are unique
     const char      *op;            // 0 = "op"; "input" = graph input: resident throughout, costs 0
     const tl_tensor *inputs;        // [input_count] each made by a node above
     int32_t          input_count;
@@ -513,7 +513,7 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //   desc   not changed; its arrays and texts are copied
 //   id     may be NULL; receives the id of the new node
 //
-// Names, ops and units are 1 to 255 printable ASCII characters other than space, # and =.
+// Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as
 //          it was, and *id is 0.
 // Cost:    amortised O(inputs + outputs + length of the names).
@@ -601,7 +601,8 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
-// out. Any text is safe to read: every number is checked before it is used.
+// out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is
+// checked before it is used.
 //
 //   graph   overwritten (not freed); release with tl_free_graph
 //
@@ -1028,6 +1029,43 @@ typedef struct tl_step {
 
 #define TL_ALL_OUTPUTS (-1)
 
+// -- what steps allocate and free --
+//
+// A replay with an allocator of its own needs these rules and no others; tl_simulate_plan counts by them.
+// v is a node, T one output of a node (with TL_ALL_OUTPUTS: each output in the state that is named, one
+// after the other). A tensor is absent, resident, leaving (O until W), coming (L until W) or compressed.
+//
+//   step       allocates                                   frees
+//   the start  every output of every graph input           nothing; these are never freed by a step
+//   F v        1. each absent output of v                  at the end of the call: 2. and 3.
+//              2. a second copy of each other output
+//              3. fwork
+//   I v        as F, but output 0 takes over the bytes     as F; the input is absent, its bytes are
+//              of input `inplace`, and has no second copy  output 0
+//   S v        as F, and saved(v) before fwork; with no    as F; saved(v) stays until B v or DS v
+//              absent output no second copies either
+//   B v        1. the gradient of each output of v         at the end of the call: bwork, the gradient
+//              2. the gradient of each input of v whose    of EVERY output of v, and saved(v)
+//                 node has a backward
+//              both only where there is none yet
+//              3. bwork
+//   D T        nothing                                     resident T: its bytes; compressed T: its
+//                                                          compressed copy
+//   DS v       nothing                                     saved(v)
+//   O T        the host copy of resident T                 nothing: T is leaving, still readable
+//   L T        absent T, from its host copy                nothing: the host copy stays
+//   W T        nothing                                     leaving T: its device bytes, now absent;
+//                                                          coming T: nothing, now resident
+//   DH T       nothing                                     the host copy of T
+//   C T codec  the compressed copy of resident T           then the bytes of T
+//   X T        compressed T                                then its compressed copy
+//   the end    nothing                                     the caller frees what is left: graph inputs,
+//                                                          outputs without D, saved bytes, host copies
+//
+// So a gradient lives from the first backward that contributes to it to the backward of the node that made
+// its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
+// are allocated by no step: they are the base. The peak is the largest sum of device bytes at any moment.
+
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
@@ -1205,9 +1243,9 @@ TLDEF tl_checkpoint_config tl_with_checkpoint_attention(tl_checkpoint_config con
 TLDEF tl_checkpoint_config tl_with_checkpoint_ffn(tl_checkpoint_config config, int32_t on);
 TLDEF tl_checkpoint_config tl_with_min_interval(tl_checkpoint_config config, uint64_t interval);
 
-// Check every rule of a config: interval > 0, no duplicate layers, layer_count > 0, the fraction in
-// [0, 1], flags 0 or 1. With layer_count > 0, listed layers must be below it and a dynamic config
-// must be for that many layers.
+// Check every rule of a config: interval > 0, no duplicate layers, layer_count > 0, memory_fraction
+// in [0, 1], flags 0 or 1. With layer_count > 0, listed layers must be below it and a dynamic config must
+// be for that many layers.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
 TLDEF tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,
@@ -2320,8 +2358,8 @@ TLDEF tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *d
 //
 //     a --> b (result)          a --> a_i8 --> b --> b_f32 (result)     b in i8: two conversions
 //
-// The new graph has the conversions of a plan as nodes, and tensors with the bytes of their formats. [5] and
-// [6] plan on it as on any other graph, and tensors kept for backward are as narrow as the plan chose.
+// The new graph has the conversions of a plan as nodes, and tensors with the bytes of their formats. The
+// planners [5] and [6] take it as any other graph, and tensors kept for backward are as narrow as the plan chose.
 
 typedef struct tl_precision_graph {
     tl_graph       graph;
@@ -2511,6 +2549,8 @@ typedef struct tl_backend_limits {
     int32_t  host_visible;       // 1 = map costs nothing: host kernels may run on device ranges
     int32_t  in_order;           // 1 = copies and kernels run in the order in which they were enqueued:
                                  // work enqueued after a copy need not wait for the copy's ticket
+    tl_env  *env;                // where the backend's functions record errors, so that attempts that may
+                                 // fail are kept quiet; 0 = nothing is kept quiet
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
@@ -3252,7 +3292,7 @@ extern "C" {
 //
 // A trace keeps the events of a run, up to a capacity, oldest first. All writers stream to a sink of
 // the caller; those of traces and curves allocate nothing. When a sink returns an error, the writer
-// stops and returns it.
+// stops and returns it. Steps, nodes and curves are counted from 0, as in plans and tables.
 // ============================================================================
 
 typedef struct tl_trace tl_trace;
@@ -3269,9 +3309,8 @@ TLDEF void      tl_reset_trace(tl_trace *trace);  // empty again
 // Add an event to a trace. This function goes into tl_run_desc.observe, the trace into observe_user.
 TLDEF void tl_record_event(const tl_run_event *event, void *trace);
 
-// Tell how many events were kept and how many dropped (both may be NULL); find one of those kept.
-TLDEF void                tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropped);
-TLDEF const tl_run_event *tl_find_event(const tl_trace *trace, int32_t index);  // NULL out of range
+// Tell how many events were kept and how many dropped; both may be NULL.
+TLDEF void tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropped);
 
 #ifndef TL_NO_TEXT
 // Write the trace as Chrome trace-event JSON: compute and copies as complete events on two
@@ -3285,7 +3324,7 @@ TLDEF tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const tl
 
 // One curve of a memory picture: live bytes over the steps of one pass.
 typedef struct tl_memory_curve {
-    const char     *label;       // "keep all, 12.0 MiB"; 0 = "curve 1", "curve 2", ...
+    const char     *label;       // "keep all, 12.0 MiB"; 0 = "curve 0", "curve 1", ...
     const uint64_t *live_bytes;  // [count] highest bytes during each step
     const double   *times;       // [count] end of each step, from 0, never falling; 0 = one each
     int32_t         count;       // > 0
@@ -3439,7 +3478,47 @@ static int tli_same_text(const char *a, const char *b) {
     return *a == *b;
 }
 
-// -- checked arithmetic: each returns 1 and the value, or 0 where it does not fit --
+// -- UTF-8 --
+
+// The length in bytes of the UTF-8 character at the start, and its code point; 0 if it is not valid
+// UTF-8.
+static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };  // by length: less is an overlong form
+    unsigned char first = (unsigned char)*at;
+    size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, i;
+    if ((first >= 0x80 && first < 0xc0) || first >= 0xf8 || length > (size_t)(end - at)) return 0;
+    *code = length == 1 ? first : first & (0x7fu >> length);
+    for (i = 1; i < length; i++) {
+        if (((unsigned char)at[i] & 0xc0) != 0x80) return 0;
+        *code = *code << 6 | ((unsigned char)at[i] & 0x3fu);
+    }
+    if (*code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff)) return 0;
+    return length;
+}
+
+// The length of a text without a character that is cut off at its end.
+static size_t tli_whole_characters(const char *text, size_t length) {
+    size_t at = length, needed;
+    while (at > 0 && length - at < 3 && ((unsigned char)text[at - 1] & 0xc0) == 0x80) at--;
+    if (!at || (unsigned char)text[at - 1] < 0xc0) return length;
+    at--;
+    needed = (unsigned char)text[at] < 0xe0 ? 2 : (unsigned char)text[at] < 0xf0 ? 3 : 4;
+    return length - at < needed ? at : length;
+}
+
+// Whether a character may stand in a name: no control character, no space of any width, and no character that
+// is invisible or changes the direction of the text, with which two names could look the same.
+static int tli_is_visible(uint32_t code) {
+    if (code <= ' ' || (code >= 0x7f && code <= 0xa0) || code == 0xad) return 0;
+    if (code == 0x1680 || code == 0x180e || code == 0x3000 || code == 0xfeff) return 0;
+    if (code >= 0x2000 && code <= 0x206f)
+        return (code > 0x200f && code < 0x2028) || (code > 0x202f && code < 0x205f);
+    return (code & 0xfffe) != 0xfffe;  // what Unicode and XML exclude
+}
+
+// -- checked arithmetic --
+//
+// Each function returns 1 and the result, or 0 if the result does not fit 64 bits.
 
 static int tli_add_u64(uint64_t a, uint64_t b, uint64_t *sum) {
     *sum = a + b;
@@ -3492,7 +3571,8 @@ static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7
 // Conversions are integer arithmetic on the bits, so every compiler and machine gives the same
 // result.
 
-// value / 2^shift, rounded to nearest, ties to even; sticky = there were more bits below. 1 <= shift.
+// value / 2^shift, rounded to nearest, ties to even; shift >= 1. sticky = 1 says that bits below
+// value were not 0.
 static uint32_t tli_round_shift(uint32_t value, int32_t shift, int sticky) {
     uint32_t kept, rest, half;
     if (shift > 31) return 0;
@@ -3531,7 +3611,7 @@ static uint32_t tli_f32_of_bf16(uint16_t half) {
 }
 
 #ifndef TL_NO_PLANNERS
-// -- wide integers: modulo 2^128 --
+// -- 128-bit integers --
 
 typedef struct tli_u128 { uint64_t high, low; } tli_u128;
 
@@ -3561,7 +3641,9 @@ static int tli_is_below_u128(tli_u128 a, tli_u128 b) {
     return a.high != b.high ? a.high < b.high : a.low < b.low;
 }
 
-// -- logarithms, without <math.h> --
+// -- logarithms --
+//
+// Without <math.h>, in integers.
 
 // The fraction of log2(m / 2^63) in units of 2^-bits, rounded down; m >= 2^63, bits <= 62. Each
 // squaring doubles the logarithm and shifts out its next bit. Truncating the products loses less
@@ -3674,7 +3756,9 @@ static tli_writer tli_begin_error(tl_env *env, tl_result code, const char *funct
     return w;
 }
 
+// A sentence that is too long is cut between two characters.
 static tl_result tli_end_error(tl_env *env, tli_writer *w, tl_result code) {
+    if (w->size && w->length >= w->size) w->size = tli_whole_characters(w->buf, w->size - 1) + 1;
     tli_finish(w);
     if (env && env->log) env->log(env->user, env->error.text);
     return code;
@@ -3905,7 +3989,7 @@ static size_t tli_number_length(const char *text, size_t length) {
 // Conversions use exact big integers, so every platform prints the same digits and reads the same
 // double.
 
-#define TLI_BIG_LIMBS 128  // 4096 bits: 10^1131, the largest power below, needs 3758
+#define TLI_BIG_LIMBS 128  // 4096 bits: the largest number that occurs, 10^1131, has 3758
 
 typedef struct tli_big {
     int32_t  count;  // limbs in use, lowest first; the highest is not 0
@@ -4214,13 +4298,20 @@ static int tli_read_f64(tli_word word, double *value) {
 
 typedef struct tli_reader {
     const char *at, *end;
-    const char *line_end;  // of the current line, comment cut off
+    const char *line_end;  // of the current line without its comment
     int32_t     line;      // from 1
 } tli_reader;
 
+// The start of a text behind a byte order mark, which some editors write in front of UTF-8.
+static const char *tli_skip_mark(const char *text, size_t length) {
+    return length >= 3 && TLI_MEMCMP(text, "\xEF\xBB\xBF", 3) == 0 ? text + 3 : text;
+}
+
 static tli_reader tli_reader_of(const char *text, size_t length) {
     tli_reader r;
-    r.at = text; r.end = text + length; r.line_end = text; r.line = 0;
+    r.at = r.line_end = tli_skip_mark(text, length);
+    r.end = text + length;
+    r.line = 0;
     return r;
 }
 
@@ -4298,6 +4389,15 @@ static int tli_parse_name(const char *const *names, int32_t count, const char *t
     return 0;
 }
 
+#if !defined(TL_NO_TRACE) || !defined(TL_NO_PLANNERS)
+// The number of characters of a text in UTF-8, up to a limit.
+static int32_t tli_count_characters(const char *text, int32_t limit) {
+    int32_t count = 0;
+    for (; *text && count < limit; text++) count += ((unsigned char)*text & 0xC0) != 0x80;
+    return count;
+}
+#endif
+
 // -- JSON reader --
 //
 // The caller asks for one value after the other. The grammar is that of RFC 8259, without
@@ -4350,7 +4450,7 @@ static tli_json tli_json_open(tl_env *env, const char *function, const char *tex
     tli_zero(&j, sizeof j);
     j.env = env;
     j.function = function;
-    j.text = j.at = text;
+    j.text = j.at = tli_skip_mark(text, length);
     j.end = text + length;
     if (length > TLI_TEXT_LIMIT) tli_json_fail(&j, "the text is longer than 2^30 bytes");
     return j;
@@ -4361,22 +4461,6 @@ static char tli_json_peek(tli_json *j) {
     for (; j->at < j->end; j->at++)
         if (*j->at != ' ' && *j->at != '\t' && *j->at != '\n' && *j->at != '\r') break;
     return j->at < j->end ? *j->at : '\0';
-}
-
-// The length in bytes of the UTF-8 character at the start, and its code point; 0 if it is not valid
-// UTF-8.
-static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };  // by length: less is an overlong form
-    unsigned char first = (unsigned char)*at;
-    size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, i;
-    if ((first >= 0x80 && first < 0xc0) || first >= 0xf8 || length > (size_t)(end - at)) return 0;
-    *code = length == 1 ? first : first & (0x7fu >> length);
-    for (i = 1; i < length; i++) {
-        if (((unsigned char)at[i] & 0xc0) != 0x80) return 0;
-        *code = *code << 6 | ((unsigned char)at[i] & 0x3fu);
-    }
-    if (*code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff)) return 0;
-    return length;
 }
 
 // Read \uXXXX: 6 characters and the number behind the u; 0 if that is not what comes.
@@ -5393,14 +5477,18 @@ TLI_IMPL tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t 
 // All names stand in one block of text, each ended by 0; the one at offset 0 is empty.
 
 #define TLI_NAME_LIMIT 255  // bytes of a name
-#define TLI_NAME_RULE  "must be 1 to 255 printable ASCII characters other than space, # and ="
+#define TLI_NAME_RULE  "must be 1 to 255 bytes of UTF-8 without control characters, spaces, # and ="
 
 static int tli_is_name(const char *text) {
-    size_t length = 0;
-    for (; text[length]; length++)
-        if (length == TLI_NAME_LIMIT || text[length] <= ' ' || text[length] > '~' || text[length] == '#' ||
-            text[length] == '=') return 0;
-    return length > 0;
+    const char *at = text, *end = text + tli_text_length(text);
+    if (at == end || end - at > TLI_NAME_LIMIT) return 0;
+    while (at < end) {
+        uint32_t code = 0;
+        size_t length = tli_utf8_length(at, end, &code);
+        if (!length || !tli_is_visible(code) || code == '#' || code == '=') return 0;
+        at += length;
+    }
+    return 1;
 }
 
 // The text at an offset; NULL for an offset outside the block, so it is safe for an unchecked
@@ -5457,13 +5545,21 @@ static tli_graph_rules tli_rules_of(tl_env *env, const char *function) {
     return rules;
 }
 
-// Write at most 48 bytes of a text from outside, with ? for what is not printable: error texts are
-// short.
+#define TLI_CLIP_BYTES 48
+
+// Write a text from outside, cut to what a sentence can hold, with ? for what is not visible.
 static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
-    size_t i;
-    for (i = 0; i < length && i < 48; i++)
-        tli_put_bytes(w, text[i] >= ' ' && text[i] <= '~' ? text + i : "?", 1);
-    if (length > 48) tli_put(w, "...");
+    const char *end = text + length;
+    size_t used = 0;
+    while (text < end) {
+        uint32_t code = 0;
+        size_t read = tli_utf8_length(text, end, &code);
+        int shown = read && (tli_is_visible(code) || code == ' ');
+        used += shown ? read : 1;
+        if (used > TLI_CLIP_BYTES) { tli_put(w, "..."); return; }
+        tli_put_bytes(w, shown ? text : "?", shown ? read : 1);
+        text += read ? read : 1;
+    }
 }
 
 // Fail with "tl_add_node: node 3 (conv1): inputs: ...".
@@ -5630,7 +5726,7 @@ static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph
     return TL_OK;
 }
 
-// -- check --
+// -- rules of a graph and of a device --
 
 static const char *tli_check_arrays(const tl_graph *graph) {
     if (graph->node_count < 1 || !graph->nodes) return "nodes: there must be at least one";
@@ -5759,7 +5855,7 @@ static int tli_read_needs(const char *at, tl_graph *graph, const tl_node *node) 
     return 1;
 }
 
-// -- build --
+// -- building --
 
 TLI_IMPL void tl_init_graph(tl_graph *graph) {
     TL_ASSERT(graph);
@@ -7639,7 +7735,7 @@ static void tli_put_column(tli_writer *w, uint64_t value, size_t width) {
 }
 
 static void tli_put_op(tli_writer *w, const tl_op_statistics *op, const char *name) {
-    size_t length = tli_text_length(name);
+    int32_t length = tli_count_characters(name, 16);
     tli_put_column(w, (uint64_t)op->node_count, 6);
     tli_put(w, "  "); tli_put(w, name);
     for (; length < 16; length++) tli_put(w, " ");
@@ -8262,7 +8358,7 @@ typedef struct tli_steps {
     tl_env  *env;
     tl_step *steps;
     int32_t  count, capacity;
-    int      failed;  // 1 = out of memory; later steps are lost
+    int      failed;  // 1 = out of memory; steps added later are dropped
 } tli_steps;
 
 static tli_steps tli_steps_of(tl_env *env) {
@@ -8361,7 +8457,7 @@ typedef struct tli_sim {
     uint64_t        link_rate, link_latency, codec_rate, alignment;
     tli_sim_tensor *tensors;      // [tensor_count]
     tli_sim_node   *nodes;        // [node_count]
-    int32_t         next_backward;  // the node whose backward is next in reverse listing order; -1 = none
+    int32_t         next_backward;  // the node whose backward is next in reverse order of the list; -1 = none
 
     uint64_t        live_bytes, host_bytes;
     uint64_t        step_bytes;   // highest live bytes during the last step, its start included
@@ -10034,6 +10130,22 @@ static void tli_send_list(tli_stream *s, const int32_t *values, int32_t count) {
     }
 }
 
+// Send a name of a checked graph in ASCII, for a comment: other characters as \u00e9 or \U0001f600. Compilers
+// need not know the encoding of the table.
+static void tli_send_ascii(tli_stream *s, const char *name) {
+    static const char hex[] = "0123456789abcdef";
+    const char *end = name + tli_text_length(name);
+    while (name < end) {
+        uint32_t code = 0;
+        size_t length = tli_utf8_length(name, end, &code);
+        int digit = code > 0xffff ? 8 : 4;
+        if (length == 1) tli_send_bytes(s, name, 1);
+        else tli_send(s, digit == 8 ? "\\U" : "\\u");
+        while (length > 1 && digit-- > 0) tli_send_bytes(s, hex + (code >> 4 * digit & 15), 1);
+        name += length;
+    }
+}
+
 static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
@@ -10050,7 +10162,7 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
     tli_send(s, " },  // ");
-    tli_send(s, tl_name_node(graph, id));
+    tli_send_ascii(s, tl_name_node(graph, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
     tli_send(s, "\n");
@@ -10153,7 +10265,7 @@ static void tli_send_step(tli_stream *s, const tl_graph *graph, const tl_step *s
     tli_send(s, ", ");
     tli_send_i32(s, step->output);
     tli_send(s, " },  // ");
-    tli_send(s, tl_name_node(graph, step->node));
+    tli_send_ascii(s, tl_name_node(graph, step->node));
     tli_send(s, ": step ");
     tli_send_i32(s, index);
     tli_send(s, "\n");
@@ -24453,6 +24565,7 @@ static void tli_name_conversion(const tli_apply *a, int32_t tensor, tl_format fo
         if (attempt > 1) { tli_put(&end, "_"); tli_put_u64(&end, attempt); }
         w = tli_writer_of(name, TLI_NAME_LIMIT + 1);
         length = whole.length + end.length > TLI_NAME_LIMIT ? TLI_NAME_LIMIT - end.length : whole.length;
+        length = tli_whole_characters(text, length);
         tli_put_bytes(&w, text, length);
         tli_put_bytes(&w, tail, end.length);
         tli_finish(&w);
@@ -25371,6 +25484,37 @@ static const char *const tli_map_mode_names[] = { TL_MAP_MODES(TLI_NAME) };
 
 TLI_IMPL const char *tl_name_map_mode(tl_map_mode mode) {
     return tli_name(tli_map_mode_names, TL_MAP_MODE_COUNT, (int64_t)mode);
+}
+
+// -- attempts that may fail --
+
+// While a call tries what may fail, such as a block where memory may be full, nothing is logged. If the attempt
+// fails in the end, its last sentence is logged; otherwise the env's error is again what it was before: it
+// changes only when the call of the user fails.
+typedef struct tli_quiet {
+    tl_env  *env;
+    tl_error error;
+    void   (*log)(void *user, const char *text);
+} tli_quiet;
+
+static tli_quiet tli_begin_quiet(tl_env *env) {
+    tli_quiet quiet;
+    quiet.env = env;
+    quiet.log = NULL;
+    if (!env) { tli_zero(&quiet.error, sizeof quiet.error); return quiet; }
+    quiet.error = env->error;
+    quiet.log = env->log;
+    env->error.code = TL_OK;
+    env->log = NULL;
+    return quiet;
+}
+
+static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
+    tl_env *env = quiet->env;
+    if (!env) return;
+    env->log = quiet->log;
+    if (!result || !env->error.code) env->error = quiet->error;
+    else if (env->log) env->log(env->user, env->error.text);
 }
 
 // -- codecs: integer arithmetic on the bits only, so that every backend and compiler gives the same --
@@ -26438,6 +26582,7 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
     limits->host_visible = 1;
     limits->in_order = !tli_is_deferred(cpu);
+    limits->env = cpu->env;
 }
 
 static void tli_cpu_counters(void *self, tl_backend_counters *counters) {
@@ -26574,7 +26719,7 @@ typedef struct tli_gauge {
     tl_backend_limits limits;
     uint64_t blocks[TL_TIER_COUNT];
     tl_range ranges[3];           // two on the device, one on the host; bytes 0 = no such range
-    uint64_t small, large;        // the two sizes in bytes; large 0 = no room
+    uint64_t small_bytes, large;  // the two sizes in bytes; large 0 = no room
 } tli_gauge;
 
 typedef enum tli_gauge_work { TLI_GAUGE_COPY, TLI_GAUGE_COMPRESS, TLI_GAUGE_EXPAND } tli_gauge_work;
@@ -26659,14 +26804,14 @@ static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint
 // of the smaller time. Both are 0 if the clock is too coarse or absent.
 static tl_result tli_fit_job(const tli_gauge *g, const tli_gauge_job *job, double *rate, double *latency_ns) {
     // Codecs are slower than copies, so fewer bytes are enough to exceed the latency.
-    uint64_t most = job->work == TLI_GAUGE_COPY ? g->large : tli_larger_u64(g->large / 16, 2 * g->small);
-    double small = 0, large = 0;
-    tl_result result = tli_time_job(g, job, g->small, &small);
-    if (!result) result = tli_time_job(g, job, most, &large);
+    uint64_t most = job->work == TLI_GAUGE_COPY ? g->large : tli_larger_u64(g->large / 16, 2 * g->small_bytes);
+    double small_ns = 0, large_ns = 0;
+    tl_result result = tli_time_job(g, job, g->small_bytes, &small_ns);
+    if (!result) result = tli_time_job(g, job, most, &large_ns);
     *rate = *latency_ns = 0;
-    if (result || !(large > small)) return result;
-    *rate = (double)(most - g->small) * 1e9 / (large - small);
-    *latency_ns = small - (double)g->small * 1e9 / *rate;
+    if (result || !(large_ns > small_ns)) return result;
+    *rate = (double)(most - g->small_bytes) * 1e9 / (large_ns - small_ns);
+    *latency_ns = small_ns - (double)g->small_bytes * 1e9 / *rate;
     if (*latency_ns < 0) *latency_ns = 0;
     return TL_OK;
 }
@@ -26809,14 +26954,17 @@ static tl_result tli_size_gauge(tli_gauge *g) {
     uint64_t room = limits->budget_bytes[TL_TIER_DEVICE] / 2, host_room = limits->budget_bytes[TL_TIER_HOST];
     int uses_host = host_room >= 2 * tli_align_u64(TLI_GAUGE_SMALL, step);
     tl_result result = TL_ERROR_NO_MEMORY;
-    g->small = tli_align_u64(TLI_GAUGE_SMALL, step);
+    g->small_bytes = tli_align_u64(TLI_GAUGE_SMALL, step);
     g->large = g->desc.bytes;
     if (g->large > room) g->large = room;
     if (uses_host && g->large > host_room) g->large = host_room;
     if (g->large > limits->range_bytes) g->large = limits->range_bytes;
     if (g->large > UINT64_MAX / 4) g->large = UINT64_MAX / 4;
-    for (g->large -= g->large % step; g->large >= 2 * g->small; g->large = g->large / 2 - g->large / 2 % step) {
+    for (g->large -= g->large % step; g->large >= 2 * g->small_bytes;
+         g->large = g->large / 2 - g->large / 2 % step) {
+        tli_quiet quiet = tli_begin_quiet(g->limits.env);
         result = tli_open_gauge(g, uses_host);
+        tli_end_quiet(&quiet, result == TL_ERROR_NO_MEMORY ? TL_OK : result);
         if (result != TL_ERROR_NO_MEMORY) break;
     }
     if (!result) return TL_OK;
@@ -27052,6 +27200,7 @@ typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; tl_ma
 struct tl_manager {
     tl_env *env;
     tl_backend backend;
+    tl_env *backend_env;             // where it records errors; NULL = not known
     tl_manager_desc desc;
     uint64_t budget[TL_TIER_COUNT];  // the lesser of the desc's and the backend's capacity
     int32_t  device_is_finite;       // 1 = the backend knows its capacity: if add_block fails, it is full
@@ -27349,10 +27498,12 @@ static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
 
 // Offer all of them again. What is refused to the end is freed with the backend.
 static void tli_retry_lost(tl_manager *m) {
+    tli_quiet quiet = tli_begin_quiet(m->backend_env);
     int32_t i, kept = 0;
     for (i = 0; i < m->lost_count; i++)
         if (tli_retry_one(m, &m->lost[i])) m->lost[kept++] = m->lost[i];
     m->lost_count = kept;
+    tli_end_quiet(&quiet, TL_OK);
 }
 
 // Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
@@ -27366,6 +27517,7 @@ static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void
 // Give a range and its block back. *gone = 1: the bytes are no longer claimed, also if an error is
 // returned; *gone = 0: an error, and nothing changed.
 static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, int *gone) {
+    tli_quiet quiet;
     tl_result result;
     *gone = 1;
     if (!bytes) return TL_OK;
@@ -27375,7 +27527,9 @@ static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint
     if (result) return result;
     *gone = 1;
     m->bytes[tier] -= bytes;
+    quiet = tli_begin_quiet(m->backend_env);
     result = m->backend.free_block(m->backend.self, block);
+    tli_end_quiet(&quiet, result == TL_ERROR_CORRUPT ? result : TL_OK);
     if (!result || result == TL_ERROR_CORRUPT) return result;
     tli_lose(m, tier, block, 0, NULL, TL_MAP_READ);
     return TL_OK;
@@ -27510,7 +27664,9 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
     *moved = 1;
     if (packs) {
         uint64_t bytes = tl_find_codec_bytes(m->desc.codec, e->bytes);
+        tli_quiet quiet = tli_begin_quiet(m->backend_env);
         result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, &block);
+        tli_end_quiet(&quiet, result == TL_ERROR_NO_MEMORY && m->device_is_finite ? TL_OK : result);
         if (!result) {
             result = tli_claim_block(m, TL_TIER_DEVICE, block, bytes);
             if (!result) result = tli_move_entry(m, i, TL_TIER_DEVICE, block, bytes, m->desc.codec);
@@ -27595,15 +27751,18 @@ static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *functio
 static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes,
                              uint64_t *block) {
     tl_result result, evicted = TL_OK;
+    tli_quiet quiet;
     *block = 0;
     if (!bytes) return TL_OK;
     result = tli_clear_way(env, m, function, bytes);
     if (result) return result;
+    quiet = tli_begin_quiet(m->device_is_finite ? m->backend_env : NULL);
     result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, block);
     while (result == TL_ERROR_NO_MEMORY && m->device_is_finite && !evicted) {
         evicted = tli_evict_one(env, m, function, TLI_DROPPABLE);
         if (!evicted) result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, block);
     }
+    tli_end_quiet(&quiet, result);  // also where an eviction failed: no block was made then
     if (evicted && evicted != TL_ERROR_OVER_BUDGET) return evicted;
     if (result) return tli_fail_backend(env, function, "add_block", result);
     result = tli_evict_until(env, m, function, bytes);
@@ -27725,6 +27884,8 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     uint64_t bytes = desc->data ? desc->bytes : desc->source.bytes, block;
     int32_t old = tli_find_entry(m, &desc->key);
     tl_result result;
+    tli_quiet quiet;
+    int rewrites;
     if (old >= 0 && m->entries[old].key.step > desc->key.step)
         return tli_fail_step(env, function, m->entries[old].key.step, desc->key.step);
     if (old >= 0 && m->entries[old].borrows)
@@ -27737,10 +27898,13 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     if (old < 0 && !tli_reserve_entries(m, (int64_t)m->held + 1))
         return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of checkpoints");
     if (old >= 0) tli_borrow(m, old);
+    rewrites = tli_may_rewrite(m, desc, old);
+    quiet = tli_begin_quiet(rewrites ? env : NULL);
     result = tli_acquire(env, m, function, bytes, &block);
+    rewrites = rewrites && result == TL_ERROR_OVER_BUDGET;
+    tli_end_quiet(&quiet, rewrites ? TL_OK : result);
     if (old >= 0) tli_unborrow(m, old);
-    if (result == TL_ERROR_OVER_BUDGET && tli_may_rewrite(m, desc, old))
-        return tli_rewrite(env, m, desc, old);
+    if (rewrites) return tli_rewrite(env, m, desc, old);
     if (result == TL_ERROR_OVER_BUDGET) m->statistics.refused++;
     return result ? result : tli_store(env, m, desc, old, block, bytes);
 }
@@ -27891,9 +28055,12 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
 static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     void *host = NULL;
+    tli_quiet quiet = tli_begin_quiet(env), backend_quiet = tli_begin_quiet(m->backend_env);
     tl_result result = tli_bring_back(env, m, function, i);
     int is_lost = result && e->tier == TL_TIER_HOST &&
                   tli_order_range(m, tli_entry_range(e), 0) == TL_ERROR_DEVICE_LOST;
+    tli_end_quiet(&backend_quiet, is_lost ? TL_OK : result);
+    tli_end_quiet(&quiet, is_lost ? TL_OK : result);
     if (result && !is_lost) return result;
     e->owns_mapped = is_lost && e->codec != TL_CODEC_NONE;
     result = TL_OK;
@@ -28139,6 +28306,7 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
         if (m->budget[tier] > limits.capacity_bytes[tier]) m->budget[tier] = limits.capacity_bytes[tier];
     m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
     m->host_visible = limits.host_visible;
+    m->backend_env = limits.env;
     if (desc->checkpoint_capacity && !tli_reserve_entries(m, desc->checkpoint_capacity)) {
         tl_free_manager(m);
         return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_manager", "no memory for the table of checkpoints");
@@ -28148,11 +28316,14 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
 }
 
 TLI_IMPL void tl_free_manager(tl_manager *manager) {
+    tli_quiet quiet;
     tl_env *env;
     if (!manager) return;
     env = manager->env;
+    quiet = tli_begin_quiet(manager->backend_env);
     (void)tli_reset_unlocked(NULL, manager, "tl_free_manager");
     if (manager->lost_count) tli_retry_lost(manager);
+    tli_end_quiet(&quiet, TL_OK);
     tli_release(env, manager->lost);
     tli_release(env, manager->candidates);
     tli_release(env, manager->candidate_entries);
@@ -29828,6 +29999,7 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
     tli_pool *pool = &run->pool;
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
     int32_t i;
     (void)tli_pool_release(pool, &pool->spare);
     (void)tli_pool_release(pool, &run->call.scratch);
@@ -29839,15 +30011,18 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
         (void)tli_buffer_drop_host(pool, &run->tensors[i]);
     }
     for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(pool, &run->saved[i]);
+    tli_end_quiet(&quiet, TL_OK);
 }
 
 // Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_pool *pool = &run->pool;
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
     if (run->computing) pool->unsubmitted = 1;  // the kernel may have been recorded
     run->computing = TLI_COMPUTING_NOT;
     (void)tli_pool_submit(pool);
     tli_release_buffers(run, with_inputs);
+    tli_end_quiet(&quiet, TL_OK);
 }
 
 static tl_result tli_abort_pass(tl_run *run, tl_result why) {
@@ -30911,8 +31086,10 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     if (!run) return;
     env = run->env;
     if (run->pool.backend) {
+        tli_quiet quiet = tli_begin_quiet(run->limits.env);
         tli_clear_run(run, 1);
         if (run->pool.arena) (void)run->backend.free_block(run->backend.self, run->pool.arena);
+        tli_end_quiet(&quiet, TL_OK);
     }
     tli_free_online(run);
     if (run->owns_plan) tl_free_plan(env, &run->plan);
@@ -31140,11 +31317,6 @@ TLI_IMPL void tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dr
     TL_ASSERT(trace);
     if (kept) *kept = trace->kept;
     if (dropped) *dropped = trace->dropped;
-}
-
-TLI_IMPL const tl_run_event *tl_find_event(const tl_trace *trace, int32_t index) {
-    TL_ASSERT(trace);
-    return index >= 0 && index < trace->kept ? &trace->events[index] : NULL;
 }
 
 #ifndef TL_NO_TEXT
@@ -31454,12 +31626,6 @@ static tl_result tli_open_picture(tl_env *env, tli_picture *p, const tl_svg_styl
     return TL_OK;
 }
 
-static int32_t tli_count_characters(const char *text, int32_t limit) {
-    int32_t count = 0;
-    for (; *text && count < limit; text++) count += ((unsigned char)*text & 0xC0) != 0x80;
-    return count;
-}
-
 // Place from top to bottom: title, legend, name of the byte axis, plot, ticks, name of the time axis.
 static void tli_lay_out(tli_picture *p) {
     int32_t row = (p->width - 48) * 100, letters = 8, rows, i;
@@ -31558,7 +31724,7 @@ static void tli_draw_head(tli_picture *p) {
 static void tli_send_label(tli_picture *p, int32_t curve, int32_t limit) {
     if (p->curves[curve].label) { tli_send_text(&p->out, p->curves[curve].label, limit); return; }
     tli_send(&p->out, "curve ");
-    tli_send_i32(&p->out, curve + 1);
+    tli_send_i32(&p->out, curve);
 }
 
 static void tli_send_number(tli_stream *s, const char *before, int32_t number) {

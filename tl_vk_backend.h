@@ -54,6 +54,10 @@
 #endif
 #include <vulkan/vulkan_core.h>
 #endif
+
+#ifndef TL_EXPERIMENTAL  // functions whose form may still change
+#define TL_EXPERIMENTAL TLDEF
+#endif
 #endif  // TL_VK_BACKEND_H
 
 #ifndef TL_VK_BACKEND_H
@@ -219,6 +223,10 @@ typedef struct tl_vk_buffer_desc {
 // destroys the buffer, after the work on it has finished. The bytes between the end of a range and the
 // next multiple of four may be overwritten.
 //
+// A buffer may be added several times, in parts that may overlap: work on the same bytes is ordered whichever
+// block it goes through, and the stages of all of them hold for the buffer until its last block is freed and
+// the work on it has finished. Different buffers over the same memory are not recognised.
+//
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; *block is 0 then.
 TLDEF tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_buffer_desc *desc, uint64_t *block);
 
@@ -240,20 +248,20 @@ TLDEF tl_result tl_vk_order(const tl_backend *backend, const tl_access *accesses
                             VkPipelineStageFlags stages, VkAccessFlags access);
 
 // Free empty chunks until at most keep_bytes of them are left.
-TLDEF tl_result tl_vk_drop_unused(const tl_backend *backend, uint64_t keep_bytes);
+TL_EXPERIMENTAL tl_result tl_vk_drop_unused(const tl_backend *backend, uint64_t keep_bytes);
 
 // Move at most most_bytes of blocks from the emptiest chunk into others, so that it can be freed.
 // The copies are enqueued; handles stay valid. No range may be mapped. If the frame with the copies is
 // dropped, the bytes of the moved blocks are lost.
 //
 //   moved_bytes   0 = nothing could be moved
-TLDEF tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_bytes, uint64_t *moved_bytes);
+TL_EXPERIMENTAL tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_bytes, uint64_t *moved_bytes);
 
 // Time both copy paths on the device and use the faster one for copies of 64 KiB and more. Waits
 // for the device.
 //
 // Errors:  TL_ERROR_UNSUPPORTED: record mode; and those of the backend.
-TLDEF tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_copy_path *path);
+TL_EXPERIMENTAL tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_copy_path *path);
 
 // What the backend did since init and what it holds now.
 typedef struct tl_vk_counters {
@@ -275,7 +283,7 @@ typedef struct tl_vk_counters {
 // Read the counters.
 TLDEF void tl_vk_measure(const tl_backend *backend, tl_vk_counters *counters);
 
-TLDEF const char *tl_vk_name_copy_path(tl_vk_copy_path path);  // "command"; "?" out of range
+TL_EXPERIMENTAL const char *tl_vk_name_copy_path(tl_vk_copy_path path);  // "command"; "?" out of range
 
 #ifdef __cplusplus
 }
@@ -405,29 +413,10 @@ extern "C" {
 // need no 8 or 16-bit types, and no result depends on how a driver rounds floats.
 // ============================================================================
 
-#define TL_VK_SHADERS(X) \
-    X(TL_VK_SHADER_COPY,      "copy",      "to[] = from[], 4 x uvec4 an invocation")              \
-    X(TL_VK_SHADER_COPY_UINT, "copy_uint", "the same, a word an invocation: any length")           \
-    X(TL_VK_SHADER_FILL,      "fill",      "to[] = word")                                         \
-    X(TL_VK_SHADER_TO_F16,    "to_f16",    "f32 -> f16")                                          \
-    X(TL_VK_SHADER_FROM_F16,  "from_f16",  "f16 -> f32")                                          \
-    X(TL_VK_SHADER_TO_BF16,   "to_bf16",   "f32 -> bf16")                                         \
-    X(TL_VK_SHADER_FROM_BF16, "from_bf16", "bf16 -> f32")                                         \
-    X(TL_VK_SHADER_TO_Q8,     "to_q8",     "f32 -> blocks of 32 with a scale")                    \
-    X(TL_VK_SHADER_FROM_Q8,   "from_q8",   "blocks of 32 with a scale -> f32")                    \
-    X(TL_VK_SHADER_MIN_MAX,   "min_max",   "least and largest finite value, and how many are not finite") \
-    X(TL_VK_SHADER_ADD,       "add",       "to[] += from[], f32: gradient accumulation")           \
-    X(TL_VK_SHADER_CHECKSUM,  "checksum",  "sum of mixed words: equal where the bytes are")        \
-    X(TL_VK_SHADER_QUANTIZE,  "quantize",  "f32 -> integers of 8 or 16 bits, a scale for each channel") \
-    X(TL_VK_SHADER_DEQUANTIZE, "dequantize", "integers of 8 or 16 bits -> f32")                   \
-    X(TL_VK_SHADER_MIN_MAX_CHANNELS, "min_max_channels", "min_max of each channel")
-
-typedef enum tl_vk_shader { TL_VK_SHADERS(TLI_VK_ENUM) TL_VK_SHADER_COUNT } tl_vk_shader;
-
 // Enqueue to[] += from[] on f32: equal bytes, a multiple of four, no overlap.
 //
 // Errors:  as tl_backend.copy.
-TLDEF tl_result tl_vk_record_add(const tl_backend *backend, tl_range to, tl_range from);
+TL_EXPERIMENTAL tl_result tl_vk_record_add(const tl_backend *backend, tl_range to, tl_range from);
 
 // The result of min_max. A key is an f32 as an integer of the same order; tl_vk_read_extremes converts it.
 typedef struct tl_vk_extremes {
@@ -439,10 +428,10 @@ typedef struct tl_vk_extremes {
 // of [7] need no more (tl_vk_observe_extremes).
 //
 // Errors:  as tl_backend.copy.
-TLDEF tl_result tl_vk_record_min_max(const tl_backend *backend, tl_range to, tl_range from);
+TL_EXPERIMENTAL tl_result tl_vk_record_min_max(const tl_backend *backend, tl_range to, tl_range from);
 
 // Convert the keys into numbers. Returns 1, or 0 where no value was finite.
-TLDEF int tl_vk_read_extremes(const tl_vk_extremes *extremes, float *least, float *largest);
+TL_EXPERIMENTAL int tl_vk_read_extremes(const tl_vk_extremes *extremes, float *least, float *largest);
 
 // Enqueue the same search for each channel: element i belongs to channel (i / inner_count) % channel_count,
 // as for tl_quantize and for an observer.
@@ -454,8 +443,9 @@ TLDEF int tl_vk_read_extremes(const tl_vk_extremes *extremes, float *least, floa
 //          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND: the first call creates the shader; TL_NOT_READY: frames
 //          that were not retired use the staging.
 // Cost:    16 bytes of staging a channel. One pass over the data, for any inner_count.
-TLDEF tl_result tl_vk_record_min_max_channels(const tl_backend *backend, tl_range to, tl_range from,
-                                              int32_t channel_count, uint64_t inner_count);
+TL_EXPERIMENTAL tl_result tl_vk_record_min_max_channels(const tl_backend *backend, tl_range to,
+                                                        tl_range from, int32_t channel_count,
+                                                        uint64_t inner_count);
 
 #ifndef TL_NO_PLANNERS
 // Add the extremes of one batch to an observer. Its ranges are then those that tl_observe_data finds, bit
@@ -465,8 +455,8 @@ TLDEF tl_result tl_vk_record_min_max_channels(const tl_backend *backend, tl_rang
 //
 // Errors:  TL_ERROR_INVALID_ARG: a value was not finite; and those of tl_observe_extremes. The observer is
 //          unchanged then; but with TL_ERROR_OVERFLOW the channels after the one at fault have been updated.
-TLDEF tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer, const tl_vk_extremes *extremes,
-                                       int32_t channel_count);
+TL_EXPERIMENTAL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
+                                                 const tl_vk_extremes *extremes, int32_t channel_count);
 #endif
 
 // Enqueue the conversion of f32 to integers of a quantisation, and back: tl_quantize and
@@ -479,21 +469,21 @@ TLDEF tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer, const
 // Errors:  those of tl_quantize and tl_dequantize, under their names; of tl_backend.copy; and of
 //          tl_vk_record_min_max_channels.
 // Cost:    20 bytes of staging a channel; three integer divisions an element to quantise, none back.
-TLDEF tl_result tl_vk_record_quantize(const tl_backend *backend, tl_range to, tl_range from,
-                                      const tl_quantization *quantizations, int32_t channel_count,
-                                      uint64_t inner_count, tl_format format);
-TLDEF tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_range to, tl_range from,
-                                        const tl_quantization *quantizations, int32_t channel_count,
-                                        uint64_t inner_count, tl_format format);
+TL_EXPERIMENTAL tl_result tl_vk_record_quantize(const tl_backend *backend, tl_range to, tl_range from,
+                                                const tl_quantization *quantizations,
+                                                int32_t channel_count, uint64_t inner_count,
+                                                tl_format format);
+TL_EXPERIMENTAL tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_range to, tl_range from,
+                                                  const tl_quantization *quantizations,
+                                                  int32_t channel_count, uint64_t inner_count,
+                                                  tl_format format);
 
 // Enqueue the checksum of `from`, a multiple of four bytes, into the 8 bytes of `to`; tl_vk_checksum_bytes
 // computes it on the host. The sum does not depend on the order in which words are read.
 //
 // Errors:  as tl_backend.copy.
-TLDEF tl_result tl_vk_record_checksum(const tl_backend *backend, tl_range to, tl_range from);
-TLDEF void      tl_vk_checksum_bytes(const void *bytes, size_t count, uint32_t sum[2]);
-
-TLDEF const char *tl_vk_name_shader(tl_vk_shader shader);  // "to_f16"; "?" out of range
+TL_EXPERIMENTAL tl_result tl_vk_record_checksum(const tl_backend *backend, tl_range to, tl_range from);
+TL_EXPERIMENTAL void tl_vk_checksum_bytes(const void *bytes, size_t count, uint32_t sum[2]);
 
 #undef TLI_VK_ENUM
 #define TL_VK_BACKEND_H
@@ -1141,7 +1131,8 @@ typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch
 // An access that `order` announced for the commands that the caller records next.
 typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
 
-// A VkBuffer and its memory. Blocks are pieces of it; an imported buffer is a chunk with one block.
+// A VkBuffer and its memory. Blocks are pieces of it. A buffer of the caller is one chunk, however often and in
+// whatever parts it is added: accesses through different blocks of it then meet as those through one block do.
 typedef struct tli_vk_chunk {
     VkBuffer       buffer;
     VkDeviceMemory memory;
@@ -1176,11 +1167,33 @@ typedef struct tli_vk_block {
 // A place that the transfer queue owns since its copy in the batch `serial`.
 typedef struct tli_vk_away { tli_vk_place place; uint64_t serial; } tli_vk_away;
 
+// The built-in shaders: src/vk/words has the words of each.
+#define TLI_VK_SHADERS(X) \
+    X(TLI_VK_SHADER_COPY,             copy)             /* to[] = from[], 4 x uvec4 an invocation */ \
+    X(TLI_VK_SHADER_COPY_UINT,        copy_uint)        /* the same, a word an invocation: any length */ \
+    X(TLI_VK_SHADER_FILL,             fill)             /* to[] = word */ \
+    X(TLI_VK_SHADER_TO_F16,           to_f16)           /* f32 -> f16 */ \
+    X(TLI_VK_SHADER_FROM_F16,         from_f16)         /* f16 -> f32 */ \
+    X(TLI_VK_SHADER_TO_BF16,          to_bf16)          /* f32 -> bf16 */ \
+    X(TLI_VK_SHADER_FROM_BF16,        from_bf16)        /* bf16 -> f32 */ \
+    X(TLI_VK_SHADER_TO_Q8,            to_q8)            /* f32 -> blocks of 32 with a scale */ \
+    X(TLI_VK_SHADER_FROM_Q8,          from_q8)          /* blocks of 32 with a scale -> f32 */ \
+    X(TLI_VK_SHADER_MIN_MAX,          min_max)          /* extremes, and how many are finite */ \
+    X(TLI_VK_SHADER_ADD,              add)              /* to[] += from[], f32 */ \
+    X(TLI_VK_SHADER_CHECKSUM,         checksum)         /* sum of mixed words: equal where the bytes are */ \
+    X(TLI_VK_SHADER_QUANTIZE,         quantize)         /* f32 -> integers of 8 or 16 bits */ \
+    X(TLI_VK_SHADER_DEQUANTIZE,       dequantize)       /* integers of 8 or 16 bits -> f32 */ \
+    X(TLI_VK_SHADER_MIN_MAX_CHANNELS, min_max_channels) /* min_max of each channel */
+
+#define TLI_VK_SHADER_ID(id, name) id,
+typedef enum tli_vk_shader { TLI_VK_SHADERS(TLI_VK_SHADER_ID) TLI_VK_SHADER_COUNT } tli_vk_shader;
+#undef TLI_VK_SHADER_ID
+
 typedef enum tli_vk_op_kind { TLI_VK_OP_COPY, TLI_VK_OP_FILL, TLI_VK_OP_SHADER } tli_vk_op_kind;
 
 typedef struct tli_vk_op {
     tli_vk_op_kind kind;
-    tl_vk_shader   shader;
+    tli_vk_shader   shader;
     tli_vk_place   to, from;       // lengths as the caller gave them, not rounded up
     uint32_t       word;           // fill: the value; checksum: index of the first word; integers: bytes of one
     uint32_t       channel_count, inner_count;  // 0 = the shader knows no channels
@@ -1226,7 +1239,7 @@ typedef struct tli_vk_mapping {
     tli_vk_place staged;           // chunk TLI_VK_CHUNK_NONE = mapped in place
     void        *host;
     uint64_t     serial;           // of the copy into staging
-    uint64_t     writes;           // writes of the block when that copy was enqueued
+    uint64_t     writes;           // writes of the block when that copy was enqueued; UINT64_MAX = outdated
     uint64_t     slot;             // number of the staging slot
     int32_t      is_pending;       // 1 = waiting for its frame
     tl_map_mode  mode;
@@ -1242,6 +1255,7 @@ struct tl_vk_kernel {
 
 typedef struct tli_vk {
     tl_env *env;
+    tl_env quiet;                     // env without a log, for what may fail inside a call that succeeds
     tl_vk_backend_desc desc;          // defaults filled in
     tli_vk_calls vk;
     VkDevice device;
@@ -1291,7 +1305,7 @@ typedef struct tli_vk {
     tli_vk_place *lost_places;        // written by frames that were dropped
     int32_t  lost_count, lost_capacity;
 
-    tl_vk_kernel *shaders[TL_VK_SHADER_COUNT];
+    tl_vk_kernel *shaders[TLI_VK_SHADER_COUNT];
     tli_vk_place placeholder;         // four bytes behind the ring, bound where a range is empty
     VkQueryPool times;
     uint64_t *time_serials;           // [time_count + TLI_VK_OWN_TIMES] batch of each slot; 0 = none
@@ -1578,7 +1592,7 @@ static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint6
     }
     if (result && b->lost) return tli_vk_fail_lost(b, function);
     if (result) return tli_vk_fail_result(b, function, "memory for a chunk", result);
-    if (usual && tl_init_heap(b->env, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
+    if (usual && tl_init_heap(&b->quiet, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
         tli_vk_destroy_chunk(b, &chunk);
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
     }
@@ -1591,6 +1605,12 @@ static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint6
 
 // -- blocks --
 
+static int tli_vk_is_block(const tli_vk *b, uint64_t handle) {
+    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
+    return (handle & 0xFFFFFFFFu) && slot < (uint64_t)b->block_count && b->blocks[slot].alive &&
+           b->blocks[slot].generation == handle >> 32;
+}
+
 static tli_vk_block *tli_vk_find_block(tli_vk *b, uint64_t handle, const char *function, tl_result *result) {
     uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
     tli_vk_block *block;
@@ -1599,7 +1619,7 @@ static tli_vk_block *tli_vk_find_block(tli_vk *b, uint64_t handle, const char *f
         return NULL;
     }
     block = &b->blocks[slot];
-    if (!block->alive || block->generation != handle >> 32) {
+    if (!tli_vk_is_block(b, handle)) {
         *result = tli_vk_fail(b, TL_ERROR_STALE, function,
                               "block: the handle is of a freed block or of another backend");
         return NULL;
@@ -1629,6 +1649,14 @@ static tli_vk_place tli_vk_place_of(const tli_vk_block *block, const tl_range *r
     place.chunk = block->chunk;
     place.at = block->at + range->offset;
     place.bytes = range->bytes;
+    return place;
+}
+
+static tli_vk_place tli_vk_whole_place(const tli_vk_block *block) {
+    tli_vk_place place;
+    place.chunk = block->chunk;
+    place.at = block->at;
+    place.bytes = block->reserved_bytes;
     return place;
 }
 
@@ -1745,39 +1773,66 @@ static tl_result tli_vk_free_block(void *self, uint64_t handle) {
     return TL_OK;
 }
 
-TLI_VK_IMPL tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_buffer_desc *desc,
-                                       uint64_t *handle) {
+// -- buffers of the caller --
+
+// The chunk of a buffer; TLI_VK_CHUNK_NONE where it has none. A chunk whose blocks were all freed counts, as
+// work on it may not have finished.
+static int32_t tli_vk_find_chunk(const tli_vk *b, VkBuffer buffer) {
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++)
+        if (b->chunks[i].alive && b->chunks[i].buffer == buffer) return i;
+    return TLI_VK_CHUNK_NONE;
+}
+
+static const char *tli_vk_explain_buffer(const tli_vk *b, const tl_vk_buffer_desc *desc) {
     const VkBufferUsageFlags needed = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                                       VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-    const char *function = "tl_vk_add_buffer";
-    tli_vk *b = tli_vk_self(backend);
+    int32_t at = tli_vk_find_chunk(b, desc->buffer);
+    if (!desc->buffer) return "buffer: missing";
+    if (at != TLI_VK_CHUNK_NONE && !b->chunks[at].imported) return "buffer: is one of the backend itself";
+    if ((desc->usage & needed) != needed) return "usage: needs STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST";
+    if (!desc->bytes || desc->bytes % 4 || desc->bytes > UINT64_MAX / 4)
+        return "bytes: must be a multiple of 4, not 0";
+    if (desc->offset % b->alignment) return "offset: not a multiple of the alignment";
+    return desc->offset > UINT64_MAX / 4 ? "offset: beyond any buffer" : NULL;
+}
+
+// Have a chunk for a buffer of the caller: the one it has, or a new one; TLI_VK_CHUNK_NONE where there is no
+// memory for it. The stages of all its blocks are waited for.
+static int32_t tli_vk_import_chunk(tli_vk *b, const tl_vk_buffer_desc *desc) {
+    int32_t at = tli_vk_find_chunk(b, desc->buffer);
     tli_vk_chunk *chunk;
+    if (at == TLI_VK_CHUNK_NONE) {
+        at = tli_vk_add_record(b);
+        if (at == TLI_VK_CHUNK_NONE) return at;
+        b->chunks[at].block_count = 0;
+    }
+    chunk = &b->chunks[at];
+    if (!chunk->block_count && chunk->last_use <= b->passed) memset(chunk, 0, sizeof *chunk);
+    chunk->buffer = desc->buffer;
+    if (chunk->bytes < desc->offset + desc->bytes) chunk->bytes = desc->offset + desc->bytes;
+    chunk->stages |= desc->stages;
+    chunk->access |= desc->access;
+    chunk->seen = 0;
+    chunk->tier = TL_TIER_DEVICE;
+    chunk->alive = chunk->imported = 1;
+    chunk->block_count++;
+    return at;
+}
+
+TLI_VK_IMPL tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_buffer_desc *desc,
+                                       uint64_t *handle) {
+    const char *function = "tl_vk_add_buffer", *why;
+    tli_vk *b = tli_vk_self(backend);
     tli_vk_block *block;
     int32_t at;
     *handle = 0;
     if (b->lost) return tli_vk_fail_lost(b, function);
-    if (!desc->buffer) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "buffer: missing");
-    if ((desc->usage & needed) != needed)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
-                           "usage: needs STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST");
-    if (!desc->bytes || desc->bytes % 4 || desc->bytes > UINT64_MAX / 4)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "bytes: must be a multiple of 4, not 0");
-    if (desc->offset % b->alignment)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "offset: not a multiple of the alignment");
-    if (desc->offset > UINT64_MAX / 4)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "offset: beyond any buffer");
-    at = tli_vk_add_record(b);
-    if (at == TLI_VK_CHUNK_NONE || !tli_vk_add_slot(b))
+    why = tli_vk_explain_buffer(b, desc);
+    if (why) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, why);
+    at = tli_vk_add_slot(b) ? tli_vk_import_chunk(b, desc) : TLI_VK_CHUNK_NONE;
+    if (at == TLI_VK_CHUNK_NONE)
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the tables");
-    chunk = &b->chunks[at];
-    memset(chunk, 0, sizeof *chunk);
-    chunk->buffer = desc->buffer;
-    chunk->bytes = desc->offset + desc->bytes;
-    chunk->stages = desc->stages;
-    chunk->access = desc->access;
-    chunk->tier = TL_TIER_DEVICE;
-    chunk->alive = chunk->imported = 1;
-    chunk->block_count = 1;
     *handle = tli_vk_take_slot(b, &block);
     block->tier = TL_TIER_DEVICE;
     block->bytes = block->reserved_bytes = desc->bytes;
@@ -2263,22 +2318,22 @@ static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tl
 static uint64_t tli_vk_invocations(const tli_vk_op *op, uint64_t bytes) {
     uint64_t words = (bytes + 3) / 4;
     switch (op->shader) {
-    case TL_VK_SHADER_COPY: return (words / 4 + 3) / 4;
-    case TL_VK_SHADER_TO_F16:
-    case TL_VK_SHADER_FROM_F16:
-    case TL_VK_SHADER_TO_BF16:
-    case TL_VK_SHADER_FROM_BF16: return (words + 1) / 2;
-    case TL_VK_SHADER_TO_Q8: return (words + 31) / 32;
-    case TL_VK_SHADER_QUANTIZE:
-    case TL_VK_SHADER_DEQUANTIZE: return (words * op->word + 3) / 4;
-    case TL_VK_SHADER_COPY_UINT:
-    case TL_VK_SHADER_FILL:
-    case TL_VK_SHADER_FROM_Q8:
-    case TL_VK_SHADER_MIN_MAX:
-    case TL_VK_SHADER_ADD:
-    case TL_VK_SHADER_CHECKSUM:
-    case TL_VK_SHADER_MIN_MAX_CHANNELS:
-    case TL_VK_SHADER_COUNT: break;
+    case TLI_VK_SHADER_COPY: return (words / 4 + 3) / 4;
+    case TLI_VK_SHADER_TO_F16:
+    case TLI_VK_SHADER_FROM_F16:
+    case TLI_VK_SHADER_TO_BF16:
+    case TLI_VK_SHADER_FROM_BF16: return (words + 1) / 2;
+    case TLI_VK_SHADER_TO_Q8: return (words + 31) / 32;
+    case TLI_VK_SHADER_QUANTIZE:
+    case TLI_VK_SHADER_DEQUANTIZE: return (words * op->word + 3) / 4;
+    case TLI_VK_SHADER_COPY_UINT:
+    case TLI_VK_SHADER_FILL:
+    case TLI_VK_SHADER_FROM_Q8:
+    case TLI_VK_SHADER_MIN_MAX:
+    case TLI_VK_SHADER_ADD:
+    case TLI_VK_SHADER_CHECKSUM:
+    case TLI_VK_SHADER_MIN_MAX_CHANNELS:
+    case TLI_VK_SHADER_COUNT: break;
     }
     return words;
 }
@@ -2286,42 +2341,42 @@ static uint64_t tli_vk_invocations(const tli_vk_op *op, uint64_t bytes) {
 // The bytes of the other operand that belong to `bytes` bytes of the f32 operand.
 static uint64_t tli_vk_other_bytes(const tli_vk_op *op, uint64_t bytes) {
     switch (op->shader) {
-    case TL_VK_SHADER_TO_F16:
-    case TL_VK_SHADER_FROM_F16: return tl_find_codec_bytes(TL_CODEC_F16, bytes);
-    case TL_VK_SHADER_TO_BF16:
-    case TL_VK_SHADER_FROM_BF16: return tl_find_codec_bytes(TL_CODEC_BF16, bytes);
-    case TL_VK_SHADER_TO_Q8:
-    case TL_VK_SHADER_FROM_Q8: return tl_find_codec_bytes(TL_CODEC_Q8, bytes);
-    case TL_VK_SHADER_QUANTIZE:
-    case TL_VK_SHADER_DEQUANTIZE: return bytes / 4 * op->word;
-    case TL_VK_SHADER_COPY:
-    case TL_VK_SHADER_COPY_UINT:
-    case TL_VK_SHADER_FILL:
-    case TL_VK_SHADER_MIN_MAX:
-    case TL_VK_SHADER_ADD:
-    case TL_VK_SHADER_CHECKSUM:
-    case TL_VK_SHADER_MIN_MAX_CHANNELS:
-    case TL_VK_SHADER_COUNT: break;
+    case TLI_VK_SHADER_TO_F16:
+    case TLI_VK_SHADER_FROM_F16: return tl_find_codec_bytes(TL_CODEC_F16, bytes);
+    case TLI_VK_SHADER_TO_BF16:
+    case TLI_VK_SHADER_FROM_BF16: return tl_find_codec_bytes(TL_CODEC_BF16, bytes);
+    case TLI_VK_SHADER_TO_Q8:
+    case TLI_VK_SHADER_FROM_Q8: return tl_find_codec_bytes(TL_CODEC_Q8, bytes);
+    case TLI_VK_SHADER_QUANTIZE:
+    case TLI_VK_SHADER_DEQUANTIZE: return bytes / 4 * op->word;
+    case TLI_VK_SHADER_COPY:
+    case TLI_VK_SHADER_COPY_UINT:
+    case TLI_VK_SHADER_FILL:
+    case TLI_VK_SHADER_MIN_MAX:
+    case TLI_VK_SHADER_ADD:
+    case TLI_VK_SHADER_CHECKSUM:
+    case TLI_VK_SHADER_MIN_MAX_CHANNELS:
+    case TLI_VK_SHADER_COUNT: break;
     }
     return bytes;
 }
 
-static int tli_vk_expands(tl_vk_shader shader) {
-    return shader == TL_VK_SHADER_FROM_F16 || shader == TL_VK_SHADER_FROM_BF16 ||
-           shader == TL_VK_SHADER_FROM_Q8 || shader == TL_VK_SHADER_DEQUANTIZE;
+static int tli_vk_expands(tli_vk_shader shader) {
+    return shader == TLI_VK_SHADER_FROM_F16 || shader == TLI_VK_SHADER_FROM_BF16 ||
+           shader == TLI_VK_SHADER_FROM_Q8 || shader == TLI_VK_SHADER_DEQUANTIZE;
 }
 
-static int tli_vk_quantizes(tl_vk_shader shader) {
-    return shader == TL_VK_SHADER_QUANTIZE || shader == TL_VK_SHADER_DEQUANTIZE;
+static int tli_vk_quantizes(tli_vk_shader shader) {
+    return shader == TLI_VK_SHADER_QUANTIZE || shader == TLI_VK_SHADER_DEQUANTIZE;
 }
 
-static int tli_vk_knows_channels(tl_vk_shader shader) {
-    return tli_vk_quantizes(shader) || shader == TL_VK_SHADER_MIN_MAX_CHANNELS;
+static int tli_vk_knows_channels(tli_vk_shader shader) {
+    return tli_vk_quantizes(shader) || shader == TLI_VK_SHADER_MIN_MAX_CHANNELS;
 }
 
-static int tli_vk_reduces(tl_vk_shader shader) {
-    return shader == TL_VK_SHADER_MIN_MAX || shader == TL_VK_SHADER_CHECKSUM ||
-           shader == TL_VK_SHADER_MIN_MAX_CHANNELS;
+static int tli_vk_reduces(tli_vk_shader shader) {
+    return shader == TLI_VK_SHADER_MIN_MAX || shader == TLI_VK_SHADER_CHECKSUM ||
+           shader == TLI_VK_SHADER_MIN_MAX_CHANNELS;
 }
 
 // How many slices min_max_channels makes of each channel. A task is one slice: of a group, or of an invocation
@@ -2351,10 +2406,10 @@ static tl_result tli_vk_record_piece(tli_vk *b, const tli_vk_op *op, uint64_t by
     if (tli_vk_reduces(op->shader)) groups = tli_vk_least((groups + 7) / 8, 4096);
     across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
     push[0] = (uint32_t)((bytes + 3) / 4);
-    if (op->shader == TL_VK_SHADER_COPY) push[0] = (uint32_t)(bytes / 16);
+    if (op->shader == TLI_VK_SHADER_COPY) push[0] = (uint32_t)(bytes / 16);
     push[1] = op->word;
     push[2] = (uint32_t)(bytes % 4);
-    if (op->shader == TL_VK_SHADER_MIN_MAX_CHANNELS) push[1] = tli_vk_find_slices(b, op, push[0]);
+    if (op->shader == TLI_VK_SHADER_MIN_MAX_CHANNELS) push[1] = tli_vk_find_slices(b, op, push[0]);
     push[3] = op->channel_count;
     push[4] = op->inner_count;
     push[5] = 0;
@@ -2379,7 +2434,7 @@ static tli_vk_op tli_vk_part_of(const tli_vk_op *op, uint64_t done, uint64_t byt
     part.from.at += expands ? other_done : done;
     part.from.bytes = expands ? other_bytes : bytes;
     part.first += done / 4;
-    if (converts && op->shader == TL_VK_SHADER_CHECKSUM) part.word += (uint32_t)(done / 4);
+    if (converts && op->shader == TLI_VK_SHADER_CHECKSUM) part.word += (uint32_t)(done / 4);
     if (converts && tli_vk_reduces(op->shader)) return part;
     part.to.at += expands ? done : other_done;
     part.to.bytes = expands ? bytes : other_bytes;
@@ -2389,7 +2444,7 @@ static tli_vk_op tli_vk_part_of(const tli_vk_op *op, uint64_t done, uint64_t byt
 // The bytes of the f32 operand of a whole operation.
 static uint64_t tli_vk_whole_bytes(const tli_vk_op *op) {
     int shades = op->kind == TLI_VK_OP_SHADER;
-    int fills = op->kind == TLI_VK_OP_FILL || (shades && op->shader == TL_VK_SHADER_FILL);
+    int fills = op->kind == TLI_VK_OP_FILL || (shades && op->shader == TLI_VK_SHADER_FILL);
     return fills || (shades && tli_vk_expands(op->shader)) ? op->to.bytes : op->from.bytes;
 }
 
@@ -2423,12 +2478,12 @@ static tl_result tli_vk_record_move(tli_vk *b, const tli_vk_op *op, const char *
     tli_vk_op part = *op;
     tl_result result;
     part.kind = TLI_VK_OP_SHADER;
-    part.shader = TL_VK_SHADER_FILL;
+    part.shader = TLI_VK_SHADER_FILL;
     if (op->kind == TLI_VK_OP_FILL) return tli_vk_record_shader(b, &part, function);
-    part.shader = TL_VK_SHADER_COPY;
+    part.shader = TLI_VK_SHADER_COPY;
     part.to.bytes = part.from.bytes = bulk;
     result = tli_vk_record_shader(b, &part, function);
-    part.shader = TL_VK_SHADER_COPY_UINT;
+    part.shader = TLI_VK_SHADER_COPY_UINT;
     part.to.at = op->to.at + bulk;
     part.from.at = op->from.at + bulk;
     part.to.bytes = part.from.bytes = op->to.bytes - bulk;
@@ -2578,6 +2633,15 @@ static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function) 
 
 // -- enqueueing --
 
+// A block of a caller's buffer was written: reads that are pending through its other blocks are outdated.
+static void tli_vk_outdate_reads(tli_vk *b, const tli_vk_block *block) {
+    const tli_vk_place whole = tli_vk_whole_place(block);
+    int32_t i;
+    for (i = 0; i < b->mapping_count; i++)
+        if (b->mappings[i].is_pending && tli_vk_meet(&b->mappings[i].place, &whole))
+            b->mappings[i].writes = UINT64_MAX;
+}
+
 static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = staging
     tli_vk_block *block;
     if (!handle) return;
@@ -2586,6 +2650,7 @@ static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = st
     if (!writes) return;
     block->last_write = b->serial;
     block->writes++;
+    if (b->chunks[block->chunk].imported) tli_vk_outdate_reads(b, block);
 }
 
 // -- the transfer queue --
@@ -2789,7 +2854,7 @@ static tl_result tli_vk_move_by(tli_vk *b, tli_vk_op *op, const tl_range *to, co
     return tli_vk_enqueue_move(b, op, to->block, from->block, function);
 }
 
-static tl_result tli_vk_move(tli_vk *b, tli_vk_op_kind kind, tl_vk_shader shader, const tl_range *to,
+static tl_result tli_vk_move(tli_vk *b, tli_vk_op_kind kind, tli_vk_shader shader, const tl_range *to,
                              const tl_range *from, uint64_t expected, const char *function) {
     tli_vk_op op;
     memset(&op, 0, sizeof op);
@@ -2801,24 +2866,24 @@ static tl_result tli_vk_move(tli_vk *b, tli_vk_op_kind kind, tl_vk_shader shader
 static tl_result tli_vk_copy(void *self, tl_range to, tl_range from) {
     tli_vk *b = (tli_vk *)self;
     tl_result result = b->lost ? tli_vk_fail_lost(b, "copy") : TL_OK;
-    if (!result) result = tli_vk_move(b, TLI_VK_OP_COPY, TL_VK_SHADER_COPY, &to, &from, from.bytes, "copy");
+    if (!result) result = tli_vk_move(b, TLI_VK_OP_COPY, TLI_VK_SHADER_COPY, &to, &from, from.bytes, "copy");
     if (result) return result;
     b->counters.copy_count++;
     b->counters.copied_bytes += from.bytes;
     return TL_OK;
 }
 
-static tl_result tli_vk_convert(tli_vk *b, tl_codec codec, tl_vk_shader first, int expands, tl_range to,
+static tl_result tli_vk_convert(tli_vk *b, tl_codec codec, tli_vk_shader first, int expands, tl_range to,
                                 tl_range from, const char *function) {
     uint64_t plain = expands ? to.bytes : from.bytes, packed = tl_find_codec_bytes(codec, plain);
-    tl_vk_shader shader;
+    tli_vk_shader shader;
     tl_result result;
     if (b->lost) return tli_vk_fail_lost(b, function);
     if ((int)codec <= TL_CODEC_NONE || (int)codec >= TL_CODEC_COUNT)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "codec: none or unknown");
     if (expands && from.bytes != packed)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: do not fit those of from");
-    shader = (tl_vk_shader)((int)first + 2 * ((int)codec - (int)TL_CODEC_F16));
+    shader = (tli_vk_shader)((int)first + 2 * ((int)codec - (int)TL_CODEC_F16));
     result = tli_vk_move(b, TLI_VK_OP_SHADER, shader, &to, &from, expands ? to.bytes : packed, function);
     if (result) return result;
     b->counters.convert_count++;
@@ -2827,11 +2892,11 @@ static tl_result tli_vk_convert(tli_vk *b, tl_codec codec, tl_vk_shader first, i
 }
 
 static tl_result tli_vk_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
-    return tli_vk_convert((tli_vk *)self, codec, TL_VK_SHADER_TO_F16, 0, to, from, "compress");
+    return tli_vk_convert((tli_vk *)self, codec, TLI_VK_SHADER_TO_F16, 0, to, from, "compress");
 }
 
 static tl_result tli_vk_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
-    return tli_vk_convert((tli_vk *)self, codec, TL_VK_SHADER_FROM_F16, 1, to, from, "expand");
+    return tli_vk_convert((tli_vk *)self, codec, TLI_VK_SHADER_FROM_F16, 1, to, from, "expand");
 }
 
 static tl_result tli_vk_fill(void *self, tl_range to, uint32_t word) {
@@ -2903,8 +2968,7 @@ static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
     tli_vk_record_barrier(b, 0, 0);
     for (i = b->promise_count - count; i < b->promise_count && !result; i++) {
         const tli_vk_promise *promise = &b->promises[i % TLI_VK_TOUCH_CAPACITY];
-        tl_result code = TL_OK;
-        if (!tli_vk_find_block(b, promise->handle, function, &code)) continue;
+        if (!tli_vk_is_block(b, promise->handle)) continue;  // freed since
         result = tli_vk_touch_place(b, &promise->touch.place, promise->touch.writes, function);
         tli_vk_note_use(b, promise->handle, promise->touch.writes);
     }
@@ -3311,6 +3375,7 @@ static void tli_vk_limits(void *self, tl_backend_limits *limits) {
     limits->range_bytes = b->most_allocation_bytes;
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
     limits->in_order = 1;
+    limits->env = b->env;
     for (tier = 0; tier < TL_TIER_COUNT; tier++) {
         uint32_t heap = tli_vk_heap_of(b, (tl_tier)tier);
         uint64_t live = b->counters.live_bytes[tier], left = b->desc.capacity_bytes[tier] - live;
@@ -3415,22 +3480,16 @@ static int32_t tli_vk_emptiest_chunk(const tli_vk *b) {
     return candidates > 1 ? best : TLI_VK_CHUNK_NONE;
 }
 
-static tli_vk_place tli_vk_whole_place(const tli_vk_block *block) {
-    tli_vk_place place;
-    place.chunk = block->chunk;
-    place.at = block->at;
-    place.bytes = block->reserved_bytes;
-    return place;
-}
-
-// Move a block to a piece of another chunk. TL_ERROR_NO_MEMORY, without an error text: no other has room.
-static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *block) {
+// Move a block to a piece of another chunk; *moved is 0, with TL_OK, where no other has room.
+static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *block, int *moved) {
     tli_vk_chunk *old = &b->chunks[block->chunk];
     int32_t chunk, piece;
     size_t at;
     tli_vk_op op;
     tl_result result = tli_vk_find_piece(b, TL_TIER_DEVICE, block->reserved_bytes, "tl_vk_compact",
                                          block->chunk, &chunk, &at, &piece);
+    *moved = !result;
+    if (result == TL_ERROR_NO_MEMORY) return TL_OK;
     if (result) return result;
     memset(&op, 0, sizeof op);
     op.kind = TLI_VK_OP_COPY;
@@ -3467,13 +3526,13 @@ TLI_VK_IMPL tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_byt
         tli_vk_block *block = &b->blocks[i];
         const tli_vk_place whole = tli_vk_whole_place(block);
         tl_result result;
+        int moved;
         if (b->lost_count && tli_vk_is_lost(b, &whole)) continue;
         if (!block->alive || block->chunk != from || block->reserved_bytes > most_bytes - *moved_bytes)
             continue;
-        result = tli_vk_move_block(b, (uint64_t)block->generation << 32 | (uint64_t)(i + 1), block);
-        if (result == TL_ERROR_NO_MEMORY) continue;  // a smaller block may fit
+        result = tli_vk_move_block(b, (uint64_t)block->generation << 32 | (uint64_t)(i + 1), block, &moved);
         if (result) return result;
-        *moved_bytes += block->reserved_bytes;
+        if (moved) *moved_bytes += block->reserved_bytes;  // otherwise a smaller block may fit
     }
     return TL_OK;
 }
@@ -3670,14 +3729,14 @@ typedef struct tli_vk_words { const uint32_t *words; size_t count; } tli_vk_word
 
 static tli_vk_words tli_vk_words_of(int shader);  // [5]
 
-static tl_result tli_vk_make_shader(const tl_backend *backend, tl_vk_shader shader) {
+static tl_result tli_vk_make_shader(const tl_backend *backend, tli_vk_shader shader) {
     tli_vk *b = tli_vk_self(backend);
     tl_vk_kernel_desc desc;
     if (b->shaders[shader]) return TL_OK;
     memset(&desc, 0, sizeof desc);
     desc.words = tli_vk_words_of((int)shader).words;
     desc.word_count = tli_vk_words_of((int)shader).count;
-    desc.buffer_count = shader == TL_VK_SHADER_FILL ? 1 : tli_vk_quantizes(shader) ? 3 : 2;
+    desc.buffer_count = shader == TLI_VK_SHADER_FILL ? 1 : tli_vk_quantizes(shader) ? 3 : 2;
     desc.push_bytes = tli_vk_knows_channels(shader) ? 24 : 12;
     desc.constants = &b->desc.workgroup_size;
     desc.constant_count = 1;
@@ -3688,8 +3747,8 @@ static tl_result tli_vk_make_shader(const tl_backend *backend, tl_vk_shader shad
 static tl_result tli_vk_make_shaders(const tl_backend *backend) {
     tl_result result = TL_OK;
     int i;
-    for (i = 0; i < TL_VK_SHADER_COUNT && !result; i++)
-        if (!tli_vk_knows_channels((tl_vk_shader)i)) result = tli_vk_make_shader(backend, (tl_vk_shader)i);
+    for (i = 0; i < TLI_VK_SHADER_COUNT && !result; i++)
+        if (!tli_vk_knows_channels((tli_vk_shader)i)) result = tli_vk_make_shader(backend, (tli_vk_shader)i);
     return result;
 }
 
@@ -3727,6 +3786,8 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
     b = (tli_vk *)tl_add_memory(env, sizeof *b);
     if (!b) return tl_record_error(env, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory");
     b->env = env;
+    if (env) b->quiet = *env;
+    b->quiet.log = NULL;
     b->desc = *desc;
     if (!b->desc.device.api_version) b->desc.device.api_version = VK_API_VERSION_1_0;
     if (b->desc.device.transfer_queue == b->desc.device.queue) b->desc.device.transfer_queue = VK_NULL_HANDLE;
@@ -3774,9 +3835,10 @@ TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     int32_t i;
     if (!backend || !backend->self) return;
     b = tli_vk_self(backend);
+    b->env = &b->quiet;  // it cannot fail
     for (i = 0; i < 64 && !b->records && !b->lost; i++)  // out of host memory: a second wait may succeed
         if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
-    for (i = 0; i < TL_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
+    for (i = 0; i < TLI_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);
@@ -3873,7 +3935,7 @@ static void tli_vk_lose_ops(tli_vk *b, int all, uint64_t serial) {
     for (i = 0; i < b->op_count; i++) {
         const tli_vk_op op = b->ops[i];
         int changes = op.kind == TLI_VK_OP_SHADER &&
-                      (tli_vk_reduces(op.shader) || op.shader == TL_VK_SHADER_ADD);
+                      (tli_vk_reduces(op.shader) || op.shader == TLI_VK_SHADER_ADD);
         if (all || (op.kind != TLI_VK_OP_FILL && tli_vk_is_lost(b, &op.from)) ||
             (changes && tli_vk_is_lost(b, &op.to))) {
             if (!tli_vk_add_lost(b, op.to)) b->lost = 1;
@@ -4150,7 +4212,7 @@ static tl_result tli_vk_time_copy(tli_vk *b, tl_vk_copy_path path, tl_range to, 
     uint64_t start, end;
     tl_result result = tli_vk_write_time(b, b->desc.time_count, function);
     b->desc.copy_path = path;
-    if (!result) result = tli_vk_move(b, TLI_VK_OP_COPY, TL_VK_SHADER_COPY, &to, &from, from.bytes, function);
+    if (!result) result = tli_vk_move(b, TLI_VK_OP_COPY, TLI_VK_SHADER_COPY, &to, &from, from.bytes, function);
     if (!result) result = tli_vk_write_time(b, b->desc.time_count + 1, function);
     if (!result) result = tli_vk_read_time(b, b->desc.time_count, function, &start);
     if (!result) result = tli_vk_read_time(b, b->desc.time_count + 1, function, &end);
@@ -6025,14 +6087,8 @@ static const uint32_t tli_vk_to_q8_words[] = {
 // -- the table of words --
 
 static tli_vk_words tli_vk_words_of(int shader) {
-#define TLI_VK_WORDS(name) { tli_vk_##name##_words, sizeof tli_vk_##name##_words / 4 }
-    static const tli_vk_words words[] = {  // in the order of TL_VK_SHADERS
-        TLI_VK_WORDS(copy),      TLI_VK_WORDS(copy_uint), TLI_VK_WORDS(fill),
-        TLI_VK_WORDS(to_f16),    TLI_VK_WORDS(from_f16),  TLI_VK_WORDS(to_bf16),
-        TLI_VK_WORDS(from_bf16), TLI_VK_WORDS(to_q8),     TLI_VK_WORDS(from_q8),
-        TLI_VK_WORDS(min_max),   TLI_VK_WORDS(add),       TLI_VK_WORDS(checksum),
-        TLI_VK_WORDS(quantize),  TLI_VK_WORDS(dequantize), TLI_VK_WORDS(min_max_channels)
-    };
+#define TLI_VK_WORDS(id, name) { tli_vk_##name##_words, sizeof tli_vk_##name##_words / 4 },
+    static const tli_vk_words words[] = { TLI_VK_SHADERS(TLI_VK_WORDS) };
 #undef TLI_VK_WORDS
     return words[shader];
 }
@@ -6054,19 +6110,23 @@ static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t fro
 
 static tl_result tli_vk_check_words(tli_vk *b, const tl_range *to, const tl_range *from, uint64_t to_bytes,
                                     const char *function) {
-    const tli_vk_block *source;
+    const tli_vk_block *target, *source;
     tl_result result = TL_OK;
-    tli_vk_place place;
+    tli_vk_place place, written;
     if (b->lost) return tli_vk_fail_lost(b, function);
     if (from->bytes % 4)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "from: bytes: must be a multiple of 4");
     if (to->bytes != to_bytes)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: not what the result takes");
     if (tli_vk_overlap(to, from)) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
-    if (!from->bytes || !tli_vk_find_range(b, to, function, &result)) return result;
-    source = tli_vk_find_range(b, from, function, &result);
+    if (!from->bytes) return TL_OK;
+    target = tli_vk_find_range(b, to, function, &result);
+    source = target ? tli_vk_find_range(b, from, function, &result) : NULL;
     if (!source) return result;
     place = tli_vk_place_of(source, from);
+    written = tli_vk_place_of(target, to);
+    if (tli_vk_meet(&written, &place))  // two blocks of one buffer of the caller
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
     if (b->lost_count && tli_vk_is_lost(b, &place))
         return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
     return TL_OK;
@@ -6084,7 +6144,7 @@ TLI_VK_IMPL tl_result tl_vk_record_add(const tl_backend *backend, tl_range to, t
     place = tli_vk_place_of(block, &to);
     if (b->lost_count && tli_vk_is_lost(b, &place))
         return tli_vk_fail(b, TL_ERROR_STALE, function, "to: was written by a frame that was dropped");
-    return tli_vk_move(b, TLI_VK_OP_SHADER, TL_VK_SHADER_ADD, &to, &from, from.bytes, function);
+    return tli_vk_move(b, TLI_VK_OP_SHADER, TLI_VK_SHADER_ADD, &to, &from, from.bytes, function);
 }
 
 static tl_result tli_vk_min_max(tli_vk *b, const tl_range *to, const tl_range *from, const char *function) {
@@ -6092,7 +6152,7 @@ static tl_result tli_vk_min_max(tli_vk *b, const tl_range *to, const tl_range *f
     if (!result) result = tli_vk_set_words(b, to, 0, 4, UINT32_MAX, function);
     if (!result) result = tli_vk_set_words(b, to, 4, sizeof(tl_vk_extremes) - 4, 0, function);
     if (result || !from->bytes) return result;
-    return tli_vk_move(b, TLI_VK_OP_SHADER, TL_VK_SHADER_MIN_MAX, to, from, to->bytes, function);
+    return tli_vk_move(b, TLI_VK_OP_SHADER, TLI_VK_SHADER_MIN_MAX, to, from, to->bytes, function);
 }
 
 TLI_VK_IMPL tl_result tl_vk_record_min_max(const tl_backend *backend, tl_range to, tl_range from) {
@@ -6133,7 +6193,7 @@ static tl_result tli_vk_check_channels(tli_vk *b, int32_t channel_count, uint64_
     return TL_OK;
 }
 
-static tli_vk_op tli_vk_channels_op(tl_vk_shader shader, int32_t channel_count, uint64_t inner_count) {
+static tli_vk_op tli_vk_channels_op(tli_vk_shader shader, int32_t channel_count, uint64_t inner_count) {
     tli_vk_op op;
     memset(&op, 0, sizeof op);
     op.kind = TLI_VK_OP_SHADER;
@@ -6190,7 +6250,7 @@ TLI_VK_IMPL tl_result tl_vk_record_min_max_channels(const tl_backend *backend, t
     tli_vk *b = tli_vk_self(backend);
     tl_result result = tli_vk_check_channels(b, channel_count, inner_count, function);
     uint64_t expected = (uint64_t)channel_count * sizeof(tl_vk_extremes);
-    tli_vk_op op = tli_vk_channels_op(TL_VK_SHADER_MIN_MAX_CHANNELS, channel_count, inner_count);
+    tli_vk_op op = tli_vk_channels_op(TLI_VK_SHADER_MIN_MAX_CHANNELS, channel_count, inner_count);
     if (result) return result;
     if (channel_count == 1) return tli_vk_min_max(b, &to, &from, function);
     result = tli_vk_check_words(b, &to, &from, expected, function);
@@ -6270,7 +6330,7 @@ TLI_VK_IMPL tl_result tl_vk_record_quantize(const tl_backend *backend, tl_range 
     const char *function = "tl_vk_record_quantize";
     tli_vk *b = tli_vk_self(backend);
     tl_result result = tl_quantize(b->env, quantizations, channel_count, inner_count, format, NULL, NULL, 0);
-    tli_vk_op op = tli_vk_channels_op(TL_VK_SHADER_QUANTIZE, channel_count, inner_count);
+    tli_vk_op op = tli_vk_channels_op(TLI_VK_SHADER_QUANTIZE, channel_count, inner_count);
     op.word = format == TL_FORMAT_I8 ? 1 : 2;
     result = tli_vk_check_integers(b, result, &from, &to, channel_count, inner_count, format, function);
     if (!result) result = tli_vk_make_shader(backend, op.shader);
@@ -6283,7 +6343,7 @@ TLI_VK_IMPL tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_rang
     const char *function = "tl_vk_record_dequantize";
     tli_vk *b = tli_vk_self(backend);
     tl_result result = tl_dequantize(b->env, quantizations, channel_count, inner_count, format, NULL, NULL, 0);
-    tli_vk_op op = tli_vk_channels_op(TL_VK_SHADER_DEQUANTIZE, channel_count, inner_count);
+    tli_vk_op op = tli_vk_channels_op(TLI_VK_SHADER_DEQUANTIZE, channel_count, inner_count);
     op.word = format == TL_FORMAT_I8 ? 1 : 2;
     result = tli_vk_check_integers(b, result, &to, &from, channel_count, inner_count, format, function);
     if (!result) result = tli_vk_make_shader(backend, op.shader);
@@ -6298,7 +6358,7 @@ TLI_VK_IMPL tl_result tl_vk_record_checksum(const tl_backend *backend, tl_range 
     tl_result result = tli_vk_check_words(b, &to, &from, 8, function);
     if (!result) result = tli_vk_set_words(b, &to, 0, 8, 0, function);
     if (result || !from.bytes) return result;
-    return tli_vk_move(b, TLI_VK_OP_SHADER, TL_VK_SHADER_CHECKSUM, &to, &from, to.bytes, function);
+    return tli_vk_move(b, TLI_VK_OP_SHADER, TLI_VK_SHADER_CHECKSUM, &to, &from, to.bytes, function);
 }
 
 // Appleby, MurmurHash3, 2011, fmix32; Wellons, Prospecting for hash functions, 2018, lowbias32.
@@ -6318,14 +6378,7 @@ TLI_VK_IMPL void tl_vk_checksum_bytes(const void *bytes, size_t count, uint32_t 
         sum[1] += tli_vk_mix(word + (uint32_t)i * 0x7F4A7C15u, 1);
     }
 }
-
-static const char *const tli_vk_shader_names[] = { TL_VK_SHADERS(TLI_VK_NAME) };
-
-TLI_VK_IMPL const char *tl_vk_name_shader(tl_vk_shader shader) {
-    return (unsigned)shader < TL_VK_SHADER_COUNT ? tli_vk_shader_names[shader] : "?";
-}
 #endif  // TL_VK_BACKEND_IMPLEMENTATION
-
 #if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 #undef TLI_VK_NAME
 #undef TLI_VK_IMPL

@@ -1098,6 +1098,7 @@ static void free_trainer(trainer *t) {
 static tl_result copy_loss(trainer *t, const engine *e, frame *f) {
     VkBufferCopy copy = { 0, 0, 4 };
     VkDescriptorBufferInfo info;
+    VkCommandBuffer commands;  // of the frame, once all that the library has enqueued stands in it
     tl_access access;
     tl_result result;
     access.range = t->loss;
@@ -1105,10 +1106,11 @@ static tl_result copy_loss(trainer *t, const engine *e, frame *f) {
     result = tl_vk_order(&t->backend, &access, 1, VK_PIPELINE_STAGE_TRANSFER_BIT,
                          VK_ACCESS_TRANSFER_READ_BIT);
     if (!result) result = tl_vk_find_buffer(&t->backend, access.range, &info);
+    if (!result) result = tl_vk_find_commands(&t->backend, &commands);
     if (result) return result;
     copy.srcOffset = info.offset;
     copy.dstOffset = 2 * picture_bytes(e);
-    vk.CmdCopyBuffer(f->commands, info.buffer, f->readback.buffer, 1, &copy);
+    vk.CmdCopyBuffer(commands, info.buffer, f->readback.buffer, 1, &copy);
     f->has_loss = 1;
     return TL_OK;
 }
@@ -1770,7 +1772,8 @@ static int make_program(program *p) {
 
 static void free_program(program *p) {
     int i;
-    if (p->e.device) (void)vk.DeviceWaitIdle(p->e.device);
+    if (p->e.device && vk.DeviceWaitIdle(p->e.device) == VK_ERROR_DEVICE_LOST && p->t.has_backend)
+        tl_vk_lose_device(&p->t.backend);  // it cannot see that: all its work is the engine's to submit
     for (i = 0; p->t.has_backend && i < FRAMES_IN_FLIGHT; i++) {  // where something failed
         frame *f = &p->e.frames[i];
         if (f->is_open) (void)tl_vk_drop_frame(&p->t.backend, f->ticket);

@@ -1011,12 +1011,15 @@ static inline int training_write_picture(tl_env *env, const training_pictures *p
 // Write memory.svg and trace.json.
 static inline int training_write_pictures(tl_env *env, const training_pictures *pictures,
                                           const char *directory) {
+    int32_t dropped = 0;
     int svg, trace;
     training_make_directory(directory);
     svg = training_write_picture(env, pictures, directory, "memory.svg", 0);
     trace = training_write_picture(env, pictures, directory, "trace.json", 1);
     if (!svg && !trace)
         printf("wrote %s/memory.svg and %s/trace.json\n", directory, directory);
+    tl_measure_trace(pictures->trace, NULL, &dropped);
+    if (dropped) printf("the trace had no room for %d more steps\n", (int)dropped);
     return svg ? svg : trace;
 }
 

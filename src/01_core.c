@@ -38,7 +38,47 @@ static int tli_same_text(const char *a, const char *b) {
     return *a == *b;
 }
 
-// -- checked arithmetic: each returns 1 and the value, or 0 where it does not fit --
+// -- UTF-8 --
+
+// The length in bytes of the UTF-8 character at the start, and its code point; 0 if it is not valid
+// UTF-8.
+static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };  // by length: less is an overlong form
+    unsigned char first = (unsigned char)*at;
+    size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, i;
+    if ((first >= 0x80 && first < 0xc0) || first >= 0xf8 || length > (size_t)(end - at)) return 0;
+    *code = length == 1 ? first : first & (0x7fu >> length);
+    for (i = 1; i < length; i++) {
+        if (((unsigned char)at[i] & 0xc0) != 0x80) return 0;
+        *code = *code << 6 | ((unsigned char)at[i] & 0x3fu);
+    }
+    if (*code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff)) return 0;
+    return length;
+}
+
+// The length of a text without a character that is cut off at its end.
+static size_t tli_whole_characters(const char *text, size_t length) {
+    size_t at = length, needed;
+    while (at > 0 && length - at < 3 && ((unsigned char)text[at - 1] & 0xc0) == 0x80) at--;
+    if (!at || (unsigned char)text[at - 1] < 0xc0) return length;
+    at--;
+    needed = (unsigned char)text[at] < 0xe0 ? 2 : (unsigned char)text[at] < 0xf0 ? 3 : 4;
+    return length - at < needed ? at : length;
+}
+
+// Whether a character may stand in a name: no control character, no space of any width, and no character that
+// is invisible or changes the direction of the text, with which two names could look the same.
+static int tli_is_visible(uint32_t code) {
+    if (code <= ' ' || (code >= 0x7f && code <= 0xa0) || code == 0xad) return 0;
+    if (code == 0x1680 || code == 0x180e || code == 0x3000 || code == 0xfeff) return 0;
+    if (code >= 0x2000 && code <= 0x206f)
+        return (code > 0x200f && code < 0x2028) || (code > 0x202f && code < 0x205f);
+    return (code & 0xfffe) != 0xfffe;  // what Unicode and XML exclude
+}
+
+// -- checked arithmetic --
+//
+// Each function returns 1 and the result, or 0 if the result does not fit 64 bits.
 
 static int tli_add_u64(uint64_t a, uint64_t b, uint64_t *sum) {
     *sum = a + b;
@@ -91,7 +131,8 @@ static int tli_is_finite_f32(float value) { return (tli_bits_of_f32(value) & 0x7
 // Conversions are integer arithmetic on the bits, so every compiler and machine gives the same
 // result.
 
-// value / 2^shift, rounded to nearest, ties to even; sticky = there were more bits below. 1 <= shift.
+// value / 2^shift, rounded to nearest, ties to even; shift >= 1. sticky = 1 says that bits below
+// value were not 0.
 static uint32_t tli_round_shift(uint32_t value, int32_t shift, int sticky) {
     uint32_t kept, rest, half;
     if (shift > 31) return 0;
@@ -130,7 +171,7 @@ static uint32_t tli_f32_of_bf16(uint16_t half) {
 }
 
 #ifndef TL_NO_PLANNERS
-// -- wide integers: modulo 2^128 --
+// -- 128-bit integers --
 
 typedef struct tli_u128 { uint64_t high, low; } tli_u128;
 
@@ -160,7 +201,9 @@ static int tli_is_below_u128(tli_u128 a, tli_u128 b) {
     return a.high != b.high ? a.high < b.high : a.low < b.low;
 }
 
-// -- logarithms, without <math.h> --
+// -- logarithms --
+//
+// Without <math.h>, in integers.
 
 // The fraction of log2(m / 2^63) in units of 2^-bits, rounded down; m >= 2^63, bits <= 62. Each
 // squaring doubles the logarithm and shifts out its next bit. Truncating the products loses less
@@ -273,7 +316,9 @@ static tli_writer tli_begin_error(tl_env *env, tl_result code, const char *funct
     return w;
 }
 
+// A sentence that is too long is cut between two characters.
 static tl_result tli_end_error(tl_env *env, tli_writer *w, tl_result code) {
+    if (w->size && w->length >= w->size) w->size = tli_whole_characters(w->buf, w->size - 1) + 1;
     tli_finish(w);
     if (env && env->log) env->log(env->user, env->error.text);
     return code;

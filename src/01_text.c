@@ -41,7 +41,7 @@ static size_t tli_number_length(const char *text, size_t length) {
 // Conversions use exact big integers, so every platform prints the same digits and reads the same
 // double.
 
-#define TLI_BIG_LIMBS 128  // 4096 bits: 10^1131, the largest power below, needs 3758
+#define TLI_BIG_LIMBS 128  // 4096 bits: the largest number that occurs, 10^1131, has 3758
 
 typedef struct tli_big {
     int32_t  count;  // limbs in use, lowest first; the highest is not 0
@@ -350,13 +350,20 @@ static int tli_read_f64(tli_word word, double *value) {
 
 typedef struct tli_reader {
     const char *at, *end;
-    const char *line_end;  // of the current line, comment cut off
+    const char *line_end;  // of the current line without its comment
     int32_t     line;      // from 1
 } tli_reader;
 
+// The start of a text behind a byte order mark, which some editors write in front of UTF-8.
+static const char *tli_skip_mark(const char *text, size_t length) {
+    return length >= 3 && TLI_MEMCMP(text, "\xEF\xBB\xBF", 3) == 0 ? text + 3 : text;
+}
+
 static tli_reader tli_reader_of(const char *text, size_t length) {
     tli_reader r;
-    r.at = text; r.end = text + length; r.line_end = text; r.line = 0;
+    r.at = r.line_end = tli_skip_mark(text, length);
+    r.end = text + length;
+    r.line = 0;
     return r;
 }
 
@@ -434,6 +441,15 @@ static int tli_parse_name(const char *const *names, int32_t count, const char *t
     return 0;
 }
 
+#if !defined(TL_NO_TRACE) || !defined(TL_NO_PLANNERS)
+// The number of characters of a text in UTF-8, up to a limit.
+static int32_t tli_count_characters(const char *text, int32_t limit) {
+    int32_t count = 0;
+    for (; *text && count < limit; text++) count += ((unsigned char)*text & 0xC0) != 0x80;
+    return count;
+}
+#endif
+
 // -- JSON reader --
 //
 // The caller asks for one value after the other. The grammar is that of RFC 8259, without
@@ -486,7 +502,7 @@ static tli_json tli_json_open(tl_env *env, const char *function, const char *tex
     tli_zero(&j, sizeof j);
     j.env = env;
     j.function = function;
-    j.text = j.at = text;
+    j.text = j.at = tli_skip_mark(text, length);
     j.end = text + length;
     if (length > TLI_TEXT_LIMIT) tli_json_fail(&j, "the text is longer than 2^30 bytes");
     return j;
@@ -497,22 +513,6 @@ static char tli_json_peek(tli_json *j) {
     for (; j->at < j->end; j->at++)
         if (*j->at != ' ' && *j->at != '\t' && *j->at != '\n' && *j->at != '\r') break;
     return j->at < j->end ? *j->at : '\0';
-}
-
-// The length in bytes of the UTF-8 character at the start, and its code point; 0 if it is not valid
-// UTF-8.
-static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };  // by length: less is an overlong form
-    unsigned char first = (unsigned char)*at;
-    size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, i;
-    if ((first >= 0x80 && first < 0xc0) || first >= 0xf8 || length > (size_t)(end - at)) return 0;
-    *code = length == 1 ? first : first & (0x7fu >> length);
-    for (i = 1; i < length; i++) {
-        if (((unsigned char)at[i] & 0xc0) != 0x80) return 0;
-        *code = *code << 6 | ((unsigned char)at[i] & 0x3fu);
-    }
-    if (*code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff)) return 0;
-    return length;
 }
 
 // Read \uXXXX: 6 characters and the number behind the u; 0 if that is not what comes.

@@ -13,14 +13,18 @@
 // All names stand in one block of text, each ended by 0; the one at offset 0 is empty.
 
 #define TLI_NAME_LIMIT 255  // bytes of a name
-#define TLI_NAME_RULE  "must be 1 to 255 printable ASCII characters other than space, # and ="
+#define TLI_NAME_RULE  "must be 1 to 255 bytes of UTF-8 without control characters, spaces, # and ="
 
 static int tli_is_name(const char *text) {
-    size_t length = 0;
-    for (; text[length]; length++)
-        if (length == TLI_NAME_LIMIT || text[length] <= ' ' || text[length] > '~' || text[length] == '#' ||
-            text[length] == '=') return 0;
-    return length > 0;
+    const char *at = text, *end = text + tli_text_length(text);
+    if (at == end || end - at > TLI_NAME_LIMIT) return 0;
+    while (at < end) {
+        uint32_t code = 0;
+        size_t length = tli_utf8_length(at, end, &code);
+        if (!length || !tli_is_visible(code) || code == '#' || code == '=') return 0;
+        at += length;
+    }
+    return 1;
 }
 
 // The text at an offset; NULL for an offset outside the block, so it is safe for an unchecked
@@ -77,13 +81,21 @@ static tli_graph_rules tli_rules_of(tl_env *env, const char *function) {
     return rules;
 }
 
-// Write at most 48 bytes of a text from outside, with ? for what is not printable: error texts are
-// short.
+#define TLI_CLIP_BYTES 48
+
+// Write a text from outside, cut to what a sentence can hold, with ? for what is not visible.
 static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
-    size_t i;
-    for (i = 0; i < length && i < 48; i++)
-        tli_put_bytes(w, text[i] >= ' ' && text[i] <= '~' ? text + i : "?", 1);
-    if (length > 48) tli_put(w, "...");
+    const char *end = text + length;
+    size_t used = 0;
+    while (text < end) {
+        uint32_t code = 0;
+        size_t read = tli_utf8_length(text, end, &code);
+        int shown = read && (tli_is_visible(code) || code == ' ');
+        used += shown ? read : 1;
+        if (used > TLI_CLIP_BYTES) { tli_put(w, "..."); return; }
+        tli_put_bytes(w, shown ? text : "?", shown ? read : 1);
+        text += read ? read : 1;
+    }
 }
 
 // Fail with "tl_add_node: node 3 (conv1): inputs: ...".
@@ -250,7 +262,7 @@ static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph
     return TL_OK;
 }
 
-// -- check --
+// -- rules of a graph and of a device --
 
 static const char *tli_check_arrays(const tl_graph *graph) {
     if (graph->node_count < 1 || !graph->nodes) return "nodes: there must be at least one";
@@ -379,7 +391,7 @@ static int tli_read_needs(const char *at, tl_graph *graph, const tl_node *node) 
     return 1;
 }
 
-// -- build --
+// -- building --
 
 TLI_IMPL void tl_init_graph(tl_graph *graph) {
     TL_ASSERT(graph);

@@ -47,7 +47,7 @@ typedef struct tl_device {
 
 // A node to add. Zero is the default everywhere; arrays are read during the call only.
 typedef struct tl_node_desc {
-    const char      *name;          // 0 = "n<id>"; no spaces; names are unique
+    const char      *name;          // 0 = "n<id>"; UTF-8 without spaces; names are unique
     const char      *op;            // 0 = "op"; "input" = graph input: resident throughout, costs 0
     const tl_tensor *inputs;        // [input_count] each made by a node above
     int32_t          input_count;
@@ -119,7 +119,7 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //   desc   not changed; its arrays and texts are copied
 //   id     may be NULL; receives the id of the new node
 //
-// Names, ops and units are 1 to 255 printable ASCII characters other than space, # and =.
+// Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as
 //          it was, and *id is 0.
 // Cost:    amortised O(inputs + outputs + length of the names).
@@ -207,7 +207,8 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
-// out. Any text is safe to read: every number is checked before it is used.
+// out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is
+// checked before it is used.
 //
 //   graph   overwritten (not freed); release with tl_free_graph
 //

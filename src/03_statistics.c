@@ -308,7 +308,7 @@ static void tli_put_column(tli_writer *w, uint64_t value, size_t width) {
 }
 
 static void tli_put_op(tli_writer *w, const tl_op_statistics *op, const char *name) {
-    size_t length = tli_text_length(name);
+    int32_t length = tli_count_characters(name, 16);
     tli_put_column(w, (uint64_t)op->node_count, 6);
     tli_put(w, "  "); tli_put(w, name);
     for (; length < 16; length++) tli_put(w, " ");

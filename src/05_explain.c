@@ -387,6 +387,22 @@ static void tli_send_list(tli_stream *s, const int32_t *values, int32_t count) {
     }
 }
 
+// Send a name of a checked graph in ASCII, for a comment: other characters as \u00e9 or \U0001f600. Compilers
+// need not know the encoding of the table.
+static void tli_send_ascii(tli_stream *s, const char *name) {
+    static const char hex[] = "0123456789abcdef";
+    const char *end = name + tli_text_length(name);
+    while (name < end) {
+        uint32_t code = 0;
+        size_t length = tli_utf8_length(name, end, &code);
+        int digit = code > 0xffff ? 8 : 4;
+        if (length == 1) tli_send_bytes(s, name, 1);
+        else tli_send(s, digit == 8 ? "\\U" : "\\u");
+        while (length > 1 && digit-- > 0) tli_send_bytes(s, hex + (code >> 4 * digit & 15), 1);
+        name += length;
+    }
+}
+
 static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
@@ -403,7 +419,7 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
     tli_send(s, " },  // ");
-    tli_send(s, tl_name_node(graph, id));
+    tli_send_ascii(s, tl_name_node(graph, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
     tli_send(s, "\n");
@@ -506,7 +522,7 @@ static void tli_send_step(tli_stream *s, const tl_graph *graph, const tl_step *s
     tli_send(s, ", ");
     tli_send_i32(s, step->output);
     tli_send(s, " },  // ");
-    tli_send(s, tl_name_node(graph, step->node));
+    tli_send_ascii(s, tl_name_node(graph, step->node));
     tli_send(s, ": step ");
     tli_send_i32(s, index);
     tli_send(s, "\n");

@@ -61,6 +61,43 @@ typedef struct tl_step {
 
 #define TL_ALL_OUTPUTS (-1)
 
+// -- what steps allocate and free --
+//
+// A replay with an allocator of its own needs these rules and no others; tl_simulate_plan counts by them.
+// v is a node, T one output of a node (with TL_ALL_OUTPUTS: each output in the state that is named, one
+// after the other). A tensor is absent, resident, leaving (O until W), coming (L until W) or compressed.
+//
+//   step       allocates                                   frees
+//   the start  every output of every graph input           nothing; these are never freed by a step
+//   F v        1. each absent output of v                  at the end of the call: 2. and 3.
+//              2. a second copy of each other output
+//              3. fwork
+//   I v        as F, but output 0 takes over the bytes     as F; the input is absent, its bytes are
+//              of input `inplace`, and has no second copy  output 0
+//   S v        as F, and saved(v) before fwork; with no    as F; saved(v) stays until B v or DS v
+//              absent output no second copies either
+//   B v        1. the gradient of each output of v         at the end of the call: bwork, the gradient
+//              2. the gradient of each input of v whose    of EVERY output of v, and saved(v)
+//                 node has a backward
+//              both only where there is none yet
+//              3. bwork
+//   D T        nothing                                     resident T: its bytes; compressed T: its
+//                                                          compressed copy
+//   DS v       nothing                                     saved(v)
+//   O T        the host copy of resident T                 nothing: T is leaving, still readable
+//   L T        absent T, from its host copy                nothing: the host copy stays
+//   W T        nothing                                     leaving T: its device bytes, now absent;
+//                                                          coming T: nothing, now resident
+//   DH T       nothing                                     the host copy of T
+//   C T codec  the compressed copy of resident T           then the bytes of T
+//   X T        compressed T                                then its compressed copy
+//   the end    nothing                                     the caller frees what is left: graph inputs,
+//                                                          outputs without D, saved bytes, host copies
+//
+// So a gradient lives from the first backward that contributes to it to the backward of the node that made
+// its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
+// are allocated by no step: they are the base. The peak is the largest sum of device bytes at any moment.
+
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
@@ -238,9 +275,9 @@ TLDEF tl_checkpoint_config tl_with_checkpoint_attention(tl_checkpoint_config con
 TLDEF tl_checkpoint_config tl_with_checkpoint_ffn(tl_checkpoint_config config, int32_t on);
 TLDEF tl_checkpoint_config tl_with_min_interval(tl_checkpoint_config config, uint64_t interval);
 
-// Check every rule of a config: interval > 0, no duplicate layers, layer_count > 0, the fraction in
-// [0, 1], flags 0 or 1. With layer_count > 0, listed layers must be below it and a dynamic config
-// must be for that many layers.
+// Check every rule of a config: interval > 0, no duplicate layers, layer_count > 0, memory_fraction
+// in [0, 1], flags 0 or 1. With layer_count > 0, listed layers must be below it and a dynamic config must
+// be for that many layers.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY.
 TLDEF tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,

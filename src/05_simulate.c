@@ -62,7 +62,7 @@ typedef struct tli_steps {
     tl_env  *env;
     tl_step *steps;
     int32_t  count, capacity;
-    int      failed;  // 1 = out of memory; later steps are lost
+    int      failed;  // 1 = out of memory; steps added later are dropped
 } tli_steps;
 
 static tli_steps tli_steps_of(tl_env *env) {
@@ -161,7 +161,7 @@ typedef struct tli_sim {
     uint64_t        link_rate, link_latency, codec_rate, alignment;
     tli_sim_tensor *tensors;      // [tensor_count]
     tli_sim_node   *nodes;        // [node_count]
-    int32_t         next_backward;  // the node whose backward is next in reverse listing order; -1 = none
+    int32_t         next_backward;  // the node whose backward is next in reverse order of the list; -1 = none
 
     uint64_t        live_bytes, host_bytes;
     uint64_t        step_bytes;   // highest live bytes during the last step, its start included

@@ -264,6 +264,7 @@ static void tli_name_conversion(const tli_apply *a, int32_t tensor, tl_format fo
         if (attempt > 1) { tli_put(&end, "_"); tli_put_u64(&end, attempt); }
         w = tli_writer_of(name, TLI_NAME_LIMIT + 1);
         length = whole.length + end.length > TLI_NAME_LIMIT ? TLI_NAME_LIMIT - end.length : whole.length;
+        length = tli_whole_characters(text, length);
         tli_put_bytes(&w, text, length);
         tli_put_bytes(&w, tail, end.length);
         tli_finish(&w);

@@ -69,6 +69,8 @@ typedef struct tl_backend_limits {
     int32_t  host_visible;       // 1 = map costs nothing: host kernels may run on device ranges
     int32_t  in_order;           // 1 = copies and kernels run in the order in which they were enqueued:
                                  // work enqueued after a copy need not wait for the copy's ticket
+    tl_env  *env;                // where the backend's functions record errors, so that attempts that may
+                                 // fail are kept quiet; 0 = nothing is kept quiet
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {

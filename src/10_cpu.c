@@ -733,6 +733,7 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
     limits->host_visible = 1;
     limits->in_order = !tli_is_deferred(cpu);
+    limits->env = cpu->env;
 }
 
 static void tli_cpu_counters(void *self, tl_backend_counters *counters) {

@@ -21,7 +21,7 @@ typedef struct tli_gauge {
     tl_backend_limits limits;
     uint64_t blocks[TL_TIER_COUNT];
     tl_range ranges[3];           // two on the device, one on the host; bytes 0 = no such range
-    uint64_t small, large;        // the two sizes in bytes; large 0 = no room
+    uint64_t small_bytes, large;  // the two sizes in bytes; large 0 = no room
 } tli_gauge;
 
 typedef enum tli_gauge_work { TLI_GAUGE_COPY, TLI_GAUGE_COMPRESS, TLI_GAUGE_EXPAND } tli_gauge_work;
@@ -106,14 +106,14 @@ static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint
 // of the smaller time. Both are 0 if the clock is too coarse or absent.
 static tl_result tli_fit_job(const tli_gauge *g, const tli_gauge_job *job, double *rate, double *latency_ns) {
     // Codecs are slower than copies, so fewer bytes are enough to exceed the latency.
-    uint64_t most = job->work == TLI_GAUGE_COPY ? g->large : tli_larger_u64(g->large / 16, 2 * g->small);
-    double small = 0, large = 0;
-    tl_result result = tli_time_job(g, job, g->small, &small);
-    if (!result) result = tli_time_job(g, job, most, &large);
+    uint64_t most = job->work == TLI_GAUGE_COPY ? g->large : tli_larger_u64(g->large / 16, 2 * g->small_bytes);
+    double small_ns = 0, large_ns = 0;
+    tl_result result = tli_time_job(g, job, g->small_bytes, &small_ns);
+    if (!result) result = tli_time_job(g, job, most, &large_ns);
     *rate = *latency_ns = 0;
-    if (result || !(large > small)) return result;
-    *rate = (double)(most - g->small) * 1e9 / (large - small);
-    *latency_ns = small - (double)g->small * 1e9 / *rate;
+    if (result || !(large_ns > small_ns)) return result;
+    *rate = (double)(most - g->small_bytes) * 1e9 / (large_ns - small_ns);
+    *latency_ns = small_ns - (double)g->small_bytes * 1e9 / *rate;
     if (*latency_ns < 0) *latency_ns = 0;
     return TL_OK;
 }
@@ -256,14 +256,17 @@ static tl_result tli_size_gauge(tli_gauge *g) {
     uint64_t room = limits->budget_bytes[TL_TIER_DEVICE] / 2, host_room = limits->budget_bytes[TL_TIER_HOST];
     int uses_host = host_room >= 2 * tli_align_u64(TLI_GAUGE_SMALL, step);
     tl_result result = TL_ERROR_NO_MEMORY;
-    g->small = tli_align_u64(TLI_GAUGE_SMALL, step);
+    g->small_bytes = tli_align_u64(TLI_GAUGE_SMALL, step);
     g->large = g->desc.bytes;
     if (g->large > room) g->large = room;
     if (uses_host && g->large > host_room) g->large = host_room;
     if (g->large > limits->range_bytes) g->large = limits->range_bytes;
     if (g->large > UINT64_MAX / 4) g->large = UINT64_MAX / 4;
-    for (g->large -= g->large % step; g->large >= 2 * g->small; g->large = g->large / 2 - g->large / 2 % step) {
+    for (g->large -= g->large % step; g->large >= 2 * g->small_bytes;
+         g->large = g->large / 2 - g->large / 2 % step) {
+        tli_quiet quiet = tli_begin_quiet(g->limits.env);
         result = tli_open_gauge(g, uses_host);
+        tli_end_quiet(&quiet, result == TL_ERROR_NO_MEMORY ? TL_OK : result);
         if (result != TL_ERROR_NO_MEMORY) break;
     }
     if (!result) return TL_OK;

@@ -183,6 +183,7 @@ typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; tl_ma
 struct tl_manager {
     tl_env *env;
     tl_backend backend;
+    tl_env *backend_env;             // where it records errors; NULL = not known
     tl_manager_desc desc;
     uint64_t budget[TL_TIER_COUNT];  // the lesser of the desc's and the backend's capacity
     int32_t  device_is_finite;       // 1 = the backend knows its capacity: if add_block fails, it is full
@@ -480,10 +481,12 @@ static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
 
 // Offer all of them again. What is refused to the end is freed with the backend.
 static void tli_retry_lost(tl_manager *m) {
+    tli_quiet quiet = tli_begin_quiet(m->backend_env);
     int32_t i, kept = 0;
     for (i = 0; i < m->lost_count; i++)
         if (tli_retry_one(m, &m->lost[i])) m->lost[kept++] = m->lost[i];
     m->lost_count = kept;
+    tli_end_quiet(&quiet, TL_OK);
 }
 
 // Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
@@ -497,6 +500,7 @@ static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void
 // Give a range and its block back. *gone = 1: the bytes are no longer claimed, also if an error is
 // returned; *gone = 0: an error, and nothing changed.
 static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, int *gone) {
+    tli_quiet quiet;
     tl_result result;
     *gone = 1;
     if (!bytes) return TL_OK;
@@ -506,7 +510,9 @@ static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint
     if (result) return result;
     *gone = 1;
     m->bytes[tier] -= bytes;
+    quiet = tli_begin_quiet(m->backend_env);
     result = m->backend.free_block(m->backend.self, block);
+    tli_end_quiet(&quiet, result == TL_ERROR_CORRUPT ? result : TL_OK);
     if (!result || result == TL_ERROR_CORRUPT) return result;
     tli_lose(m, tier, block, 0, NULL, TL_MAP_READ);
     return TL_OK;
@@ -641,7 +647,9 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
     *moved = 1;
     if (packs) {
         uint64_t bytes = tl_find_codec_bytes(m->desc.codec, e->bytes);
+        tli_quiet quiet = tli_begin_quiet(m->backend_env);
         result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, &block);
+        tli_end_quiet(&quiet, result == TL_ERROR_NO_MEMORY && m->device_is_finite ? TL_OK : result);
         if (!result) {
             result = tli_claim_block(m, TL_TIER_DEVICE, block, bytes);
             if (!result) result = tli_move_entry(m, i, TL_TIER_DEVICE, block, bytes, m->desc.codec);
@@ -726,15 +734,18 @@ static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *functio
 static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes,
                              uint64_t *block) {
     tl_result result, evicted = TL_OK;
+    tli_quiet quiet;
     *block = 0;
     if (!bytes) return TL_OK;
     result = tli_clear_way(env, m, function, bytes);
     if (result) return result;
+    quiet = tli_begin_quiet(m->device_is_finite ? m->backend_env : NULL);
     result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, block);
     while (result == TL_ERROR_NO_MEMORY && m->device_is_finite && !evicted) {
         evicted = tli_evict_one(env, m, function, TLI_DROPPABLE);
         if (!evicted) result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, block);
     }
+    tli_end_quiet(&quiet, result);  // also where an eviction failed: no block was made then
     if (evicted && evicted != TL_ERROR_OVER_BUDGET) return evicted;
     if (result) return tli_fail_backend(env, function, "add_block", result);
     result = tli_evict_until(env, m, function, bytes);
@@ -856,6 +867,8 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     uint64_t bytes = desc->data ? desc->bytes : desc->source.bytes, block;
     int32_t old = tli_find_entry(m, &desc->key);
     tl_result result;
+    tli_quiet quiet;
+    int rewrites;
     if (old >= 0 && m->entries[old].key.step > desc->key.step)
         return tli_fail_step(env, function, m->entries[old].key.step, desc->key.step);
     if (old >= 0 && m->entries[old].borrows)
@@ -868,10 +881,13 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     if (old < 0 && !tli_reserve_entries(m, (int64_t)m->held + 1))
         return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of checkpoints");
     if (old >= 0) tli_borrow(m, old);
+    rewrites = tli_may_rewrite(m, desc, old);
+    quiet = tli_begin_quiet(rewrites ? env : NULL);
     result = tli_acquire(env, m, function, bytes, &block);
+    rewrites = rewrites && result == TL_ERROR_OVER_BUDGET;
+    tli_end_quiet(&quiet, rewrites ? TL_OK : result);
     if (old >= 0) tli_unborrow(m, old);
-    if (result == TL_ERROR_OVER_BUDGET && tli_may_rewrite(m, desc, old))
-        return tli_rewrite(env, m, desc, old);
+    if (rewrites) return tli_rewrite(env, m, desc, old);
     if (result == TL_ERROR_OVER_BUDGET) m->statistics.refused++;
     return result ? result : tli_store(env, m, desc, old, block, bytes);
 }
@@ -1022,9 +1038,12 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
 static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     void *host = NULL;
+    tli_quiet quiet = tli_begin_quiet(env), backend_quiet = tli_begin_quiet(m->backend_env);
     tl_result result = tli_bring_back(env, m, function, i);
     int is_lost = result && e->tier == TL_TIER_HOST &&
                   tli_order_range(m, tli_entry_range(e), 0) == TL_ERROR_DEVICE_LOST;
+    tli_end_quiet(&backend_quiet, is_lost ? TL_OK : result);
+    tli_end_quiet(&quiet, is_lost ? TL_OK : result);
     if (result && !is_lost) return result;
     e->owns_mapped = is_lost && e->codec != TL_CODEC_NONE;
     result = TL_OK;
@@ -1270,6 +1289,7 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
         if (m->budget[tier] > limits.capacity_bytes[tier]) m->budget[tier] = limits.capacity_bytes[tier];
     m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
     m->host_visible = limits.host_visible;
+    m->backend_env = limits.env;
     if (desc->checkpoint_capacity && !tli_reserve_entries(m, desc->checkpoint_capacity)) {
         tl_free_manager(m);
         return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_manager", "no memory for the table of checkpoints");
@@ -1279,11 +1299,14 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
 }
 
 TLI_IMPL void tl_free_manager(tl_manager *manager) {
+    tli_quiet quiet;
     tl_env *env;
     if (!manager) return;
     env = manager->env;
+    quiet = tli_begin_quiet(manager->backend_env);
     (void)tli_reset_unlocked(NULL, manager, "tl_free_manager");
     if (manager->lost_count) tli_retry_lost(manager);
+    tli_end_quiet(&quiet, TL_OK);
     tli_release(env, manager->lost);
     tli_release(env, manager->candidates);
     tli_release(env, manager->candidate_entries);

@@ -615,6 +615,7 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
     tli_pool *pool = &run->pool;
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
     int32_t i;
     (void)tli_pool_release(pool, &pool->spare);
     (void)tli_pool_release(pool, &run->call.scratch);
@@ -626,15 +627,18 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
         (void)tli_buffer_drop_host(pool, &run->tensors[i]);
     }
     for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(pool, &run->saved[i]);
+    tli_end_quiet(&quiet, TL_OK);
 }
 
 // Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_pool *pool = &run->pool;
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
     if (run->computing) pool->unsubmitted = 1;  // the kernel may have been recorded
     run->computing = TLI_COMPUTING_NOT;
     (void)tli_pool_submit(pool);
     tli_release_buffers(run, with_inputs);
+    tli_end_quiet(&quiet, TL_OK);
 }
 
 static tl_result tli_abort_pass(tl_run *run, tl_result why) {

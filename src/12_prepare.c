@@ -638,8 +638,10 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     if (!run) return;
     env = run->env;
     if (run->pool.backend) {
+        tli_quiet quiet = tli_begin_quiet(run->limits.env);
         tli_clear_run(run, 1);
         if (run->pool.arena) (void)run->backend.free_block(run->backend.self, run->pool.arena);
+        tli_end_quiet(&quiet, TL_OK);
     }
     tli_free_online(run);
     if (run->owns_plan) tl_free_plan(env, &run->plan);

@@ -151,12 +151,6 @@ static tl_result tli_open_picture(tl_env *env, tli_picture *p, const tl_svg_styl
     return TL_OK;
 }
 
-static int32_t tli_count_characters(const char *text, int32_t limit) {
-    int32_t count = 0;
-    for (; *text && count < limit; text++) count += ((unsigned char)*text & 0xC0) != 0x80;
-    return count;
-}
-
 // Place from top to bottom: title, legend, name of the byte axis, plot, ticks, name of the time axis.
 static void tli_lay_out(tli_picture *p) {
     int32_t row = (p->width - 48) * 100, letters = 8, rows, i;
@@ -255,7 +249,7 @@ static void tli_draw_head(tli_picture *p) {
 static void tli_send_label(tli_picture *p, int32_t curve, int32_t limit) {
     if (p->curves[curve].label) { tli_send_text(&p->out, p->curves[curve].label, limit); return; }
     tli_send(&p->out, "curve ");
-    tli_send_i32(&p->out, curve + 1);
+    tli_send_i32(&p->out, curve);
 }
 
 static void tli_send_number(tli_stream *s, const char *before, int32_t number) {

@@ -56,11 +56,6 @@ TLI_IMPL void tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dr
     if (dropped) *dropped = trace->dropped;
 }
 
-TLI_IMPL const tl_run_event *tl_find_event(const tl_trace *trace, int32_t index) {
-    TL_ASSERT(trace);
-    return index >= 0 && index < trace->kept ? &trace->events[index] : NULL;
-}
-
 #ifndef TL_NO_TEXT
 // -- the trace as JSON --
 

@@ -14,7 +14,7 @@ extern "C" {
 //
 // A trace keeps the events of a run, up to a capacity, oldest first. All writers stream to a sink of
 // the caller; those of traces and curves allocate nothing. When a sink returns an error, the writer
-// stops and returns it.
+// stops and returns it. Steps, nodes and curves are counted from 0, as in plans and tables.
 // ============================================================================
 
 typedef struct tl_trace tl_trace;
@@ -31,9 +31,8 @@ TLDEF void      tl_reset_trace(tl_trace *trace);  // empty again
 // Add an event to a trace. This function goes into tl_run_desc.observe, the trace into observe_user.
 TLDEF void tl_record_event(const tl_run_event *event, void *trace);
 
-// Tell how many events were kept and how many dropped (both may be NULL); find one of those kept.
-TLDEF void                tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropped);
-TLDEF const tl_run_event *tl_find_event(const tl_trace *trace, int32_t index);  // NULL out of range
+// Tell how many events were kept and how many dropped; both may be NULL.
+TLDEF void tl_measure_trace(const tl_trace *trace, int32_t *kept, int32_t *dropped);
 
 #ifndef TL_NO_TEXT
 // Write the trace as Chrome trace-event JSON: compute and copies as complete events on two
@@ -47,7 +46,7 @@ TLDEF tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const tl
 
 // One curve of a memory picture: live bytes over the steps of one pass.
 typedef struct tl_memory_curve {
-    const char     *label;       // "keep all, 12.0 MiB"; 0 = "curve 1", "curve 2", ...
+    const char     *label;       // "keep all, 12.0 MiB"; 0 = "curve 0", "curve 1", ...
     const uint64_t *live_bytes;  // [count] highest bytes during each step
     const double   *times;       // [count] end of each step, from 0, never falling; 0 = one each
     int32_t         count;       // > 0

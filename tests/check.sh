@@ -250,15 +250,18 @@ step_names() {
     for header in $(headers); do check_symbols "$header"; done
     check_text tl_strategy.h 'TL_|TLI_|TLDEF\b'
     # its synopsis, and what Windows and Vulkan are told before they are included
-    check_text tl_vk_backend.h 'TL_VK_|TLI_VK_|TL_STRATEGY_IMPLEMENTATION\b|VK_NO_PROTOTYPES$|WIN32_LEAN_AND_MEAN$'
+    check_text tl_vk_backend.h 'TL_VK_|TLI_VK_|TL_EXPERIMENTAL\b|TL_STRATEGY_IMPLEMENTATION\b|VK_NO_PROTOTYPES$|WIN32_LEAN_AND_MEAN$'
     echo "no reserved, foreign or stateful names"
     [ -n "$(vulkan_include)" ] || skip "symbols of tl_vk_backend.h: $no_vulkan"
 }
 
 # CONTENTS, public banners and implementation banners must be the same list; the first two say the same about a section.
+# `grep -n '^// \[' tl_strategy.h` is the map of the header: it finds banners and nothing else.
 step_contents() {
-    local header contents public private
+    local header contents public private other
     for header in tl_*.h; do
+        other=$(grep -n '^// \[' "$header" | grep -vE '^[0-9]+:// \[[0-9]+\] [A-Z]+ (-- .+|\(implementation\))$' || true)
+        [ -z "$other" ] || fail "$header: begins like a banner, and is none: $other"
         contents=$(awk '/^#ifndef TL_[A-Z_]*_H$/ {exit} /CONTENTS/ {on = 1} on' "$header" |
             sed -nE 's|^[ /*]*(\[[0-9]+\]) ([A-Z]+) +(-- )?(.*)|\1 \2 -- \4|p' | sed 's/ *$//')
         public=$(sed -nE 's|^// (\[[0-9]+\] [A-Z]+ -- .*)|\1|p' "$header")

@@ -70,6 +70,7 @@ static void check_json(const char *text, size_t length) {
     for (i = 0; i < length && (unsigned char)name[i] < 0x80; i++) {}
     if (i == length) MUST(tli_json_is(raw, name));
     free(out);
+    if (length >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) { text += 3; length -= 3; }  // a mark stands in front of a text alone
     out = (char *)malloc(length + 4);
     out[0] = '[';
     memcpy(out + 1, text, length);

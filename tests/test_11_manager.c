@@ -2168,6 +2168,103 @@ static void golden_traces_agree_or_show_a_named_defect(void **state) {
 }
 
 // Sizes beyond 32 bits have their classes too.
+static tl_save_desc save_of(int32_t node, const void *data, uint64_t bytes, int keep) {
+    tl_save_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.key.node = node;
+    desc.data = data;
+    desc.bytes = bytes;
+    desc.cost = 1000;
+    desc.keep = keep;
+    return desc;
+}
+
+// A device tier of 24 KiB in one block: memory runs out, entries are compressed, spilled, dropped, fetched.
+static void use_manager_in_silence(int apart) {
+    static float data[1024];
+    static char memory[24 << 10];
+    long lines, backend_lines;
+    tl_env env = logging_env(&lines), other = logging_env(&backend_lines);
+    tl_env *backend_env = apart ? &other : &env;
+    tl_cpu_backend_desc cpu;
+    tl_backend backend;
+    tl_manager_desc desc;
+    tl_manager *m;
+    tl_checkpoint_statistics statistics;
+    int32_t i, round;
+    memset(&cpu, 0, sizeof cpu);
+    memset(&desc, 0, sizeof desc);
+    cpu.memory = memory;
+    cpu.memory_bytes = sizeof memory;
+    assert_int_equal(tl_init_cpu_backend(backend_env, &cpu, &backend), TL_OK);
+    desc.eviction = TL_EVICTION_OLDEST;
+    desc.host_budget_bytes = 40 << 10;
+    desc.codec = TL_CODEC_F16;
+    assert_int_equal(tl_init_manager(&env, &backend, &desc, &m), TL_OK);
+    for (round = 0; round < 3; round++) {
+        for (i = 0; i < 40; i++) {
+            tl_save_desc save = save_of(i, data, (uint64_t)(1024 + i % 7 * 512), 0);
+            if (tl_save_checkpoint(&env, m, &save)) fail_msg("save %d: %s", (int)i, env.error.text);
+        }
+        for (i = 0; i < 40; i++) {
+            tl_checkpoint_key key = save_of(i, NULL, 0, 0).key;
+            const void *bytes;
+            uint64_t count;
+            if (!tl_has_checkpoint(m, key)) continue;
+            if (tl_peek_checkpoint(&env, m, key, &bytes, &count)) fail_msg("peek %d: %s", (int)i, env.error.text);
+            assert_int_equal(tl_release_checkpoint(&env, m, key), TL_OK);
+        }
+    }
+    tl_measure_manager(m, &statistics);
+    assert_true(statistics.compressions && statistics.spills && statistics.fetches && statistics.dropped);
+    assert_int_equal(tl_reset_manager(&env, m), TL_OK);
+    tl_free_manager(m);
+    memset(&desc, 0, sizeof desc);
+    desc.device_budget_bytes = 4096;  // a checkpoint as large as the budget is overwritten in place
+    assert_int_equal(tl_init_manager(&env, &backend, &desc, &m), TL_OK);
+    for (i = 0; i < 3; i++) {
+        tl_save_desc save = save_of(0, data, 4096, 1);
+        assert_int_equal(tl_save_checkpoint(&env, m, &save), TL_OK);
+    }
+    tl_free_manager(m);
+    tl_free_cpu_backend(backend_env, &backend);
+    if (!is_silent(&env, lines)) fail_msg("%ld lines, last: %s", lines, env.error.text);
+    if (!is_silent(&other, backend_lines)) fail_msg("%ld lines, last: %s", backend_lines, other.error.text);
+}
+
+static void what_succeeds_is_silent(void **state) {
+    (void)state;
+    use_manager_in_silence(0);
+    use_manager_in_silence(1);  // the backend has an env of its own
+}
+
+static void what_fails_in_the_end_is_logged(void **state) {
+    static char data[4096], memory[8192];
+    long lines;
+    tl_env env = logging_env(&lines);
+    tl_cpu_backend_desc cpu;
+    tl_backend backend;
+    tl_manager_desc desc;
+    tl_manager *m;
+    tl_save_desc save = save_of(0, data, sizeof data, 1);
+    (void)state;
+    memset(&cpu, 0, sizeof cpu);
+    memset(&desc, 0, sizeof desc);
+    cpu.memory = memory;
+    cpu.memory_bytes = sizeof memory;
+    assert_int_equal(tl_init_cpu_backend(&env, &cpu, &backend), TL_OK);
+    assert_int_equal(tl_init_manager(&env, &backend, &desc, &m), TL_OK);
+    assert_int_equal(tl_save_checkpoint(&env, m, &save), TL_OK);
+    assert_true(is_silent(&env, lines));
+    save = save_of(1, memory, sizeof memory, 1);
+    assert_int_equal(tl_save_checkpoint(&env, m, &save), TL_ERROR_OVER_BUDGET);
+    assert_true(lines > 0);
+    assert_non_null(strstr(env.error.text, "tl_save_checkpoint: "));
+    assert_true(env.log == count_line);
+    tl_free_manager(m);
+    tl_free_cpu_backend(&env, &backend);
+}
+
 static void logarithms_are_exact_up_to_64_bits(void **state) {
     int32_t k;
     (void)state;
@@ -2179,6 +2276,8 @@ static void logarithms_are_exact_up_to_64_bits(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_succeeds_is_silent),
+        cmocka_unit_test(what_fails_in_the_end_is_logged),
         cmocka_unit_test(logarithms_are_exact_up_to_64_bits),
         cmocka_unit_test(save_copies_take_returns_and_removes),
         cmocka_unit_test(find_shows_the_five_fields_of_the_seed_and_more),

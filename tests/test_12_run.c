@@ -2983,8 +2983,88 @@ static void moments_of_random_state_have_names(void **state) {
 
 // -- main --
 
+static tl_result copy_kernel(const tl_kernel_call *call, void *user) {
+    (void)user;
+    if (call->kind == TL_STEP_BACKWARD) return TL_OK;
+    memset(call->outputs[0].host, 1, (size_t)call->outputs[0].range.bytes);
+    return TL_OK;
+}
+
+static uint64_t ticks(void *user) {
+    static uint64_t now;
+    (void)user;
+    return now += 1000;
+}
+
+// A run over eight layers of 4 KiB, `steps` training steps.
+static void run_layers(tl_env *env, const tl_backend *backend, tl_run_desc *desc, int steps) {
+    tl_layer layers[8];
+    tl_run *run;
+    int i;
+    memset(layers, 0, sizeof layers);
+    for (i = 0; i < 8; i++) {
+        layers[i].forward = layers[i].backward = copy_kernel;
+        layers[i].output_bytes = 4096;
+    }
+    desc->backend = backend;
+    if (tl_init_layer_run(env, desc, layers, 8, 64, &run)) fail_msg("%s", env->error.text);
+    for (i = 0; i < steps; i++)
+        if (tl_run_plan(run)) fail_msg("%s", env->error.text);
+    tl_free_run(run);
+}
+
+// Measured, planned, under a budget, online: nothing that works is logged or leaves an error.
+static void what_succeeds_is_silent(void **state) {
+    static char memory[256 << 10];
+    static const uint64_t budgets[] = { 0, 36 << 10, 24 << 10, 18 << 10 };
+    long lines;
+    tl_env env = logging_env(&lines);
+    tl_cpu_backend_desc cpu;
+    tl_measure_device_desc measure;
+    tl_device device;
+    tl_backend backend;
+    tl_strategy strategy;
+    uint64_t blocks[2];
+    int i;
+    (void)state;
+    memset(&strategy, 0, sizeof strategy);
+    memset(&cpu, 0, sizeof cpu);
+    memset(&measure, 0, sizeof measure);
+    cpu.memory = memory;
+    cpu.memory_bytes = sizeof memory;
+    cpu.now_ns = ticks;
+    assert_int_equal(tl_init_cpu_backend(&env, &cpu, &backend), TL_OK);
+    measure.sample_count = 1;
+    assert_int_equal(backend.add_block(backend.self, TL_TIER_DEVICE, 64 << 10, &blocks[0]), TL_OK);
+    assert_int_equal(backend.add_block(backend.self, TL_TIER_DEVICE, 4096, &blocks[1]), TL_OK);
+    assert_int_equal(backend.free_block(backend.self, blocks[0]), TL_OK);  // a hole: smaller blocks are tried
+    if (tl_measure_device(&env, &backend, &measure, &device)) fail_msg("%s", env.error.text);
+    assert_int_equal(backend.free_block(backend.self, blocks[1]), TL_OK);
+    strategy.mode = TL_MODE_LAZY;
+    strategy.precision = TL_PRECISION_SINGLE;
+    strategy.gradient = tl_gradient_checkpointed(0);
+    for (i = 0; i < 4; i++) {
+        tl_run_desc desc;
+        memset(&desc, 0, sizeof desc);
+        desc.budget_bytes = budgets[i];
+        run_layers(&env, &backend, &desc, 2);
+        desc.codec = TL_CODEC_F16;
+        desc.host_budget_bytes = 64 << 10;
+        run_layers(&env, &backend, &desc, 2);
+        memset(&desc, 0, sizeof desc);
+        desc.budget_bytes = budgets[i];
+        desc.strategy = &strategy;
+        run_layers(&env, &backend, &desc, 2);
+        desc.host_budget_bytes = 64 << 10;
+        run_layers(&env, &backend, &desc, 2);
+    }
+    tl_free_cpu_backend(&env, &backend);
+    if (!is_silent(&env, lines)) fail_msg("%ld lines, last: %s", lines, env.error.text);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_succeeds_is_silent),
         cmocka_unit_test(random_graphs_give_the_gradients_of_keep_all),
         cmocka_unit_test(plans_with_offsets_measure_the_arena_that_was_planned),
         cmocka_unit_test(chains_run_as_many_forwards_as_revolve_says),

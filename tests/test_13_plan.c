@@ -165,6 +165,57 @@ static void plan_is_drawn_in_lanes_over_its_memory(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static void utf8_names_are_drawn_as_they_are(void **state) {
+    tl_graph graph = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
+                              "node 1 gr\xc3\xb6\xc3\x9f\x65 op fwd=10 bwd=20 out=400 needs=in in=0\n"
+                              "node 2 \xe5\xb1\xa4\xf0\x9f\x98\x80 op fwd=10 bwd=20 out=400 needs=in in=1\n");
+    tl_plan plan = schedule_of("F 1\nF 2\nB 2\nB 1\n");
+    char *text = svg_of(&graph, &plan, NULL);  // checked for valid UTF-8
+    (void)state;
+    must_hold(text, "<title>gr\xc3\xb6\xc3\x9f\x65\nforward, step 0\n");
+    must_hold(text, "<title>\xe5\xb1\xa4\xf0\x9f\x98\x80\nbackward, step 2\n");
+    free(text);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// Explanation, picture, table, report and error sentences name the same step by the same number.
+static void steps_are_counted_from_0_everywhere(void **state) {
+    tl_graph graph = graph_of(network);
+    tl_plan plan = schedule_of(spilling), broken = schedule_of("F 1\nF 3\n");
+    tl_device device = device_of();
+    tl_env env = silent_env();
+    tl_simulate_desc desc;
+    tl_report report;
+    memory_sink m;
+    char sentence[80], *text;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.plan = &plan;
+    assert_int_equal(tl_simulate_plan(&env, &desc, &report), TL_OK);
+    assert_int_equal(report.peak_step, 11);
+    assert_true(plan.steps[11].kind == TL_STEP_BACKWARD && plan.steps[11].node == 3);
+    assert_int_equal(tl_explain_plan(&env, &graph, &plan, sink_of(&m, -1)), TL_OK);
+    must_hold(m.text, ", step 11, backward of c\n");
+    free(m.text);
+    text = svg_of(&graph, &plan, &device);
+    must_hold(text, " at step 11, backward of c: ");
+    must_hold(text, "<title>c\nbackward, step 11\n");
+    free(text);
+    assert_int_equal(tl_write_plan_table(&env, &graph, &plan, "net", sink_of(&m, -1)), TL_OK);
+    must_hold(m.text, "{ TL_STEP_BACKWARD, 0, 0, 3, -1 },  // c: step 11\n");
+    free(m.text);
+    desc.plan = &broken;
+    assert_int_equal(tl_simulate_plan(&env, &desc, &report), TL_ERROR_INVALID_PLAN);
+    snprintf(sentence, sizeof sentence, "tl_simulate_plan: step %d (F 3 c): ", (int)report.broken_step);
+    assert_int_equal(report.broken_step, 1);
+    assert_ptr_equal(strstr(env.error.text, sentence), env.error.text);
+    tl_free_plan(NULL, &plan);
+    tl_free_plan(NULL, &broken);
+    tl_free_graph(NULL, &graph);
+}
+
 static void lanes_that_nothing_is_in_are_not_drawn(void **state) {
     tl_graph graph = graph_of(network);
     tl_plan plan;
@@ -361,6 +412,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(simulation_tells_when_each_step_begins_and_ends),
         cmocka_unit_test(times_of_random_plans_never_overlap_in_a_lane),
         cmocka_unit_test(plan_is_drawn_in_lanes_over_its_memory),
+        cmocka_unit_test(utf8_names_are_drawn_as_they_are),
+        cmocka_unit_test(steps_are_counted_from_0_everywhere),
         cmocka_unit_test(lanes_that_nothing_is_in_are_not_drawn),
         cmocka_unit_test(plans_without_time_or_steps_are_drawn_too),
         cmocka_unit_test(thousands_of_steps_are_drawn_together_and_none_is_lost),

@@ -134,6 +134,27 @@ static void an_error_of_a_backend_is_recorded_like_one_of_the_library(void **sta
 
 // -- bytes, checked arithmetic --
 
+static void a_sentence_that_is_too_long_ends_with_a_whole_character(void **state) {
+    static const struct { const char *unit; int lead; size_t length; } rows[] = {
+        { "z", 0, 247 }, { "\xc3\xb6", 0, 247 }, { "\xc3\xb6", 1, 246 }, { "\xe5\xb1\xa4", 0, 246 }, { "\xe5\xb1\xa4", 1, 247 }, { "\xe5\xb1\xa4", 2, 245 },
+        { "\xf0\x9f\x98\x80", 0, 247 }, { "\xf0\x9f\x98\x80", 1, 244 }, { "\xf0\x9f\x98\x80", 2, 245 }, { "\xf0\x9f\x98\x80", 3, 246 },
+        { "\x80", 0, 247 }    // no UTF-8: cut anywhere
+    };
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tl_env env = silent_env();
+        char rule[600] = "";
+        int k;
+        for (k = 0; k < rows[i].lead; k++) strcat(rule, "a");
+        for (k = 0; k < 130; k++) strcat(rule, rows[i].unit);
+        if (!rows[i].unit[1]) memset(rule + strlen(rule), rows[i].unit[0], 200);
+        tl_record_error(&env, TL_ERROR_KERNEL, "f", rule);    // "f: " and the rule
+        assert_int_equal(strlen(env.error.text), rows[i].length);
+        assert_memory_equal(env.error.text + 3, rule, rows[i].length - 3);
+    }
+}
+
 static void sums_and_products_report_overflow_at_the_edge(void **state) {
     uint64_t v;
     (void)state;
@@ -870,7 +891,7 @@ static void json_of_rfc_8259_is_accepted(void **state) {
     static const char *const good[] = {
         "0", "-0", "1.5e-7", "true", "false", "null", "\"\"", "[]", "{}", " [ ] ", "\t\r\n{ } \n", "[1]", "[1,2,[3,[]],{}]",
         "{\"\":0}", "{\"a\":{\"b\":[{\"c\":null}]},\"d\":\"e\"}", "{\"a\":1,\"a\":2}", "[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\"]",
-        "\"\\ud83d\\uDE00\"", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf\"", "\"\x7f\"", "\"\\u0000\"", "[-0.0e+1,1E5]",
+        "\"\\ud83d\\uDE00\"", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf\"", "\"\x7f\"", "\"\\u0000\"", "[-0.0e+1,1E5]", "\xef\xbb\xbf{}",
         "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"  // 32 levels
     };
     tl_env env;
@@ -911,7 +932,9 @@ static void json_that_is_not_strict_is_refused_with_its_place(void **state) {
         { "\"\xc0\xaf\"", "line 1, column 2: a string may not hold this" }, { "\"\xe0\x80\xaf\"", "line 1, column 2: a string may not hold this" },
         { "\"\xed\xa0\x80\"", "line 1, column 2: a string may not hold this" }, { "\"\xf4\x90\x80\x80\"", "line 1, column 2: a string may not hold this" },
         { "\"\xff\"", "line 1, column 2: a string may not hold this" }, { "\"\xf0\x9f\x98", "line 1, column 2: a string may not hold this" },
-        { "\xef\xbb\xbf{}", "line 1, column 1: expected a value" }, { "[1,\n 2,\n  x]", "line 3, column 3: expected a value" },
+        { "\xef\xbb\xbf\xef\xbb\xbf{}", "line 1, column 1: expected a value" },
+        { "\xef\xbb {}", "line 1, column 1: expected a value" }, { "{\xef\xbb\xbf}", "line 1, column 2: expected a string" },
+        { "\xef\xbb\xbf[x", "line 1, column 2: expected a value" }, { "\xef\xbb\xbf", "line 1, column 1: expected a value" }, { "[1,\n 2,\n  x]", "line 3, column 3: expected a value" },
         { "// c\n1", "line 1, column 1: expected a value" }, { "[1]\v", "line 1, column 4: text after the value" },
         { "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", "line 1, column 33: nested deeper than 32 levels" }
     };
@@ -1068,6 +1091,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(errors_are_one_sentence_in_the_env_and_in_the_log),
         cmocka_unit_test(memory_for_a_backend_is_zeroed_counted_and_refused_with_null),
         cmocka_unit_test(an_error_of_a_backend_is_recorded_like_one_of_the_library),
+        cmocka_unit_test(a_sentence_that_is_too_long_ends_with_a_whole_character),
         cmocka_unit_test(sums_and_products_report_overflow_at_the_edge),
         cmocka_unit_test(bytes_and_texts_are_compared_copied_and_cleared),
         cmocka_unit_test(an_array_is_zero_and_too_large_ones_are_refused),

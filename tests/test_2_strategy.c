@@ -402,6 +402,7 @@ static void summaries_are_read_with_free_space_and_line_ends(void **state) {
     static const char text[] = "Execution Strategy:\r\n- Mode:   Lazy\r\n-\tGradient: Checkpointed { checkpoint_interval: 5, accumulation_steps: 4 }\r\n"
         "- Precision: BFloat16\r\n- Memory: MinimalPeak\r\n- Parallelism: PipelineParallel { num_stages: 3 } \r\n- Fusion: true\r\n- Profiling: false\r\n\r\n";
     tl_strategy s, expected = tl_strategy_new();
+    char marked[400];
     (void)state;
     expected.mode = TL_MODE_LAZY;
     expected.gradient = gradient_of(1, 1, 5, 4);
@@ -411,6 +412,12 @@ static void summaries_are_read_with_free_space_and_line_ends(void **state) {
     expected.enable_fusion = 1;
     assert_int_equal(tl_parse_strategy(NULL, text, strlen(text), &s), TL_OK);
     assert_same(&s, &expected);
+    snprintf(marked, sizeof marked, "\xEF\xBB\xBF%s", text);
+    assert_int_equal(tl_parse_strategy(NULL, marked, strlen(marked), &s), TL_OK);
+    assert_same(&s, &expected);
+    snprintf(marked, sizeof marked, "\xEF\xBB\xBF{\"mode\":\"lazy\"}");
+    assert_int_equal(tl_parse_strategy_json(NULL, marked, strlen(marked), &s), TL_OK);
+    assert_int_equal(s.mode, TL_MODE_LAZY);
 }
 
 static void broken_summaries_are_refused_with_their_line(void **state) {

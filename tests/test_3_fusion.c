@@ -392,15 +392,15 @@ static void wrong_descs_are_refused(void **state) {
     desc.block_bytes = 65;
     assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: block_bytes: must be a multiple of 64");
     desc = fusion_desc(&graph); desc.op = "input";
-    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: op: must not be input, and must be 1 to 255 printable "
-                   "ASCII characters other than space, # and =");
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: op: must not be input, and must be 1 to 255 bytes "
+                   "of UTF-8 without control characters, spaces, # and =");
     desc = fusion_desc(&graph); desc.op_count = 1;
     assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: ops: missing, or a negative count");
     desc.op_count = -1;
     assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: ops: missing, or a negative count");
     desc.op_count = 1; desc.ops = &no_name;
-    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: ops: each must be 1 to 255 printable ASCII characters "
-                   "other than space, # and =");
+    assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: ops: each must be 1 to 255 bytes of UTF-8 "
+                   "without control characters, spaces, # and =");
     desc = fusion_desc(&graph); desc.inference = 2;
     assert_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_fusion: inference: must be 0 or 1");
     desc = fusion_desc(&graph); desc.device = &device;

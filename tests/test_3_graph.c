@@ -199,7 +199,7 @@ static void add_node_refuses_wrong_descs(void **state) {
     plain.inputs = inputs; plain.input_count = 2;
     plain.needs = "in";
 #define REFUSES(change, code, text) do { desc = plain; change; refuses(&graph, &desc, code, text); } while (0)
-    REFUSES(desc.name = "", TL_ERROR_INVALID_ARG, "node 4 (): name: must be 1 to 255 printable");
+    REFUSES(desc.name = "", TL_ERROR_INVALID_ARG, "node 4 (): name: must be 1 to 255 bytes");
     REFUSES(desc.name = "a b", TL_ERROR_INVALID_ARG, "node 4 (a b): name: ");
     REFUSES(desc.name = "a#", TL_ERROR_INVALID_ARG, "name: ");
     REFUSES(desc.name = "a\nb", TL_ERROR_INVALID_ARG, "node 4 (a?b): name: ");
@@ -288,7 +288,7 @@ static void needs_in_of_a_node_without_inputs_is_none(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
-static void names_are_printable_ascii_of_at_most_255_bytes(void **state) {
+static void names_are_visible_and_of_at_most_255_bytes(void **state) {
     char name[258] = "a?b";
     int c;
     (void)state;
@@ -314,6 +314,96 @@ static void names_are_printable_ascii_of_at_most_255_bytes(void **state) {
         if (c == 256) assert_non_null(strstr(env.error.text, "zzzz...): name: must be 1 to 255"));
         tl_free_graph(&env, &graph);
     }
+}
+
+// The result of adding a node of this name, op and unit, each alone.
+static tl_result add_named(tl_env *env, const char *name) {
+    tl_result results[3];
+    int k;
+    for (k = 0; k < 3; k++) {
+        tl_graph graph;
+        tl_node_desc desc = node_desc();
+        tl_init_graph(&graph);
+        if (k == 0) desc.op = name;
+        else if (k == 1) desc.unit = name;
+        else desc.name = name;
+        results[k] = tl_add_node(env, &graph, &desc, NULL);
+        if (!results[k]) assert_string_equal(k == 0 ? tl_name_op(&graph, 0) : k == 1 ? tl_name_unit(&graph, 0) : tl_name_node(&graph, 0), name);
+        tl_free_graph(env, &graph);
+    }
+    assert_int_equal(results[0], results[1]);
+    assert_int_equal(results[0], results[2]);
+    return results[0];
+}
+
+static void names_may_be_utf8(void **state) {
+    static const char *const good[] = {
+        "gr\xc3\xb6\xc3\x9f\x65", "\xc2\xa1", "\xdf\xbf", "\xe0\xa0\x80", "\xe2\x80\x90", "\xe2\x80\xa7", "\xe2\x80\xb0", "\xe2\x81\x9e", "\xe2\x81\xb0",
+        "\xe5\xb1\xa4_1", "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbd", "\xf0\x90\x80\x80", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbd"
+    };
+    static const char *const hostile[] = {
+        "\x80", "\xbf", "a\xc3", "\xc3(", "\xe5\xb1", "\xe5\xb1(", "\xf0\x9f\x98", "\xf0\x9f\x98(",      // stray and truncated
+        "\xc0\xa3", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf",                              // overlong
+        "\xed\xa0\x80", "\xed\xbf\xbf", "\xed\xa0\xbd\xed\xb8\x80",                              // surrogates
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf8\x88\x80\x80\x80", "\xfe", "\xff",            // beyond U+10FFFF
+        "\xc2\x80", "\xc2\x9f", "\xc2\xa0", "\xc2\xad", "\xe1\x9a\x80", "\xe1\xa0\x8e", "\xe2\x80\x80", "\xe2\x80\x8b", "\xe2\x80\x8f",
+        "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xae", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe2\x81\xa0", "\xe2\x81\xa7", "\xe2\x81\xaf",
+        "\xe3\x80\x80", "\xef\xbb\xbf", "\xef\xbf\xbe", "\xef\xbf\xbf", "\xf0\x9f\xbf\xbe", "\xf4\x8f\xbf\xbf"
+    };
+    tl_env env = silent_env();
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof good / sizeof *good; i++)
+        if (add_named(&env, good[i])) fail_msg("%s: %s", good[i], env.error.text);
+    for (i = 0; i < sizeof hostile / sizeof *hostile; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%s", hostile[i]);
+        if (!add_named(&env, name)) fail_msg("hostile %d is accepted", (int)i);
+        assert_int_equal(env.error.code, TL_ERROR_INVALID_ARG);
+        assert_non_null(strstr(env.error.text, "name: " TLI_NAME_RULE));
+        snprintf(name, sizeof name, "a%s1", hostile[i]);
+        assert_int_equal(add_named(&env, name), TL_ERROR_INVALID_ARG);
+    }
+}
+
+static void utf8_names_print_parse_and_are_found(void **state) {
+    static const char text[] =
+        "tlg 1\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
+        "node 1 \xe5\xb1\xa4 gr\xc3\xb6\xc3\x9f\x65 fwd=1 bwd=2 out=4,4 needs=in in=0 unit=\xf0\x9f\x98\x80\n";
+    tl_graph graph = graph_of(text);
+    tl_graph marked = graph_of("\xEF\xBB\xBFtlg 1 # caf\xe9\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n");
+    tl_tensor found;
+    (void)state;
+    assert_prints(&graph, text);
+    assert_prints(&marked, "tlg 1\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n");
+    assert_int_equal(tl_find_tensor(NULL, &graph, "\xe5\xb1\xa4.1", &found), TL_OK);
+    assert_true(found.node == 1 && found.output == 1);
+    tl_free_graph(NULL, &graph);
+    tl_free_graph(NULL, &marked);
+}
+
+static void sentences_hold_48_bytes_of_a_name_and_whole_characters(void **state) {
+    static const struct { const char *unit; int count; const char *last; int whole; const char *after; } rows[] = {
+        { "z", 47, "", 47, "" }, { "z", 48, "", 48, "" }, { "z", 49, "", 48, "..." },
+        { "\xc3\xb6", 24, "", 24, "" }, { "\xc3\xb6", 25, "", 24, "..." }, { "\xe5\xb1\xa4", 16, "", 16, "" },
+        { "z", 47, "\xc3\xb6", 47, "..." }, { "z", 46, "\xc3\xb6", 46, "\xc3\xb6" }, { "z", 47, "\x01", 47, "?" }, { "z", 48, "\x01", 48, "..." }
+    };
+    tl_env env = silent_env();
+    tl_graph graph = graph_of(sample_text);
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char name[128] = "", expected[248] = "tl_find_tensor: name: no tensor is called ";
+        tl_tensor found;
+        int k;
+        for (k = 0; k < rows[i].count; k++) strcat(name, rows[i].unit);
+        for (k = 0; k < rows[i].whole; k++) strcat(expected, rows[i].unit);
+        strcat(name, rows[i].last);
+        strcat(expected, rows[i].after);
+        assert_int_equal(tl_find_tensor(&env, &graph, name, &found), TL_ERROR_NOT_FOUND);
+        assert_string_equal(env.error.text, expected);
+    }
+    tl_free_graph(&env, &graph);
 }
 
 static void adding_nodes_allocates_ever_more_rarely(void **state) {
@@ -695,7 +785,7 @@ static void find_tensor_takes_names_views_and_ids_in_this_order(void **state) {
         { "x", 0, 0 }, { "x.1", 0, 1 }, { "split", 2, 0 }, { "split.0", 2, 0 }, { "split.2", 2, 2 }, { "3", 3, 0 },
         { "2.1", 2, 1 }, { "0.1", 0, 1 }, { "y", 3, 0 }, { "1", 4, 0 },   // node 4 is called "1"
         { "1.0", 5, 1 },                                                  // a view of 5.1 is called "1.0"
-        { "a.b", 5, 0 }, { "a.b.1", 5, 1 }, { "5.1", 5, 1 }
+        { "a.b", 5, 0 }, { "a.b.1", 5, 1 }, { "5.1", 5, 1 }, { "0", 0, 0 }, { "0.0", 0, 0 }, { "00", 0, 0 }, { "2.0", 2, 0 }
     };
     static const char *const unknown[] = {
         "", "z", "split.3", "x.", ".1", "x.1.1", "9", "2.3", "-1", "3.-1", "2.", "split.1x", "frozen.1", "x1", "xx",
@@ -872,7 +962,6 @@ static void parse_graph_refuses_wrong_text(void **state) {
         { "tlg 1 node", TL_ERROR_PARSE, "line 1: tlg: the version must be 1" },
         { "tlg 1\n\n", TL_ERROR_PARSE, "line 2: text: ends before the first node" },
         { "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-", TL_ERROR_PARSE, "line 1: node: a graph must start with tlg 1" },
-        { "\xef\xbb\xbftlg 1\n", TL_ERROR_PARSE, "line 1: ???tlg: a graph must start with tlg 1" },
         { HEAD "tlg 1", TL_ERROR_PARSE, "line 3: tlg: a line must start with node or batch" },
         { HEAD "edge 1", TL_ERROR_PARSE, "line 3: edge: a line must start with node or batch" },
         { HEAD "batch 3", TL_ERROR_PARSE, "line 3: batch: must stand once, and above the nodes" },
@@ -935,7 +1024,11 @@ static void parse_graph_refuses_wrong_text(void **state) {
         { HEAD "node 1 a op fwd=1 bwd=1 out=1 needs= in=0", TL_ERROR_INVALID_ARG, "line 3: node 1 (a): needs: must be none, or a list of in, in<k>, out, out<k> that exist" },
         { HEAD "node 1 a=b op fwd=1 bwd=1 out=1 needs=in in=0", TL_ERROR_INVALID_ARG, "line 3: node 1 (a=b): name: " TLI_NAME_RULE },
         { HEAD "node 1 a fwd=1 bwd=1 out=1 needs=in in=0 fwd=1", TL_ERROR_INVALID_ARG, "line 3: node 1 (a): op: " TLI_NAME_RULE },
-        { HEAD "node 1 gr\xc3\xb6\xc3\x9f\x65 op fwd=1 bwd=1 out=1 needs=in in=0", TL_ERROR_INVALID_ARG, "line 3: node 1 (gr????e): name: " TLI_NAME_RULE },
+        { HEAD "node 1 gr\xf6\xdf\x65 op fwd=1 bwd=1 out=1 needs=in in=0", TL_ERROR_INVALID_ARG, "line 3: node 1 (gr??e): name: " TLI_NAME_RULE },
+        { "\xEF\xBB\xBF\xEF\xBB\xBF" HEAD, TL_ERROR_PARSE, "line 1: ?tlg: a graph must start with tlg 1" },
+        { "\xEF\xBB" HEAD, TL_ERROR_PARSE, "line 1: ??tlg: a graph must start with tlg 1" },
+        { "\xFF\xFEt", TL_ERROR_PARSE, "line 1: ??t: a graph must start with tlg 1" },
+        { "\xEF\xBB\xBF", TL_ERROR_PARSE, "line 1: text: must start with tlg 1" },
         { NODE " grad=no", TL_ERROR_INVALID_ARG, "line 3: node 1 (a): bwd: must be 0 where there is no gradient" },
         { NODE " inplace=0", TL_ERROR_INVALID_ARG, "line 3: node 1 (a): inplace: a graph input must not be overwritten" },
         { NODE " inplace=1", TL_ERROR_INVALID_ARG, "line 3: node 1 (a): inplace: there is no such input" },
@@ -949,7 +1042,7 @@ static void parse_graph_refuses_wrong_text(void **state) {
         { "tlg 1\n# \x01\n", TL_ERROR_PARSE, "line 2: text: holds a control character" },
         { "tlg 1\n\n\x0bnode 0", TL_ERROR_PARSE, "line 3: text: holds a control character" },
         { "tlg 1\x7f", TL_ERROR_PARSE, "line 1: text: holds a control character" },
-        { "tlg\xc2\xa0" "1", TL_ERROR_PARSE, "line 1: tlg??1: a graph must start with tlg 1" }
+        { "tlg\xc2\xa0" "1", TL_ERROR_PARSE, "line 1: tlg?1: a graph must start with tlg 1" }
     };
     size_t i;
     (void)state;
@@ -1457,7 +1550,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(add_node_refuses_wrong_descs),
         cmocka_unit_test(needs_takes_every_form_and_nothing_else),
         cmocka_unit_test(needs_in_of_a_node_without_inputs_is_none),
-        cmocka_unit_test(names_are_printable_ascii_of_at_most_255_bytes),
+        cmocka_unit_test(names_are_visible_and_of_at_most_255_bytes),
+        cmocka_unit_test(names_may_be_utf8),
+        cmocka_unit_test(utf8_names_print_parse_and_are_found),
+        cmocka_unit_test(sentences_hold_48_bytes_of_a_name_and_whole_characters),
         cmocka_unit_test(adding_nodes_allocates_ever_more_rarely),
         cmocka_unit_test(counts_beyond_31_bits_are_an_overflow),
         cmocka_unit_test(check_graph_holds_every_rule),

@@ -749,7 +749,7 @@ static void fields_without_a_use_are_refused(void **state) {
     FIELD(desc.inplace = 1, tl_add_softmax(e, g, &desc, x, &y),
           "tl_add_softmax: node 2 (n2): inplace: a graph input must not be overwritten");
     FIELD(desc.name = "a b", tl_add_softmax(e, g, &desc, x, &y),
-          "tl_add_softmax: node 2 (a b): name: must be 1 to 255 printable ASCII characters other than space, # and =");
+          "tl_add_softmax: node 2 (a b): name: must be 1 to 255 bytes of UTF-8 without control characters, spaces, # and =");
     tl_free_graph(e, g);
 }
 
@@ -904,7 +904,7 @@ static void failed_attention_leaves_no_part(void **state) {
     name[250] = 0;  // _qk fits, _softmax does not
     desc.name = name;
     assert_int_equal(tl_add_attention(&m->env, &m->graph, TL_ATTENTION_SPLIT, &desc, &m->x, 1, &y), TL_ERROR_INVALID_ARG);
-    assert_non_null(strstr(m->env.error.text, "name: must be 1 to 255 printable"));
+    assert_non_null(strstr(m->env.error.text, "name: must be 1 to 255 bytes"));
     assert_int_equal(m->graph.node_count, 2);
     assert_int_equal(m->graph.input_count, 0);
     name[247] = 0;

@@ -531,6 +531,29 @@ static void copies_overlap_compute_and_wait_for_the_link(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static void steps_begin_when_compute_ends_and_copies_when_the_link_is_free_too(void **state) {
+    static const char *const text = "F 1\nO 1\nF 2\nO 2\nF 3\nW 1\nW 2\nF 4\nDH 1\nL 2\nW 2\nO 3.1\nDH 2\nW 3.1\n";
+    static const uint64_t starts[] = { 0, 3, 3, 13, 4, 8, 13, 23, 25, 25, 25, 35, 35, 35 };
+    static const uint64_t ends[] = { 3, 13, 4, 23, 8, 13, 23, 25, 25, 35, 35, 42, 35, 42 };
+    tl_device device = device_of(1000000000, 2, 0);  // 1 ns a byte, 2 ns each
+    tl_graph graph = graph_of(everything);
+    tl_plan plan = plan_of(text, 1);
+    uint64_t start[14], end[14];
+    tl_simulate_desc desc;
+    tl_report report;
+    int32_t i;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph; desc.plan = &plan; desc.device = &device;
+    desc.start_cost = start; desc.end_cost = end;
+    assert_int_equal(plan.step_count, 14);
+    assert_int_equal(tl_simulate_plan(NULL, &desc, &report), TL_OK);
+    for (i = 0; i < 14; i++)
+        if (start[i] != starts[i] || end[i] != ends[i]) fail_msg("step %d: %d to %d", i, (int)start[i], (int)end[i]);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 static void conversions_count_both_copies_and_take_compute_time(void **state) {
     tl_graph graph = graph_of(everything);
     tl_device device = device_of(0, 0, 3000000000u);  // 8 bytes: 2.67 ns, rounded up
@@ -1118,6 +1141,235 @@ static void random_walks_agree_with_themselves(void **state) {
     assert_true(valid > seed / 4);
 }
 
+// -- what steps allocate and free: the table of the header, replayed with an allocator that counts --
+
+typedef struct block { void *memory; uint64_t bytes; } block;
+
+typedef struct counts { uint64_t live, peak, step, allocations; } counts;
+
+static void take(counts *c, block *b, uint64_t bytes) {
+    assert_null(b->memory);
+    if (!bytes) return;
+    b->memory = malloc((size_t)bytes);  // ASan finds what is never freed
+    assert_non_null(b->memory);
+    memset(b->memory, 0x5A, (size_t)bytes);
+    b->bytes = bytes;
+    c->live += bytes;
+    c->allocations++;
+    if (c->live > c->step) c->step = c->live;
+    if (c->live > c->peak) c->peak = c->live;
+}
+
+static void give(counts *c, block *b) {
+    c->live -= b->bytes;
+    free(b->memory);
+    memset(b, 0, sizeof *b);
+}
+
+enum { ABSENT, RESIDENT, LEAVING, COMING, COMPRESSED };
+
+typedef struct replay {
+    const tl_graph *graph;
+    counts  device, host;
+    uint8_t *state, *has_gradient, *on_host;      // [tensors]
+    block   *bytes, *gradients, *packed, *copies;  // [tensors]
+    block   *saved;                                // [nodes]
+} replay;
+
+static void replay_forward(replay *r, const tl_step *step) {
+    const tl_node *node = &r->graph->nodes[step->node];
+    block second[8], work;
+    int32_t end = node->first_output + node->output_count, i, count = 0, absent = 0;
+    int in_place = step->kind == TL_STEP_FORWARD_INPLACE;
+    uint8_t was[8];
+    memset(second, 0, sizeof second);
+    memset(&work, 0, sizeof work);
+    if (in_place) {
+        int32_t from = r->graph->inputs[node->first_input + node->inplace].tensor;
+        r->bytes[node->first_output] = r->bytes[from];
+        memset(&r->bytes[from], 0, sizeof r->bytes[from]);
+        r->state[from] = ABSENT;
+        r->state[node->first_output] = RESIDENT;
+        absent = 1;
+    }
+    for (i = node->first_output; i < end; i++) {
+        was[i - node->first_output] = r->state[i];
+        if (r->state[i] != ABSENT) continue;
+        take(&r->device, &r->bytes[i], r->graph->outputs[i].bytes);
+        r->state[i] = RESIDENT;
+        absent = 1;
+    }
+    for (i = node->first_output; i < end && absent; i++)
+        if (was[i - node->first_output] != ABSENT && !(in_place && i == node->first_output))
+            take(&r->device, &second[count++], r->graph->outputs[i].bytes);
+    if (step->kind == TL_STEP_FORWARD_SAVE) take(&r->device, &r->saved[step->node], node->saved_bytes);
+    take(&r->device, &work, node->fwork_bytes);
+    give(&r->device, &work);
+    while (count > 0) give(&r->device, &second[--count]);
+}
+
+static void replay_gradient(replay *r, int32_t tensor) {
+    if (r->has_gradient[tensor] || !r->graph->nodes[r->graph->outputs[tensor].node].has_grad) return;
+    r->has_gradient[tensor] = 1;
+    take(&r->device, &r->gradients[tensor], r->graph->outputs[tensor].bytes);
+}
+
+static void replay_backward(replay *r, const tl_step *step) {
+    const tl_node *node = &r->graph->nodes[step->node];
+    block work;
+    int32_t i;
+    memset(&work, 0, sizeof work);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) replay_gradient(r, i);
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) replay_gradient(r, r->graph->inputs[i].tensor);
+    take(&r->device, &work, node->bwork_bytes);
+    give(&r->device, &work);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        give(&r->device, &r->gradients[i]);
+        r->has_gradient[i] = 0;
+    }
+    give(&r->device, &r->saved[step->node]);
+}
+
+static int replay_acts(const replay *r, const tl_step *step, int32_t i) {
+    switch (step->kind) {
+    case TL_STEP_DROP: return r->state[i] == RESIDENT || r->state[i] == COMPRESSED;
+    case TL_STEP_SPILL: case TL_STEP_COMPRESS: return r->state[i] == RESIDENT;
+    case TL_STEP_FETCH: return r->state[i] == ABSENT;
+    case TL_STEP_WAIT: return r->state[i] == LEAVING || r->state[i] == COMING;
+    case TL_STEP_DROP_HOST: return r->on_host[i];
+    default: return r->state[i] == COMPRESSED;
+    }
+}
+
+static void replay_tensor(replay *r, const tl_step *step, int32_t i) {
+    uint64_t bytes = r->graph->outputs[i].bytes;
+    switch (step->kind) {
+    case TL_STEP_DROP:
+        give(&r->device, r->state[i] == COMPRESSED ? &r->packed[i] : &r->bytes[i]);
+        r->state[i] = ABSENT;
+        break;
+    case TL_STEP_SPILL:
+        take(&r->host, &r->copies[i], bytes);
+        r->on_host[i] = 1;
+        r->state[i] = LEAVING;
+        break;
+    case TL_STEP_FETCH:
+        take(&r->device, &r->bytes[i], bytes);
+        r->state[i] = COMING;
+        break;
+    case TL_STEP_WAIT:
+        if (r->state[i] == LEAVING) give(&r->device, &r->bytes[i]);
+        r->state[i] = r->state[i] == LEAVING ? ABSENT : RESIDENT;
+        break;
+    case TL_STEP_DROP_HOST:
+        give(&r->host, &r->copies[i]);
+        r->on_host[i] = 0;
+        break;
+    case TL_STEP_COMPRESS:
+        take(&r->device, &r->packed[i], tl_find_codec_bytes((tl_codec)step->codec, bytes));
+        give(&r->device, &r->bytes[i]);
+        r->state[i] = COMPRESSED;
+        break;
+    default:
+        take(&r->device, &r->bytes[i], bytes);
+        give(&r->device, &r->packed[i]);
+        r->state[i] = RESIDENT;
+        break;
+    }
+}
+
+static void replay_step(replay *r, const tl_step *step) {
+    const tl_node *node = &r->graph->nodes[step->node];
+    int32_t i;
+    r->device.step = r->device.live;
+    if (step->kind < TL_STEP_BACKWARD) replay_forward(r, step);
+    else if (step->kind == TL_STEP_BACKWARD) replay_backward(r, step);
+    else if (step->kind == TL_STEP_DROP_SAVED) give(&r->device, &r->saved[step->node]);
+    else
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (step->output == TL_ALL_OUTPUTS ? replay_acts(r, step, i) : i - node->first_output == step->output)
+                replay_tensor(r, step, i);
+}
+
+// What is left is what the table says, and nothing else: after these are freed, nothing is live.
+static void replay_end(replay *r, int inference) {
+    int32_t i;
+    for (i = 0; i < r->graph->tensor_count; i++) {
+        if (!inference) assert_null(r->gradients[i].memory);
+        give(&r->device, &r->bytes[i]);
+        give(&r->device, &r->packed[i]);
+        give(&r->host, &r->copies[i]);
+    }
+    for (i = 0; i < r->graph->node_count; i++) give(&r->device, &r->saved[i]);
+    assert_true(r->device.live == 0 && r->host.live == 0);
+    free(r->state); free(r->has_gradient); free(r->on_host);
+    free(r->bytes); free(r->gradients); free(r->packed); free(r->copies); free(r->saved);
+}
+
+static replay replay_of(const tl_graph *graph) {
+    size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count;
+    replay r;
+    int32_t i;
+    memset(&r, 0, sizeof r);
+    r.graph = graph;
+    r.state = (uint8_t *)calloc(tensors, 1);
+    r.has_gradient = (uint8_t *)calloc(tensors, 1);
+    r.on_host = (uint8_t *)calloc(tensors, 1);
+    r.bytes = (block *)calloc(tensors, sizeof *r.bytes);
+    r.gradients = (block *)calloc(tensors, sizeof *r.bytes);
+    r.packed = (block *)calloc(tensors, sizeof *r.bytes);
+    r.copies = (block *)calloc(tensors, sizeof *r.bytes);
+    r.saved = (block *)calloc(nodes, sizeof *r.saved);
+    for (i = 0; i < graph->tensor_count; i++)
+        if (graph->nodes[graph->outputs[i].node].is_input) {
+            take(&r.device, &r.bytes[i], graph->outputs[i].bytes);
+            r.state[i] = RESIDENT;
+        }
+    return r;
+}
+
+static void a_replay_by_the_table_of_the_header_leaks_nothing_and_has_the_same_peak(void **state) {
+    int32_t round, valid = 0, kinds[TL_STEP_COUNT] = { 0 }, k;
+    (void)state;
+    for (round = 0; round < SOAK_TIMES(600); round++) {
+        tl_env env = silent_env();
+        tl_random random = { 4100 + (uint64_t)round };
+        tl_simulate_desc desc;
+        tl_report report;
+        tl_graph graph;
+        tl_plan plan;
+        assert_int_equal(random_graph(&env, &random, 12, &graph), TL_OK);
+        assert_int_equal(random_plan(&env, &random, &graph, &plan), TL_OK);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.plan = &plan;
+        desc.live_bytes = (uint64_t *)calloc((size_t)plan.step_count + 1, sizeof(uint64_t));
+        desc.host_bytes = (uint64_t *)calloc((size_t)plan.step_count + 1, sizeof(uint64_t));
+        if (!tl_simulate_plan(&env, &desc, &report)) {
+            replay r = replay_of(&graph);
+            valid++;
+            for (k = 0; k < plan.step_count; k++) {
+                replay_step(&r, &plan.steps[k]);
+                kinds[plan.steps[k].kind]++;
+                if (r.device.step != desc.live_bytes[k] || r.host.live != desc.host_bytes[k])
+                    fail_msg("seed %d, step %d: %d and %d bytes, the simulator has %d and %d", 4100 + round, k, (int)r.device.step,
+                             (int)r.host.live, (int)desc.live_bytes[k], (int)desc.host_bytes[k]);
+            }
+            assert_true(r.device.peak == report.peak_bytes && r.host.peak == report.host_peak_bytes);
+            assert_true(r.device.live == report.end_bytes && r.host.live == report.end_host_bytes);
+            assert_int_equal(r.device.allocations, report.allocation_count);
+            replay_end(&r, plan.inference);
+        }
+        free(desc.live_bytes);
+        free(desc.host_bytes);
+        random_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    assert_true(valid > 150);
+    for (k = 0; k < TL_STEP_COUNT; k++)
+        if (kinds[k] < 10) fail_msg("only %d steps %s", kinds[k], tl_name_step((tl_step_kind)k));
+}
+
 static void keep_all_peaks_agree_with_the_reference(void **state) {
     char *csv = read_reference("keep_all_peaks_agree_with_the_reference", "remat_reference.csv", NULL), *line;
     int rows = 0;
@@ -1381,6 +1633,9 @@ static void schedules_may_have_comments_blank_lines_and_no_last_line_end(void **
     (void)state;
     assert_schedule(&plan, "F 1\nD 1.0\n");
     tl_free_plan(NULL, &plan);
+    plan = plan_of("\xEF\xBB\xBF" "F 1\n", 0);  // with a byte order mark
+    assert_schedule(&plan, "F 1\n");
+    tl_free_plan(NULL, &plan);
     assert_int_equal(tl_parse_schedule(NULL, NULL, 0, &plan), TL_OK);
     assert_int_equal(plan.step_count, 0);
     tl_free_plan(NULL, &plan);
@@ -1388,6 +1643,8 @@ static void schedules_may_have_comments_blank_lines_and_no_last_line_end(void **
 
 static void schedules_with_an_error_name_the_line(void **state) {
     static const struct { const char *text, *sentence; } rows[] = {
+        { "\xEF\xBB\xBF\xEF\xBB\xBF" "F 1\n", "line 1: step: must be F, I, S, B, D, DS, O, L, W, DH, C or X" },
+        { "\xEF\xBB\xBF" "F 1\nG 2\n", "line 2: step: must be F, I, S, B, D, DS, O, L, W, DH, C or X" },
         { "F 1\nG 2\n", "line 2: step: must be F, I, S, B, D, DS, O, L, W, DH, C or X" },
         { "F", "line 1: target: must be a node number, as in F 3" },
         { "F 1.0", "line 1: target: must be a node number, as in F 3" },
@@ -1442,6 +1699,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(gradients_are_made_on_the_first_contribution_and_once),
         cmocka_unit_test(copies_hold_their_bytes_until_the_wait),
         cmocka_unit_test(copies_overlap_compute_and_wait_for_the_link),
+        cmocka_unit_test(steps_begin_when_compute_ends_and_copies_when_the_link_is_free_too),
         cmocka_unit_test(conversions_count_both_copies_and_take_compute_time),
         cmocka_unit_test(copy_times_are_rounded_up_exactly),
         cmocka_unit_test(codec_bytes_follow_the_blocks),
@@ -1466,6 +1724,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(every_kept_set_of_every_graph_is_a_valid_plan),
         cmocka_unit_test(deep_chains_are_made_again_without_recursion),
         cmocka_unit_test(random_walks_agree_with_themselves),
+        cmocka_unit_test(a_replay_by_the_table_of_the_header_leaks_nothing_and_has_the_same_peak),
         cmocka_unit_test(keep_all_peaks_agree_with_the_reference),
         cmocka_unit_test(revolve_advances_are_the_optimum_of_the_recurrence),
         cmocka_unit_test(revolve_advances_have_known_values_and_limits),

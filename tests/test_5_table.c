@@ -99,6 +99,24 @@ static void table_is_what_it_should_be(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static void table_of_utf8_names_is_ascii(void **state) {
+    tl_graph graph = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
+                              "node 1 gr\xc3\xb6\xc3\x9f\x65 linear fwd=1 bwd=1 out=4 needs=in in=0\n"
+                              "node 2 \xe5\xb1\xa4\xf0\x9f\x98\x80 \xc3\xa9 fwd=1 bwd=1 out=4 needs=in in=1\n");
+    tl_plan plan = plan_of(&graph, "F 1\nF 2\nB 2\nB 1\n", 0);
+    char *text = table_of(&graph, &plan, "net");
+    const char *at;
+    (void)state;
+    for (at = text; *at; at++) assert_true(*at == '\n' || (*at >= ' ' && *at <= '~'));
+    must_hold(text, " },  // gr\\u00f6\\u00dfe: node 1\n");
+    must_hold(text, " },  // \\u5c64\\U0001f600: node 2\n");
+    must_hold(text, "{ TL_STEP_FORWARD, 0, 0, 2, -1 },  // \\u5c64\\U0001f600: step 1\n");
+    must_hold(text, "    'g','r','\\303','\\266','\\303','\\237','e',0,\n");
+    free(text);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 // Bytes between the names belong to the text, too, whatever they are.
 static void table_holds_every_byte_of_the_text(void **state) {
     static const char junk[] = "\n\377\"?\?/\033";
@@ -826,6 +844,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table_is_what_it_should_be),
         cmocka_unit_test(table_holds_every_byte_of_the_text),
+        cmocka_unit_test(table_of_utf8_names_is_ascii),
         cmocka_unit_test(table_needs_a_name_that_c_takes),
         cmocka_unit_test(writers_refuse_plans_that_do_not_hold),
         cmocka_unit_test(writers_stop_at_each_failing_write),

@@ -191,6 +191,34 @@ static void names_of_conversions_are_unique(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static void names_of_conversions_are_cut_between_characters(void **state) {
+    static const uint8_t schemes[] = { F32, I8, F32 };
+    char text[1024], name[256] = "";
+    tl_env env = silent_env();
+    int lead;
+    (void)state;
+    for (lead = 0; lead < 3; lead++) {
+        tl_graph graph;
+        made_plan made;
+        tl_apply_desc desc;
+        tl_precision_graph applied;
+        memset(name, 'q', (size_t)lead);
+        name[lead] = 0;
+        while (strlen(name) + 3 <= 255) strcat(name, "\xe5\xb1\xa4");
+        snprintf(text, sizeof text, "tlg 1\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
+                 "node 1 %s conv fwd=1 bwd=0 out=4 needs=none in=0 grad=no\nnode 2 y conv fwd=1 bwd=0 out=4 needs=none in=1 grad=no\n", name);
+        graph = graph_of(text);
+        make_plan(&made, &graph, schemes);
+        desc = apply_desc(&graph, &made);
+        applied_to(&desc, &applied);
+        assert_int_equal(tl_check_graph(&env, &applied.graph), TL_OK);
+        assert_true(applied.conversion_count == 2 && strlen(tl_name_node(&applied.graph, 3)) >= 253);
+        assert_string_equal(strchr(tl_name_node(&applied.graph, 3), '_'), "_f32_3");
+        tl_free_precision_graph(NULL, &applied);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
 static void views_stand_for_the_same_tensors(void **state) {
     static const uint8_t schemes[] = { F32, I8, F16 };
     tl_env env = silent_env();
@@ -788,6 +816,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_conversion_has_a_gradient_where_one_leads_on),
         cmocka_unit_test(without_training_gradients_end_at_conversions),
         cmocka_unit_test(names_of_conversions_are_unique),
+        cmocka_unit_test(names_of_conversions_are_cut_between_characters),
         cmocka_unit_test(views_stand_for_the_same_tensors),
         cmocka_unit_test(integers_carry_their_quantisation),
         cmocka_unit_test(conversions_cost_what_they_move),

@@ -69,8 +69,8 @@ static tl_result run_own_kernel(world *w, tl_range *r) {
     uint32_t push[3] = {FLOATS, 0, 0}, size = 64;
     tl_ticket ticket;
     tl_result result;
-    desc.words = tli_vk_words_of(TL_VK_SHADER_ADD).words;
-    desc.word_count = tli_vk_words_of(TL_VK_SHADER_ADD).count;
+    desc.words = tli_vk_words_of(TLI_VK_SHADER_ADD).words;
+    desc.word_count = tli_vk_words_of(TLI_VK_SHADER_ADD).count;
     desc.buffer_count = 2;
     desc.push_bytes = 12;
     desc.constants = &size;

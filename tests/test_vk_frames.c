@@ -683,6 +683,82 @@ static void what_follows_a_dropped_frame_is_lost_with_it(void **state) {
 
 // -- reads that take a frame --
 
+static void an_order_whose_block_is_freed_before_the_frame_is_silent(void **state) {
+    frames f;
+    tl_access accesses[2];
+    VkCommandBuffer commands;
+    long lines;
+    (void)state;
+    if (!vkt_has_vulkan("an_order_whose_block_is_freed_before_the_frame_is_silent")) skip();
+    open_frames(&f, 0, 2);
+    memset(accesses, 0, sizeof accesses);
+    accesses[0].range = add(&f, 64);
+    accesses[1].range = add(&f, 64);
+    assert_int_equal(f.b.order(f.b.self, accesses, 2), TL_OK);
+    forget(&f, accesses[0].range);
+    f.env = logging_env(&lines);
+    start(&f);
+    assert_int_equal(tl_vk_find_commands(&f.b, &commands), TL_OK);
+    finish(&f);
+    assert_true(is_silent(&f.env, lines));
+    forget(&f, accesses[1].range);
+    f.env = failing_env(&f.alloc, -1);
+    close_frames(&f);
+}
+
+// Record mode: a read through one block of a caller's buffer, a write through another, a frame that is dropped.
+static void blocks_of_one_buffer_share_reads_and_losses(void **state) {
+    frames f;
+    vkt_buffer buffer;
+    tl_vk_buffer_desc desc = {0};
+    tl_range a = {0}, b = {0}, apart = {0};
+    uint32_t words[16];
+    (void)state;
+    if (!vkt_has_vulkan("blocks_of_one_buffer_share_reads_and_losses")) skip();
+    open_frames(&f, 1, 3);
+    vkt_make_buffer(&f.v, 8192, &buffer);
+    desc.buffer = buffer.buffer;
+    desc.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    desc.bytes = 4096;
+    a.bytes = b.bytes = apart.bytes = 64;
+    assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &a.block), TL_OK);
+    assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &b.block), TL_OK);
+    desc.offset = 4096;
+    assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &apart.block), TL_OK);
+    assert_int_equal(f.b.claim(f.b.self, a), TL_OK);
+    assert_int_equal(f.b.claim(f.b.self, b), TL_OK);
+    assert_int_equal(f.b.claim(f.b.self, apart), TL_OK);
+    assert_int_equal(f.b.fill(f.b.self, a, 1), TL_OK);
+    assert_int_equal(try_read(&f, a, words), TL_NOT_READY);
+    assert_int_equal(f.b.fill(f.b.self, apart, 9), TL_OK);  // elsewhere in the buffer: the read stands
+    run_frame(&f);
+    assert_int_equal(try_read(&f, a, words), TL_OK);
+    assert_int_equal(words[0], 1);
+    assert_int_equal(try_read(&f, a, words), TL_NOT_READY);
+    assert_int_equal(f.b.fill(f.b.self, b, 2), TL_OK);      // the bytes that the read has asked for are old
+    run_frame(&f);
+    assert_int_equal(try_read(&f, a, words), TL_NOT_READY);
+    run_frame(&f);
+    assert_int_equal(try_read(&f, a, words), TL_OK);
+    assert_int_equal(words[0], 2);
+    start(&f);
+    assert_int_equal(f.b.fill(f.b.self, b, 3), TL_OK);
+    drop(&f, 1);
+    assert_int_equal(try_read(&f, a, words), TL_ERROR_STALE);
+    assert_int_equal(f.b.fill(f.b.self, a, 4), TL_OK);
+    assert_int_equal(try_read(&f, b, words), TL_NOT_READY);
+    run_frame(&f);
+    assert_int_equal(try_read(&f, b, words), TL_OK);
+    assert_int_equal(words[0], 4);
+    forget(&f, a);
+    forget(&f, b);
+    forget(&f, apart);
+    vkt_ok(f.v.vk.DeviceWaitIdle(f.v.device.device), "vkDeviceWaitIdle");
+    vkt_free_buffer(&f.v, &buffer);
+    close_frames(&f);
+}
+
 static void reads_are_asked_for_and_fetched_later(void **state) {
     frames f;
     tl_range a, b;
@@ -1027,6 +1103,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_is_written_again_is_no_longer_lost),
         cmocka_unit_test(frames_are_dropped_newest_first),
         cmocka_unit_test(what_follows_a_dropped_frame_is_lost_with_it),
+        cmocka_unit_test(an_order_whose_block_is_freed_before_the_frame_is_silent),
+        cmocka_unit_test(blocks_of_one_buffer_share_reads_and_losses),
         cmocka_unit_test(reads_are_asked_for_and_fetched_later),
         cmocka_unit_test(ordered_before_the_frame_holds_in_it),
         cmocka_unit_test(times_of_dropped_frames_were_never_written),

@@ -616,8 +616,103 @@ static void types_that_are_not_allowed_are_passed_over(void **state) {
     printf("group 11: %d sets of allowed types\n", cases);
 }
 
+// ============================================================================
+// What succeeds is silent
+// ============================================================================
+
+// Blocks in more chunks than there is memory for at once, a manager that evicts, compaction, frames of orders.
+static void use_backend(tl_env *env, tl_backend *b) {
+    static float data[16384];
+    tl_range ranges[64];
+    tl_manager_desc desc;
+    tl_manager *m;
+    tl_checkpoint_statistics statistics;
+    uint64_t moved = 1;
+    int i, round;
+    memset(ranges, 0, sizeof ranges);
+    for (i = 0; i < 64; i++) {
+        ranges[i].bytes = i % 3 ? 300000 : 2000000;
+        if (b->add_block(b->self, TL_TIER_DEVICE, ranges[i].bytes, &ranges[i].block)) fail_msg("%s", env->error.text);
+        assert_int_equal(b->claim(b->self, ranges[i]), TL_OK);
+        assert_int_equal(b->fill(b->self, ranges[i], 1), TL_OK);
+    }
+    for (i = 0; i < 64; i++) {
+        if (i % 4 == 0) continue;
+        assert_int_equal(b->release(b->self, ranges[i]), TL_OK);
+        assert_int_equal(b->free_block(b->self, ranges[i].block), TL_OK);
+    }
+    for (i = 0; i < 8 && moved; i++) assert_int_equal(tl_vk_compact(b, UINT64_MAX, &moved), TL_OK);
+    assert_int_equal(tl_vk_drop_unused(b, 0), TL_OK);
+    memset(&desc, 0, sizeof desc);
+    desc.device_budget_bytes = 300000;
+    desc.host_budget_bytes = 600000;
+    desc.eviction = TL_EVICTION_OLDEST;
+    desc.codec = TL_CODEC_F16;
+    assert_int_equal(tl_init_manager(env, b, &desc, &m), TL_OK);
+    for (round = 0; round < 2; round++) {
+        for (i = 0; i < 30; i++) {
+            tl_save_desc save;
+            memset(&save, 0, sizeof save);
+            save.key.node = i;
+            save.data = data;
+            save.bytes = sizeof data;
+            if (tl_save_checkpoint(env, m, &save)) fail_msg("%s", env->error.text);
+        }
+        for (i = 0; i < 30; i++) {
+            tl_checkpoint_key key;
+            memset(&key, 0, sizeof key);
+            key.node = i;
+            if (!tl_has_checkpoint(m, key)) continue;
+            if (tl_take_checkpoint(env, m, key, data, sizeof data)) fail_msg("%s", env->error.text);
+        }
+    }
+    tl_measure_manager(m, &statistics);
+    assert_true(statistics.spills && statistics.compressions);
+    tl_free_manager(m);
+    for (i = 0; i < 64; i += 4) {
+        assert_int_equal(b->release(b->self, ranges[i]), TL_OK);
+        assert_int_equal(b->free_block(b->self, ranges[i].block), TL_OK);
+    }
+}
+
+static uint64_t ticks(void *user) {
+    static uint64_t now;
+    (void)user;
+    return now += 1000;
+}
+
+static void what_succeeds_is_silent(void **state) {
+    const vkshim_machine machines[] = { VKSHIM_MACHINE_REAL, VKSHIM_MACHINE_DISCRETE, VKSHIM_MACHINE_NON_COHERENT };
+    int i;
+    (void)state;
+    if (!vkt_has_vulkan("what_succeeds_is_silent")) skip();
+    for (i = 0; i < 3; i++) {
+        vkshim_config config;
+        world w;
+        long lines;
+        tl_env env = logging_env(&lines);
+        tl_measure_device_desc measure;
+        tl_device measured;
+        vkt_desc device = {0};
+        vkshim_default(&config, machines[i]);
+        if (machines[i] == VKSHIM_MACHINE_DISCRETE) config.real_heap_bytes[0] = 25 * MIB + MIB / 2;  // then other memory
+        open_device(&w, &config, &device);
+        w.desc.now_ns = ticks;
+        assert_int_equal(tl_vk_init_backend(&env, &w.desc, &w.backend), TL_OK);
+        use_backend(&env, &w.backend);
+        memset(&measure, 0, sizeof measure);
+        measure.sample_count = 1;
+        measure.bytes = 3 * MIB;
+        assert_int_equal(tl_measure_device(&env, &w.backend, &measure, &measured), TL_OK);
+        tl_vk_free_backend(&env, &w.backend);
+        if (!is_silent(&env, lines)) fail_msg("machine %d: %ld lines, last: %s", i, lines, env.error.text);
+        close_device(&w);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_succeeds_is_silent),
         cmocka_unit_test(every_flush_and_invalidate_is_there_and_rounded),
         cmocka_unit_test(a_budget_that_drops_is_told_at_once),
         cmocka_unit_test(without_budgets_heaps_are_counted_apart),

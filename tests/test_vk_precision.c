@@ -1040,7 +1040,7 @@ static void forget_shaders(world *w) {
     tli_vk *b = (tli_vk *)w->backend.self;
     int i;
     finish(w);
-    for (i = TL_VK_SHADER_QUANTIZE; i <= TL_VK_SHADER_MIN_MAX_CHANNELS; i++) {
+    for (i = TLI_VK_SHADER_QUANTIZE; i <= TLI_VK_SHADER_MIN_MAX_CHANNELS; i++) {
         tl_vk_free_kernel(&w->backend, b->shaders[i]);
         b->shaders[i] = NULL;
     }

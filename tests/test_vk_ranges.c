@@ -1644,6 +1644,127 @@ static void buffers_of_the_caller_become_blocks(void **state) {
     printf("buffers: 2 machines, 16 refused\n");
 }
 
+static uint64_t count_barriers(const fixture *f) {
+    tl_vk_counters counters;
+    tl_vk_measure(&f->b, &counters);
+    return counters.barrier_count;
+}
+
+// An engine gives the same VkBuffer several times: whole, in parts, and again while work on it is enqueued.
+static void a_buffer_added_twice_is_one_resource(void **state) {
+    fixture f;
+    caller_buffer buffer;
+    tl_vk_buffer_desc desc;
+    tl_range a = {0}, b = {0}, c = {0}, half = {0}, own;
+    uint64_t before;
+    (void)state;
+    if (!vkt_has_vulkan("a_buffer_added_twice_is_one_resource")) skip();
+    open_fixture(&f, NULL, NULL, NULL);
+    make_caller_buffer(&f, CALLER_BYTES, CALLER_USAGE, &buffer);
+    desc = describe(&buffer);
+    a.bytes = b.bytes = c.bytes = CALLER_BYTES;
+    half.bytes = CALLER_BYTES / 2;
+    assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &a.block), TL_OK);
+    assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &b.block), TL_OK);
+    assert_true(a.block != b.block);
+    desc.offset = desc.bytes = CALLER_BYTES / 2;
+    assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &half.block), TL_OK);
+    assert_int_equal(f.b.claim(f.b.self, a), TL_OK);
+    assert_int_equal(f.b.claim(f.b.self, b), TL_OK);
+    assert_int_equal(f.b.claim(f.b.self, half), TL_OK);
+    own = add(&f, CALLER_BYTES);
+    assert_int_equal(f.b.fill(f.b.self, own, 1), TL_OK);
+    submit(&f);
+    before = count_barriers(&f);
+    assert_int_equal(f.b.fill(f.b.self, a, 7), TL_OK);
+    assert_int_equal(f.b.copy(f.b.self, own, b), TL_OK);  // read after write, through another block
+    submit(&f);
+    assert_int_equal(count_barriers(&f) - before, 2);     // one between the two, one at the end
+    expect_words(&f, part_of(own, CALLER_BYTES - 4096, 4096), 7);
+    assert_int_equal(f.b.fill(f.b.self, half, 8), TL_OK);  // a part: its offset in the buffer counts
+    assert_int_equal(f.b.copy(f.b.self, part_of(own, 0, 4096), part_of(a, CALLER_BYTES / 2, 4096)), TL_OK);
+    assert_int_equal(f.b.fill(f.b.self, part_of(b, CALLER_BYTES / 2, 4096), 9), TL_OK);  // write after read
+    submit(&f);
+    expect_words(&f, part_of(own, 0, 4096), 8);
+    expect_words(&f, part_of(half, 0, 4096), 9);
+    before = count_barriers(&f);
+    assert_int_equal(f.b.fill(f.b.self, half, 3), TL_OK);  // apart: no barrier
+    assert_int_equal(f.b.copy(f.b.self, part_of(own, 0, 4096), part_of(a, 0, 4096)), TL_OK);
+    submit(&f);
+    assert_int_equal(count_barriers(&f) - before, 1);
+    assert_int_equal(f.b.fill(f.b.self, a, 10), TL_OK);
+    forget(&f, a);
+    forget(&f, b);
+    forget(&f, half);
+    desc = describe(&buffer);
+    assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &c.block), TL_OK);  // its earlier blocks are gone, their work is not
+    assert_int_equal(f.b.claim(f.b.self, c), TL_OK);
+    assert_int_equal(f.b.copy(f.b.self, own, c), TL_OK);
+    submit(&f);
+    expect_words(&f, part_of(own, 0, 4096), 10);
+    forget(&f, c);
+    forget(&f, own);
+    assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
+    assert_int_equal(vkt_messages(&f.v), 0);
+    free_caller_buffer(&f, &buffer);
+    close_fixture(&f);
+    printf("buffers: 3 blocks of one, added again under work\n");
+}
+
+static void two_blocks_of_a_buffer_overlap_where_their_bytes_do(void **state) {
+    fixture f;
+    caller_buffer buffer;
+    tl_vk_buffer_desc desc;
+    tl_range a = {0}, b = {0};
+    (void)state;
+    if (!vkt_has_vulkan("two_blocks_of_a_buffer_overlap_where_their_bytes_do")) skip();
+    open_fixture(&f, NULL, NULL, NULL);
+    make_caller_buffer(&f, CALLER_BYTES, CALLER_USAGE, &buffer);
+    desc = describe(&buffer);
+    a.bytes = b.bytes = CALLER_BYTES;
+    assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &a.block), TL_OK);
+    assert_int_equal(tl_vk_add_buffer(&f.b, &desc, &b.block), TL_OK);
+    assert_int_equal(f.b.claim(f.b.self, a), TL_OK);
+    assert_int_equal(f.b.claim(f.b.self, b), TL_OK);
+    assert_int_equal(f.b.fill(f.b.self, a, 6), TL_OK);
+    expect_error(&f, f.b.copy(f.b.self, part_of(b, 0, 4096), part_of(a, 2048, 4096)), TL_ERROR_INVALID_ARG,
+                 "copy: to: overlaps from");
+    expect_error(&f, tl_vk_record_add(&f.b, part_of(b, 0, 4096), part_of(a, 2048, 4096)), TL_ERROR_INVALID_ARG,
+                 "tl_vk_record_add: to: overlaps from");
+    expect_error(&f, tl_vk_record_min_max(&f.b, part_of(b, 0, 16), part_of(a, 0, 4096)), TL_ERROR_INVALID_ARG,
+                 "tl_vk_record_min_max: to: overlaps from");
+    expect_error(&f, tl_vk_record_checksum(&f.b, part_of(b, 0, 8), part_of(a, 0, 4096)), TL_ERROR_INVALID_ARG,
+                 "tl_vk_record_checksum: to: overlaps from");
+    expect_words(&f, part_of(a, 0, 4096), 6);  // refused before anything was enqueued
+    assert_int_equal(f.b.copy(f.b.self, part_of(b, 4096, 4096), part_of(a, 0, 4096)), TL_OK);
+    forget(&f, a);
+    forget(&f, b);
+    assert_int_equal(f.b.wait(f.b.self, submit(&f)), TL_OK);
+    free_caller_buffer(&f, &buffer);
+    close_fixture(&f);
+}
+
+static void buffers_of_the_backend_are_not_added(void **state) {
+    fixture f;
+    VkDescriptorBufferInfo info;
+    tl_vk_buffer_desc desc = {0};
+    tl_range own;
+    uint64_t block = 1;
+    (void)state;
+    if (!vkt_has_vulkan("buffers_of_the_backend_are_not_added")) skip();
+    open_fixture(&f, NULL, NULL, NULL);
+    own = add(&f, 4096);
+    assert_int_equal(tl_vk_find_buffer(&f.b, own, &info), TL_OK);
+    desc.buffer = info.buffer;
+    desc.usage = CALLER_USAGE;
+    desc.bytes = 4096;
+    expect_error(&f, tl_vk_add_buffer(&f.b, &desc, &block), TL_ERROR_INVALID_ARG,
+                 "tl_vk_add_buffer: buffer: is one of the backend itself");
+    assert_int_equal(block, 0);
+    forget(&f, own);
+    close_fixture(&f);
+}
+
 // The caller fills its buffer in a submit of its own, the backend reads and writes it, the caller copies it.
 static void stages_of_the_caller_are_waited_for(void **state) {
     int declares, i;
@@ -1959,6 +2080,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_pass_is_one_submit_and_no_wait),
         cmocka_unit_test(an_order_that_is_missing_is_seen),
         cmocka_unit_test(buffers_of_the_caller_become_blocks),
+        cmocka_unit_test(a_buffer_added_twice_is_one_resource),
+        cmocka_unit_test(two_blocks_of_a_buffer_overlap_where_their_bytes_do),
+        cmocka_unit_test(buffers_of_the_backend_are_not_added),
         cmocka_unit_test(stages_of_the_caller_are_waited_for),
         cmocka_unit_test(ordered_stages_are_waited_for_again),
         cmocka_unit_test(times_grow_with_the_work),

@@ -6,7 +6,7 @@ check_schedule.py accepts, JSON, SVG and HTML that other parsers read, and one s
 kind of bad input. --every N: every N-th row of the small graphs only.
 Exit status 0 all facts hold, 1 not; what lacks the reference data (TL_SHARED, else ../shared) prints SKIPPED.
 """
-import argparse, csv, html.parser, importlib.util, itertools, json, os, shutil, signal, subprocess, sys, tempfile, time
+import argparse, csv, html.parser, importlib.util, itertools, json, os, re, shutil, signal, subprocess, sys, tempfile, time
 import xml.etree.ElementTree as xml
 from fractions import Fraction
 
@@ -199,8 +199,13 @@ def host_copies_take_what_the_link_takes():
     return '%d plans' % len(cases)
 
 def an_explanation_adds_up():
-    out = planned(MODEL, '--budget', '45%', '--explain')
+    out = planned(MODEL, '--budget', '45%', '--explain', '--schedule', path('schedule'), '--svg', path('steps.svg'))
     lines = out.splitlines()
+    step = re.search(r' at step (\d+), ', open(path('steps.svg')).read())      # counted from 0, as in tables and errors
+    assert any('step %s, the ' % step.group(1) in line for line in lines if line.startswith('The peak of')), out
+    letter = {'forward of': 'F', 'backward of': 'B', 'forward with saved state of': 'S'}
+    words = re.search(r'step (\d+), the (forward of|backward of|forward with saved state of) ', out)
+    with open(path('schedule')) as file: assert file.read().splitlines()[int(words.group(1))].split()[0] == letter[words.group(2)], out
     at = next(k for k, line in enumerate(lines) if line.startswith('The peak of'))
     peak, total = int(lines[at].split()[3]), 0
     for line in lines[at + 1:]:

@@ -54,5 +54,9 @@
 #endif
 #include <vulkan/vulkan_core.h>
 #endif
+
+#ifndef TL_EXPERIMENTAL  // functions whose form may still change
+#define TL_EXPERIMENTAL TLDEF
+#endif
 #endif  // TL_VK_BACKEND_H
 

@@ -331,6 +331,7 @@ static void tli_vk_limits(void *self, tl_backend_limits *limits) {
     limits->range_bytes = b->most_allocation_bytes;
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
     limits->in_order = 1;
+    limits->env = b->env;
     for (tier = 0; tier < TL_TIER_COUNT; tier++) {
         uint32_t heap = tli_vk_heap_of(b, (tl_tier)tier);
         uint64_t live = b->counters.live_bytes[tier], left = b->desc.capacity_bytes[tier] - live;
@@ -435,22 +436,16 @@ static int32_t tli_vk_emptiest_chunk(const tli_vk *b) {
     return candidates > 1 ? best : TLI_VK_CHUNK_NONE;
 }
 
-static tli_vk_place tli_vk_whole_place(const tli_vk_block *block) {
-    tli_vk_place place;
-    place.chunk = block->chunk;
-    place.at = block->at;
-    place.bytes = block->reserved_bytes;
-    return place;
-}
-
-// Move a block to a piece of another chunk. TL_ERROR_NO_MEMORY, without an error text: no other has room.
-static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *block) {
+// Move a block to a piece of another chunk; *moved is 0, with TL_OK, where no other has room.
+static tl_result tli_vk_move_block(tli_vk *b, uint64_t handle, tli_vk_block *block, int *moved) {
     tli_vk_chunk *old = &b->chunks[block->chunk];
     int32_t chunk, piece;
     size_t at;
     tli_vk_op op;
     tl_result result = tli_vk_find_piece(b, TL_TIER_DEVICE, block->reserved_bytes, "tl_vk_compact",
                                          block->chunk, &chunk, &at, &piece);
+    *moved = !result;
+    if (result == TL_ERROR_NO_MEMORY) return TL_OK;
     if (result) return result;
     memset(&op, 0, sizeof op);
     op.kind = TLI_VK_OP_COPY;
@@ -487,13 +482,13 @@ TLI_VK_IMPL tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_byt
         tli_vk_block *block = &b->blocks[i];
         const tli_vk_place whole = tli_vk_whole_place(block);
         tl_result result;
+        int moved;
         if (b->lost_count && tli_vk_is_lost(b, &whole)) continue;
         if (!block->alive || block->chunk != from || block->reserved_bytes > most_bytes - *moved_bytes)
             continue;
-        result = tli_vk_move_block(b, (uint64_t)block->generation << 32 | (uint64_t)(i + 1), block);
-        if (result == TL_ERROR_NO_MEMORY) continue;  // a smaller block may fit
+        result = tli_vk_move_block(b, (uint64_t)block->generation << 32 | (uint64_t)(i + 1), block, &moved);
         if (result) return result;
-        *moved_bytes += block->reserved_bytes;
+        if (moved) *moved_bytes += block->reserved_bytes;  // otherwise a smaller block may fit
     }
     return TL_OK;
 }
@@ -690,14 +685,14 @@ typedef struct tli_vk_words { const uint32_t *words; size_t count; } tli_vk_word
 
 static tli_vk_words tli_vk_words_of(int shader);  // [5]
 
-static tl_result tli_vk_make_shader(const tl_backend *backend, tl_vk_shader shader) {
+static tl_result tli_vk_make_shader(const tl_backend *backend, tli_vk_shader shader) {
     tli_vk *b = tli_vk_self(backend);
     tl_vk_kernel_desc desc;
     if (b->shaders[shader]) return TL_OK;
     memset(&desc, 0, sizeof desc);
     desc.words = tli_vk_words_of((int)shader).words;
     desc.word_count = tli_vk_words_of((int)shader).count;
-    desc.buffer_count = shader == TL_VK_SHADER_FILL ? 1 : tli_vk_quantizes(shader) ? 3 : 2;
+    desc.buffer_count = shader == TLI_VK_SHADER_FILL ? 1 : tli_vk_quantizes(shader) ? 3 : 2;
     desc.push_bytes = tli_vk_knows_channels(shader) ? 24 : 12;
     desc.constants = &b->desc.workgroup_size;
     desc.constant_count = 1;
@@ -708,8 +703,8 @@ static tl_result tli_vk_make_shader(const tl_backend *backend, tl_vk_shader shad
 static tl_result tli_vk_make_shaders(const tl_backend *backend) {
     tl_result result = TL_OK;
     int i;
-    for (i = 0; i < TL_VK_SHADER_COUNT && !result; i++)
-        if (!tli_vk_knows_channels((tl_vk_shader)i)) result = tli_vk_make_shader(backend, (tl_vk_shader)i);
+    for (i = 0; i < TLI_VK_SHADER_COUNT && !result; i++)
+        if (!tli_vk_knows_channels((tli_vk_shader)i)) result = tli_vk_make_shader(backend, (tli_vk_shader)i);
     return result;
 }
 
@@ -747,6 +742,8 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
     b = (tli_vk *)tl_add_memory(env, sizeof *b);
     if (!b) return tl_record_error(env, TL_ERROR_NO_MEMORY, "tl_vk_init_backend", "no memory");
     b->env = env;
+    if (env) b->quiet = *env;
+    b->quiet.log = NULL;
     b->desc = *desc;
     if (!b->desc.device.api_version) b->desc.device.api_version = VK_API_VERSION_1_0;
     if (b->desc.device.transfer_queue == b->desc.device.queue) b->desc.device.transfer_queue = VK_NULL_HANDLE;
@@ -794,9 +791,10 @@ TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     int32_t i;
     if (!backend || !backend->self) return;
     b = tli_vk_self(backend);
+    b->env = &b->quiet;  // it cannot fail
     for (i = 0; i < 64 && !b->records && !b->lost; i++)  // out of host memory: a second wait may succeed
         if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
-    for (i = 0; i < TL_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
+    for (i = 0; i < TLI_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);

@@ -41,7 +41,8 @@ typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch
 // An access that `order` announced for the commands that the caller records next.
 typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
 
-// A VkBuffer and its memory. Blocks are pieces of it; an imported buffer is a chunk with one block.
+// A VkBuffer and its memory. Blocks are pieces of it. A buffer of the caller is one chunk, however often and in
+// whatever parts it is added: accesses through different blocks of it then meet as those through one block do.
 typedef struct tli_vk_chunk {
     VkBuffer       buffer;
     VkDeviceMemory memory;
@@ -76,11 +77,33 @@ typedef struct tli_vk_block {
 // A place that the transfer queue owns since its copy in the batch `serial`.
 typedef struct tli_vk_away { tli_vk_place place; uint64_t serial; } tli_vk_away;
 
+// The built-in shaders: src/vk/words has the words of each.
+#define TLI_VK_SHADERS(X) \
+    X(TLI_VK_SHADER_COPY,             copy)             /* to[] = from[], 4 x uvec4 an invocation */ \
+    X(TLI_VK_SHADER_COPY_UINT,        copy_uint)        /* the same, a word an invocation: any length */ \
+    X(TLI_VK_SHADER_FILL,             fill)             /* to[] = word */ \
+    X(TLI_VK_SHADER_TO_F16,           to_f16)           /* f32 -> f16 */ \
+    X(TLI_VK_SHADER_FROM_F16,         from_f16)         /* f16 -> f32 */ \
+    X(TLI_VK_SHADER_TO_BF16,          to_bf16)          /* f32 -> bf16 */ \
+    X(TLI_VK_SHADER_FROM_BF16,        from_bf16)        /* bf16 -> f32 */ \
+    X(TLI_VK_SHADER_TO_Q8,            to_q8)            /* f32 -> blocks of 32 with a scale */ \
+    X(TLI_VK_SHADER_FROM_Q8,          from_q8)          /* blocks of 32 with a scale -> f32 */ \
+    X(TLI_VK_SHADER_MIN_MAX,          min_max)          /* extremes, and how many are finite */ \
+    X(TLI_VK_SHADER_ADD,              add)              /* to[] += from[], f32 */ \
+    X(TLI_VK_SHADER_CHECKSUM,         checksum)         /* sum of mixed words: equal where the bytes are */ \
+    X(TLI_VK_SHADER_QUANTIZE,         quantize)         /* f32 -> integers of 8 or 16 bits */ \
+    X(TLI_VK_SHADER_DEQUANTIZE,       dequantize)       /* integers of 8 or 16 bits -> f32 */ \
+    X(TLI_VK_SHADER_MIN_MAX_CHANNELS, min_max_channels) /* min_max of each channel */
+
+#define TLI_VK_SHADER_ID(id, name) id,
+typedef enum tli_vk_shader { TLI_VK_SHADERS(TLI_VK_SHADER_ID) TLI_VK_SHADER_COUNT } tli_vk_shader;
+#undef TLI_VK_SHADER_ID
+
 typedef enum tli_vk_op_kind { TLI_VK_OP_COPY, TLI_VK_OP_FILL, TLI_VK_OP_SHADER } tli_vk_op_kind;
 
 typedef struct tli_vk_op {
     tli_vk_op_kind kind;
-    tl_vk_shader   shader;
+    tli_vk_shader   shader;
     tli_vk_place   to, from;       // lengths as the caller gave them, not rounded up
     uint32_t       word;           // fill: the value; checksum: index of the first word; integers: bytes of one
     uint32_t       channel_count, inner_count;  // 0 = the shader knows no channels
@@ -126,7 +149,7 @@ typedef struct tli_vk_mapping {
     tli_vk_place staged;           // chunk TLI_VK_CHUNK_NONE = mapped in place
     void        *host;
     uint64_t     serial;           // of the copy into staging
-    uint64_t     writes;           // writes of the block when that copy was enqueued
+    uint64_t     writes;           // writes of the block when that copy was enqueued; UINT64_MAX = outdated
     uint64_t     slot;             // number of the staging slot
     int32_t      is_pending;       // 1 = waiting for its frame
     tl_map_mode  mode;
@@ -142,6 +165,7 @@ struct tl_vk_kernel {
 
 typedef struct tli_vk {
     tl_env *env;
+    tl_env quiet;                     // env without a log, for what may fail inside a call that succeeds
     tl_vk_backend_desc desc;          // defaults filled in
     tli_vk_calls vk;
     VkDevice device;
@@ -191,7 +215,7 @@ typedef struct tli_vk {
     tli_vk_place *lost_places;        // written by frames that were dropped
     int32_t  lost_count, lost_capacity;
 
-    tl_vk_kernel *shaders[TL_VK_SHADER_COUNT];
+    tl_vk_kernel *shaders[TLI_VK_SHADER_COUNT];
     tli_vk_place placeholder;         // four bytes behind the ring, bound where a range is empty
     VkQueryPool times;
     uint64_t *time_serials;           // [time_count + TLI_VK_OWN_TIMES] batch of each slot; 0 = none
@@ -478,7 +502,7 @@ static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint6
     }
     if (result && b->lost) return tli_vk_fail_lost(b, function);
     if (result) return tli_vk_fail_result(b, function, "memory for a chunk", result);
-    if (usual && tl_init_heap(b->env, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
+    if (usual && tl_init_heap(&b->quiet, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
         tli_vk_destroy_chunk(b, &chunk);
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
     }
@@ -491,6 +515,12 @@ static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint6
 
 // -- blocks --
 
+static int tli_vk_is_block(const tli_vk *b, uint64_t handle) {
+    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
+    return (handle & 0xFFFFFFFFu) && slot < (uint64_t)b->block_count && b->blocks[slot].alive &&
+           b->blocks[slot].generation == handle >> 32;
+}
+
 static tli_vk_block *tli_vk_find_block(tli_vk *b, uint64_t handle, const char *function, tl_result *result) {
     uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
     tli_vk_block *block;
@@ -499,7 +529,7 @@ static tli_vk_block *tli_vk_find_block(tli_vk *b, uint64_t handle, const char *f
         return NULL;
     }
     block = &b->blocks[slot];
-    if (!block->alive || block->generation != handle >> 32) {
+    if (!tli_vk_is_block(b, handle)) {
         *result = tli_vk_fail(b, TL_ERROR_STALE, function,
                               "block: the handle is of a freed block or of another backend");
         return NULL;
@@ -529,6 +559,14 @@ static tli_vk_place tli_vk_place_of(const tli_vk_block *block, const tl_range *r
     place.chunk = block->chunk;
     place.at = block->at + range->offset;
     place.bytes = range->bytes;
+    return place;
+}
+
+static tli_vk_place tli_vk_whole_place(const tli_vk_block *block) {
+    tli_vk_place place;
+    place.chunk = block->chunk;
+    place.at = block->at;
+    place.bytes = block->reserved_bytes;
     return place;
 }
 
@@ -645,39 +683,66 @@ static tl_result tli_vk_free_block(void *self, uint64_t handle) {
     return TL_OK;
 }
 
-TLI_VK_IMPL tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_buffer_desc *desc,
-                                       uint64_t *handle) {
+// -- buffers of the caller --
+
+// The chunk of a buffer; TLI_VK_CHUNK_NONE where it has none. A chunk whose blocks were all freed counts, as
+// work on it may not have finished.
+static int32_t tli_vk_find_chunk(const tli_vk *b, VkBuffer buffer) {
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++)
+        if (b->chunks[i].alive && b->chunks[i].buffer == buffer) return i;
+    return TLI_VK_CHUNK_NONE;
+}
+
+static const char *tli_vk_explain_buffer(const tli_vk *b, const tl_vk_buffer_desc *desc) {
     const VkBufferUsageFlags needed = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                                       VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-    const char *function = "tl_vk_add_buffer";
-    tli_vk *b = tli_vk_self(backend);
+    int32_t at = tli_vk_find_chunk(b, desc->buffer);
+    if (!desc->buffer) return "buffer: missing";
+    if (at != TLI_VK_CHUNK_NONE && !b->chunks[at].imported) return "buffer: is one of the backend itself";
+    if ((desc->usage & needed) != needed) return "usage: needs STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST";
+    if (!desc->bytes || desc->bytes % 4 || desc->bytes > UINT64_MAX / 4)
+        return "bytes: must be a multiple of 4, not 0";
+    if (desc->offset % b->alignment) return "offset: not a multiple of the alignment";
+    return desc->offset > UINT64_MAX / 4 ? "offset: beyond any buffer" : NULL;
+}
+
+// Have a chunk for a buffer of the caller: the one it has, or a new one; TLI_VK_CHUNK_NONE where there is no
+// memory for it. The stages of all its blocks are waited for.
+static int32_t tli_vk_import_chunk(tli_vk *b, const tl_vk_buffer_desc *desc) {
+    int32_t at = tli_vk_find_chunk(b, desc->buffer);
     tli_vk_chunk *chunk;
+    if (at == TLI_VK_CHUNK_NONE) {
+        at = tli_vk_add_record(b);
+        if (at == TLI_VK_CHUNK_NONE) return at;
+        b->chunks[at].block_count = 0;
+    }
+    chunk = &b->chunks[at];
+    if (!chunk->block_count && chunk->last_use <= b->passed) memset(chunk, 0, sizeof *chunk);
+    chunk->buffer = desc->buffer;
+    if (chunk->bytes < desc->offset + desc->bytes) chunk->bytes = desc->offset + desc->bytes;
+    chunk->stages |= desc->stages;
+    chunk->access |= desc->access;
+    chunk->seen = 0;
+    chunk->tier = TL_TIER_DEVICE;
+    chunk->alive = chunk->imported = 1;
+    chunk->block_count++;
+    return at;
+}
+
+TLI_VK_IMPL tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_buffer_desc *desc,
+                                       uint64_t *handle) {
+    const char *function = "tl_vk_add_buffer", *why;
+    tli_vk *b = tli_vk_self(backend);
     tli_vk_block *block;
     int32_t at;
     *handle = 0;
     if (b->lost) return tli_vk_fail_lost(b, function);
-    if (!desc->buffer) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "buffer: missing");
-    if ((desc->usage & needed) != needed)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
-                           "usage: needs STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST");
-    if (!desc->bytes || desc->bytes % 4 || desc->bytes > UINT64_MAX / 4)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "bytes: must be a multiple of 4, not 0");
-    if (desc->offset % b->alignment)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "offset: not a multiple of the alignment");
-    if (desc->offset > UINT64_MAX / 4)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "offset: beyond any buffer");
-    at = tli_vk_add_record(b);
-    if (at == TLI_VK_CHUNK_NONE || !tli_vk_add_slot(b))
+    why = tli_vk_explain_buffer(b, desc);
+    if (why) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, why);
+    at = tli_vk_add_slot(b) ? tli_vk_import_chunk(b, desc) : TLI_VK_CHUNK_NONE;
+    if (at == TLI_VK_CHUNK_NONE)
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the tables");
-    chunk = &b->chunks[at];
-    memset(chunk, 0, sizeof *chunk);
-    chunk->buffer = desc->buffer;
-    chunk->bytes = desc->offset + desc->bytes;
-    chunk->stages = desc->stages;
-    chunk->access = desc->access;
-    chunk->tier = TL_TIER_DEVICE;
-    chunk->alive = chunk->imported = 1;
-    chunk->block_count = 1;
     *handle = tli_vk_take_slot(b, &block);
     block->tier = TL_TIER_DEVICE;
     block->bytes = block->reserved_bytes = desc->bytes;

@@ -81,6 +81,10 @@ typedef struct tl_vk_buffer_desc {
 // destroys the buffer, after the work on it has finished. The bytes between the end of a range and the
 // next multiple of four may be overwritten.
 //
+// A buffer may be added several times, in parts that may overlap: work on the same bytes is ordered whichever
+// block it goes through, and the stages of all of them hold for the buffer until its last block is freed and
+// the work on it has finished. Different buffers over the same memory are not recognised.
+//
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; *block is 0 then.
 TLDEF tl_result tl_vk_add_buffer(const tl_backend *backend, const tl_vk_buffer_desc *desc, uint64_t *block);
 
@@ -102,20 +106,20 @@ TLDEF tl_result tl_vk_order(const tl_backend *backend, const tl_access *accesses
                             VkPipelineStageFlags stages, VkAccessFlags access);
 
 // Free empty chunks until at most keep_bytes of them are left.
-TLDEF tl_result tl_vk_drop_unused(const tl_backend *backend, uint64_t keep_bytes);
+TL_EXPERIMENTAL tl_result tl_vk_drop_unused(const tl_backend *backend, uint64_t keep_bytes);
 
 // Move at most most_bytes of blocks from the emptiest chunk into others, so that it can be freed.
 // The copies are enqueued; handles stay valid. No range may be mapped. If the frame with the copies is
 // dropped, the bytes of the moved blocks are lost.
 //
 //   moved_bytes   0 = nothing could be moved
-TLDEF tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_bytes, uint64_t *moved_bytes);
+TL_EXPERIMENTAL tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_bytes, uint64_t *moved_bytes);
 
 // Time both copy paths on the device and use the faster one for copies of 64 KiB and more. Waits
 // for the device.
 //
 // Errors:  TL_ERROR_UNSUPPORTED: record mode; and those of the backend.
-TLDEF tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_copy_path *path);
+TL_EXPERIMENTAL tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_copy_path *path);
 
 // What the backend did since init and what it holds now.
 typedef struct tl_vk_counters {
@@ -137,7 +141,7 @@ typedef struct tl_vk_counters {
 // Read the counters.
 TLDEF void tl_vk_measure(const tl_backend *backend, tl_vk_counters *counters);
 
-TLDEF const char *tl_vk_name_copy_path(tl_vk_copy_path path);  // "command"; "?" out of range
+TL_EXPERIMENTAL const char *tl_vk_name_copy_path(tl_vk_copy_path path);  // "command"; "?" out of range
 
 #ifdef __cplusplus
 }

@@ -162,22 +162,22 @@ static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tl
 static uint64_t tli_vk_invocations(const tli_vk_op *op, uint64_t bytes) {
     uint64_t words = (bytes + 3) / 4;
     switch (op->shader) {
-    case TL_VK_SHADER_COPY: return (words / 4 + 3) / 4;
-    case TL_VK_SHADER_TO_F16:
-    case TL_VK_SHADER_FROM_F16:
-    case TL_VK_SHADER_TO_BF16:
-    case TL_VK_SHADER_FROM_BF16: return (words + 1) / 2;
-    case TL_VK_SHADER_TO_Q8: return (words + 31) / 32;
-    case TL_VK_SHADER_QUANTIZE:
-    case TL_VK_SHADER_DEQUANTIZE: return (words * op->word + 3) / 4;
-    case TL_VK_SHADER_COPY_UINT:
-    case TL_VK_SHADER_FILL:
-    case TL_VK_SHADER_FROM_Q8:
-    case TL_VK_SHADER_MIN_MAX:
-    case TL_VK_SHADER_ADD:
-    case TL_VK_SHADER_CHECKSUM:
-    case TL_VK_SHADER_MIN_MAX_CHANNELS:
-    case TL_VK_SHADER_COUNT: break;
+    case TLI_VK_SHADER_COPY: return (words / 4 + 3) / 4;
+    case TLI_VK_SHADER_TO_F16:
+    case TLI_VK_SHADER_FROM_F16:
+    case TLI_VK_SHADER_TO_BF16:
+    case TLI_VK_SHADER_FROM_BF16: return (words + 1) / 2;
+    case TLI_VK_SHADER_TO_Q8: return (words + 31) / 32;
+    case TLI_VK_SHADER_QUANTIZE:
+    case TLI_VK_SHADER_DEQUANTIZE: return (words * op->word + 3) / 4;
+    case TLI_VK_SHADER_COPY_UINT:
+    case TLI_VK_SHADER_FILL:
+    case TLI_VK_SHADER_FROM_Q8:
+    case TLI_VK_SHADER_MIN_MAX:
+    case TLI_VK_SHADER_ADD:
+    case TLI_VK_SHADER_CHECKSUM:
+    case TLI_VK_SHADER_MIN_MAX_CHANNELS:
+    case TLI_VK_SHADER_COUNT: break;
     }
     return words;
 }
@@ -185,42 +185,42 @@ static uint64_t tli_vk_invocations(const tli_vk_op *op, uint64_t bytes) {
 // The bytes of the other operand that belong to `bytes` bytes of the f32 operand.
 static uint64_t tli_vk_other_bytes(const tli_vk_op *op, uint64_t bytes) {
     switch (op->shader) {
-    case TL_VK_SHADER_TO_F16:
-    case TL_VK_SHADER_FROM_F16: return tl_find_codec_bytes(TL_CODEC_F16, bytes);
-    case TL_VK_SHADER_TO_BF16:
-    case TL_VK_SHADER_FROM_BF16: return tl_find_codec_bytes(TL_CODEC_BF16, bytes);
-    case TL_VK_SHADER_TO_Q8:
-    case TL_VK_SHADER_FROM_Q8: return tl_find_codec_bytes(TL_CODEC_Q8, bytes);
-    case TL_VK_SHADER_QUANTIZE:
-    case TL_VK_SHADER_DEQUANTIZE: return bytes / 4 * op->word;
-    case TL_VK_SHADER_COPY:
-    case TL_VK_SHADER_COPY_UINT:
-    case TL_VK_SHADER_FILL:
-    case TL_VK_SHADER_MIN_MAX:
-    case TL_VK_SHADER_ADD:
-    case TL_VK_SHADER_CHECKSUM:
-    case TL_VK_SHADER_MIN_MAX_CHANNELS:
-    case TL_VK_SHADER_COUNT: break;
+    case TLI_VK_SHADER_TO_F16:
+    case TLI_VK_SHADER_FROM_F16: return tl_find_codec_bytes(TL_CODEC_F16, bytes);
+    case TLI_VK_SHADER_TO_BF16:
+    case TLI_VK_SHADER_FROM_BF16: return tl_find_codec_bytes(TL_CODEC_BF16, bytes);
+    case TLI_VK_SHADER_TO_Q8:
+    case TLI_VK_SHADER_FROM_Q8: return tl_find_codec_bytes(TL_CODEC_Q8, bytes);
+    case TLI_VK_SHADER_QUANTIZE:
+    case TLI_VK_SHADER_DEQUANTIZE: return bytes / 4 * op->word;
+    case TLI_VK_SHADER_COPY:
+    case TLI_VK_SHADER_COPY_UINT:
+    case TLI_VK_SHADER_FILL:
+    case TLI_VK_SHADER_MIN_MAX:
+    case TLI_VK_SHADER_ADD:
+    case TLI_VK_SHADER_CHECKSUM:
+    case TLI_VK_SHADER_MIN_MAX_CHANNELS:
+    case TLI_VK_SHADER_COUNT: break;
     }
     return bytes;
 }
 
-static int tli_vk_expands(tl_vk_shader shader) {
-    return shader == TL_VK_SHADER_FROM_F16 || shader == TL_VK_SHADER_FROM_BF16 ||
-           shader == TL_VK_SHADER_FROM_Q8 || shader == TL_VK_SHADER_DEQUANTIZE;
+static int tli_vk_expands(tli_vk_shader shader) {
+    return shader == TLI_VK_SHADER_FROM_F16 || shader == TLI_VK_SHADER_FROM_BF16 ||
+           shader == TLI_VK_SHADER_FROM_Q8 || shader == TLI_VK_SHADER_DEQUANTIZE;
 }
 
-static int tli_vk_quantizes(tl_vk_shader shader) {
-    return shader == TL_VK_SHADER_QUANTIZE || shader == TL_VK_SHADER_DEQUANTIZE;
+static int tli_vk_quantizes(tli_vk_shader shader) {
+    return shader == TLI_VK_SHADER_QUANTIZE || shader == TLI_VK_SHADER_DEQUANTIZE;
 }
 
-static int tli_vk_knows_channels(tl_vk_shader shader) {
-    return tli_vk_quantizes(shader) || shader == TL_VK_SHADER_MIN_MAX_CHANNELS;
+static int tli_vk_knows_channels(tli_vk_shader shader) {
+    return tli_vk_quantizes(shader) || shader == TLI_VK_SHADER_MIN_MAX_CHANNELS;
 }
 
-static int tli_vk_reduces(tl_vk_shader shader) {
-    return shader == TL_VK_SHADER_MIN_MAX || shader == TL_VK_SHADER_CHECKSUM ||
-           shader == TL_VK_SHADER_MIN_MAX_CHANNELS;
+static int tli_vk_reduces(tli_vk_shader shader) {
+    return shader == TLI_VK_SHADER_MIN_MAX || shader == TLI_VK_SHADER_CHECKSUM ||
+           shader == TLI_VK_SHADER_MIN_MAX_CHANNELS;
 }
 
 // How many slices min_max_channels makes of each channel. A task is one slice: of a group, or of an invocation
@@ -250,10 +250,10 @@ static tl_result tli_vk_record_piece(tli_vk *b, const tli_vk_op *op, uint64_t by
     if (tli_vk_reduces(op->shader)) groups = tli_vk_least((groups + 7) / 8, 4096);
     across = tli_vk_least(groups, b->device_limits.maxComputeWorkGroupCount[0]);
     push[0] = (uint32_t)((bytes + 3) / 4);
-    if (op->shader == TL_VK_SHADER_COPY) push[0] = (uint32_t)(bytes / 16);
+    if (op->shader == TLI_VK_SHADER_COPY) push[0] = (uint32_t)(bytes / 16);
     push[1] = op->word;
     push[2] = (uint32_t)(bytes % 4);
-    if (op->shader == TL_VK_SHADER_MIN_MAX_CHANNELS) push[1] = tli_vk_find_slices(b, op, push[0]);
+    if (op->shader == TLI_VK_SHADER_MIN_MAX_CHANNELS) push[1] = tli_vk_find_slices(b, op, push[0]);
     push[3] = op->channel_count;
     push[4] = op->inner_count;
     push[5] = 0;
@@ -278,7 +278,7 @@ static tli_vk_op tli_vk_part_of(const tli_vk_op *op, uint64_t done, uint64_t byt
     part.from.at += expands ? other_done : done;
     part.from.bytes = expands ? other_bytes : bytes;
     part.first += done / 4;
-    if (converts && op->shader == TL_VK_SHADER_CHECKSUM) part.word += (uint32_t)(done / 4);
+    if (converts && op->shader == TLI_VK_SHADER_CHECKSUM) part.word += (uint32_t)(done / 4);
     if (converts && tli_vk_reduces(op->shader)) return part;
     part.to.at += expands ? done : other_done;
     part.to.bytes = expands ? bytes : other_bytes;
@@ -288,7 +288,7 @@ static tli_vk_op tli_vk_part_of(const tli_vk_op *op, uint64_t done, uint64_t byt
 // The bytes of the f32 operand of a whole operation.
 static uint64_t tli_vk_whole_bytes(const tli_vk_op *op) {
     int shades = op->kind == TLI_VK_OP_SHADER;
-    int fills = op->kind == TLI_VK_OP_FILL || (shades && op->shader == TL_VK_SHADER_FILL);
+    int fills = op->kind == TLI_VK_OP_FILL || (shades && op->shader == TLI_VK_SHADER_FILL);
     return fills || (shades && tli_vk_expands(op->shader)) ? op->to.bytes : op->from.bytes;
 }
 
@@ -322,12 +322,12 @@ static tl_result tli_vk_record_move(tli_vk *b, const tli_vk_op *op, const char *
     tli_vk_op part = *op;
     tl_result result;
     part.kind = TLI_VK_OP_SHADER;
-    part.shader = TL_VK_SHADER_FILL;
+    part.shader = TLI_VK_SHADER_FILL;
     if (op->kind == TLI_VK_OP_FILL) return tli_vk_record_shader(b, &part, function);
-    part.shader = TL_VK_SHADER_COPY;
+    part.shader = TLI_VK_SHADER_COPY;
     part.to.bytes = part.from.bytes = bulk;
     result = tli_vk_record_shader(b, &part, function);
-    part.shader = TL_VK_SHADER_COPY_UINT;
+    part.shader = TLI_VK_SHADER_COPY_UINT;
     part.to.at = op->to.at + bulk;
     part.from.at = op->from.at + bulk;
     part.to.bytes = part.from.bytes = op->to.bytes - bulk;
@@ -477,6 +477,15 @@ static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function) 
 
 // -- enqueueing --
 
+// A block of a caller's buffer was written: reads that are pending through its other blocks are outdated.
+static void tli_vk_outdate_reads(tli_vk *b, const tli_vk_block *block) {
+    const tli_vk_place whole = tli_vk_whole_place(block);
+    int32_t i;
+    for (i = 0; i < b->mapping_count; i++)
+        if (b->mappings[i].is_pending && tli_vk_meet(&b->mappings[i].place, &whole))
+            b->mappings[i].writes = UINT64_MAX;
+}
+
 static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = staging
     tli_vk_block *block;
     if (!handle) return;
@@ -485,6 +494,7 @@ static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = st
     if (!writes) return;
     block->last_write = b->serial;
     block->writes++;
+    if (b->chunks[block->chunk].imported) tli_vk_outdate_reads(b, block);
 }
 
 // -- the transfer queue --
@@ -688,7 +698,7 @@ static tl_result tli_vk_move_by(tli_vk *b, tli_vk_op *op, const tl_range *to, co
     return tli_vk_enqueue_move(b, op, to->block, from->block, function);
 }
 
-static tl_result tli_vk_move(tli_vk *b, tli_vk_op_kind kind, tl_vk_shader shader, const tl_range *to,
+static tl_result tli_vk_move(tli_vk *b, tli_vk_op_kind kind, tli_vk_shader shader, const tl_range *to,
                              const tl_range *from, uint64_t expected, const char *function) {
     tli_vk_op op;
     memset(&op, 0, sizeof op);
@@ -700,24 +710,24 @@ static tl_result tli_vk_move(tli_vk *b, tli_vk_op_kind kind, tl_vk_shader shader
 static tl_result tli_vk_copy(void *self, tl_range to, tl_range from) {
     tli_vk *b = (tli_vk *)self;
     tl_result result = b->lost ? tli_vk_fail_lost(b, "copy") : TL_OK;
-    if (!result) result = tli_vk_move(b, TLI_VK_OP_COPY, TL_VK_SHADER_COPY, &to, &from, from.bytes, "copy");
+    if (!result) result = tli_vk_move(b, TLI_VK_OP_COPY, TLI_VK_SHADER_COPY, &to, &from, from.bytes, "copy");
     if (result) return result;
     b->counters.copy_count++;
     b->counters.copied_bytes += from.bytes;
     return TL_OK;
 }
 
-static tl_result tli_vk_convert(tli_vk *b, tl_codec codec, tl_vk_shader first, int expands, tl_range to,
+static tl_result tli_vk_convert(tli_vk *b, tl_codec codec, tli_vk_shader first, int expands, tl_range to,
                                 tl_range from, const char *function) {
     uint64_t plain = expands ? to.bytes : from.bytes, packed = tl_find_codec_bytes(codec, plain);
-    tl_vk_shader shader;
+    tli_vk_shader shader;
     tl_result result;
     if (b->lost) return tli_vk_fail_lost(b, function);
     if ((int)codec <= TL_CODEC_NONE || (int)codec >= TL_CODEC_COUNT)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "codec: none or unknown");
     if (expands && from.bytes != packed)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: do not fit those of from");
-    shader = (tl_vk_shader)((int)first + 2 * ((int)codec - (int)TL_CODEC_F16));
+    shader = (tli_vk_shader)((int)first + 2 * ((int)codec - (int)TL_CODEC_F16));
     result = tli_vk_move(b, TLI_VK_OP_SHADER, shader, &to, &from, expands ? to.bytes : packed, function);
     if (result) return result;
     b->counters.convert_count++;
@@ -726,11 +736,11 @@ static tl_result tli_vk_convert(tli_vk *b, tl_codec codec, tl_vk_shader first, i
 }
 
 static tl_result tli_vk_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
-    return tli_vk_convert((tli_vk *)self, codec, TL_VK_SHADER_TO_F16, 0, to, from, "compress");
+    return tli_vk_convert((tli_vk *)self, codec, TLI_VK_SHADER_TO_F16, 0, to, from, "compress");
 }
 
 static tl_result tli_vk_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
-    return tli_vk_convert((tli_vk *)self, codec, TL_VK_SHADER_FROM_F16, 1, to, from, "expand");
+    return tli_vk_convert((tli_vk *)self, codec, TLI_VK_SHADER_FROM_F16, 1, to, from, "expand");
 }
 
 static tl_result tli_vk_fill(void *self, tl_range to, uint32_t word) {
@@ -802,8 +812,7 @@ static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
     tli_vk_record_barrier(b, 0, 0);
     for (i = b->promise_count - count; i < b->promise_count && !result; i++) {
         const tli_vk_promise *promise = &b->promises[i % TLI_VK_TOUCH_CAPACITY];
-        tl_result code = TL_OK;
-        if (!tli_vk_find_block(b, promise->handle, function, &code)) continue;
+        if (!tli_vk_is_block(b, promise->handle)) continue;  // freed since
         result = tli_vk_touch_place(b, &promise->touch.place, promise->touch.writes, function);
         tli_vk_note_use(b, promise->handle, promise->touch.writes);
     }

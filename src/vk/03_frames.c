@@ -69,7 +69,7 @@ static void tli_vk_lose_ops(tli_vk *b, int all, uint64_t serial) {
     for (i = 0; i < b->op_count; i++) {
         const tli_vk_op op = b->ops[i];
         int changes = op.kind == TLI_VK_OP_SHADER &&
-                      (tli_vk_reduces(op.shader) || op.shader == TL_VK_SHADER_ADD);
+                      (tli_vk_reduces(op.shader) || op.shader == TLI_VK_SHADER_ADD);
         if (all || (op.kind != TLI_VK_OP_FILL && tli_vk_is_lost(b, &op.from)) ||
             (changes && tli_vk_is_lost(b, &op.to))) {
             if (!tli_vk_add_lost(b, op.to)) b->lost = 1;

@@ -233,7 +233,7 @@ static tl_result tli_vk_time_copy(tli_vk *b, tl_vk_copy_path path, tl_range to, 
     uint64_t start, end;
     tl_result result = tli_vk_write_time(b, b->desc.time_count, function);
     b->desc.copy_path = path;
-    if (!result) result = tli_vk_move(b, TLI_VK_OP_COPY, TL_VK_SHADER_COPY, &to, &from, from.bytes, function);
+    if (!result) result = tli_vk_move(b, TLI_VK_OP_COPY, TLI_VK_SHADER_COPY, &to, &from, from.bytes, function);
     if (!result) result = tli_vk_write_time(b, b->desc.time_count + 1, function);
     if (!result) result = tli_vk_read_time(b, b->desc.time_count, function, &start);
     if (!result) result = tli_vk_read_time(b, b->desc.time_count + 1, function, &end);

@@ -6,14 +6,8 @@
 // -- the table of words --
 
 static tli_vk_words tli_vk_words_of(int shader) {
-#define TLI_VK_WORDS(name) { tli_vk_##name##_words, sizeof tli_vk_##name##_words / 4 }
-    static const tli_vk_words words[] = {  // in the order of TL_VK_SHADERS
-        TLI_VK_WORDS(copy),      TLI_VK_WORDS(copy_uint), TLI_VK_WORDS(fill),
-        TLI_VK_WORDS(to_f16),    TLI_VK_WORDS(from_f16),  TLI_VK_WORDS(to_bf16),
-        TLI_VK_WORDS(from_bf16), TLI_VK_WORDS(to_q8),     TLI_VK_WORDS(from_q8),
-        TLI_VK_WORDS(min_max),   TLI_VK_WORDS(add),       TLI_VK_WORDS(checksum),
-        TLI_VK_WORDS(quantize),  TLI_VK_WORDS(dequantize), TLI_VK_WORDS(min_max_channels)
-    };
+#define TLI_VK_WORDS(id, name) { tli_vk_##name##_words, sizeof tli_vk_##name##_words / 4 },
+    static const tli_vk_words words[] = { TLI_VK_SHADERS(TLI_VK_WORDS) };
 #undef TLI_VK_WORDS
     return words[shader];
 }
@@ -35,19 +29,23 @@ static tl_result tli_vk_set_words(tli_vk *b, const tl_range *range, uint64_t fro
 
 static tl_result tli_vk_check_words(tli_vk *b, const tl_range *to, const tl_range *from, uint64_t to_bytes,
                                     const char *function) {
-    const tli_vk_block *source;
+    const tli_vk_block *target, *source;
     tl_result result = TL_OK;
-    tli_vk_place place;
+    tli_vk_place place, written;
     if (b->lost) return tli_vk_fail_lost(b, function);
     if (from->bytes % 4)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "from: bytes: must be a multiple of 4");
     if (to->bytes != to_bytes)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: bytes: not what the result takes");
     if (tli_vk_overlap(to, from)) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
-    if (!from->bytes || !tli_vk_find_range(b, to, function, &result)) return result;
-    source = tli_vk_find_range(b, from, function, &result);
+    if (!from->bytes) return TL_OK;
+    target = tli_vk_find_range(b, to, function, &result);
+    source = target ? tli_vk_find_range(b, from, function, &result) : NULL;
     if (!source) return result;
     place = tli_vk_place_of(source, from);
+    written = tli_vk_place_of(target, to);
+    if (tli_vk_meet(&written, &place))  // two blocks of one buffer of the caller
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
     if (b->lost_count && tli_vk_is_lost(b, &place))
         return tli_vk_fail(b, TL_ERROR_STALE, function, "range: was written by a frame that was dropped");
     return TL_OK;
@@ -65,7 +63,7 @@ TLI_VK_IMPL tl_result tl_vk_record_add(const tl_backend *backend, tl_range to, t
     place = tli_vk_place_of(block, &to);
     if (b->lost_count && tli_vk_is_lost(b, &place))
         return tli_vk_fail(b, TL_ERROR_STALE, function, "to: was written by a frame that was dropped");
-    return tli_vk_move(b, TLI_VK_OP_SHADER, TL_VK_SHADER_ADD, &to, &from, from.bytes, function);
+    return tli_vk_move(b, TLI_VK_OP_SHADER, TLI_VK_SHADER_ADD, &to, &from, from.bytes, function);
 }
 
 static tl_result tli_vk_min_max(tli_vk *b, const tl_range *to, const tl_range *from, const char *function) {
@@ -73,7 +71,7 @@ static tl_result tli_vk_min_max(tli_vk *b, const tl_range *to, const tl_range *f
     if (!result) result = tli_vk_set_words(b, to, 0, 4, UINT32_MAX, function);
     if (!result) result = tli_vk_set_words(b, to, 4, sizeof(tl_vk_extremes) - 4, 0, function);
     if (result || !from->bytes) return result;
-    return tli_vk_move(b, TLI_VK_OP_SHADER, TL_VK_SHADER_MIN_MAX, to, from, to->bytes, function);
+    return tli_vk_move(b, TLI_VK_OP_SHADER, TLI_VK_SHADER_MIN_MAX, to, from, to->bytes, function);
 }
 
 TLI_VK_IMPL tl_result tl_vk_record_min_max(const tl_backend *backend, tl_range to, tl_range from) {
@@ -114,7 +112,7 @@ static tl_result tli_vk_check_channels(tli_vk *b, int32_t channel_count, uint64_
     return TL_OK;
 }
 
-static tli_vk_op tli_vk_channels_op(tl_vk_shader shader, int32_t channel_count, uint64_t inner_count) {
+static tli_vk_op tli_vk_channels_op(tli_vk_shader shader, int32_t channel_count, uint64_t inner_count) {
     tli_vk_op op;
     memset(&op, 0, sizeof op);
     op.kind = TLI_VK_OP_SHADER;
@@ -171,7 +169,7 @@ TLI_VK_IMPL tl_result tl_vk_record_min_max_channels(const tl_backend *backend, t
     tli_vk *b = tli_vk_self(backend);
     tl_result result = tli_vk_check_channels(b, channel_count, inner_count, function);
     uint64_t expected = (uint64_t)channel_count * sizeof(tl_vk_extremes);
-    tli_vk_op op = tli_vk_channels_op(TL_VK_SHADER_MIN_MAX_CHANNELS, channel_count, inner_count);
+    tli_vk_op op = tli_vk_channels_op(TLI_VK_SHADER_MIN_MAX_CHANNELS, channel_count, inner_count);
     if (result) return result;
     if (channel_count == 1) return tli_vk_min_max(b, &to, &from, function);
     result = tli_vk_check_words(b, &to, &from, expected, function);
@@ -251,7 +249,7 @@ TLI_VK_IMPL tl_result tl_vk_record_quantize(const tl_backend *backend, tl_range 
     const char *function = "tl_vk_record_quantize";
     tli_vk *b = tli_vk_self(backend);
     tl_result result = tl_quantize(b->env, quantizations, channel_count, inner_count, format, NULL, NULL, 0);
-    tli_vk_op op = tli_vk_channels_op(TL_VK_SHADER_QUANTIZE, channel_count, inner_count);
+    tli_vk_op op = tli_vk_channels_op(TLI_VK_SHADER_QUANTIZE, channel_count, inner_count);
     op.word = format == TL_FORMAT_I8 ? 1 : 2;
     result = tli_vk_check_integers(b, result, &from, &to, channel_count, inner_count, format, function);
     if (!result) result = tli_vk_make_shader(backend, op.shader);
@@ -264,7 +262,7 @@ TLI_VK_IMPL tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_rang
     const char *function = "tl_vk_record_dequantize";
     tli_vk *b = tli_vk_self(backend);
     tl_result result = tl_dequantize(b->env, quantizations, channel_count, inner_count, format, NULL, NULL, 0);
-    tli_vk_op op = tli_vk_channels_op(TL_VK_SHADER_DEQUANTIZE, channel_count, inner_count);
+    tli_vk_op op = tli_vk_channels_op(TLI_VK_SHADER_DEQUANTIZE, channel_count, inner_count);
     op.word = format == TL_FORMAT_I8 ? 1 : 2;
     result = tli_vk_check_integers(b, result, &to, &from, channel_count, inner_count, format, function);
     if (!result) result = tli_vk_make_shader(backend, op.shader);
@@ -279,7 +277,7 @@ TLI_VK_IMPL tl_result tl_vk_record_checksum(const tl_backend *backend, tl_range 
     tl_result result = tli_vk_check_words(b, &to, &from, 8, function);
     if (!result) result = tli_vk_set_words(b, &to, 0, 8, 0, function);
     if (result || !from.bytes) return result;
-    return tli_vk_move(b, TLI_VK_OP_SHADER, TL_VK_SHADER_CHECKSUM, &to, &from, to.bytes, function);
+    return tli_vk_move(b, TLI_VK_OP_SHADER, TLI_VK_SHADER_CHECKSUM, &to, &from, to.bytes, function);
 }
 
 // Appleby, MurmurHash3, 2011, fmix32; Wellons, Prospecting for hash functions, 2018, lowbias32.
@@ -299,11 +297,4 @@ TLI_VK_IMPL void tl_vk_checksum_bytes(const void *bytes, size_t count, uint32_t 
         sum[1] += tli_vk_mix(word + (uint32_t)i * 0x7F4A7C15u, 1);
     }
 }
-
-static const char *const tli_vk_shader_names[] = { TL_VK_SHADERS(TLI_VK_NAME) };
-
-TLI_VK_IMPL const char *tl_vk_name_shader(tl_vk_shader shader) {
-    return (unsigned)shader < TL_VK_SHADER_COUNT ? tli_vk_shader_names[shader] : "?";
-}
 #endif  // TL_VK_BACKEND_IMPLEMENTATION
-

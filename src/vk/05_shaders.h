@@ -12,29 +12,10 @@ extern "C" {
 // need no 8 or 16-bit types, and no result depends on how a driver rounds floats.
 // ============================================================================
 
-#define TL_VK_SHADERS(X) \
-    X(TL_VK_SHADER_COPY,      "copy",      "to[] = from[], 4 x uvec4 an invocation")              \
-    X(TL_VK_SHADER_COPY_UINT, "copy_uint", "the same, a word an invocation: any length")           \
-    X(TL_VK_SHADER_FILL,      "fill",      "to[] = word")                                         \
-    X(TL_VK_SHADER_TO_F16,    "to_f16",    "f32 -> f16")                                          \
-    X(TL_VK_SHADER_FROM_F16,  "from_f16",  "f16 -> f32")                                          \
-    X(TL_VK_SHADER_TO_BF16,   "to_bf16",   "f32 -> bf16")                                         \
-    X(TL_VK_SHADER_FROM_BF16, "from_bf16", "bf16 -> f32")                                         \
-    X(TL_VK_SHADER_TO_Q8,     "to_q8",     "f32 -> blocks of 32 with a scale")                    \
-    X(TL_VK_SHADER_FROM_Q8,   "from_q8",   "blocks of 32 with a scale -> f32")                    \
-    X(TL_VK_SHADER_MIN_MAX,   "min_max",   "least and largest finite value, and how many are not finite") \
-    X(TL_VK_SHADER_ADD,       "add",       "to[] += from[], f32: gradient accumulation")           \
-    X(TL_VK_SHADER_CHECKSUM,  "checksum",  "sum of mixed words: equal where the bytes are")        \
-    X(TL_VK_SHADER_QUANTIZE,  "quantize",  "f32 -> integers of 8 or 16 bits, a scale for each channel") \
-    X(TL_VK_SHADER_DEQUANTIZE, "dequantize", "integers of 8 or 16 bits -> f32")                   \
-    X(TL_VK_SHADER_MIN_MAX_CHANNELS, "min_max_channels", "min_max of each channel")
-
-typedef enum tl_vk_shader { TL_VK_SHADERS(TLI_VK_ENUM) TL_VK_SHADER_COUNT } tl_vk_shader;
-
 // Enqueue to[] += from[] on f32: equal bytes, a multiple of four, no overlap.
 //
 // Errors:  as tl_backend.copy.
-TLDEF tl_result tl_vk_record_add(const tl_backend *backend, tl_range to, tl_range from);
+TL_EXPERIMENTAL tl_result tl_vk_record_add(const tl_backend *backend, tl_range to, tl_range from);
 
 // The result of min_max. A key is an f32 as an integer of the same order; tl_vk_read_extremes converts it.
 typedef struct tl_vk_extremes {
@@ -46,10 +27,10 @@ typedef struct tl_vk_extremes {
 // of [7] need no more (tl_vk_observe_extremes).
 //
 // Errors:  as tl_backend.copy.
-TLDEF tl_result tl_vk_record_min_max(const tl_backend *backend, tl_range to, tl_range from);
+TL_EXPERIMENTAL tl_result tl_vk_record_min_max(const tl_backend *backend, tl_range to, tl_range from);
 
 // Convert the keys into numbers. Returns 1, or 0 where no value was finite.
-TLDEF int tl_vk_read_extremes(const tl_vk_extremes *extremes, float *least, float *largest);
+TL_EXPERIMENTAL int tl_vk_read_extremes(const tl_vk_extremes *extremes, float *least, float *largest);
 
 // Enqueue the same search for each channel: element i belongs to channel (i / inner_count) % channel_count,
 // as for tl_quantize and for an observer.
@@ -61,8 +42,9 @@ TLDEF int tl_vk_read_extremes(const tl_vk_extremes *extremes, float *least, floa
 //          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND: the first call creates the shader; TL_NOT_READY: frames
 //          that were not retired use the staging.
 // Cost:    16 bytes of staging a channel. One pass over the data, for any inner_count.
-TLDEF tl_result tl_vk_record_min_max_channels(const tl_backend *backend, tl_range to, tl_range from,
-                                              int32_t channel_count, uint64_t inner_count);
+TL_EXPERIMENTAL tl_result tl_vk_record_min_max_channels(const tl_backend *backend, tl_range to,
+                                                        tl_range from, int32_t channel_count,
+                                                        uint64_t inner_count);
 
 #ifndef TL_NO_PLANNERS
 // Add the extremes of one batch to an observer. Its ranges are then those that tl_observe_data finds, bit
@@ -72,8 +54,8 @@ TLDEF tl_result tl_vk_record_min_max_channels(const tl_backend *backend, tl_rang
 //
 // Errors:  TL_ERROR_INVALID_ARG: a value was not finite; and those of tl_observe_extremes. The observer is
 //          unchanged then; but with TL_ERROR_OVERFLOW the channels after the one at fault have been updated.
-TLDEF tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer, const tl_vk_extremes *extremes,
-                                       int32_t channel_count);
+TL_EXPERIMENTAL tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer,
+                                                 const tl_vk_extremes *extremes, int32_t channel_count);
 #endif
 
 // Enqueue the conversion of f32 to integers of a quantisation, and back: tl_quantize and
@@ -86,21 +68,21 @@ TLDEF tl_result tl_vk_observe_extremes(tl_env *env, tl_observer *observer, const
 // Errors:  those of tl_quantize and tl_dequantize, under their names; of tl_backend.copy; and of
 //          tl_vk_record_min_max_channels.
 // Cost:    20 bytes of staging a channel; three integer divisions an element to quantise, none back.
-TLDEF tl_result tl_vk_record_quantize(const tl_backend *backend, tl_range to, tl_range from,
-                                      const tl_quantization *quantizations, int32_t channel_count,
-                                      uint64_t inner_count, tl_format format);
-TLDEF tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_range to, tl_range from,
-                                        const tl_quantization *quantizations, int32_t channel_count,
-                                        uint64_t inner_count, tl_format format);
+TL_EXPERIMENTAL tl_result tl_vk_record_quantize(const tl_backend *backend, tl_range to, tl_range from,
+                                                const tl_quantization *quantizations,
+                                                int32_t channel_count, uint64_t inner_count,
+                                                tl_format format);
+TL_EXPERIMENTAL tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_range to, tl_range from,
+                                                  const tl_quantization *quantizations,
+                                                  int32_t channel_count, uint64_t inner_count,
+                                                  tl_format format);
 
 // Enqueue the checksum of `from`, a multiple of four bytes, into the 8 bytes of `to`; tl_vk_checksum_bytes
 // computes it on the host. The sum does not depend on the order in which words are read.
 //
 // Errors:  as tl_backend.copy.
-TLDEF tl_result tl_vk_record_checksum(const tl_backend *backend, tl_range to, tl_range from);
-TLDEF void      tl_vk_checksum_bytes(const void *bytes, size_t count, uint32_t sum[2]);
-
-TLDEF const char *tl_vk_name_shader(tl_vk_shader shader);  // "to_f16"; "?" out of range
+TL_EXPERIMENTAL tl_result tl_vk_record_checksum(const tl_backend *backend, tl_range to, tl_range from);
+TL_EXPERIMENTAL void tl_vk_checksum_bytes(const void *bytes, size_t count, uint32_t sum[2]);
 
 #undef TLI_VK_ENUM
 #define TL_VK_BACKEND_H

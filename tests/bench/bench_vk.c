@@ -412,12 +412,12 @@ static void shader_copies(bench *b) {
     uvec4.words = bench_copy_uvec4_words;
     uvec4.count = sizeof bench_copy_uvec4_words / 4;
     open_copies(b, 16 << 20, &s.c);
-    make_shader(b, &s, tli_vk_words_of(TL_VK_SHADER_COPY), 16, 4, &s.ours);
+    make_shader(b, &s, tli_vk_words_of(TLI_VK_SHADER_COPY), 16, 4, &s.ours);
     print_head("copy of 16 MiB by 4 x uvec4", "other ns", "ours ns");
     make_shader(b, &s, uvec4, 16, 1, &s.reference);
     print_speed("against uvec4", compare(b, 31, run_reference, run_ours, &s), ">= 0.9");
     vkt_free_kernel(&b->v, &s.reference.kernel);
-    make_shader(b, &s, tli_vk_words_of(TL_VK_SHADER_COPY_UINT), 4, 1, &s.reference);
+    make_shader(b, &s, tli_vk_words_of(TLI_VK_SHADER_COPY_UINT), 4, 1, &s.reference);
     print_speed("against u32", compare(b, 31, run_reference, run_ours, &s), ">= 1.5");
     vkt_free_kernel(&b->v, &s.reference.kernel);
     vkt_free_kernel(&b->v, &s.ours.kernel);
@@ -529,7 +529,7 @@ static outcome compare_recording(bench *b, steps *s) {
 }
 
 static void kernel_steps(bench *b) {
-    tli_vk_words words = tli_vk_words_of(TL_VK_SHADER_FILL);
+    tli_vk_words words = tli_vk_words_of(TLI_VK_SHADER_FILL);
     tl_vk_kernel_desc desc = {0};
     VkDescriptorBufferInfo part;
     steps s;

@@ -9,4 +9,4 @@
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "../../tl_vk_backend.h"
 
-int main(void) { return tl_vk_name_shader(TL_VK_SHADER_COUNT)[0] != '?'; }
+int main(void) { return tl_vk_name_copy_path(TL_VK_COPY_PATH_COUNT)[0] != '?'; }

@@ -46,6 +46,27 @@ static inline tl_env failing_env(failing_alloc *f, long fail_at) {
     return env;
 }
 
+// An env that counts what it logs. It holds an error of an earlier call, which calls that succeed leave alone.
+static inline void count_line(void *user, const char *text) {
+    (void)text;
+    ++*(long *)user;
+}
+
+static inline tl_env logging_env(long *lines) {
+    tl_env env;
+    memset(&env, 0, sizeof env);
+    env.log = count_line;
+    env.user = lines;
+    env.error.code = TL_ERROR_STALE;
+    strcpy(env.error.text, "of an earlier call");
+    *lines = 0;
+    return env;
+}
+
+static inline int is_silent(const tl_env *env, long lines) {
+    return !lines && env->error.code == TL_ERROR_STALE && !strcmp(env->error.text, "of an earlier call");
+}
+
 // No callbacks.
 static inline tl_env silent_env(void) {
     tl_env env;
