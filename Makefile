@@ -213,6 +213,6 @@ help:
 	@echo 'make fuzz        each parser, FUZZ_SECONDS=60                    sanitizers, 32-bit, big endian, examples'
 	@echo 'make soak        longer sweeps and fuzzing        make deps      install what check needs (Debian)'
 	@echo 'make format      advice from clang-format         make help      this list; make clean removes build/'
-	@echo 'make lib         shared and static library         make install   PREFIX=/usr/local DESTDIR='
-	@echo 'make header      join src/ into both headers       make compile_commands.json   for language servers'
+	@echo 'make lib         shared and static library        make install   PREFIX=/usr/local DESTDIR='
+	@echo 'make header      join src/ into both headers      make compile_commands.json   for language servers'
 	@echo 'VMA=<clone of the Vulkan Memory Allocator>: test and bench run beside it, too'
