@@ -1156,14 +1156,6 @@ TLDEF const char *tl_name_codec(tl_codec codec);      // "bf16"
 // block of 32. An element is 4 bytes; an incomplete element or block counts as a whole one.
 TLDEF uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes);
 
-// Find the least number of forwards without saving that reverse n = layer_count equal layers with c
-// = slot_count checkpoints, by the closed form of Revolve: r n - C(c+r, r-1), where r is the least
-// number with C(c+r, c) >= n.
-//
-// Errors:  TL_ERROR_INVALID_ARG: a count < 1; TL_ERROR_OVERFLOW.
-TLDEF tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
-                                         uint64_t *advances);
-
 #ifndef TL_NO_PLANNERS
 // Make the plan that keeps every tensor until its last reader has run: the plan to compare with.
 //
@@ -1576,7 +1568,6 @@ typedef struct tl_policy_desc {
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
 TLDEF const char *tl_name_policy(tl_policy policy);     // "chen-sqrt"; "?" out of range
-TLDEF const char *tl_explain_policy(tl_policy policy);  // "about sqrt(n) of the n cut nodes, evenly spaced"
 #ifndef TL_NO_TEXT
 TLDEF int tl_parse_policy(const char *text, tl_policy *policy);
 #endif
@@ -2565,10 +2556,19 @@ typedef struct tl_backend_counters {
     uint64_t copied_bytes;       // read by copy, compress and expand
 } tl_backend_counters;
 
-// The functions of a backend, called by one thread at a time. Once the device is lost, release,
-// free_block, unmap, limits, counters, reset_peaks and now_ns still work, and so does map for reading in
-// the host tier if all work on the range had finished before. All others return TL_ERROR_DEVICE_LOST from
-// then on.
+// What one account holds. An account counts the ranges of one holder (a run, a manager), beside the
+// counters of the backend, which count those of all.
+typedef struct tl_account_counters {
+    uint64_t live_bytes[TL_TIER_COUNT];      // ranges claimed on the account
+    uint64_t peak_bytes[TL_TIER_COUNT];      // largest live_bytes since it was opened or last reset
+    uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed on it and not released
+    uint64_t arena_bytes;        // largest aligned end of a range claimed on it in a device block since then
+} tl_account_counters;
+
+// The functions of a backend, called by one thread at a time. Once the device is lost, release, release_on,
+// free_block, unmap, limits, counters, reset_peaks, now_ns, close_account and measure_account still work, and
+// so does map for reading in the host tier if all work on the range had finished before. All others return
+// TL_ERROR_DEVICE_LOST from then on.
 //
 // Work on a range may overwrite the bytes between its end and the next multiple of the alignment:
 // they must not be part of another range.
@@ -2617,6 +2617,25 @@ typedef struct tl_backend {
     void     (*limits)(void *self, tl_backend_limits *limits);
     void     (*counters)(void *self, tl_backend_counters *counters);
     void     (*reset_peaks)(void *self);  // peak_bytes = live_bytes, arena_bytes = 0
+
+    // Accounts: all five functions, or none (0). Every run and every manager opens one for its lifetime and
+    // claims on it, so that the backend counts and limits them apart, besides together, and refuses to be
+    // freed while one is open. Without accounts, runs and managers use claim and release.
+
+    // Open an account.
+    //
+    //   limit_bytes   most live bytes of the account in each tier; 0 = no limit of its own
+    //
+    // Errors: TL_ERROR_NO_MEMORY; *account is 0 then.
+    tl_result (*open_account)(void *self, const uint64_t limit_bytes[TL_TIER_COUNT], uint64_t *account);
+    // Close an account. Ranges that are still claimed on it stay claimed, on no account.
+    tl_result (*close_account)(void *self, uint64_t account);
+    // As claim and release, on an account. A range is released on the account that it was claimed on.
+    // TL_ERROR_OVER_BUDGET beyond the account's limit; TL_ERROR_STALE: the account was closed.
+    tl_result (*claim_on)(void *self, uint64_t account, tl_range range);
+    tl_result (*release_on)(void *self, uint64_t account, tl_range range);
+    // Report what an account holds. With resets = 1, before: peak_bytes = live_bytes, arena_bytes = 0.
+    tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
 } tl_backend;
 
 typedef struct tl_cpu_backend_desc {
@@ -2647,10 +2666,11 @@ typedef struct tl_cpu_backend_desc {
 //          then.
 // Threads: one backend per thread, or behind the lock of a shared manager.
 TLDEF tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend);
-TLDEF void      tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 
-TLDEF const char *tl_name_tier(tl_tier tier);          // "device"; "?" out of range
-TLDEF const char *tl_name_map_mode(tl_map_mode mode);  // "write"
+// Free the CPU backend, with its blocks. Accepts NULL and a backend that is all zero.
+//
+// Errors:  TL_ERROR_INVALID_ARG: runs or managers still use it, the text tells how many; nothing is freed.
+TLDEF tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 
 // A heap gives out pieces of a range of offsets (of device memory, of a file, of an arena) and never
 // touches the memory itself. A piece has an offset and an id. Neighbouring free pieces are joined.
@@ -3012,7 +3032,7 @@ typedef struct tl_run tl_run;
 // One tensor as a kernel sees it.
 typedef struct tl_operand {
     tl_range  range;   // bytes 0 = not present (no gradient wanted, no saved bytes)
-    void     *host;    // mapped address on a host-visible backend, else NULL; NULL for 0 bytes
+    void     *host;    // address while the step is mapped (see tl_next_step), else NULL; NULL for 0 bytes
     tl_format format;  // of the tensor, and of its gradient, from tl_run_desc.formats. Without formats,
                        // and for saved bytes and scratch, it is f32, whatever call->precision says
 } tl_operand;
@@ -3189,7 +3209,8 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 // -- one step at a time: tl_run_plan is a loop over these --
 
 // One step to carry out. Memory steps, and conversions without a kernel, are carried out (or enqueued)
-// by tl_next_step itself; for a compute step call the kernel, or record it, before the next tl_next_step.
+// by tl_next_step itself. A compute step is carried out by tl_run_step_kernel; or call its kernel, or record
+// it, yourself, and then tl_finish_step.
 typedef struct tl_run_step {
     tl_step          step;
     int32_t          index;          // in the pass, from 0
@@ -3209,10 +3230,31 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
 // closed.
 //
+// The operands of a compute step are mapped (host is their address) on a host-visible backend whose
+// work on them is finished or can be waited for. On others they are ranges for kernels of the device, until
+// tl_map_step maps them. The mapping ends with tl_finish_step or tl_run_step_kernel.
+//
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
 // limits.in_order), or if the backend cannot submit at present: call again later.
-// Errors:  as tl_run_plan.
+// Errors:  TL_ERROR_INVALID_ARG: no pass is under way; or the compute step before, which the text names, was
+//          not carried out: *step is left as it is, the pass goes on once it is. As tl_run_plan, and the pass
+//          is given up then.
 TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
+
+// Say that a compute step was carried out: its kernel was called, or recorded, by the caller. Ends the
+// mapping of its operands. A step that is no compute step is passed over.
+//
+// Errors:  TL_ERROR_STALE: not the compute step yielded last, or carried out already; those of the backend,
+//          and the pass is given up then.
+TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
+
+// Map the operands of a compute step for the host, on any backend, and write their addresses to step->call.
+// Needed only where tl_next_step could not map them: the bytes are copied from the device and back.
+//
+// Returns TL_NOT_READY if the host would have to wait for an operand and the backend cannot: call again later.
+// Errors:  TL_ERROR_STALE: not the compute step yielded last, or carried out already; those of the backend,
+//          and the pass is given up then.
+TLDEF tl_result tl_map_step(tl_run *run, tl_run_step *step);
 
 // Map the operands of a compute step if the backend is host-visible, call its kernel, unmap.
 //
@@ -9285,38 +9327,6 @@ static uint64_t tli_next_binomial(uint64_t last, uint64_t c, uint64_t r) {
     uint64_t whole, part, next;
     if (!tli_mul_u64(last / r, c + r, &whole) || !tli_mul_u64(last % r, c + r, &part)) return UINT64_MAX;
     return tli_add_u64(whole, part / r, &next) ? next : UINT64_MAX;
-}
-
-// r n - C(c+r, r-1), computed as a sum of positive terms: r (n - b) + c b (r-1) / (c+1), where b =
-// b(c, r-1) < n.
-TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
-                                            uint64_t *advances) {
-    const char *function = "tl_find_revolve_advances";
-    uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
-    int fits = 1;
-    TL_ASSERT(advances);
-    *advances = 0;
-    if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layer_count: must be > 0");
-    if (!slot_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "slot_count: must be > 0");
-    if (c >= n - 1) {  // a checkpoint for every tensor
-        *advances = n - 1;
-        return TL_OK;
-    }
-    if (c == 1) {  // r = n - 1 would take too many iterations: n (n - 1) / 2
-        fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
-    } else {
-        for (; fits; r++, b = next) {
-            fits = tli_mul_u64(r, n - b, advances);  // at most the result: an overflow here is one there
-            next = tli_next_binomial(b, c, r);
-            if (next >= n) break;
-        }
-        fits = fits && tli_mul_u64(b / (c + 1), r - 1, &next) && tli_mul_u64(b % (c + 1), r - 1, &more) &&
-               tli_add_u64(next, more / (c + 1), &next) && tli_mul_u64(next, c, &next) &&
-               tli_add_u64(*advances, next, advances);
-    }
-    if (fits) return TL_OK;
-    *advances = 0;
-    return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
 }
 
 // The number m of layers to advance before the next checkpoint, for n > 1 layers and c > 1
@@ -17808,14 +17818,9 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
 // before one that does not, then the lower cost (or peak). p is the policy, s the stages of revolve.
 
 static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
-static const char *const tli_policy_helps[] = { TL_POLICIES(TLI_HELP) };
 
 TLI_IMPL const char *tl_name_policy(tl_policy policy) {
     return tli_name(tli_policy_names, TL_POLICY_COUNT, (int64_t)policy);
-}
-
-TLI_IMPL const char *tl_explain_policy(tl_policy policy) {
-    return tli_name(tli_policy_helps, TL_POLICY_COUNT, (int64_t)policy);
 }
 
 #ifndef TL_NO_TEXT
@@ -18048,6 +18053,39 @@ static tl_result tli_policy_selective(tli_policy *p) {
 // Only the calls are listed here; tli_plan_calls adds the drops. A tensor lives from a call that makes it to
 // its last reader before the next such call, so a slot holds the last output of an advance.
 
+// Find the least number of forwards without saving that reverse n = layer_count equal layers with c = slot_count
+// checkpoints: r n - C(c+r, r-1), where r is the least number with C(c+r, c) >= n. It is computed as a sum of
+// positive terms: r (n - b) + c b (r-1) / (c+1), where b = b(c, r-1) < n.
+static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
+                                           uint64_t *advances) {
+    const char *function = "tl_plan_policy";
+    uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
+    int fits = 1;
+    TL_ASSERT(advances);
+    *advances = 0;
+    if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layer_count: must be > 0");
+    if (!slot_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "slot_count: must be > 0");
+    if (c >= n - 1) {  // a checkpoint for every tensor
+        *advances = n - 1;
+        return TL_OK;
+    }
+    if (c == 1) {  // r = n - 1 would take too many iterations: n (n - 1) / 2
+        fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
+    } else {
+        for (; fits; r++, b = next) {
+            fits = tli_mul_u64(r, n - b, advances);  // at most the result: an overflow here is one there
+            next = tli_next_binomial(b, c, r);
+            if (next >= n) break;
+        }
+        fits = fits && tli_mul_u64(b / (c + 1), r - 1, &next) && tli_mul_u64(b % (c + 1), r - 1, &more) &&
+               tli_add_u64(next, more / (c + 1), &next) && tli_mul_u64(next, c, &next) &&
+               tli_add_u64(*advances, next, advances);
+    }
+    if (fits) return TL_OK;
+    *advances = 0;
+    return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
+}
+
 typedef struct tli_stages {
     const tli_policy *policy;
     tli_steps         calls;
@@ -18155,7 +18193,7 @@ static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
     tl_result result = tli_policy_try_slots(p, s, slots ? slots : 1);
     while (!result && slots > 1 && !tli_policy_fits(p, &p->plan)) {
         slots -= tli_policy_step(p, slots);
-        if (tl_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances) ||
+        if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances) ||
             advances > TLI_POLICY_ADVANCES) break;
         result = tli_policy_try_slots(p, s, slots);
     }
@@ -25469,22 +25507,10 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
 // ============================================================================
 // [10] BACKEND (implementation)
 //
-// This part: names, the codecs on the host, and the heap that places blocks in memory of the caller.
+// This part: the codecs on the host, and the heap that places blocks in memory of the caller.
 // Names with f16, bf16 and q8 belong to the codecs of tl_codec; q8 stores 32 values as one f32 scale and
 // 32 bytes.
 // ============================================================================
-
-static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_tier(tl_tier tier) {
-    return tli_name(tli_tier_names, TL_TIER_COUNT, (int64_t)tier);
-}
-
-static const char *const tli_map_mode_names[] = { TL_MAP_MODES(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_map_mode(tl_map_mode mode) {
-    return tli_name(tli_map_mode_names, TL_MAP_MODE_COUNT, (int64_t)mode);
-}
 
 // -- attempts that may fail --
 
@@ -25895,6 +25921,14 @@ typedef struct tli_work {
     uint64_t ticket;    // of its submit; 0 = not submitted
 } tli_work;
 
+typedef struct tli_account {
+    tl_account_counters counters;
+    uint64_t limit_bytes[TL_TIER_COUNT];
+    uint32_t generation;      // upper half of its handle
+    int32_t  next_free;       // next unused slot + 1; 0 = none
+    int32_t  is_open;
+} tli_account;
+
 typedef struct tli_mapping { tl_range range; void *host; tl_map_mode mode; } tli_mapping;
 
 typedef struct tli_cpu {
@@ -25903,6 +25937,9 @@ typedef struct tli_cpu {
     tl_backend_counters counters;
     tli_cpu_block *blocks;
     int32_t block_count, block_capacity, free_block;  // free_block: first unused slot + 1; 0 = none
+    tli_account *accounts;
+    int32_t account_count, account_capacity, free_account;  // free_account: first unused slot + 1; 0 = none
+    int32_t open_count;              // accounts
     uint64_t submitted;
     char *memory;                    // the caller's, aligned
     tl_heap heap;                    // places blocks in it
@@ -26386,6 +26423,112 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     return result;
 }
 
+// -- the functions of the table: accounts --
+
+// The account of a handle; NULL, with an error, where there is none.
+static tli_account *tli_find_account(tli_cpu *cpu, uint64_t handle, const char *function, tl_result *result) {
+    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
+    tli_account *account = slot < (uint64_t)cpu->account_count ? &cpu->accounts[slot] : NULL;
+    if (account && account->is_open && account->generation == handle >> 32) return account;
+    *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function, "account: was closed, or is of another backend");
+    return NULL;
+}
+
+static tl_result tli_cpu_open_account(void *self, const uint64_t limit_bytes[TL_TIER_COUNT], uint64_t *handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    int32_t slot = cpu->free_account - 1, tier;
+    tli_account *account;
+    *handle = 0;
+    if (slot < 0) {
+        if (!tli_grow(cpu->env, (void **)&cpu->accounts, &cpu->account_capacity, cpu->account_count,
+                      (int64_t)cpu->account_count + 1, sizeof *cpu->accounts))
+            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "open_account", "no memory for the table of accounts");
+        slot = cpu->account_count++;
+        tli_zero(&cpu->accounts[slot], sizeof *cpu->accounts);
+        cpu->accounts[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
+    }
+    account = &cpu->accounts[slot];
+    cpu->free_account = account->next_free;
+    tli_zero(&account->counters, sizeof account->counters);
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        account->limit_bytes[tier] = limit_bytes[tier] ? limit_bytes[tier] : TL_UNLIMITED;
+    account->is_open = 1;
+    cpu->open_count++;
+    *handle = (uint64_t)account->generation << 32 | (uint64_t)(slot + 1);
+    return TL_OK;
+}
+
+static tl_result tli_cpu_close_account(void *self, uint64_t handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_account *account = tli_find_account(cpu, handle, "close_account", &result);
+    if (!account) return result;
+    account->is_open = 0;
+    account->generation++;
+    account->next_free = cpu->free_account;
+    cpu->free_account = (int32_t)(account - cpu->accounts) + 1;
+    cpu->open_count--;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_claim_on(void *self, uint64_t handle, tl_range range) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_account *account = tli_find_account(cpu, handle, "claim_on", &result);
+    tl_account_counters *counters;
+    tli_cpu_block *block;
+    uint64_t end;
+    if (!account || !range.bytes) return result;
+    block = tli_find_range(cpu, &range, "claim_on", &result);
+    if (!block) return result;
+    counters = &account->counters;
+    if (range.bytes > account->limit_bytes[block->tier] - counters->live_bytes[block->tier])
+        return tli_cpu_fail(cpu, TL_ERROR_OVER_BUDGET, "claim_on", "range: bytes: beyond the account's limit");
+    result = tli_cpu_claim(self, range);
+    if (result) return result;
+    counters->claim_count[block->tier]++;
+    counters->live_bytes[block->tier] += range.bytes;
+    if (counters->live_bytes[block->tier] > counters->peak_bytes[block->tier])
+        counters->peak_bytes[block->tier] = counters->live_bytes[block->tier];
+    end = tli_align_u64(range.offset + range.bytes, cpu->desc.alignment_bytes);
+    if (block->tier == TL_TIER_DEVICE && end > counters->arena_bytes) counters->arena_bytes = end;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_release_on(void *self, uint64_t handle, tl_range range) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_account *account = tli_find_account(cpu, handle, "release_on", &result);
+    tli_cpu_block *block;
+    if (!account || !range.bytes) return result;
+    block = tli_find_range(cpu, &range, "release_on", &result);
+    if (!block) return result;
+    if (!account->counters.claim_count[block->tier] || account->counters.live_bytes[block->tier] < range.bytes)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release_on", "range: was not claimed on this account");
+    result = tli_cpu_release(self, range);
+    if (result) return result;
+    account->counters.claim_count[block->tier]--;
+    account->counters.live_bytes[block->tier] -= range.bytes;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t resets,
+                                         tl_account_counters *counters) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_account *account = tli_find_account(cpu, handle, "measure_account", &result);
+    int tier;
+    tli_zero(counters, sizeof *counters);
+    if (!account) return result;
+    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++)
+        account->counters.peak_bytes[tier] = account->counters.live_bytes[tier];
+    if (resets) account->counters.arena_bytes = 0;
+    *counters = account->counters;
+    return TL_OK;
+}
+
+// -- the functions of the table: work --
+
 // Check and enqueue a copy or a conversion. plain: bytes of the uncompressed side; those of the other
 // side must follow from them.
 static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
@@ -26619,6 +26762,11 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->limits = tli_cpu_limits;
     backend->counters = tli_cpu_counters;
     backend->reset_peaks = tli_cpu_reset_peaks;
+    backend->open_account = tli_cpu_open_account;
+    backend->close_account = tli_cpu_close_account;
+    backend->claim_on = tli_cpu_claim_on;
+    backend->release_on = tli_cpu_release_on;
+    backend->measure_account = tli_cpu_measure_account;
 }
 
 // Make a heap over the caller's memory, less the bytes that its alignment takes.
@@ -26666,15 +26814,24 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
         cpu->queue = (tli_work *)tli_alloc_array(env, TLI_QUEUE_CAPACITY, sizeof *cpu->queue);
         if (!cpu->queue) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the queue");
     }
-    if (result) tl_free_cpu_backend(env, backend);
+    if (result) (void)tl_free_cpu_backend(env, backend);
     return result;
 }
 
-TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
+static tl_result tli_fail_users(tl_env *env, const char *function, int32_t count) {
+    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
+    tli_put(&w, "backend: still in use (runs and managers: ");
+    tli_put_i64(&w, count);
+    tli_put(&w, "): free those first");
+    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+}
+
+TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_cpu *cpu;
     int32_t i;
-    if (!backend || !backend->self) return;
+    if (!backend || !backend->self) return TL_OK;
     cpu = (tli_cpu *)backend->self;
+    if (cpu->open_count) return tli_fail_users(env, "tl_free_cpu_backend", cpu->open_count);
     for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++)
         tli_release(env, cpu->mappings[i].host);
     for (i = 0; i < cpu->block_count; i++) {
@@ -26688,8 +26845,10 @@ TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_release(env, cpu->queue);
     tli_release(env, cpu->heap.extents);
     tli_release(env, cpu->blocks);
+    tli_release(env, cpu->accounts);
     tli_release(env, cpu);
     tli_zero(backend, sizeof *backend);
+    return TL_OK;
 }
 
 #ifndef TL_NO_PLANNERS
@@ -27020,14 +27179,464 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
 // ============================================================================
 // [11] MANAGER (implementation)
 //
+// This part: the store, on which the manager and the runs of [12] stand. It holds bytes in the tiers of a
+// backend, on an account of its own; who holds them, and under which key, is the caller's business: the
+// manager has a hash table of checkpoints, a run has arrays over tensors and nodes.
+//
+//     place + bytes --claim--> held bytes --transfer--> other held bytes (copied, compressed, expanded)
+//                                  |
+//                              give back --> the backend, or the list of what it refused to take back
+//
+// A place is a block and an offset, or 0: then the backend's heap finds memory, as a block of its own.
+// What the backend refuses to take back is offered to it again later; until then its bytes count as used.
+// Its second half decides about an eviction: which of the candidates is the victim, and whether it is
+// compressed, spilled or dropped. These are pure functions of numbers, so a run can decide on the state of
+// its simulator. The simulator ([5]) never uses the store: its counts and the backend's are independent.
+// ============================================================================
+
+// -- the store: state --
+
+// Where a claim is placed. The block must stay longer than the claim.
+typedef struct tli_placement {
+    uint64_t block;   // 0 = by the heap of the backend: a block of its own
+    uint64_t offset;  // in the block
+} tli_placement;
+
+static const tli_placement tli_by_heap = { 0, 0 };
+
+// A claimed range of a tier, or nothing: range all zero.
+typedef struct tli_held {
+    tl_range range;
+    uint8_t  tier;
+    uint8_t  owns_block;  // 1 = the heap placed it: its block is freed with it
+} tli_held;
+
+// Something that the backend refused to take back: with a host address a mapping of the range, else what is
+// left of held bytes (range.bytes 0: a block without a claim).
+typedef struct tli_lost { tli_held held; void *host; tl_map_mode mode; } tli_lost;
+
+typedef struct tli_store {
+    tl_env    *env;                    // allocates the list
+    tl_env    *backend_env;            // where the backend records errors; NULL = not known
+    const tl_backend *backend;         // must outlive the store; NULL = closed
+    uint64_t   account;                // 0 = the backend has no accounts
+    uint64_t   bytes[TL_TIER_COUNT];   // claimed now
+    uint64_t   peak_bytes;             // device tier: most bytes since the caller set it
+    uint64_t   foreign[TL_TIER_COUNT]; // without accounts: live bytes of others when the peaks were reset
+    int32_t    is_strict;              // 1 = whatever is refused is an error, and while it is, claims fail:
+                                       // a plan has no room for bytes that should be gone
+    int32_t    enqueued;               // 1 = work was enqueued after the last submit
+    tl_ticket  last_ticket;            // of the last submit
+    tli_lost  *lost;
+    int32_t    lost_count, lost_capacity;
+} tli_store;
+
+// -- the store: its account --
+
+// limit_bytes: of each tier; 0 = none.
+static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
+                                const uint64_t limit_bytes[TL_TIER_COUNT], tli_store *store) {
+    tl_backend_limits limits;
+    tl_result result = TL_OK;
+    tli_zero(store, sizeof *store);
+    tli_zero(&limits, sizeof limits);
+    if (backend->limits) backend->limits(backend->self, &limits);
+    store->env = env;
+    store->backend_env = limits.env;
+    if (backend->open_account) result = backend->open_account(backend->self, limit_bytes, &store->account);
+    if (!result) store->backend = backend;
+    return result;
+}
+
+// What this store holds, counted by the backend. With resets = 1 peaks start again from the present bytes.
+static void tli_measure_store(tli_store *store, int resets, tl_account_counters *counters) {
+    const tl_backend *backend = store->backend;
+    tl_backend_counters all;
+    int tier;
+    tli_zero(counters, sizeof *counters);
+    if (resets) backend->reset_peaks(backend->self);
+    if (store->account) {
+        (void)backend->measure_account(backend->self, store->account, resets, counters);
+        return;
+    }
+    backend->counters(backend->self, &all);
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
+        if (resets) store->foreign[tier] = all.live_bytes[tier] - store->bytes[tier];
+        counters->live_bytes[tier] = all.live_bytes[tier] - store->foreign[tier];
+        counters->peak_bytes[tier] = all.peak_bytes[tier] - store->foreign[tier];
+    }
+    counters->arena_bytes = all.arena_bytes;
+}
+
+// -- the store: work --
+
+static tl_result tli_submit_store(tli_store *store) {
+    tl_result result;
+    if (!store->enqueued) return TL_OK;
+    result = store->backend->submit(store->backend->self, &store->last_ticket);
+    if (!result) store->enqueued = 0;
+    return result;
+}
+
+static tl_result tli_order_range(const tli_store *store, tl_range range, int writes) {
+    tl_access access;
+    access.range = range;
+    access.writes = writes;
+    return store->backend->order(store->backend->self, &access, 1);
+}
+
+// Enqueue a copy or a conversion between two ranges, by the codecs in which their bytes are.
+static tl_result tli_transfer(tli_store *store, tl_range to, tl_codec to_codec, tl_range from,
+                              tl_codec from_codec) {
+    const tl_backend *backend = store->backend;
+    tl_result result;
+    if (!from.bytes) return TL_OK;
+    if (to_codec == from_codec) result = backend->copy(backend->self, to, from);
+    else if (to_codec == TL_CODEC_NONE) result = backend->expand(backend->self, from_codec, to, from);
+    else result = backend->compress(backend->self, to_codec, to, from);
+    if (!result) store->enqueued = 1;
+    return result;
+}
+
+static tl_result tli_fill_range(tli_store *store, tl_range to, uint32_t word) {
+    if (!to.bytes) return TL_OK;
+    store->enqueued = 1;
+    return store->backend->fill(store->backend->self, to, word);
+}
+
+// -- the store: give back --
+
+static void tli_lose(tli_store *store, const tli_held *held, void *host, tl_map_mode mode) {
+    tli_lost *lost;
+    if (!tli_grow(store->env, (void **)&store->lost, &store->lost_capacity, store->lost_count,
+                  (int64_t)store->lost_count + 1, sizeof *store->lost))
+        return;
+    lost = &store->lost[store->lost_count++];
+    lost->held = *held;
+    lost->host = host;
+    lost->mode = mode;
+}
+
+static tl_result tli_release_range(tli_store *store, const tli_held *held) {
+    const tl_backend *backend = store->backend;
+    tl_result result = store->account ? backend->release_on(backend->self, store->account, held->range)
+                                      : backend->release(backend->self, held->range);
+    if (!result) store->bytes[held->tier] -= held->range.bytes;
+    return result;
+}
+
+// Offer one of them to the backend again; TL_OK once it has taken it back.
+static tl_result tli_retry_one(tli_store *store, tli_lost *lost) {
+    const tl_backend *backend = store->backend;
+    tli_held *held = &lost->held;
+    tl_result result = TL_OK;
+    if (lost->host) {
+        result = backend->unmap(backend->self, held->range, lost->mode, lost->host);
+        return result == TL_ERROR_CORRUPT ? TL_OK : result;
+    }
+    if (held->range.bytes) result = tli_release_range(store, held);
+    if (result) return result;
+    held->range.bytes = 0;
+    if (held->owns_block) result = backend->free_block(backend->self, held->range.block);
+    return result == TL_ERROR_CORRUPT ? TL_OK : result;
+}
+
+// Offer all of them again. What is refused to the end is freed with the backend.
+static tl_result tli_retry_lost(tli_store *store) {
+    tl_result first = TL_OK;
+    int32_t i, kept = 0;
+    for (i = 0; i < store->lost_count; i++) {
+        tl_result result = tli_retry_one(store, &store->lost[i]);
+        if (result && !first) first = result;
+        if (result) store->lost[kept++] = store->lost[i];
+    }
+    store->lost_count = kept;
+    return first;
+}
+
+// The same inside a call that does not fail for it.
+static void tli_retry_quietly(tli_store *store) {
+    tli_quiet quiet = tli_begin_quiet(store->backend_env);
+    (void)tli_retry_lost(store);
+    tli_end_quiet(&quiet, TL_OK);
+}
+
+// Free the block of held bytes that are not claimed (any more). *held is empty then.
+static tl_result tli_free_held_block(tli_store *store, tli_held *held) {
+    tli_quiet quiet = tli_begin_quiet(store->backend_env);
+    tl_result result = TL_OK;
+    held->range.bytes = 0;
+    if (held->owns_block) result = store->backend->free_block(store->backend->self, held->range.block);
+    if (result && result != TL_ERROR_CORRUPT) {
+        tli_lose(store, held, NULL, TL_MAP_READ);
+        if (!store->is_strict) result = TL_OK;
+    }
+    tli_end_quiet(&quiet, result);
+    tli_zero(&held->range, sizeof held->range);
+    return result;
+}
+
+// Give held bytes back. *gone = 1: they are no longer claimed and *held is empty, also if an error is
+// returned; *gone = 0: an error, and nothing changed.
+static tl_result tli_give_back(tli_store *store, tli_held *held, int *gone) {
+    tl_result result;
+    *gone = 1;
+    if (!held->range.bytes) return TL_OK;
+    *gone = 0;
+    if (store->lost_count) tli_retry_quietly(store);
+    result = tli_release_range(store, held);
+    if (result) return result;
+    *gone = 1;
+    return tli_free_held_block(store, held);
+}
+
+// Give back bytes that are not needed any more. What is refused is remembered; *held is empty in any case.
+static tl_result tli_abandon(tli_store *store, tli_held *held) {
+    int gone;
+    tl_result result = tli_give_back(store, held, &gone);
+    if (!gone) tli_lose(store, held, NULL, TL_MAP_READ);
+    tli_zero(&held->range, sizeof held->range);
+    return result;
+}
+
+// Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
+static tl_result tli_unmap_held(tli_store *store, const tli_held *held, tl_map_mode mode, void *host) {
+    tl_result result = store->backend->unmap(store->backend->self, held->range, mode, host);
+    if (result && result != TL_ERROR_CORRUPT) tli_lose(store, held, host, mode);
+    return result;
+}
+
+// Give the account back, and what the backend now takes of the list.
+static void tli_close_store(tli_store *store) {
+    const tl_backend *backend = store->backend;
+    if (backend) {
+        tli_retry_quietly(store);
+        if (store->account) (void)backend->close_account(backend->self, store->account);
+    }
+    tli_release(store->env, store->lost);
+    store->backend = NULL;
+    store->lost = NULL;
+}
+
+// -- the store: claim and replace --
+
+// Find the memory of a claim: at its place, or in a new block. Nothing is claimed yet. bytes must be > 0.
+static tl_result tli_place_held(tli_store *store, tl_tier tier, uint64_t bytes, const tli_placement *place,
+                                tli_held *held) {
+    const tl_backend *backend = store->backend;
+    tl_result result = TL_OK;
+    tli_zero(held, sizeof *held);
+    held->tier = (uint8_t)tier;
+    held->owns_block = !place->block;
+    held->range.block = place->block;
+    held->range.offset = place->block ? place->offset : 0;
+    held->range.bytes = bytes;
+    if (held->owns_block) result = backend->add_block(backend->self, tier, bytes, &held->range.block);
+    if (result) tli_zero(&held->range, sizeof held->range);
+    return result;
+}
+
+// Claim a range whose memory was found. If that fails its own block is freed and *held is empty.
+static tl_result tli_claim_placed(tli_store *store, tli_held *held) {
+    const tl_backend *backend = store->backend;
+    tl_result result = store->account ? backend->claim_on(backend->self, store->account, held->range)
+                                      : backend->claim(backend->self, held->range);
+    if (result) {
+        (void)tli_free_held_block(store, held);
+        return result;
+    }
+    store->bytes[held->tier] += held->range.bytes;
+    if (held->tier == TL_TIER_DEVICE && store->bytes[TL_TIER_DEVICE] > store->peak_bytes)
+        store->peak_bytes = store->bytes[TL_TIER_DEVICE];
+    return TL_OK;
+}
+
+// Both. No bytes need no memory: *held stays empty then.
+static tl_result tli_claim(tli_store *store, tl_tier tier, uint64_t bytes, const tli_placement *place,
+                           tli_held *held) {
+    tl_result result = store->is_strict && store->lost_count ? tli_retry_lost(store) : TL_OK;
+    tli_zero(held, sizeof *held);
+    if (result || !bytes) return result;
+    result = tli_place_held(store, tier, bytes, place, held);
+    return result ? result : tli_claim_placed(store, held);
+}
+
+// Let `to`, where the bytes stand now, take the place of `held`, which is given back. *gone = 0: the backend
+// refused, `to` was given back instead, and nothing changed.
+static tl_result tli_replace(tli_store *store, tli_held *held, tli_held *to, int *gone) {
+    tl_result result = tli_give_back(store, held, gone);
+    if (!*gone) {
+        (void)tli_abandon(store, to);
+        return result;
+    }
+    *held = *to;
+    return result;
+}
+
+// Copy or convert held bytes into claimed ones, which take their place. *gone as above, 0 also if the copy
+// was refused.
+static tl_result tli_move_held(tli_store *store, tli_held *held, tl_codec from_codec, tli_held *to,
+                               tl_codec to_codec, int *gone) {
+    tl_result result = tli_transfer(store, to->range, to_codec, held->range, from_codec);
+    *gone = 0;
+    if (!result) return tli_replace(store, held, to, gone);
+    (void)tli_abandon(store, to);
+    return result;
+}
+
+// -- evictions: the victim --
+
+// The figures that an eviction compares.
+typedef struct tli_victim {
+    uint64_t timestamp, last_use;
+    uint64_t bytes;  // that it takes now
+    uint64_t cost;   // of recomputing it
+} tli_victim;
+
+// limbs = a b c: 192 bits, least significant first.
+static void tli_mul_wide(uint64_t a, uint64_t b, uint64_t c, uint64_t limbs[3]) {
+    uint32_t factors[4], words[6];
+    uint64_t carry;
+    int i, j;
+    factors[0] = (uint32_t)b; factors[1] = (uint32_t)(b >> 32);
+    factors[2] = (uint32_t)c; factors[3] = (uint32_t)(c >> 32);
+    words[0] = (uint32_t)a; words[1] = (uint32_t)(a >> 32);
+    words[2] = words[3] = words[4] = words[5] = 0;
+    for (i = 0; i < 4; i += 2) {
+        uint64_t low = 0, high = 0, sum;
+        uint32_t before = 0;
+        carry = 0;
+        for (j = 0; j < 6; j++) {  // words x (factors[i] + 2^32 factors[i + 1]), one word at a time
+            low = (uint64_t)words[j] * factors[i] + (carry & 0xFFFFFFFFu);
+            high = (uint64_t)before * factors[i + 1] + (carry >> 32);
+            before = words[j];
+            sum = (low & 0xFFFFFFFFu) + (high & 0xFFFFFFFFu);
+            words[j] = (uint32_t)sum;
+            carry = (low >> 32) + (sum >> 32);
+            carry = (carry & 0xFFFFFFFFu) | (high >> 32) << 32;
+        }
+    }
+    for (i = 0; i < 3; i++) limbs[i] = words[2 * i] | (uint64_t)words[2 * i + 1] << 32;
+}
+
+// Whether a is evicted before b. By cost: the least cost / (bytes x staleness), where staleness counts
+// saves from 1; cross-multiplied, so the comparison is exact. Equal ones are compared by age, and so are
+// those of the caller's own order.
+static int tli_evict_before(tl_eviction eviction, const tli_victim *a, const tli_victim *b, uint64_t now) {
+    uint64_t left[3], right[3];
+    int i;
+    switch (eviction) {
+    case TL_EVICTION_COST:
+        tli_mul_wide(a->cost, b->bytes, now - b->last_use + 1, left);
+        tli_mul_wide(b->cost, a->bytes, now - a->last_use + 1, right);
+        for (i = 2; i >= 0; i--)
+            if (left[i] != right[i]) return left[i] < right[i];
+        break;
+    case TL_EVICTION_RECENT:
+        if (a->last_use != b->last_use) return a->last_use < b->last_use;
+        break;
+    case TL_EVICTION_LARGEST:
+        if (a->bytes != b->bytes) return a->bytes > b->bytes;
+        break;
+    case TL_EVICTION_OLDEST:
+    case TL_EVICTION_CALLER:
+    case TL_EVICTION_COUNT: break;
+    }
+    return a->timestamp < b->timestamp;
+}
+
+// A search for a victim among candidates, each with an index of the caller's.
+typedef struct tli_hunt {
+    tl_eviction eviction;
+    uint64_t    now;           // clock of last_use
+    int32_t     best;          // -1 = none yet
+    tli_victim  best_victim;
+    tl_evict_fn evict;         // TL_EVICTION_CALLER: asked at the end
+    void       *user;
+    tl_checkpoint_info *infos; // [count] described for the caller's function
+    int32_t    *indices;       // [count]
+    int32_t     count;
+} tli_hunt;
+
+static tli_hunt tli_start_hunt(tl_eviction eviction, uint64_t now) {
+    tli_hunt hunt;
+    tli_zero(&hunt, sizeof hunt);
+    hunt.eviction = eviction;
+    hunt.now = now;
+    hunt.best = -1;
+    return hunt;
+}
+
+// Consider a candidate.
+static void tli_offer_victim(tli_hunt *hunt, int32_t index, const tli_victim *victim) {
+    if (hunt->best >= 0 && !tli_evict_before(hunt->eviction, victim, &hunt->best_victim, hunt->now)) return;
+    hunt->best = index;
+    hunt->best_victim = *victim;
+}
+
+// Add a candidate for the caller's function, which needs the whole description.
+static void tli_describe_victim(tli_hunt *hunt, int32_t index, const tl_checkpoint_info *info) {
+    hunt->infos[hunt->count] = *info;
+    hunt->indices[hunt->count++] = index;
+}
+
+// The index of the victim; -1 = none, or the caller's function refused.
+static int32_t tli_end_hunt(const tli_hunt *hunt) {
+    int32_t picked;
+    if (hunt->eviction != TL_EVICTION_CALLER) return hunt->best;
+    picked = hunt->count ? hunt->evict(hunt->infos, hunt->count, hunt->user) : -1;
+    return picked >= 0 && picked < hunt->count ? hunt->indices[picked] : -1;
+}
+
+static void tli_fill_victim(const tli_victim *victim, tl_tier tier, tl_checkpoint_info *info) {
+    info->timestamp = victim->timestamp;
+    info->last_use = victim->last_use;
+    info->held_bytes = victim->bytes;
+    info->cost = victim->cost;
+    info->in_memory = tier == TL_TIER_DEVICE;
+    info->tier = tier;
+}
+
+// -- evictions: the exit --
+
+typedef enum tli_exit {
+    TLI_EXIT_NONE,      // the victim has to stay
+    TLI_EXIT_COMPRESS,  // both copies stand until it is compressed
+    TLI_EXIT_SPILL,
+    TLI_EXIT_DROP
+} tli_exit;
+
+typedef struct tli_exits {
+    tl_codec codec;        // by which it may be compressed; TL_CODEC_NONE = it may not
+    int32_t  may_spill, may_drop;
+    uint64_t bytes;        // uncompressed
+    uint64_t held_bytes;   // that it takes now
+    uint64_t device_room, host_room;  // free bytes of the budgets
+} tli_exits;
+
+// Bytes of a budget that are free.
+static uint64_t tli_room(uint64_t budget, uint64_t used) { return used < budget ? budget - used : 0; }
+
+// Compress if that is allowed and fits, else spill if the host has room, else drop.
+static tli_exit tli_choose_exit(const tli_exits *exits) {
+    uint64_t packed = tl_find_codec_bytes(exits->codec, exits->bytes);
+    if (exits->codec != TL_CODEC_NONE && packed < exits->bytes && packed <= exits->device_room)
+        return TLI_EXIT_COMPRESS;
+    if (exits->may_spill && exits->held_bytes <= exits->host_room) return TLI_EXIT_SPILL;
+    return exits->may_drop ? TLI_EXIT_DROP : TLI_EXIT_NONE;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the manager --
+//
 // Checkpoints are entries in an array. A hash table of cells finds them by key; those that hold device
 // bytes are also linked in lists, from which an eviction takes its victim:
 //
 //     cells  [hash, entry] [     ] [hash, entry] ...      key -> entry
 //     lists  oldest <-> ... <-> newest                    one for each class of size or of cost per byte,
 //                                                         twice: droppable, and kept (keep = 1)
-// ============================================================================
-
+//
 // -- names, policies --
 
 static const char *const tli_recompute_policy_names[] = { TL_RECOMPUTE_POLICIES(TLI_NAME) };
@@ -27108,80 +27717,19 @@ static int tli_wants_checkpoint(const tl_recompute_policy *policy, int32_t node,
     return 0;
 }
 
-// -- which of two is evicted first --
-
-// The figures that an eviction compares.
-typedef struct tli_victim {
-    uint64_t timestamp, last_use;
-    uint64_t bytes;  // that it takes now
-    uint64_t cost;   // of recomputing it
-} tli_victim;
-
-// limbs = a b c: 192 bits, least significant first.
-static void tli_mul_wide(uint64_t a, uint64_t b, uint64_t c, uint64_t limbs[3]) {
-    uint32_t factors[4], words[6];
-    uint64_t carry;
-    int i, j;
-    factors[0] = (uint32_t)b; factors[1] = (uint32_t)(b >> 32);
-    factors[2] = (uint32_t)c; factors[3] = (uint32_t)(c >> 32);
-    words[0] = (uint32_t)a; words[1] = (uint32_t)(a >> 32);
-    words[2] = words[3] = words[4] = words[5] = 0;
-    for (i = 0; i < 4; i += 2) {
-        uint64_t low = 0, high = 0, sum;
-        uint32_t before = 0;
-        carry = 0;
-        for (j = 0; j < 6; j++) {  // words x (factors[i] + 2^32 factors[i + 1]), one word at a time
-            low = (uint64_t)words[j] * factors[i] + (carry & 0xFFFFFFFFu);
-            high = (uint64_t)before * factors[i + 1] + (carry >> 32);
-            before = words[j];
-            sum = (low & 0xFFFFFFFFu) + (high & 0xFFFFFFFFu);
-            words[j] = (uint32_t)sum;
-            carry = (low >> 32) + (sum >> 32);
-            carry = (carry & 0xFFFFFFFFu) | (high >> 32) << 32;
-        }
-    }
-    for (i = 0; i < 3; i++) limbs[i] = words[2 * i] | (uint64_t)words[2 * i + 1] << 32;
-}
-
-// Whether a is evicted before b. By cost: the least cost / (bytes x staleness), where staleness counts
-// saves from 1; cross-multiplied, so the comparison is exact. Equal ones are compared by age, and so are
-// those of the caller's own order.
-static int tli_evict_before(tl_eviction eviction, const tli_victim *a, const tli_victim *b, uint64_t now) {
-    uint64_t left[3], right[3];
-    int i;
-    switch (eviction) {
-    case TL_EVICTION_COST:
-        tli_mul_wide(a->cost, b->bytes, now - b->last_use + 1, left);
-        tli_mul_wide(b->cost, a->bytes, now - a->last_use + 1, right);
-        for (i = 2; i >= 0; i--)
-            if (left[i] != right[i]) return left[i] < right[i];
-        break;
-    case TL_EVICTION_RECENT:
-        if (a->last_use != b->last_use) return a->last_use < b->last_use;
-        break;
-    case TL_EVICTION_LARGEST:
-        if (a->bytes != b->bytes) return a->bytes > b->bytes;
-        break;
-    case TL_EVICTION_OLDEST:
-    case TL_EVICTION_CALLER:
-    case TL_EVICTION_COUNT: break;
-    }
-    return a->timestamp < b->timestamp;
-}
-
-// -- the store --
+// -- the manager: its state --
 
 typedef struct tli_entry {
     tl_checkpoint_key key;
     tli_victim victim;     // bytes: those it takes in its tier
     uint64_t bytes;        // uncompressed
-    uint64_t block;        // 0 if bytes are 0
+    tli_held held;
     const void *mapped;    // host address while borrowed
     int32_t  borrows;
     int32_t  list;         // index of its list; -1 = none
     int32_t  before, after;  // its links, entry + 1; after also links unused entries
     uint32_t hash;
-    uint8_t  tier, codec, keep, lossless;
+    uint8_t  codec, keep, lossless;
     uint8_t  owns_mapped;  // 1 = mapped is memory of the env, not of the backend
 } tli_entry;
 
@@ -27193,18 +27741,14 @@ typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
 #define TLI_DROPPABLE  0    // bank of entries that may be dropped
 #define TLI_KEPT       1    // bank of entries that may be compressed or spilled, but not dropped
 
-// Something that the backend refused to take back and that is offered again later: with a host address
-// a mapping, else a block, of which `bytes` bytes are still claimed.
-typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; tl_map_mode mode; } tli_lost;
-
 struct tl_manager {
     tl_env *env;
     tl_backend backend;
-    tl_env *backend_env;             // where it records errors; NULL = not known
     tl_manager_desc desc;
     uint64_t budget[TL_TIER_COUNT];  // the lesser of the desc's and the backend's capacity
     int32_t  device_is_finite;       // 1 = the backend knows its capacity: if add_block fails, it is full
     int32_t  host_visible;
+    tli_store store;
     tli_entry *entries;
     int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: unused + 1
     tli_cell *cells;
@@ -27213,12 +27757,7 @@ struct tl_manager {
     tli_list lists[2 * TLI_LIST_COUNT];
     uint32_t list_bits[2 * TLI_LIST_COUNT / 32];
     uint64_t clock;                  // timestamp of the last save
-    uint64_t bytes[TL_TIER_COUNT];   // claimed now
     uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
-    int32_t  enqueued;               // 1 = work was enqueued after the last submit
-    tl_ticket last_ticket;
-    tli_lost *lost;
-    int32_t  lost_count, lost_capacity;
     tl_checkpoint_info *candidates;  // TL_EVICTION_CALLER
     int32_t *candidate_entries;
     int32_t  candidate_capacity, candidate_entry_capacity;
@@ -27343,7 +27882,7 @@ static int32_t tli_add_entry(tl_manager *m, const tl_checkpoint_key *key) {
 
 static void tli_remove_entry(tl_manager *m, int32_t i) {
     tli_clear_cell(m, i);
-    m->spilled -= m->entries[i].tier == TL_TIER_HOST;
+    m->spilled -= m->entries[i].held.tier == TL_TIER_HOST;
     m->entries[i].after = m->free_entry;
     m->free_entry = i + 1;
     m->held--;
@@ -27365,9 +27904,8 @@ static uint64_t tli_list_key(const tl_manager *m, const tli_entry *e) {
     return by_use ? e->victim.last_use : e->victim.timestamp;
 }
 
-static int tli_is_droppable(const tli_entry *e) {
-    return e->tier == TL_TIER_DEVICE && !e->keep && !e->borrows;
-}
+// Whether an entry of a list may be dropped now.
+static int tli_is_droppable(const tli_entry *e) { return !e->keep && !e->borrows; }
 
 // Insert an entry that takes device bytes into its list, in order of its key. The place is searched from
 // both ends at once: new entries belong at the end, those that just left the front at the front.
@@ -27430,267 +27968,123 @@ static tl_result tli_fail_backend(tl_env *env, const char *function, const char 
     return tli_end_error(env, &w, result);
 }
 
-static tl_range tli_range_of(uint64_t block, uint64_t bytes) {
-    tl_range range;
-    range.block = block;
-    range.offset = 0;
-    range.bytes = bytes;
-    return range;
-}
-
-static tl_range tli_entry_range(const tli_entry *e) { return tli_range_of(e->block, e->victim.bytes); }
-
-static tl_result tli_submit_work(tl_manager *m) {
-    tl_ticket ticket;
-    tl_result result;
-    if (!m->enqueued) return TL_OK;
-    result = m->backend.submit(m->backend.self, &ticket);
-    if (result) return result;
-    m->last_ticket = ticket;
-    m->enqueued = 0;
-    return TL_OK;
-}
-
-static tl_result tli_order_range(tl_manager *m, tl_range range, int writes) {
-    tl_access access;
-    access.range = range;
-    access.writes = writes;
-    return m->backend.order(m->backend.self, &access, 1);
-}
-
-// Map a range once the work on it is finished. After the device was lost, the host tier can still be read.
-static tl_result tli_map(tl_manager *m, tl_tier tier, tl_range range, tl_map_mode mode, void **host) {
-    tl_result result = tli_order_range(m, range, mode != TL_MAP_READ);
+// Map held bytes once the work on them is finished. After the device was lost, the host tier can still be
+// read.
+static tl_result tli_map_held(const tli_store *store, const tli_held *held, tl_map_mode mode, void **host) {
+    tl_result result = tli_order_range(store, held->range, mode != TL_MAP_READ);
     *host = NULL;
-    if (result == TL_ERROR_DEVICE_LOST && tier == TL_TIER_HOST && mode == TL_MAP_READ) result = TL_OK;
-    return result ? result : m->backend.map(m->backend.self, range, mode, host);
+    if (result == TL_ERROR_DEVICE_LOST && held->tier == TL_TIER_HOST && mode == TL_MAP_READ) result = TL_OK;
+    return result ? result : store->backend->map(store->backend->self, held->range, mode, host);
 }
 
-static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, void *host,
-                     tl_map_mode mode) {
-    tli_lost *lost;
-    if (!tli_grow(m->env, (void **)&m->lost, &m->lost_capacity, m->lost_count, (int64_t)m->lost_count + 1,
-                  sizeof *m->lost))
-        return;
-    lost = &m->lost[m->lost_count++];
-    lost->block = block;
-    lost->bytes = bytes;
-    lost->host = host;
-    lost->tier = tier;
-    lost->mode = mode;
+static uint64_t tli_find_room(const tl_manager *m, tl_tier tier) {
+    return tli_room(m->budget[tier], m->store.bytes[tier]);
 }
 
-// Offer one of them to the backend again; TL_OK once it has taken it back.
-static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
-    tl_range range = tli_range_of(lost->block, lost->bytes);
-    tl_result result = TL_OK;
-    if (lost->host) {
-        result = m->backend.unmap(m->backend.self, range, lost->mode, lost->host);
-        return result == TL_ERROR_CORRUPT ? TL_OK : result;
-    }
-    if (lost->bytes) result = m->backend.release(m->backend.self, range);
-    if (result) return result;
-    m->bytes[lost->tier] -= lost->bytes;
-    lost->bytes = 0;
-    result = m->backend.free_block(m->backend.self, lost->block);
-    return result == TL_ERROR_CORRUPT ? TL_OK : result;
-}
-
-// Offer all of them again. What is refused to the end is freed with the backend.
-static void tli_retry_lost(tl_manager *m) {
-    tli_quiet quiet = tli_begin_quiet(m->backend_env);
-    int32_t i, kept = 0;
-    for (i = 0; i < m->lost_count; i++)
-        if (tli_retry_one(m, &m->lost[i])) m->lost[kept++] = m->lost[i];
-    m->lost_count = kept;
-    tli_end_quiet(&quiet, TL_OK);
-}
-
-// Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
-static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void *host) {
-    tl_result result = m->backend.unmap(m->backend.self, range, mode, host);
-    if (result && result != TL_ERROR_CORRUPT)
-        tli_lose(m, TL_TIER_DEVICE, range.block, range.bytes, host, mode);
-    return result;
-}
-
-// Give a range and its block back. *gone = 1: the bytes are no longer claimed, also if an error is
-// returned; *gone = 0: an error, and nothing changed.
-static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, int *gone) {
-    tli_quiet quiet;
-    tl_result result;
-    *gone = 1;
-    if (!bytes) return TL_OK;
-    *gone = 0;
-    if (m->lost_count) tli_retry_lost(m);
-    result = m->backend.release(m->backend.self, tli_range_of(block, bytes));
-    if (result) return result;
-    *gone = 1;
-    m->bytes[tier] -= bytes;
-    quiet = tli_begin_quiet(m->backend_env);
-    result = m->backend.free_block(m->backend.self, block);
-    tli_end_quiet(&quiet, result == TL_ERROR_CORRUPT ? result : TL_OK);
-    if (!result || result == TL_ERROR_CORRUPT) return result;
-    tli_lose(m, tier, block, 0, NULL, TL_MAP_READ);
-    return TL_OK;
-}
-
-// Give back a range that no entry holds. If the backend refuses, it is remembered, so this cannot fail.
-static void tli_abandon(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
-    int gone;
-    (void)tli_give_back(m, tier, block, bytes, &gone);
-    if (!gone) tli_lose(m, tier, block, bytes, NULL, TL_MAP_READ);
-}
-
-// Claim the whole of a new block; if that fails, the block is freed.
-static tl_result tli_claim_block(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
-    tl_result result = m->backend.claim(m->backend.self, tli_range_of(block, bytes));
-    if (result) {
-        if (m->backend.free_block(m->backend.self, block))
-            tli_lose(m, tier, block, 0, NULL, TL_MAP_READ);
-        return result;
-    }
-    m->bytes[tier] += bytes;
-    if (tier == TL_TIER_DEVICE && m->bytes[tier] > m->statistics.peak_bytes)
-        m->statistics.peak_bytes = m->bytes[tier];
-    return TL_OK;
-}
-
-static int tli_has_room(const tl_manager *m, tl_tier tier, uint64_t bytes) {
-    return m->bytes[tier] <= m->budget[tier] && bytes <= m->budget[tier] - m->bytes[tier];
+static int tli_has_room(const tl_manager *m, uint64_t bytes) {
+    uint64_t used = m->store.bytes[TL_TIER_DEVICE];
+    return used <= m->budget[TL_TIER_DEVICE] && bytes <= m->budget[TL_TIER_DEVICE] - used;
 }
 
 // -- eviction --
 
-static int tli_may_compress(const tl_manager *m, const tli_entry *e) {
-    uint64_t packed = tl_find_codec_bytes(m->desc.codec, e->bytes);
-    return m->desc.codec != TL_CODEC_NONE && e->codec == TL_CODEC_NONE && !e->lossless && packed < e->bytes &&
-        tli_has_room(m, TL_TIER_DEVICE, packed);
+// How an entry leaves the device tier uncompressed, if it does. may_compress = 0: its compression failed.
+static tli_exit tli_find_exit(const tl_manager *m, const tli_entry *e, int may_compress) {
+    tli_exits exits;
+    exits.codec = may_compress && e->codec == TL_CODEC_NONE && !e->lossless ? m->desc.codec : TL_CODEC_NONE;
+    exits.may_spill = 1;
+    exits.may_drop = !e->keep;
+    exits.bytes = e->bytes;
+    exits.held_bytes = e->victim.bytes;
+    exits.device_room = tli_find_room(m, TL_TIER_DEVICE);
+    exits.host_room = tli_find_room(m, TL_TIER_HOST);
+    return tli_choose_exit(&exits);
 }
 
 static int tli_may_evict(const tl_manager *m, const tli_entry *e) {
-    return !e->borrows &&
-           (!e->keep || tli_may_compress(m, e) || tli_has_room(m, TL_TIER_HOST, e->victim.bytes));
+    return !e->borrows && (!e->keep || tli_find_exit(m, e, 1) != TLI_EXIT_NONE);
 }
 
 static void tli_fill_info(const tli_entry *e, tl_checkpoint_info *info) {
+    tli_fill_victim(&e->victim, (tl_tier)e->held.tier, info);
     info->key = e->key;
-    info->timestamp = e->victim.timestamp;
-    info->last_use = e->victim.last_use;
     info->bytes = e->bytes;
-    info->held_bytes = e->victim.bytes;
-    info->cost = e->victim.cost;
-    info->in_memory = e->tier == TL_TIER_DEVICE;
-    info->tier = (tl_tier)e->tier;
     info->codec = (tl_codec)e->codec;
 }
 
-static int32_t tli_ask_caller(tl_manager *m, int32_t bank) {
-    int32_t at, count = 0, picked;
-    for (at = m->lists[bank * TLI_LIST_COUNT].head; at; at = m->entries[at - 1].after) {
-        if (!tli_may_evict(m, &m->entries[at - 1])) continue;
-        tli_fill_info(&m->entries[at - 1], &m->candidates[count]);
-        m->candidate_entries[count++] = at - 1;
-    }
-    picked = count ? m->desc.evict(m->candidates, count, m->desc.user) : -1;
-    return picked >= 0 && picked < count ? m->candidate_entries[picked] : -1;
-}
-
-// Pick from a bank: the best among the first evictable entry of each list; -1 = none.
+// Pick from a bank: the best among the first evictable entry of each list; -1 = none. The caller's function
+// sees all evictable entries.
 static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
-    int32_t best = -1, word, at;
-    if (m->desc.eviction == TL_EVICTION_CALLER) return tli_ask_caller(m, bank);
+    tli_hunt hunt = tli_start_hunt(m->desc.eviction, m->clock);
+    int asks = m->desc.eviction == TL_EVICTION_CALLER;
+    tl_checkpoint_info info;
+    int32_t word, at;
+    hunt.evict = m->desc.evict;
+    hunt.user = m->desc.user;
+    hunt.infos = m->candidates;
+    hunt.indices = m->candidate_entries;
     for (word = TLI_LIST_COUNT / 32 - 1; word >= 0; word--) {
         uint32_t bits = m->list_bits[bank * TLI_LIST_COUNT / 32 + word];
         while (bits) {
             int32_t bit = tli_log2_u64(bits);
+            const tli_list *list = &m->lists[bank * TLI_LIST_COUNT + word * 32 + bit];
             bits &= ~((uint32_t)1 << bit);
-            at = m->lists[bank * TLI_LIST_COUNT + word * 32 + bit].head;
-            while (at && !tli_may_evict(m, &m->entries[at - 1])) at = m->entries[at - 1].after;
+            for (at = list->head; at; at = m->entries[at - 1].after) {
+                if (!tli_may_evict(m, &m->entries[at - 1])) continue;
+                if (!asks) break;
+                tli_fill_info(&m->entries[at - 1], &info);
+                tli_describe_victim(&hunt, at - 1, &info);
+            }
             if (!at) continue;
-            if (best < 0 || tli_evict_before(m->desc.eviction, &m->entries[at - 1].victim,
-                                             &m->entries[best].victim, m->clock))
-                best = at - 1;
-            if (m->desc.eviction == TL_EVICTION_LARGEST) return best;
+            tli_offer_victim(&hunt, at - 1, &m->entries[at - 1].victim);
+            if (m->desc.eviction == TL_EVICTION_LARGEST) return hunt.best;
         }
     }
-    return best;
+    return tli_end_hunt(&hunt);
 }
 
-// Let an entry whose bytes were copied into another block live there, and free its old block. If the
-// backend refuses to take the old block back, the new one is given back and nothing changed.
-static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
-                                  tl_codec codec) {
+// Copy, or convert, an entry into claimed bytes, where it lives from then on. If the backend refuses the copy,
+// or to take the old bytes back, nothing changed.
+static tl_result tli_move_entry(tl_manager *m, int32_t i, tli_held *to, tl_codec codec) {
     tli_entry *e = &m->entries[i];
-    int gone;
-    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
-    if (!gone) {
-        tli_abandon(m, tier, block, bytes);
-        return result;
-    }
+    int was_spilled = e->held.tier == TL_TIER_HOST, moved;
+    tl_result result = tli_move_held(&m->store, &e->held, (tl_codec)e->codec, to, codec, &moved);
+    if (!moved) return result;
     tli_delist(m, i);
-    m->spilled += (tier == TL_TIER_HOST) - (e->tier == TL_TIER_HOST);
-    e->tier = (uint8_t)tier;
-    e->block = block;
-    e->victim.bytes = bytes;
+    m->spilled += (e->held.tier == TL_TIER_HOST) - was_spilled;
+    e->victim.bytes = e->held.range.bytes;
     e->codec = (uint8_t)codec;
-    if (tier == TL_TIER_DEVICE) tli_enlist(m, i);
+    if (e->held.tier == TL_TIER_DEVICE) tli_enlist(m, i);
     return result;
 }
 
-// Copy, or convert, an entry into a claimed block, where it lives from then on.
-static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
-                                tl_codec codec) {
-    tl_codec from = (tl_codec)m->entries[i].codec;
-    tl_range target = tli_range_of(block, bytes), source = tli_entry_range(&m->entries[i]);
-    tl_result result;
-    if (codec == from) result = m->backend.copy(m->backend.self, target, source);
-    else if (codec == TL_CODEC_NONE) result = m->backend.expand(m->backend.self, from, target, source);
-    else result = m->backend.compress(m->backend.self, codec, target, source);
-    if (result) {
-        tli_abandon(m, tier, block, bytes);
-        return result;
-    }
-    m->enqueued = 1;
-    return tli_change_place(m, i, tier, block, bytes, codec);
-}
-
-// Compress or spill one entry. *moved is 0, with TL_OK, if neither is possible.
-static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, int32_t i, int *moved) {
+// Compress or spill an entry. *full = 1, and nothing was done: there is no memory for the compressed bytes.
+static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, int32_t i, tli_exit way,
+                              int *full) {
     tli_entry *e = &m->entries[i];
-    int packs = tli_may_compress(m, e);
-    tl_result result;
-    uint64_t block;
-    *moved = 1;
-    if (packs) {
-        uint64_t bytes = tl_find_codec_bytes(m->desc.codec, e->bytes);
-        tli_quiet quiet = tli_begin_quiet(m->backend_env);
-        result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, &block);
-        tli_end_quiet(&quiet, result == TL_ERROR_NO_MEMORY && m->device_is_finite ? TL_OK : result);
-        if (!result) {
-            result = tli_claim_block(m, TL_TIER_DEVICE, block, bytes);
-            if (!result) result = tli_move_entry(m, i, TL_TIER_DEVICE, block, bytes, m->desc.codec);
-            if (!result) m->statistics.compressions++;
-            return result ? tli_fail_backend(env, function, "compress", result) : TL_OK;
-        }
-        if (result != TL_ERROR_NO_MEMORY || !m->device_is_finite)
-            return tli_fail_backend(env, function, "add_block", result);
-    }
-    *moved = tli_has_room(m, TL_TIER_HOST, e->victim.bytes);
-    if (!*moved) return TL_OK;
-    result = m->backend.add_block(m->backend.self, TL_TIER_HOST, e->victim.bytes, &block);
+    int packs = way == TLI_EXIT_COMPRESS;
+    tl_tier tier = packs ? TL_TIER_DEVICE : TL_TIER_HOST;
+    tl_codec codec = packs ? m->desc.codec : (tl_codec)e->codec;
+    uint64_t bytes = packs ? tl_find_codec_bytes(codec, e->bytes) : e->victim.bytes;
+    tli_held to;
+    tli_quiet quiet = tli_begin_quiet(packs ? m->store.backend_env : NULL);
+    tl_result result = tli_place_held(&m->store, tier, bytes, &tli_by_heap, &to);
+    *full = result == TL_ERROR_NO_MEMORY && packs && m->device_is_finite;
+    tli_end_quiet(&quiet, *full ? TL_OK : result);
+    if (*full) return TL_OK;
     if (result) return tli_fail_backend(env, function, "add_block", result);
-    result = tli_claim_block(m, TL_TIER_HOST, block, e->victim.bytes);
-    if (!result) result = tli_move_entry(m, i, TL_TIER_HOST, block, e->victim.bytes, (tl_codec)e->codec);
-    if (!result) m->statistics.spills++;
-    return result ? tli_fail_backend(env, function, "spill", result) : TL_OK;
+    result = tli_claim_placed(&m->store, &to);
+    if (!result) result = tli_move_entry(m, i, &to, codec);
+    if (result) return tli_fail_backend(env, function, packs ? "compress" : "spill", result);
+    if (packs) m->statistics.compressions++;
+    else m->statistics.spills++;
+    return TL_OK;
 }
 
 // Free the bytes of an entry and remove it.
 static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, int32_t i) {
-    tli_entry *e = &m->entries[i];
     int gone;
-    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
+    tl_result result = tli_give_back(&m->store, &m->entries[i].held, &gone);
     if (gone) {
         tli_delist(m, i);
         tli_remove_entry(m, i);
@@ -27701,12 +28095,14 @@ static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, i
 // Evict one entry of a bank. TL_ERROR_OVER_BUDGET, without a text, if there is none to evict.
 static tl_result tli_evict_one(tl_env *env, tl_manager *m, const char *function, int32_t bank) {
     int32_t i = tli_pick_victim(m, bank);
-    tl_result result;
-    int moved;
-    if (i < 0) return TL_ERROR_OVER_BUDGET;
-    result = tli_relocate(env, m, function, i, &moved);
-    if (!moved && bank == TLI_KEPT) return TL_ERROR_OVER_BUDGET;
-    if (!moved) {
+    tli_exit way = i >= 0 ? tli_find_exit(m, &m->entries[i], 1) : TLI_EXIT_NONE;
+    tl_result result = TL_OK;
+    int full = 0;
+    if (way == TLI_EXIT_COMPRESS) result = tli_relocate(env, m, function, i, way, &full);
+    if (full) way = tli_find_exit(m, &m->entries[i], 0);
+    if (way == TLI_EXIT_NONE) return TL_ERROR_OVER_BUDGET;
+    if (way == TLI_EXIT_SPILL) result = tli_relocate(env, m, function, i, way, &full);
+    if (way == TLI_EXIT_DROP) {
         result = tli_discard(env, m, function, i);
         if (!result) m->statistics.dropped++;
     }
@@ -27719,7 +28115,7 @@ static tl_result tli_refuse(tl_env *env, tl_manager *m, const char *function, ui
     tli_put(&w, "budget: ");
     tli_put_u64(&w, bytes);
     tli_put(&w, " bytes do not fit, ");
-    tli_put_u64(&w, m->bytes[TL_TIER_DEVICE]);
+    tli_put_u64(&w, m->store.bytes[TL_TIER_DEVICE]);
     tli_put(&w, " of ");
     tli_put_u64(&w, m->budget[TL_TIER_DEVICE]);
     tli_put(&w, " are in use and ");
@@ -27733,45 +28129,42 @@ static tl_result tli_refuse(tl_env *env, tl_manager *m, const char *function, ui
 static tl_result tli_clear_way(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
     uint64_t budget = m->budget[TL_TIER_DEVICE];
     tl_result result = bytes > budget ? TL_ERROR_OVER_BUDGET : TL_OK;
-    while (!result && m->bytes[TL_TIER_DEVICE] - m->droppable_bytes > budget - bytes)
+    while (!result && m->store.bytes[TL_TIER_DEVICE] - m->droppable_bytes > budget - bytes)
         result = tli_evict_one(env, m, function, TLI_KEPT);
     return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
 }
 
 static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
     tl_result result = TL_OK;
-    while (!result && !tli_has_room(m, TL_TIER_DEVICE, bytes))
+    while (!result && !tli_has_room(m, bytes))
         result = tli_evict_one(env, m, function, TLI_DROPPABLE);
     return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
 }
 
-// Get a claimed block in the device tier, evicting for it. The block is made before anything is evicted,
-// so nothing is lost if there is no memory for it. Only if the backend's capacity is known are entries
-// evicted to make memory for the block itself.
-static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes,
-                             uint64_t *block) {
+// Claim bytes in the device tier, evicting for them. Their memory is found before anything is evicted, so
+// nothing is lost if there is none. Only if the backend's capacity is known are entries evicted for it.
+static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes, tli_held *held) {
     tl_result result, evicted = TL_OK;
     tli_quiet quiet;
-    *block = 0;
+    tli_zero(held, sizeof *held);
     if (!bytes) return TL_OK;
     result = tli_clear_way(env, m, function, bytes);
     if (result) return result;
-    quiet = tli_begin_quiet(m->device_is_finite ? m->backend_env : NULL);
-    result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, block);
+    quiet = tli_begin_quiet(m->device_is_finite ? m->store.backend_env : NULL);
+    result = tli_place_held(&m->store, TL_TIER_DEVICE, bytes, &tli_by_heap, held);
     while (result == TL_ERROR_NO_MEMORY && m->device_is_finite && !evicted) {
         evicted = tli_evict_one(env, m, function, TLI_DROPPABLE);
-        if (!evicted) result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, block);
+        if (!evicted) result = tli_place_held(&m->store, TL_TIER_DEVICE, bytes, &tli_by_heap, held);
     }
     tli_end_quiet(&quiet, result);  // also where an eviction failed: no block was made then
     if (evicted && evicted != TL_ERROR_OVER_BUDGET) return evicted;
     if (result) return tli_fail_backend(env, function, "add_block", result);
     result = tli_evict_until(env, m, function, bytes);
     if (result) {
-        if (m->backend.free_block(m->backend.self, *block))
-            tli_lose(m, TL_TIER_DEVICE, *block, 0, NULL, TL_MAP_READ);
+        (void)tli_free_held_block(&m->store, held);
         return result;
     }
-    result = tli_claim_block(m, TL_TIER_DEVICE, *block, bytes);
+    result = tli_claim_placed(&m->store, held);
     return result ? tli_fail_backend(env, function, "claim", result) : TL_OK;
 }
 
@@ -27797,19 +28190,15 @@ static tl_result tli_fail_step(tl_env *env, const char *function, uint64_t held,
 }
 
 // Write the bytes of a save into a claimed range.
-static tl_result tli_write_save(tl_manager *m, const tl_save_desc *desc, tl_range to) {
+static tl_result tli_write_save(tl_manager *m, const tl_save_desc *desc, const tli_held *to) {
     tl_result result;
     void *host;
-    if (!to.bytes) return TL_OK;
-    if (!desc->data) {
-        result = m->backend.copy(m->backend.self, to, desc->source);
-        if (!result) m->enqueued = 1;
-        return result;
-    }
-    result = tli_map(m, TL_TIER_DEVICE, to, TL_MAP_WRITE, &host);
+    if (!to->range.bytes) return TL_OK;
+    if (!desc->data) return tli_transfer(&m->store, to->range, TL_CODEC_NONE, desc->source, TL_CODEC_NONE);
+    result = tli_map_held(&m->store, to, TL_MAP_WRITE, &host);
     if (result) return result;
-    tli_copy(host, desc->data, (size_t)to.bytes);
-    return tli_unmap(m, to, TL_MAP_WRITE, host);
+    tli_copy(host, desc->data, (size_t)to->range.bytes);
+    return tli_unmap_held(&m->store, to, TL_MAP_WRITE, host);
 }
 
 static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, uint64_t bytes) {
@@ -27818,8 +28207,6 @@ static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, u
     e->victim.timestamp = e->victim.last_use = ++m->clock;
     e->victim.bytes = e->bytes = bytes;
     e->victim.cost = desc->cost;
-    m->spilled -= e->tier == TL_TIER_HOST;
-    e->tier = TL_TIER_DEVICE;
     e->codec = TL_CODEC_NONE;
     e->keep = desc->keep != 0;
     e->lossless = desc->lossless != 0;
@@ -27832,12 +28219,12 @@ static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, u
 // the range holds an unknown mix of both, and the entry is dropped.
 static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t i) {
     const char *function = "tl_save_checkpoint";
-    tl_range range = tli_entry_range(&m->entries[i]);
+    const tli_held *held = &m->entries[i].held;
     void *host;
-    tl_result result = tli_map(m, TL_TIER_DEVICE, range, TL_MAP_WRITE, &host);
+    tl_result result = tli_map_held(&m->store, held, TL_MAP_WRITE, &host);
     if (result) return tli_fail_backend(env, function, "map", result);
-    tli_copy(host, desc->data, (size_t)range.bytes);
-    result = tli_unmap(m, range, TL_MAP_WRITE, host);
+    tli_copy(host, desc->data, (size_t)held->range.bytes);
+    result = tli_unmap_held(&m->store, held, TL_MAP_WRITE, host);
     if (result) {
         (void)tli_discard(NULL, m, function, i);
         return tli_fail_backend(env, function, "unmap", result);
@@ -27849,39 +28236,39 @@ static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *des
 
 static int tli_may_rewrite(const tl_manager *m, const tl_save_desc *desc, int32_t i) {
     const tli_entry *e = i >= 0 ? &m->entries[i] : NULL;
-    return e && desc->data && m->host_visible && e->tier == TL_TIER_DEVICE && e->codec == TL_CODEC_NONE &&
+    return e && desc->data && m->host_visible && e->held.tier == TL_TIER_DEVICE && e->codec == TL_CODEC_NONE &&
         e->bytes == desc->bytes && e->bytes;
 }
 
-// Write the bytes of a save into a new block. The entry that it replaces is freed once they are complete.
-static tl_result tli_store(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t old,
-                           uint64_t block, uint64_t bytes) {
+// Write the bytes of a save into new memory. The entry that it replaces is freed once they are complete.
+static tl_result tli_store_save(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t old,
+                                tli_held *held) {
     const char *function = "tl_save_checkpoint";
-    tl_result result = tli_write_save(m, desc, tli_range_of(block, bytes));
+    tl_result result = tli_write_save(m, desc, held);
+    uint64_t bytes = held->range.bytes;
     int gone = 1;
     if (result) {
-        tli_abandon(m, TL_TIER_DEVICE, block, bytes);
+        (void)tli_abandon(&m->store, held);
         return tli_fail_backend(env, function, "copy", result);
     }
     if (old >= 0) {
-        tli_entry *e = &m->entries[old];
-        result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
-        if (!gone) {
-            tli_abandon(m, TL_TIER_DEVICE, block, bytes);
-            return tli_fail_backend(env, function, "release", result);
-        }
+        int was_spilled = m->entries[old].held.tier == TL_TIER_HOST;
+        result = tli_replace(&m->store, &m->entries[old].held, held, &gone);
+        if (!gone) return tli_fail_backend(env, function, "release", result);
+        m->spilled -= was_spilled;
         tli_delist(m, old);
     } else {
         old = tli_add_entry(m, &desc->key);
+        m->entries[old].held = *held;
     }
-    m->entries[old].block = block;
     tli_fill_entry(m, old, desc, bytes);
     return result ? tli_fail_backend(env, function, "release", result) : TL_OK;
 }
 
 static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_desc *desc) {
     const char *function = "tl_save_checkpoint";
-    uint64_t bytes = desc->data ? desc->bytes : desc->source.bytes, block;
+    uint64_t bytes = desc->data ? desc->bytes : desc->source.bytes;
+    tli_held held;
     int32_t old = tli_find_entry(m, &desc->key);
     tl_result result;
     tli_quiet quiet;
@@ -27900,13 +28287,13 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     if (old >= 0) tli_borrow(m, old);
     rewrites = tli_may_rewrite(m, desc, old);
     quiet = tli_begin_quiet(rewrites ? env : NULL);
-    result = tli_acquire(env, m, function, bytes, &block);
+    result = tli_acquire(env, m, function, bytes, &held);
     rewrites = rewrites && result == TL_ERROR_OVER_BUDGET;
     tli_end_quiet(&quiet, rewrites ? TL_OK : result);
     if (old >= 0) tli_unborrow(m, old);
     if (rewrites) return tli_rewrite(env, m, desc, old);
     if (result == TL_ERROR_OVER_BUDGET) m->statistics.refused++;
-    return result ? result : tli_store(env, m, desc, old, block, bytes);
+    return result ? result : tli_store_save(env, m, desc, old, &held);
 }
 
 TLI_IMPL tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl_save_desc *desc) {
@@ -27949,16 +28336,16 @@ static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
                                    uint64_t bytes) {
     const char *function = "tl_take_checkpoint";
     int32_t i;
-    tl_range range;
+    const tli_held *held;
     void *host;
     tl_result result = tli_check_take(env, m, function, key, bytes, &i);
     if (result) return result;
-    range = tli_entry_range(&m->entries[i]);
-    if (range.bytes) {
-        result = tli_map(m, (tl_tier)m->entries[i].tier, range, TL_MAP_READ, &host);
+    held = &m->entries[i].held;
+    if (held->range.bytes) {
+        result = tli_map_held(&m->store, held, TL_MAP_READ, &host);
         if (result) return tli_fail_backend(env, function, "map", result);
         tl_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
-        result = tli_unmap(m, range, TL_MAP_READ, host);
+        result = tli_unmap_held(&m->store, held, TL_MAP_READ, host);
         if (result) return tli_fail_backend(env, function, "unmap", result);
     }
     return tli_discard(env, m, function, i);
@@ -27977,23 +28364,19 @@ TLI_IMPL tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_check
 static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key,
                                          tl_range to, tl_ticket *ticket) {
     const char *function = "tl_take_checkpoint_range";
+    const tli_entry *e;
     int32_t i;
-    tl_codec codec;
-    tl_range from;
     tl_result result = tli_check_take(env, m, function, key, to.bytes, &i);
     if (result) return result;
-    codec = (tl_codec)m->entries[i].codec;
-    from = tli_entry_range(&m->entries[i]);
+    e = &m->entries[i];
     if (to.bytes) {
-        result = codec == TL_CODEC_NONE ? m->backend.copy(m->backend.self, to, from)
-                                        : m->backend.expand(m->backend.self, codec, to, from);
+        result = tli_transfer(&m->store, to, TL_CODEC_NONE, e->held.range, (tl_codec)e->codec);
         if (result) return tli_fail_backend(env, function, "copy", result);
-        m->enqueued = 1;
-        result = ticket ? tli_submit_work(m) : TL_OK;
+        result = ticket ? tli_submit_store(&m->store) : TL_OK;
         if (result) return tli_fail_backend(env, function, "submit", result);
     }
     result = tli_discard(env, m, function, i);
-    if (!result && ticket) *ticket = m->last_ticket;
+    if (!result && ticket) *ticket = m->store.last_ticket;
     return result;
 }
 
@@ -28012,8 +28395,8 @@ TLI_IMPL tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ti
     tl_result result;
     TL_ASSERT(manager && ticket);
     tli_lock_manager(manager);
-    result = tli_submit_work(manager);
-    *ticket = manager->last_ticket;
+    result = tli_submit_store(&manager->store);
+    *ticket = manager->store.last_ticket;
     tli_unlock_manager(manager);
     if (!result) return TL_OK;
     ticket->value = 0;
@@ -28023,13 +28406,13 @@ TLI_IMPL tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ti
 // Bring an entry into the device tier, uncompressed, if it is not.
 static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     const tli_entry *e = &m->entries[i];
-    int fetches = e->tier == TL_TIER_HOST;
-    uint64_t block;
+    int fetches = e->held.tier == TL_TIER_HOST;
+    tli_held held;
     tl_result result;
     if (!e->bytes || (!fetches && e->codec == TL_CODEC_NONE)) return TL_OK;
-    result = tli_acquire(env, m, function, e->bytes, &block);
+    result = tli_acquire(env, m, function, e->bytes, &held);
     if (result) return result;
-    result = tli_move_entry(m, i, TL_TIER_DEVICE, block, m->entries[i].bytes, TL_CODEC_NONE);
+    result = tli_move_entry(m, i, &held, TL_CODEC_NONE);
     if (result) return tli_fail_backend(env, function, "fetch", result);
     m->statistics.fetches += fetches != 0;
     return TL_OK;
@@ -28037,13 +28420,12 @@ static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function
 
 // Unpack a compressed entry of the host tier into memory of the env.
 static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
-    tl_range range = tli_entry_range(e);
     void *host;
-    tl_result result = tli_map(m, TL_TIER_HOST, range, TL_MAP_READ, &host);
+    tl_result result = tli_map_held(&m->store, &e->held, TL_MAP_READ, &host);
     if (result) return result;
     *data = tli_alloc(m->env, (size_t)e->bytes);
     if (*data) tl_expand_bytes((tl_codec)e->codec, *data, host, e->bytes);
-    result = tli_unmap(m, range, TL_MAP_READ, host);
+    result = tli_unmap_held(&m->store, &e->held, TL_MAP_READ, host);
     if (!result && *data) return TL_OK;
     tli_release(m->env, *data);
     *data = NULL;
@@ -28055,17 +28437,17 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
 static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     void *host = NULL;
-    tli_quiet quiet = tli_begin_quiet(env), backend_quiet = tli_begin_quiet(m->backend_env);
+    tli_quiet quiet = tli_begin_quiet(env), backend_quiet = tli_begin_quiet(m->store.backend_env);
     tl_result result = tli_bring_back(env, m, function, i);
-    int is_lost = result && e->tier == TL_TIER_HOST &&
-                  tli_order_range(m, tli_entry_range(e), 0) == TL_ERROR_DEVICE_LOST;
+    int is_lost = result && e->held.tier == TL_TIER_HOST &&
+                  tli_order_range(&m->store, e->held.range, 0) == TL_ERROR_DEVICE_LOST;
     tli_end_quiet(&backend_quiet, is_lost ? TL_OK : result);
     tli_end_quiet(&quiet, is_lost ? TL_OK : result);
     if (result && !is_lost) return result;
     e->owns_mapped = is_lost && e->codec != TL_CODEC_NONE;
     result = TL_OK;
     if (e->owns_mapped) result = tli_unpack(m, e, &host);
-    else if (e->bytes) result = tli_map(m, (tl_tier)e->tier, tli_entry_range(e), TL_MAP_READ, &host);
+    else if (e->bytes) result = tli_map_held(&m->store, &e->held, TL_MAP_READ, &host);
     if (result) return tli_fail_backend(env, function, "map", result);
     e->mapped = host;
     return TL_OK;
@@ -28116,7 +28498,7 @@ static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
     union { const void *in; void *out; } host;
     host.in = e->mapped;
     if (host.in && e->owns_mapped) tli_release(m->env, host.out);
-    else if (host.in) result = m->backend.unmap(m->backend.self, tli_entry_range(e), TL_MAP_READ, host.out);
+    else if (host.in) result = m->backend.unmap(m->backend.self, e->held.range, TL_MAP_READ, host.out);
     if (!result || result == TL_ERROR_CORRUPT) e->mapped = NULL;
     return result;
 }
@@ -28221,9 +28603,9 @@ TLI_IMPL tl_result tl_reset_manager(tl_env *env, tl_manager *manager) {
     TL_ASSERT(manager);
     tli_lock_manager(manager);
     result = tli_reset_unlocked(env, manager, "tl_reset_manager");
-    if (manager->lost_count) tli_retry_lost(manager);
+    (void)tli_retry_lost(&manager->store);
     tli_zero(&manager->statistics, sizeof manager->statistics);
-    manager->statistics.peak_bytes = manager->bytes[TL_TIER_DEVICE];
+    manager->store.peak_bytes = manager->store.bytes[TL_TIER_DEVICE];
     tli_unlock_manager(manager);
     return result;
 }
@@ -28232,7 +28614,7 @@ TLI_IMPL uint64_t tl_find_memory_usage(tl_manager *manager) {
     uint64_t bytes;
     TL_ASSERT(manager);
     tli_lock_manager(manager);
-    bytes = manager->bytes[TL_TIER_DEVICE];
+    bytes = manager->store.bytes[TL_TIER_DEVICE];
     tli_unlock_manager(manager);
     return bytes;
 }
@@ -28251,14 +28633,15 @@ TLI_IMPL void tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *
     TL_ASSERT(manager && statistics);
     tli_lock_manager(manager);
     *statistics = manager->statistics;
+    statistics->peak_bytes = manager->store.peak_bytes;
     budget = manager->desc.device_budget_bytes;
     statistics->total_checkpoints = (uint64_t)manager->held;
     statistics->in_memory_checkpoints = (uint64_t)(manager->held - manager->spilled);
-    statistics->total_memory_bytes = manager->bytes[TL_TIER_DEVICE];
+    statistics->total_memory_bytes = manager->store.bytes[TL_TIER_DEVICE];
     statistics->memory_budget_bytes = budget;
     statistics->memory_utilization = budget == TL_UNLIMITED || !budget ? 0.0
-                                   : (double)manager->bytes[TL_TIER_DEVICE] / (double)budget;
-    statistics->host_memory_bytes = manager->bytes[TL_TIER_HOST];
+                                   : (double)manager->store.bytes[TL_TIER_DEVICE] / (double)budget;
+    statistics->host_memory_bytes = manager->store.bytes[TL_TIER_HOST];
     statistics->host_budget_bytes = manager->desc.host_budget_bytes;
     tli_unlock_manager(manager);
 }
@@ -28284,6 +28667,7 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
 
 TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc,
                                    tl_manager **manager) {
+    const char *function = "tl_init_manager";
     tl_backend_limits limits;
     tl_result result;
     tl_manager *m;
@@ -28295,7 +28679,7 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
     result = tli_check_manager(env, backend, desc, &limits);
     if (result) return result;
     m = (tl_manager *)tli_alloc_array(env, 1, sizeof *m);
-    if (!m) return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_manager", "no memory");
+    if (!m) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory");
     m->env = env;
     m->backend = *backend;
     m->desc = *desc;
@@ -28306,10 +28690,13 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
         if (m->budget[tier] > limits.capacity_bytes[tier]) m->budget[tier] = limits.capacity_bytes[tier];
     m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
     m->host_visible = limits.host_visible;
-    m->backend_env = limits.env;
-    if (desc->checkpoint_capacity && !tli_reserve_entries(m, desc->checkpoint_capacity)) {
+    result = tli_open_store(env, &m->backend, m->budget, &m->store);
+    if (result) result = tli_fail_backend(env, function, "open_account", result);
+    else if (desc->checkpoint_capacity && !tli_reserve_entries(m, desc->checkpoint_capacity))
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of checkpoints");
+    if (result) {
         tl_free_manager(m);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_manager", "no memory for the table of checkpoints");
+        return result;
     }
     *manager = m;
     return TL_OK;
@@ -28320,11 +28707,10 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
     tl_env *env;
     if (!manager) return;
     env = manager->env;
-    quiet = tli_begin_quiet(manager->backend_env);
+    quiet = tli_begin_quiet(manager->store.backend_env);
     (void)tli_reset_unlocked(NULL, manager, "tl_free_manager");
-    if (manager->lost_count) tli_retry_lost(manager);
+    tli_close_store(&manager->store);
     tli_end_quiet(&quiet, TL_OK);
-    tli_release(env, manager->lost);
     tli_release(env, manager->candidates);
     tli_release(env, manager->candidate_entries);
     tli_release(env, manager->cells);
@@ -28352,173 +28738,18 @@ TLI_IMPL const char *tl_name_random_moment(tl_random_moment moment) {
     return tli_name(tli_random_moment_names, TL_RANDOM_MOMENT_COUNT, (int64_t)moment);
 }
 
-// -- buffers: the ranges of one tensor, claimed and released step by step --
+// -- the run --
 
+// The held bytes of one tensor, gradient or saved state.
 typedef struct tli_buffer {
-    tl_range  device;      // of raw or compressed bytes; bytes 0 = none
-    tl_range  host;        // of the spilled copy; bytes 0 = none
+    tli_held  device;      // raw or compressed
+    tli_held  host;        // the spilled copy
     tl_ticket copied;      // of the copy under way
     uint64_t  copy_ns;     // when it was issued
     uint8_t   state;       // tli_state
     uint8_t   on_host;
-    uint8_t   codec;       // while compressed
+    uint8_t   codec;       // of the device bytes
 } tli_buffer;
-
-// Where ranges are placed: each in a block of its own, or all at planned offsets in one block, the arena.
-typedef struct tli_pool {
-    const tl_backend *backend;
-    uint64_t          arena;         // block of all device ranges; 0 = a block for each
-    const uint64_t   *offsets;       // [offset_count] in the order of the claims
-    int32_t           offset_count, next_offset;
-    int32_t           unsubmitted;   // 1 = work was enqueued after the last submit
-    int32_t           in_order;      // limits.in_order: copies need no ticket of their own
-    int32_t           watches;       // 1 = record high_bytes
-    uint64_t          high_bytes;    // device: most live bytes after a claim of this step
-    tl_range          spare;         // the second range of a tensor while it is converted
-    tl_ticket         last;          // of the last submit
-} tli_pool;
-
-static uint64_t tli_pool_live_bytes(const tli_pool *pool, tl_tier tier) {
-    tl_backend_counters counters;
-    pool->backend->counters(pool->backend->self, &counters);
-    return counters.live_bytes[tier];
-}
-
-static const char tli_cannot_wait[] = "backend: work is under way that it cannot wait for";
-
-static tl_result tli_pool_submit(tli_pool *pool) {
-    tl_result result;
-    if (!pool->unsubmitted) return TL_OK;
-    result = pool->backend->submit(pool->backend->self, &pool->last);
-    if (!result) pool->unsubmitted = 0;
-    return result;
-}
-
-// Release a range, and free its block unless that is the arena. If the backend refuses, *range still
-// describes what it holds (bytes 0: a block without a claim), so that the next try continues from there.
-static tl_result tli_pool_release(tli_pool *pool, tl_range *range) {
-    const tl_backend *backend = pool->backend;
-    tl_result result = range->bytes ? backend->release(backend->self, *range) : TL_OK;
-    if (result) return result;
-    range->bytes = 0;
-    if (range->block && range->block != pool->arena) {
-        result = backend->free_block(backend->self, range->block);
-        if (result) return result;
-    }
-    tli_zero(range, sizeof *range);
-    return result;
-}
-
-static tl_result tli_pool_claim(tli_pool *pool, tl_tier tier, uint64_t bytes, tl_range *range) {
-    const tl_backend *backend = pool->backend;
-    tl_result result = tli_pool_release(pool, range);  // left by an earlier pass that failed
-    if (result || !bytes) return result;
-    if (tier == TL_TIER_DEVICE && pool->arena) {
-        if (pool->next_offset >= pool->offset_count) return TL_ERROR_INVALID_PLAN;
-        range->block = pool->arena;
-        range->offset = pool->offsets[pool->next_offset++];
-    } else {
-        result = backend->add_block(backend->self, tier, bytes, &range->block);
-        if (result) return result;
-    }
-    range->bytes = bytes;
-    result = backend->claim(backend->self, *range);
-    if (result) {
-        range->bytes = 0;
-        (void)tli_pool_release(pool, range);
-    } else if (pool->watches && tier == TL_TIER_DEVICE) {
-        uint64_t live = tli_pool_live_bytes(pool, TL_TIER_DEVICE);
-        if (live > pool->high_bytes) pool->high_bytes = live;
-    }
-    return result;
-}
-
-static tl_result tli_pool_copy(tli_pool *pool, tl_range to, tl_range from) {
-    if (!from.bytes) return TL_OK;
-    pool->unsubmitted = 1;
-    return pool->backend->copy(pool->backend->self, to, from);
-}
-
-static tl_result tli_pool_fill(tli_pool *pool, tl_range to, uint32_t word) {
-    if (!to.bytes) return TL_OK;
-    pool->unsubmitted = 1;
-    return pool->backend->fill(pool->backend->self, to, word);
-}
-
-// -- buffers: the steps on one tensor --
-
-static tl_result tli_buffer_drop(tli_pool *pool, tli_buffer *buffer) {
-    buffer->state = TLI_ABSENT;
-    return tli_pool_release(pool, &buffer->device);
-}
-
-// Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
-static tl_result tli_buffer_copy(tli_pool *pool, tli_buffer *buffer, tl_range to, tl_range from) {
-    tl_result result = tli_pool_copy(pool, to, from);
-    if (!result && !pool->in_order) result = tli_pool_submit(pool);
-    buffer->copied = pool->last;
-    return result;
-}
-
-static tl_result tli_buffer_spill(tli_pool *pool, tli_buffer *buffer) {
-    tl_result result = tli_pool_claim(pool, TL_TIER_HOST, buffer->device.bytes, &buffer->host);
-    if (result) return result;
-    buffer->on_host = 1;
-    buffer->state = TLI_LEAVING;
-    return tli_buffer_copy(pool, buffer, buffer->host, buffer->device);
-}
-
-static tl_result tli_buffer_fetch(tli_pool *pool, tli_buffer *buffer) {
-    tl_result result = tli_pool_claim(pool, TL_TIER_DEVICE, buffer->host.bytes, &buffer->device);
-    if (result) return result;
-    buffer->state = TLI_COMING;
-    return tli_buffer_copy(pool, buffer, buffer->device, buffer->host);
-}
-
-// The copy is finished, or later work is ordered after it.
-static tl_result tli_buffer_wait(tli_pool *pool, tli_buffer *buffer) {
-    if (buffer->state == TLI_LEAVING) return tli_buffer_drop(pool, buffer);
-    buffer->state = TLI_RESIDENT;
-    return TL_OK;
-}
-
-static tl_result tli_buffer_drop_host(tli_pool *pool, tli_buffer *buffer) {
-    buffer->on_host = 0;
-    return tli_pool_release(pool, &buffer->host);
-}
-
-// Both ranges are claimed until the conversion is enqueued; then the new one replaces the old one.
-static tl_result tli_buffer_swap(tli_pool *pool, tli_buffer *buffer, tli_state state) {
-    tl_range old = buffer->device;
-    buffer->device = pool->spare;
-    buffer->state = (uint8_t)state;
-    pool->spare = old;
-    return tli_pool_release(pool, &pool->spare);
-}
-
-static tl_result tli_buffer_compress(tli_pool *pool, tli_buffer *buffer, tl_codec codec) {
-    const tl_backend *backend = pool->backend;
-    uint64_t packed = tl_find_codec_bytes(codec, buffer->device.bytes);
-    tl_result result = tli_pool_claim(pool, TL_TIER_DEVICE, packed, &pool->spare);
-    pool->unsubmitted = 1;
-    if (!result && packed)
-        result = backend->compress(backend->self, codec, pool->spare, buffer->device);
-    buffer->codec = (uint8_t)codec;
-    return result ? result : tli_buffer_swap(pool, buffer, TLI_PACKED);
-}
-
-// bytes: those of the tensor.
-static tl_result tli_buffer_expand(tli_pool *pool, tli_buffer *buffer, uint64_t bytes) {
-    const tl_backend *backend = pool->backend;
-    tl_codec codec = (tl_codec)buffer->codec;
-    tl_result result = tli_pool_claim(pool, TL_TIER_DEVICE, bytes, &pool->spare);
-    pool->unsubmitted = 1;
-    if (!result && bytes)
-        result = backend->expand(backend->self, codec, pool->spare, buffer->device);
-    return result ? result : tli_buffer_swap(pool, buffer, TLI_RESIDENT);
-}
-
-// -- the run --
 
 // The operands of a compute step. The arrays are made once, for the node with the most operands.
 typedef struct tli_call {
@@ -28528,11 +28759,12 @@ typedef struct tli_call {
     tl_access  *accesses;    // [access_count] each range once; writes: by the step or by its kernel
     uint8_t    *writable;    // [access_count] 1 = its kernel may write it
     void      **hosts;       // [access_count] host addresses while mapped
+    int32_t     is_mapped;   // 1 = all accesses are
     int32_t     access_count;
-    tl_range   *twice;       // [output_count] second ranges of outputs that are resident already
+    tli_held   *twice;       // [output_count] second ranges of outputs that are resident already
     uint8_t    *made;        // [output_count] 1 = made by this call
     int32_t     twice_count; // most outputs of a node
-    tl_range    scratch;
+    tli_held    scratch;
 } tli_call;
 
 // The last accesses of a range, for tl_run_step.depends_on.
@@ -28582,7 +28814,7 @@ typedef enum tli_want_kind {
 typedef enum tli_computing {
     TLI_COMPUTING_NOT,      // no compute step is open: no range is claimed for a call only
     TLI_COMPUTING_YIELDED,  // a compute step was yielded
-    TLI_COMPUTING_CALLED    // its kernel was called
+    TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
 
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
@@ -28604,7 +28836,11 @@ struct tl_run {
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
-    tli_pool        pool;
+    tli_store       store;
+    uint64_t        arena;           // block of all device ranges; 0 = a block for each
+    const uint64_t *offsets;         // [offset_count] in the arena, in the order of the claims
+    int32_t         offset_count, next_offset;
+    uint64_t        high_bytes;      // profiling: most live device bytes after a claim of this step
     tli_buffer     *tensors;         // [tensor_count]
     tli_buffer     *gradients;       // [tensor_count]
     tli_buffer     *saved;           // [node_count]
@@ -28624,10 +28860,8 @@ struct tl_run {
     tl_run_event    event;           // of the last step
     int32_t         micro_batch;
     uint64_t        training_step, next_step;
-    uint64_t        input_bytes;     // claimed between passes
     int32_t         input_count;     // offsets that the graph's inputs take
     uint64_t        input_arena_bytes;  // end of the last of them in the arena
-    uint64_t        foreign_bytes, foreign_host_bytes;  // live on the backend, but not of this run
     tl_run_report   report;
     tli_online      online;
 };
@@ -28645,6 +28879,90 @@ static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
     return TL_FORMAT_F32;
 }
 #endif
+
+// -- buffers: claims --
+
+static const char tli_cannot_wait[] = "backend: work is under way that it cannot wait for";
+
+static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
+    tl_account_counters counters;
+    tli_measure_store(&run->store, 0, &counters);
+    return counters.live_bytes[tier];
+}
+
+// Claim device bytes: at the next offset of the plan, or by the heap.
+static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
+    tli_placement place = tli_by_heap;
+    tl_result result;
+    if (run->arena && bytes) {
+        if (run->next_offset >= run->offset_count) return TL_ERROR_INVALID_PLAN;
+        place.block = run->arena;
+        place.offset = run->offsets[run->next_offset++];
+    }
+    result = tli_claim(&run->store, TL_TIER_DEVICE, bytes, &place, held);
+    if (!result && run->profiling && run->active) {
+        uint64_t live = tli_run_live_bytes(run, TL_TIER_DEVICE);
+        if (live > run->high_bytes) run->high_bytes = live;
+    }
+    return result;
+}
+
+// -- buffers: the steps on one tensor --
+
+static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
+    buffer->state = TLI_ABSENT;
+    buffer->codec = TL_CODEC_NONE;
+    return tli_abandon(&run->store, &buffer->device);
+}
+
+static tl_result tli_buffer_drop_host(tl_run *run, tli_buffer *buffer) {
+    buffer->on_host = 0;
+    return tli_abandon(&run->store, &buffer->host);
+}
+
+// Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
+static tl_result tli_buffer_copy(tl_run *run, tli_buffer *buffer, const tli_held *to, const tli_held *from) {
+    tl_result result = tli_transfer(&run->store, to->range, TL_CODEC_NONE, from->range, TL_CODEC_NONE);
+    if (!result && !run->limits.in_order) result = tli_submit_store(&run->store);
+    buffer->copied = run->store.last_ticket;
+    return result;
+}
+
+static tl_result tli_buffer_spill(tl_run *run, tli_buffer *buffer) {
+    tl_result result =
+        tli_claim(&run->store, TL_TIER_HOST, buffer->device.range.bytes, &tli_by_heap, &buffer->host);
+    if (result) return result;
+    buffer->on_host = 1;
+    buffer->state = TLI_LEAVING;
+    return tli_buffer_copy(run, buffer, &buffer->host, &buffer->device);
+}
+
+static tl_result tli_buffer_fetch(tl_run *run, tli_buffer *buffer) {
+    tl_result result = tli_claim_device(run, buffer->host.range.bytes, &buffer->device);
+    if (result) return result;
+    buffer->state = TLI_COMING;
+    return tli_buffer_copy(run, buffer, &buffer->device, &buffer->host);
+}
+
+// The copy is finished, or later work is ordered after it.
+static tl_result tli_buffer_wait(tl_run *run, tli_buffer *buffer) {
+    if (buffer->state == TLI_LEAVING) return tli_buffer_drop(run, buffer);
+    buffer->state = TLI_RESIDENT;
+    return TL_OK;
+}
+
+// Compress or expand a tensor of so many bytes. Both ranges are claimed until the conversion is enqueued.
+static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t bytes, tl_codec codec) {
+    tli_held to;
+    int moved;
+    tl_result result = tli_claim_device(run, tl_find_codec_bytes(codec, bytes), &to);
+    if (result) return result;
+    result = tli_move_held(&run->store, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved);
+    if (!moved) return result;
+    buffer->codec = (uint8_t)codec;
+    buffer->state = codec == TL_CODEC_NONE ? TLI_RESIDENT : TLI_PACKED;
+    return result;
+}
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -28771,73 +29089,63 @@ static void tli_online_describe(const tl_run *run, int32_t item, tl_checkpoint_i
     tli_victim victim = tli_online_victim(run, item);
     int32_t node = item - graph->tensor_count;
     tli_zero(info, sizeof *info);
+    tli_fill_victim(&victim, TL_TIER_DEVICE, info);
     info->key.step = run->training_step;
     info->key.micro_batch = run->micro_batch;
     info->key.node = node >= 0 ? node : graph->outputs[item].node;
     info->key.output = node >= 0 ? TL_SAVED : graph->outputs[item].output;
-    info->timestamp = victim.timestamp;
-    info->last_use = victim.last_use;
     info->bytes = node >= 0 ? victim.bytes : graph->outputs[item].bytes;
-    info->held_bytes = victim.bytes;
-    info->cost = victim.cost;
-    info->in_memory = 1;
-    info->tier = TL_TIER_DEVICE;
-    info->codec = node < 0 ? (tl_codec)run->online.sim.tensors[item].codec : TL_CODEC_NONE;
-    if (node < 0 && run->online.sim.tensors[item].state != TLI_PACKED) info->codec = TL_CODEC_NONE;
-}
-
-static int32_t tli_online_ask_caller(tl_run *run) {
-    tli_online *o = &run->online;
-    int32_t item, count = 0, picked, items = run->graph->tensor_count + run->graph->node_count;
-    for (item = 0; item < items; item++) {
-        if (!tli_online_may_evict(run, item)) continue;
-        tli_online_describe(run, item, &o->candidates[count]);
-        o->candidate_items[count++] = item;
-    }
-    picked = count ? run->desc.evict(o->candidates, count, run->desc.evict_user) : -1;
-    return picked >= 0 && picked < count ? o->candidate_items[picked] : -1;
+    if (node < 0 && run->online.sim.tensors[item].state == TLI_PACKED)
+        info->codec = (tl_codec)run->online.sim.tensors[item].codec;
 }
 
 static int32_t tli_online_pick(tl_run *run) {
-    int32_t item, best = -1, items = run->graph->tensor_count + run->graph->node_count;
-    tli_victim best_victim, victim;
-    if (run->desc.eviction == TL_EVICTION_CALLER) return tli_online_ask_caller(run);
-    tli_zero(&best_victim, sizeof best_victim);
+    int32_t item, items = run->graph->tensor_count + run->graph->node_count;
+    tli_hunt hunt = tli_start_hunt(run->desc.eviction, run->online.clock);
+    hunt.evict = run->desc.evict;
+    hunt.user = run->desc.evict_user;
+    hunt.infos = run->online.candidates;
+    hunt.indices = run->online.candidate_items;
     for (item = 0; item < items; item++) {
         if (!tli_online_may_evict(run, item)) continue;
-        victim = tli_online_victim(run, item);
-        if (best >= 0 &&
-            !tli_evict_before(run->desc.eviction, &victim, &best_victim, run->online.clock))
-            continue;
-        best = item;
-        best_victim = victim;
+        if (run->desc.eviction == TL_EVICTION_CALLER) {
+            tl_checkpoint_info info;
+            tli_online_describe(run, item, &info);
+            tli_describe_victim(&hunt, item, &info);
+        } else {
+            tli_victim victim = tli_online_victim(run, item);
+            tli_offer_victim(&hunt, item, &victim);
+        }
     }
-    return best;
+    return tli_end_hunt(&hunt);
 }
 
 // Compress an item if that is allowed and both copies fit, else spill it if the host has room, else drop it.
 static tl_result tli_online_evict(tl_run *run, int32_t item) {
     tli_online *o = &run->online;
     const tli_sim_tensor *t = &o->sim.tensors[item];
-    tl_codec codec = run->desc.codec;
-    uint64_t bytes, packed;
-    tl_result result;
+    tli_exits exits;
+    tl_result result = TL_OK;
     o->eviction_count++;
     if (item >= run->graph->tensor_count)
         return tli_online_emit(run, TL_STEP_DROP_SAVED, item - run->graph->tensor_count,
                                TL_ALL_OUTPUTS, TL_CODEC_NONE);
-    bytes = run->graph->outputs[item].bytes;
-    packed = tl_find_codec_bytes(codec, bytes);
-    if (codec != TL_CODEC_NONE && tli_run_format(run, item) == TL_FORMAT_F32 &&
-        t->state == TLI_RESIDENT && packed < bytes && packed <= o->budget - o->sim.live_bytes)
-        return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, codec);
-    if (t->state == TLI_RESIDENT && !t->on_host && run->desc.host_budget_bytes &&
-        o->sim.host_bytes <= run->desc.host_budget_bytes &&
-        bytes <= run->desc.host_budget_bytes - o->sim.host_bytes) {
+    exits.codec = t->state == TLI_RESIDENT && tli_run_format(run, item) == TL_FORMAT_F32 ? run->desc.codec
+                                                                                        : TL_CODEC_NONE;
+    exits.may_spill = t->state == TLI_RESIDENT && !t->on_host;
+    exits.may_drop = 1;
+    exits.bytes = exits.held_bytes = run->graph->outputs[item].bytes;
+    exits.device_room = tli_room(o->budget, o->sim.live_bytes);
+    exits.host_room = tli_room(run->desc.host_budget_bytes, o->sim.host_bytes);
+    switch (tli_choose_exit(&exits)) {
+    case TLI_EXIT_COMPRESS: return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, run->desc.codec);
+    case TLI_EXIT_SPILL:
         result = tli_online_emit_tensor(run, TL_STEP_SPILL, item, TL_CODEC_NONE);
         return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, item, TL_CODEC_NONE);
+    case TLI_EXIT_DROP: return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
+    case TLI_EXIT_NONE: break;
     }
-    return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
+    return result;
 }
 
 // Nothing is left to evict: refuse. Only the refusal of a bare goal is final (see tli_online_reach_goal).
@@ -29394,17 +29702,22 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
 // The ranges that a call touches are its accesses, each once; a copy, claim or release of a memory step
 // is an access, too, so that depends_on can be found from the accesses alone.
 
+static void tli_put_last_step(const tl_run *run, tli_writer *w) {
+    tli_put(w, "step ");
+    tli_put_i64(w, run->event.index);
+    tli_put(w, " (");
+    tli_put(w, tl_name_step((tl_step_kind)run->last.kind));
+    tli_put(w, " ");
+    tli_put(w, tl_name_node(run->graph, run->last.node));
+    tli_put(w, ")");
+}
+
 // Report an error of the backend. A step that was begun cannot be repeated, so TL_NOT_READY is an error here.
 static tl_result tli_run_fail_backend(tl_run *run, tl_result why, const char *what) {
     tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
     tli_writer w = tli_begin_error(run->env, code, tli_run_function);
-    tli_put(&w, "step ");
-    tli_put_i64(&w, run->event.index);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_step((tl_step_kind)run->last.kind));
-    tli_put(&w, " ");
-    tli_put(&w, tl_name_node(run->graph, run->last.node));
-    tli_put(&w, "): ");
+    tli_put_last_step(run, &w);
+    tli_put(&w, ": ");
     tli_put(&w, what);
     tli_put(&w, ": ");
     tli_put(&w, tl_explain_result(why));
@@ -29483,6 +29796,13 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->scratch = at[1];
 }
 
+// Saved bytes and scratch are part of a call itself: give it their present addresses.
+static void tli_update_call(const tl_run *run, tl_kernel_call *out) {
+    const tl_operand *end = run->call.operands + run->call.operand_count;
+    out->saved = end[-2];
+    out->scratch = end[-1];
+}
+
 // In place, output 0 takes over the range of the input.
 static void tli_hand_over(tl_run *run, const tl_node *node) {
     tli_buffer *from = &run->tensors[run->graph->inputs[node->first_input + node->inplace].tensor];
@@ -29491,10 +29811,6 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
     to->state = TLI_RESIDENT;
     tli_zero(&from->device, sizeof from->device);
     from->state = TLI_ABSENT;
-}
-
-static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tl_range *range) {
-    return tli_pool_claim(&run->pool, TL_TIER_DEVICE, bytes, range);
 }
 
 // Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
@@ -29537,16 +29853,16 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_operand(call, run->tensors[tensor].device, 0);
+        tli_call_operand(call, run->tensors[tensor].device.range, 0);
     }
     for (i = 0; i < node->output_count; i++) {
-        tl_range twice = call->twice[i], own = run->tensors[node->first_output + i].device;
+        tl_range twice = call->twice[i].range, own = run->tensors[node->first_output + i].device.range;
         tli_call_operand(call, twice.bytes ? twice : own, !outputs_ready);
     }
     for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, none, 0);
     tli_call_operand(
-        call, run->last.kind == TL_STEP_FORWARD_SAVE ? run->saved[run->last.node].device : none, 1);
-    tli_call_operand(call, call->scratch, 1);
+        call, run->last.kind == TL_STEP_FORWARD_SAVE ? run->saved[run->last.node].device.range : none, 1);
+    tli_call_operand(call, call->scratch.range, 1);
 }
 
 // The gradient of one element of a loss, before it is converted to its format.
@@ -29584,12 +29900,9 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     const double value = (double)tli_first_gradient(run);
     void *host = NULL;
     uint64_t at;
-    tl_access access;
     tl_result result;
     if (!range.bytes) return TL_OK;
-    access.range = range;
-    access.writes = 1;
-    result = run->backend.order(run->backend.self, &access, 1);
+    result = tli_order_range(&run->store, range, 1);
     if (!result) result = run->backend.map(run->backend.self, range, TL_MAP_WRITE, &host);
     if (result) return result;
     for (at = 0; range.bytes - at >= sizeof value; at += sizeof value)
@@ -29609,10 +29922,10 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     result = tli_claim_device(run, output->bytes, &gradient->device);
     if (result) return result;
     gradient->state = TLI_RESIDENT;
-    (void)tli_call_access(&run->call, gradient->device, 1);
-    if (run->is_read[tensor]) return tli_pool_fill(&run->pool, gradient->device, 0);
-    if (doubles) return tli_fill_doubles(run, gradient->device);
-    return tli_pool_fill(&run->pool, gradient->device, tli_first_word(run, tensor));
+    (void)tli_call_access(&run->call, gradient->device.range, 1);
+    if (run->is_read[tensor]) return tli_fill_range(&run->store, gradient->device.range, 0);
+    if (doubles) return tli_fill_doubles(run, gradient->device.range);
+    return tli_fill_range(&run->store, gradient->device.range, tli_first_word(run, tensor));
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -29637,17 +29950,16 @@ static void tli_describe_backward(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_operand(call, input->needed ? run->tensors[input->tensor].device : none, 0);
+        tli_call_operand(call, input->needed ? run->tensors[input->tensor].device.range : none, 0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, graph->outputs[i].needed ? run->tensors[i].device : none, 0);
+        tli_call_operand(call, graph->outputs[i].needed ? run->tensors[i].device.range : none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, run->gradients[i].device, 0);
+        tli_call_operand(call, run->gradients[i].device.range, 0);
     for (i = 0; i < node->input_count; i++)
-        tli_call_operand(call, run->gradients[graph->inputs[node->first_input + i].tensor].device,
-                         1);
-    tli_call_operand(call, run->saved[run->last.node].device, 0);
-    tli_call_operand(call, call->scratch, 1);
+        tli_call_operand(call, run->gradients[graph->inputs[node->first_input + i].tensor].device.range, 1);
+    tli_call_operand(call, run->saved[run->last.node].device.range, 0);
+    tli_call_operand(call, call->scratch.range, 1);
 }
 
 // -- the executor: operands on the host --
@@ -29657,15 +29969,18 @@ static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
     return call->writable[i] ? TL_MAP_CHANGE : TL_MAP_READ;
 }
 
+// Unmap the first accesses; all of them where the step is mapped.
 static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
+    tli_call *call = &run->call;
     tl_result first = TL_OK;
     int32_t i;
     for (i = 0; i < count; i++) {
-        const tl_access *access = &run->call.accesses[i];
-        tl_result result = run->backend.unmap(run->backend.self, access->range,
-                                              tli_mode_of(&run->call, i), run->call.hosts[i]);
+        tl_result result = run->backend.unmap(run->backend.self, call->accesses[i].range,
+                                              tli_mode_of(call, i), call->hosts[i]);
         if (!first) first = result;
     }
+    for (i = 0; i < call->operand_count; i++) call->operands[i].host = NULL;
+    call->is_mapped = 0;
     return first;
 }
 
@@ -29679,9 +29994,11 @@ static tl_result tli_map_accesses(tl_run *run) {
                                   &call->hosts[i]);
         if (result) (void)tli_unmap_accesses(run, i);
     }
-    for (i = 0; i < call->operand_count && !result; i++)
+    if (result) return result;
+    for (i = 0; i < call->operand_count; i++)
         call->operands[i].host = call->access_of[i] >= 0 ? call->hosts[call->access_of[i]] : NULL;
-    return result;
+    call->is_mapped = 1;
+    return TL_OK;
 }
 
 #ifndef TL_NO_PLANNERS
@@ -29777,23 +30094,15 @@ static tl_result tli_convert_on_host(tl_run *run, const tli_side *to, const tli_
     return result ? result : unmapped;
 }
 
-// Convert with the backend's codecs, without waiting.
+// Convert with the backend's codecs, without waiting. Between f16 and bf16 the values pass through f32.
 static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const tli_side *from) {
-    const tl_backend *backend = &run->backend;
     tl_codec from_codec = tli_format_codec(from->format), to_codec = tli_format_codec(to->format);
-    tl_range wide = to->operand->range;
+    tl_range target = to->operand->range, source = from->operand->range, wide = run->call.scratch.range;
     tl_result result;
-    run->pool.unsubmitted = 1;
-    if (from_codec == to_codec) return backend->copy(backend->self, to->operand->range, from->operand->range);
-    if (from_codec == TL_CODEC_NONE)
-        return backend->compress(backend->self, to_codec, to->operand->range, from->operand->range);
-    if (to_codec != TL_CODEC_NONE) {
-        wide = run->call.scratch;
-        wide.bytes = 4 * to->count;
-    }
-    result = backend->expand(backend->self, from_codec, wide, from->operand->range);
-    return result || to_codec == TL_CODEC_NONE
-               ? result : backend->compress(backend->self, to_codec, to->operand->range, wide);
+    if (!tli_find_wide_bytes(to, from)) return tli_transfer(&run->store, target, to_codec, source, from_codec);
+    wide.bytes = 4 * to->count;
+    result = tli_transfer(&run->store, wide, TL_CODEC_NONE, source, from_codec);
+    return result ? result : tli_transfer(&run->store, target, to_codec, wide, TL_CODEC_NONE);
 }
 
 // Convert; the operands of the step are claimed. adds: the gradient of the input was there before.
@@ -29807,7 +30116,7 @@ static tl_result tli_convert(tl_run *run, int adds) {
     tl_result result = TL_OK;
     if (to.operand->range.bytes) {  // else no gradient is wanted
         if (adds || tli_is_integer(from.format) || tli_is_integer(to.format) ||
-            run->call.scratch.bytes < tli_find_wide_bytes(&to, &from))
+            run->call.scratch.range.bytes < tli_find_wide_bytes(&to, &from))
             result = tli_convert_on_host(run, &to, &from, adds);
         else result = tli_convert_on_backend(run, &to, &from);
     }
@@ -29835,13 +30144,20 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     tli_describe_call(run, &out->call);
     out->call.outputs_ready = outputs_ready;
 #ifndef TL_NO_PLANNERS
-    if (kernel == TLI_CONVERSION) return outputs_ready ? TL_OK : tli_convert(run, adds);
+    if (kernel == TLI_CONVERSION) {
+        run->computing = TLI_COMPUTING_DONE;
+        return outputs_ready ? TL_OK : tli_convert(run, adds);
+    }
 #endif
     (void)adds;
     out->is_compute = 1;
     out->kernel = &run->kernels[kernel];
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
-    return result ? tli_run_fail_backend(run, result, "order") : TL_OK;
+    if (result) return tli_run_fail_backend(run, result, "order");
+    result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
+    if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, "map");
+    tli_update_call(run, &out->call);
+    return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
 
 static void tli_keep_first(tl_result *first, tl_result result) { if (!*first) *first = result; }
@@ -29852,14 +30168,14 @@ static tl_result tli_finish_compute(tl_run *run) {
     tl_result first;
     int32_t i;
     run->computing = TLI_COMPUTING_NOT;
-    run->pool.unsubmitted = 1;
-    first = tli_pool_release(&run->pool, &run->call.scratch);
+    run->store.enqueued = 1;
+    first = tli_abandon(&run->store, &run->call.scratch);
     for (i = 0; i < node->output_count; i++)
-        tli_keep_first(&first, tli_pool_release(&run->pool, &run->call.twice[i]));
+        tli_keep_first(&first, tli_abandon(&run->store, &run->call.twice[i]));
     if (run->last.kind != TL_STEP_BACKWARD) return first;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_keep_first(&first, tli_buffer_drop(&run->pool, &run->gradients[i]));
-    tli_keep_first(&first, tli_buffer_drop(&run->pool, &run->saved[run->last.node]));
+        tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
+    tli_keep_first(&first, tli_buffer_drop(run, &run->saved[run->last.node]));
     return first;
 }
 
@@ -29869,31 +30185,30 @@ static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
 
 static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
     tli_buffer *buffer = &run->tensors[tensor];
-    tli_pool *pool = &run->pool;
     tl_run_report *report = &run->report;
     switch ((tl_step_kind)run->last.kind) {
     case TL_STEP_DROP:
         report->drop_count++;
-        return tli_buffer_drop(pool, buffer);
+        return tli_buffer_drop(run, buffer);
     case TL_STEP_SPILL:
         report->spill_count++;
         buffer->copy_ns = run->event.start_ns;
-        return tli_buffer_spill(pool, buffer);
+        return tli_buffer_spill(run, buffer);
     case TL_STEP_FETCH:
         report->fetch_count++;
         buffer->copy_ns = run->event.start_ns;
-        return tli_buffer_fetch(pool, buffer);
+        return tli_buffer_fetch(run, buffer);
     case TL_STEP_WAIT:
         run->event.start_ns = buffer->copy_ns;
-        return tli_buffer_wait(pool, buffer);
+        return tli_buffer_wait(run, buffer);
     case TL_STEP_DROP_HOST:
-        return tli_buffer_drop_host(pool, buffer);
+        return tli_buffer_drop_host(run, buffer);
     case TL_STEP_COMPRESS:
         report->compress_count++;
-        return tli_buffer_compress(pool, buffer, (tl_codec)run->last.codec);
+        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, (tl_codec)run->last.codec);
     case TL_STEP_EXPAND:
         report->expand_count++;
-        return tli_buffer_expand(pool, buffer, run->graph->outputs[tensor].bytes);
+        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, TL_CODEC_NONE);
     case TL_STEP_FORWARD:
     case TL_STEP_FORWARD_INPLACE:
     case TL_STEP_FORWARD_SAVE:
@@ -29911,9 +30226,9 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
     const tli_buffer *buffer = &run->tensors[tensor];
     int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
     int frees_host = run->last.kind == TL_STEP_DROP_HOST;
-    if (!frees_host) (void)tli_call_access(&run->call, buffer->device, !spill);
+    if (!frees_host) (void)tli_call_access(&run->call, buffer->device.range, !spill);
     if (spill || fetch || frees_host || run->last.kind == TL_STEP_WAIT)
-        (void)tli_call_access(&run->call, buffer->host, !fetch);
+        (void)tli_call_access(&run->call, buffer->host.range, !fetch);
 }
 
 // The tensors that a step names: from *from up to, but without, *end.
@@ -29929,8 +30244,8 @@ static tl_result tli_memory_step(tl_run *run) {
     int32_t i, end;
     if (run->last.kind == TL_STEP_DROP_SAVED) {
         run->report.drop_count++;
-        (void)tli_call_access(&run->call, saved->device, 1);
-        result = tli_buffer_drop(&run->pool, saved);
+        (void)tli_call_access(&run->call, saved->device.range, 1);
+        result = tli_buffer_drop(run, saved);
         return result ? tli_run_fail_backend(run, result, "release") : TL_OK;
     }
     tli_step_outputs(run, &run->last, &i, &end);
@@ -29994,33 +30309,31 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 
 // -- the executor: a pass --
 
-// Release all buffers. A range that the backend does not take back stays in its buffer; the next pass
-// tries again.
+// Release all buffers. What the backend does not take back is offered to it again by the next pass.
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
-    tli_pool *pool = &run->pool;
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
     int32_t i;
-    (void)tli_pool_release(pool, &pool->spare);
-    (void)tli_pool_release(pool, &run->call.scratch);
-    for (i = 0; i < run->call.twice_count; i++) (void)tli_pool_release(pool, &run->call.twice[i]);
+    (void)tli_abandon(&run->store, &run->call.scratch);
+    for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
     for (i = 0; i < graph->tensor_count; i++) {
-        (void)tli_buffer_drop(pool, &run->gradients[i]);
+        (void)tli_buffer_drop(run, &run->gradients[i]);
         if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
-        (void)tli_buffer_drop(pool, &run->tensors[i]);
-        (void)tli_buffer_drop_host(pool, &run->tensors[i]);
+        (void)tli_buffer_drop(run, &run->tensors[i]);
+        (void)tli_buffer_drop_host(run, &run->tensors[i]);
     }
-    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(pool, &run->saved[i]);
+    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+    (void)tli_retry_lost(&run->store);
     tli_end_quiet(&quiet, TL_OK);
 }
 
 // Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
-    tli_pool *pool = &run->pool;
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    if (run->computing) pool->unsubmitted = 1;  // the kernel may have been recorded
+    if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
+    if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
     run->computing = TLI_COMPUTING_NOT;
-    (void)tli_pool_submit(pool);
+    (void)tli_submit_store(&run->store);
     tli_release_buffers(run, with_inputs);
     tli_end_quiet(&quiet, TL_OK);
 }
@@ -30051,22 +30364,22 @@ static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measur
 static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
     const tl_report *planned = run->is_online ? &run->online.sim.report : &run->planned;
-    tl_backend_counters counters;
+    tl_account_counters counters;
     tl_result result = run->backend.check(run->backend.self);
     if (result) return tli_run_fail_backend(run, result, "check");
-    run->backend.counters(run->backend.self, &counters);
+    tli_measure_store(&run->store, 0, &counters);
     report->planned_peak_bytes = planned->peak_bytes;
     report->planned_arena_bytes = planned->arena_bytes;
     report->planned_host_peak_bytes = planned->host_peak_bytes;
     report->planned_cost = planned->cost;
     report->base_cost = planned->base_cost;
-    report->measured_peak_bytes = counters.peak_bytes[TL_TIER_DEVICE] - run->foreign_bytes;
-    report->measured_host_peak_bytes = counters.peak_bytes[TL_TIER_HOST] - run->foreign_host_bytes;
+    report->measured_peak_bytes = counters.peak_bytes[TL_TIER_DEVICE];
+    report->measured_host_peak_bytes = counters.peak_bytes[TL_TIER_HOST];
     report->measured_arena_bytes = 0;
-    if (run->pool.arena)
+    if (run->arena)
         report->measured_arena_bytes = counters.arena_bytes > run->input_arena_bytes
                                      ? counters.arena_bytes : run->input_arena_bytes;
-    report->end_bytes = counters.live_bytes[TL_TIER_DEVICE] - run->foreign_bytes;
+    report->end_bytes = counters.live_bytes[TL_TIER_DEVICE];
     if (run->is_online) report->eviction_count = run->online.eviction_count;
     if (report->measured_peak_bytes != report->planned_peak_bytes)
         return tli_run_mismatch(run, "peak", report->measured_peak_bytes,
@@ -30080,15 +30393,14 @@ static tl_result tli_check_pass(tl_run *run) {
     if (report->end_bytes != planned->end_bytes)
         return tli_run_mismatch(run, "in use after the pass", report->end_bytes,
                                 planned->end_bytes);
-    if (counters.live_bytes[TL_TIER_HOST] - run->foreign_host_bytes != planned->end_host_bytes)
+    if (counters.live_bytes[TL_TIER_HOST] != planned->end_host_bytes)
         return tli_run_mismatch(run, "in use on the host after the pass",
-                                counters.live_bytes[TL_TIER_HOST] - run->foreign_host_bytes,
-                                planned->end_host_bytes);
+                                counters.live_bytes[TL_TIER_HOST], planned->end_host_bytes);
     return TL_OK;
 }
 
 static tl_result tli_end_pass(tl_run *run) {
-    tl_result result = tli_pool_submit(&run->pool);
+    tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, "submit");
     if (run->is_online) result = tli_sim_end(&run->online.sim);
@@ -30106,7 +30418,7 @@ static void tli_start_training_step(tl_run *run) {
 }
 
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
-    tl_backend_counters counters;
+    tl_account_counters counters;
     TL_ASSERT(run);
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_start_pass",
@@ -30120,15 +30432,11 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
     run->touched_count = 0;
-    run->pool.next_offset = run->input_count;  // the first offsets are those of the inputs
-    run->pool.watches = run->profiling;
+    run->next_offset = run->input_count;  // the first offsets are those of the inputs
     tli_zero(run->ran, (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
-    run->backend.counters(run->backend.self, &counters);
-    run->foreign_bytes = counters.live_bytes[TL_TIER_DEVICE] - run->input_bytes;
-    run->foreign_host_bytes = counters.live_bytes[TL_TIER_HOST];
-    run->backend.reset_peaks(run->backend.self);
+    tli_measure_store(&run->store, 1, &counters);
     if (run->is_online) {
         tl_result result = tli_start_online(run, tli_online_budget(run));
         if (result) return result;
@@ -30159,7 +30467,7 @@ static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
     const tl_backend *backend = &run->backend;
     tl_result result = TL_OK;
     int32_t i, end;
-    if (step->kind != TL_STEP_WAIT || run->pool.in_order) return TL_OK;
+    if (step->kind != TL_STEP_WAIT || run->limits.in_order) return TL_OK;
     tli_step_outputs(run, step, &i, &end);
     for (; i < end && !result; i++)
         if (tli_acts_on_buffer(&run->tensors[i], TL_STEP_WAIT))
@@ -30169,8 +30477,8 @@ static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
 
 static void tli_observe_step(tl_run *run) {
     if (!run->profiling) return;
-    run->event.device_bytes = run->pool.high_bytes - run->foreign_bytes;
-    run->event.host_bytes = tli_pool_live_bytes(&run->pool, TL_TIER_HOST) - run->foreign_host_bytes;
+    run->event.device_bytes = run->high_bytes;
+    run->event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
     if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
 }
 
@@ -30199,7 +30507,7 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     run->event.micro_batch = run->micro_batch;
     run->event.training_step = run->training_step;
     run->event.start_ns = tli_run_now(run);
-    if (run->profiling) run->pool.high_bytes = tli_pool_live_bytes(&run->pool, TL_TIER_DEVICE);
+    if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
     run->call.operand_count = 0;
     run->call.access_count = 0;
     out->step = step;
@@ -30229,16 +30537,24 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     }
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
-    if (!run->pool.in_order) out->ticket = run->pool.last;
+    if (!run->limits.in_order) out->ticket = run->store.last_ticket;
     if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
     return result;
+}
+
+static tl_result tli_fail_unfinished(tl_run *run) {
+    tli_writer w = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, "tl_next_step");
+    tli_put_last_step(run, &w);
+    tli_put(&w, ": was not carried out: call tl_run_step_kernel, or tl_finish_step after your own call");
+    return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
 }
 
 TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     tl_result result;
     TL_ASSERT(run && step && done);
-    tli_zero(step, sizeof *step);
     *done = 0;
+    if (run->active && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
+    tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_next_step",
                         "run: no pass is under way");
@@ -30278,9 +30594,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     tl_kernel_call call = step->call;
     uint64_t start, end;
     tl_result result;
-    const tl_operand *at = run->call.operands + run->call.operand_count;
-    call.saved = at[-2];
-    call.scratch = at[-1];
+    tli_update_call(run, &call);
     if (!backward) tli_call_random(run, run->event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
     start = tli_run_now(run);
     result = function(&call, step->kernel->user);
@@ -30298,20 +30612,51 @@ static int tli_is_current(const tl_run *run, const tl_run_step *step) {
            step->call.micro_batch == run->micro_batch;
 }
 
-TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
-    tl_result result, unmapped;
-    TL_ASSERT(run && step);
-    if (!tli_is_current(run, step))
-        return tli_fail(run->env, TL_ERROR_STALE, "tl_run_step_kernel",
-                        "step: not the compute step that was yielded last, or called already");
-    result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
-    if (result == TL_NOT_READY) return tli_fail(run->env, result, "tl_run_step_kernel", tli_cannot_wait);
-    if (result) return tli_abort_pass(run, tli_run_fail_backend(run, result, "map"));
-    run->computing = TLI_COMPUTING_CALLED;
-    result = tli_call_kernel(run, step);
-    unmapped = run->limits.host_visible ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
+static tl_result tli_fail_stale_step(tl_run *run, const char *function) {
+    return tli_fail(run->env, TL_ERROR_STALE, function,
+                    "step: not the compute step that was yielded last, or carried out already");
+}
+
+static tl_result tli_map_last_step(tl_run *run, const char *function) {
+    tl_result result = run->call.is_mapped ? TL_OK : tli_map_accesses(run);
+    if (result == TL_NOT_READY) return tli_fail(run->env, result, function, tli_cannot_wait);
+    return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, "map")) : TL_OK;
+}
+
+// The step yielded last was carried out, with this result.
+static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
+    tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
+    run->computing = TLI_COMPUTING_DONE;
     if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, "unmap");
     return result ? tli_abort_pass(run, result) : TL_OK;
+}
+
+TLI_IMPL tl_result tl_map_step(tl_run *run, tl_run_step *step) {
+    tl_result result;
+    TL_ASSERT(run && step);
+    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, "tl_map_step");
+    result = tli_map_last_step(run, "tl_map_step");
+    if (!result) tli_update_call(run, &step->call);
+    return result;
+}
+
+TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
+    const char *function = "tl_run_step_kernel";
+    tl_result result;
+    TL_ASSERT(run && step);
+    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
+    result = run->limits.host_visible ? tli_map_last_step(run, function) : TL_OK;
+    if (result) return result;
+    run->computing = TLI_COMPUTING_DONE;
+    return tli_leave_kernel(run, tli_call_kernel(run, step));
+}
+
+TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
+    TL_ASSERT(run && step);
+    if (!step->is_compute) return TL_OK;
+    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, "tl_finish_step");
+    run->event.end_ns = tli_run_now(run);
+    return tli_leave_kernel(run, TL_OK);
 }
 
 // Carry out the rest of the pass (by hand: the steps of the goals decided so far).
@@ -30434,7 +30779,8 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
     if (!result && !run->graph->nodes[tensor.node].is_input)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_write_tensor",
                         "tensor: not a graph input");
-    return result ? result : tli_move_tensor(run, "tl_write_tensor", buffer->device, TL_MAP_WRITE, NULL, data);
+    if (result) return result;
+    return tli_move_tensor(run, "tl_write_tensor", buffer->device.range, TL_MAP_WRITE, NULL, data);
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
@@ -30442,7 +30788,8 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     tl_result result;
     TL_ASSERT(run && (data || !bytes));
     result = tli_access_tensor(run, "tl_read_tensor", tensor, bytes, &buffer);
-    return result ? result : tli_move_tensor(run, "tl_read_tensor", buffer->device, TL_MAP_READ, data, NULL);
+    if (result) return result;
+    return tli_move_tensor(run, "tl_read_tensor", buffer->device.range, TL_MAP_READ, data, NULL);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
@@ -30960,7 +31307,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->call.accesses = (tl_access *)tli_alloc_array(env, widest, sizeof *run->call.accesses);
     run->call.writable = (uint8_t *)tli_alloc_array(env, widest, 1);
     run->call.hosts = (void **)tli_alloc_array(env, widest, sizeof *run->call.hosts);
-    run->call.twice = (tl_range *)tli_alloc_array(env, outputs, sizeof *run->call.twice);
+    run->call.twice = (tli_held *)tli_alloc_array(env, outputs, sizeof *run->call.twice);
     run->call.made = (uint8_t *)tli_alloc_array(env, outputs, 1);
     run->call.twice_count = (int32_t)outputs;
     if (!run->tensors || !run->gradients || !run->saved || !run->ran || !run->is_read ||
@@ -30975,41 +31322,42 @@ static tl_result tli_alloc_run(tl_run *run) {
     return TL_OK;
 }
 
-// Make the arena of a plan with offsets.
-static tl_result tli_add_arena(tl_run *run) {
-    tli_pool *pool = &run->pool;
-    pool->offsets = run->plan.offsets;
-    pool->offset_count = run->plan.offset_count;
-    if (!run->planned.arena_bytes) return TL_OK;
-    return pool->backend->add_block(pool->backend->self, TL_TIER_DEVICE, run->planned.arena_bytes,
-                                    &pool->arena);
+// Open the run's account, limited to its budgets, and make the arena of a plan with offsets.
+static tl_result tli_open_run_store(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    uint64_t limits[TL_TIER_COUNT];
+    tl_result result;
+    limits[TL_TIER_DEVICE] = tli_online_budget(run);
+    limits[TL_TIER_HOST] = desc->host_budget_bytes;
+    result = tli_open_store(run->env, &run->backend, limits, &run->store);
+    if (result) return result;
+    run->store.is_strict = 1;
+    run->offsets = run->plan.offsets;
+    run->offset_count = run->plan.offset_count;
+    if (!run->plan.offset_count || !run->planned.arena_bytes) return TL_OK;
+    return run->backend.add_block(run->backend.self, TL_TIER_DEVICE, run->planned.arena_bytes, &run->arena);
 }
 
 // Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
 static tl_result tli_claim_inputs(tl_run *run) {
     const tl_graph *graph = run->graph;
-    tli_pool *pool = &run->pool;
-    tl_backend_counters counters;
-    tl_result result;
+    tl_account_counters counters;
+    tl_result result = tli_open_run_store(run);
     int32_t i;
-    pool->backend = &run->backend;
-    pool->in_order = run->limits.in_order;
-    result = run->plan.offset_count ? tli_add_arena(run) : TL_OK;
-    run->backend.reset_peaks(run->backend.self);
+    if (!result) tli_measure_store(&run->store, 1, &counters);
     for (i = 0; i < graph->tensor_count && !result; i++) {
         tli_buffer *input = &run->tensors[i];
         if (!graph->nodes[graph->outputs[i].node].is_input) continue;
         input->state = TLI_RESIDENT;
-        result = tli_pool_claim(pool, TL_TIER_DEVICE, graph->outputs[i].bytes, &input->device);
-        if (!result) result = tli_pool_fill(pool, input->device, 0);
-        run->input_bytes += input->device.bytes;
+        result = tli_claim_device(run, graph->outputs[i].bytes, &input->device);
+        if (!result) result = tli_fill_range(&run->store, input->device.range, 0);
     }
     if (result)
         return tli_fail(run->env, result, "tl_init_run",
                         "backend: could not take the graph's inputs");
-    run->backend.counters(run->backend.self, &counters);
+    tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
-    run->input_count = pool->next_offset;
+    run->input_count = run->next_offset;
     return TL_OK;
 }
 
@@ -31085,10 +31433,11 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tl_env *env;
     if (!run) return;
     env = run->env;
-    if (run->pool.backend) {
+    if (run->store.backend) {
         tli_quiet quiet = tli_begin_quiet(run->limits.env);
         tli_clear_run(run, 1);
-        if (run->pool.arena) (void)run->backend.free_block(run->backend.self, run->pool.arena);
+        if (run->arena) (void)run->backend.free_block(run->backend.self, run->arena);
+        tli_close_store(&run->store);
         tli_end_quiet(&quiet, TL_OK);
     }
     tli_free_online(run);

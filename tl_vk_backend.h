@@ -133,7 +133,13 @@ TLDEF tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *desc, t
 // Errors:  TL_ERROR_NOT_FOUND: no loader, no such device, no validation layer; TL_ERROR_UNSUPPORTED:
 //          the device has no queue that computes; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND.
 TLDEF tl_result tl_vk_init_device(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device *device);
-TLDEF void      tl_vk_free_device(tl_env *env, tl_vk_device *device);
+
+// Free a device that tl_vk_init_device made. Any other, and NULL, is left as it is.
+//
+// Errors:  TL_ERROR_INVALID_ARG: backends made from it are still there, the text tells how many; nothing is
+//          freed.
+// Threads: one at a time with the making and freeing of backends from it.
+TLDEF tl_result tl_vk_free_device(tl_env *env, tl_vk_device *device);
 
 #ifdef __cplusplus
 }
@@ -208,7 +214,9 @@ TLDEF tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *desc, 
 
 // Wait for the device (record mode: every frame must have been retired or dropped) and free
 // everything. Legal after the device was lost.
-TLDEF void tl_vk_free_backend(tl_env *env, tl_backend *backend);
+//
+// Errors:  TL_ERROR_INVALID_ARG: runs or managers still use it, the text tells how many; nothing is freed.
+TLDEF tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend);
 
 // A buffer of the caller that becomes a block, so that its bytes can be saved, restored and used by kernels.
 typedef struct tl_vk_buffer_desc {
@@ -633,6 +641,24 @@ static tl_result tli_vk_fail_entry(tl_env *env, const char *function, const char
     return TL_ERROR_UNSUPPORTED;
 }
 
+// "<what>: still in use (<users>: <count>): free those first"
+static tl_result tli_vk_fail_users(tl_env *env, const char *function, const char *what, int32_t count,
+                                   const char *users) {
+    char text[128], digits[12];
+    const char *parts[6];
+    size_t at = 0, i, length;
+    char *digit = &digits[11];
+    *digit = 0;
+    do *--digit = (char)('0' + count % 10); while ((count /= 10) != 0);
+    parts[0] = what; parts[1] = ": still in use ("; parts[2] = users; parts[3] = ": "; parts[4] = digit;
+    parts[5] = "): free those first";
+    for (i = 0; i < 6; i++, at += length) {
+        length = strlen(parts[i]);
+        memcpy(text + at, parts[i], length + 1);
+    }
+    return tl_record_error(env, TL_ERROR_INVALID_ARG, function, text);
+}
+
 static int tli_vk_has_extension(const tl_vk_device *device, const char *name) {
     uint32_t i;
     for (i = 0; i < device->extension_count; i++)
@@ -685,6 +711,7 @@ typedef struct tli_vk_owned {
     PFN_vkDestroyDevice destroy_device;
     PFN_vkDestroyInstance destroy_instance;
     const char *extensions[4];
+    int32_t backend_count;  // made from the device and not freed
 } tli_vk_owned;
 
 static void tli_vk_close_loader(void *library) {
@@ -1072,19 +1099,22 @@ TLI_VK_IMPL tl_result tl_vk_init_device(tl_env *env, const tl_vk_device_desc *de
         loader.instance = VK_NULL_HANDLE;
     }
     tli_vk_close_instance(&loader);
-    if (result) tl_vk_free_device(env, device);
+    if (result) (void)tl_vk_free_device(env, device);
     return result;
 }
 
-TLI_VK_IMPL void tl_vk_free_device(tl_env *env, tl_vk_device *device) {
+TLI_VK_IMPL tl_result tl_vk_free_device(tl_env *env, tl_vk_device *device) {
     tli_vk_owned *owned = device ? (tli_vk_owned *)device->owned : NULL;
-    if (!owned) return;
+    if (!owned) return TL_OK;
+    if (owned->backend_count)
+        return tli_vk_fail_users(env, "tl_vk_free_device", "device", owned->backend_count, "backends");
     if (device->device && owned->destroy_device) owned->destroy_device(device->device, NULL);
     if (owned->messenger) owned->destroy_messenger(device->instance, owned->messenger, NULL);
     if (device->instance && owned->destroy_instance) owned->destroy_instance(device->instance, NULL);
     tli_vk_close_loader(owned->library);
     tl_free_memory(env, owned);
     memset(device, 0, sizeof *device);
+    return TL_OK;
 }
 #endif  // TL_VK_BACKEND_IMPLEMENTATION
 
@@ -1253,6 +1283,15 @@ struct tl_vk_kernel {
     uint32_t push_bytes;
 };
 
+// What a run or a manager holds.
+typedef struct tli_vk_account {
+    tl_account_counters counters;
+    uint64_t limit_bytes[TL_TIER_COUNT];
+    uint32_t generation;              // upper half of its handle
+    int32_t  next_free;               // next unused slot + 1; 0 = none
+    int32_t  is_open;
+} tli_vk_account;
+
 typedef struct tli_vk {
     tl_env *env;
     tl_env quiet;                     // env without a log, for what may fail inside a call that succeeds
@@ -1273,6 +1312,8 @@ typedef struct tli_vk {
     int32_t chunk_count, chunk_capacity;
     tli_vk_block *blocks;
     int32_t block_count, block_capacity, free_block;  // slot + 1
+    tli_vk_account *accounts;
+    int32_t account_count, account_capacity, free_account, open_account_count;  // free_account: slot + 1
 
     tli_vk_batch *batches;            // [batch_count] ring by serial
     uint64_t serial;                  // of the batch that takes work now, or will
@@ -1931,6 +1972,111 @@ static tl_result tli_vk_release(void *self, tl_range range) {
     block->claimed_bytes -= range.bytes;
     b->counters.claim_count[block->tier]--;
     b->counters.live_bytes[block->tier] -= range.bytes;
+    return TL_OK;
+}
+
+// -- accounts --
+
+static tli_vk_account *tli_vk_find_account(tli_vk *b, uint64_t handle, const char *function,
+                                           tl_result *result) {
+    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
+    tli_vk_account *account = slot < (uint64_t)b->account_count ? &b->accounts[slot] : NULL;
+    if (account && account->is_open && account->generation == handle >> 32) return account;
+    *result = tli_vk_fail(b, TL_ERROR_STALE, function, "account: was closed, or is of another backend");
+    return NULL;
+}
+
+static tl_result tli_vk_open_account(void *self, const uint64_t limit_bytes[TL_TIER_COUNT],
+                                     uint64_t *handle) {
+    tli_vk *b = (tli_vk *)self;
+    int32_t slot = b->free_account - 1, tier;
+    tli_vk_account *account;
+    *handle = 0;
+    if (b->lost) return tli_vk_fail_lost(b, "open_account");
+    if (slot < 0) {
+        if (!tli_vk_grow(b, &b->accounts, &b->account_capacity, b->account_count, sizeof *b->accounts))
+            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "open_account", "no memory for the table of accounts");
+        slot = b->account_count++;
+        memset(&b->accounts[slot], 0, sizeof *b->accounts);
+        b->accounts[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)b, (uint64_t)slot);
+    }
+    account = &b->accounts[slot];
+    b->free_account = account->next_free;
+    memset(&account->counters, 0, sizeof account->counters);
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        account->limit_bytes[tier] = limit_bytes[tier] ? limit_bytes[tier] : TL_UNLIMITED;
+    account->is_open = 1;
+    b->open_account_count++;
+    *handle = (uint64_t)account->generation << 32 | (uint64_t)(slot + 1);
+    return TL_OK;
+}
+
+static tl_result tli_vk_close_account(void *self, uint64_t handle) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_account *account = tli_vk_find_account(b, handle, "close_account", &result);
+    if (!account) return result;
+    account->is_open = 0;
+    account->generation++;
+    account->next_free = b->free_account;
+    b->free_account = (int32_t)(account - b->accounts) + 1;
+    b->open_account_count--;
+    return TL_OK;
+}
+
+static tl_result tli_vk_claim_on(void *self, uint64_t handle, tl_range range) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_account *account = tli_vk_find_account(b, handle, "claim_on", &result);
+    tl_account_counters *counters;
+    tli_vk_block *block;
+    uint64_t end;
+    if (!account || !range.bytes) return result;
+    block = tli_vk_find_range(b, &range, "claim_on", &result);
+    if (!block) return result;
+    counters = &account->counters;
+    if (range.bytes > account->limit_bytes[block->tier] - counters->live_bytes[block->tier])
+        return tli_vk_fail(b, TL_ERROR_OVER_BUDGET, "claim_on", "range: bytes: beyond the account's limit");
+    result = tli_vk_claim(self, range);
+    if (result) return result;
+    counters->claim_count[block->tier]++;
+    counters->live_bytes[block->tier] += range.bytes;
+    if (counters->live_bytes[block->tier] > counters->peak_bytes[block->tier])
+        counters->peak_bytes[block->tier] = counters->live_bytes[block->tier];
+    end = tli_vk_align(range.offset + range.bytes, b->alignment);
+    if (block->tier == TL_TIER_DEVICE && end > counters->arena_bytes) counters->arena_bytes = end;
+    return TL_OK;
+}
+
+static tl_result tli_vk_release_on(void *self, uint64_t handle, tl_range range) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_account *account = tli_vk_find_account(b, handle, "release_on", &result);
+    tli_vk_block *block;
+    if (!account || !range.bytes) return result;
+    block = tli_vk_find_range(b, &range, "release_on", &result);
+    if (!block) return result;
+    if (!account->counters.claim_count[block->tier] || account->counters.live_bytes[block->tier] < range.bytes)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "release_on", "range: was not claimed on this account");
+    result = tli_vk_release(self, range);
+    if (result) return result;
+    account->counters.claim_count[block->tier]--;
+    account->counters.live_bytes[block->tier] -= range.bytes;
+    return TL_OK;
+}
+
+static tl_result tli_vk_measure_account(void *self, uint64_t handle, int32_t resets,
+                                        tl_account_counters *counters) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_account *account = tli_vk_find_account(b, handle, "measure_account", &result);
+    int tier;
+    memset(counters, 0, sizeof *counters);
+    if (!account) return result;
+    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++)
+        account->counters.peak_bytes[tier] = account->counters.live_bytes[tier];
+    if (resets) account->counters.arena_bytes = 0;
+    *counters = account->counters;
     return TL_OK;
 }
 
@@ -3560,6 +3706,11 @@ static void tli_vk_fill_backend(tl_backend *backend, tli_vk *b) {
     backend->limits = tli_vk_limits;
     backend->counters = tli_vk_counters;
     backend->reset_peaks = tli_vk_reset_peaks;
+    backend->open_account = tli_vk_open_account;
+    backend->close_account = tli_vk_close_account;
+    backend->claim_on = tli_vk_claim_on;
+    backend->release_on = tli_vk_release_on;
+    backend->measure_account = tli_vk_measure_account;
 }
 
 static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
@@ -3804,6 +3955,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
         return result;
     }
     tli_vk_fill_backend(backend, b);
+    if (b->desc.device.owned) ((tli_vk_owned *)b->desc.device.owned)->backend_count++;
     result = tli_vk_read_device(b);
     if (!result) {
         tli_vk_fill_chunk_bytes(b);
@@ -3813,7 +3965,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
         tl_error error;
         memset(&error, 0, sizeof error);
         if (env) error = env->error;
-        tl_vk_free_backend(env, backend);
+        (void)tl_vk_free_backend(env, backend);
         if (env) env->error = error;
     }
     return result;
@@ -3830,13 +3982,17 @@ static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
     tl_free_memory(b->env, batch->writes);
 }
 
-TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
+TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     tli_vk *b;
     int32_t i;
-    if (!backend || !backend->self) return;
+    if (!backend || !backend->self) return TL_OK;
     b = tli_vk_self(backend);
-    b->env = &b->quiet;  // it cannot fail
-    for (i = 0; i < 64 && !b->records && !b->lost; i++)  // out of host memory: a second wait may succeed
+    if (b->open_account_count)
+        return tli_vk_fail_users(env, "tl_vk_free_backend", "backend", b->open_account_count,
+                                 "runs and managers");
+    if (b->desc.device.owned) ((tli_vk_owned *)b->desc.device.owned)->backend_count--;
+    b->env = &b->quiet;  // nothing below is an error of this call
+    for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
         if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
     for (i = 0; i < TLI_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
@@ -3850,11 +4006,13 @@ TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     tl_free_memory(env, b->batches);
     tl_free_memory(env, b->chunks);
     tl_free_memory(env, b->blocks);
+    tl_free_memory(env, b->accounts);
     tl_free_memory(env, b->slots);
     tl_free_memory(env, b->mappings);
     tl_free_memory(env, b->lost_places);
     tl_free_memory(env, b);
     memset(backend, 0, sizeof *backend);
+    return TL_OK;
 }
 
 static const char *const tli_vk_copy_path_names[] = { TL_VK_COPY_PATHS(TLI_VK_NAME) };

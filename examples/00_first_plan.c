@@ -15,7 +15,9 @@
 #include "../tl_strategy.h"
 
 int main(void) {
-    tl_env env = { 0 };                            // malloc, silent
+    static char memory[1 << 17];                   // all that planning takes: nothing calls malloc
+    tl_env env = { 0 };                            // (an env of zeroes would: it is valid, too)
+    size_t most;
     tl_chain_desc chain = { 0 };                   // zero = default, everywhere
     tl_graph graph = { 0 };
     tl_plan all = { 0 }, plan = { 0 };
@@ -29,7 +31,8 @@ int main(void) {
     chain.input_bytes = 4096;
     chain.output_bytes = bytes;
     chain.fwd_costs = chain.bwd_costs = costs;
-    if (tl_add_chain(&env, &graph, &chain) || tl_plan_keep_all(&env, &graph, 0, &all) ||
+    if (tl_init_arena(&env, memory, sizeof memory) ||
+        tl_add_chain(&env, &graph, &chain) || tl_plan_keep_all(&env, &graph, 0, &all) ||
         tl_checkpoint_dynamic(&env, 16, 0.60, &config) ||  // the cheapest that takes at most 60 %
         tl_plan_checkpoints(&env, &graph, &config, &plan)) {
         fprintf(stderr, "%s\n", env.error.text);
@@ -44,5 +47,7 @@ int main(void) {
     tl_free_plan(&env, &plan);
     tl_free_plan(&env, &all);
     tl_free_graph(&env, &graph);
+    tl_measure_arena(&env, NULL, &most);
+    printf("planned in %d bytes\n", (int)most);
     return 0;
 }

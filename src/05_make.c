@@ -16,38 +16,6 @@ static uint64_t tli_next_binomial(uint64_t last, uint64_t c, uint64_t r) {
     return tli_add_u64(whole, part / r, &next) ? next : UINT64_MAX;
 }
 
-// r n - C(c+r, r-1), computed as a sum of positive terms: r (n - b) + c b (r-1) / (c+1), where b =
-// b(c, r-1) < n.
-TLI_IMPL tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
-                                            uint64_t *advances) {
-    const char *function = "tl_find_revolve_advances";
-    uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
-    int fits = 1;
-    TL_ASSERT(advances);
-    *advances = 0;
-    if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layer_count: must be > 0");
-    if (!slot_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "slot_count: must be > 0");
-    if (c >= n - 1) {  // a checkpoint for every tensor
-        *advances = n - 1;
-        return TL_OK;
-    }
-    if (c == 1) {  // r = n - 1 would take too many iterations: n (n - 1) / 2
-        fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
-    } else {
-        for (; fits; r++, b = next) {
-            fits = tli_mul_u64(r, n - b, advances);  // at most the result: an overflow here is one there
-            next = tli_next_binomial(b, c, r);
-            if (next >= n) break;
-        }
-        fits = fits && tli_mul_u64(b / (c + 1), r - 1, &next) && tli_mul_u64(b % (c + 1), r - 1, &more) &&
-               tli_add_u64(next, more / (c + 1), &next) && tli_mul_u64(next, c, &next) &&
-               tli_add_u64(*advances, next, advances);
-    }
-    if (fits) return TL_OK;
-    *advances = 0;
-    return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
-}
-
 // The number m of layers to advance before the next checkpoint, for n > 1 layers and c > 1
 // checkpoints. Every m with b(c, r-2) <= m <= b(c, r-1) and b(c-1, r-1) <= n-m <= b(c-1, r) is
 // optimal; this returns the largest.

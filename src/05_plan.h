@@ -188,14 +188,6 @@ TLDEF const char *tl_name_codec(tl_codec codec);      // "bf16"
 // block of 32. An element is 4 bytes; an incomplete element or block counts as a whole one.
 TLDEF uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes);
 
-// Find the least number of forwards without saving that reverse n = layer_count equal layers with c
-// = slot_count checkpoints, by the closed form of Revolve: r n - C(c+r, r-1), where r is the least
-// number with C(c+r, c) >= n.
-//
-// Errors:  TL_ERROR_INVALID_ARG: a count < 1; TL_ERROR_OVERFLOW.
-TLDEF tl_result tl_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
-                                         uint64_t *advances);
-
 #ifndef TL_NO_PLANNERS
 // Make the plan that keeps every tensor until its last reader has run: the plan to compare with.
 //

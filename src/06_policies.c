@@ -7,14 +7,9 @@
 // before one that does not, then the lower cost (or peak). p is the policy, s the stages of revolve.
 
 static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
-static const char *const tli_policy_helps[] = { TL_POLICIES(TLI_HELP) };
 
 TLI_IMPL const char *tl_name_policy(tl_policy policy) {
     return tli_name(tli_policy_names, TL_POLICY_COUNT, (int64_t)policy);
-}
-
-TLI_IMPL const char *tl_explain_policy(tl_policy policy) {
-    return tli_name(tli_policy_helps, TL_POLICY_COUNT, (int64_t)policy);
 }
 
 #ifndef TL_NO_TEXT
@@ -247,6 +242,39 @@ static tl_result tli_policy_selective(tli_policy *p) {
 // Only the calls are listed here; tli_plan_calls adds the drops. A tensor lives from a call that makes it to
 // its last reader before the next such call, so a slot holds the last output of an advance.
 
+// Find the least number of forwards without saving that reverse n = layer_count equal layers with c = slot_count
+// checkpoints: r n - C(c+r, r-1), where r is the least number with C(c+r, c) >= n. It is computed as a sum of
+// positive terms: r (n - b) + c b (r-1) / (c+1), where b = b(c, r-1) < n.
+static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
+                                           uint64_t *advances) {
+    const char *function = "tl_plan_policy";
+    uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
+    int fits = 1;
+    TL_ASSERT(advances);
+    *advances = 0;
+    if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layer_count: must be > 0");
+    if (!slot_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "slot_count: must be > 0");
+    if (c >= n - 1) {  // a checkpoint for every tensor
+        *advances = n - 1;
+        return TL_OK;
+    }
+    if (c == 1) {  // r = n - 1 would take too many iterations: n (n - 1) / 2
+        fits = tli_mul_u64(n % 2 ? n : n / 2, n % 2 ? (n - 1) / 2 : n - 1, advances);
+    } else {
+        for (; fits; r++, b = next) {
+            fits = tli_mul_u64(r, n - b, advances);  // at most the result: an overflow here is one there
+            next = tli_next_binomial(b, c, r);
+            if (next >= n) break;
+        }
+        fits = fits && tli_mul_u64(b / (c + 1), r - 1, &next) && tli_mul_u64(b % (c + 1), r - 1, &more) &&
+               tli_add_u64(next, more / (c + 1), &next) && tli_mul_u64(next, c, &next) &&
+               tli_add_u64(*advances, next, advances);
+    }
+    if (fits) return TL_OK;
+    *advances = 0;
+    return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
+}
+
 typedef struct tli_stages {
     const tli_policy *policy;
     tli_steps         calls;
@@ -354,7 +382,7 @@ static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
     tl_result result = tli_policy_try_slots(p, s, slots ? slots : 1);
     while (!result && slots > 1 && !tli_policy_fits(p, &p->plan)) {
         slots -= tli_policy_step(p, slots);
-        if (tl_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances) ||
+        if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances) ||
             advances > TLI_POLICY_ADVANCES) break;
         result = tli_policy_try_slots(p, s, slots);
     }

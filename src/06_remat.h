@@ -197,7 +197,6 @@ typedef struct tl_policy_desc {
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
 TLDEF const char *tl_name_policy(tl_policy policy);     // "chen-sqrt"; "?" out of range
-TLDEF const char *tl_explain_policy(tl_policy policy);  // "about sqrt(n) of the n cut nodes, evenly spaced"
 #ifndef TL_NO_TEXT
 TLDEF int tl_parse_policy(const char *text, tl_policy *policy);
 #endif

@@ -85,10 +85,19 @@ typedef struct tl_backend_counters {
     uint64_t copied_bytes;       // read by copy, compress and expand
 } tl_backend_counters;
 
-// The functions of a backend, called by one thread at a time. Once the device is lost, release,
-// free_block, unmap, limits, counters, reset_peaks and now_ns still work, and so does map for reading in
-// the host tier if all work on the range had finished before. All others return TL_ERROR_DEVICE_LOST from
-// then on.
+// What one account holds. An account counts the ranges of one holder (a run, a manager), beside the
+// counters of the backend, which count those of all.
+typedef struct tl_account_counters {
+    uint64_t live_bytes[TL_TIER_COUNT];      // ranges claimed on the account
+    uint64_t peak_bytes[TL_TIER_COUNT];      // largest live_bytes since it was opened or last reset
+    uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed on it and not released
+    uint64_t arena_bytes;        // largest aligned end of a range claimed on it in a device block since then
+} tl_account_counters;
+
+// The functions of a backend, called by one thread at a time. Once the device is lost, release, release_on,
+// free_block, unmap, limits, counters, reset_peaks, now_ns, close_account and measure_account still work, and
+// so does map for reading in the host tier if all work on the range had finished before. All others return
+// TL_ERROR_DEVICE_LOST from then on.
 //
 // Work on a range may overwrite the bytes between its end and the next multiple of the alignment:
 // they must not be part of another range.
@@ -137,6 +146,25 @@ typedef struct tl_backend {
     void     (*limits)(void *self, tl_backend_limits *limits);
     void     (*counters)(void *self, tl_backend_counters *counters);
     void     (*reset_peaks)(void *self);  // peak_bytes = live_bytes, arena_bytes = 0
+
+    // Accounts: all five functions, or none (0). Every run and every manager opens one for its lifetime and
+    // claims on it, so that the backend counts and limits them apart, besides together, and refuses to be
+    // freed while one is open. Without accounts, runs and managers use claim and release.
+
+    // Open an account.
+    //
+    //   limit_bytes   most live bytes of the account in each tier; 0 = no limit of its own
+    //
+    // Errors: TL_ERROR_NO_MEMORY; *account is 0 then.
+    tl_result (*open_account)(void *self, const uint64_t limit_bytes[TL_TIER_COUNT], uint64_t *account);
+    // Close an account. Ranges that are still claimed on it stay claimed, on no account.
+    tl_result (*close_account)(void *self, uint64_t account);
+    // As claim and release, on an account. A range is released on the account that it was claimed on.
+    // TL_ERROR_OVER_BUDGET beyond the account's limit; TL_ERROR_STALE: the account was closed.
+    tl_result (*claim_on)(void *self, uint64_t account, tl_range range);
+    tl_result (*release_on)(void *self, uint64_t account, tl_range range);
+    // Report what an account holds. With resets = 1, before: peak_bytes = live_bytes, arena_bytes = 0.
+    tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
 } tl_backend;
 
 typedef struct tl_cpu_backend_desc {
@@ -167,10 +195,11 @@ typedef struct tl_cpu_backend_desc {
 //          then.
 // Threads: one backend per thread, or behind the lock of a shared manager.
 TLDEF tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend);
-TLDEF void      tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 
-TLDEF const char *tl_name_tier(tl_tier tier);          // "device"; "?" out of range
-TLDEF const char *tl_name_map_mode(tl_map_mode mode);  // "write"
+// Free the CPU backend, with its blocks. Accepts NULL and a backend that is all zero.
+//
+// Errors:  TL_ERROR_INVALID_ARG: runs or managers still use it, the text tells how many; nothing is freed.
+TLDEF tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 
 // A heap gives out pieces of a range of offsets (of device memory, of a file, of an arena) and never
 // touches the memory itself. A piece has an offset and an id. Neighbouring free pieces are joined.

@@ -46,6 +46,14 @@ typedef struct tli_work {
     uint64_t ticket;    // of its submit; 0 = not submitted
 } tli_work;
 
+typedef struct tli_account {
+    tl_account_counters counters;
+    uint64_t limit_bytes[TL_TIER_COUNT];
+    uint32_t generation;      // upper half of its handle
+    int32_t  next_free;       // next unused slot + 1; 0 = none
+    int32_t  is_open;
+} tli_account;
+
 typedef struct tli_mapping { tl_range range; void *host; tl_map_mode mode; } tli_mapping;
 
 typedef struct tli_cpu {
@@ -54,6 +62,9 @@ typedef struct tli_cpu {
     tl_backend_counters counters;
     tli_cpu_block *blocks;
     int32_t block_count, block_capacity, free_block;  // free_block: first unused slot + 1; 0 = none
+    tli_account *accounts;
+    int32_t account_count, account_capacity, free_account;  // free_account: first unused slot + 1; 0 = none
+    int32_t open_count;              // accounts
     uint64_t submitted;
     char *memory;                    // the caller's, aligned
     tl_heap heap;                    // places blocks in it
@@ -537,6 +548,112 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     return result;
 }
 
+// -- the functions of the table: accounts --
+
+// The account of a handle; NULL, with an error, where there is none.
+static tli_account *tli_find_account(tli_cpu *cpu, uint64_t handle, const char *function, tl_result *result) {
+    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
+    tli_account *account = slot < (uint64_t)cpu->account_count ? &cpu->accounts[slot] : NULL;
+    if (account && account->is_open && account->generation == handle >> 32) return account;
+    *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function, "account: was closed, or is of another backend");
+    return NULL;
+}
+
+static tl_result tli_cpu_open_account(void *self, const uint64_t limit_bytes[TL_TIER_COUNT], uint64_t *handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    int32_t slot = cpu->free_account - 1, tier;
+    tli_account *account;
+    *handle = 0;
+    if (slot < 0) {
+        if (!tli_grow(cpu->env, (void **)&cpu->accounts, &cpu->account_capacity, cpu->account_count,
+                      (int64_t)cpu->account_count + 1, sizeof *cpu->accounts))
+            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "open_account", "no memory for the table of accounts");
+        slot = cpu->account_count++;
+        tli_zero(&cpu->accounts[slot], sizeof *cpu->accounts);
+        cpu->accounts[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
+    }
+    account = &cpu->accounts[slot];
+    cpu->free_account = account->next_free;
+    tli_zero(&account->counters, sizeof account->counters);
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        account->limit_bytes[tier] = limit_bytes[tier] ? limit_bytes[tier] : TL_UNLIMITED;
+    account->is_open = 1;
+    cpu->open_count++;
+    *handle = (uint64_t)account->generation << 32 | (uint64_t)(slot + 1);
+    return TL_OK;
+}
+
+static tl_result tli_cpu_close_account(void *self, uint64_t handle) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_account *account = tli_find_account(cpu, handle, "close_account", &result);
+    if (!account) return result;
+    account->is_open = 0;
+    account->generation++;
+    account->next_free = cpu->free_account;
+    cpu->free_account = (int32_t)(account - cpu->accounts) + 1;
+    cpu->open_count--;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_claim_on(void *self, uint64_t handle, tl_range range) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_account *account = tli_find_account(cpu, handle, "claim_on", &result);
+    tl_account_counters *counters;
+    tli_cpu_block *block;
+    uint64_t end;
+    if (!account || !range.bytes) return result;
+    block = tli_find_range(cpu, &range, "claim_on", &result);
+    if (!block) return result;
+    counters = &account->counters;
+    if (range.bytes > account->limit_bytes[block->tier] - counters->live_bytes[block->tier])
+        return tli_cpu_fail(cpu, TL_ERROR_OVER_BUDGET, "claim_on", "range: bytes: beyond the account's limit");
+    result = tli_cpu_claim(self, range);
+    if (result) return result;
+    counters->claim_count[block->tier]++;
+    counters->live_bytes[block->tier] += range.bytes;
+    if (counters->live_bytes[block->tier] > counters->peak_bytes[block->tier])
+        counters->peak_bytes[block->tier] = counters->live_bytes[block->tier];
+    end = tli_align_u64(range.offset + range.bytes, cpu->desc.alignment_bytes);
+    if (block->tier == TL_TIER_DEVICE && end > counters->arena_bytes) counters->arena_bytes = end;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_release_on(void *self, uint64_t handle, tl_range range) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_account *account = tli_find_account(cpu, handle, "release_on", &result);
+    tli_cpu_block *block;
+    if (!account || !range.bytes) return result;
+    block = tli_find_range(cpu, &range, "release_on", &result);
+    if (!block) return result;
+    if (!account->counters.claim_count[block->tier] || account->counters.live_bytes[block->tier] < range.bytes)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release_on", "range: was not claimed on this account");
+    result = tli_cpu_release(self, range);
+    if (result) return result;
+    account->counters.claim_count[block->tier]--;
+    account->counters.live_bytes[block->tier] -= range.bytes;
+    return TL_OK;
+}
+
+static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t resets,
+                                         tl_account_counters *counters) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_account *account = tli_find_account(cpu, handle, "measure_account", &result);
+    int tier;
+    tli_zero(counters, sizeof *counters);
+    if (!account) return result;
+    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++)
+        account->counters.peak_bytes[tier] = account->counters.live_bytes[tier];
+    if (resets) account->counters.arena_bytes = 0;
+    *counters = account->counters;
+    return TL_OK;
+}
+
+// -- the functions of the table: work --
+
 // Check and enqueue a copy or a conversion. plain: bytes of the uncompressed side; those of the other
 // side must follow from them.
 static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
@@ -770,6 +887,11 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->limits = tli_cpu_limits;
     backend->counters = tli_cpu_counters;
     backend->reset_peaks = tli_cpu_reset_peaks;
+    backend->open_account = tli_cpu_open_account;
+    backend->close_account = tli_cpu_close_account;
+    backend->claim_on = tli_cpu_claim_on;
+    backend->release_on = tli_cpu_release_on;
+    backend->measure_account = tli_cpu_measure_account;
 }
 
 // Make a heap over the caller's memory, less the bytes that its alignment takes.
@@ -817,15 +939,24 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
         cpu->queue = (tli_work *)tli_alloc_array(env, TLI_QUEUE_CAPACITY, sizeof *cpu->queue);
         if (!cpu->queue) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the queue");
     }
-    if (result) tl_free_cpu_backend(env, backend);
+    if (result) (void)tl_free_cpu_backend(env, backend);
     return result;
 }
 
-TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
+static tl_result tli_fail_users(tl_env *env, const char *function, int32_t count) {
+    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
+    tli_put(&w, "backend: still in use (runs and managers: ");
+    tli_put_i64(&w, count);
+    tli_put(&w, "): free those first");
+    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+}
+
+TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_cpu *cpu;
     int32_t i;
-    if (!backend || !backend->self) return;
+    if (!backend || !backend->self) return TL_OK;
     cpu = (tli_cpu *)backend->self;
+    if (cpu->open_count) return tli_fail_users(env, "tl_free_cpu_backend", cpu->open_count);
     for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++)
         tli_release(env, cpu->mappings[i].host);
     for (i = 0; i < cpu->block_count; i++) {
@@ -839,8 +970,10 @@ TLI_IMPL void tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_release(env, cpu->queue);
     tli_release(env, cpu->heap.extents);
     tli_release(env, cpu->blocks);
+    tli_release(env, cpu->accounts);
     tli_release(env, cpu);
     tli_zero(backend, sizeof *backend);
+    return TL_OK;
 }
 
 #ifndef TL_NO_PLANNERS

@@ -3,22 +3,10 @@
 // ============================================================================
 // [10] BACKEND (implementation)
 //
-// This part: names, the codecs on the host, and the heap that places blocks in memory of the caller.
+// This part: the codecs on the host, and the heap that places blocks in memory of the caller.
 // Names with f16, bf16 and q8 belong to the codecs of tl_codec; q8 stores 32 values as one f32 scale and
 // 32 bytes.
 // ============================================================================
-
-static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_tier(tl_tier tier) {
-    return tli_name(tli_tier_names, TL_TIER_COUNT, (int64_t)tier);
-}
-
-static const char *const tli_map_mode_names[] = { TL_MAP_MODES(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_map_mode(tl_map_mode mode) {
-    return tli_name(tli_map_mode_names, TL_MAP_MODE_COUNT, (int64_t)mode);
-}
 
 // -- attempts that may fail --
 

@@ -1,7 +1,6 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// ============================================================================
-// [11] MANAGER (implementation)
+// -- the manager --
 //
 // Checkpoints are entries in an array. A hash table of cells finds them by key; those that hold device
 // bytes are also linked in lists, from which an eviction takes its victim:
@@ -9,8 +8,7 @@
 //     cells  [hash, entry] [     ] [hash, entry] ...      key -> entry
 //     lists  oldest <-> ... <-> newest                    one for each class of size or of cost per byte,
 //                                                         twice: droppable, and kept (keep = 1)
-// ============================================================================
-
+//
 // -- names, policies --
 
 static const char *const tli_recompute_policy_names[] = { TL_RECOMPUTE_POLICIES(TLI_NAME) };
@@ -91,80 +89,19 @@ static int tli_wants_checkpoint(const tl_recompute_policy *policy, int32_t node,
     return 0;
 }
 
-// -- which of two is evicted first --
-
-// The figures that an eviction compares.
-typedef struct tli_victim {
-    uint64_t timestamp, last_use;
-    uint64_t bytes;  // that it takes now
-    uint64_t cost;   // of recomputing it
-} tli_victim;
-
-// limbs = a b c: 192 bits, least significant first.
-static void tli_mul_wide(uint64_t a, uint64_t b, uint64_t c, uint64_t limbs[3]) {
-    uint32_t factors[4], words[6];
-    uint64_t carry;
-    int i, j;
-    factors[0] = (uint32_t)b; factors[1] = (uint32_t)(b >> 32);
-    factors[2] = (uint32_t)c; factors[3] = (uint32_t)(c >> 32);
-    words[0] = (uint32_t)a; words[1] = (uint32_t)(a >> 32);
-    words[2] = words[3] = words[4] = words[5] = 0;
-    for (i = 0; i < 4; i += 2) {
-        uint64_t low = 0, high = 0, sum;
-        uint32_t before = 0;
-        carry = 0;
-        for (j = 0; j < 6; j++) {  // words x (factors[i] + 2^32 factors[i + 1]), one word at a time
-            low = (uint64_t)words[j] * factors[i] + (carry & 0xFFFFFFFFu);
-            high = (uint64_t)before * factors[i + 1] + (carry >> 32);
-            before = words[j];
-            sum = (low & 0xFFFFFFFFu) + (high & 0xFFFFFFFFu);
-            words[j] = (uint32_t)sum;
-            carry = (low >> 32) + (sum >> 32);
-            carry = (carry & 0xFFFFFFFFu) | (high >> 32) << 32;
-        }
-    }
-    for (i = 0; i < 3; i++) limbs[i] = words[2 * i] | (uint64_t)words[2 * i + 1] << 32;
-}
-
-// Whether a is evicted before b. By cost: the least cost / (bytes x staleness), where staleness counts
-// saves from 1; cross-multiplied, so the comparison is exact. Equal ones are compared by age, and so are
-// those of the caller's own order.
-static int tli_evict_before(tl_eviction eviction, const tli_victim *a, const tli_victim *b, uint64_t now) {
-    uint64_t left[3], right[3];
-    int i;
-    switch (eviction) {
-    case TL_EVICTION_COST:
-        tli_mul_wide(a->cost, b->bytes, now - b->last_use + 1, left);
-        tli_mul_wide(b->cost, a->bytes, now - a->last_use + 1, right);
-        for (i = 2; i >= 0; i--)
-            if (left[i] != right[i]) return left[i] < right[i];
-        break;
-    case TL_EVICTION_RECENT:
-        if (a->last_use != b->last_use) return a->last_use < b->last_use;
-        break;
-    case TL_EVICTION_LARGEST:
-        if (a->bytes != b->bytes) return a->bytes > b->bytes;
-        break;
-    case TL_EVICTION_OLDEST:
-    case TL_EVICTION_CALLER:
-    case TL_EVICTION_COUNT: break;
-    }
-    return a->timestamp < b->timestamp;
-}
-
-// -- the store --
+// -- the manager: its state --
 
 typedef struct tli_entry {
     tl_checkpoint_key key;
     tli_victim victim;     // bytes: those it takes in its tier
     uint64_t bytes;        // uncompressed
-    uint64_t block;        // 0 if bytes are 0
+    tli_held held;
     const void *mapped;    // host address while borrowed
     int32_t  borrows;
     int32_t  list;         // index of its list; -1 = none
     int32_t  before, after;  // its links, entry + 1; after also links unused entries
     uint32_t hash;
-    uint8_t  tier, codec, keep, lossless;
+    uint8_t  codec, keep, lossless;
     uint8_t  owns_mapped;  // 1 = mapped is memory of the env, not of the backend
 } tli_entry;
 
@@ -176,18 +113,14 @@ typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
 #define TLI_DROPPABLE  0    // bank of entries that may be dropped
 #define TLI_KEPT       1    // bank of entries that may be compressed or spilled, but not dropped
 
-// Something that the backend refused to take back and that is offered again later: with a host address
-// a mapping, else a block, of which `bytes` bytes are still claimed.
-typedef struct tli_lost { uint64_t block, bytes; void *host; tl_tier tier; tl_map_mode mode; } tli_lost;
-
 struct tl_manager {
     tl_env *env;
     tl_backend backend;
-    tl_env *backend_env;             // where it records errors; NULL = not known
     tl_manager_desc desc;
     uint64_t budget[TL_TIER_COUNT];  // the lesser of the desc's and the backend's capacity
     int32_t  device_is_finite;       // 1 = the backend knows its capacity: if add_block fails, it is full
     int32_t  host_visible;
+    tli_store store;
     tli_entry *entries;
     int32_t  entry_capacity, entry_count, free_entry;  // entry_count: ever used; free_entry: unused + 1
     tli_cell *cells;
@@ -196,12 +129,7 @@ struct tl_manager {
     tli_list lists[2 * TLI_LIST_COUNT];
     uint32_t list_bits[2 * TLI_LIST_COUNT / 32];
     uint64_t clock;                  // timestamp of the last save
-    uint64_t bytes[TL_TIER_COUNT];   // claimed now
     uint64_t droppable_bytes;        // in the device tier, neither kept nor borrowed
-    int32_t  enqueued;               // 1 = work was enqueued after the last submit
-    tl_ticket last_ticket;
-    tli_lost *lost;
-    int32_t  lost_count, lost_capacity;
     tl_checkpoint_info *candidates;  // TL_EVICTION_CALLER
     int32_t *candidate_entries;
     int32_t  candidate_capacity, candidate_entry_capacity;
@@ -326,7 +254,7 @@ static int32_t tli_add_entry(tl_manager *m, const tl_checkpoint_key *key) {
 
 static void tli_remove_entry(tl_manager *m, int32_t i) {
     tli_clear_cell(m, i);
-    m->spilled -= m->entries[i].tier == TL_TIER_HOST;
+    m->spilled -= m->entries[i].held.tier == TL_TIER_HOST;
     m->entries[i].after = m->free_entry;
     m->free_entry = i + 1;
     m->held--;
@@ -348,9 +276,8 @@ static uint64_t tli_list_key(const tl_manager *m, const tli_entry *e) {
     return by_use ? e->victim.last_use : e->victim.timestamp;
 }
 
-static int tli_is_droppable(const tli_entry *e) {
-    return e->tier == TL_TIER_DEVICE && !e->keep && !e->borrows;
-}
+// Whether an entry of a list may be dropped now.
+static int tli_is_droppable(const tli_entry *e) { return !e->keep && !e->borrows; }
 
 // Insert an entry that takes device bytes into its list, in order of its key. The place is searched from
 // both ends at once: new entries belong at the end, those that just left the front at the front.
@@ -413,267 +340,123 @@ static tl_result tli_fail_backend(tl_env *env, const char *function, const char 
     return tli_end_error(env, &w, result);
 }
 
-static tl_range tli_range_of(uint64_t block, uint64_t bytes) {
-    tl_range range;
-    range.block = block;
-    range.offset = 0;
-    range.bytes = bytes;
-    return range;
-}
-
-static tl_range tli_entry_range(const tli_entry *e) { return tli_range_of(e->block, e->victim.bytes); }
-
-static tl_result tli_submit_work(tl_manager *m) {
-    tl_ticket ticket;
-    tl_result result;
-    if (!m->enqueued) return TL_OK;
-    result = m->backend.submit(m->backend.self, &ticket);
-    if (result) return result;
-    m->last_ticket = ticket;
-    m->enqueued = 0;
-    return TL_OK;
-}
-
-static tl_result tli_order_range(tl_manager *m, tl_range range, int writes) {
-    tl_access access;
-    access.range = range;
-    access.writes = writes;
-    return m->backend.order(m->backend.self, &access, 1);
-}
-
-// Map a range once the work on it is finished. After the device was lost, the host tier can still be read.
-static tl_result tli_map(tl_manager *m, tl_tier tier, tl_range range, tl_map_mode mode, void **host) {
-    tl_result result = tli_order_range(m, range, mode != TL_MAP_READ);
+// Map held bytes once the work on them is finished. After the device was lost, the host tier can still be
+// read.
+static tl_result tli_map_held(const tli_store *store, const tli_held *held, tl_map_mode mode, void **host) {
+    tl_result result = tli_order_range(store, held->range, mode != TL_MAP_READ);
     *host = NULL;
-    if (result == TL_ERROR_DEVICE_LOST && tier == TL_TIER_HOST && mode == TL_MAP_READ) result = TL_OK;
-    return result ? result : m->backend.map(m->backend.self, range, mode, host);
+    if (result == TL_ERROR_DEVICE_LOST && held->tier == TL_TIER_HOST && mode == TL_MAP_READ) result = TL_OK;
+    return result ? result : store->backend->map(store->backend->self, held->range, mode, host);
 }
 
-static void tli_lose(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, void *host,
-                     tl_map_mode mode) {
-    tli_lost *lost;
-    if (!tli_grow(m->env, (void **)&m->lost, &m->lost_capacity, m->lost_count, (int64_t)m->lost_count + 1,
-                  sizeof *m->lost))
-        return;
-    lost = &m->lost[m->lost_count++];
-    lost->block = block;
-    lost->bytes = bytes;
-    lost->host = host;
-    lost->tier = tier;
-    lost->mode = mode;
+static uint64_t tli_find_room(const tl_manager *m, tl_tier tier) {
+    return tli_room(m->budget[tier], m->store.bytes[tier]);
 }
 
-// Offer one of them to the backend again; TL_OK once it has taken it back.
-static tl_result tli_retry_one(tl_manager *m, tli_lost *lost) {
-    tl_range range = tli_range_of(lost->block, lost->bytes);
-    tl_result result = TL_OK;
-    if (lost->host) {
-        result = m->backend.unmap(m->backend.self, range, lost->mode, lost->host);
-        return result == TL_ERROR_CORRUPT ? TL_OK : result;
-    }
-    if (lost->bytes) result = m->backend.release(m->backend.self, range);
-    if (result) return result;
-    m->bytes[lost->tier] -= lost->bytes;
-    lost->bytes = 0;
-    result = m->backend.free_block(m->backend.self, lost->block);
-    return result == TL_ERROR_CORRUPT ? TL_OK : result;
-}
-
-// Offer all of them again. What is refused to the end is freed with the backend.
-static void tli_retry_lost(tl_manager *m) {
-    tli_quiet quiet = tli_begin_quiet(m->backend_env);
-    int32_t i, kept = 0;
-    for (i = 0; i < m->lost_count; i++)
-        if (tli_retry_one(m, &m->lost[i])) m->lost[kept++] = m->lost[i];
-    m->lost_count = kept;
-    tli_end_quiet(&quiet, TL_OK);
-}
-
-// Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
-static tl_result tli_unmap(tl_manager *m, tl_range range, tl_map_mode mode, void *host) {
-    tl_result result = m->backend.unmap(m->backend.self, range, mode, host);
-    if (result && result != TL_ERROR_CORRUPT)
-        tli_lose(m, TL_TIER_DEVICE, range.block, range.bytes, host, mode);
-    return result;
-}
-
-// Give a range and its block back. *gone = 1: the bytes are no longer claimed, also if an error is
-// returned; *gone = 0: an error, and nothing changed.
-static tl_result tli_give_back(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes, int *gone) {
-    tli_quiet quiet;
-    tl_result result;
-    *gone = 1;
-    if (!bytes) return TL_OK;
-    *gone = 0;
-    if (m->lost_count) tli_retry_lost(m);
-    result = m->backend.release(m->backend.self, tli_range_of(block, bytes));
-    if (result) return result;
-    *gone = 1;
-    m->bytes[tier] -= bytes;
-    quiet = tli_begin_quiet(m->backend_env);
-    result = m->backend.free_block(m->backend.self, block);
-    tli_end_quiet(&quiet, result == TL_ERROR_CORRUPT ? result : TL_OK);
-    if (!result || result == TL_ERROR_CORRUPT) return result;
-    tli_lose(m, tier, block, 0, NULL, TL_MAP_READ);
-    return TL_OK;
-}
-
-// Give back a range that no entry holds. If the backend refuses, it is remembered, so this cannot fail.
-static void tli_abandon(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
-    int gone;
-    (void)tli_give_back(m, tier, block, bytes, &gone);
-    if (!gone) tli_lose(m, tier, block, bytes, NULL, TL_MAP_READ);
-}
-
-// Claim the whole of a new block; if that fails, the block is freed.
-static tl_result tli_claim_block(tl_manager *m, tl_tier tier, uint64_t block, uint64_t bytes) {
-    tl_result result = m->backend.claim(m->backend.self, tli_range_of(block, bytes));
-    if (result) {
-        if (m->backend.free_block(m->backend.self, block))
-            tli_lose(m, tier, block, 0, NULL, TL_MAP_READ);
-        return result;
-    }
-    m->bytes[tier] += bytes;
-    if (tier == TL_TIER_DEVICE && m->bytes[tier] > m->statistics.peak_bytes)
-        m->statistics.peak_bytes = m->bytes[tier];
-    return TL_OK;
-}
-
-static int tli_has_room(const tl_manager *m, tl_tier tier, uint64_t bytes) {
-    return m->bytes[tier] <= m->budget[tier] && bytes <= m->budget[tier] - m->bytes[tier];
+static int tli_has_room(const tl_manager *m, uint64_t bytes) {
+    uint64_t used = m->store.bytes[TL_TIER_DEVICE];
+    return used <= m->budget[TL_TIER_DEVICE] && bytes <= m->budget[TL_TIER_DEVICE] - used;
 }
 
 // -- eviction --
 
-static int tli_may_compress(const tl_manager *m, const tli_entry *e) {
-    uint64_t packed = tl_find_codec_bytes(m->desc.codec, e->bytes);
-    return m->desc.codec != TL_CODEC_NONE && e->codec == TL_CODEC_NONE && !e->lossless && packed < e->bytes &&
-        tli_has_room(m, TL_TIER_DEVICE, packed);
+// How an entry leaves the device tier uncompressed, if it does. may_compress = 0: its compression failed.
+static tli_exit tli_find_exit(const tl_manager *m, const tli_entry *e, int may_compress) {
+    tli_exits exits;
+    exits.codec = may_compress && e->codec == TL_CODEC_NONE && !e->lossless ? m->desc.codec : TL_CODEC_NONE;
+    exits.may_spill = 1;
+    exits.may_drop = !e->keep;
+    exits.bytes = e->bytes;
+    exits.held_bytes = e->victim.bytes;
+    exits.device_room = tli_find_room(m, TL_TIER_DEVICE);
+    exits.host_room = tli_find_room(m, TL_TIER_HOST);
+    return tli_choose_exit(&exits);
 }
 
 static int tli_may_evict(const tl_manager *m, const tli_entry *e) {
-    return !e->borrows &&
-           (!e->keep || tli_may_compress(m, e) || tli_has_room(m, TL_TIER_HOST, e->victim.bytes));
+    return !e->borrows && (!e->keep || tli_find_exit(m, e, 1) != TLI_EXIT_NONE);
 }
 
 static void tli_fill_info(const tli_entry *e, tl_checkpoint_info *info) {
+    tli_fill_victim(&e->victim, (tl_tier)e->held.tier, info);
     info->key = e->key;
-    info->timestamp = e->victim.timestamp;
-    info->last_use = e->victim.last_use;
     info->bytes = e->bytes;
-    info->held_bytes = e->victim.bytes;
-    info->cost = e->victim.cost;
-    info->in_memory = e->tier == TL_TIER_DEVICE;
-    info->tier = (tl_tier)e->tier;
     info->codec = (tl_codec)e->codec;
 }
 
-static int32_t tli_ask_caller(tl_manager *m, int32_t bank) {
-    int32_t at, count = 0, picked;
-    for (at = m->lists[bank * TLI_LIST_COUNT].head; at; at = m->entries[at - 1].after) {
-        if (!tli_may_evict(m, &m->entries[at - 1])) continue;
-        tli_fill_info(&m->entries[at - 1], &m->candidates[count]);
-        m->candidate_entries[count++] = at - 1;
-    }
-    picked = count ? m->desc.evict(m->candidates, count, m->desc.user) : -1;
-    return picked >= 0 && picked < count ? m->candidate_entries[picked] : -1;
-}
-
-// Pick from a bank: the best among the first evictable entry of each list; -1 = none.
+// Pick from a bank: the best among the first evictable entry of each list; -1 = none. The caller's function
+// sees all evictable entries.
 static int32_t tli_pick_victim(tl_manager *m, int32_t bank) {
-    int32_t best = -1, word, at;
-    if (m->desc.eviction == TL_EVICTION_CALLER) return tli_ask_caller(m, bank);
+    tli_hunt hunt = tli_start_hunt(m->desc.eviction, m->clock);
+    int asks = m->desc.eviction == TL_EVICTION_CALLER;
+    tl_checkpoint_info info;
+    int32_t word, at;
+    hunt.evict = m->desc.evict;
+    hunt.user = m->desc.user;
+    hunt.infos = m->candidates;
+    hunt.indices = m->candidate_entries;
     for (word = TLI_LIST_COUNT / 32 - 1; word >= 0; word--) {
         uint32_t bits = m->list_bits[bank * TLI_LIST_COUNT / 32 + word];
         while (bits) {
             int32_t bit = tli_log2_u64(bits);
+            const tli_list *list = &m->lists[bank * TLI_LIST_COUNT + word * 32 + bit];
             bits &= ~((uint32_t)1 << bit);
-            at = m->lists[bank * TLI_LIST_COUNT + word * 32 + bit].head;
-            while (at && !tli_may_evict(m, &m->entries[at - 1])) at = m->entries[at - 1].after;
+            for (at = list->head; at; at = m->entries[at - 1].after) {
+                if (!tli_may_evict(m, &m->entries[at - 1])) continue;
+                if (!asks) break;
+                tli_fill_info(&m->entries[at - 1], &info);
+                tli_describe_victim(&hunt, at - 1, &info);
+            }
             if (!at) continue;
-            if (best < 0 || tli_evict_before(m->desc.eviction, &m->entries[at - 1].victim,
-                                             &m->entries[best].victim, m->clock))
-                best = at - 1;
-            if (m->desc.eviction == TL_EVICTION_LARGEST) return best;
+            tli_offer_victim(&hunt, at - 1, &m->entries[at - 1].victim);
+            if (m->desc.eviction == TL_EVICTION_LARGEST) return hunt.best;
         }
     }
-    return best;
+    return tli_end_hunt(&hunt);
 }
 
-// Let an entry whose bytes were copied into another block live there, and free its old block. If the
-// backend refuses to take the old block back, the new one is given back and nothing changed.
-static tl_result tli_change_place(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
-                                  tl_codec codec) {
+// Copy, or convert, an entry into claimed bytes, where it lives from then on. If the backend refuses the copy,
+// or to take the old bytes back, nothing changed.
+static tl_result tli_move_entry(tl_manager *m, int32_t i, tli_held *to, tl_codec codec) {
     tli_entry *e = &m->entries[i];
-    int gone;
-    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
-    if (!gone) {
-        tli_abandon(m, tier, block, bytes);
-        return result;
-    }
+    int was_spilled = e->held.tier == TL_TIER_HOST, moved;
+    tl_result result = tli_move_held(&m->store, &e->held, (tl_codec)e->codec, to, codec, &moved);
+    if (!moved) return result;
     tli_delist(m, i);
-    m->spilled += (tier == TL_TIER_HOST) - (e->tier == TL_TIER_HOST);
-    e->tier = (uint8_t)tier;
-    e->block = block;
-    e->victim.bytes = bytes;
+    m->spilled += (e->held.tier == TL_TIER_HOST) - was_spilled;
+    e->victim.bytes = e->held.range.bytes;
     e->codec = (uint8_t)codec;
-    if (tier == TL_TIER_DEVICE) tli_enlist(m, i);
+    if (e->held.tier == TL_TIER_DEVICE) tli_enlist(m, i);
     return result;
 }
 
-// Copy, or convert, an entry into a claimed block, where it lives from then on.
-static tl_result tli_move_entry(tl_manager *m, int32_t i, tl_tier tier, uint64_t block, uint64_t bytes,
-                                tl_codec codec) {
-    tl_codec from = (tl_codec)m->entries[i].codec;
-    tl_range target = tli_range_of(block, bytes), source = tli_entry_range(&m->entries[i]);
-    tl_result result;
-    if (codec == from) result = m->backend.copy(m->backend.self, target, source);
-    else if (codec == TL_CODEC_NONE) result = m->backend.expand(m->backend.self, from, target, source);
-    else result = m->backend.compress(m->backend.self, codec, target, source);
-    if (result) {
-        tli_abandon(m, tier, block, bytes);
-        return result;
-    }
-    m->enqueued = 1;
-    return tli_change_place(m, i, tier, block, bytes, codec);
-}
-
-// Compress or spill one entry. *moved is 0, with TL_OK, if neither is possible.
-static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, int32_t i, int *moved) {
+// Compress or spill an entry. *full = 1, and nothing was done: there is no memory for the compressed bytes.
+static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, int32_t i, tli_exit way,
+                              int *full) {
     tli_entry *e = &m->entries[i];
-    int packs = tli_may_compress(m, e);
-    tl_result result;
-    uint64_t block;
-    *moved = 1;
-    if (packs) {
-        uint64_t bytes = tl_find_codec_bytes(m->desc.codec, e->bytes);
-        tli_quiet quiet = tli_begin_quiet(m->backend_env);
-        result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, &block);
-        tli_end_quiet(&quiet, result == TL_ERROR_NO_MEMORY && m->device_is_finite ? TL_OK : result);
-        if (!result) {
-            result = tli_claim_block(m, TL_TIER_DEVICE, block, bytes);
-            if (!result) result = tli_move_entry(m, i, TL_TIER_DEVICE, block, bytes, m->desc.codec);
-            if (!result) m->statistics.compressions++;
-            return result ? tli_fail_backend(env, function, "compress", result) : TL_OK;
-        }
-        if (result != TL_ERROR_NO_MEMORY || !m->device_is_finite)
-            return tli_fail_backend(env, function, "add_block", result);
-    }
-    *moved = tli_has_room(m, TL_TIER_HOST, e->victim.bytes);
-    if (!*moved) return TL_OK;
-    result = m->backend.add_block(m->backend.self, TL_TIER_HOST, e->victim.bytes, &block);
+    int packs = way == TLI_EXIT_COMPRESS;
+    tl_tier tier = packs ? TL_TIER_DEVICE : TL_TIER_HOST;
+    tl_codec codec = packs ? m->desc.codec : (tl_codec)e->codec;
+    uint64_t bytes = packs ? tl_find_codec_bytes(codec, e->bytes) : e->victim.bytes;
+    tli_held to;
+    tli_quiet quiet = tli_begin_quiet(packs ? m->store.backend_env : NULL);
+    tl_result result = tli_place_held(&m->store, tier, bytes, &tli_by_heap, &to);
+    *full = result == TL_ERROR_NO_MEMORY && packs && m->device_is_finite;
+    tli_end_quiet(&quiet, *full ? TL_OK : result);
+    if (*full) return TL_OK;
     if (result) return tli_fail_backend(env, function, "add_block", result);
-    result = tli_claim_block(m, TL_TIER_HOST, block, e->victim.bytes);
-    if (!result) result = tli_move_entry(m, i, TL_TIER_HOST, block, e->victim.bytes, (tl_codec)e->codec);
-    if (!result) m->statistics.spills++;
-    return result ? tli_fail_backend(env, function, "spill", result) : TL_OK;
+    result = tli_claim_placed(&m->store, &to);
+    if (!result) result = tli_move_entry(m, i, &to, codec);
+    if (result) return tli_fail_backend(env, function, packs ? "compress" : "spill", result);
+    if (packs) m->statistics.compressions++;
+    else m->statistics.spills++;
+    return TL_OK;
 }
 
 // Free the bytes of an entry and remove it.
 static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, int32_t i) {
-    tli_entry *e = &m->entries[i];
     int gone;
-    tl_result result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
+    tl_result result = tli_give_back(&m->store, &m->entries[i].held, &gone);
     if (gone) {
         tli_delist(m, i);
         tli_remove_entry(m, i);
@@ -684,12 +467,14 @@ static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, i
 // Evict one entry of a bank. TL_ERROR_OVER_BUDGET, without a text, if there is none to evict.
 static tl_result tli_evict_one(tl_env *env, tl_manager *m, const char *function, int32_t bank) {
     int32_t i = tli_pick_victim(m, bank);
-    tl_result result;
-    int moved;
-    if (i < 0) return TL_ERROR_OVER_BUDGET;
-    result = tli_relocate(env, m, function, i, &moved);
-    if (!moved && bank == TLI_KEPT) return TL_ERROR_OVER_BUDGET;
-    if (!moved) {
+    tli_exit way = i >= 0 ? tli_find_exit(m, &m->entries[i], 1) : TLI_EXIT_NONE;
+    tl_result result = TL_OK;
+    int full = 0;
+    if (way == TLI_EXIT_COMPRESS) result = tli_relocate(env, m, function, i, way, &full);
+    if (full) way = tli_find_exit(m, &m->entries[i], 0);
+    if (way == TLI_EXIT_NONE) return TL_ERROR_OVER_BUDGET;
+    if (way == TLI_EXIT_SPILL) result = tli_relocate(env, m, function, i, way, &full);
+    if (way == TLI_EXIT_DROP) {
         result = tli_discard(env, m, function, i);
         if (!result) m->statistics.dropped++;
     }
@@ -702,7 +487,7 @@ static tl_result tli_refuse(tl_env *env, tl_manager *m, const char *function, ui
     tli_put(&w, "budget: ");
     tli_put_u64(&w, bytes);
     tli_put(&w, " bytes do not fit, ");
-    tli_put_u64(&w, m->bytes[TL_TIER_DEVICE]);
+    tli_put_u64(&w, m->store.bytes[TL_TIER_DEVICE]);
     tli_put(&w, " of ");
     tli_put_u64(&w, m->budget[TL_TIER_DEVICE]);
     tli_put(&w, " are in use and ");
@@ -716,45 +501,42 @@ static tl_result tli_refuse(tl_env *env, tl_manager *m, const char *function, ui
 static tl_result tli_clear_way(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
     uint64_t budget = m->budget[TL_TIER_DEVICE];
     tl_result result = bytes > budget ? TL_ERROR_OVER_BUDGET : TL_OK;
-    while (!result && m->bytes[TL_TIER_DEVICE] - m->droppable_bytes > budget - bytes)
+    while (!result && m->store.bytes[TL_TIER_DEVICE] - m->droppable_bytes > budget - bytes)
         result = tli_evict_one(env, m, function, TLI_KEPT);
     return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
 }
 
 static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
     tl_result result = TL_OK;
-    while (!result && !tli_has_room(m, TL_TIER_DEVICE, bytes))
+    while (!result && !tli_has_room(m, bytes))
         result = tli_evict_one(env, m, function, TLI_DROPPABLE);
     return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
 }
 
-// Get a claimed block in the device tier, evicting for it. The block is made before anything is evicted,
-// so nothing is lost if there is no memory for it. Only if the backend's capacity is known are entries
-// evicted to make memory for the block itself.
-static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes,
-                             uint64_t *block) {
+// Claim bytes in the device tier, evicting for them. Their memory is found before anything is evicted, so
+// nothing is lost if there is none. Only if the backend's capacity is known are entries evicted for it.
+static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes, tli_held *held) {
     tl_result result, evicted = TL_OK;
     tli_quiet quiet;
-    *block = 0;
+    tli_zero(held, sizeof *held);
     if (!bytes) return TL_OK;
     result = tli_clear_way(env, m, function, bytes);
     if (result) return result;
-    quiet = tli_begin_quiet(m->device_is_finite ? m->backend_env : NULL);
-    result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, block);
+    quiet = tli_begin_quiet(m->device_is_finite ? m->store.backend_env : NULL);
+    result = tli_place_held(&m->store, TL_TIER_DEVICE, bytes, &tli_by_heap, held);
     while (result == TL_ERROR_NO_MEMORY && m->device_is_finite && !evicted) {
         evicted = tli_evict_one(env, m, function, TLI_DROPPABLE);
-        if (!evicted) result = m->backend.add_block(m->backend.self, TL_TIER_DEVICE, bytes, block);
+        if (!evicted) result = tli_place_held(&m->store, TL_TIER_DEVICE, bytes, &tli_by_heap, held);
     }
     tli_end_quiet(&quiet, result);  // also where an eviction failed: no block was made then
     if (evicted && evicted != TL_ERROR_OVER_BUDGET) return evicted;
     if (result) return tli_fail_backend(env, function, "add_block", result);
     result = tli_evict_until(env, m, function, bytes);
     if (result) {
-        if (m->backend.free_block(m->backend.self, *block))
-            tli_lose(m, TL_TIER_DEVICE, *block, 0, NULL, TL_MAP_READ);
+        (void)tli_free_held_block(&m->store, held);
         return result;
     }
-    result = tli_claim_block(m, TL_TIER_DEVICE, *block, bytes);
+    result = tli_claim_placed(&m->store, held);
     return result ? tli_fail_backend(env, function, "claim", result) : TL_OK;
 }
 
@@ -780,19 +562,15 @@ static tl_result tli_fail_step(tl_env *env, const char *function, uint64_t held,
 }
 
 // Write the bytes of a save into a claimed range.
-static tl_result tli_write_save(tl_manager *m, const tl_save_desc *desc, tl_range to) {
+static tl_result tli_write_save(tl_manager *m, const tl_save_desc *desc, const tli_held *to) {
     tl_result result;
     void *host;
-    if (!to.bytes) return TL_OK;
-    if (!desc->data) {
-        result = m->backend.copy(m->backend.self, to, desc->source);
-        if (!result) m->enqueued = 1;
-        return result;
-    }
-    result = tli_map(m, TL_TIER_DEVICE, to, TL_MAP_WRITE, &host);
+    if (!to->range.bytes) return TL_OK;
+    if (!desc->data) return tli_transfer(&m->store, to->range, TL_CODEC_NONE, desc->source, TL_CODEC_NONE);
+    result = tli_map_held(&m->store, to, TL_MAP_WRITE, &host);
     if (result) return result;
-    tli_copy(host, desc->data, (size_t)to.bytes);
-    return tli_unmap(m, to, TL_MAP_WRITE, host);
+    tli_copy(host, desc->data, (size_t)to->range.bytes);
+    return tli_unmap_held(&m->store, to, TL_MAP_WRITE, host);
 }
 
 static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, uint64_t bytes) {
@@ -801,8 +579,6 @@ static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, u
     e->victim.timestamp = e->victim.last_use = ++m->clock;
     e->victim.bytes = e->bytes = bytes;
     e->victim.cost = desc->cost;
-    m->spilled -= e->tier == TL_TIER_HOST;
-    e->tier = TL_TIER_DEVICE;
     e->codec = TL_CODEC_NONE;
     e->keep = desc->keep != 0;
     e->lossless = desc->lossless != 0;
@@ -815,12 +591,12 @@ static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, u
 // the range holds an unknown mix of both, and the entry is dropped.
 static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t i) {
     const char *function = "tl_save_checkpoint";
-    tl_range range = tli_entry_range(&m->entries[i]);
+    const tli_held *held = &m->entries[i].held;
     void *host;
-    tl_result result = tli_map(m, TL_TIER_DEVICE, range, TL_MAP_WRITE, &host);
+    tl_result result = tli_map_held(&m->store, held, TL_MAP_WRITE, &host);
     if (result) return tli_fail_backend(env, function, "map", result);
-    tli_copy(host, desc->data, (size_t)range.bytes);
-    result = tli_unmap(m, range, TL_MAP_WRITE, host);
+    tli_copy(host, desc->data, (size_t)held->range.bytes);
+    result = tli_unmap_held(&m->store, held, TL_MAP_WRITE, host);
     if (result) {
         (void)tli_discard(NULL, m, function, i);
         return tli_fail_backend(env, function, "unmap", result);
@@ -832,39 +608,39 @@ static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *des
 
 static int tli_may_rewrite(const tl_manager *m, const tl_save_desc *desc, int32_t i) {
     const tli_entry *e = i >= 0 ? &m->entries[i] : NULL;
-    return e && desc->data && m->host_visible && e->tier == TL_TIER_DEVICE && e->codec == TL_CODEC_NONE &&
+    return e && desc->data && m->host_visible && e->held.tier == TL_TIER_DEVICE && e->codec == TL_CODEC_NONE &&
         e->bytes == desc->bytes && e->bytes;
 }
 
-// Write the bytes of a save into a new block. The entry that it replaces is freed once they are complete.
-static tl_result tli_store(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t old,
-                           uint64_t block, uint64_t bytes) {
+// Write the bytes of a save into new memory. The entry that it replaces is freed once they are complete.
+static tl_result tli_store_save(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t old,
+                                tli_held *held) {
     const char *function = "tl_save_checkpoint";
-    tl_result result = tli_write_save(m, desc, tli_range_of(block, bytes));
+    tl_result result = tli_write_save(m, desc, held);
+    uint64_t bytes = held->range.bytes;
     int gone = 1;
     if (result) {
-        tli_abandon(m, TL_TIER_DEVICE, block, bytes);
+        (void)tli_abandon(&m->store, held);
         return tli_fail_backend(env, function, "copy", result);
     }
     if (old >= 0) {
-        tli_entry *e = &m->entries[old];
-        result = tli_give_back(m, (tl_tier)e->tier, e->block, e->victim.bytes, &gone);
-        if (!gone) {
-            tli_abandon(m, TL_TIER_DEVICE, block, bytes);
-            return tli_fail_backend(env, function, "release", result);
-        }
+        int was_spilled = m->entries[old].held.tier == TL_TIER_HOST;
+        result = tli_replace(&m->store, &m->entries[old].held, held, &gone);
+        if (!gone) return tli_fail_backend(env, function, "release", result);
+        m->spilled -= was_spilled;
         tli_delist(m, old);
     } else {
         old = tli_add_entry(m, &desc->key);
+        m->entries[old].held = *held;
     }
-    m->entries[old].block = block;
     tli_fill_entry(m, old, desc, bytes);
     return result ? tli_fail_backend(env, function, "release", result) : TL_OK;
 }
 
 static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_desc *desc) {
     const char *function = "tl_save_checkpoint";
-    uint64_t bytes = desc->data ? desc->bytes : desc->source.bytes, block;
+    uint64_t bytes = desc->data ? desc->bytes : desc->source.bytes;
+    tli_held held;
     int32_t old = tli_find_entry(m, &desc->key);
     tl_result result;
     tli_quiet quiet;
@@ -883,13 +659,13 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     if (old >= 0) tli_borrow(m, old);
     rewrites = tli_may_rewrite(m, desc, old);
     quiet = tli_begin_quiet(rewrites ? env : NULL);
-    result = tli_acquire(env, m, function, bytes, &block);
+    result = tli_acquire(env, m, function, bytes, &held);
     rewrites = rewrites && result == TL_ERROR_OVER_BUDGET;
     tli_end_quiet(&quiet, rewrites ? TL_OK : result);
     if (old >= 0) tli_unborrow(m, old);
     if (rewrites) return tli_rewrite(env, m, desc, old);
     if (result == TL_ERROR_OVER_BUDGET) m->statistics.refused++;
-    return result ? result : tli_store(env, m, desc, old, block, bytes);
+    return result ? result : tli_store_save(env, m, desc, old, &held);
 }
 
 TLI_IMPL tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl_save_desc *desc) {
@@ -932,16 +708,16 @@ static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
                                    uint64_t bytes) {
     const char *function = "tl_take_checkpoint";
     int32_t i;
-    tl_range range;
+    const tli_held *held;
     void *host;
     tl_result result = tli_check_take(env, m, function, key, bytes, &i);
     if (result) return result;
-    range = tli_entry_range(&m->entries[i]);
-    if (range.bytes) {
-        result = tli_map(m, (tl_tier)m->entries[i].tier, range, TL_MAP_READ, &host);
+    held = &m->entries[i].held;
+    if (held->range.bytes) {
+        result = tli_map_held(&m->store, held, TL_MAP_READ, &host);
         if (result) return tli_fail_backend(env, function, "map", result);
         tl_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
-        result = tli_unmap(m, range, TL_MAP_READ, host);
+        result = tli_unmap_held(&m->store, held, TL_MAP_READ, host);
         if (result) return tli_fail_backend(env, function, "unmap", result);
     }
     return tli_discard(env, m, function, i);
@@ -960,23 +736,19 @@ TLI_IMPL tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_check
 static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key,
                                          tl_range to, tl_ticket *ticket) {
     const char *function = "tl_take_checkpoint_range";
+    const tli_entry *e;
     int32_t i;
-    tl_codec codec;
-    tl_range from;
     tl_result result = tli_check_take(env, m, function, key, to.bytes, &i);
     if (result) return result;
-    codec = (tl_codec)m->entries[i].codec;
-    from = tli_entry_range(&m->entries[i]);
+    e = &m->entries[i];
     if (to.bytes) {
-        result = codec == TL_CODEC_NONE ? m->backend.copy(m->backend.self, to, from)
-                                        : m->backend.expand(m->backend.self, codec, to, from);
+        result = tli_transfer(&m->store, to, TL_CODEC_NONE, e->held.range, (tl_codec)e->codec);
         if (result) return tli_fail_backend(env, function, "copy", result);
-        m->enqueued = 1;
-        result = ticket ? tli_submit_work(m) : TL_OK;
+        result = ticket ? tli_submit_store(&m->store) : TL_OK;
         if (result) return tli_fail_backend(env, function, "submit", result);
     }
     result = tli_discard(env, m, function, i);
-    if (!result && ticket) *ticket = m->last_ticket;
+    if (!result && ticket) *ticket = m->store.last_ticket;
     return result;
 }
 
@@ -995,8 +767,8 @@ TLI_IMPL tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ti
     tl_result result;
     TL_ASSERT(manager && ticket);
     tli_lock_manager(manager);
-    result = tli_submit_work(manager);
-    *ticket = manager->last_ticket;
+    result = tli_submit_store(&manager->store);
+    *ticket = manager->store.last_ticket;
     tli_unlock_manager(manager);
     if (!result) return TL_OK;
     ticket->value = 0;
@@ -1006,13 +778,13 @@ TLI_IMPL tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ti
 // Bring an entry into the device tier, uncompressed, if it is not.
 static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     const tli_entry *e = &m->entries[i];
-    int fetches = e->tier == TL_TIER_HOST;
-    uint64_t block;
+    int fetches = e->held.tier == TL_TIER_HOST;
+    tli_held held;
     tl_result result;
     if (!e->bytes || (!fetches && e->codec == TL_CODEC_NONE)) return TL_OK;
-    result = tli_acquire(env, m, function, e->bytes, &block);
+    result = tli_acquire(env, m, function, e->bytes, &held);
     if (result) return result;
-    result = tli_move_entry(m, i, TL_TIER_DEVICE, block, m->entries[i].bytes, TL_CODEC_NONE);
+    result = tli_move_entry(m, i, &held, TL_CODEC_NONE);
     if (result) return tli_fail_backend(env, function, "fetch", result);
     m->statistics.fetches += fetches != 0;
     return TL_OK;
@@ -1020,13 +792,12 @@ static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function
 
 // Unpack a compressed entry of the host tier into memory of the env.
 static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
-    tl_range range = tli_entry_range(e);
     void *host;
-    tl_result result = tli_map(m, TL_TIER_HOST, range, TL_MAP_READ, &host);
+    tl_result result = tli_map_held(&m->store, &e->held, TL_MAP_READ, &host);
     if (result) return result;
     *data = tli_alloc(m->env, (size_t)e->bytes);
     if (*data) tl_expand_bytes((tl_codec)e->codec, *data, host, e->bytes);
-    result = tli_unmap(m, range, TL_MAP_READ, host);
+    result = tli_unmap_held(&m->store, &e->held, TL_MAP_READ, host);
     if (!result && *data) return TL_OK;
     tli_release(m->env, *data);
     *data = NULL;
@@ -1038,17 +809,17 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
 static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function, int32_t i) {
     tli_entry *e = &m->entries[i];
     void *host = NULL;
-    tli_quiet quiet = tli_begin_quiet(env), backend_quiet = tli_begin_quiet(m->backend_env);
+    tli_quiet quiet = tli_begin_quiet(env), backend_quiet = tli_begin_quiet(m->store.backend_env);
     tl_result result = tli_bring_back(env, m, function, i);
-    int is_lost = result && e->tier == TL_TIER_HOST &&
-                  tli_order_range(m, tli_entry_range(e), 0) == TL_ERROR_DEVICE_LOST;
+    int is_lost = result && e->held.tier == TL_TIER_HOST &&
+                  tli_order_range(&m->store, e->held.range, 0) == TL_ERROR_DEVICE_LOST;
     tli_end_quiet(&backend_quiet, is_lost ? TL_OK : result);
     tli_end_quiet(&quiet, is_lost ? TL_OK : result);
     if (result && !is_lost) return result;
     e->owns_mapped = is_lost && e->codec != TL_CODEC_NONE;
     result = TL_OK;
     if (e->owns_mapped) result = tli_unpack(m, e, &host);
-    else if (e->bytes) result = tli_map(m, (tl_tier)e->tier, tli_entry_range(e), TL_MAP_READ, &host);
+    else if (e->bytes) result = tli_map_held(&m->store, &e->held, TL_MAP_READ, &host);
     if (result) return tli_fail_backend(env, function, "map", result);
     e->mapped = host;
     return TL_OK;
@@ -1099,7 +870,7 @@ static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
     union { const void *in; void *out; } host;
     host.in = e->mapped;
     if (host.in && e->owns_mapped) tli_release(m->env, host.out);
-    else if (host.in) result = m->backend.unmap(m->backend.self, tli_entry_range(e), TL_MAP_READ, host.out);
+    else if (host.in) result = m->backend.unmap(m->backend.self, e->held.range, TL_MAP_READ, host.out);
     if (!result || result == TL_ERROR_CORRUPT) e->mapped = NULL;
     return result;
 }
@@ -1204,9 +975,9 @@ TLI_IMPL tl_result tl_reset_manager(tl_env *env, tl_manager *manager) {
     TL_ASSERT(manager);
     tli_lock_manager(manager);
     result = tli_reset_unlocked(env, manager, "tl_reset_manager");
-    if (manager->lost_count) tli_retry_lost(manager);
+    (void)tli_retry_lost(&manager->store);
     tli_zero(&manager->statistics, sizeof manager->statistics);
-    manager->statistics.peak_bytes = manager->bytes[TL_TIER_DEVICE];
+    manager->store.peak_bytes = manager->store.bytes[TL_TIER_DEVICE];
     tli_unlock_manager(manager);
     return result;
 }
@@ -1215,7 +986,7 @@ TLI_IMPL uint64_t tl_find_memory_usage(tl_manager *manager) {
     uint64_t bytes;
     TL_ASSERT(manager);
     tli_lock_manager(manager);
-    bytes = manager->bytes[TL_TIER_DEVICE];
+    bytes = manager->store.bytes[TL_TIER_DEVICE];
     tli_unlock_manager(manager);
     return bytes;
 }
@@ -1234,14 +1005,15 @@ TLI_IMPL void tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *
     TL_ASSERT(manager && statistics);
     tli_lock_manager(manager);
     *statistics = manager->statistics;
+    statistics->peak_bytes = manager->store.peak_bytes;
     budget = manager->desc.device_budget_bytes;
     statistics->total_checkpoints = (uint64_t)manager->held;
     statistics->in_memory_checkpoints = (uint64_t)(manager->held - manager->spilled);
-    statistics->total_memory_bytes = manager->bytes[TL_TIER_DEVICE];
+    statistics->total_memory_bytes = manager->store.bytes[TL_TIER_DEVICE];
     statistics->memory_budget_bytes = budget;
     statistics->memory_utilization = budget == TL_UNLIMITED || !budget ? 0.0
-                                   : (double)manager->bytes[TL_TIER_DEVICE] / (double)budget;
-    statistics->host_memory_bytes = manager->bytes[TL_TIER_HOST];
+                                   : (double)manager->store.bytes[TL_TIER_DEVICE] / (double)budget;
+    statistics->host_memory_bytes = manager->store.bytes[TL_TIER_HOST];
     statistics->host_budget_bytes = manager->desc.host_budget_bytes;
     tli_unlock_manager(manager);
 }
@@ -1267,6 +1039,7 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
 
 TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc,
                                    tl_manager **manager) {
+    const char *function = "tl_init_manager";
     tl_backend_limits limits;
     tl_result result;
     tl_manager *m;
@@ -1278,7 +1051,7 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
     result = tli_check_manager(env, backend, desc, &limits);
     if (result) return result;
     m = (tl_manager *)tli_alloc_array(env, 1, sizeof *m);
-    if (!m) return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_manager", "no memory");
+    if (!m) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory");
     m->env = env;
     m->backend = *backend;
     m->desc = *desc;
@@ -1289,10 +1062,13 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
         if (m->budget[tier] > limits.capacity_bytes[tier]) m->budget[tier] = limits.capacity_bytes[tier];
     m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
     m->host_visible = limits.host_visible;
-    m->backend_env = limits.env;
-    if (desc->checkpoint_capacity && !tli_reserve_entries(m, desc->checkpoint_capacity)) {
+    result = tli_open_store(env, &m->backend, m->budget, &m->store);
+    if (result) result = tli_fail_backend(env, function, "open_account", result);
+    else if (desc->checkpoint_capacity && !tli_reserve_entries(m, desc->checkpoint_capacity))
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of checkpoints");
+    if (result) {
         tl_free_manager(m);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_manager", "no memory for the table of checkpoints");
+        return result;
     }
     *manager = m;
     return TL_OK;
@@ -1303,11 +1079,10 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
     tl_env *env;
     if (!manager) return;
     env = manager->env;
-    quiet = tli_begin_quiet(manager->backend_env);
+    quiet = tli_begin_quiet(manager->store.backend_env);
     (void)tli_reset_unlocked(NULL, manager, "tl_free_manager");
-    if (manager->lost_count) tli_retry_lost(manager);
+    tli_close_store(&manager->store);
     tli_end_quiet(&quiet, TL_OK);
-    tli_release(env, manager->lost);
     tli_release(env, manager->candidates);
     tli_release(env, manager->candidate_entries);
     tli_release(env, manager->cells);

@@ -17,173 +17,18 @@ TLI_IMPL const char *tl_name_random_moment(tl_random_moment moment) {
     return tli_name(tli_random_moment_names, TL_RANDOM_MOMENT_COUNT, (int64_t)moment);
 }
 
-// -- buffers: the ranges of one tensor, claimed and released step by step --
+// -- the run --
 
+// The held bytes of one tensor, gradient or saved state.
 typedef struct tli_buffer {
-    tl_range  device;      // of raw or compressed bytes; bytes 0 = none
-    tl_range  host;        // of the spilled copy; bytes 0 = none
+    tli_held  device;      // raw or compressed
+    tli_held  host;        // the spilled copy
     tl_ticket copied;      // of the copy under way
     uint64_t  copy_ns;     // when it was issued
     uint8_t   state;       // tli_state
     uint8_t   on_host;
-    uint8_t   codec;       // while compressed
+    uint8_t   codec;       // of the device bytes
 } tli_buffer;
-
-// Where ranges are placed: each in a block of its own, or all at planned offsets in one block, the arena.
-typedef struct tli_pool {
-    const tl_backend *backend;
-    uint64_t          arena;         // block of all device ranges; 0 = a block for each
-    const uint64_t   *offsets;       // [offset_count] in the order of the claims
-    int32_t           offset_count, next_offset;
-    int32_t           unsubmitted;   // 1 = work was enqueued after the last submit
-    int32_t           in_order;      // limits.in_order: copies need no ticket of their own
-    int32_t           watches;       // 1 = record high_bytes
-    uint64_t          high_bytes;    // device: most live bytes after a claim of this step
-    tl_range          spare;         // the second range of a tensor while it is converted
-    tl_ticket         last;          // of the last submit
-} tli_pool;
-
-static uint64_t tli_pool_live_bytes(const tli_pool *pool, tl_tier tier) {
-    tl_backend_counters counters;
-    pool->backend->counters(pool->backend->self, &counters);
-    return counters.live_bytes[tier];
-}
-
-static const char tli_cannot_wait[] = "backend: work is under way that it cannot wait for";
-
-static tl_result tli_pool_submit(tli_pool *pool) {
-    tl_result result;
-    if (!pool->unsubmitted) return TL_OK;
-    result = pool->backend->submit(pool->backend->self, &pool->last);
-    if (!result) pool->unsubmitted = 0;
-    return result;
-}
-
-// Release a range, and free its block unless that is the arena. If the backend refuses, *range still
-// describes what it holds (bytes 0: a block without a claim), so that the next try continues from there.
-static tl_result tli_pool_release(tli_pool *pool, tl_range *range) {
-    const tl_backend *backend = pool->backend;
-    tl_result result = range->bytes ? backend->release(backend->self, *range) : TL_OK;
-    if (result) return result;
-    range->bytes = 0;
-    if (range->block && range->block != pool->arena) {
-        result = backend->free_block(backend->self, range->block);
-        if (result) return result;
-    }
-    tli_zero(range, sizeof *range);
-    return result;
-}
-
-static tl_result tli_pool_claim(tli_pool *pool, tl_tier tier, uint64_t bytes, tl_range *range) {
-    const tl_backend *backend = pool->backend;
-    tl_result result = tli_pool_release(pool, range);  // left by an earlier pass that failed
-    if (result || !bytes) return result;
-    if (tier == TL_TIER_DEVICE && pool->arena) {
-        if (pool->next_offset >= pool->offset_count) return TL_ERROR_INVALID_PLAN;
-        range->block = pool->arena;
-        range->offset = pool->offsets[pool->next_offset++];
-    } else {
-        result = backend->add_block(backend->self, tier, bytes, &range->block);
-        if (result) return result;
-    }
-    range->bytes = bytes;
-    result = backend->claim(backend->self, *range);
-    if (result) {
-        range->bytes = 0;
-        (void)tli_pool_release(pool, range);
-    } else if (pool->watches && tier == TL_TIER_DEVICE) {
-        uint64_t live = tli_pool_live_bytes(pool, TL_TIER_DEVICE);
-        if (live > pool->high_bytes) pool->high_bytes = live;
-    }
-    return result;
-}
-
-static tl_result tli_pool_copy(tli_pool *pool, tl_range to, tl_range from) {
-    if (!from.bytes) return TL_OK;
-    pool->unsubmitted = 1;
-    return pool->backend->copy(pool->backend->self, to, from);
-}
-
-static tl_result tli_pool_fill(tli_pool *pool, tl_range to, uint32_t word) {
-    if (!to.bytes) return TL_OK;
-    pool->unsubmitted = 1;
-    return pool->backend->fill(pool->backend->self, to, word);
-}
-
-// -- buffers: the steps on one tensor --
-
-static tl_result tli_buffer_drop(tli_pool *pool, tli_buffer *buffer) {
-    buffer->state = TLI_ABSENT;
-    return tli_pool_release(pool, &buffer->device);
-}
-
-// Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
-static tl_result tli_buffer_copy(tli_pool *pool, tli_buffer *buffer, tl_range to, tl_range from) {
-    tl_result result = tli_pool_copy(pool, to, from);
-    if (!result && !pool->in_order) result = tli_pool_submit(pool);
-    buffer->copied = pool->last;
-    return result;
-}
-
-static tl_result tli_buffer_spill(tli_pool *pool, tli_buffer *buffer) {
-    tl_result result = tli_pool_claim(pool, TL_TIER_HOST, buffer->device.bytes, &buffer->host);
-    if (result) return result;
-    buffer->on_host = 1;
-    buffer->state = TLI_LEAVING;
-    return tli_buffer_copy(pool, buffer, buffer->host, buffer->device);
-}
-
-static tl_result tli_buffer_fetch(tli_pool *pool, tli_buffer *buffer) {
-    tl_result result = tli_pool_claim(pool, TL_TIER_DEVICE, buffer->host.bytes, &buffer->device);
-    if (result) return result;
-    buffer->state = TLI_COMING;
-    return tli_buffer_copy(pool, buffer, buffer->device, buffer->host);
-}
-
-// The copy is finished, or later work is ordered after it.
-static tl_result tli_buffer_wait(tli_pool *pool, tli_buffer *buffer) {
-    if (buffer->state == TLI_LEAVING) return tli_buffer_drop(pool, buffer);
-    buffer->state = TLI_RESIDENT;
-    return TL_OK;
-}
-
-static tl_result tli_buffer_drop_host(tli_pool *pool, tli_buffer *buffer) {
-    buffer->on_host = 0;
-    return tli_pool_release(pool, &buffer->host);
-}
-
-// Both ranges are claimed until the conversion is enqueued; then the new one replaces the old one.
-static tl_result tli_buffer_swap(tli_pool *pool, tli_buffer *buffer, tli_state state) {
-    tl_range old = buffer->device;
-    buffer->device = pool->spare;
-    buffer->state = (uint8_t)state;
-    pool->spare = old;
-    return tli_pool_release(pool, &pool->spare);
-}
-
-static tl_result tli_buffer_compress(tli_pool *pool, tli_buffer *buffer, tl_codec codec) {
-    const tl_backend *backend = pool->backend;
-    uint64_t packed = tl_find_codec_bytes(codec, buffer->device.bytes);
-    tl_result result = tli_pool_claim(pool, TL_TIER_DEVICE, packed, &pool->spare);
-    pool->unsubmitted = 1;
-    if (!result && packed)
-        result = backend->compress(backend->self, codec, pool->spare, buffer->device);
-    buffer->codec = (uint8_t)codec;
-    return result ? result : tli_buffer_swap(pool, buffer, TLI_PACKED);
-}
-
-// bytes: those of the tensor.
-static tl_result tli_buffer_expand(tli_pool *pool, tli_buffer *buffer, uint64_t bytes) {
-    const tl_backend *backend = pool->backend;
-    tl_codec codec = (tl_codec)buffer->codec;
-    tl_result result = tli_pool_claim(pool, TL_TIER_DEVICE, bytes, &pool->spare);
-    pool->unsubmitted = 1;
-    if (!result && bytes)
-        result = backend->expand(backend->self, codec, pool->spare, buffer->device);
-    return result ? result : tli_buffer_swap(pool, buffer, TLI_RESIDENT);
-}
-
-// -- the run --
 
 // The operands of a compute step. The arrays are made once, for the node with the most operands.
 typedef struct tli_call {
@@ -193,11 +38,12 @@ typedef struct tli_call {
     tl_access  *accesses;    // [access_count] each range once; writes: by the step or by its kernel
     uint8_t    *writable;    // [access_count] 1 = its kernel may write it
     void      **hosts;       // [access_count] host addresses while mapped
+    int32_t     is_mapped;   // 1 = all accesses are
     int32_t     access_count;
-    tl_range   *twice;       // [output_count] second ranges of outputs that are resident already
+    tli_held   *twice;       // [output_count] second ranges of outputs that are resident already
     uint8_t    *made;        // [output_count] 1 = made by this call
     int32_t     twice_count; // most outputs of a node
-    tl_range    scratch;
+    tli_held    scratch;
 } tli_call;
 
 // The last accesses of a range, for tl_run_step.depends_on.
@@ -247,7 +93,7 @@ typedef enum tli_want_kind {
 typedef enum tli_computing {
     TLI_COMPUTING_NOT,      // no compute step is open: no range is claimed for a call only
     TLI_COMPUTING_YIELDED,  // a compute step was yielded
-    TLI_COMPUTING_CALLED    // its kernel was called
+    TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
 
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
@@ -269,7 +115,11 @@ struct tl_run {
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
-    tli_pool        pool;
+    tli_store       store;
+    uint64_t        arena;           // block of all device ranges; 0 = a block for each
+    const uint64_t *offsets;         // [offset_count] in the arena, in the order of the claims
+    int32_t         offset_count, next_offset;
+    uint64_t        high_bytes;      // profiling: most live device bytes after a claim of this step
     tli_buffer     *tensors;         // [tensor_count]
     tli_buffer     *gradients;       // [tensor_count]
     tli_buffer     *saved;           // [node_count]
@@ -289,10 +139,8 @@ struct tl_run {
     tl_run_event    event;           // of the last step
     int32_t         micro_batch;
     uint64_t        training_step, next_step;
-    uint64_t        input_bytes;     // claimed between passes
     int32_t         input_count;     // offsets that the graph's inputs take
     uint64_t        input_arena_bytes;  // end of the last of them in the arena
-    uint64_t        foreign_bytes, foreign_host_bytes;  // live on the backend, but not of this run
     tl_run_report   report;
     tli_online      online;
 };
@@ -310,5 +158,89 @@ static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
     return TL_FORMAT_F32;
 }
 #endif
+
+// -- buffers: claims --
+
+static const char tli_cannot_wait[] = "backend: work is under way that it cannot wait for";
+
+static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
+    tl_account_counters counters;
+    tli_measure_store(&run->store, 0, &counters);
+    return counters.live_bytes[tier];
+}
+
+// Claim device bytes: at the next offset of the plan, or by the heap.
+static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
+    tli_placement place = tli_by_heap;
+    tl_result result;
+    if (run->arena && bytes) {
+        if (run->next_offset >= run->offset_count) return TL_ERROR_INVALID_PLAN;
+        place.block = run->arena;
+        place.offset = run->offsets[run->next_offset++];
+    }
+    result = tli_claim(&run->store, TL_TIER_DEVICE, bytes, &place, held);
+    if (!result && run->profiling && run->active) {
+        uint64_t live = tli_run_live_bytes(run, TL_TIER_DEVICE);
+        if (live > run->high_bytes) run->high_bytes = live;
+    }
+    return result;
+}
+
+// -- buffers: the steps on one tensor --
+
+static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
+    buffer->state = TLI_ABSENT;
+    buffer->codec = TL_CODEC_NONE;
+    return tli_abandon(&run->store, &buffer->device);
+}
+
+static tl_result tli_buffer_drop_host(tl_run *run, tli_buffer *buffer) {
+    buffer->on_host = 0;
+    return tli_abandon(&run->store, &buffer->host);
+}
+
+// Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
+static tl_result tli_buffer_copy(tl_run *run, tli_buffer *buffer, const tli_held *to, const tli_held *from) {
+    tl_result result = tli_transfer(&run->store, to->range, TL_CODEC_NONE, from->range, TL_CODEC_NONE);
+    if (!result && !run->limits.in_order) result = tli_submit_store(&run->store);
+    buffer->copied = run->store.last_ticket;
+    return result;
+}
+
+static tl_result tli_buffer_spill(tl_run *run, tli_buffer *buffer) {
+    tl_result result =
+        tli_claim(&run->store, TL_TIER_HOST, buffer->device.range.bytes, &tli_by_heap, &buffer->host);
+    if (result) return result;
+    buffer->on_host = 1;
+    buffer->state = TLI_LEAVING;
+    return tli_buffer_copy(run, buffer, &buffer->host, &buffer->device);
+}
+
+static tl_result tli_buffer_fetch(tl_run *run, tli_buffer *buffer) {
+    tl_result result = tli_claim_device(run, buffer->host.range.bytes, &buffer->device);
+    if (result) return result;
+    buffer->state = TLI_COMING;
+    return tli_buffer_copy(run, buffer, &buffer->device, &buffer->host);
+}
+
+// The copy is finished, or later work is ordered after it.
+static tl_result tli_buffer_wait(tl_run *run, tli_buffer *buffer) {
+    if (buffer->state == TLI_LEAVING) return tli_buffer_drop(run, buffer);
+    buffer->state = TLI_RESIDENT;
+    return TL_OK;
+}
+
+// Compress or expand a tensor of so many bytes. Both ranges are claimed until the conversion is enqueued.
+static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t bytes, tl_codec codec) {
+    tli_held to;
+    int moved;
+    tl_result result = tli_claim_device(run, tl_find_codec_bytes(codec, bytes), &to);
+    if (result) return result;
+    result = tli_move_held(&run->store, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved);
+    if (!moved) return result;
+    buffer->codec = (uint8_t)codec;
+    buffer->state = codec == TL_CODEC_NONE ? TLI_RESIDENT : TLI_PACKED;
+    return result;
+}
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

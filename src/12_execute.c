@@ -10,17 +10,22 @@
 // The ranges that a call touches are its accesses, each once; a copy, claim or release of a memory step
 // is an access, too, so that depends_on can be found from the accesses alone.
 
+static void tli_put_last_step(const tl_run *run, tli_writer *w) {
+    tli_put(w, "step ");
+    tli_put_i64(w, run->event.index);
+    tli_put(w, " (");
+    tli_put(w, tl_name_step((tl_step_kind)run->last.kind));
+    tli_put(w, " ");
+    tli_put(w, tl_name_node(run->graph, run->last.node));
+    tli_put(w, ")");
+}
+
 // Report an error of the backend. A step that was begun cannot be repeated, so TL_NOT_READY is an error here.
 static tl_result tli_run_fail_backend(tl_run *run, tl_result why, const char *what) {
     tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
     tli_writer w = tli_begin_error(run->env, code, tli_run_function);
-    tli_put(&w, "step ");
-    tli_put_i64(&w, run->event.index);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_step((tl_step_kind)run->last.kind));
-    tli_put(&w, " ");
-    tli_put(&w, tl_name_node(run->graph, run->last.node));
-    tli_put(&w, "): ");
+    tli_put_last_step(run, &w);
+    tli_put(&w, ": ");
     tli_put(&w, what);
     tli_put(&w, ": ");
     tli_put(&w, tl_explain_result(why));
@@ -99,6 +104,13 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->scratch = at[1];
 }
 
+// Saved bytes and scratch are part of a call itself: give it their present addresses.
+static void tli_update_call(const tl_run *run, tl_kernel_call *out) {
+    const tl_operand *end = run->call.operands + run->call.operand_count;
+    out->saved = end[-2];
+    out->scratch = end[-1];
+}
+
 // In place, output 0 takes over the range of the input.
 static void tli_hand_over(tl_run *run, const tl_node *node) {
     tli_buffer *from = &run->tensors[run->graph->inputs[node->first_input + node->inplace].tensor];
@@ -107,10 +119,6 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
     to->state = TLI_RESIDENT;
     tli_zero(&from->device, sizeof from->device);
     from->state = TLI_ABSENT;
-}
-
-static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tl_range *range) {
-    return tli_pool_claim(&run->pool, TL_TIER_DEVICE, bytes, range);
 }
 
 // Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
@@ -153,16 +161,16 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_operand(call, run->tensors[tensor].device, 0);
+        tli_call_operand(call, run->tensors[tensor].device.range, 0);
     }
     for (i = 0; i < node->output_count; i++) {
-        tl_range twice = call->twice[i], own = run->tensors[node->first_output + i].device;
+        tl_range twice = call->twice[i].range, own = run->tensors[node->first_output + i].device.range;
         tli_call_operand(call, twice.bytes ? twice : own, !outputs_ready);
     }
     for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, none, 0);
     tli_call_operand(
-        call, run->last.kind == TL_STEP_FORWARD_SAVE ? run->saved[run->last.node].device : none, 1);
-    tli_call_operand(call, call->scratch, 1);
+        call, run->last.kind == TL_STEP_FORWARD_SAVE ? run->saved[run->last.node].device.range : none, 1);
+    tli_call_operand(call, call->scratch.range, 1);
 }
 
 // The gradient of one element of a loss, before it is converted to its format.
@@ -200,12 +208,9 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     const double value = (double)tli_first_gradient(run);
     void *host = NULL;
     uint64_t at;
-    tl_access access;
     tl_result result;
     if (!range.bytes) return TL_OK;
-    access.range = range;
-    access.writes = 1;
-    result = run->backend.order(run->backend.self, &access, 1);
+    result = tli_order_range(&run->store, range, 1);
     if (!result) result = run->backend.map(run->backend.self, range, TL_MAP_WRITE, &host);
     if (result) return result;
     for (at = 0; range.bytes - at >= sizeof value; at += sizeof value)
@@ -225,10 +230,10 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     result = tli_claim_device(run, output->bytes, &gradient->device);
     if (result) return result;
     gradient->state = TLI_RESIDENT;
-    (void)tli_call_access(&run->call, gradient->device, 1);
-    if (run->is_read[tensor]) return tli_pool_fill(&run->pool, gradient->device, 0);
-    if (doubles) return tli_fill_doubles(run, gradient->device);
-    return tli_pool_fill(&run->pool, gradient->device, tli_first_word(run, tensor));
+    (void)tli_call_access(&run->call, gradient->device.range, 1);
+    if (run->is_read[tensor]) return tli_fill_range(&run->store, gradient->device.range, 0);
+    if (doubles) return tli_fill_doubles(run, gradient->device.range);
+    return tli_fill_range(&run->store, gradient->device.range, tli_first_word(run, tensor));
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -253,17 +258,16 @@ static void tli_describe_backward(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_operand(call, input->needed ? run->tensors[input->tensor].device : none, 0);
+        tli_call_operand(call, input->needed ? run->tensors[input->tensor].device.range : none, 0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, graph->outputs[i].needed ? run->tensors[i].device : none, 0);
+        tli_call_operand(call, graph->outputs[i].needed ? run->tensors[i].device.range : none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, run->gradients[i].device, 0);
+        tli_call_operand(call, run->gradients[i].device.range, 0);
     for (i = 0; i < node->input_count; i++)
-        tli_call_operand(call, run->gradients[graph->inputs[node->first_input + i].tensor].device,
-                         1);
-    tli_call_operand(call, run->saved[run->last.node].device, 0);
-    tli_call_operand(call, call->scratch, 1);
+        tli_call_operand(call, run->gradients[graph->inputs[node->first_input + i].tensor].device.range, 1);
+    tli_call_operand(call, run->saved[run->last.node].device.range, 0);
+    tli_call_operand(call, call->scratch.range, 1);
 }
 
 // -- the executor: operands on the host --
@@ -273,15 +277,18 @@ static tl_map_mode tli_mode_of(const tli_call *call, int32_t i) {
     return call->writable[i] ? TL_MAP_CHANGE : TL_MAP_READ;
 }
 
+// Unmap the first accesses; all of them where the step is mapped.
 static tl_result tli_unmap_accesses(tl_run *run, int32_t count) {
+    tli_call *call = &run->call;
     tl_result first = TL_OK;
     int32_t i;
     for (i = 0; i < count; i++) {
-        const tl_access *access = &run->call.accesses[i];
-        tl_result result = run->backend.unmap(run->backend.self, access->range,
-                                              tli_mode_of(&run->call, i), run->call.hosts[i]);
+        tl_result result = run->backend.unmap(run->backend.self, call->accesses[i].range,
+                                              tli_mode_of(call, i), call->hosts[i]);
         if (!first) first = result;
     }
+    for (i = 0; i < call->operand_count; i++) call->operands[i].host = NULL;
+    call->is_mapped = 0;
     return first;
 }
 
@@ -295,9 +302,11 @@ static tl_result tli_map_accesses(tl_run *run) {
                                   &call->hosts[i]);
         if (result) (void)tli_unmap_accesses(run, i);
     }
-    for (i = 0; i < call->operand_count && !result; i++)
+    if (result) return result;
+    for (i = 0; i < call->operand_count; i++)
         call->operands[i].host = call->access_of[i] >= 0 ? call->hosts[call->access_of[i]] : NULL;
-    return result;
+    call->is_mapped = 1;
+    return TL_OK;
 }
 
 #ifndef TL_NO_PLANNERS
@@ -393,23 +402,15 @@ static tl_result tli_convert_on_host(tl_run *run, const tli_side *to, const tli_
     return result ? result : unmapped;
 }
 
-// Convert with the backend's codecs, without waiting.
+// Convert with the backend's codecs, without waiting. Between f16 and bf16 the values pass through f32.
 static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const tli_side *from) {
-    const tl_backend *backend = &run->backend;
     tl_codec from_codec = tli_format_codec(from->format), to_codec = tli_format_codec(to->format);
-    tl_range wide = to->operand->range;
+    tl_range target = to->operand->range, source = from->operand->range, wide = run->call.scratch.range;
     tl_result result;
-    run->pool.unsubmitted = 1;
-    if (from_codec == to_codec) return backend->copy(backend->self, to->operand->range, from->operand->range);
-    if (from_codec == TL_CODEC_NONE)
-        return backend->compress(backend->self, to_codec, to->operand->range, from->operand->range);
-    if (to_codec != TL_CODEC_NONE) {
-        wide = run->call.scratch;
-        wide.bytes = 4 * to->count;
-    }
-    result = backend->expand(backend->self, from_codec, wide, from->operand->range);
-    return result || to_codec == TL_CODEC_NONE
-               ? result : backend->compress(backend->self, to_codec, to->operand->range, wide);
+    if (!tli_find_wide_bytes(to, from)) return tli_transfer(&run->store, target, to_codec, source, from_codec);
+    wide.bytes = 4 * to->count;
+    result = tli_transfer(&run->store, wide, TL_CODEC_NONE, source, from_codec);
+    return result ? result : tli_transfer(&run->store, target, to_codec, wide, TL_CODEC_NONE);
 }
 
 // Convert; the operands of the step are claimed. adds: the gradient of the input was there before.
@@ -423,7 +424,7 @@ static tl_result tli_convert(tl_run *run, int adds) {
     tl_result result = TL_OK;
     if (to.operand->range.bytes) {  // else no gradient is wanted
         if (adds || tli_is_integer(from.format) || tli_is_integer(to.format) ||
-            run->call.scratch.bytes < tli_find_wide_bytes(&to, &from))
+            run->call.scratch.range.bytes < tli_find_wide_bytes(&to, &from))
             result = tli_convert_on_host(run, &to, &from, adds);
         else result = tli_convert_on_backend(run, &to, &from);
     }
@@ -451,13 +452,20 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     tli_describe_call(run, &out->call);
     out->call.outputs_ready = outputs_ready;
 #ifndef TL_NO_PLANNERS
-    if (kernel == TLI_CONVERSION) return outputs_ready ? TL_OK : tli_convert(run, adds);
+    if (kernel == TLI_CONVERSION) {
+        run->computing = TLI_COMPUTING_DONE;
+        return outputs_ready ? TL_OK : tli_convert(run, adds);
+    }
 #endif
     (void)adds;
     out->is_compute = 1;
     out->kernel = &run->kernels[kernel];
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
-    return result ? tli_run_fail_backend(run, result, "order") : TL_OK;
+    if (result) return tli_run_fail_backend(run, result, "order");
+    result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
+    if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, "map");
+    tli_update_call(run, &out->call);
+    return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
 
 static void tli_keep_first(tl_result *first, tl_result result) { if (!*first) *first = result; }
@@ -468,14 +476,14 @@ static tl_result tli_finish_compute(tl_run *run) {
     tl_result first;
     int32_t i;
     run->computing = TLI_COMPUTING_NOT;
-    run->pool.unsubmitted = 1;
-    first = tli_pool_release(&run->pool, &run->call.scratch);
+    run->store.enqueued = 1;
+    first = tli_abandon(&run->store, &run->call.scratch);
     for (i = 0; i < node->output_count; i++)
-        tli_keep_first(&first, tli_pool_release(&run->pool, &run->call.twice[i]));
+        tli_keep_first(&first, tli_abandon(&run->store, &run->call.twice[i]));
     if (run->last.kind != TL_STEP_BACKWARD) return first;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_keep_first(&first, tli_buffer_drop(&run->pool, &run->gradients[i]));
-    tli_keep_first(&first, tli_buffer_drop(&run->pool, &run->saved[run->last.node]));
+        tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
+    tli_keep_first(&first, tli_buffer_drop(run, &run->saved[run->last.node]));
     return first;
 }
 
@@ -485,31 +493,30 @@ static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
 
 static tl_result tli_memory_act(tl_run *run, int32_t tensor) {
     tli_buffer *buffer = &run->tensors[tensor];
-    tli_pool *pool = &run->pool;
     tl_run_report *report = &run->report;
     switch ((tl_step_kind)run->last.kind) {
     case TL_STEP_DROP:
         report->drop_count++;
-        return tli_buffer_drop(pool, buffer);
+        return tli_buffer_drop(run, buffer);
     case TL_STEP_SPILL:
         report->spill_count++;
         buffer->copy_ns = run->event.start_ns;
-        return tli_buffer_spill(pool, buffer);
+        return tli_buffer_spill(run, buffer);
     case TL_STEP_FETCH:
         report->fetch_count++;
         buffer->copy_ns = run->event.start_ns;
-        return tli_buffer_fetch(pool, buffer);
+        return tli_buffer_fetch(run, buffer);
     case TL_STEP_WAIT:
         run->event.start_ns = buffer->copy_ns;
-        return tli_buffer_wait(pool, buffer);
+        return tli_buffer_wait(run, buffer);
     case TL_STEP_DROP_HOST:
-        return tli_buffer_drop_host(pool, buffer);
+        return tli_buffer_drop_host(run, buffer);
     case TL_STEP_COMPRESS:
         report->compress_count++;
-        return tli_buffer_compress(pool, buffer, (tl_codec)run->last.codec);
+        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, (tl_codec)run->last.codec);
     case TL_STEP_EXPAND:
         report->expand_count++;
-        return tli_buffer_expand(pool, buffer, run->graph->outputs[tensor].bytes);
+        return tli_buffer_convert(run, buffer, run->graph->outputs[tensor].bytes, TL_CODEC_NONE);
     case TL_STEP_FORWARD:
     case TL_STEP_FORWARD_INPLACE:
     case TL_STEP_FORWARD_SAVE:
@@ -527,9 +534,9 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
     const tli_buffer *buffer = &run->tensors[tensor];
     int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
     int frees_host = run->last.kind == TL_STEP_DROP_HOST;
-    if (!frees_host) (void)tli_call_access(&run->call, buffer->device, !spill);
+    if (!frees_host) (void)tli_call_access(&run->call, buffer->device.range, !spill);
     if (spill || fetch || frees_host || run->last.kind == TL_STEP_WAIT)
-        (void)tli_call_access(&run->call, buffer->host, !fetch);
+        (void)tli_call_access(&run->call, buffer->host.range, !fetch);
 }
 
 // The tensors that a step names: from *from up to, but without, *end.
@@ -545,8 +552,8 @@ static tl_result tli_memory_step(tl_run *run) {
     int32_t i, end;
     if (run->last.kind == TL_STEP_DROP_SAVED) {
         run->report.drop_count++;
-        (void)tli_call_access(&run->call, saved->device, 1);
-        result = tli_buffer_drop(&run->pool, saved);
+        (void)tli_call_access(&run->call, saved->device.range, 1);
+        result = tli_buffer_drop(run, saved);
         return result ? tli_run_fail_backend(run, result, "release") : TL_OK;
     }
     tli_step_outputs(run, &run->last, &i, &end);
@@ -610,33 +617,31 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 
 // -- the executor: a pass --
 
-// Release all buffers. A range that the backend does not take back stays in its buffer; the next pass
-// tries again.
+// Release all buffers. What the backend does not take back is offered to it again by the next pass.
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
-    tli_pool *pool = &run->pool;
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
     int32_t i;
-    (void)tli_pool_release(pool, &pool->spare);
-    (void)tli_pool_release(pool, &run->call.scratch);
-    for (i = 0; i < run->call.twice_count; i++) (void)tli_pool_release(pool, &run->call.twice[i]);
+    (void)tli_abandon(&run->store, &run->call.scratch);
+    for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
     for (i = 0; i < graph->tensor_count; i++) {
-        (void)tli_buffer_drop(pool, &run->gradients[i]);
+        (void)tli_buffer_drop(run, &run->gradients[i]);
         if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
-        (void)tli_buffer_drop(pool, &run->tensors[i]);
-        (void)tli_buffer_drop_host(pool, &run->tensors[i]);
+        (void)tli_buffer_drop(run, &run->tensors[i]);
+        (void)tli_buffer_drop_host(run, &run->tensors[i]);
     }
-    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(pool, &run->saved[i]);
+    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+    (void)tli_retry_lost(&run->store);
     tli_end_quiet(&quiet, TL_OK);
 }
 
 // Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
-    tli_pool *pool = &run->pool;
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    if (run->computing) pool->unsubmitted = 1;  // the kernel may have been recorded
+    if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
+    if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
     run->computing = TLI_COMPUTING_NOT;
-    (void)tli_pool_submit(pool);
+    (void)tli_submit_store(&run->store);
     tli_release_buffers(run, with_inputs);
     tli_end_quiet(&quiet, TL_OK);
 }
@@ -667,22 +672,22 @@ static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measur
 static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
     const tl_report *planned = run->is_online ? &run->online.sim.report : &run->planned;
-    tl_backend_counters counters;
+    tl_account_counters counters;
     tl_result result = run->backend.check(run->backend.self);
     if (result) return tli_run_fail_backend(run, result, "check");
-    run->backend.counters(run->backend.self, &counters);
+    tli_measure_store(&run->store, 0, &counters);
     report->planned_peak_bytes = planned->peak_bytes;
     report->planned_arena_bytes = planned->arena_bytes;
     report->planned_host_peak_bytes = planned->host_peak_bytes;
     report->planned_cost = planned->cost;
     report->base_cost = planned->base_cost;
-    report->measured_peak_bytes = counters.peak_bytes[TL_TIER_DEVICE] - run->foreign_bytes;
-    report->measured_host_peak_bytes = counters.peak_bytes[TL_TIER_HOST] - run->foreign_host_bytes;
+    report->measured_peak_bytes = counters.peak_bytes[TL_TIER_DEVICE];
+    report->measured_host_peak_bytes = counters.peak_bytes[TL_TIER_HOST];
     report->measured_arena_bytes = 0;
-    if (run->pool.arena)
+    if (run->arena)
         report->measured_arena_bytes = counters.arena_bytes > run->input_arena_bytes
                                      ? counters.arena_bytes : run->input_arena_bytes;
-    report->end_bytes = counters.live_bytes[TL_TIER_DEVICE] - run->foreign_bytes;
+    report->end_bytes = counters.live_bytes[TL_TIER_DEVICE];
     if (run->is_online) report->eviction_count = run->online.eviction_count;
     if (report->measured_peak_bytes != report->planned_peak_bytes)
         return tli_run_mismatch(run, "peak", report->measured_peak_bytes,
@@ -696,15 +701,14 @@ static tl_result tli_check_pass(tl_run *run) {
     if (report->end_bytes != planned->end_bytes)
         return tli_run_mismatch(run, "in use after the pass", report->end_bytes,
                                 planned->end_bytes);
-    if (counters.live_bytes[TL_TIER_HOST] - run->foreign_host_bytes != planned->end_host_bytes)
+    if (counters.live_bytes[TL_TIER_HOST] != planned->end_host_bytes)
         return tli_run_mismatch(run, "in use on the host after the pass",
-                                counters.live_bytes[TL_TIER_HOST] - run->foreign_host_bytes,
-                                planned->end_host_bytes);
+                                counters.live_bytes[TL_TIER_HOST], planned->end_host_bytes);
     return TL_OK;
 }
 
 static tl_result tli_end_pass(tl_run *run) {
-    tl_result result = tli_pool_submit(&run->pool);
+    tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, "submit");
     if (run->is_online) result = tli_sim_end(&run->online.sim);
@@ -722,7 +726,7 @@ static void tli_start_training_step(tl_run *run) {
 }
 
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
-    tl_backend_counters counters;
+    tl_account_counters counters;
     TL_ASSERT(run);
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_start_pass",
@@ -736,15 +740,11 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
     run->touched_count = 0;
-    run->pool.next_offset = run->input_count;  // the first offsets are those of the inputs
-    run->pool.watches = run->profiling;
+    run->next_offset = run->input_count;  // the first offsets are those of the inputs
     tli_zero(run->ran, (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
-    run->backend.counters(run->backend.self, &counters);
-    run->foreign_bytes = counters.live_bytes[TL_TIER_DEVICE] - run->input_bytes;
-    run->foreign_host_bytes = counters.live_bytes[TL_TIER_HOST];
-    run->backend.reset_peaks(run->backend.self);
+    tli_measure_store(&run->store, 1, &counters);
     if (run->is_online) {
         tl_result result = tli_start_online(run, tli_online_budget(run));
         if (result) return result;
@@ -775,7 +775,7 @@ static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
     const tl_backend *backend = &run->backend;
     tl_result result = TL_OK;
     int32_t i, end;
-    if (step->kind != TL_STEP_WAIT || run->pool.in_order) return TL_OK;
+    if (step->kind != TL_STEP_WAIT || run->limits.in_order) return TL_OK;
     tli_step_outputs(run, step, &i, &end);
     for (; i < end && !result; i++)
         if (tli_acts_on_buffer(&run->tensors[i], TL_STEP_WAIT))
@@ -785,8 +785,8 @@ static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
 
 static void tli_observe_step(tl_run *run) {
     if (!run->profiling) return;
-    run->event.device_bytes = run->pool.high_bytes - run->foreign_bytes;
-    run->event.host_bytes = tli_pool_live_bytes(&run->pool, TL_TIER_HOST) - run->foreign_host_bytes;
+    run->event.device_bytes = run->high_bytes;
+    run->event.host_bytes = tli_run_live_bytes(run, TL_TIER_HOST);
     if (run->desc.observe) run->desc.observe(&run->event, run->desc.observe_user);
 }
 
@@ -815,7 +815,7 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     run->event.micro_batch = run->micro_batch;
     run->event.training_step = run->training_step;
     run->event.start_ns = tli_run_now(run);
-    if (run->profiling) run->pool.high_bytes = tli_pool_live_bytes(&run->pool, TL_TIER_DEVICE);
+    if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
     run->call.operand_count = 0;
     run->call.access_count = 0;
     out->step = step;
@@ -845,16 +845,24 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     }
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
-    if (!run->pool.in_order) out->ticket = run->pool.last;
+    if (!run->limits.in_order) out->ticket = run->store.last_ticket;
     if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
     return result;
+}
+
+static tl_result tli_fail_unfinished(tl_run *run) {
+    tli_writer w = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, "tl_next_step");
+    tli_put_last_step(run, &w);
+    tli_put(&w, ": was not carried out: call tl_run_step_kernel, or tl_finish_step after your own call");
+    return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
 }
 
 TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     tl_result result;
     TL_ASSERT(run && step && done);
-    tli_zero(step, sizeof *step);
     *done = 0;
+    if (run->active && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
+    tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_next_step",
                         "run: no pass is under way");
@@ -894,9 +902,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     tl_kernel_call call = step->call;
     uint64_t start, end;
     tl_result result;
-    const tl_operand *at = run->call.operands + run->call.operand_count;
-    call.saved = at[-2];
-    call.scratch = at[-1];
+    tli_update_call(run, &call);
     if (!backward) tli_call_random(run, run->event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
     start = tli_run_now(run);
     result = function(&call, step->kernel->user);
@@ -914,20 +920,51 @@ static int tli_is_current(const tl_run *run, const tl_run_step *step) {
            step->call.micro_batch == run->micro_batch;
 }
 
-TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
-    tl_result result, unmapped;
-    TL_ASSERT(run && step);
-    if (!tli_is_current(run, step))
-        return tli_fail(run->env, TL_ERROR_STALE, "tl_run_step_kernel",
-                        "step: not the compute step that was yielded last, or called already");
-    result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
-    if (result == TL_NOT_READY) return tli_fail(run->env, result, "tl_run_step_kernel", tli_cannot_wait);
-    if (result) return tli_abort_pass(run, tli_run_fail_backend(run, result, "map"));
-    run->computing = TLI_COMPUTING_CALLED;
-    result = tli_call_kernel(run, step);
-    unmapped = run->limits.host_visible ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
+static tl_result tli_fail_stale_step(tl_run *run, const char *function) {
+    return tli_fail(run->env, TL_ERROR_STALE, function,
+                    "step: not the compute step that was yielded last, or carried out already");
+}
+
+static tl_result tli_map_last_step(tl_run *run, const char *function) {
+    tl_result result = run->call.is_mapped ? TL_OK : tli_map_accesses(run);
+    if (result == TL_NOT_READY) return tli_fail(run->env, result, function, tli_cannot_wait);
+    return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, "map")) : TL_OK;
+}
+
+// The step yielded last was carried out, with this result.
+static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
+    tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
+    run->computing = TLI_COMPUTING_DONE;
     if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, "unmap");
     return result ? tli_abort_pass(run, result) : TL_OK;
+}
+
+TLI_IMPL tl_result tl_map_step(tl_run *run, tl_run_step *step) {
+    tl_result result;
+    TL_ASSERT(run && step);
+    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, "tl_map_step");
+    result = tli_map_last_step(run, "tl_map_step");
+    if (!result) tli_update_call(run, &step->call);
+    return result;
+}
+
+TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
+    const char *function = "tl_run_step_kernel";
+    tl_result result;
+    TL_ASSERT(run && step);
+    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
+    result = run->limits.host_visible ? tli_map_last_step(run, function) : TL_OK;
+    if (result) return result;
+    run->computing = TLI_COMPUTING_DONE;
+    return tli_leave_kernel(run, tli_call_kernel(run, step));
+}
+
+TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
+    TL_ASSERT(run && step);
+    if (!step->is_compute) return TL_OK;
+    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, "tl_finish_step");
+    run->event.end_ns = tli_run_now(run);
+    return tli_leave_kernel(run, TL_OK);
 }
 
 // Carry out the rest of the pass (by hand: the steps of the goals decided so far).
@@ -1050,7 +1087,8 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
     if (!result && !run->graph->nodes[tensor.node].is_input)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_write_tensor",
                         "tensor: not a graph input");
-    return result ? result : tli_move_tensor(run, "tl_write_tensor", buffer->device, TL_MAP_WRITE, NULL, data);
+    if (result) return result;
+    return tli_move_tensor(run, "tl_write_tensor", buffer->device.range, TL_MAP_WRITE, NULL, data);
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
@@ -1058,7 +1096,8 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     tl_result result;
     TL_ASSERT(run && (data || !bytes));
     result = tli_access_tensor(run, "tl_read_tensor", tensor, bytes, &buffer);
-    return result ? result : tli_move_tensor(run, "tl_read_tensor", buffer->device, TL_MAP_READ, data, NULL);
+    if (result) return result;
+    return tli_move_tensor(run, "tl_read_tensor", buffer->device.range, TL_MAP_READ, data, NULL);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -122,73 +122,63 @@ static void tli_online_describe(const tl_run *run, int32_t item, tl_checkpoint_i
     tli_victim victim = tli_online_victim(run, item);
     int32_t node = item - graph->tensor_count;
     tli_zero(info, sizeof *info);
+    tli_fill_victim(&victim, TL_TIER_DEVICE, info);
     info->key.step = run->training_step;
     info->key.micro_batch = run->micro_batch;
     info->key.node = node >= 0 ? node : graph->outputs[item].node;
     info->key.output = node >= 0 ? TL_SAVED : graph->outputs[item].output;
-    info->timestamp = victim.timestamp;
-    info->last_use = victim.last_use;
     info->bytes = node >= 0 ? victim.bytes : graph->outputs[item].bytes;
-    info->held_bytes = victim.bytes;
-    info->cost = victim.cost;
-    info->in_memory = 1;
-    info->tier = TL_TIER_DEVICE;
-    info->codec = node < 0 ? (tl_codec)run->online.sim.tensors[item].codec : TL_CODEC_NONE;
-    if (node < 0 && run->online.sim.tensors[item].state != TLI_PACKED) info->codec = TL_CODEC_NONE;
-}
-
-static int32_t tli_online_ask_caller(tl_run *run) {
-    tli_online *o = &run->online;
-    int32_t item, count = 0, picked, items = run->graph->tensor_count + run->graph->node_count;
-    for (item = 0; item < items; item++) {
-        if (!tli_online_may_evict(run, item)) continue;
-        tli_online_describe(run, item, &o->candidates[count]);
-        o->candidate_items[count++] = item;
-    }
-    picked = count ? run->desc.evict(o->candidates, count, run->desc.evict_user) : -1;
-    return picked >= 0 && picked < count ? o->candidate_items[picked] : -1;
+    if (node < 0 && run->online.sim.tensors[item].state == TLI_PACKED)
+        info->codec = (tl_codec)run->online.sim.tensors[item].codec;
 }
 
 static int32_t tli_online_pick(tl_run *run) {
-    int32_t item, best = -1, items = run->graph->tensor_count + run->graph->node_count;
-    tli_victim best_victim, victim;
-    if (run->desc.eviction == TL_EVICTION_CALLER) return tli_online_ask_caller(run);
-    tli_zero(&best_victim, sizeof best_victim);
+    int32_t item, items = run->graph->tensor_count + run->graph->node_count;
+    tli_hunt hunt = tli_start_hunt(run->desc.eviction, run->online.clock);
+    hunt.evict = run->desc.evict;
+    hunt.user = run->desc.evict_user;
+    hunt.infos = run->online.candidates;
+    hunt.indices = run->online.candidate_items;
     for (item = 0; item < items; item++) {
         if (!tli_online_may_evict(run, item)) continue;
-        victim = tli_online_victim(run, item);
-        if (best >= 0 &&
-            !tli_evict_before(run->desc.eviction, &victim, &best_victim, run->online.clock))
-            continue;
-        best = item;
-        best_victim = victim;
+        if (run->desc.eviction == TL_EVICTION_CALLER) {
+            tl_checkpoint_info info;
+            tli_online_describe(run, item, &info);
+            tli_describe_victim(&hunt, item, &info);
+        } else {
+            tli_victim victim = tli_online_victim(run, item);
+            tli_offer_victim(&hunt, item, &victim);
+        }
     }
-    return best;
+    return tli_end_hunt(&hunt);
 }
 
 // Compress an item if that is allowed and both copies fit, else spill it if the host has room, else drop it.
 static tl_result tli_online_evict(tl_run *run, int32_t item) {
     tli_online *o = &run->online;
     const tli_sim_tensor *t = &o->sim.tensors[item];
-    tl_codec codec = run->desc.codec;
-    uint64_t bytes, packed;
-    tl_result result;
+    tli_exits exits;
+    tl_result result = TL_OK;
     o->eviction_count++;
     if (item >= run->graph->tensor_count)
         return tli_online_emit(run, TL_STEP_DROP_SAVED, item - run->graph->tensor_count,
                                TL_ALL_OUTPUTS, TL_CODEC_NONE);
-    bytes = run->graph->outputs[item].bytes;
-    packed = tl_find_codec_bytes(codec, bytes);
-    if (codec != TL_CODEC_NONE && tli_run_format(run, item) == TL_FORMAT_F32 &&
-        t->state == TLI_RESIDENT && packed < bytes && packed <= o->budget - o->sim.live_bytes)
-        return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, codec);
-    if (t->state == TLI_RESIDENT && !t->on_host && run->desc.host_budget_bytes &&
-        o->sim.host_bytes <= run->desc.host_budget_bytes &&
-        bytes <= run->desc.host_budget_bytes - o->sim.host_bytes) {
+    exits.codec = t->state == TLI_RESIDENT && tli_run_format(run, item) == TL_FORMAT_F32 ? run->desc.codec
+                                                                                        : TL_CODEC_NONE;
+    exits.may_spill = t->state == TLI_RESIDENT && !t->on_host;
+    exits.may_drop = 1;
+    exits.bytes = exits.held_bytes = run->graph->outputs[item].bytes;
+    exits.device_room = tli_room(o->budget, o->sim.live_bytes);
+    exits.host_room = tli_room(run->desc.host_budget_bytes, o->sim.host_bytes);
+    switch (tli_choose_exit(&exits)) {
+    case TLI_EXIT_COMPRESS: return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, run->desc.codec);
+    case TLI_EXIT_SPILL:
         result = tli_online_emit_tensor(run, TL_STEP_SPILL, item, TL_CODEC_NONE);
         return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, item, TL_CODEC_NONE);
+    case TLI_EXIT_DROP: return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
+    case TLI_EXIT_NONE: break;
     }
-    return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
+    return result;
 }
 
 // Nothing is left to evict: refuse. Only the refusal of a bare goal is final (see tli_online_reach_goal).

@@ -512,7 +512,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->call.accesses = (tl_access *)tli_alloc_array(env, widest, sizeof *run->call.accesses);
     run->call.writable = (uint8_t *)tli_alloc_array(env, widest, 1);
     run->call.hosts = (void **)tli_alloc_array(env, widest, sizeof *run->call.hosts);
-    run->call.twice = (tl_range *)tli_alloc_array(env, outputs, sizeof *run->call.twice);
+    run->call.twice = (tli_held *)tli_alloc_array(env, outputs, sizeof *run->call.twice);
     run->call.made = (uint8_t *)tli_alloc_array(env, outputs, 1);
     run->call.twice_count = (int32_t)outputs;
     if (!run->tensors || !run->gradients || !run->saved || !run->ran || !run->is_read ||
@@ -527,41 +527,42 @@ static tl_result tli_alloc_run(tl_run *run) {
     return TL_OK;
 }
 
-// Make the arena of a plan with offsets.
-static tl_result tli_add_arena(tl_run *run) {
-    tli_pool *pool = &run->pool;
-    pool->offsets = run->plan.offsets;
-    pool->offset_count = run->plan.offset_count;
-    if (!run->planned.arena_bytes) return TL_OK;
-    return pool->backend->add_block(pool->backend->self, TL_TIER_DEVICE, run->planned.arena_bytes,
-                                    &pool->arena);
+// Open the run's account, limited to its budgets, and make the arena of a plan with offsets.
+static tl_result tli_open_run_store(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    uint64_t limits[TL_TIER_COUNT];
+    tl_result result;
+    limits[TL_TIER_DEVICE] = tli_online_budget(run);
+    limits[TL_TIER_HOST] = desc->host_budget_bytes;
+    result = tli_open_store(run->env, &run->backend, limits, &run->store);
+    if (result) return result;
+    run->store.is_strict = 1;
+    run->offsets = run->plan.offsets;
+    run->offset_count = run->plan.offset_count;
+    if (!run->plan.offset_count || !run->planned.arena_bytes) return TL_OK;
+    return run->backend.add_block(run->backend.self, TL_TIER_DEVICE, run->planned.arena_bytes, &run->arena);
 }
 
 // Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
 static tl_result tli_claim_inputs(tl_run *run) {
     const tl_graph *graph = run->graph;
-    tli_pool *pool = &run->pool;
-    tl_backend_counters counters;
-    tl_result result;
+    tl_account_counters counters;
+    tl_result result = tli_open_run_store(run);
     int32_t i;
-    pool->backend = &run->backend;
-    pool->in_order = run->limits.in_order;
-    result = run->plan.offset_count ? tli_add_arena(run) : TL_OK;
-    run->backend.reset_peaks(run->backend.self);
+    if (!result) tli_measure_store(&run->store, 1, &counters);
     for (i = 0; i < graph->tensor_count && !result; i++) {
         tli_buffer *input = &run->tensors[i];
         if (!graph->nodes[graph->outputs[i].node].is_input) continue;
         input->state = TLI_RESIDENT;
-        result = tli_pool_claim(pool, TL_TIER_DEVICE, graph->outputs[i].bytes, &input->device);
-        if (!result) result = tli_pool_fill(pool, input->device, 0);
-        run->input_bytes += input->device.bytes;
+        result = tli_claim_device(run, graph->outputs[i].bytes, &input->device);
+        if (!result) result = tli_fill_range(&run->store, input->device.range, 0);
     }
     if (result)
         return tli_fail(run->env, result, "tl_init_run",
                         "backend: could not take the graph's inputs");
-    run->backend.counters(run->backend.self, &counters);
+    tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
-    run->input_count = pool->next_offset;
+    run->input_count = run->next_offset;
     return TL_OK;
 }
 
@@ -637,10 +638,11 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tl_env *env;
     if (!run) return;
     env = run->env;
-    if (run->pool.backend) {
+    if (run->store.backend) {
         tli_quiet quiet = tli_begin_quiet(run->limits.env);
         tli_clear_run(run, 1);
-        if (run->pool.arena) (void)run->backend.free_block(run->backend.self, run->pool.arena);
+        if (run->arena) (void)run->backend.free_block(run->backend.self, run->arena);
+        tli_close_store(&run->store);
         tli_end_quiet(&quiet, TL_OK);
     }
     tli_free_online(run);

@@ -42,7 +42,7 @@ typedef struct tl_run tl_run;
 // One tensor as a kernel sees it.
 typedef struct tl_operand {
     tl_range  range;   // bytes 0 = not present (no gradient wanted, no saved bytes)
-    void     *host;    // mapped address on a host-visible backend, else NULL; NULL for 0 bytes
+    void     *host;    // address while the step is mapped (see tl_next_step), else NULL; NULL for 0 bytes
     tl_format format;  // of the tensor, and of its gradient, from tl_run_desc.formats. Without formats,
                        // and for saved bytes and scratch, it is f32, whatever call->precision says
 } tl_operand;
@@ -219,7 +219,8 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 // -- one step at a time: tl_run_plan is a loop over these --
 
 // One step to carry out. Memory steps, and conversions without a kernel, are carried out (or enqueued)
-// by tl_next_step itself; for a compute step call the kernel, or record it, before the next tl_next_step.
+// by tl_next_step itself. A compute step is carried out by tl_run_step_kernel; or call its kernel, or record
+// it, yourself, and then tl_finish_step.
 typedef struct tl_run_step {
     tl_step          step;
     int32_t          index;          // in the pass, from 0
@@ -239,10 +240,31 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
 // closed.
 //
+// The operands of a compute step are mapped (host is their address) on a host-visible backend whose
+// work on them is finished or can be waited for. On others they are ranges for kernels of the device, until
+// tl_map_step maps them. The mapping ends with tl_finish_step or tl_run_step_kernel.
+//
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
 // limits.in_order), or if the backend cannot submit at present: call again later.
-// Errors:  as tl_run_plan.
+// Errors:  TL_ERROR_INVALID_ARG: no pass is under way; or the compute step before, which the text names, was
+//          not carried out: *step is left as it is, the pass goes on once it is. As tl_run_plan, and the pass
+//          is given up then.
 TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
+
+// Say that a compute step was carried out: its kernel was called, or recorded, by the caller. Ends the
+// mapping of its operands. A step that is no compute step is passed over.
+//
+// Errors:  TL_ERROR_STALE: not the compute step yielded last, or carried out already; those of the backend,
+//          and the pass is given up then.
+TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
+
+// Map the operands of a compute step for the host, on any backend, and write their addresses to step->call.
+// Needed only where tl_next_step could not map them: the bytes are copied from the device and back.
+//
+// Returns TL_NOT_READY if the host would have to wait for an operand and the backend cannot: call again later.
+// Errors:  TL_ERROR_STALE: not the compute step yielded last, or carried out already; those of the backend,
+//          and the pass is given up then.
+TLDEF tl_result tl_map_step(tl_run *run, tl_run_step *step);
 
 // Map the operands of a compute step if the backend is host-visible, call its kernel, unmap.
 //

@@ -9,6 +9,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include "support/support.h"
+#include "support/account_checks.h"
 
 // -- help --
 
@@ -34,7 +35,7 @@ static void open_backend(fixture *f, int variant, uint64_t seed) {
 }
 
 static void close_backend(fixture *f) {
-    tl_free_cpu_backend(&f->env, &f->b);
+    assert_int_equal(tl_free_cpu_backend(&f->env, &f->b), TL_OK);
     assert_int_equal(f->alloc.live, 0);
     assert_null(f->b.self);
 }
@@ -400,13 +401,6 @@ static void the_clock_is_the_callers(void **state) {
     assert_int_equal(tl_init_cpu_backend(NULL, &desc, &b), TL_OK);
     assert_int_equal(b.now_ns(b.self), 42);
     tl_free_cpu_backend(NULL, &b);
-}
-
-static void every_tier_has_a_name(void **state) {
-    (void)state;
-    assert_string_equal(tl_name_tier(TL_TIER_DEVICE), "device");
-    assert_string_equal(tl_name_tier(TL_TIER_HOST), "host");
-    assert_string_equal(tl_name_tier(TL_TIER_COUNT), "?");
 }
 
 // -- placement --
@@ -843,14 +837,10 @@ static void checked_mappings_are_copies_and_read_only_ones_are_verified(void **s
     }
 }
 
-static void every_map_mode_has_a_name_and_others_are_refused(void **state) {
+static void map_modes_that_do_not_exist_are_refused(void **state) {
     fixture f;
     void *host = pool_bytes;
     (void)state;
-    assert_string_equal(tl_name_map_mode(TL_MAP_READ), "read");
-    assert_string_equal(tl_name_map_mode(TL_MAP_WRITE), "write");
-    assert_string_equal(tl_name_map_mode(TL_MAP_CHANGE), "change");
-    assert_string_equal(tl_name_map_mode(TL_MAP_MODE_COUNT), "?");
     open_backend(&f, 0, 1);
     assert_int_equal(f.b.map(f.b.self, range_of(0, 0, 0), TL_MAP_MODE_COUNT, &host), TL_ERROR_INVALID_ARG);
     assert_null(host);
@@ -1432,6 +1422,43 @@ static void tails_and_unaligned_pointers_convert(void **state) {
     }
 }
 
+static void accounts_are_counted_and_limited_apart_and_together(void **state) {
+    int variant;
+    (void)state;
+    for (variant = 0; variant < VARIANTS; variant++) {
+        fixture f;
+        open_backend(&f, variant, 3);
+        check_accounts(&f.b);
+        close_backend(&f);
+    }
+}
+
+static void a_backend_with_open_accounts_is_not_freed(void **state) {
+    const uint64_t none[TL_TIER_COUNT] = { 0, 0 };
+    uint64_t accounts[2];
+    tl_backend nobody;
+    fixture f;
+    (void)state;
+    memset(&nobody, 0, sizeof nobody);
+    open_backend(&f, CHECKED, 3);
+    f.alloc.fail_at = f.alloc.count;
+    assert_int_equal(f.b.open_account(f.b.self, none, &accounts[0]), TL_ERROR_NO_MEMORY);
+    assert_int_equal(accounts[0], 0);
+    f.alloc.fail_at = -1;
+    assert_int_equal(f.b.open_account(f.b.self, none, &accounts[0]), TL_OK);
+    assert_int_equal(f.b.open_account(f.b.self, none, &accounts[1]), TL_OK);
+    assert_int_equal(tl_free_cpu_backend(&f.env, &f.b), TL_ERROR_INVALID_ARG);
+    assert_string_equal(f.env.error.text,
+                        "tl_free_cpu_backend: backend: still in use (runs and managers: 2): free those first");
+    assert_int_equal(f.b.close_account(f.b.self, accounts[0]), TL_OK);
+    assert_int_equal(tl_free_cpu_backend(&f.env, &f.b), TL_ERROR_INVALID_ARG);
+    assert_int_equal(f.b.close_account(f.b.self, accounts[1]), TL_OK);
+    close_backend(&f);
+    assert_int_equal(tl_free_cpu_backend(&f.env, &f.b), TL_OK);  // freed already
+    assert_int_equal(tl_free_cpu_backend(&f.env, &nobody), TL_OK);
+    assert_int_equal(tl_free_cpu_backend(&f.env, NULL), TL_OK);
+}
+
 static void the_backend_converts_like_the_host(void **state) {
     int variant, codec;
     (void)state;
@@ -1474,7 +1501,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(the_callers_block_fits_exactly),
         cmocka_unit_test(a_desc_that_breaks_a_rule_is_refused),
         cmocka_unit_test(the_clock_is_the_callers),
-        cmocka_unit_test(every_tier_has_a_name),
         cmocka_unit_test(a_fragmentation_storm_keeps_every_byte),
         cmocka_unit_test(blocks_of_the_callers_memory_never_overlap_and_stay_inside),
         cmocka_unit_test(pieces_of_a_heap_agree_with_a_map_of_its_bytes),
@@ -1490,7 +1516,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(checked_mappings_are_copies_and_read_only_ones_are_verified),
         cmocka_unit_test(deferred_work_is_not_done_before_it_is_asked_for),
         cmocka_unit_test(order_runs_only_what_it_must),
-        cmocka_unit_test(every_map_mode_has_a_name_and_others_are_refused),
+        cmocka_unit_test(map_modes_that_do_not_exist_are_refused),
         cmocka_unit_test(only_a_backend_that_does_not_defer_is_in_order),
         cmocka_unit_test(a_block_is_freed_while_work_on_it_is_under_way),
         cmocka_unit_test(a_block_that_does_not_fit_waits_for_freed_ones),
@@ -1505,6 +1531,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(q8_defines_zeros_infinities_nans_and_extremes),
         cmocka_unit_test(tails_and_unaligned_pointers_convert),
         cmocka_unit_test(the_backend_converts_like_the_host),
+        cmocka_unit_test(accounts_are_counted_and_limited_apart_and_together),
+        cmocka_unit_test(a_backend_with_open_accounts_is_not_freed),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,7 @@ typedef struct shim {
     long lost_at;        // the device is lost from that call on, counted over all functions; 0 = never
     long all_calls, waits;
     int  host_unfinished;  // 1 = when it was lost, work on the host tier was under way
+    uint64_t account;    // of the claim under way; 0 = none
     int  lingers;        // time spent in claim, so that threads meet there
     int  inside, broken;  // threads inside now; times that there were two, or that a budget was exceeded
 } shim;
@@ -60,7 +61,8 @@ static tl_result shim_claim(void *self, tl_range range) {
     int tier, linger;
     if (shim_fails(s, F_CLAIM)) return s->code;
     if (__atomic_fetch_add(&s->inside, 1, __ATOMIC_RELAXED)) __atomic_fetch_add(&s->broken, 1, __ATOMIC_RELAXED);
-    result = s->inner.claim(s->inner.self, range);
+    result = s->account ? s->inner.claim_on(s->inner.self, s->account, range) : s->inner.claim(s->inner.self, range);
+    s->account = 0;
     s->inner.counters(s->inner.self, &c);
     for (tier = 0; tier < TL_TIER_COUNT; tier++)  // at every instant
         if (c.live_bytes[tier] > s->budget[tier]) __atomic_fetch_add(&s->broken, 1, __ATOMIC_RELAXED);
@@ -71,6 +73,27 @@ static tl_result shim_claim(void *self, tl_range range) {
 static tl_result shim_release(void *self, tl_range range) {
     shim *s = (shim *)self;
     return shim_fails(s, F_RELEASE) ? s->code : s->inner.release(s->inner.self, range);
+}
+static tl_result shim_open(void *self, const uint64_t limit_bytes[TL_TIER_COUNT], uint64_t *account) {
+    shim *s = (shim *)self;
+    return s->inner.open_account(s->inner.self, limit_bytes, account);
+}
+static tl_result shim_close(void *self, uint64_t account) {
+    shim *s = (shim *)self;
+    return s->inner.close_account(s->inner.self, account);
+}
+static tl_result shim_claim_on(void *self, uint64_t account, tl_range range) {
+    shim *s = (shim *)self;
+    s->account = account;
+    return shim_claim(self, range);
+}
+static tl_result shim_release_on(void *self, uint64_t account, tl_range range) {
+    shim *s = (shim *)self;
+    return shim_fails(s, F_RELEASE) ? s->code : s->inner.release_on(s->inner.self, account, range);
+}
+static tl_result shim_measure(void *self, uint64_t account, int32_t resets, tl_account_counters *counters) {
+    shim *s = (shim *)self;
+    return s->inner.measure_account(s->inner.self, account, resets, counters);
 }
 static tl_result shim_copy(void *self, tl_range to, tl_range from) {
     shim *s = (shim *)self;
@@ -128,10 +151,13 @@ static void shim_reset(void *self) { shim *s = (shim *)self; s->inner.reset_peak
 
 static tl_backend shim_over(shim *s) {
     tl_backend b;
+    memset(&b, 0, sizeof b);
     b.self = s; b.add_block = shim_add; b.free_block = shim_free; b.claim = shim_claim; b.release = shim_release;
     b.copy = shim_copy; b.compress = shim_compress; b.expand = shim_expand; b.fill = shim_fill; b.order = shim_order;
     b.submit = shim_submit; b.poll = shim_poll; b.wait = shim_wait; b.map = shim_map; b.unmap = shim_unmap;
     b.check = shim_check; b.now_ns = shim_now; b.limits = shim_limits; b.counters = shim_counters; b.reset_peaks = shim_reset;
+    b.open_account = shim_open; b.close_account = shim_close; b.claim_on = shim_claim_on; b.release_on = shim_release_on;
+    b.measure_account = shim_measure;
     return b;
 }
 
@@ -204,7 +230,7 @@ static void close_manager(fixture *f) {
     assert_int_equal(c.block_count[TL_TIER_DEVICE], 0);
     assert_int_equal(c.block_count[TL_TIER_HOST], 0);
     assert_int_equal(f->s.inner.check(f->s.inner.self), TL_OK);
-    tl_free_cpu_backend(&f->env, &f->s.inner);
+    assert_int_equal(tl_free_cpu_backend(&f->env, &f->s.inner), TL_OK);
     assert_int_equal(f->alloc.live, 0);
 }
 

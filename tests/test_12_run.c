@@ -1279,6 +1279,17 @@ static void dependencies_are_those_of_the_ranges(void **state) {
     assert_true(placed > 20 && found > 500);
 }
 
+// The outcome of the first training step, which keeps everything.
+static uint64_t run_online_once(const tl_graph *graph) {
+    static bed b;
+    uint64_t sum;
+    bed_open(&b, graph, 0, 0, 1);
+    bed_must_init(&b);
+    sum = bed_step(&b, 0);
+    bed_close(&b);
+    return sum;
+}
+
 // The same steps by hand as by tl_run_plan, online.
 static void an_online_run_may_be_pulled(void **state) {
     static bed b;
@@ -1454,17 +1465,185 @@ static void a_pass_given_up_hands_over_what_was_recorded(void **state) {
     bed_open(&b, &graph, 0, 0, 4);
     bed_must_init(&b);
     if (tl_start_pass(b.run, 0) || tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
-    b.run->pool.unsubmitted = 0;
+    b.run->store.enqueued = 0;
     submits = b.spy.calls[SPY_SUBMIT];
     if (tl_reset_run(b.run)) fail_msg("%s", b.env.error.text);
     assert_int_equal(b.spy.calls[SPY_SUBMIT], submits + 1);
     if (tl_start_pass(b.run, 0) || tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
-    b.run->pool.unsubmitted = 0;
+    b.run->store.enqueued = 0;
     submits = b.spy.calls[SPY_SUBMIT];
-    if (tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
+    if (tl_finish_step(b.run, &step) || tl_next_step(b.run, &step, &done)) fail_msg("%s", b.env.error.text);
     assert_int_equal(b.spy.calls[SPY_SUBMIT], submits);  // scratch of the first step is gone all the same
-    assert_int_equal(b.run->pool.unsubmitted, 1);
+    assert_int_equal(b.run->store.enqueued, 1);
     bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- compute steps that the caller carries out --
+
+static tl_result call_kernel(const tl_run_step *step) {
+    int backward = step->step.kind == TL_STEP_BACKWARD;
+    return (backward ? step->kernel->backward : step->kernel->forward)(&step->call, step->kernel->user);
+}
+
+static void bed_next(bed *b, tl_run_step *step, int32_t *done) {
+    tl_result result;
+    do result = tl_next_step(b->run, step, done); while (result == TL_NOT_READY);
+    if (result) fail_msg("%s", b->env.error.text);
+}
+
+static void open_pass(bed *b, const tl_graph *graph, int kind, int is_remote) {
+    bed_open(b, graph, kind, 4, 4);
+    b->spy.is_remote = is_remote;
+    b->desc.budget_bytes = 200;
+    b->desc.host_budget_bytes = 100;
+    bed_must_init(b);
+    if (bed_load(b->run, 0, b) || tl_start_pass(b->run, 0)) fail_msg("%s", b->env.error.text);
+}
+
+// The kernels check that every operand with bytes has an address.
+static void operands_of_a_yielded_step_are_mapped_or_a_call_maps_them(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    uint64_t expected = run_online_once(&graph);
+    int kind, is_remote;
+    (void)state;
+    for (is_remote = 0; is_remote < 2; is_remote++)
+        for (kind = 0; kind < BACKEND_KINDS; kind++) {
+            tl_run_step step;
+            int32_t done = 0;
+            open_pass(&b, &graph, kind, is_remote);
+            for (bed_next(&b, &step, &done); !done; bed_next(&b, &step, &done)) {
+                if (!step.is_compute) continue;
+                assert_int_equal(!step.call.outputs[0].host, is_remote || !step.call.outputs[0].range.bytes);
+                if (is_remote) assert_int_equal(tl_map_step(b.run, &step), TL_OK);
+                assert_int_equal(tl_map_step(b.run, &step), TL_OK);  // mapped is mapped
+                assert_int_equal(call_kernel(&step), TL_OK);
+                assert_int_equal(tl_finish_step(b.run, &step), TL_OK);
+            }
+            assert_int_equal(bed_outcome(&b, 0), expected);
+            bed_close(&b);
+        }
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_step_that_was_not_carried_out_is_named_and_nothing_is_lost(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    uint64_t expected = run_online_once(&graph);
+    tl_run_step step, same;
+    int32_t done = 0;
+    long refused = 0;
+    char name[64];
+    (void)state;
+    open_pass(&b, &graph, BACKEND_CHECKED, 0);
+    for (bed_next(&b, &step, &done); !done; bed_next(&b, &step, &done)) {
+        tl_backend_counters before = spy_count(&b.spy), after;
+        if (!step.is_compute) continue;
+        same = step;
+        assert_int_equal(tl_next_step(b.run, &step, &done), TL_ERROR_INVALID_ARG);  // also after the last one
+        snprintf(name, sizeof name, "tl_next_step: step %d (", (int)step.index);
+        assert_memory_equal(b.env.error.text, name, strlen(name));
+        assert_non_null(strstr(b.env.error.text, tl_name_node(&graph, step.step.node)));
+        after = spy_count(&b.spy);
+        assert_memory_equal(&before, &after, sizeof after);
+        assert_memory_equal(&step, &same, sizeof same);
+        assert_int_equal(done, 0);
+        assert_int_equal(call_kernel(&step), TL_OK);
+        assert_int_equal(tl_finish_step(b.run, &step), TL_OK);
+        refused++;
+    }
+    assert_int_equal(refused, b.mixer.calls);
+    assert_int_equal(bed_outcome(&b, 0), expected);
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_step_is_finished_once_and_the_last_one_only(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_run_step first, second, none;
+    int32_t done = 0;
+    (void)state;
+    memset(&none, 0, sizeof none);
+    open_pass(&b, &graph, BACKEND_CHECKED, 0);
+    assert_int_equal(tl_finish_step(b.run, &none), TL_OK);  // no compute step: nothing to do
+    bed_next(&b, &first, &done);
+    assert_int_equal(tl_finish_step(b.run, &first), TL_OK);
+    assert_int_equal(tl_finish_step(b.run, &first), TL_ERROR_STALE);
+    assert_int_equal(tl_run_step_kernel(b.run, &first), TL_ERROR_STALE);
+    assert_int_equal(tl_map_step(b.run, &first), TL_ERROR_STALE);
+    bed_next(&b, &second, &done);
+    assert_int_equal(tl_finish_step(b.run, &first), TL_ERROR_STALE);
+    b.spy.fail_function = SPY_UNMAP;  // a mapping that cannot be ended gives the pass up
+    b.spy.fail_at = b.spy.calls[SPY_UNMAP];
+    assert_int_equal(tl_finish_step(b.run, &second), TL_ERROR_BACKEND);
+    assert_non_null(strstr(b.env.error.text, "unmap"));
+    assert_only_inputs_are_held(&b);
+    b.spy.is_remote = 1;
+    tl_free_run(b.run);
+    bed_must_init(&b);
+    if (tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+    bed_next(&b, &first, &done);
+    b.spy.fail_function = SPY_MAP;
+    b.spy.fail_at = b.spy.calls[SPY_MAP];
+    assert_int_equal(tl_map_step(b.run, &first), TL_ERROR_BACKEND);
+    assert_only_inputs_are_held(&b);
+    if (tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+    bed_next(&b, &first, &done);
+    assert_int_equal(tl_map_step(b.run, &first), TL_OK);
+    if (tl_reset_run(b.run)) fail_msg("%s", b.env.error.text);  // what is mapped is unmapped
+    assert_only_inputs_are_held(&b);
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- accounts --
+
+static void a_backend_under_a_run_is_not_freed(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    uint64_t expected = run_online_once(&graph);
+    (void)state;
+    open_pass(&b, &graph, BACKEND_CHECKED, 0);
+    assert_int_equal(tl_free_cpu_backend(&b.env, &b.spy.inner), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text,
+                        "tl_free_cpu_backend: backend: still in use (runs and managers: 1): free those first");
+    if (tl_reset_run(b.run)) fail_msg("%s", b.env.error.text);
+    assert_int_equal(bed_step(&b, 0), expected);  // nothing was freed
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+// Claims of others, also during a pass, are not this run's; a backend without accounts cannot tell.
+static void a_run_measures_its_own_account(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    int accounts;
+    (void)state;
+    for (accounts = 0; accounts < 2; accounts++) {
+        tl_run_step step;
+        tl_range range;
+        int32_t done = 0;
+        tl_result result = TL_OK;
+        memset(&range, 0, sizeof range);
+        bed_open(&b, &graph, 0, 4, 4);
+        if (!accounts) b.backend.open_account = NULL;
+        bed_must_init(&b);
+        (void)bed_step(&b, 0);
+        if (bed_load(b.run, 0, &b) || tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+        assert_int_equal(b.spy.inner.add_block(b.spy.inner.self, TL_TIER_DEVICE, 4096, &range.block), TL_OK);
+        range.bytes = 4096;
+        assert_int_equal(b.spy.inner.claim(b.spy.inner.self, range), TL_OK);
+        while (!done && !result) {
+            result = tl_next_step(b.run, &step, &done);
+            if (!result && step.is_compute) result = tl_run_step_kernel(b.run, &step);
+        }
+        assert_int_equal(result, accounts ? TL_OK : TL_ERROR_MISMATCH);
+        assert_int_equal(b.spy.inner.release(b.spy.inner.self, range), TL_OK);
+        assert_int_equal(b.spy.inner.free_block(b.spy.inner.self, range.block), TL_OK);
+        bed_close(&b);
+    }
     tl_free_graph(NULL, &graph);
 }
 
@@ -2570,7 +2749,7 @@ static void a_plan_changed_after_init_is_refused(void **state) {
     b.desc.plan = &plan;
     bed_must_init(&b);
     (void)bed_step(&b, 1);
-    b.run->pool.offset_count = 2;
+    b.run->offset_count = 2;
     assert_int_equal(tl_run_plan(b.run), TL_ERROR_INVALID_PLAN);
     assert_non_null(strstr(b.env.error.text, "tl_run_plan: step 2 (F a): claim: "));
     bed_close(&b);
@@ -3094,6 +3273,11 @@ int main(int argc, char **argv) {
         cmocka_unit_test(an_abandoned_pass_leaves_nothing_and_does_not_count),
         cmocka_unit_test(a_kernel_runs_once_a_step_and_for_the_last_step_only),
         cmocka_unit_test(a_pass_given_up_hands_over_what_was_recorded),
+        cmocka_unit_test(operands_of_a_yielded_step_are_mapped_or_a_call_maps_them),
+        cmocka_unit_test(a_step_that_was_not_carried_out_is_named_and_nothing_is_lost),
+        cmocka_unit_test(a_step_is_finished_once_and_the_last_one_only),
+        cmocka_unit_test(a_backend_under_a_run_is_not_freed),
+        cmocka_unit_test(a_run_measures_its_own_account),
         cmocka_unit_test(a_pass_in_order_submits_once_and_neither_polls_nor_waits),
         cmocka_unit_test(recorded_passes_compute_what_others_do),
         cmocka_unit_test(a_whole_step_is_recorded_where_nothing_needs_waiting),

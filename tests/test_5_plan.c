@@ -1435,7 +1435,7 @@ static void revolve_advances_are_the_optimum_of_the_recurrence(void **state) {
                 uint64_t cost = (uint64_t)m + best[m][c] + best[n - m][c - 1];
                 if (cost < best[n][c]) best[n][c] = cost;
             }
-            assert_int_equal(tl_find_revolve_advances(NULL, (uint64_t)n, (uint64_t)c, &advances), TL_OK);
+            assert_int_equal(tli_find_revolve_advances(NULL, (uint64_t)n, (uint64_t)c, &advances), TL_OK);
             assert_int_equal(advances, best[n][c]);
         }
 }
@@ -1453,18 +1453,18 @@ static void revolve_advances_have_known_values_and_limits(void **state) {
     (void)state;
     memset(&env, 0, sizeof env);
     for (i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_int_equal(tl_find_revolve_advances(NULL, rows[i].n, rows[i].c, &advances), TL_OK);
+        assert_int_equal(tli_find_revolve_advances(NULL, rows[i].n, rows[i].c, &advances), TL_OK);
         assert_int_equal(advances, rows[i].advances);
     }
-    assert_int_equal(tl_find_revolve_advances(&env, 0, 1, &advances), TL_ERROR_INVALID_ARG);
-    assert_int_equal(tl_find_revolve_advances(NULL, 1, 0, &advances), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tli_find_revolve_advances(&env, 0, 1, &advances), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tli_find_revolve_advances(NULL, 1, 0, &advances), TL_ERROR_INVALID_ARG);
     for (i = 1; i < 40; i++) {
         advances = 1;
-        assert_int_equal(tl_find_revolve_advances(NULL, UINT64_MAX, i, &advances), TL_ERROR_OVERFLOW);
+        assert_int_equal(tli_find_revolve_advances(NULL, UINT64_MAX, i, &advances), TL_ERROR_OVERFLOW);
         assert_int_equal(advances, 0);
     }
-    assert_int_equal(tl_find_revolve_advances(NULL, (uint64_t)1 << 40, 2, &advances), TL_OK);
-    assert_int_equal(tl_find_revolve_advances(NULL, (uint64_t)1 << 44, 2, &advances), TL_ERROR_OVERFLOW);
+    assert_int_equal(tli_find_revolve_advances(NULL, (uint64_t)1 << 40, 2, &advances), TL_OK);
+    assert_int_equal(tli_find_revolve_advances(NULL, (uint64_t)1 << 44, 2, &advances), TL_ERROR_OVERFLOW);
 }
 
 static void assert_revolve(int32_t n, int32_t c, uint64_t saved) {
@@ -1474,7 +1474,7 @@ static void assert_revolve(int32_t n, int32_t c, uint64_t saved) {
     tl_env env;
     uint64_t advances;
     memset(&env, 0, sizeof env);
-    assert_int_equal(tl_find_revolve_advances(NULL, (uint64_t)n, (uint64_t)c, &advances), TL_OK);
+    assert_int_equal(tli_find_revolve_advances(NULL, (uint64_t)n, (uint64_t)c, &advances), TL_OK);
     if (tl_plan_revolve(&env, &graph, c, &plan)) fail_msg("n %d c %d: %s", (int)n, (int)c, env.error.text);
     assert_int_equal(simulate(&env, &graph, &plan, NULL, &report), TL_OK);
     assert_int_equal(report.forward_count, advances + (saved ? (uint64_t)n : 1));
@@ -1577,7 +1577,7 @@ static void revolve_agrees_with_the_reference_rows(void **state) {
         unsigned long long n, c, r, want;
         uint64_t advances;
         if (sscanf(line, "%llu,%llu,%llu,%llu", &n, &c, &r, &want) != 4) fail_msg("%s", line);
-        assert_int_equal(tl_find_revolve_advances(NULL, n, c, &advances), TL_OK);
+        assert_int_equal(tli_find_revolve_advances(NULL, n, c, &advances), TL_OK);
         assert_int_equal(advances, want);
         rows++;
         if (n > 1000 || (c != 2 && c != 3 && c != 5 && c != 10 && !(c == 1 && n <= 100))) continue;

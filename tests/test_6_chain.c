@@ -383,7 +383,7 @@ static void equal_layers_cost_the_closed_form(void **state) {
             tl_remat_report report;
             assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
             assert_true(report.proven);
-            assert_int_equal(tl_find_revolve_advances(NULL, n, taken, &advances), TL_OK);
+            assert_int_equal(tli_find_revolve_advances(NULL, n, taken, &advances), TL_OK);
             assert_int_equal(plan.cost, 3 * (advances + 1) + n);
             tl_free_plan(&env, &plan);
         }
@@ -475,7 +475,7 @@ static void remat_proves_equal_layers_at_every_budget(void **state) {
                 continue;
             }
             assert_int_equal(result, TL_OK);
-            assert_int_equal(tl_find_revolve_advances(NULL, (uint64_t)counts[k], budget - 3, &advances), TL_OK);
+            assert_int_equal(tli_find_revolve_advances(NULL, (uint64_t)counts[k], budget - 3, &advances), TL_OK);
             assert_int_equal(plan.cost, advances + 1 + (uint64_t)counts[k]);
             tl_free_plan(NULL, &plan);
         }

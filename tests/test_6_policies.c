@@ -129,10 +129,8 @@ static void every_policy_has_a_name_that_parses_back(void **state) {
     for (value = 0; value < TL_POLICY_COUNT; value++) {
         assert_true(tl_parse_policy(tl_name_policy((tl_policy)value), &parsed));
         assert_int_equal(parsed, value);
-        assert_true(strlen(tl_explain_policy((tl_policy)value)) > 10);
     }
     assert_string_equal(tl_name_policy(TL_POLICY_COUNT), "?");
-    assert_string_equal(tl_explain_policy(TL_POLICY_COUNT), "?");
     assert_false(tl_parse_policy("chen", &parsed));
     assert_int_equal(parsed, 0);
 }
@@ -469,7 +467,7 @@ static void revolve_on_equal_layers_is_tl_plan_revolve(void **state) {
             desc.slot_count = (uint64_t)slots;
             assert_int_equal(plan_checked(&desc, &env, &plan), TL_OK);
             assert_int_equal(tl_plan_revolve(&env, &graph, slots, &revolve), TL_OK);
-            assert_int_equal(tl_find_revolve_advances(&env, (uint64_t)layers[k], (uint64_t)slots, &advances), TL_OK);
+            assert_int_equal(tli_find_revolve_advances(&env, (uint64_t)layers[k], (uint64_t)slots, &advances), TL_OK);
             assert_int_equal(plan.cost, advances + 1 + (uint64_t)layers[k]);
             assert_int_equal(plan.step_count, revolve.step_count);
             assert_memory_equal(plan.steps, revolve.steps, (size_t)plan.step_count * sizeof *plan.steps);

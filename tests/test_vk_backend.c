@@ -11,6 +11,7 @@
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "support/vk_support.h"
 #include "support/vk_shim.c"
+#include "support/account_checks.h"
 
 // A Vulkan backend and the CPU backend side by side.
 typedef struct pair {
@@ -184,6 +185,25 @@ static void random_work_gives_the_bytes_of_the_cpu(void **state) {
 // A machine with a family that only transfers: what the one queue hands to the other must be passed on
 // by barriers on both sides. The shim holds these rules; this version of the validation layer sees one
 // queue below the shim, and does not follow timelines between submits.
+static void accounts_keep_the_rules_of_the_cpu(void **state) {
+    const uint64_t none[TL_TIER_COUNT] = { 0, 0 };
+    vkt_desc device = {0};
+    pair p;
+    uint64_t account;
+    (void)state;
+    if (!vkt_has_vulkan("accounts_keep_the_rules_of_the_cpu")) skip();
+    open_pair(&p, &device, NULL);
+    check_accounts(&p.cpu);
+    check_accounts(&p.vk);
+    assert_int_equal(p.vk.open_account(p.vk.self, none, &account), TL_OK);
+    assert_int_equal(tl_vk_free_backend(&p.env, &p.vk), TL_ERROR_INVALID_ARG);
+    assert_string_equal(p.env.error.text,
+                        "tl_vk_free_backend: backend: still in use (runs and managers: 1): free those first");
+    assert_int_equal(p.vk.close_account(p.vk.self, account), TL_OK);
+    close_pair(&p);
+    assert_int_equal(tl_vk_free_backend(&p.env, &p.vk), TL_OK);  // freed already
+}
+
 static void copies_between_tiers_pass_ownership_of_their_ranges(void **state) {
     const char *name = "copies_between_tiers_pass_ownership_of_their_ranges";
     vkt_desc device = {0};
@@ -259,6 +279,7 @@ static void what_was_ordered_in_two_calls_is_remembered_over_the_barrier_between
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_work_gives_the_bytes_of_the_cpu),
+        cmocka_unit_test(accounts_keep_the_rules_of_the_cpu),
         cmocka_unit_test(copies_between_tiers_pass_ownership_of_their_ranges),
         cmocka_unit_test(what_was_ordered_in_two_calls_is_remembered_over_the_barrier_between_them),
     };

@@ -52,9 +52,12 @@ static void a_device_is_made_and_works(void **state) {
         if (tl_vk_init_device(&env, &desc, &backend_desc.device)) fail_msg("%s", env.error.text);
         assert_int_equal(backend_desc.device.transfer_queue != VK_NULL_HANDLE, transfers);
         assert_int_equal(tl_vk_init_backend(&env, &backend_desc, &backend), TL_OK);
-        tl_vk_free_backend(&env, &backend);
-        tl_vk_free_device(&env, &backend_desc.device);
-        tl_vk_free_device(&env, &backend_desc.device);  // a freed one is none
+        assert_int_equal(tl_vk_free_device(&env, &backend_desc.device), TL_ERROR_INVALID_ARG);
+        assert_string_equal(env.error.text,
+                            "tl_vk_free_device: device: still in use (backends: 1): free those first");
+        assert_int_equal(tl_vk_free_backend(&env, &backend), TL_OK);
+        assert_int_equal(tl_vk_free_device(&env, &backend_desc.device), TL_OK);
+        assert_int_equal(tl_vk_free_device(&env, &backend_desc.device), TL_OK);  // a freed one is none
         vkshim_report(&counts);
         assert_int_equal(counts.leak_count, 0);
         assert_int_equal(counts.violation_count, 0);

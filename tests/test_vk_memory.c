@@ -528,7 +528,7 @@ static void expect_types(world *w, const choice *c, uint32_t type_count) {
         expect_ok(w, add_range(w, tiers[i], 3 * MIB, &range), c->name);
         for (t = 0; t < type_count; t++)
             if (t == type ? bytes_of_type(t) < before[t] + 3 * MIB : bytes_of_type(t) != before[t])
-                fail_msg("%s: tier %s: memory of type %u, not %u", c->name, tl_name_tier(tiers[i]), t, type);
+                fail_msg("%s: tier %s: memory of type %u, not %u", c->name, tiers[i] == TL_TIER_HOST ? "host" : "device", t, type);
         expect_ok(w, fill_and_expect(w, range, 5), c->name);
         free_range(w, &range);
         expect_ok(w, tl_vk_drop_unused(&w->backend, 0), c->name);

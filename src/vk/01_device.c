@@ -114,6 +114,24 @@ static tl_result tli_vk_fail_entry(tl_env *env, const char *function, const char
     return TL_ERROR_UNSUPPORTED;
 }
 
+// "<what>: still in use (<users>: <count>): free those first"
+static tl_result tli_vk_fail_users(tl_env *env, const char *function, const char *what, int32_t count,
+                                   const char *users) {
+    char text[128], digits[12];
+    const char *parts[6];
+    size_t at = 0, i, length;
+    char *digit = &digits[11];
+    *digit = 0;
+    do *--digit = (char)('0' + count % 10); while ((count /= 10) != 0);
+    parts[0] = what; parts[1] = ": still in use ("; parts[2] = users; parts[3] = ": "; parts[4] = digit;
+    parts[5] = "): free those first";
+    for (i = 0; i < 6; i++, at += length) {
+        length = strlen(parts[i]);
+        memcpy(text + at, parts[i], length + 1);
+    }
+    return tl_record_error(env, TL_ERROR_INVALID_ARG, function, text);
+}
+
 static int tli_vk_has_extension(const tl_vk_device *device, const char *name) {
     uint32_t i;
     for (i = 0; i < device->extension_count; i++)
@@ -166,6 +184,7 @@ typedef struct tli_vk_owned {
     PFN_vkDestroyDevice destroy_device;
     PFN_vkDestroyInstance destroy_instance;
     const char *extensions[4];
+    int32_t backend_count;  // made from the device and not freed
 } tli_vk_owned;
 
 static void tli_vk_close_loader(void *library) {
@@ -553,19 +572,22 @@ TLI_VK_IMPL tl_result tl_vk_init_device(tl_env *env, const tl_vk_device_desc *de
         loader.instance = VK_NULL_HANDLE;
     }
     tli_vk_close_instance(&loader);
-    if (result) tl_vk_free_device(env, device);
+    if (result) (void)tl_vk_free_device(env, device);
     return result;
 }
 
-TLI_VK_IMPL void tl_vk_free_device(tl_env *env, tl_vk_device *device) {
+TLI_VK_IMPL tl_result tl_vk_free_device(tl_env *env, tl_vk_device *device) {
     tli_vk_owned *owned = device ? (tli_vk_owned *)device->owned : NULL;
-    if (!owned) return;
+    if (!owned) return TL_OK;
+    if (owned->backend_count)
+        return tli_vk_fail_users(env, "tl_vk_free_device", "device", owned->backend_count, "backends");
     if (device->device && owned->destroy_device) owned->destroy_device(device->device, NULL);
     if (owned->messenger) owned->destroy_messenger(device->instance, owned->messenger, NULL);
     if (device->instance && owned->destroy_instance) owned->destroy_instance(device->instance, NULL);
     tli_vk_close_loader(owned->library);
     tl_free_memory(env, owned);
     memset(device, 0, sizeof *device);
+    return TL_OK;
 }
 #endif  // TL_VK_BACKEND_IMPLEMENTATION
 

@@ -71,7 +71,13 @@ TLDEF tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *desc, t
 // Errors:  TL_ERROR_NOT_FOUND: no loader, no such device, no validation layer; TL_ERROR_UNSUPPORTED:
 //          the device has no queue that computes; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND.
 TLDEF tl_result tl_vk_init_device(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device *device);
-TLDEF void      tl_vk_free_device(tl_env *env, tl_vk_device *device);
+
+// Free a device that tl_vk_init_device made. Any other, and NULL, is left as it is.
+//
+// Errors:  TL_ERROR_INVALID_ARG: backends made from it are still there, the text tells how many; nothing is
+//          freed.
+// Threads: one at a time with the making and freeing of backends from it.
+TLDEF tl_result tl_vk_free_device(tl_env *env, tl_vk_device *device);
 
 #ifdef __cplusplus
 }

@@ -516,6 +516,11 @@ static void tli_vk_fill_backend(tl_backend *backend, tli_vk *b) {
     backend->limits = tli_vk_limits;
     backend->counters = tli_vk_counters;
     backend->reset_peaks = tli_vk_reset_peaks;
+    backend->open_account = tli_vk_open_account;
+    backend->close_account = tli_vk_close_account;
+    backend->claim_on = tli_vk_claim_on;
+    backend->release_on = tli_vk_release_on;
+    backend->measure_account = tli_vk_measure_account;
 }
 
 static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
@@ -760,6 +765,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
         return result;
     }
     tli_vk_fill_backend(backend, b);
+    if (b->desc.device.owned) ((tli_vk_owned *)b->desc.device.owned)->backend_count++;
     result = tli_vk_read_device(b);
     if (!result) {
         tli_vk_fill_chunk_bytes(b);
@@ -769,7 +775,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
         tl_error error;
         memset(&error, 0, sizeof error);
         if (env) error = env->error;
-        tl_vk_free_backend(env, backend);
+        (void)tl_vk_free_backend(env, backend);
         if (env) env->error = error;
     }
     return result;
@@ -786,13 +792,17 @@ static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
     tl_free_memory(b->env, batch->writes);
 }
 
-TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
+TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     tli_vk *b;
     int32_t i;
-    if (!backend || !backend->self) return;
+    if (!backend || !backend->self) return TL_OK;
     b = tli_vk_self(backend);
-    b->env = &b->quiet;  // it cannot fail
-    for (i = 0; i < 64 && !b->records && !b->lost; i++)  // out of host memory: a second wait may succeed
+    if (b->open_account_count)
+        return tli_vk_fail_users(env, "tl_vk_free_backend", "backend", b->open_account_count,
+                                 "runs and managers");
+    if (b->desc.device.owned) ((tli_vk_owned *)b->desc.device.owned)->backend_count--;
+    b->env = &b->quiet;  // nothing below is an error of this call
+    for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
         if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
     for (i = 0; i < TLI_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
@@ -806,11 +816,13 @@ TLI_VK_IMPL void tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     tl_free_memory(env, b->batches);
     tl_free_memory(env, b->chunks);
     tl_free_memory(env, b->blocks);
+    tl_free_memory(env, b->accounts);
     tl_free_memory(env, b->slots);
     tl_free_memory(env, b->mappings);
     tl_free_memory(env, b->lost_places);
     tl_free_memory(env, b);
     memset(backend, 0, sizeof *backend);
+    return TL_OK;
 }
 
 static const char *const tli_vk_copy_path_names[] = { TL_VK_COPY_PATHS(TLI_VK_NAME) };

@@ -163,6 +163,15 @@ struct tl_vk_kernel {
     uint32_t push_bytes;
 };
 
+// What a run or a manager holds.
+typedef struct tli_vk_account {
+    tl_account_counters counters;
+    uint64_t limit_bytes[TL_TIER_COUNT];
+    uint32_t generation;              // upper half of its handle
+    int32_t  next_free;               // next unused slot + 1; 0 = none
+    int32_t  is_open;
+} tli_vk_account;
+
 typedef struct tli_vk {
     tl_env *env;
     tl_env quiet;                     // env without a log, for what may fail inside a call that succeeds
@@ -183,6 +192,8 @@ typedef struct tli_vk {
     int32_t chunk_count, chunk_capacity;
     tli_vk_block *blocks;
     int32_t block_count, block_capacity, free_block;  // slot + 1
+    tli_vk_account *accounts;
+    int32_t account_count, account_capacity, free_account, open_account_count;  // free_account: slot + 1
 
     tli_vk_batch *batches;            // [batch_count] ring by serial
     uint64_t serial;                  // of the batch that takes work now, or will
@@ -841,6 +852,111 @@ static tl_result tli_vk_release(void *self, tl_range range) {
     block->claimed_bytes -= range.bytes;
     b->counters.claim_count[block->tier]--;
     b->counters.live_bytes[block->tier] -= range.bytes;
+    return TL_OK;
+}
+
+// -- accounts --
+
+static tli_vk_account *tli_vk_find_account(tli_vk *b, uint64_t handle, const char *function,
+                                           tl_result *result) {
+    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
+    tli_vk_account *account = slot < (uint64_t)b->account_count ? &b->accounts[slot] : NULL;
+    if (account && account->is_open && account->generation == handle >> 32) return account;
+    *result = tli_vk_fail(b, TL_ERROR_STALE, function, "account: was closed, or is of another backend");
+    return NULL;
+}
+
+static tl_result tli_vk_open_account(void *self, const uint64_t limit_bytes[TL_TIER_COUNT],
+                                     uint64_t *handle) {
+    tli_vk *b = (tli_vk *)self;
+    int32_t slot = b->free_account - 1, tier;
+    tli_vk_account *account;
+    *handle = 0;
+    if (b->lost) return tli_vk_fail_lost(b, "open_account");
+    if (slot < 0) {
+        if (!tli_vk_grow(b, &b->accounts, &b->account_capacity, b->account_count, sizeof *b->accounts))
+            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "open_account", "no memory for the table of accounts");
+        slot = b->account_count++;
+        memset(&b->accounts[slot], 0, sizeof *b->accounts);
+        b->accounts[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)b, (uint64_t)slot);
+    }
+    account = &b->accounts[slot];
+    b->free_account = account->next_free;
+    memset(&account->counters, 0, sizeof account->counters);
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        account->limit_bytes[tier] = limit_bytes[tier] ? limit_bytes[tier] : TL_UNLIMITED;
+    account->is_open = 1;
+    b->open_account_count++;
+    *handle = (uint64_t)account->generation << 32 | (uint64_t)(slot + 1);
+    return TL_OK;
+}
+
+static tl_result tli_vk_close_account(void *self, uint64_t handle) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_account *account = tli_vk_find_account(b, handle, "close_account", &result);
+    if (!account) return result;
+    account->is_open = 0;
+    account->generation++;
+    account->next_free = b->free_account;
+    b->free_account = (int32_t)(account - b->accounts) + 1;
+    b->open_account_count--;
+    return TL_OK;
+}
+
+static tl_result tli_vk_claim_on(void *self, uint64_t handle, tl_range range) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_account *account = tli_vk_find_account(b, handle, "claim_on", &result);
+    tl_account_counters *counters;
+    tli_vk_block *block;
+    uint64_t end;
+    if (!account || !range.bytes) return result;
+    block = tli_vk_find_range(b, &range, "claim_on", &result);
+    if (!block) return result;
+    counters = &account->counters;
+    if (range.bytes > account->limit_bytes[block->tier] - counters->live_bytes[block->tier])
+        return tli_vk_fail(b, TL_ERROR_OVER_BUDGET, "claim_on", "range: bytes: beyond the account's limit");
+    result = tli_vk_claim(self, range);
+    if (result) return result;
+    counters->claim_count[block->tier]++;
+    counters->live_bytes[block->tier] += range.bytes;
+    if (counters->live_bytes[block->tier] > counters->peak_bytes[block->tier])
+        counters->peak_bytes[block->tier] = counters->live_bytes[block->tier];
+    end = tli_vk_align(range.offset + range.bytes, b->alignment);
+    if (block->tier == TL_TIER_DEVICE && end > counters->arena_bytes) counters->arena_bytes = end;
+    return TL_OK;
+}
+
+static tl_result tli_vk_release_on(void *self, uint64_t handle, tl_range range) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_account *account = tli_vk_find_account(b, handle, "release_on", &result);
+    tli_vk_block *block;
+    if (!account || !range.bytes) return result;
+    block = tli_vk_find_range(b, &range, "release_on", &result);
+    if (!block) return result;
+    if (!account->counters.claim_count[block->tier] || account->counters.live_bytes[block->tier] < range.bytes)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "release_on", "range: was not claimed on this account");
+    result = tli_vk_release(self, range);
+    if (result) return result;
+    account->counters.claim_count[block->tier]--;
+    account->counters.live_bytes[block->tier] -= range.bytes;
+    return TL_OK;
+}
+
+static tl_result tli_vk_measure_account(void *self, uint64_t handle, int32_t resets,
+                                        tl_account_counters *counters) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_account *account = tli_vk_find_account(b, handle, "measure_account", &result);
+    int tier;
+    memset(counters, 0, sizeof *counters);
+    if (!account) return result;
+    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++)
+        account->counters.peak_bytes[tier] = account->counters.live_bytes[tier];
+    if (resets) account->counters.arena_bytes = 0;
+    *counters = account->counters;
     return TL_OK;
 }
 

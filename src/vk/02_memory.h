@@ -66,7 +66,9 @@ TLDEF tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *desc, 
 
 // Wait for the device (record mode: every frame must have been retired or dropped) and free
 // everything. Legal after the device was lost.
-TLDEF void tl_vk_free_backend(tl_env *env, tl_backend *backend);
+//
+// Errors:  TL_ERROR_INVALID_ARG: runs or managers still use it, the text tells how many; nothing is freed.
+TLDEF tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend);
 
 // A buffer of the caller that becomes a block, so that its bytes can be saved, restored and used by kernels.
 typedef struct tl_vk_buffer_desc {

@@ -404,7 +404,7 @@ static void bench_chain(int32_t layer_count, int32_t slots) {
     double plan_ns, online_ns;
     int turn;
     open_chain(&planned, layer_count, slots, 0);
-    must(&planned.env, tl_find_revolve_advances(&planned.env, (uint64_t)layer_count, (uint64_t)slots, &advances));
+    must(&planned.env, tli_find_revolve_advances(&planned.env, (uint64_t)layer_count, (uint64_t)slots, &advances));
     budget = planned.plan.peak_bytes;  // slots + 3, where they are fewer than layers
     open_chain(&online, layer_count, slots, budget);
     for (turn = -1; turn < TURNS; turn++) {

@@ -211,6 +211,7 @@ static inline tl_backend record_open(recorder *r, const tl_backend *inner) {
     memset(r, 0, sizeof *r);
     r->inner = *inner;
     r->frame = 1;
+    memset(&b, 0, sizeof b);  // no accounts: a backend may do without
     b.self = r; b.add_block = record_add_block; b.free_block = record_free_block; b.claim = record_claim;
     b.release = record_release; b.copy = record_copy; b.compress = record_compress; b.expand = record_expand;
     b.fill = record_fill; b.order = record_order; b.submit = record_submit; b.poll = record_poll; b.wait = record_wait;

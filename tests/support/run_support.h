@@ -19,6 +19,7 @@ typedef enum spy_lie { LIE_NOT, LIE_PEAK, LIE_HOST_PEAK, LIE_ARENA, LIE_LIVE, LI
 
 typedef struct spy {
     tl_backend inner;
+    uint64_t account;        // of the claim or release under way; 0 = none
     long     calls[SPY_COUNT];
     long     clock_calls;
     int      fail_function;  // that fails once, at its call number fail_at from 0; -1 = none
@@ -30,6 +31,7 @@ typedef struct spy {
     int      lie;            // a spy_lie of counters, told from the next check on
     int      lies;
     uint32_t no_codecs;      // taken out of the limits
+    int      is_remote;      // 1 = the limits say that the host cannot reach the memory
     uint64_t limit;          // of live device bytes; 0 = none
     int      went_over;
     tl_access touched[256];  // by claims, copies, conversions, fills; cleared by whoever looks
@@ -73,7 +75,9 @@ static tl_result spy_claim(void *self, tl_range range) {
     spy *s = (spy *)self;
     tl_backend_counters counters;
     tl_result result = spy_enter(s, SPY_CLAIM);
-    if (!result) result = s->inner.claim(s->inner.self, range);
+    if (!result && s->account) result = s->inner.claim_on(s->inner.self, s->account, range);
+    else if (!result) result = s->inner.claim(s->inner.self, range);
+    s->account = 0;
     if (result) return result;
     spy_note(s, range, 1);
     s->inner.counters(s->inner.self, &counters);
@@ -84,8 +88,44 @@ static tl_result spy_claim(void *self, tl_range range) {
 static tl_result spy_release(void *self, tl_range range) {
     spy *s = (spy *)self;
     tl_result result = spy_enter(s, SPY_RELEASE);
+    uint64_t account = s->account;
+    s->account = 0;
     if (s->released_count < 64) s->released[s->released_count++] = range;
-    return result ? result : s->inner.release(s->inner.self, range);
+    if (result) return result;
+    return account ? s->inner.release_on(s->inner.self, account, range) : s->inner.release(s->inner.self, range);
+}
+
+static tl_result spy_open_account(void *self, const uint64_t limit_bytes[TL_TIER_COUNT], uint64_t *account) {
+    spy *s = (spy *)self;
+    return s->inner.open_account(s->inner.self, limit_bytes, account);
+}
+
+static tl_result spy_close_account(void *self, uint64_t account) {
+    spy *s = (spy *)self;
+    return s->inner.close_account(s->inner.self, account);
+}
+
+static tl_result spy_claim_on(void *self, uint64_t account, tl_range range) {
+    spy *s = (spy *)self;
+    s->account = account;
+    return spy_claim(self, range);
+}
+
+static tl_result spy_release_on(void *self, uint64_t account, tl_range range) {
+    spy *s = (spy *)self;
+    s->account = account;
+    return spy_release(self, range);
+}
+
+static tl_result spy_measure_account(void *self, uint64_t account, int32_t resets, tl_account_counters *counters) {
+    spy *s = (spy *)self;
+    tl_result result = s->inner.measure_account(s->inner.self, account, resets, counters);
+    counters->peak_bytes[TL_TIER_DEVICE] += s->lies == LIE_PEAK;
+    counters->peak_bytes[TL_TIER_HOST] += s->lies == LIE_HOST_PEAK;
+    counters->arena_bytes += s->lies == LIE_ARENA ? 4096 : 0;
+    counters->live_bytes[TL_TIER_DEVICE] += s->lies == LIE_LIVE;
+    counters->live_bytes[TL_TIER_HOST] += s->lies == LIE_HOST_LIVE;
+    return result;
 }
 
 static tl_result spy_copy(void *self, tl_range to, tl_range from) {
@@ -173,6 +213,7 @@ static void spy_limits(void *self, tl_backend_limits *limits) {
     spy *s = (spy *)self;
     s->inner.limits(s->inner.self, limits);
     limits->codecs &= ~s->no_codecs;
+    if (s->is_remote) limits->host_visible = 0;
 }
 
 static void spy_counters(void *self, tl_backend_counters *counters) {
@@ -228,6 +269,11 @@ static tl_backend spy_open(tl_env *env, int kind, uint64_t seed, uint64_t alignm
     backend.limits = spy_limits;
     backend.counters = spy_counters;
     backend.reset_peaks = spy_reset_peaks;
+    backend.open_account = spy_open_account;
+    backend.close_account = spy_close_account;
+    backend.claim_on = spy_claim_on;
+    backend.release_on = spy_release_on;
+    backend.measure_account = spy_measure_account;
     return backend;
 }
 
@@ -246,7 +292,7 @@ static void spy_close(tl_env *env, spy *s) {
         assert_int_equal(counters.claim_count[tier], 0);
         assert_int_equal(counters.block_count[tier], 0);
     }
-    tl_free_cpu_backend(env, &s->inner);
+    assert_int_equal(tl_free_cpu_backend(env, &s->inner), TL_OK);
 }
 
 // -- kernels --
