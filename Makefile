@@ -9,6 +9,8 @@ FUZZ_SECONDS ?= 60
 CLANG        = clang
 RUNNER       =
 VMA          =
+PREFIX       = /usr/local
+DESTDIR      =
 
 # Bit-identical results need both: no contraction into FMA, and never -ffast-math.
 STD      := -std=c99 -ffp-contract=off
@@ -46,8 +48,8 @@ skipped = $(if $(VULKAN)$(if $(call on_vulkan,$1),,none),:,echo "SKIPPED $(notdi
     <vulkan/vulkan_core.h> (Debian: libvulkan-dev)"; [ "$${STRICT:-0}" != 1 ])
 build = $(if $(call present,$@),$1,@:)
 
-.PHONY: all header examples tests run run-quantize run-vulkan test bench fuzz soak shaders mutate coverage size check deps \
-        format help clean cmocka
+.PHONY: all header examples tests lib install run run-quantize run-vulkan test bench fuzz soak shaders mutate coverage \
+        size check deps format help clean cmocka
 .DELETE_ON_ERROR:
 
 all: examples
@@ -96,6 +98,38 @@ $(B)/test_vk_vma: tests/vma/test_vma.c tests/vma/vma_hooks.cpp $(HEADERS) | cmoc
 $(B)/bench/vma_virtual.so: tests/vma/vma_virtual.cpp
 	@mkdir -p $(@D)
 	$(CXX) $(VMA_FLAGS) -O3 $(WERROR) -shared -fPIC -o $@ $<
+
+# The implementation as a library, for those who do not compile it themselves. Before version 1.0.0 each minor version
+# has an interface of its own, and so a soname of its own.
+part_of = $(shell sed -n 's/^\#define TL_VERSION_$1 \([0-9]*\).*/\1/p' tl_strategy.h)
+VERSION = $(call part_of,MAJOR).$(call part_of,MINOR).$(call part_of,PATCH)
+SONAME  = libtl_strategy.so.$(if $(filter 0,$(call part_of,MAJOR)),0.$(call part_of,MINOR),$(call part_of,MAJOR))
+lib: $(B)/libtl_strategy.so $(B)/libtl_strategy.a $(B)/tl_strategy.pc
+
+$(B)/tl_strategy.o: tl_strategy.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -fPIC -DTL_STRATEGY_IMPLEMENTATION -x c -c -o $@ $<
+$(B)/libtl_strategy.a: $(B)/tl_strategy.o
+	rm -f $@
+	$(AR) rcs $@ $<
+$(B)/libtl_strategy.so: $(B)/tl_strategy.o
+	$(CC) -shared -Wl,-soname,$(SONAME) $(LDFLAGS) -o $@.$(VERSION) $< -lm -lpthread
+	ln -sf $(@F).$(VERSION) $(B)/$(SONAME)
+	ln -sf $(SONAME) $@
+$(B)/tl_strategy.pc: tl_strategy.h FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' 'libdir=$${prefix}/lib' '' 'Name: tl_strategy' \
+	    'Description: Train and run neural networks inside a fixed number of bytes' 'Version: $(VERSION)' \
+	    'License: MIT OR Unlicense' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltl_strategy' \
+	    'Libs.private: -lm -lpthread' > $@
+
+install: lib
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,include lib/pkgconfig share/doc/tl_strategy)
+	install -m 644 tl_strategy.h tl_vk_backend.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(B)/libtl_strategy.a $(B)/libtl_strategy.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib
+	cp -P $(B)/$(SONAME) $(B)/libtl_strategy.so $(DESTDIR)$(PREFIX)/lib
+	install -m 644 $(B)/tl_strategy.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 LICENSE README.md $(DESTDIR)$(PREFIX)/share/doc/tl_strategy
 
 cmocka: | $(filter deps,$(MAKECMDGOALS))
 	@$(if $(HAVE_CMOCKA),:,echo "tests need cmocka: run make deps (Debian: libcmocka-dev)" >&2; exit 1)
@@ -179,5 +213,6 @@ help:
 	@echo 'make fuzz        each parser, FUZZ_SECONDS=60                    sanitizers, 32-bit, big endian, examples'
 	@echo 'make soak        longer sweeps and fuzzing        make deps      install what check needs (Debian)'
 	@echo 'make format      advice from clang-format         make help      this list; make clean removes build/'
-	@echo 'make header      join src/ into both headers       make compile_commands.json   for language servers'
+	@echo 'make lib         shared and static library        make install   PREFIX=/usr/local DESTDIR='
+	@echo 'make header      join src/ into both headers      make compile_commands.json   for language servers'
 	@echo 'VMA=<clone of the Vulkan Memory Allocator>: test and bench run beside it, too'

@@ -7,7 +7,7 @@
 //
 // check:
 //
-//     cc -std=c99 -o build/00_first_plan examples/00_first_plan.c && build/00_first_plan
+//     mkdir -p build && cc -o build/00_first_plan examples/00_first_plan.c && build/00_first_plan
 
 #include <stdio.h>
 

@@ -9,7 +9,8 @@
 //
 // check: --quick --out build/check
 //
-//     cc -O3 -std=c99 -ffp-contract=off -o build/01_train_text examples/01_train_text.c -lm
+//     mkdir -p build && cc -O3 -ffp-contract=off -o build/01_train_text examples/01_train_text.c -lm
+//     build/01_train_text --quick
 //
 // HOW IT WORKS   The same training runs from one seed with everything kept, and within shrinking
 // budgets by two kinds of plans, each down to the least it can do: made layer by layer, and of the
@@ -1116,7 +1117,7 @@ static int print_sample(program *p) {
 static const char *const usage =
     "01_train_text: train a character-level transformer within a fixed number of bytes\n"
     "\n"
-    "  --text FILE        train on this text (the library's own header)\n"
+    "  --text FILE        train on this text (examples/training_text.txt)\n"
     "  --budget BYTES     one run within so many bytes, weights and optimizer included: 12MiB,\n"
     "                     640KiB, 1000000; or 40%: the base and 40 % of what keep all adds to it\n"
     "  --plan KIND        layers, graph, both or none: what makes the plans of the table (both);\n"

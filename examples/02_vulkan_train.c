@@ -8,7 +8,8 @@
 //
 // check: --quick --out build/check
 //
-//     cc -O3 -std=c99 -o build/02_vulkan_train examples/02_vulkan_train.c -lm -ldl
+//     mkdir -p build && cc -O3 -o build/02_vulkan_train examples/02_vulkan_train.c -lm -ldl
+//     build/02_vulkan_train --quick
 //
 // HOW IT WORKS   The same training runs from one seed, a step each in turn: with all kept; within
 // 60, 40, 25 and 15 % of the peak of that and within the least there is, where dropped activations
@@ -786,7 +787,7 @@ static const char *const usage =
     "\n"
     "  --device N         number in the list (the first GPU, else the first device)\n"
     "  --list             the devices of this machine\n"
-    "  --text FILE        train on this text (the library's own header)\n"
+    "  --text FILE        train on this text (examples/training_text.txt)\n"
     "  --steps N          steps of every row of the table (16)\n"
     "  --layers N --width N --context N --batch N    size of the network (8 48 32 4)\n"
     "  --seed N           of weights, batches and dropout (1)\n"

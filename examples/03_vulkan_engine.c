@@ -8,7 +8,8 @@
 //
 // check: --frames 45 --drop 17 --validate --out build/check/engine
 //
-//     cc -O2 -std=c99 -o build/03_vulkan_engine examples/03_vulkan_engine.c -ldl -lm
+//     mkdir -p build && cc -O2 -o build/03_vulkan_engine examples/03_vulkan_engine.c -lm -ldl
+//     build/03_vulkan_engine --frames 45
 //
 // HOW IT WORKS   The engine has an instance, a queue and three frames in flight, and gives the backend
 // its device without the queue: record mode. A pass is a list of steps pulled by tl_next_step, 22 of

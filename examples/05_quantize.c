@@ -9,7 +9,8 @@
 //
 // check: --quick --costs table --out build/check
 //
-//     cc -O3 -std=c99 -ffp-contract=off -o build/05_quantize examples/05_quantize.c -lm
+//     mkdir -p build && cc -O3 -ffp-contract=off -o build/05_quantize examples/05_quantize.c -lm
+//     build/05_quantize --quick
 //
 // HOW IT WORKS   The loss of an op is what the network says differently because of it: the
 // Kullback-Leibler divergence of its answers from those of f32, in nats a row. It is never negative
@@ -90,6 +91,7 @@ typedef struct study {
     row      rows[ROWS];
     int32_t  row_count;
     training_progress progress;
+    char     evaluated[128];      // what the sensitivity has measured last
     uint64_t start_ns;            // of what is going on
 } study;
 
@@ -424,6 +426,7 @@ static tl_result evaluate_op(int32_t node, tl_scheme scheme, double *loss, void 
     schemes[node] = (uint8_t)scheme;
     result = measure_loss(s, schemes, node, NULL, &measured);
     *loss = measured.divergence;
+    snprintf(s->evaluated, sizeof s->evaluated, "%s in %s", tl_name_node(&s->net.graph, node), tl_name_scheme(scheme));
     free(schemes);
     return result;
 }
@@ -431,7 +434,9 @@ static tl_result evaluate_op(int32_t node, tl_scheme scheme, double *loss, void 
 static int show_evaluations(int32_t done, int32_t all, double loss, void *user) {
     study *s = (study *)user;
     double left = (double)(training_wall_ns() - s->start_ns) * 1e-9 / done * (all - done);
-    training_show_progress(&s->progress, "sensitivity", (uint64_t)done, loss, left);
+    char text[96];
+    snprintf(text, sizeof text, "%s loses %.1e nats", s->evaluated, loss);
+    training_show_text(&s->progress, "sensitivity", text, left);
     return training_interrupted;
 }
 
@@ -787,7 +792,7 @@ static const char usage[] =
     "  --layers N --width N --context N --batch N\n"
     "                     of the text network (2, 128, 32, 8); width is a multiple of 16\n"
     "  --images N         images in a batch (64)\n"
-    "  --text FILE        what the text network learns (tl_strategy.h)\n"
+    "  --text FILE        what the text network learns (examples/training_text.txt)\n"
     "  --seed N           of weights, data and images (1)\n"
     "  --out DIR          where the pictures go (build)\n"
     "  --quick            tiny networks, a few steps\n"

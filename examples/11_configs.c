@@ -6,7 +6,7 @@
 //
 // check:
 //
-//     cc -std=c99 -o build/11_configs examples/11_configs.c && build/11_configs
+//     mkdir -p build && cc -o build/11_configs examples/11_configs.c && build/11_configs
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 // curve.svg or the file that you name. Read next: the banner [6] of tl_strategy.h.
 //
 // check: build/12_unet_by_hand.svg
-//     cc -std=c99 -o build/12_unet_by_hand examples/12_unet_by_hand.c && build/12_unet_by_hand
+//     mkdir -p build && cc -O2 -o build/12_unet examples/12_unet_by_hand.c && build/12_unet build/curve.svg
 #include <stdio.h>
 #include <string.h>
 #define TL_STRATEGY_IMPLEMENTATION

@@ -24,6 +24,8 @@ exported. What decides on values of tensors cannot be traced. Works with PyTorch
   needs     what the backward has to read, by the mathematics of the op: nothing for sums, the output for ReLU
             and softmax, the input for convolutions; a frozen weight does not need the input
   gradient  grad=no where autograd has none, or where none arrives from the outputs. Graph inputs have none
+  custom    a torch.autograd.Function is one op that is not known, see --unknown; its backward reads what it
+            saves. torch.utils.checkpoint is looked into: what is kept is for the planner to decide
   costs     convolution, linear and matrix products: 2 per multiply-add, and the bias; pools: window x outputs;
             all else 1 per element. Backward: twice that with parameters and for products, else once.
             roofline: the larger of that and 24 x bytes moved (about 10 TFLOP/s against 420 GB/s)
@@ -32,7 +34,7 @@ exported. What decides on values of tensors cannot be traced. Works with PyTorch
 Weights, their gradients and constants (also tensors that forward makes from nothing) are no part of a plan and
 are not counted; --params adds the weights as param=.
 """
-import argparse, copy, importlib, importlib.util, inspect, math, operator, os, sys, types
+import argparse, contextlib, copy, importlib, importlib.util, inspect, math, operator, os, sys, types
 
 try:
     import torch
@@ -235,6 +237,7 @@ class Call:
         self.node_name, self.name, self.module, self.args, self.kwargs = node_name, name, module, args, kwargs
         self.tensors = tensors_in((args, kwargs))
         self.results = []
+        self.is_custom = False      # a torch.autograd.Function
 
     def argument(self, position, name, default=None):
         if self.module is not None and hasattr(self.module, name): return getattr(self.module, name)
@@ -344,7 +347,47 @@ def read_tensors(call, op):
     return ([], [1]) if len(call.results) > 1 else (given, results)
 
 
+def saved_tensors(call):
+    """([tensors given], [numbers of results], bytes of others) that an autograd.Function keeps for backward."""
+    contexts = [t.grad_fn for t in call.results if t.grad_fn is not None]
+    kept = tensors_in([(c.saved_tensors, vars(c)) for c in contexts[:1]])
+    given, made = {storage_of(t) for t in call.tensors}, [storage_of(t) for t in call.results]
+    sizes = {storage_of(t): size_of(t) for t in kept}
+    return ([t for t in call.tensors if storage_of(t) in sizes], [k for k, s in enumerate(made) if s in sizes],
+            sum(size for s, size in sizes.items() if s not in given and s not in made))
+
+
 # -- tracing --
+
+class CustomFunction:
+    """The apply of a torch.autograd.Function, as a function that torch.fx can call."""
+
+    def __init__(self, function, apply):
+        self.__name__ = self.__qualname__ = function.__name__
+        self.function, self.apply = function, apply
+
+    def __call__(self, *args, **kwargs): return self.apply(self.function, *args, **kwargs)
+
+
+@contextlib.contextmanager
+def custom_functions(tracer):
+    """A torch.autograd.Function runs its forward without gradients: it is traced as one node, not looked into."""
+    own = 'apply' in vars(torch.autograd.Function)
+    before = vars(torch.autograd.Function).get('apply')
+    original = torch.autograd.Function.__dict__['apply'].__func__ if own else \
+        lambda function, *args, **kwargs: super(torch.autograd.Function, function).apply(*args, **kwargs)
+
+    def apply(function, *args, **kwargs):
+        if tracer.running or not any(isinstance(a, fx.Proxy) for a in [*args, *kwargs.values()]):
+            return original(function, *args, **kwargs)
+        if function.__module__ == 'torch.utils.checkpoint' and callable(args[0]): return args[0](*args[2:])
+        return tracer.create_proxy('call_function', CustomFunction(function, original), args, kwargs)
+    torch.autograd.Function.apply = classmethod(apply)
+    try: yield
+    finally:
+        if own: torch.autograd.Function.apply = before
+        else: del torch.autograd.Function.apply
+
 
 class Buffer:
     """A storage: its bytes and the tensor of the graph that holds its present value; node None: a constant."""
@@ -461,6 +504,7 @@ class Tracer(fx.Tracer):
         kwargs = dict(fx.node.map_arg(node.kwargs, self.value_of))
         module = self.root.get_submodule(node.target) if node.op == 'call_module' else None
         call = Call(node.name, self.name_of(node, module), module, args, kwargs)
+        call.is_custom = isinstance(node.target, CustomFunction)
         before = {storage_of(t): t._version for t in call.tensors}
         try:
             if module is not None: value = module.forward(*args, **kwargs)
@@ -499,12 +543,13 @@ class Tracer(fx.Tracer):
         if not made and not changed: return
         call.results = [*made.values(), *changed.values()]
         if call.name == 'multi_head_attention': return self.record_attention(call, value)
-        op = OPS.get(call.name)
+        op = None if call.is_custom else OPS.get(call.name)
         if op is None:
             if self.unknown != 'elementwise':
-                raise ExportError("node '%s': the op %s is not known; --unknown elementwise counts it as 1 per "
-                                  "element, its backward as reading inputs and outputs" % (
-                                      call.node_name, call.name))
+                raise ExportError("node '%s': the %s %s is not known; --unknown elementwise counts it as 1 per "
+                                  "element, its backward as reading %s" % (
+                                      call.node_name, 'autograd.Function' if call.is_custom else 'op',
+                                      call.name, 'what it saves' if call.is_custom else 'inputs and outputs'))
             op = Op(call.name, 'in,out')
         if call.name in RELAYOUTS and self.copies == 'fold' and self.fold_copy(call): return
         if changed and call.name in FOLDED and self.fold(call, op): return
@@ -542,13 +587,14 @@ class Tracer(fx.Tracer):
         if call.name in OVERWRITES and changed and size_of(changed[0]) == self.buffer(changed[0]).bytes:
             given = given[1:]
         out = [self.buffer(t).bytes for t in call.results]      # of what is changed in part: the whole
-        read, read_out = read_tensors(call, op)
+        read, read_out, saved = saved_tensors(call) if call.is_custom else (*read_tensors(call, op), 0)
         node = Node(call.node_name, op.label, out, self.sources(given))
         node.reads, node.reads_out = set(self.sources(read)), set(read_out)
         node.flops = COSTS[op.cost](call)
         node.backward_flops = node.flops * (2 if op.twice else 1)
         counted = [t for t in given if op.cost in ('matmul', 'einsum') or self.buffer(t).node is not None]
         node.bytes, node.parametric = bytes_moved(call, op, counted), op.twice
+        node.saved = saved
         if op.cost == 'attention': node.saved = 4 * (call.tensors[0].numel() // call.tensors[0].shape[-1])
         if call.module is not None: self.add_params(node, call.module.parameters())
         self.add_params(node, [t for t in call.tensors if isinstance(t, nn.Parameter)])
@@ -679,7 +725,7 @@ def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='
     try:
         root = without_data(model)
         tracer.own = {storage_of(t) for t in [*root.parameters(), *root.buffers()]}
-        graph = tracer.trace(root)
+        with custom_functions(tracer): graph = tracer.trace(root)
     except ExportError:
         raise
     except Exception as error:

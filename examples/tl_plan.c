@@ -8,23 +8,25 @@
 //
 // check: examples/residual.tlg --budget 55% --explain
 //
-//     cc -O3 -std=c99 -o build/tl_plan examples/tl_plan.c
+//     mkdir -p build && cc -O3 -o build/tl_plan examples/tl_plan.c
 //     build/tl_plan examples/residual.tlg --pareto --html build/residual.html
 //     build/tl_plan examples/residual.tlg --precision loss=0.01,training --budget 50%
 //
 // CONTENTS       (search for "// -- ")
-//                output    numbers    options    model    host    planning    lifetimes    report    json
-//                explanation    curve    picture of the curve    pages    profiles    precision    front
-//                main
+//                output    numbers    options    files    model    host    planning    lifetimes    report
+//                writing    json    explanation    curve    picture of the curve    pages    profiles
+//                precision    front    main
 
-#define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, isatty
+#define _XOPEN_SOURCE 700  // NOLINT: reserved for this; clock_gettime, isatty, realpath
 
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,17 +74,24 @@ static double now_seconds(void) {
 
 // -- output --
 
-// Text on its way to a sink; after a failure nothing more is sent.
+enum { PATH_SIZE = 4096 };
+
+// Text on its way to a file; after a failure nothing more is sent.
 typedef struct writer {
-    tl_sink      sink;
-    tl_file_sink file;      // where the sink is a file
-    const char  *path;
-    tl_result    result;
+    tl_sink     sink;
+    FILE       *file;
+    const char *path;             // as it was given; - is standard output
+    char        name[PATH_SIZE];  // the file behind the path
+    char        part[PATH_SIZE];  // what is written first, and renamed when it is whole; "" = nothing
+    int         reason;           // errno of the first failure
+    tl_result   result;
 } writer;
 
-static tl_result write_stdout(void *user, const char *text, size_t length) {
-    (void)user;
-    return fwrite(text, 1, length, stdout) == length ? TL_OK : TL_ERROR_IO;
+static tl_result write_file(void *user, const char *text, size_t length) {
+    writer *w = (writer *)user;
+    if (fwrite(text, 1, length, w->file) == length) return TL_OK;
+    w->reason = errno;
+    return TL_ERROR_IO;
 }
 
 static void put_text(writer *w, const char *text, size_t length) {
@@ -325,7 +334,8 @@ static const char *const usage[] = {
     "MODEL is .tlg text, one line a node with its bytes and costs; - reads it from standard input.",
     "",
     "  --budget B        largest sum of live bytes: 512MiB, 1.5GB, 1000000; or 60%, of the peak that",
-    "                    keeping everything reaches. Weights and optimizer state are beside it",
+    "                    keeping everything reaches in MODEL as it is, before --precision changes it.",
+    "                    Weights and optimizer state are beside it",
     "  --inference       forward only: results are resident at the end",
     "  --host-budget B   tensors may be copied to the host, so many bytes of them at a time (% as above)",
     "  --link RATE       speed of these copies, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
@@ -334,8 +344,10 @@ static const char *const usage[] = {
     "  --policy NAME     the plan of a rule instead, the cheapest that it has under the budget:",
     policy_names,
     "  --work N          elementary steps of search, a few ns each (4000 for each squared node, within",
-    "                    30 to 250 million; with --pareto 30 million for each budget). One N gives one",
-    "                    plan, on every machine",
+    "                    30 to 250 million; with --pareto 30 million for each budget). It limits the",
+    "                    search for a better plan; what leads to the first one is counted but never cut",
+    "                    short: in graphs of many thousand nodes that alone can be thousands of millions.",
+    "                    One N gives one plan, on every machine",
     "  --explain         what makes the peak, what the next MiB would buy, what is made again and why",
     "  --pareto          plan at budgets between the least possible and keep all, chosen where",
     "                    the curve is least known; a table with the certified bound of each",
@@ -361,7 +373,8 @@ static const char *const usage[] = {
     "                    measured, instead of the default table; - is standard input",
     "  --default-profiles  print that table, in the form that FILE has",
     "",
-    "FILE is written whole or not at all; - is standard output, for one of them:",
+    "FILE is written whole or not at all, a pipe or a device as it is; - is standard output, for one of",
+    "them. A FILE that is also read, and a FILE that two options name, are refused before any work:",
     "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
     "  --json FILE       the figures, machine-readable",
     "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner",
@@ -427,12 +440,7 @@ static int check_precision_options(const options *o) {
 
 // Options whose files, or whose question, are about one plan or about the whole curve only.
 static int check_options(const options *o) {
-    const char *const files[] = { o->schedule, o->json, o->c_table, o->svg, o->html };
-    int count = 0;
-    size_t i;
     if (!o->model) return fail(CODE_INPUT, "a model must be named, a .tlg file or -; --help tells more");
-    for (i = 0; i < sizeof files / sizeof *files; i++) count += files[i] && strcmp(files[i], "-") == 0;
-    if (count > 1) return fail(CODE_INPUT, "-: only one file may go to standard output");
     if (o->pareto && o->budget) return fail(CODE_INPUT, "--pareto: is for all budgets, --budget for one");
     if (o->host_budget && !o->link)
         return fail(CODE_INPUT, "--host-budget: needs --link, the speed of the copies");
@@ -487,6 +495,133 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         i += used;
     }
     return o->default_profiles ? CODE_OK : check_options(o);
+}
+
+// -- files: which one a path names --
+
+// The file behind a path: symbolic links are followed, also to a file that does not exist yet. 0 = it cannot be
+// found, errno says why.
+static int follow_links(const char *path, char name[PATH_SIZE]) {
+    char next[PATH_SIZE];
+    int hops;
+    size_t length = strlen(path);
+    if (length >= PATH_SIZE) { errno = ENAMETOOLONG; return 0; }
+    memcpy(next, path, length + 1);
+    for (hops = 0; hops < 40; hops++) {
+        char *slash = strrchr(next, '/'), *folder;
+        const char *base = slash ? slash + 1 : next;
+        ssize_t size;
+        if (slash) *slash = 0;
+        folder = realpath(!slash ? "." : slash == next ? "/" : next, NULL);
+        if (!folder) return 0;
+        length = (size_t)snprintf(name, PATH_SIZE, "%s/%s", strcmp(folder, "/") ? folder : "", base);
+        size = strncmp(folder, "/proc/", 6) == 0 ? -1 : readlink(name, next, sizeof next - 1);
+        if (size >= 0) next[size] = 0;
+        if (size >= 0 && next[0] != '/') {  // relative to the folder of the link
+            char target[PATH_SIZE];
+            memcpy(target, next, (size_t)size + 1);
+            length = (size_t)snprintf(next, sizeof next, "%s/%s", folder, target);
+        }
+        free(folder);
+        if (length >= PATH_SIZE) { errno = ENAMETOOLONG; return 0; }
+        if (size < 0) return 1;
+    }
+    errno = ELOOP;
+    return 0;
+}
+
+// Pipes, terminals and devices are written as they are, and so is an open file that /dev/fd names: these have no
+// name that another file could take.
+static int is_written_in_place(const char *name) {
+    struct stat now;
+    return strncmp(name, "/proc/", 6) == 0 || (stat(name, &now) == 0 && !S_ISREG(now.st_mode));
+}
+
+static int is_one_file(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static int is_null_device(const struct stat *file) {
+    struct stat null;
+    return S_ISCHR(file->st_mode) && stat("/dev/null", &null) == 0 && null.st_rdev == file->st_rdev;
+}
+
+// An option that names a file, and that file.
+typedef struct place {
+    const char  *option;
+    const char **path;
+    int          exists;           // 1 = stat says which file it is, 0 = its name does
+    struct stat  stat;
+    char         name[PATH_SIZE];
+} place;
+
+static void find_input(const char *path, place *at) {
+    at->exists = (strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &at->stat) : stat(path, &at->stat)) == 0;
+}
+
+// An output that is what standard output is already, /dev/stdout for example, becomes -.
+static int find_output(place *at) {
+    const char *path = *at->path;
+    struct stat out;
+    int has_out = fstat(STDOUT_FILENO, &out) == 0;
+    if (strcmp(path, "-") == 0) {
+        at->exists = has_out;
+        at->stat = out;
+        return CODE_OK;
+    }
+    at->exists = stat(path, &at->stat) == 0;
+    if (at->exists && S_ISDIR(at->stat.st_mode)) return fail(CODE_INPUT, "%s %s: is a directory", at->option, path);
+    if (at->exists && !S_ISREG(at->stat.st_mode) && !S_ISFIFO(at->stat.st_mode) && !S_ISCHR(at->stat.st_mode))
+        return fail(CODE_INPUT, "%s %s: is neither a file nor a pipe", at->option, path);
+    if (!follow_links(path, at->name))
+        return fail(CODE_INPUT, "%s %s: cannot be written: %s", at->option, path, strerror(errno));
+    if (has_out && at->exists && is_one_file(&at->stat, &out) && !is_null_device(&out)) *at->path = "-";
+    return CODE_OK;
+}
+
+// 1 = what is written to the one is lost by what is written to the other.
+static int is_one_place(const place *a, const place *b) {
+    int a_is_out = strcmp(*a->path, "-") == 0, b_is_out = strcmp(*b->path, "-") == 0;
+    if (a_is_out || b_is_out) return a_is_out && b_is_out;
+    if (a->exists != b->exists) return 0;
+    return a->exists ? is_one_file(&a->stat, &b->stat) && !is_null_device(&a->stat) : strcmp(a->name, b->name) == 0;
+}
+
+static int is_read(const place *out, const place *input) {
+    return out->exists && input->exists && !S_ISCHR(input->stat.st_mode) && is_one_file(&out->stat, &input->stat);
+}
+
+// No output is a file that is read, and no two outputs are one file: nothing that exists is lost. Before any work.
+static int check_files(options *o) {
+    static place outputs[5], report, inputs[2];
+    const char *const names[] = { "--schedule", "--json", "--c-table", "--svg", "--html" };
+    const char **const paths[] = { &o->schedule, &o->json, &o->c_table, &o->svg, &o->html };
+    const char *const words[] = { "the model", "the file of --profiles" };
+    int count = 0, i, k;
+    find_input(o->model, &inputs[0]);
+    if (o->profiles) find_input(o->profiles, &inputs[1]);
+    for (i = 0; i < 5; i++) {
+        int code;
+        if (!*paths[i]) continue;
+        outputs[count].option = names[i];
+        outputs[count].path = paths[i];
+        code = find_output(&outputs[count++]);
+        if (code) return code;
+    }
+    for (i = 0; i < count; i++) {
+        const place *at = &outputs[i];
+        for (k = 0; k < 2; k++)
+            if (strcmp(*at->path, "-") != 0 && is_read(at, &inputs[k]))
+                return fail(CODE_INPUT, "%s %s: is %s, which is read", at->option, *at->path, words[k]);
+        for (k = 0; k < i; k++)
+            if (is_one_place(at, &outputs[k]))
+                return fail(CODE_INPUT, "%s %s: goes to %s as %s does", at->option, *at->path,
+                            strcmp(*at->path, "-") == 0 ? "standard output" : "the same file", outputs[k].option);
+    }
+    report.exists = fstat(STDOUT_FILENO, &report.stat) == 0 && S_ISREG(report.stat.st_mode);
+    for (k = 0; k < 2; k++)
+        if (is_read(&report, &inputs[k])) return fail(CODE_INPUT, "standard output: is %s, which is read", words[k]);
+    return CODE_OK;
 }
 
 // -- model --
@@ -624,8 +759,13 @@ static int scale_rate(const program *p, const char *option, const char *text, ui
     return fail(CODE_INPUT, "%s %s: moves less than a byte in 10^9 units of cost", option, text);
 }
 
+// What keeping everything takes in the model as it was read, in f32 where --precision chooses something else: 100 %.
+static uint64_t model_peak(const program *p) {
+    return p->has_choice ? p->choice.keep_all.peak_bytes : p->keep_all.peak_bytes;
+}
+
 static int parse_host(program *p) {
-    int code = parse_bytes("--host-budget", p->o.host_budget, p->keep_all.peak_bytes, &p->host_bytes);
+    int code = parse_bytes("--host-budget", p->o.host_budget, model_peak(p), &p->host_bytes);
     if (!code) code = parse_rate("--link", p->o.link, "GB", "/s", &p->link_bytes);
     if (!code) code = parse_cost_unit(p);
     if (!code) code = scale_rate(p, "--link", p->o.link, p->link_bytes, &p->device.link_bytes_per_second);
@@ -935,7 +1075,7 @@ static void print_head(const program *p, FILE *out) {
 
 static void print_row(const program *p, FILE *out, const char *name, uint64_t bytes, uint64_t cost) {
     fprintf(out, "%-12s %20llu %12s %8.2f %%", name, (ull)bytes, bytes_label(bytes).text,
-            100 * ratio_of(bytes, p->keep_all.peak_bytes));
+            100 * ratio_of(bytes, model_peak(p)));
     if (cost) fprintf(out, " %12.6f", ratio_of(cost, p->keep_all.base_cost));
     fprintf(out, "\n");
 }
@@ -943,7 +1083,7 @@ static void print_row(const program *p, FILE *out, const char *name, uint64_t by
 static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     const tl_plan *plan = &p->plan;
     print_head(p, out);
-    fprintf(out, "%-12s %20s %12s %10s %12s\n", "", "bytes", "", "keep all", "cost");
+    fprintf(out, "%-12s %20s %12s %10s %12s\n", "", "bytes", "", p->has_choice ? "all in f32" : "keep all", "cost");
     if (p->has_choice) print_row(p, out, "all in f32", p->choice.keep_all.peak_bytes, 0);
     print_row(p, out, "keep all", p->keep_all.peak_bytes, p->keep_all.cost);
     if (p->budget_bytes) print_row(p, out, "budget", p->budget_bytes, 0);
@@ -960,6 +1100,8 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
         fprintf(out, "%d copies to the host and back; waiting for them costs %.6f\n", (int)counts->copy_count,
                 ratio_of(counts->cost - counts->compute_cost, plan->base_cost));
     fprintf(out, "%.1f million steps of work, %.2f s\n", (double)p->work * 1e-6, now_seconds() - p->start);
+    if (!p->budget_bytes && !p->o.policy)
+        fprintf(out, "--budget 60%% plans with less memory, --pareto draws the curve of memory against cost\n");
 }
 
 static const char *limiting_node(const program *p) {
@@ -979,25 +1121,64 @@ static int fail_infeasible(const program *p) {
                 interrupted ? " (stopped early)" : "");
 }
 
-// -- files --
+// -- writing --
 
-static int open_writer(program *p, const char *path, writer *w) {
-    memset(w, 0, sizeof *w);
-    w->path = path;
-    w->sink.write = write_stdout;
-    if (strcmp(path, "-") == 0) return CODE_OK;
-    if (tl_init_file_sink(&p->env, path, &w->file, &w->sink)) return fail(CODE_INPUT, "%s", reason_of(&p->env));
-    return CODE_OK;
+static int fail_write(const writer *w) {
+    return fail(CODE_INPUT, "%s: cannot be written: %s", w->path, strerror(errno));
 }
 
-static int close_writer(program *p, writer *w) {
-    if (strcmp(w->path, "-") != 0) {
-        if (!tl_finish_file_sink(&p->env, &w->file, w->result)) return CODE_OK;
-        if (w->result && w->result != TL_ERROR_IO) return fail_result(p, w->path);
-        return fail(CODE_INPUT, "%s", reason_of(&p->env));
+// A file beside the one that it will replace, with that one's permissions.
+static int open_part(writer *w) {
+    struct stat now;
+    mode_t mask = umask(0);
+    int number;
+    umask(mask);
+    if (snprintf(w->part, sizeof w->part, "%s.XXXXXX", w->name) >= (int)sizeof w->part) {
+        w->part[0] = 0;
+        errno = ENAMETOOLONG;
+        return 0;
     }
-    if (w->result && w->result != TL_ERROR_IO) return fail_result(p, "standard output");
-    return w->result || fflush(stdout) ? fail(CODE_INPUT, "standard output: cannot write") : CODE_OK;
+    number = mkstemp(w->part);
+    if (number < 0) {
+        w->part[0] = 0;
+        return 0;
+    }
+    (void)fchmod(number, stat(w->name, &now) == 0 ? now.st_mode & 07777 : 0666 & ~mask);
+    w->file = fdopen(number, "wb");
+    if (!w->file) {
+        close(number);
+        remove(w->part);
+    }
+    return w->file != NULL;
+}
+
+static int open_writer(const char *path, writer *w) {
+    memset(w, 0, sizeof *w);
+    w->path = path;
+    w->sink.write = write_file;
+    w->sink.user = w;
+    if (strcmp(path, "-") == 0) {
+        w->file = stdout;
+        return CODE_OK;
+    }
+    if (!follow_links(path, w->name)) return fail_write(w);
+    if (is_written_in_place(w->name)) w->file = fopen(w->name, "wb");
+    else (void)open_part(w);
+    return w->file ? CODE_OK : fail_write(w);
+}
+
+// A part that is not whole is removed, and the file that it would have replaced stays.
+static int close_writer(program *p, writer *w) {
+    int is_out = w->file == stdout, failed = ferror(w->file) || w->result == TL_ERROR_IO;
+    errno = 0;
+    if (is_out ? fflush(w->file) : fclose(w->file)) failed = 1;  // a full disk often shows here only
+    if (!failed && !w->result && w->part[0]) failed = rename(w->part, w->name) != 0;
+    if (!w->reason) w->reason = errno ? errno : EIO;
+    if ((failed || w->result) && w->part[0]) remove(w->part);
+    if (w->result && !failed) return fail_result(p, is_out ? "standard output" : w->path);
+    if (!failed) return CODE_OK;
+    errno = w->reason;
+    return is_out ? fail(CODE_INPUT, "standard output: cannot be written") : fail_write(w);
 }
 
 static int write_schedule(program *p) {
@@ -1007,7 +1188,7 @@ static int write_schedule(program *p) {
     int code;
     if (!text) return fail(CODE_INPUT, "no memory to print the schedule");
     tl_print_schedule(&p->plan, text, length + 1);
-    code = open_writer(p, p->o.schedule, &w);
+    code = open_writer(p->o.schedule, &w);
     if (!code) {
         put_text(&w, text, length);
         code = close_writer(p, &w);
@@ -1032,8 +1213,8 @@ static void write_c_name(const char *text, char name[49]) {
 
 static int write_c_table(program *p) {
     writer w;
-    char name[49];
-    int code = open_writer(p, p->o.c_table, &w);
+    char name[49] = "";
+    int code = open_writer(p->o.c_table, &w);
     if (code) return code;
     write_c_name(p->model, name);
     w.result = tl_write_plan_table(&p->env, &p->graph, &p->plan, name, w.sink);
@@ -1063,7 +1244,7 @@ static int write_plan_picture(program *p) {
     tl_node *nodes = p->host_bytes ? time_nodes(p) : NULL;
     int code;
     if (p->host_bytes && !nodes) return fail(CODE_INPUT, "no memory to draw");
-    code = open_writer(p, p->o.svg, &w);
+    code = open_writer(p->o.svg, &w);
     if (!code) {
         if (nodes) timed.nodes = nodes;
         device.link_bytes_per_second = p->link_bytes;
@@ -1121,7 +1302,7 @@ static void put_end_json(const program *p, writer *w) {
 
 static int write_json(program *p, int infeasible) {
     writer w;
-    int code = open_writer(p, p->o.json, &w);
+    int code = open_writer(p->o.json, &w);
     if (code) return code;
     put_head_json(p, &w);
     if (p->budget_bytes) put(&w, ", \"budget_bytes\": %llu", (ull)p->budget_bytes);
@@ -1552,7 +1733,7 @@ static void print_curve(const program *p, const curve *c, FILE *out) {
 
 static int write_curve_json(program *p, const curve *c) {
     writer w;
-    int i, code = open_writer(p, p->o.json, &w);
+    int i, code = open_writer(p->o.json, &w);
     if (code) return code;
     put_head_json(p, &w);
     put(&w, ", \"keep_all_peak_bytes\": %llu, \"base_cost\": %llu", (ull)p->keep_all.peak_bytes,
@@ -1766,7 +1947,7 @@ static void put_picture(const program *p, writer *w, const curve *c) {
 
 static int write_picture(program *p, const curve *c) {
     writer w;
-    int code = open_writer(p, p->o.svg, &w);
+    int code = open_writer(p->o.svg, &w);
     if (code) return code;
     put_picture(p, &w, c);
     return close_writer(p, &w);
@@ -1881,7 +2062,7 @@ static void put_dot_table(const program *p, writer *w, const curve *c) {
 
 static int write_curve_page(program *p, const curve *c) {
     writer w;
-    int code = open_writer(p, p->o.html, &w);
+    int code = open_writer(p->o.html, &w);
     if (code) return code;
     put_page_start(p, &w);
     put_picture(p, &w, c);
@@ -1968,12 +2149,12 @@ static const char *const plan_script[] = {
     "  at=Math.max(0,Math.min(N-1,s));",
     "  const k=D.kinds[D.steps[2*at]],here=L.filter(l=>l[3]<=at&&at<=l[4]&&l[5]).sort((a,b)=>b[5]-a[5]);",
     "  const step=(words[k]||k+' ')+D.names[D.steps[2*at+1]];",
-    "  let text='step '+(at+1)+' of '+N+': '+step+'. '+size(D.live[at])+' live in '+here.length+' things';",
+    "  let text='step '+at+' of 0 to '+(N-1)+': '+step+'. '+size(D.live[at])+' live in '+here.length+' things';",
     "  for(const l of here.slice(0,10))",
     "    text+='\\n  '+size(l[5])+'  '+D.lifes[l[0]]+' '+D.names[l[1]]+(l[2]>0?'.'+l[2]:'');",
     "  if(here.length>10)text+='\\n  and '+(here.length-10)+' more';",
     "  read.textContent=text;",
-    "  canvas.setAttribute('aria-valuenow',at+1);",
+    "  canvas.setAttribute('aria-valuenow',at);",
     "  canvas.setAttribute('aria-valuetext',step+', '+size(D.live[at]));",
     "  draw();",
     "}",
@@ -2055,7 +2236,7 @@ static int write_plan_page(program *p, const lives *l) {
     static const char *const colors[] = { "input", "first", "again", "fetched", "gradient", "saved",
                                           "scratch" };
     writer w;
-    int i, code = open_writer(p, p->o.html, &w);
+    int i, code = open_writer(p->o.html, &w);
     if (code) return code;
     put_page_start(p, &w);
     put_plan_table(p, &w);
@@ -2063,9 +2244,9 @@ static int write_plan_page(program *p, const lives *l) {
         " saved state live. <button id=\"axis\" type=\"button\">by steps</button></p>\n<p>");
     for (i = 0; i < LIFE_COUNT; i++)
         put(&w, "<span class=\"key\" style=\"background:var(--%s)\"></span>%s\n", colors[i], life_names[i]);
-    put(&w, "</p>\n<canvas tabindex=\"0\" role=\"slider\" aria-label=\"step of the plan\" aria-valuemin=\"1\" "
-        "aria-valuemax=\"%d\" aria-valuenow=\"1\"></canvas>\n<p id=\"read\" aria-live=\"polite\"></p>\n",
-        (int)p->plan.step_count);
+    put(&w, "</p>\n<canvas tabindex=\"0\" role=\"slider\" aria-label=\"step of the plan\" aria-valuemin=\"0\" "
+        "aria-valuemax=\"%d\" aria-valuenow=\"0\"></canvas>\n<p id=\"read\" aria-live=\"polite\"></p>\n",
+        (int)p->plan.step_count > 0 ? (int)p->plan.step_count - 1 : 0);
     put_plan_data(p, &w, l);
     put_lines(&w, plan_script, sizeof plan_script / sizeof *plan_script);
     put(&w, "</body>\n</html>\n");
@@ -2105,7 +2286,7 @@ static label number_label(double value) {
 static int write_default_profiles(program *p) {
     writer w;
     int32_t count, i;
-    int k, code = open_writer(p, "-", &w);
+    int k, code = open_writer("-", &w);
     const tl_precision_profile *rows = tl_find_default_profiles(&count);
     put_lines(&w, profiles_head, sizeof profiles_head / sizeof *profiles_head);
     for (i = 0; i < count; i++) {
@@ -2398,7 +2579,7 @@ static int choose_criterion(const choice_words *words, tl_precision_desc *desc) 
 }
 
 static int parse_choice_device(program *p, const choice_words *words) {
-    uint64_t rate;
+    uint64_t rate = 0;
     int code;
     if (!words->memory && !words->device) return CODE_OK;
     p->choice.device.name = words->device;
@@ -2438,7 +2619,7 @@ static int prepare_choice(program *p) {
 
 static int write_infeasible_choice(program *p) {
     writer w;
-    int code = open_writer(p, p->o.json, &w);
+    int code = open_writer(p->o.json, &w);
     if (code) return code;
     put_head_json(p, &w);
     put(&w, ", \"precision\": null, \"reason\": ");
@@ -2494,7 +2675,7 @@ static int print_choice(const program *p, FILE *out) {
 static int finish_choice(program *p) {
     FILE *out = report_stream(p);
     writer w;
-    int code = p->o.json ? open_writer(p, p->o.json, &w) : CODE_OK;
+    int code = p->o.json ? open_writer(p->o.json, &w) : CODE_OK;
     if (!code && p->o.json) {
         put_head_json(p, &w);
         put(&w, ", \"keep_all_peak_bytes\": %llu", (ull)p->keep_all.peak_bytes);
@@ -2574,7 +2755,7 @@ static int write_front_json(program *p) {
     const tl_precision_front *front = &p->choice.front;
     writer w;
     int32_t i, k;
-    int code = open_writer(p, p->o.json, &w);
+    int code = open_writer(p->o.json, &w);
     if (code) return code;
     put_head_json(p, &w);
     put(&w, ", \"complete\": %s, \"knee\": %d, \"points\": [", front->complete ? "true" : "false",
@@ -2595,7 +2776,7 @@ static int write_front_json(program *p) {
 
 static int write_front_picture(program *p) {
     writer w;
-    int code = open_writer(p, p->o.svg, &w);
+    int code = open_writer(p->o.svg, &w);
     if (code) return code;
     w.result = tl_write_front_svg(&p->env, &p->choice.front, w.sink);
     return close_writer(p, &w);
@@ -2614,30 +2795,6 @@ static int run_front(program *p) {
 }
 
 // -- main --
-
-// One line each for a few budgets, from keep all downwards to the first that nothing fits.
-static void print_budgets(program *p, FILE *out) {
-    int percent;
-    fprintf(out, "\n%8s %20s %12s %12s %12s  %s\n", "budget", "bytes", "", "cost", "lower bound", "gap");
-    p->doing = "a few budgets";
-    for (percent = 100; percent > 0 && !interrupted; percent -= 10) {
-        uint64_t budget = p->keep_all.peak_bytes / 100 * (uint64_t)percent +
-                          p->keep_all.peak_bytes % 100 * (uint64_t)percent / 100;
-        uint64_t base = p->keep_all.base_cost;
-        tl_plan plan;
-        tl_result result = try_budget(p, budget ? budget : 1, p->work_limit ? p->work_limit : curve_work,
-                                      &plan, &p->report);
-        clear_progress(p);
-        if (result == TL_ERROR_INFEASIBLE)
-            fprintf(out, "%6d %% %20llu %12s  no plan fits; the least found is %llu bytes, because of %s\n",
-                    percent, (ull)budget, bytes_label(budget).text, (ull)p->report.least_budget_bytes,
-                    limiting_node(p) ? limiting_node(p) : "all nodes");
-        if (result) return;
-        fprintf(out, "%6d %% %20llu %12s %12.6f %12.6f  %s\n", percent, (ull)budget,
-                bytes_label(budget).text, ratio_of(plan.cost, base), ratio_of(plan.bound_cost, base),
-                gap_label(plan.cost, plan.bound_cost).text);
-    }
-}
 
 // Without a budget the plan is keep all; its bound is that of planning within its peak.
 static int plan_keep_all(program *p) {
@@ -2703,7 +2860,6 @@ static int run_plan(program *p) {
     if (!code && out && p->has_choice) code = print_choice(p, out);
     if (!code && out) print_plan(p, out, &l.report);
     if (!code && out && p->o.explain) code = explain_plan(p, &l, out);
-    if (!code && out == stdout && !p->budget_bytes && !p->o.policy && !p->has_choice) print_budgets(p, out);
     free_lives(&l);
     return code;
 }
@@ -2724,7 +2880,8 @@ static int run_curve(program *p) {
 }
 
 static int plan_model(program *p) {
-    int code = read_model(p);
+    int code = check_files(&p->o);
+    if (!code) code = read_model(p);
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.policy) code = parse_policy(p);
     if (!code && (p->o.precision || p->o.front)) code = prepare_choice(p);
@@ -2734,7 +2891,7 @@ static int plan_model(program *p) {
         code = fail_result(p, path_of(p));
     if (!code && p->o.host_budget) code = parse_host(p);
     if (!code && p->o.budget)
-        code = parse_bytes("--budget", p->o.budget, p->keep_all.peak_bytes, &p->budget_bytes);
+        code = parse_bytes("--budget", p->o.budget, model_peak(p), &p->budget_bytes);
     if (!code && p->has_choice && !wants_plan(&p->o)) code = finish_choice(p);
     else if (!code) code = p->o.pareto ? run_curve(p) : run_plan(p);
     return code;
@@ -2742,7 +2899,7 @@ static int plan_model(program *p) {
 
 static int run(program *p) {
     int code = plan_model(p);
-    if (!code && (fflush(stdout) || ferror(stdout))) code = fail(CODE_INPUT, "standard output: cannot write");
+    if (!code && (fflush(stdout) || ferror(stdout))) code = fail(CODE_INPUT, "standard output: cannot be written");
     return code;
 }
 
@@ -2752,7 +2909,7 @@ int main(int count, char **argv) {
     int done, code = parse_options(&p.o, count, argv, &done);
     if (code) return code;
     if (done) {
-        (void)open_writer(&p, "-", &help);
+        (void)open_writer("-", &help);
         put_lines(&help, usage, sizeof usage / sizeof *usage);
         return close_writer(&p, &help);
     }

@@ -455,9 +455,9 @@ static inline int training_read_file(const char *path, const char *what, uint8_t
     return TRAINING_OK;
 }
 
-// The text trained on by default is the library itself: here, or above the program's directory.
+// The text trained on by default: below this directory, or beside that of the program.
 static inline void training_find_text(const char *program, char *path, size_t size) {
-    const char *name = "tl_strategy.h", *slash = strrchr(program, '/');
+    const char *name = "examples/training_text.txt", *slash = strrchr(program, '/');
     FILE *file;
     snprintf(path, size, "%s", name);
     file = fopen(path, "rb");
@@ -475,7 +475,7 @@ static inline void training_number_tokens(training_text *t) {
     }
 }
 
-// Read the text at path, or the library's own header. vocabulary: the [256] tokens of loaded
+// Read the text at path, or the one of the examples. vocabulary: the [256] tokens of loaded
 // weights, NULL = whatever bytes the text has.
 static inline int training_read_text(const char *path, const char *program, uint64_t context,
                                      const uint8_t *vocabulary, training_text *t) {
@@ -884,14 +884,21 @@ typedef struct training_progress {
     int      terminal;            // 1 = stderr is one
 } training_progress;
 
-static inline void training_show_progress(training_progress *p, const char *what, uint64_t step,
-                                          double loss, double left_s) {
+static inline void training_show_text(training_progress *p, const char *what, const char *text,
+                                      double left_s) {
     uint64_t now = training_wall_ns();
     if (now - p->shown_ns < (p->terminal ? 100000000u : 5000000000u)) return;
     p->shown_ns = now;
-    fprintf(stderr, "%s%s: step %llu, loss %.4g, %.0f s left%s", p->terminal ? "\r" : "", what,
-            (unsigned long long)step, loss, left_s, p->terminal ? "   " : "\n");
+    fprintf(stderr, "%s%s: %s, %.0f s left%s", p->terminal ? "\r" : "", what, text, left_s,
+            p->terminal ? "   " : "\n");
     fflush(stderr);
+}
+
+static inline void training_show_progress(training_progress *p, const char *what, uint64_t step,
+                                          double loss, double left_s) {
+    char text[64];
+    snprintf(text, sizeof text, "step %llu, loss %.3f", (unsigned long long)step, loss);
+    training_show_text(p, what, text, left_s);
 }
 
 static inline void training_clear_progress(const training_progress *p) {

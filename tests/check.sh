@@ -23,7 +23,7 @@ unset F     # a filter is no bar
 
 steps=(parts build test differential torch shaders headers options freestanding names contents calls mingw
        asan_gcc asan_clang tsan short_enums reduced m32 s390x plans
-       cppcheck tidy readme examples mixed tl_plan fuzz size coverage)
+       cppcheck tidy readme examples commands install mixed tl_plan fuzz size coverage)
 
 fail() { echo "$*" >&2; exit 1; }
 skip() { echo "SKIPPED $*"; [ "${STRICT:-0}" != 1 ] || fail "a skip is a failure here"; }
@@ -378,6 +378,8 @@ step_fuzz() {
     grep -E 'stat::number_of_executed_units' $out/fuzz.log
 }
 
+step_commands() { bash tests/commands.sh; }
+step_install()  { bash tests/install.sh; }
 step_mixed()    { bash tests/mixed.sh; }
 step_size()     { bash tests/size.sh; }
 step_coverage() { bash tests/coverage.sh; }

@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
 # Prove the README's commands on a bare Debian 12:  tests/chroot.sh [DIRECTORY]     (root; needs debootstrap)
 #
-#   DIRECTORY/bare   only git, make and gcc:  git clone, make run
+#   DIRECTORY/bare   only git, make and gcc:  git clone, the two commands of a first plan, make run
 #   DIRECTORY/full   a copy of it, with apt:  git clone, make deps test, make run-vulkan
 #   DIRECTORY/ci     a copy of it, with apt:  git clone, .ci/run
 #
 # The commit checked out now is cloned; `bare` is kept, so the next time is quick. DIRECTORY is /var/tmp/tl_strategy_chroot
-# unless given; MIRROR=... names another Debian mirror. STEPS="bare full ci" chooses; without it the first two.
+# unless given; MIRROR=... names a Debian mirror, without it that of this machine's apt is taken. STEPS="bare full ci"
+# chooses; without it the first two.
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
 dir=${1:-/var/tmp/tl_strategy_chroot}
 steps=${STEPS:-bare full}
-mirror=${MIRROR:-http://deb.debian.org/debian}
+mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' 2>/dev/null |
+    awk '$2 == "bookworm" && !n++ {print $1}' || true)}
+[ -n "$mirror" ] || { echo "tests/chroot.sh: MIRROR=<URL of a Debian mirror> is needed, apt names none of bookworm" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || { echo "tests/chroot.sh: needs root" >&2; exit 1; }
 [ -z "$(git -C "$repository" status --porcelain)" ] || echo "NOTICE: uncommitted changes are not in the clone"
 
@@ -46,9 +49,9 @@ for step in $steps; do
     SECONDS=0
     case $step in
     bare)
-        echo "== git, make, gcc only: make run"
+        echo "== git, make, gcc only: a first plan, make run"
         enter "$dir/bare" "$clone"'; for x in clang python3 g++; do ! command -v $x || exit 1; done
-            make run; ls -l build/memory.svg build/trace.json; git status --short'
+            make build/tl_plan; build/tl_plan examples/residual.tlg --budget 20MB; make run; ls -l build/memory.svg build/trace.json; git status --short'
         ;;
     full)
         echo "== with apt: make deps test, make run-vulkan"

@@ -7,6 +7,7 @@ packages=(
     libcmocka-dev                           # test harness
     clang libclang-rt-14-dev                # second compiler, sanitizers, libFuzzer
     clang-tidy clang-format cppcheck        # linters
+    cmake pkg-config                        # a foreign project that uses this one
     lib32gcc-12-dev libc6-dev-i386          # -m32 (gcc-multilib itself excludes the cross compilers)
     gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user     # big endian
     gcc-mingw-w64-x86-64                    # Windows

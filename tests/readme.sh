@@ -1,59 +1,89 @@
 #!/usr/bin/env bash
-# The README cannot lie: every ```c block is compiled as C99 and as C++11, those with a main are run; every ```cpp block
-# must stand in tests/vma/vma_hooks.cpp, which `make test VMA=` compiles and runs; every `make` line of a ```sh block must
-# name a target that exists.
+# The pages cannot lie. In every *.md: each ```c block is compiled as C99 and as C++11, those with a main are run, and what
+# a comment `// prints: TEXT` says is in their output; each ```cpp block stands in tests/vma/vma_hooks.cpp, which
+# `make test VMA=` compiles and runs; each `make` line of a ```sh block names a target that exists; each ```text block
+# that begins with `$ COMMAND` is what its commands print (but for seconds); links to files of the project lead somewhere.
+# README.md has at most 350 lines.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=build/readme
+fail() { echo "$*" >&2; exit 1; }
 rm -rf $dir
 mkdir -p $dir
-awk -v dir=$dir '
-    /^```/ && on          {on = 0; close(file); next}
-    /^```(c|cpp|sh)( |$)/ {on = 1; lang = substr($1, 4); n++; file = sprintf("%s/%02d.%s", dir, n, lang == "c" ? "part" : lang); printf "" > file
-                           if (lang == "c") print NR + 1 > (file ".line"); next}
-    /^```/                {on = 1; file = "/dev/null"; next}
-    on                    {print > file}' README.md
+for page in *.md; do
+    awk -v dir="$dir/$(basename "$page" .md)" '
+        /^```/ && on               {on = 0; close(file); next}
+        /^```(c|cpp|sh|text)( |$)/ {on = 1; lang = substr($1, 4); n++
+                                    file = sprintf("%s-%02d.%s", dir, n, lang == "c" ? "part" : lang); printf "" > file
+                                    print NR + 1 > (file ".line"); close(file ".line"); next}
+        /^```/                     {on = 1; file = "/dev/null"; next}
+        on                         {print > file}' "$page"
+done
+page_of() { local name=${1##*/}; echo "${name%-*}.md:$(cat "$1.line")"; }
 
 flags="-Wall -Wextra -Wpedantic -Wno-unused-variable -Wno-unused-function -Wno-unused-but-set-variable -Werror -I. -Iexamples"
 blocks=0
 for part in $dir/*.part; do
     [ -e "$part" ] || continue
     blocks=$((blocks + 1))
-    line=$(cat "$part.line")
+    where=$(page_of "$part") line=$(cat "$part.line")
     source=${part%.part}.c
     if grep -q '\bmain(' "$part"; then
-        { echo "#line $line \"README.md\""; cat "$part"; } > "$source"
+        { echo "#line $line \"${where%:*}\""; cat "$part"; } > "$source"
     else
         {
             printf '#define TL_STRATEGY_IMPLEMENTATION\n#include "tl_strategy.h"\n#include <stdio.h>\n#include <string.h>\n'
             grep -E '^ *#' "$part" | grep -vE 'TL_STRATEGY_IMPLEMENTATION|"tl_strategy.h"' || true
-            printf 'void readme_block(void);\nvoid readme_block(void) {\n#line %d "README.md"\n' "$line"
+            printf 'void readme_block(void);\nvoid readme_block(void) {\n#line %d "%s"\n' "$line" "${where%:*}"
             sed -E 's/^ *#.*//' "$part"
             printf '}\nint main(void) { return 0; }\n'
         } > "$source"
     fi
-    gcc -std=c99 -ffp-contract=off $flags -o "${source%.c}" "$source" -lm -lpthread -ldl || { echo "README.md:$line: not C99" >&2; exit 1; }
-    g++ -x c++ -std=c++11 -ffp-contract=off $flags -o "${source%.c}_cpp" "$source" -lm -lpthread -ldl ||
-        { echo "README.md:$line: not C++11" >&2; exit 1; }
+    gcc -std=c99 -ffp-contract=off $flags -o "${source%.c}" "$source" -lm -lpthread -ldl || fail "$where: not C99"
+    g++ -x c++ -std=c++11 -ffp-contract=off $flags -o "${source%.c}_cpp" "$source" -lm -lpthread -ldl || fail "$where: not C++11"
     if grep -q '\bmain(' "$part"; then
         for program in "${source%.c}" "${source%.c}_cpp"; do
             (cd $dir && timeout 120 "../../$program" >"../../$program.out" 2>&1 </dev/null) ||
-                { cat "$program.out"; echo "README.md:$line: the program fails" >&2; exit 1; }
+                { cat "$program.out"; fail "$where: the program fails"; }
+            sed -n 's|.*// prints: ||p' "$part" | while IFS= read -r text; do
+                grep -qF -- "$text" "$program.out" || { cat "$program.out"; fail "$where: does not print: $text"; }
+            done
         done
     fi
 done
-[ $blocks -gt 0 ] || { echo "README.md has no \`\`\`c block" >&2; exit 1; }
+[ $blocks -gt 0 ] || fail 'no page has a ```c block'
 
 for part in $dir/*.cpp; do
+    [ -e "$part" ] || continue
     grep -v '^//' "$part" | grep . | while IFS= read -r line; do
-        grep -qxF -- "$line" tests/vma/vma_hooks.cpp ||
-            { echo "README.md: not in tests/vma/vma_hooks.cpp: $line" >&2; exit 1; }
+        grep -qxF -- "$line" tests/vma/vma_hooks.cpp || fail "$(page_of "$part"): not in tests/vma/vma_hooks.cpp: $line"
     done
 done
 
 # Words after make, up to a comment; NAME=value is a setting.
-targets=$(cat $dir/*.sh 2>/dev/null | sed 's/ *#.*//' | tr ';&' '\n\n' | awk '$1 == "make" {for (i = 2; i <= NF; i++) if ($i !~ /=|^-/) print $i}' | sort -u)
-for t in $targets; do
-    grep -qE "^$t:" Makefile || { echo "README.md: make $t: no such target" >&2; exit 1; }
+targets=$(cat $dir/*.sh | sed 's/ *#.*//' | tr ';&' '\n\n' |
+    awk '$1 == "make" {for (i = 2; i <= NF; i++) if ($i !~ /=|^-|^build\//) print $i}' | sort -u)
+for t in $targets; do grep -qE "^$t:" Makefile || fail "make $t: no such target"; done
+
+# Transcripts: the seconds that a program took are no part of what it prints.
+shown=0
+plain() { sed -E 's/[0-9.]+ s$/TIME s/; s/[[:space:]]+$//'; }
+python=$(for p in python3 /usr/bin/python3; do "$p" -c 'import torch' 2>/dev/null && echo "$p" && break; done || true)
+for part in $dir/*.text; do
+    head -n 1 "$part" | grep -q '^\$ ' || continue
+    if grep -q '^\$ python3' "$part" && [ -z "$python" ]; then echo "SKIPPED $(page_of "$part"): no PyTorch (Debian: python3-torch)"; continue; fi
+    make -s build/tl_plan WERROR=-Werror
+    sed -n 's/^\$ //p' "$part" | sed "s|^python3|${python:-python3}|" > "$part.commands"
+    bash -euo pipefail "$part.commands" 2>&1 | plain > "$part.printed" || { cat "$part.printed"; fail "$(page_of "$part"): the commands fail"; }
+    grep -v '^\$ ' "$part" | plain | diff - "$part.printed" || fail "$(page_of "$part"): its commands (>) print something else"
+    shown=$((shown + 1))
 done
-echo "$blocks blocks compiled as C99 and C++11; make targets named: $(echo $targets)"
+
+for page in *.md; do
+    { grep -oE '\]\([^)#: ]+' "$page" || true; } | sed 's/^](//' | sort -u | while IFS= read -r file; do
+        [ -e "$file" ] || fail "$page: $file is not there"
+    done
+done
+lines=$(wc -l < README.md)
+[ "$lines" -le 350 ] || fail "README.md has $lines lines, more than 350"
+echo "$blocks blocks compiled as C99 and C++11, $shown transcripts; README.md: $lines lines; make targets named: $(echo $targets)"

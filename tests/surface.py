@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """surface.py [--list]: every public function is shown somewhere that a user reads.
 
-A function of tl_strategy.h or tl_vk_backend.h counts as shown where its name stands in an example, in README.md, in
+A function of tl_strategy.h or tl_vk_backend.h counts as shown where its name stands in an example, in README.md, GUIDE.md,
 SEEDS.md or, for functions of the first header, in a part of the second: that one is a backend as anybody may write it.
 Tests do not count. --list prints each function with the places. Exit status 0 all are shown, 1 not.
 """
@@ -26,7 +26,7 @@ def declared(paths):
     return found
 
 def main():
-    shown = words(sorted(glob.glob('examples/*.[ch]') + glob.glob('examples/*.py') + glob.glob('README.md') + glob.glob('SEEDS.md')))
+    shown = words(sorted(glob.glob('examples/*.[ch]') + glob.glob('examples/*.py') + glob.glob('README.md') + glob.glob('GUIDE.md') + glob.glob('SEEDS.md')))
     backend = words(sorted(glob.glob('src/vk/*.c')))
     missing = 0
     for header, parts in ('tl_strategy.h', 'src/*.h'), ('tl_vk_backend.h', 'src/vk/*.h'):

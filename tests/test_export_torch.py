@@ -452,6 +452,73 @@ class Composites(unittest.TestCase):
         self.assertEqual(list(nodes.values())[1:], ['linear 32 none 0 grad=no', 'linear 32 in 1'])
 
 
+    def test_a_custom_function_passes_the_gradient_and_reads_what_it_saves(self):
+        before = vars(torch.autograd.Function).get('apply')
+        cases = [(SavesInput, 'SavesInput 32 in 1'), (SavesOutput, 'SavesOutput 32 out 1'), (SavesNothing, 'SavesNothing 32 none 1'),
+                 (SavesOther, 'SavesOther 32 none 1 saved=16'), (relu, 'relu 32 in 1')]
+        for function, line in cases:
+            module = net(lambda self, x: self.b(function.apply(self.a(x))), a=linear(), b=linear())
+            with self.assertRaisesRegex(ExportError, "^node '.*': the autograd.Function %s is not known; --unknown elementwise "
+                                        "counts it as 1 per element, its backward as reading what it saves$" % function.__name__):
+                nodes_of(module, (2, 4))
+            nodes = list(nodes_of(module, (2, 4), unknown='elementwise').values())
+            self.assertEqual(nodes[1:], ['linear 32 in 0', line, 'linear 32 in 2'])
+        frozen = net(lambda self, x: self.b(SavesInput.apply(x)), b=linear())
+        self.assertEqual(list(nodes_of(frozen, (2, 4), unknown='elementwise').values())[1], 'SavesInput 32 none 0 grad=no')
+        self.assertIs(vars(torch.autograd.Function).get('apply'), before)
+
+    def test_checkpointed_functions_are_looked_into(self):
+        from torch.utils.checkpoint import checkpoint
+        plain = net(lambda self, x: torch.relu(self.b(self.a(x))), a=linear(), b=linear())
+        for reentrant in (True, False):
+            cut = net(lambda self, x: checkpoint(lambda y: torch.relu(self.b(y)), self.a(x), use_reentrant=reentrant), a=linear(), b=linear())
+            self.assertEqual(nodes_of(cut, (2, 4)), nodes_of(plain, (2, 4)))
+
+
+class SavesInput(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x.sigmoid()
+    @staticmethod
+    def backward(ctx, grad): return grad
+
+
+class SavesOutput(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+    @staticmethod
+    def backward(ctx, grad): return grad
+
+
+class SavesNothing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return 2 * x
+    @staticmethod
+    def backward(ctx, grad): return grad
+
+
+class SavesOther(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.half = x[:, :2] + 1
+        return 2 * x
+    @staticmethod
+    def backward(ctx, grad): return grad
+
+
+class relu(torch.autograd.Function):        # named as an op that is known
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.relu()
+    @staticmethod
+    def backward(ctx, grad): return grad
+
+
 @torch.fx.wrap
 def wrapped(x, factor): return x * factor
 

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# The commands at the top of each example work as they stand in a fresh copy of this project, and leave nothing but
+# build/ there. `cc examples/X.c` compiles without a warning and without any flag, -lm where the example has it.
+#
+#   tests/commands.sh                every example, side by side
+#   tests/commands.sh EXAMPLE        one of them
+set -euo pipefail
+cd "$(dirname "$0")/.."
+fail() { echo "$*" >&2; exit 1; }
+if [ $# = 0 ]; then
+    printf '%s\n' examples/*.c | xargs -P "$(nproc 2>/dev/null || echo 2)" -n 1 bash tests/commands.sh
+    exit
+fi
+f=$1
+vulkan=$(echo '#include <vulkan/vulkan_core.h>' | gcc -x c -E - >/dev/null 2>&1 && echo yes || true)
+if [ -z "$vulkan" ] && grep -q vulkan <<<"$f"; then echo "SKIPPED $f: no <vulkan/vulkan_core.h>"; exit; fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/copy"
+{ git ls-files -co --exclude-standard 2>/dev/null || find . -type f -not -path './build/*'; } |
+    while IFS= read -r name; do [ ! -e "$name" ] || echo "$name"; done | xargs -d '\n' cp --parents -t "$work/copy"
+cd "$work/copy"
+find . -type f | sort > ../before
+
+# The indented lines behind `// check:`, up to the first that is not indented.
+awk '/^\/\/ check:/ {on = 1; next} on && /^\/\/     / {print substr($0, 8); seen = 1; next} on && seen {exit}' "$f" > ../commands
+grep -q 'cc ' ../commands || fail "$f: no command in its first comment"
+lm=
+! grep -qE 'cc .* -lm' ../commands || lm=-lm
+for cc in gcc clang; do
+    $cc "$f" $lm -o ../program 2> ../warnings || { cat ../warnings; fail "$cc $f $lm"; }
+    [ ! -s ../warnings ] || { cat ../warnings; fail "$cc $f $lm: warnings"; }
+done
+timeout 600 bash -euo pipefail ../commands > ../log 2>&1 < /dev/null || { tail -n 20 ../log; fail "the commands of $f fail"; }
+find . -type f -not -path './build/*' | sort | diff ../before - || fail "the commands of $f leave files beside build/"
+echo "$f: $(grep -c . ../commands) commands; cc $f${lm:+ $lm}"
