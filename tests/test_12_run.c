@@ -1520,6 +1520,7 @@ static void operands_of_a_yielded_step_are_mapped_or_a_call_maps_them(void **sta
                 assert_int_equal(tl_map_step(b.run, &step), TL_OK);  // mapped is mapped
                 assert_int_equal(call_kernel(&step), TL_OK);
                 assert_int_equal(tl_finish_step(b.run, &step), TL_OK);
+                assert_null(step.call.outputs[0].host);  // the mapping has ended
             }
             assert_int_equal(bed_outcome(&b, 0), expected);
             bed_close(&b);
@@ -1612,6 +1613,22 @@ static void a_backend_under_a_run_is_not_freed(void **state) {
     if (tl_reset_run(b.run)) fail_msg("%s", b.env.error.text);
     assert_int_equal(bed_step(&b, 0), expected);  // nothing was freed
     bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+static void the_account_of_a_run_is_limited_to_its_budgets(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    int limited;
+    (void)state;
+    for (limited = 0; limited < 2; limited++) {
+        bed_open(&b, &graph, 0, 4, 4);
+        if (limited) { b.desc.budget_bytes = 300; b.desc.base_bytes = 50; b.desc.host_budget_bytes = 100; }
+        bed_must_init(&b);
+        assert_true(b.spy.limits[TL_TIER_DEVICE] == (limited ? 250 : TL_UNLIMITED));
+        assert_int_equal(b.spy.limits[TL_TIER_HOST], limited ? 100 : 0);
+        bed_close(&b);
+    }
     tl_free_graph(NULL, &graph);
 }
 
@@ -3197,6 +3214,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_step_that_was_not_carried_out_is_named_and_nothing_is_lost),
         cmocka_unit_test(a_step_is_finished_once_and_the_last_one_only),
         cmocka_unit_test(a_backend_under_a_run_is_not_freed),
+        cmocka_unit_test(the_account_of_a_run_is_limited_to_its_budgets),
         cmocka_unit_test(a_run_measures_its_own_account),
         cmocka_unit_test(a_pass_in_order_submits_once_and_neither_polls_nor_waits),
         cmocka_unit_test(recorded_passes_compute_what_others_do),
