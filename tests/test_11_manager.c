@@ -1823,6 +1823,36 @@ static void the_account_of_a_manager_is_limited_and_holds_its_backend(void **sta
     close_manager(&f);
 }
 
+static void an_exit_is_the_first_that_is_allowed_and_fits(void **state) {
+    tli_exits x;
+    (void)state;
+    memset(&x, 0, sizeof x);
+    x.codec = TL_CODEC_F16;
+    x.bytes = x.held_bytes = 8;
+    x.may_spill = x.may_drop = 1;
+    x.device_room = 4;
+    x.host_room = 8;
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_COMPRESS);
+    x.device_room = 3;  // both copies must fit
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_SPILL);
+    x.host_room = 7;
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_DROP);
+    x.may_drop = 0;
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_NONE);
+    x.host_room = 8;
+    x.may_spill = 0;
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_NONE);
+    x.device_room = 100;
+    x.codec = TL_CODEC_NONE;
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_NONE);
+    x.codec = TL_CODEC_F16;
+    x.bytes = 2;  // takes as many bytes as f16
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_NONE);
+    assert_int_equal(tli_room(5, 3), 2);
+    assert_int_equal(tli_room(5, 5), 0);
+    assert_int_equal(tli_room(5, 9), 0);
+}
+
 static void full_memory_of_the_backend_evicts_too(void **state) {
     static unsigned char memory[64 * 10 + 63];
     failing_alloc alloc = {0};
@@ -2275,6 +2305,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(every_failed_allocation_is_told_and_loses_nothing),
         cmocka_unit_test(capacity_made_at_init_means_no_allocation_later),
         cmocka_unit_test(the_account_of_a_manager_is_limited_and_holds_its_backend),
+        cmocka_unit_test(an_exit_is_the_first_that_is_allowed_and_fits),
         cmocka_unit_test(full_memory_of_the_backend_evicts_too),
         cmocka_unit_test(a_kept_checkpoint_is_not_dropped_where_it_cannot_be_compressed),
         cmocka_unit_test(a_million_cycles_take_constant_memory),
