@@ -434,7 +434,7 @@ static tl_result evaluate_op(int32_t node, tl_scheme scheme, double *loss, void 
 static int show_evaluations(int32_t done, int32_t all, double loss, void *user) {
     study *s = (study *)user;
     double left = (double)(training_wall_ns() - s->start_ns) * 1e-9 / done * (all - done);
-    char text[96];
+    char text[160];
     snprintf(text, sizeof text, "%s loses %.1e nats", s->evaluated, loss);
     training_show_text(&s->progress, "sensitivity", text, left);
     return training_interrupted;

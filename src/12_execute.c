@@ -471,25 +471,6 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
 
-static void tli_keep_first(tl_result *first, tl_result result) { if (!*first) *first = result; }
-
-// Close a compute step, whose kernel ran or was recorded: release the ranges that only the call needed.
-static tl_result tli_finish_compute(tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->last.node];
-    tl_result first;
-    int32_t i;
-    run->computing = TLI_COMPUTING_NOT;
-    run->store.enqueued = 1;
-    first = tli_abandon(&run->store, &run->call.scratch);
-    for (i = 0; i < node->output_count; i++)
-        tli_keep_first(&first, tli_abandon(&run->store, &run->call.twice[i]));
-    if (run->last.kind != TL_STEP_BACKWARD) return first;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
-    tli_keep_first(&first, tli_buffer_drop(run, &run->saved[run->last.node]));
-    return first;
-}
-
 static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
     return tli_acts_in_state(kind, (tli_state)buffer->state, buffer->on_host);
 }
@@ -812,9 +793,24 @@ static void tli_count_compute(tl_run *run) {
     run->ran[id] = 1;
 }
 
+static void tli_keep_first(tl_result *first, tl_result result) { if (!*first) *first = result; }
+
+// Close a compute step that was carried out: release the ranges that only the call needed, and the gradients
+// and saved bytes that only this backward read.
 static tl_result tli_close_compute(tl_run *run) {
-    tl_result result = tli_finish_compute(run);
-    if (result) return tli_run_fail_backend(run, result, "release");
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    int32_t i, end = node->first_output + node->output_count;
+    tl_result first;
+    run->computing = TLI_COMPUTING_NOT;
+    run->store.enqueued = 1;
+    first = tli_abandon(&run->store, &run->call.scratch);
+    for (i = 0; i < node->output_count; i++)
+        tli_keep_first(&first, tli_abandon(&run->store, &run->call.twice[i]));
+    for (i = node->first_output; i < end && run->last.kind == TL_STEP_BACKWARD; i++)
+        tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
+    if (run->last.kind == TL_STEP_BACKWARD)
+        tli_keep_first(&first, tli_buffer_drop(run, &run->saved[run->last.node]));
+    if (first) return tli_run_fail_backend(run, first, "release");
     if (!run->event.end_ns) run->event.end_ns = tli_run_now(run);
     tli_observe_step(run);
     return TL_OK;
@@ -866,7 +862,7 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
 static tl_result tli_fail_unfinished(tl_run *run) {
     tli_writer w = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, "tl_next_step");
     tli_put_last_step(run, &w);
-    tli_put(&w, ": was not carried out: call tl_run_step_kernel, or tl_finish_step after your own call");
+    tli_put(&w, " was not carried out: call tl_run_step_kernel, or tl_finish_step after a call of your own");
     return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
 }
 

@@ -103,7 +103,8 @@ typedef struct tl_run_event {
 
 typedef struct tl_run_desc {
     const tl_graph    *graph;         // must outlive the run
-    const tl_backend  *backend;       // must outlive the run; during a pass nobody else claims
+    const tl_backend  *backend;       // must outlive the run. Where it has no accounts, others may not claim or
+                                      // release during a pass
     const tl_kernel   *kernels;       // [kernel_count] copied; one for every op but "input"
     int32_t            kernel_count;
     uint32_t           kernel_precisions;  // bits 1 << tl_precision that they compute; 0 = f32 only

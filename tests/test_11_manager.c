@@ -28,6 +28,7 @@ typedef struct shim {
     long all_calls, waits;
     int  host_unfinished;  // 1 = when it was lost, work on the host tier was under way
     uint64_t account;    // of the claim under way; 0 = none
+    uint64_t limits[TL_TIER_COUNT];  // of the account opened last
     int  lingers;        // time spent in claim, so that threads meet there
     int  inside, broken;  // threads inside now; times that there were two, or that a budget was exceeded
 } shim;
@@ -76,6 +77,7 @@ static tl_result shim_release(void *self, tl_range range) {
 }
 static tl_result shim_open(void *self, const uint64_t limit_bytes[TL_TIER_COUNT], uint64_t *account) {
     shim *s = (shim *)self;
+    memcpy(s->limits, limit_bytes, sizeof s->limits);
     return s->inner.open_account(s->inner.self, limit_bytes, account);
 }
 static tl_result shim_close(void *self, uint64_t account) {
@@ -1806,6 +1808,51 @@ static void capacity_made_at_init_means_no_allocation_later(void **state) {
     assert_int_equal(alloc.live, 0);
 }
 
+static void the_account_of_a_manager_is_limited_and_holds_its_backend(void **state) {
+    fixture f;
+    (void)state;
+    begin(&f);
+    f.desc.device_budget_bytes = 700;
+    f.desc.host_budget_bytes = 300;
+    open_manager(&f, CHECKED);
+    assert_int_equal(f.s.limits[TL_TIER_DEVICE], 700);
+    assert_int_equal(f.s.limits[TL_TIER_HOST], 300);
+    assert_int_equal(tl_free_cpu_backend(&f.env, &f.s.inner), TL_ERROR_INVALID_ARG);
+    assert_string_equal(f.env.error.text,
+                        "tl_free_cpu_backend: backend: still in use (runs and managers: 1): free those first");
+    close_manager(&f);
+}
+
+static void an_exit_is_the_first_that_is_allowed_and_fits(void **state) {
+    tli_exits x;
+    (void)state;
+    memset(&x, 0, sizeof x);
+    x.codec = TL_CODEC_F16;
+    x.bytes = x.held_bytes = 8;
+    x.may_spill = x.may_drop = 1;
+    x.device_room = 4;
+    x.host_room = 8;
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_COMPRESS);
+    x.device_room = 3;  // both copies must fit
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_SPILL);
+    x.host_room = 7;
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_DROP);
+    x.may_drop = 0;
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_NONE);
+    x.host_room = 8;
+    x.may_spill = 0;
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_NONE);
+    x.device_room = 100;
+    x.codec = TL_CODEC_NONE;
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_NONE);
+    x.codec = TL_CODEC_F16;
+    x.bytes = 2;  // takes as many bytes as f16
+    assert_int_equal(tli_choose_exit(&x), TLI_EXIT_NONE);
+    assert_int_equal(tli_room(5, 3), 2);
+    assert_int_equal(tli_room(5, 5), 0);
+    assert_int_equal(tli_room(5, 9), 0);
+}
+
 static void full_memory_of_the_backend_evicts_too(void **state) {
     static unsigned char memory[64 * 10 + 63];
     failing_alloc alloc = {0};
@@ -2356,6 +2403,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_recording_backend_serves_the_manager),
         cmocka_unit_test(every_failed_allocation_is_told_and_loses_nothing),
         cmocka_unit_test(capacity_made_at_init_means_no_allocation_later),
+        cmocka_unit_test(the_account_of_a_manager_is_limited_and_holds_its_backend),
+        cmocka_unit_test(an_exit_is_the_first_that_is_allowed_and_fits),
         cmocka_unit_test(full_memory_of_the_backend_evicts_too),
         cmocka_unit_test(a_kept_checkpoint_is_not_dropped_where_it_cannot_be_compressed),
         cmocka_unit_test(a_million_cycles_take_constant_memory),

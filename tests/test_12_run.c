@@ -1520,6 +1520,7 @@ static void operands_of_a_yielded_step_are_mapped_or_a_call_maps_them(void **sta
                 assert_int_equal(tl_map_step(b.run, &step), TL_OK);  // mapped is mapped
                 assert_int_equal(call_kernel(&step), TL_OK);
                 assert_int_equal(tl_finish_step(b.run, &step), TL_OK);
+                assert_null(step.call.outputs[0].host);  // the mapping has ended
             }
             assert_int_equal(bed_outcome(&b, 0), expected);
             bed_close(&b);
@@ -1615,6 +1616,22 @@ static void a_backend_under_a_run_is_not_freed(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static void the_account_of_a_run_is_limited_to_its_budgets(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    int limited;
+    (void)state;
+    for (limited = 0; limited < 2; limited++) {
+        bed_open(&b, &graph, 0, 4, 4);
+        if (limited) { b.desc.budget_bytes = 300; b.desc.base_bytes = 50; b.desc.host_budget_bytes = 100; }
+        bed_must_init(&b);
+        assert_true(b.spy.limits[TL_TIER_DEVICE] == (limited ? 250 : TL_UNLIMITED));
+        assert_int_equal(b.spy.limits[TL_TIER_HOST], limited ? 100 : 0);
+        bed_close(&b);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
 // Claims of others, also during a pass, are not this run's; a backend without accounts cannot tell.
 static void a_run_measures_its_own_account(void **state) {
     static bed b;
@@ -1630,10 +1647,13 @@ static void a_run_measures_its_own_account(void **state) {
         bed_open(&b, &graph, 0, 4, 4);
         if (!accounts) b.backend.open_account = NULL;
         bed_must_init(&b);
-        (void)bed_step(&b, 0);
-        if (bed_load(b.run, 0, &b) || tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
         assert_int_equal(b.spy.inner.add_block(b.spy.inner.self, TL_TIER_DEVICE, 4096, &range.block), TL_OK);
         range.bytes = 4096;
+        assert_int_equal(b.spy.inner.claim(b.spy.inner.self, range), TL_OK);
+        assert_int_equal(b.spy.inner.release(b.spy.inner.self, range), TL_OK);
+        (void)bed_step(&b, 0);  // what was claimed before the pass is no peak of it
+        assert_int_equal(spy_count(&b.spy).peak_bytes[TL_TIER_DEVICE], bed_report(&b).measured_peak_bytes);
+        if (bed_load(b.run, 0, &b) || tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
         assert_int_equal(b.spy.inner.claim(b.spy.inner.self, range), TL_OK);
         while (!done && !result) {
             result = tl_next_step(b.run, &step, &done);
@@ -1644,6 +1664,37 @@ static void a_run_measures_its_own_account(void **state) {
         assert_int_equal(b.spy.inner.free_block(b.spy.inner.self, range.block), TL_OK);
         bed_close(&b);
     }
+    tl_free_graph(NULL, &graph);
+}
+
+static int32_t pick_at_random(const tl_checkpoint_info *candidates, int32_t count, void *user) {
+    (void)candidates;
+    return (int32_t)tl_next_random_below((tl_random *)user, (uint64_t)count);
+}
+
+static void the_peak_of_a_pass_is_not_that_of_the_pass_before(void **state) {
+    static bed b;
+    tl_graph graph = graph_of(everything);
+    tl_random random;
+    uint64_t before = 0;
+    int pass, smaller = 0;
+    (void)state;
+    random.state = 3;
+    bed_open(&b, &graph, 0, 4, 4);
+    b.desc.budget_bytes = 200;
+    b.desc.eviction = TL_EVICTION_CALLER;
+    b.desc.evict = pick_at_random;
+    b.desc.evict_user = &random;
+    bed_must_init(&b);
+    for (pass = 0; pass < 40; pass++) {
+        uint64_t peak;
+        (void)bed_step(&b, 0);
+        peak = bed_report(&b).measured_peak_bytes;
+        smaller += peak < before;
+        before = peak;
+    }
+    assert_true(smaller > 2);
+    bed_close(&b);
     tl_free_graph(NULL, &graph);
 }
 
@@ -3277,7 +3328,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_step_that_was_not_carried_out_is_named_and_nothing_is_lost),
         cmocka_unit_test(a_step_is_finished_once_and_the_last_one_only),
         cmocka_unit_test(a_backend_under_a_run_is_not_freed),
+        cmocka_unit_test(the_account_of_a_run_is_limited_to_its_budgets),
         cmocka_unit_test(a_run_measures_its_own_account),
+        cmocka_unit_test(the_peak_of_a_pass_is_not_that_of_the_pass_before),
         cmocka_unit_test(a_pass_in_order_submits_once_and_neither_polls_nor_waits),
         cmocka_unit_test(recorded_passes_compute_what_others_do),
         cmocka_unit_test(a_whole_step_is_recorded_where_nothing_needs_waiting),

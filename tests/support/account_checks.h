@@ -54,8 +54,13 @@ static inline void check_accounts(const tl_backend *b) {
     assert_int_equal(b->measure_account(b->self, second, 0, &c), TL_OK);
     assert_int_equal(c.arena_bytes, 2 * step);
 
+    // A range is released on its own account only.
+    ranges[2].bytes = 1001;
+    assert_int_equal(b->claim_on(b->self, first, ranges[2]), TL_OK);
+    assert_int_equal(b->release_on(b->self, second, ranges[2]), TL_ERROR_INVALID_ARG);
+    assert_int_equal(b->release_on(b->self, first, ranges[2]), TL_OK);
+
     // Each has a limit of its own, to the byte.
-    ranges[2].bytes = step;
     assert_int_equal(b->release_on(b->self, second, ranges[1]), TL_OK);
     ranges[2].offset = step;
     ranges[2].bytes = 2001;

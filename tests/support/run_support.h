@@ -20,6 +20,7 @@ typedef enum spy_lie { LIE_NOT, LIE_PEAK, LIE_HOST_PEAK, LIE_ARENA, LIE_LIVE, LI
 typedef struct spy {
     tl_backend inner;
     uint64_t account;        // of the claim or release under way; 0 = none
+    uint64_t limits[TL_TIER_COUNT];  // of the account opened last
     long     calls[SPY_COUNT];
     long     clock_calls;
     int      fail_function;  // that fails once, at its call number fail_at from 0; -1 = none
@@ -97,6 +98,7 @@ static tl_result spy_release(void *self, tl_range range) {
 
 static tl_result spy_open_account(void *self, const uint64_t limit_bytes[TL_TIER_COUNT], uint64_t *account) {
     spy *s = (spy *)self;
+    memcpy(s->limits, limit_bytes, sizeof s->limits);
     return s->inner.open_account(s->inner.self, limit_bytes, account);
 }
 
