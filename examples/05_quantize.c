@@ -91,7 +91,6 @@ typedef struct study {
     row      rows[ROWS];
     int32_t  row_count;
     training_progress progress;
-    char     evaluated[128];      // what the sensitivity has measured last
     uint64_t start_ns;            // of what is going on
 } study;
 
@@ -426,16 +425,14 @@ static tl_result evaluate_op(int32_t node, tl_scheme scheme, double *loss, void 
     schemes[node] = (uint8_t)scheme;
     result = measure_loss(s, schemes, node, NULL, &measured);
     *loss = measured.divergence;
-    snprintf(s->evaluated, sizeof s->evaluated, "%s in %s loses %.1e nats", tl_name_node(&s->net.graph, node),
-             tl_name_scheme(scheme), *loss);
     free(schemes);
     return result;
 }
 
-static int show_evaluations(int32_t done, int32_t all, void *user) {
+static int show_evaluations(int32_t done, int32_t all, double loss, void *user) {
     study *s = (study *)user;
     double left = (double)(training_wall_ns() - s->start_ns) * 1e-9 / done * (all - done);
-    training_show_text(&s->progress, "sensitivity", s->evaluated, left);
+    training_show_progress(&s->progress, "sensitivity", (uint64_t)done, loss, left);
     return training_interrupted;
 }
 
@@ -584,8 +581,7 @@ static tl_result evaluate_plan(const tl_precision_plan *plan, double *loss, void
 }
 
 static tl_precision_desc describe_choice(study *s) {
-    tl_precision_desc desc;
-    memset(&desc, 0, sizeof desc);
+    tl_precision_desc desc = tl_default_precision(NULL);
     desc.graph = &s->net.graph;
     desc.device = s->costs ? &s->device : NULL;
     desc.objective = s->o->objective_kind;

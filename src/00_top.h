@@ -59,6 +59,10 @@
        Every fallible function returns a tl_result, TL_OK is 0, and env.error.text says which rule
        of which field was broken. On error every output is all zero and safe to free. Wrong data is
        an error and never aborts; the library never prints and keeps no state outside arguments.
+       A budget is the least of what the caller, the device and the backend allow, less base_bytes;
+       0 of the caller means no limit of his own on the device, and no host tier on the host (of a
+       plan that is given with host steps: as much as it needs). Bytes that are taken at present
+       never change a plan: a run that does not fit beside them is refused at init.
        Zero is the default for every field of every desc. Pointers in a desc are read during the
        call only, unless it says that they must outlive something. One env per thread.
 
@@ -92,5 +96,8 @@
 #define TLDEF extern
 #endif
 #endif
+
+// Marks a function that may still change in any version; its linkage is that of TLDEF.
+#define TL_EXPERIMENTAL TLDEF
 #endif  // TL_STRATEGY_H
 

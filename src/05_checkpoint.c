@@ -245,6 +245,7 @@ typedef struct tli_layers {
     tl_env         *env;
     const char     *function;        // for error sentences
     const tl_graph *graph;
+    const tli_budget *budget;        // dynamic stays within it, too; NULL = none
     uint64_t        count;           // of layers
     uint64_t        min_interval;
     int32_t        *follows;         // [tensor_count] the layer with which it is kept, or one of the above
@@ -333,6 +334,7 @@ typedef struct tli_label {
 typedef struct tli_search {
     tli_layers  *layers;
     uint64_t     limit;       // of the peak
+    int          is_budget;   // 1 = the limit is that of layers->budget, not the fraction
     uint64_t     base_cost;   // lower bound on the cost of every plan
     uint64_t     peak, cost;  // of the last plan tried
     uint64_t     best_cost;   // least cost of the plans within the limit, if found
@@ -656,10 +658,12 @@ static tl_result tli_fail_fraction(tli_search *search) {
     tl_free_plan(env, &plan);
     if (result) return result;
     w = tli_begin_error(env, TL_ERROR_INFEASIBLE, search->layers->function);
-    tli_put(&w, "memory_fraction: no kept set has a peak of at most ");
-    tli_put_u64(&w, search->limit);
+    tli_put(&w, search->is_budget ? tli_limit_names[search->layers->budget->limit] : "memory_fraction");
+    tli_put(&w, ": no kept set has a peak of at most ");
+    tli_put_u64(&w, search->is_budget ? tli_add_base(search->layers->budget, search->limit) : search->limit);
     tli_put(&w, " bytes, the least found is ");
-    tli_put_u64(&w, search->least_peak);
+    tli_put_u64(&w, search->is_budget ? tli_add_base(search->layers->budget, search->least_peak)
+                                      : search->least_peak);
     if (node >= 0) {
         tli_put(&w, ", at node ");
         tli_put_i64(&w, node);
@@ -685,6 +689,8 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
     tli_zero(&search, sizeof search);
     search.layers = layers;
     search.limit = tli_take_fraction(all.peak_bytes, fraction);
+    search.is_budget = layers->budget && layers->budget->bytes < search.limit;
+    if (search.is_budget) search.limit = layers->budget->bytes;
     search.base_cost = all.cost;
     search.least_peak = UINT64_MAX;
     tl_free_plan(env, &all);
@@ -704,14 +710,16 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
 // Check the graph and the config, and find the layers; release with tli_free_layers, also after an
 // error.
 static tl_result tli_open_config(tl_env *env, tli_layers *layers, const char *function, const tl_graph *graph,
-                                 const tl_checkpoint_config *config) {
+                                 const tl_checkpoint_config *config, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, graph);
     tli_zero(layers, sizeof *layers);
     layers->env = env;
     if (!result) result = tl_check_checkpoint_config(env, config, tli_count_layers(graph));
     if (!result && config->strategy.kind != TL_CHECKPOINT_NONE && !tli_count_layers(graph))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, function, "graph: no node carries a layer number");
-    return result ? result : tli_init_layers(env, layers, function, graph, config);
+    if (!result) result = tli_init_layers(env, layers, function, graph, config);
+    layers->budget = budget;
+    return result;
 }
 
 static tl_result tli_find_kept(tli_layers *layers, const tl_checkpoint_config *config, uint8_t *kept) {
@@ -734,7 +742,7 @@ TLI_IMPL tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const
     tl_result result;
     TL_ASSERT(graph && config && (kept || !layer_count));
     tli_zero(kept, (size_t)layer_count);
-    result = tli_open_config(env, &layers, "tl_find_kept_layers", graph, config);
+    result = tli_open_config(env, &layers, "tl_find_kept_layers", graph, config, NULL);
     if (!result) result = tli_check_layer_count(env, "tl_find_kept_layers", graph, layer_count);
     if (!result) result = tli_find_kept(&layers, config, kept);
     tli_free_layers(&layers);
@@ -742,11 +750,12 @@ TLI_IMPL tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const
 }
 
 static tl_result tli_plan_config(tl_env *env, const char *function, const tl_graph *graph,
-                                 const tl_checkpoint_config *config, tl_plan *plan, uint64_t *kept_count) {
+                                 const tl_checkpoint_config *config, const tli_budget *budget, tl_plan *plan,
+                                 uint64_t *kept_count) {
     tli_layers layers;
     uint8_t *kept = NULL;
     uint64_t i;
-    tl_result result = tli_open_config(env, &layers, function, graph, config);
+    tl_result result = tli_open_config(env, &layers, function, graph, config, budget);
     *kept_count = 0;
     if (!result) {
         kept = (uint8_t *)tli_alloc_array(env, layers.count, 1);
@@ -762,12 +771,18 @@ static tl_result tli_plan_config(tl_env *env, const char *function, const tl_gra
     return result;
 }
 
+// The plan of a config; a dynamic one stays within a budget, too, where there is one.
+static tl_result tli_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
+                                      const tli_budget *budget, tl_plan *plan) {
+    uint64_t kept_count;
+    tli_zero(plan, sizeof *plan);
+    return tli_plan_config(env, "tl_plan_checkpoints", graph, config, budget, plan, &kept_count);
+}
+
 TLI_IMPL tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                        tl_plan *plan) {
-    uint64_t kept_count;
     TL_ASSERT(graph && config && plan);
-    tli_zero(plan, sizeof *plan);
-    return tli_plan_config(env, "tl_plan_checkpoints", graph, config, plan, &kept_count);
+    return tli_plan_checkpoints(env, graph, config, NULL, plan);
 }
 
 static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
@@ -777,7 +792,7 @@ static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl
     tl_result result;
     tli_zero(&plan, sizeof plan);
     tli_zero(&all, sizeof all);
-    result = tli_plan_config(env, "tl_measure_checkpoints", graph, config, &plan, &kept_count);
+    result = tli_plan_config(env, "tl_measure_checkpoints", graph, config, NULL, &plan, &kept_count);
     if (!result) result = tl_plan_keep_all(env, graph, 0, &all);
     if (!result) {
         double peak = (double)plan.peak_bytes, all_peak = (double)all.peak_bytes;

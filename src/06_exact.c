@@ -124,7 +124,8 @@ typedef struct tli_exact {
     tli_exact_state    *states;  int32_t state_count, state_capacity;
     tli_exact_entry    *heap;    int32_t heap_count, heap_capacity;
     int32_t            *buckets, bucket_count;      // a power of two
-    int32_t             full;               // 1 = no memory for one more state, or a cost beyond 64 bits
+    int32_t             full;               // 1 = the search ends: no memory, or a cost beyond 64 bits
+    int32_t             failed;             // 1 = no memory
     int32_t             after, position, call;      // state and position being expanded; call being tried
     tli_set             wanted_after;       // by the state being expanded
     uint64_t            paid, work, work_limit;     // paid: cost of the state being expanded
@@ -538,7 +539,7 @@ static void tli_exact_push(tli_exact *x, int32_t state) {
     tli_exact_entry entry;
     int32_t at = x->heap_count;
     if (!tli_grow(x->env, &heap, &x->heap_capacity, at, (int64_t)at + 1, sizeof *x->heap)) {
-        x->full = 1;
+        x->full = x->failed = 1;
         return;
     }
     x->heap = (tli_exact_entry *)heap;
@@ -592,13 +593,16 @@ static int32_t tli_exact_find(const tli_exact *x, tli_set wanted, int32_t positi
     return at - 1;
 }
 
-// Add a state; -1 = no memory, or a cost beyond 64 bits.
+// Add a state; -1 = no memory (x->failed), or a cost beyond 64 bits.
 static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t position, uint64_t cost) {
     void *states = x->states;
     tli_exact_state *s;
     uint32_t hash;
     int32_t at = x->state_count;
-    if (!tli_grow(x->env, &states, &x->state_capacity, at, (int64_t)at + 1, sizeof *s)) return -1;
+    if (!tli_grow(x->env, &states, &x->state_capacity, at, (int64_t)at + 1, sizeof *s)) {
+        x->failed = 1;
+        return -1;
+    }
     x->states = (tli_exact_state *)states;
     s = &x->states[at];
     s->wanted = wanted;
@@ -675,8 +679,10 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
         return 1;
     }
     x->work += (uint64_t)i;
-    if (!tli_grow(x->env, &settled, &p->settled_capacity, i, (int64_t)i + 1, sizeof *p->settled))
+    if (!tli_grow(x->env, &settled, &p->settled_capacity, i, (int64_t)i + 1, sizeof *p->settled)) {
+        x->full = x->failed = 1;
         return 0;
+    }
     p->settled = (tli_exact_settled *)settled;
     p->settled[i].wanted = s->wanted;
     p->settled[i].cost = s->cost;
@@ -685,7 +691,7 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
 }
 
 // Returns the state at the start of the plan, or -1: *bound is then a lower bound of every plan's cost;
-// UINT64_MAX = no plan fits.
+// UINT64_MAX = no plan fits. Without memory (x->failed) *bound means nothing.
 static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
     int32_t k;
     *bound = 0;
@@ -802,6 +808,7 @@ static tl_result tli_exact_plan(tli_exact *x, uint64_t budget, tli_steps *best, 
     tli_exact_read_before(x);
     *bound = UINT64_MAX;
     if (tli_exact_read_budget(x)) start = tli_exact_search(x, bound);
+    if (x->failed) return TL_ERROR_NO_MEMORY;
     x->found = start >= 0;
     if (start >= 0) {
         *cost = *bound = x->states[start].cost;
@@ -819,10 +826,10 @@ static tl_result tli_exact_plan(tli_exact *x, uint64_t budget, tli_steps *best, 
 //   cost   of the plan, 0 = none was found
 //   bound  lower bound of the cost of every plan: the cost itself if it is proven
 //   proven 1 = the plan is optimal, or with TL_ERROR_INFEASIBLE that none fits; 0 = *work reached
-//          work_limit, memory was short, or the graph has more than TLI_EXACT_ITEMS items
+//          work_limit, a cost does not fit 64 bits, or the graph has more than TLI_EXACT_ITEMS items
 //   work   elementary steps are added to it
 //
-// Errors: TL_ERROR_INFEASIBLE; TL_ERROR_NO_MEMORY if there is none for the set-up or for the steps.
+// Errors: TL_ERROR_INFEASIBLE, TL_ERROR_NO_MEMORY.
 static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
                                  tli_remat_watch *watch, uint64_t work_limit, tli_steps *best,
                                  uint64_t *cost, uint64_t *bound, int32_t *proven, uint64_t *work) {
@@ -880,6 +887,7 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
         tli_exact_read_before(&x);
         x.paid = tli_exact_least(&x);
         *proven = tli_exact_search(&x, floor) >= 0;
+        if (x.failed) { *proven = 0; result = TL_ERROR_NO_MEMORY; }
     }
     *work = x.work;
     tli_exact_free(&x);

@@ -28,8 +28,7 @@ typedef struct tli_policy {
     tl_env          quiet;       // allocator of the caller's env, without its log: candidates may fail
     const tl_policy_desc *desc;
     const tl_graph *graph;
-    uint64_t        budget;      // without the base
-    int32_t         is_over;     // 1 = the base alone exceeds the budget
+    tli_budget      budget;
     int32_t         wants_peak;  // 1 = the least peak is wanted, not the least cost
     int32_t         overflowed;  // 1 = a candidate was left out because its cost does not fit 64 bits
     int32_t         found;
@@ -43,7 +42,7 @@ typedef struct tli_policy {
 } tli_policy;
 
 static int tli_policy_fits(const tli_policy *p, const tl_plan *plan) {
-    return !p->is_over && plan->peak_bytes <= p->budget;
+    return !p->budget.is_over && plan->peak_bytes <= p->budget.bytes;
 }
 
 static int tli_policy_prefers(const tli_policy *p, const tl_plan *plan, const tl_plan *to) {
@@ -135,7 +134,7 @@ static tl_result tli_policy_try_interval(tli_policy *p, uint64_t interval) {
 static tl_result tli_policy_every_n(tli_policy *p) {
     uint64_t interval = p->desc->interval, root = tli_find_root(p->call_count);
     tl_result result = TL_OK;
-    if (!p->desc->budget_bytes && !interval) interval = root + (root * root < p->call_count);
+    if (!p->budget.is_limited && !interval) interval = root + (root * root < p->call_count);
     if (interval) return tli_policy_try_interval(p, interval);
     for (interval = 1; !result && !tli_policy_is_done(p); interval += tli_policy_step(p, interval)) {
         result = tli_policy_try_interval(p, interval);
@@ -179,7 +178,7 @@ static uint64_t tli_policy_cut_greedily(tli_policy *p, uint64_t bytes) {
 static tl_result tli_policy_chen_greedy(tli_policy *p) {
     uint64_t bytes = 0, next = 1;
     tl_result result = TL_OK;
-    p->wants_peak = !p->desc->budget_bytes;
+    p->wants_peak = !p->budget.is_limited;
     while (next && !result && !tli_policy_is_done(p)) {
         next = tli_policy_cut_greedily(p, bytes);
         result = tli_policy_try(p);
@@ -412,16 +411,18 @@ static tl_result tli_policy_revolve(tli_policy *p) {
 // If nothing fits, the candidate is the plan of the least budget, for the error text.
 static tl_result tli_policy_chain(tli_policy *p) {
     tl_chain_plan_desc desc;
+    tli_budget budget = p->budget;
     tl_remat_report report;
     tl_plan plan;
     tl_result made;
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
-    desc.budget_bytes = p->budget ? p->budget : 1;
-    made = tl_plan_chain(&p->quiet, &desc, &plan, &report);
+    budget.base_bytes = 0;  // then the least budget, too, is that of the plan alone
+    budget.is_over = 0;
+    made = tli_plan_chain(&p->quiet, &desc, &budget, &plan, &report);
     if (made == TL_ERROR_INFEASIBLE) {
-        desc.budget_bytes = report.least_budget_bytes;
-        made = tl_plan_chain(&p->quiet, &desc, &plan, &report);
+        budget.bytes = report.least_budget_bytes;
+        made = tli_plan_chain(&p->quiet, &desc, &budget, &plan, &report);
     }
     return tli_policy_offer(p, made, &plan);
 }
@@ -454,10 +455,11 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     result = tli_simulate(&p->quiet, "tl_plan_policy", &desc, &report);
     if (result) return result;
     w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_policy");
-    tli_put(&w, "budget_bytes: ");
+    tli_put(&w, tli_limit_names[p->budget.limit]);
+    tli_put(&w, ": ");
     tli_put(&w, tl_name_policy(p->desc->policy));
     tli_put(&w, " needs ");
-    tli_put_u64(&w, tli_remat_with_base(p->plan.peak_bytes, p->desc->base_bytes));
+    tli_put_u64(&w, tli_add_base(&p->budget, p->plan.peak_bytes));
     tli_put(&w, " bytes");
     if (report.peak_step >= 0) {
         int32_t node = p->plan.steps[report.peak_step].node;
@@ -472,6 +474,7 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
 
 static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     const char *function = "tl_plan_policy";
+    tl_result result;
     if ((uint32_t)desc->policy >= (uint32_t)TL_POLICY_COUNT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, "policy: there is no such one");
     if (desc->inference != 0 && desc->inference != 1)
@@ -479,19 +482,18 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         "policy: must be keep-all for inference: without backwards there is nothing to keep");
-    return tl_check_graph(env, desc->graph);
+    result = tl_check_graph(env, desc->graph);
+    return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
 static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tli_policy *p) {
-    uint64_t budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
     int32_t id;
     tli_zero(p, sizeof *p);
     if (env) p->quiet = *env;
     p->quiet.log = NULL;
     p->desc = desc;
     p->graph = desc->graph;
-    p->is_over = budget < desc->base_bytes;
-    p->budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
+    p->budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
     for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
     p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
     if (p->fineness < 32) p->fineness = 32;
@@ -518,7 +520,7 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     tli_release(&p.quiet, p.cuts);
     tli_release(&p.quiet, p.last);
     if (!result) {
-        p.plan.base_bytes = desc->base_bytes;
+        p.plan.base_bytes = p.budget.base_bytes;
         *plan = p.plan;
         return TL_OK;
     }

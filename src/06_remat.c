@@ -21,7 +21,7 @@ typedef struct tli_remat {
     uint64_t        host_budget;  // 0 = no host tier
     uint64_t        work, work_limit, bound, least, floor;
     int32_t         inference, node, floor_node;
-    int32_t         is_over;      // 1 = the base alone exceeds the budget
+    int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
@@ -328,13 +328,11 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
     return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
 }
 
-static tl_result tli_remat_run(tli_remat *r) {
-    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
-}
-
-static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tl_remat_report *report) {
+static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
+                                  const tl_remat_report *report) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_remat");
-    tli_put(&w, "budget_bytes: no plan found below ");
+    tli_put(&w, tli_limit_names[budget->limit]);
+    tli_put(&w, ": no plan found below ");
     tli_put_u64(&w, report->least_budget_bytes);
     tli_put(&w, " bytes");
     if (report->limiting_node >= 0) {
@@ -348,13 +346,8 @@ static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tl_rema
     return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
 }
 
-static uint64_t tli_remat_with_base(uint64_t bytes, uint64_t base) {
-    uint64_t sum;
-    return tli_add_u64(bytes, base, &sum) ? sum : UINT64_MAX;
-}
-
-static void tli_remat_report(const tli_remat *r, tl_result result, tl_remat_report *report) {
-    uint64_t base = r->watch.desc->base_bytes;
+static void tli_remat_report(const tli_remat *r, const tli_budget *budget, tl_result result,
+                             tl_remat_report *report) {
     report->limiting_node = -1;
     report->work = r->work;
     if (!result) {
@@ -364,8 +357,8 @@ static void tli_remat_report(const tli_remat *r, tl_result result, tl_remat_repo
         if (!report->proven && report->bound_cost)
             report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
     } else if (result == TL_ERROR_INFEASIBLE) {
-        report->least_budget_bytes = tli_remat_with_base(r->least, base);
-        report->bound_budget_bytes = tli_remat_with_base(r->floor, base);
+        report->least_budget_bytes = tli_add_base(budget, r->least);
+        report->bound_budget_bytes = tli_add_base(budget, r->floor);
         report->limiting_node = r->node;
         report->proven = r->none;
     }
@@ -384,13 +377,12 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc) {
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
-TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
-                                 tl_remat_report *report) {
-    uint64_t budget;
+// Plan within a budget that was found before: the limits and the base of the desc are not read.
+static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget, tl_plan *plan,
+                                tl_remat_report *report) {
     tli_remat r;
     tl_remat_report local;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && plan);
     if (!report) report = &local;
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
@@ -399,35 +391,39 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     if (result) return result;
     if (env) r.quiet = *env;
     r.quiet.log = NULL;
-    budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
-    if (desc->device && desc->device->device_capacity_bytes && desc->device->device_capacity_bytes < budget)
-        budget = desc->device->device_capacity_bytes;
     r.graph = desc->graph;
     r.inference = desc->inference;
-    r.is_over = budget < desc->base_bytes;
-    r.budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
+    r.is_over = budget->is_over;
+    r.budget = budget->bytes;
     r.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
     r.watch.now.work_limit = r.work_limit;
     r.watch.desc = desc;
     r.device = desc->device;
-    r.host_budget = desc->host_budget_bytes;
-    if (r.device && r.device->host_capacity_bytes && r.device->host_capacity_bytes < r.host_budget)
-        r.host_budget = r.device->host_capacity_bytes;
-    result = tli_remat_run(&r);
+    r.host_budget = budget->host_bytes;
+    result = r.host_budget ? tli_remat_run_offload(&r) : tli_remat_run_alone(&r);
     if (!result) {
-        r.plan.base_bytes = desc->base_bytes;
+        r.plan.base_bytes = budget->base_bytes;
         r.plan.bound_cost = r.bound < r.plan.cost ? r.bound : r.plan.cost;
         *plan = r.plan;
     } else {
         tl_free_plan(&r.quiet, &r.plan);
     }
     tli_release(&r.quiet, r.start.calls);
-    tli_remat_report(&r, result, report);
-    if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, report);
+    tli_remat_report(&r, budget, result, report);
+    if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, budget, report);
     if (result == TL_ERROR_OVERFLOW)
         return tli_fail(env, result, "tl_plan_remat", "graph: bytes must fit 60 bits, costs of forwards 56");
     if (result) return tli_fail(env, result, "tl_plan_remat", "no memory to plan");
     return TL_OK;
+}
+
+TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && plan);
+    budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+                             NULL, 0);
+    return tli_plan_remat(env, desc, &budget, plan, report);
 }
 
 // -- remat: chains --
@@ -438,9 +434,11 @@ typedef struct tli_chain_answer {
     int32_t  node;                         // at which the plan of the least budget peaks
 } tli_chain_answer;
 
-static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tl_remat_report *report) {
+static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
+                                  const tl_remat_report *report) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_chain");
-    tli_put(&w, "budget_bytes: no persistent schedule ");
+    tli_put(&w, tli_limit_names[budget->limit]);
+    tli_put(&w, ": no persistent schedule ");
     tli_put(&w, report->proven ? "fits below " : "found below ");
     tli_put_u64(&w, report->least_budget_bytes);
     tli_put(&w, " bytes, which node ");
@@ -464,15 +462,17 @@ static tl_result tli_find_peak_node(tl_env *env, const tl_graph *graph, const tl
     return result;
 }
 
-static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, uint64_t budget, tl_plan *plan,
-                                 tl_remat_report *report) {
+static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
+                                 tl_plan *plan, tl_remat_report *report) {
     uint64_t limit = desc->work_limit ? desc->work_limit : TLI_CHAIN_WORK, work = 0;
     tli_chain_result found;
     tli_steps steps;
     tli_remat_watch watch;
     tl_remat_desc remat;
-    tl_result result = tli_remat_chain(env, desc->graph, budget, limit, &steps, &found), last;
-    int infeasible = result == TL_ERROR_INFEASIBLE;
+    tl_result result = tli_remat_chain(env, desc->graph, budget->bytes, limit, &steps, &found), last;
+    int infeasible;
+    if (!result && budget->is_over) result = TL_ERROR_INFEASIBLE;  // a plan of no bytes
+    infeasible = result == TL_ERROR_INFEASIBLE;
     report->work = found.work;
     if (result && !infeasible) {
         tli_release(env, steps.steps);
@@ -496,32 +496,30 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, ui
     tli_zero(&remat, sizeof remat);
     tli_zero(&watch, sizeof watch);
     watch.desc = &remat;
-    result = tli_remat_bound(env, desc->graph, budget, 0, &watch, limit / 4, &report->bound_cost, &work);
+    result = tli_remat_bound(env, desc->graph, budget->bytes, 0, &watch, limit / 4, &report->bound_cost, &work);
     report->work += work;
     return result;
 }
 
-TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
-                                 tl_remat_report *report) {
-    uint64_t budget;
+// As tli_plan_remat.
+static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
+                                tl_plan *plan, tl_remat_report *report) {
     tl_env quiet;
     tl_remat_report local;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && plan);
     if (!report) report = &local;
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
     tli_zero(&quiet, sizeof quiet);
     result = tl_check_graph(env, desc->graph);
+    if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (result) return result;
     if (env) quiet = *env;
     quiet.log = NULL;
-    budget = desc->budget_bytes ? desc->budget_bytes : UINT64_MAX;
-    budget = budget > desc->base_bytes ? budget - desc->base_bytes : 0;
     report->limiting_node = -1;
     result = tli_plan_stages(&quiet, desc, budget, plan, report);
     if (!result) {
-        plan->base_bytes = desc->base_bytes;
+        plan->base_bytes = budget->base_bytes;
         plan->bound_cost = report->bound_cost;
         report->proven = report->cost == report->bound_cost;
         if (!report->proven && report->bound_cost)
@@ -530,14 +528,22 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
     }
     tl_free_plan(&quiet, plan);
     if (result == TL_ERROR_INFEASIBLE) {
-        report->least_budget_bytes = tli_remat_with_base(report->least_budget_bytes, desc->base_bytes);
-        report->bound_budget_bytes = tli_remat_with_base(report->bound_budget_bytes, desc->base_bytes);
-        return tli_chain_refuse(env, desc->graph, report);
+        report->least_budget_bytes = tli_add_base(budget, report->least_budget_bytes);
+        report->bound_budget_bytes = tli_add_base(budget, report->bound_budget_bytes);
+        return tli_chain_refuse(env, desc->graph, budget, report);
     }
     tli_zero(report, sizeof *report);
     if (result == TL_ERROR_OVERFLOW)
         return tli_fail(env, result, "tl_plan_chain", "graph: costs times stages must fit 62 bits");
     return tli_fail(env, result, "tl_plan_chain", "no memory to plan");
+}
+
+TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && plan);
+    budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
+    return tli_plan_chain(env, desc, &budget, plan, report);
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -52,7 +52,7 @@ typedef struct tl_remat_progress {
 
 typedef struct tl_remat_desc {
     const tl_graph *graph;      // not NULL
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
+    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
     uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 times the square of the number of
@@ -60,7 +60,7 @@ typedef struct tl_remat_desc {
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
-    uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit
+    uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -94,8 +94,9 @@ typedef struct tl_remat_report {
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
-//          TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of
-//          forwards 56, and the graph is not small. *plan is all zero then.
+//          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
+//          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
+//          not small. *plan is all zero then.
 // Cost:    work_limit (twice with a host budget); beyond it only the work of a first plan: O(calls of the
 //          plan x tensors live across one).
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
@@ -106,9 +107,10 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 
 typedef struct tl_chain_plan_desc {
     const tl_graph *graph;      // not NULL
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
+    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 400 million, about a second
+    const tl_device *device;    // its capacity; 0 = none is known
 } tl_chain_plan_desc;
 
 // Plan recomputation stage by stage: the optimum over persistent schedules, in exact bytes.
@@ -173,9 +175,10 @@ typedef struct tl_policy_desc {
                                 // nodes; 0 = the square root of their number, rounded, with any budget
     uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
     uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit
+    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only: keep-all alone can do that
+    const tl_device *device;    // its capacity; 0 = none is known
 } tl_policy_desc;
 
 // Make the plan of a policy.

@@ -54,15 +54,16 @@ static tl_result tli_measure_op(tl_env *env, const tl_sensitivity_desc *desc, in
 static tl_result tli_measure_ops(tl_env *env, const tl_sensitivity_desc *desc, double *losses) {
     int32_t done = 0, all = 0, id, k;
     tl_result result;
+    double *loss;
     for (id = 0; id < desc->graph->node_count; id++)
         for (k = 0; k < TL_SCHEME_COUNT; k++) all += (int32_t)(tli_find_evaluated(desc, id) >> k & 1);
     for (id = 0; id < desc->graph->node_count; id++)
         for (k = 0; k < TL_SCHEME_COUNT; k++) {
             if (!(tli_find_evaluated(desc, id) >> k & 1)) continue;
-            result = tli_measure_op(env, desc, id, (tl_scheme)k,
-                                    &losses[(size_t)id * TL_SCHEME_COUNT + (size_t)k]);
+            loss = &losses[(size_t)id * TL_SCHEME_COUNT + (size_t)k];
+            result = tli_measure_op(env, desc, id, (tl_scheme)k, loss);
             if (result) return result;
-            if (desc->progress && desc->progress(++done, all, desc->user)) return TL_OK;
+            if (desc->progress && desc->progress(++done, all, *loss, desc->user)) return TL_OK;
         }
     return TL_OK;
 }
@@ -384,7 +385,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
                              "speedup: the cost must fit 64 bits");
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
     desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
-    desc.param_bytes = tl_find_weight_bytes(scheme, node->param_bytes);
+    desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
     desc.layer = node->layer + 1;
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);

@@ -8,6 +8,23 @@
 // Lagrangian bound over the decomposition, and the lists that close the gap. 07_choice_wide.c covers graphs
 // whose decomposition is too wide, 07_choice_plan.c the entry points.
 //
+//   minimise   sum cost[v][x_v] + conversions     subject to   sum loss[v][x_v] <= loss_limit
+//
+// or the loss subject to a cost limit. A net is one output of a node with its readers: they want it in the
+// formats of their schemes, and each format other than the producer's is paid for once, however many
+// readers want it. To price each edge by itself, give one net per edge. Costs and losses are whole numbers of
+// any unit; the largest amounts of all nodes and nets must add up to less than 2^60.
+//
+//     cost |   A             A, B, C   corners of the convex hull, each found with one pair of weights
+//          |    ` .  x       - - -     the line between two corners is the Lagrangian bound
+//          |       B         x, o      choices; o is the best within the limit, found by lists
+//          |        `o. - C
+//          +----------|----- loss      the gap is o - bound; 0 where the lists are complete
+//                   limit
+//
+// The choice never exceeds the limit and the bound is always valid: sums are rounded towards safety. The same
+// desc gives the same choice everywhere. Among choices of equal value it need not find the one of least loss.
+//
 //     node --- table --- node        variables: the format of each node (its states)
 //                |                   tables:    conversion prices of a net, over its producer and readers
 //               node                 labels:    (limited, value) of a partial choice; the schemes of one
@@ -33,23 +50,75 @@
 #define TLI_CHOICE_NONE         UINT32_MAX
 #define TLI_CHOICE_WORK         200000000u
 
-static const char *const tli_choice_method_names[] = { TL_CHOICE_METHODS(TLI_NAME) };
+typedef struct tli_choice_net {
+    int32_t         producer;     // node
+    const int32_t  *readers;      // [reader_count] nodes in any order; duplicates count once
+    int32_t         reader_count; // 0 = not read: no price
+    const uint64_t *costs;        // [format_count x format_count] row: from, column: to, or TL_FORBIDDEN;
+                                  // the diagonal is not read: 0
+} tli_choice_net;
 
-TLI_IMPL const char *tl_name_choice_method(tl_choice_method method) {
-    return tli_name(tli_choice_method_names, TL_CHOICE_METHOD_COUNT, (int64_t)method);
-}
+typedef struct tli_choice_desc {
+    int32_t  node_count;          // 1 .. 2^24
+    int32_t  scheme_count;        // 1 .. 16
+    int32_t  format_count;        // with formats 1 .. 8; without 0 or scheme_count
+    const int32_t *formats;       // [scheme_count] format of each scheme; 0 = a format for each scheme
+    const uint64_t *costs;        // [node_count x scheme_count] or TL_FORBIDDEN
+    const uint64_t *losses;       // [node_count x scheme_count]; not read where the cost is forbidden
+    const tli_choice_net *nets;    // [net_count] any number per node, in any order; cycles are allowed
+    int32_t  net_count;
+    int32_t  least_loss;          // 0 = least cost within loss_limit; 1 = least loss within cost_limit
+    uint64_t loss_limit;          // 0 = no loss is allowed; TL_UNLIMITED
+    uint64_t cost_limit;          // for least_loss, conversions included; TL_UNLIMITED
+    uint64_t work_limit;          // elementary steps, of 2 to 8 ns each; 0 = 200 million
+} tli_choice_desc;
 
-static int32_t tli_choice_format_count(const tl_choice_desc *desc) {
+// How the answer was found.
+typedef enum tli_choice_method {
+    TLI_CHOICE_ELIMINATION,            // by lists over a tree decomposition; exact where they end
+    TLI_CHOICE_BOUND,                  // the Lagrangian bound over a tree decomposition met the value: exact
+    TLI_CHOICE_SEARCH                  // too wide: bound from chains, branch and bound over them
+} tli_choice_method;
+
+typedef struct tli_choice_plan {
+    const uint8_t *schemes;       // [node_count]
+    uint64_t cost, conversion_cost, loss;  // cost includes conversions
+    int32_t  conversion_count;    // pairs of a net and a format that it is converted to
+    uint64_t bound;               // lower bound of the minimised quantity within the limit
+    int32_t  proven;              // 1 = the choice is optimal: its value equals the bound
+    double   gap_ratio;           // (value - bound) / bound; 0 = proven, 0.01 = at most 1 % above; the value
+                                  // itself where the bound is 0
+    tli_choice_method method;
+    uint64_t nearest_limit;       // after TL_ERROR_INFEASIBLE, else 0: the least limit that can be met (in a
+                                  // graph too wide for lists one that was met); TL_UNLIMITED = none
+    uint64_t work;                // elementary steps done
+    void    *memory;
+} tli_choice_plan;
+
+typedef struct tli_front_point {
+    uint64_t loss, cost;          // the least cost known within this loss
+    uint64_t bound_cost;          // lower bound of the cost within this loss
+    const uint8_t *schemes;       // [node_count] a choice with this loss and cost
+} tli_front_point;
+
+typedef struct tli_choice_front {
+    const tli_front_point *points; // [point_count] loss rises, cost falls
+    int32_t  point_count;         // > 0
+    int32_t  complete;            // 1 = the whole front, each point proven; 0 = a selection
+    void    *memory;
+} tli_choice_front;
+
+static int32_t tli_choice_format_count(const tli_choice_desc *desc) {
     return desc->formats ? desc->format_count : desc->scheme_count;
 }
 
-static int32_t tli_choice_format(const tl_choice_desc *desc, int32_t scheme) {
+static int32_t tli_choice_format(const tli_choice_desc *desc, int32_t scheme) {
     return desc->formats ? desc->formats[scheme] : scheme;
 }
 
 // The price of converting a net from one format to a set of formats; TLI_CHOICE_INFINITE if one of the
 // conversions is forbidden.
-static uint64_t tli_choice_convert(const tl_choice_desc *desc, const tl_choice_net *net, int32_t from,
+static uint64_t tli_choice_convert(const tli_choice_desc *desc, const tli_choice_net *net, int32_t from,
                                    uint32_t formats) {
     const uint64_t *row = net->costs + (size_t)from * (size_t)tli_choice_format_count(desc);
     uint64_t sum = 0;
@@ -62,44 +131,7 @@ static uint64_t tli_choice_convert(const tl_choice_desc *desc, const tl_choice_n
     return sum;
 }
 
-// -- choice: check --
-
-static tl_result tli_choice_refuse(tl_env *env, const char *field, int32_t index, const char *rule) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, "tl_check_choice");
-    tli_put(&w, field);
-    tli_put(&w, " ");
-    tli_put_i64(&w, index);
-    tli_put(&w, ": ");
-    tli_put(&w, rule);
-    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
-}
-
-static const char *tli_choice_check_fields(const tl_choice_desc *desc) {
-    if (desc->node_count < 1 || desc->node_count > TLI_CHOICE_MOST_NODES)
-        return "node_count: must be 1 .. 2^24";
-    if (desc->scheme_count < 1 || desc->scheme_count > TLI_CHOICE_MOST_SCHEMES)
-        return "scheme_count: must be 1 .. 16";
-    if (desc->formats && (desc->format_count < 1 || desc->format_count > TLI_CHOICE_MOST_FORMATS))
-        return "format_count: must be 1 .. 8 where formats are given";
-    if (!desc->formats && desc->format_count && desc->format_count != desc->scheme_count)
-        return "format_count: must be 0 or scheme_count where no formats are given";
-    if (!desc->costs) return "costs: missing";
-    if (!desc->losses) return "losses: missing";
-    if (desc->net_count < 0 || (desc->net_count && !desc->nets)) return "nets: missing, or a negative count";
-    if (desc->least_loss != 0 && desc->least_loss != 1) return "least_loss: must be 0 or 1";
-    return NULL;
-}
-
-static const char *tli_choice_check_net(const tl_choice_desc *desc, const tl_choice_net *net) {
-    int32_t i;
-    if (!tli_is_below(net->producer, desc->node_count)) return "producer: no such node";
-    if (net->reader_count < 0 || (net->reader_count && !net->readers))
-        return "readers: missing, or a negative count";
-    if (!net->costs) return "costs: missing";
-    for (i = 0; i < net->reader_count; i++)
-        if (!tli_is_below(net->readers[i], desc->node_count)) return "readers: no such node";
-    return NULL;
-}
+// -- choice: largest sums --
 
 // Add the largest amount that one node or net can have; returns 0 if it or the sum reaches 2^60.
 static int tli_choice_add_most(uint64_t *sum, uint64_t most) {
@@ -108,7 +140,7 @@ static int tli_choice_add_most(uint64_t *sum, uint64_t most) {
     return *sum < TLI_CHOICE_MOST_SUM;
 }
 
-static int tli_choice_add_node_most(const tl_choice_desc *desc, int32_t node, uint64_t *cost, uint64_t *loss) {
+static int tli_choice_add_node_most(const tli_choice_desc *desc, int32_t node, uint64_t *cost, uint64_t *loss) {
     uint64_t most_cost = 0, most_loss = 0;
     size_t at = (size_t)node * (size_t)desc->scheme_count, end = at + (size_t)desc->scheme_count;
     for (; at < end; at++) {
@@ -119,7 +151,7 @@ static int tli_choice_add_node_most(const tl_choice_desc *desc, int32_t node, ui
     return tli_choice_add_most(cost, most_cost) && tli_choice_add_most(loss, most_loss);
 }
 
-static int tli_choice_add_net_most(const tl_choice_desc *desc, const tl_choice_net *net, uint64_t *cost) {
+static int tli_choice_add_net_most(const tli_choice_desc *desc, const tli_choice_net *net, uint64_t *cost) {
     int32_t count = tli_choice_format_count(desc), from, to;
     uint64_t most = 0;
     for (from = 0; from < count; from++) {
@@ -134,7 +166,7 @@ static int tli_choice_add_net_most(const tl_choice_desc *desc, const tl_choice_n
 }
 
 // Sum the largest costs and the largest losses of all nodes and nets; returns 0 if a sum reaches 2^60.
-static int tli_choice_add_all_most(const tl_choice_desc *desc, uint64_t *cost, uint64_t *loss) {
+static int tli_choice_add_all_most(const tli_choice_desc *desc, uint64_t *cost, uint64_t *loss) {
     int32_t i;
     *cost = *loss = 0;
     for (i = 0; i < desc->node_count; i++)
@@ -144,34 +176,14 @@ static int tli_choice_add_all_most(const tl_choice_desc *desc, uint64_t *cost, u
     return 1;
 }
 
-TLI_IMPL tl_result tl_check_choice(tl_env *env, const tl_choice_desc *desc) {
-    const char *rule;
-    uint64_t cost, loss;
-    int32_t i;
-    TL_ASSERT(desc);
-    rule = tli_choice_check_fields(desc);
-    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_choice", rule);
-    for (i = 0; desc->formats && i < desc->scheme_count; i++)
-        if (!tli_is_below(desc->formats[i], desc->format_count))
-            return tli_choice_refuse(env, "scheme", i, "formats: must be below format_count");
-    for (i = 0; i < desc->net_count; i++) {
-        rule = tli_choice_check_net(desc, &desc->nets[i]);
-        if (rule) return tli_choice_refuse(env, "net", i, rule);
-    }
-    if (!tli_choice_add_all_most(desc, &cost, &loss))
-        return tli_fail(env, TL_ERROR_OVERFLOW, "tl_check_choice",
-                        "costs, losses: the largest of every node and net must add up to less than 2^60");
-    return TL_OK;
-}
-
-// -- choice: replay --
+// -- choice: sums of a choice --
 
 typedef struct tli_choice_sums {
     uint64_t cost, conversion_cost, loss;
     int32_t  conversion_count;
 } tli_choice_sums;
 
-static uint32_t tli_choice_wanted(const tl_choice_desc *desc, const tl_choice_net *net,
+static uint32_t tli_choice_wanted(const tli_choice_desc *desc, const tli_choice_net *net,
                                   const uint8_t *schemes) {
     uint32_t formats = 0;
     int32_t i;
@@ -180,7 +192,7 @@ static uint32_t tli_choice_wanted(const tl_choice_desc *desc, const tl_choice_ne
 }
 
 // Add up a choice; *node, *net = the first with a forbidden scheme or conversion, -1 = none.
-static void tli_choice_measure(const tl_choice_desc *desc, const uint8_t *schemes,
+static void tli_choice_measure(const tli_choice_desc *desc, const uint8_t *schemes,
                                tli_choice_sums *sums, int32_t *node, int32_t *net) {
     int32_t i;
     tli_zero(sums, sizeof *sums);
@@ -200,43 +212,6 @@ static void tli_choice_measure(const tl_choice_desc *desc, const uint8_t *scheme
         for (; formats; formats &= formats - 1) sums->conversion_count++;
     }
     sums->cost += sums->conversion_cost;
-}
-
-static tl_result tli_choice_refuse_choice(tl_env *env, tl_result code, const char *what, int32_t index,
-                                          const char *rule) {
-    tli_writer w = tli_begin_error(env, code, "tl_simulate_choice");
-    tli_put(&w, what);
-    tli_put_i64(&w, index);
-    tli_put(&w, rule);
-    return tli_end_error(env, &w, code);
-}
-
-TLI_IMPL tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, const uint8_t *schemes,
-                                      tl_choice_plan *result) {
-    tl_result checked;
-    tli_choice_sums sums;
-    int32_t node, net;
-    TL_ASSERT(desc && schemes && result);
-    tli_zero(result, sizeof *result);
-    checked = tl_check_choice(env, desc);
-    if (checked) return checked;
-    for (node = 0; node < desc->node_count; node++)
-        if (schemes[node] >= desc->scheme_count)
-            return tli_choice_refuse_choice(env, TL_ERROR_INVALID_ARG, "schemes: node ", node,
-                                            ": must be below scheme_count");
-    tli_choice_measure(desc, schemes, &sums, &node, &net);
-    if (node >= 0)
-        return tli_choice_refuse_choice(env, TL_ERROR_INVALID_PLAN, "schemes: node ", node,
-                                        ": its scheme is forbidden");
-    if (net >= 0)
-        return tli_choice_refuse_choice(env, TL_ERROR_INVALID_PLAN, "schemes: net ", net,
-                                        ": a conversion is forbidden");
-    result->schemes = schemes;
-    result->cost = sums.cost;
-    result->conversion_cost = sums.conversion_cost;
-    result->conversion_count = sums.conversion_count;
-    result->loss = sums.loss;
-    return TL_OK;
 }
 
 // -- choice: variables and tables --
@@ -292,17 +267,9 @@ typedef struct tli_choice_view {
     uint64_t *states, *cells, *inside, *outside;
 } tli_choice_view;
 
-// Calls the progress callback, for a choice and for all choices that are solved within it.
-typedef struct tli_choice_watch {
-    const tl_choice_desc *desc;
-    tl_choice_progress    now;
-    uint64_t              next;       // work after which the callback is called again
-    int32_t               stopped;
-} tli_choice_watch;
-
 typedef struct tli_choice {
     tl_env               *env;
-    const tl_choice_desc *desc;
+    const tli_choice_desc *desc;
     const uint16_t       *allowed;    // [node_count] bits 1 << scheme
     int32_t   format_count, swap;     // swap: least_loss
     int32_t   pairwise;               // 1 = no table of more than two variables
@@ -340,9 +307,8 @@ typedef struct tli_choice {
     uint64_t       work_limit, longest;  // longest: most labels of one list, beyond it the lists are abandoned
     uint8_t       *best;              // [node_count] best choice within the limit
     uint64_t       best_value, best_limited, bound;
-    int32_t        found, inner;      // found: best is valid; inner: within a choice that reports progress
-    tli_choice_watch  *watch;
-    tl_choice_method method;
+    int32_t        found;             // 1 = best is valid
+    tli_choice_method method;
     uint64_t       nearest;           // limit that can be met, where the choice is infeasible
 } tli_choice;
 
@@ -380,7 +346,7 @@ static int tli_choice_add_variable(tli_choice *x, int32_t node) {
 // Whether another scheme of the same format is at least as good in both quantities; of equal ones the first
 // is kept.
 static int tli_choice_is_dominated(const tli_choice *x, int32_t node, int32_t scheme) {
-    const tl_choice_desc *desc = x->desc;
+    const tli_choice_desc *desc = x->desc;
     const uint64_t *costs = desc->costs + (size_t)node * (size_t)desc->scheme_count;
     const uint64_t *losses = desc->losses + (size_t)node * (size_t)desc->scheme_count;
     int32_t k;
@@ -394,7 +360,7 @@ static int tli_choice_is_dominated(const tli_choice *x, int32_t node, int32_t sc
 }
 
 static uint64_t tli_choice_least_limited(const tli_choice *x, int32_t node) {
-    const tl_choice_desc *desc = x->desc;
+    const tli_choice_desc *desc = x->desc;
     size_t row = (size_t)node * (size_t)desc->scheme_count;
     uint64_t least = UINT64_MAX;
     int32_t k;
@@ -414,7 +380,7 @@ static void tli_choice_find_slack(tli_choice *x) {
 }
 
 static int tli_choice_add_node(tli_choice *x, int32_t node) {
-    const tl_choice_desc *desc = x->desc;
+    const tli_choice_desc *desc = x->desc;
     size_t row = (size_t)node * (size_t)desc->scheme_count;
     uint64_t least = tli_choice_least_limited(x, node);
     int32_t format, k;
@@ -473,7 +439,7 @@ static uint64_t *tli_choice_add_table(tli_choice *x, const int32_t *scope, int32
 }
 
 // Add a net as one table over its producer, unless that has a single state, and its readers.
-static int tli_choice_add_direct(tli_choice *x, const tl_choice_net *net, const int32_t *scope,
+static int tli_choice_add_direct(tli_choice *x, const tli_choice_net *net, const int32_t *scope,
                                  int32_t scope_count, uint32_t fixed) {
     uint64_t *cells = tli_choice_add_table(x, scope, scope_count);
     int32_t digits[TLI_CHOICE_TABLE_SCOPE] = { 0, 0, 0, 0 }, cell, i, count;
@@ -494,7 +460,7 @@ static int tli_choice_add_direct(tli_choice *x, const tl_choice_net *net, const 
 
 // Add a variable for the formats within `range` that a net is converted to. One table with the producer holds
 // the prices; a table with each reader forbids sets without the reader's format.
-static int tli_choice_add_set(tli_choice *x, const tl_choice_net *net, int32_t reader_count, uint32_t range,
+static int tli_choice_add_set(tli_choice *x, const tli_choice_net *net, int32_t reader_count, uint32_t range,
                               uint32_t fixed) {
     int32_t scope[2], set = x->variable_count, i, k, from;
     const tli_choice_state *states;
@@ -534,7 +500,7 @@ static int tli_choice_add_set(tli_choice *x, const tl_choice_net *net, int32_t r
     return 1;
 }
 
-static int tli_choice_add_net(tli_choice *x, const tl_choice_net *net) {
+static int tli_choice_add_net(tli_choice *x, const tli_choice_net *net) {
     int32_t scope[TLI_CHOICE_TABLE_SCOPE], scope_count = 0, reader_count = 0, cells, i;
     uint32_t fixed = 0, range = 0;
     x->marks[net->producer] = ++x->mark;
@@ -1009,25 +975,10 @@ static void tli_choice_read_schemes(tli_choice *x, int limited_alone) {
 // prove that this line is part of the hull (Handler, Zang, A dual algorithm for the constrained shortest path
 // problem, 1980).
 
-#define TLI_CHOICE_ASK 1000000u  // work between two calls of progress
-
 typedef struct tli_choice_point { uint64_t limited, value; } tli_choice_point;
 
-// Whether to stop: the work is spent, or progress asked for it. Never before a first choice has been found.
-static int tli_choice_is_over(tli_choice *x) {
-    tli_choice_watch *watch = x->watch;
-    if (!x->found) return 0;
-    if (x->work >= x->work_limit || watch->stopped) return 1;
-    if (!watch->desc->progress || x->work < watch->next) return 0;
-    watch->next = x->work + TLI_CHOICE_ASK;
-    watch->now.work = x->work;
-    if (!x->inner) {
-        watch->now.value = x->best_value;
-        watch->now.bound = x->bound;
-    }
-    watch->stopped = watch->desc->progress(&watch->now, watch->desc->user) != 0;
-    return watch->stopped;
-}
+// Whether the work is spent. Never before a first choice has been found.
+static int tli_choice_is_over(const tli_choice *x) { return x->found && x->work >= x->work_limit; }
 
 // Measure the schemes at hand, and keep them if they are within the limit and better than the best.
 static tli_choice_point tli_choice_keep(tli_choice *x) {
@@ -1481,8 +1432,8 @@ static void tli_choice_free(tli_choice *x) {
     for (i = 0; i < count; i++) tli_release(x->env, all[i]);
 }
 
-static void tli_choice_init(tli_choice *x, tl_env *env, const tl_choice_desc *desc, const uint16_t *allowed,
-                            uint8_t *best, tli_choice_watch *watch) {
+static void tli_choice_init(tli_choice *x, tl_env *env, const tli_choice_desc *desc, const uint16_t *allowed,
+                            uint8_t *best) {
     uint64_t cost, loss;
     tli_zero(x, sizeof *x);
     tli_choice_add_all_most(desc, &cost, &loss);
@@ -1503,7 +1454,41 @@ static void tli_choice_init(tli_choice *x, tl_env *env, const tl_choice_desc *de
     x->mixed_bits = 60;
     x->penalty = TLI_CHOICE_INFINITE;
     x->best = best;
-    x->watch = watch;
+}
+
+// -- choice: one limit, by lists --
+
+// Solve over a decomposition.
+static tl_result tli_choice_solve_decomposed(tli_choice *x) {
+    tli_choice_point a, b;
+    uint64_t least;
+    x->method = TLI_CHOICE_BOUND;
+    if (x->value_hint | x->limited_hint) {
+        tli_choice_find_point(x, x->value_hint, x->limited_hint, &least);
+        x->bound = tli_choice_find_bound(x, least);
+        if (x->found && x->bound >= x->best_value) return TL_OK;
+    }
+    tli_choice_weigh_limited(x);
+    least = tli_choice_fill_inside(x, &x->limited);
+    x->nearest = least >= TLI_CHOICE_INFINITE ? TL_UNLIMITED : least;
+    if (least >= TLI_CHOICE_INFINITE || least > x->limit) return TL_ERROR_INFEASIBLE;
+    tli_choice_read_picks(x, &x->limited);
+    tli_choice_read_schemes(x, 1);
+    b = tli_choice_keep(x);
+    a = tli_choice_find_point(x, 1, 0, &least);
+    if (tli_choice_find_bound(x, least) > x->bound) x->bound = tli_choice_find_bound(x, least);
+    if (a.limited <= x->limit) return TL_OK;
+    tli_choice_narrow(x, a, b);
+    if (x->bound >= x->best_value) return TL_OK;
+    x->method = TLI_CHOICE_ELIMINATION;
+    return tli_choice_improve(x) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Build the model, decompose it and solve it. TL_ERROR_UNSUPPORTED: it is too wide.
+static tl_result tli_choice_solve_lists(tli_choice *x) {
+    int decomposed = tli_choice_build(x) ? tli_choice_decompose(x) : 0;
+    if (!decomposed) return TL_ERROR_NO_MEMORY;
+    return decomposed > 0 ? tli_choice_solve_decomposed(x) : TL_ERROR_UNSUPPORTED;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -210,16 +210,6 @@ TLI_IMPL void tl_free_observer(tl_observer *observer) {
     if (observer) tli_release(observer->env, observer);
 }
 
-TLI_IMPL tl_result tl_reset_observer(tl_observer *observer) {
-    size_t channels;
-    TL_ASSERT(observer);
-    channels = (size_t)observer->desc.channel_count;
-    tli_zero(observer->channels, channels * sizeof(tli_channel));
-    if (observer->bins)
-        tli_zero(observer->bins, channels * 2 * (size_t)observer->desc.bin_count * sizeof(uint64_t));
-    return TL_OK;
-}
-
 // The bins of a channel for one sign (0 = positive, 1 = negative); NULL without a histogram.
 static uint64_t *tli_bins_of(const tl_observer *observer, int32_t channel, int32_t sign) {
     size_t bins = (size_t)observer->desc.bin_count;

@@ -19,7 +19,6 @@
 
 typedef struct tli_precision {
     tl_env  *env;
-    tl_env   quiet;              // for the choice: its error texts must not reach the caller
     const char *function;
     const tl_graph *graph;
     tl_precision_desc desc;      // defaults filled in
@@ -38,9 +37,9 @@ typedef struct tli_precision {
     uint8_t  *marks;             // the block that holds the next three
     uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; preference in ties, 0 = first
     uint8_t  *schemes;           // [node_count] the present choice
-    tl_choice_net *nets;         // [net_count]
+    tli_choice_net *nets;         // [net_count]
     int32_t  formats[TL_SCHEME_COUNT];
-    tl_choice_desc choice;
+    tli_choice_desc choice;
     uint64_t base_cost, base_bytes;
     uint64_t loss_units;         // the loss limit in units; TL_UNLIMITED = none
     int32_t  unit_exponent;      // without a limit a unit is 2^unit_exponent
@@ -140,7 +139,7 @@ static double tli_find_speedup(uint64_t base, uint64_t cost) {
     return (double)base / (double)(cost ? cost : 1);
 }
 
-// Whether a limit that tl_check_precision accepted is infinite.
+// Whether a limit that was checked is infinite.
 static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
 
 // -- precision plan: rules --
@@ -207,11 +206,6 @@ static tl_result tli_check_precision_of(tl_env *env, const char *function, const
             result = tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "node", i, tl_name_node(desc->graph, i), rule);
     }
     return result;
-}
-
-TLI_IMPL tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc) {
-    TL_ASSERT(desc && desc->graph);
-    return tli_check_precision_of(env, "tl_check_precision", desc);
 }
 
 // -- precision plan: the price of conversions --
@@ -281,7 +275,7 @@ static uint8_t tli_find_rank(const tli_precision *p, const tli_option *o, int32_
 static uint64_t tli_find_node_bytes(const tli_precision *p, int32_t id, int32_t scheme) {
     const tl_node *node = &p->graph->nodes[id];
     tl_format format = tl_find_scheme_format((tl_scheme)scheme);
-    uint64_t bytes = tl_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // no more than in f32
+    uint64_t bytes = tli_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // no more than in f32
     int32_t k;
     for (k = node->first_output; k < node->first_output + node->output_count; k++)
         bytes += tl_find_format_bytes(format, p->graph->outputs[k].bytes);
@@ -326,7 +320,7 @@ static tl_result tli_fill_options(tli_precision *p) {
 
 // Whether the gradient of a tensor passes back through its conversions: a reader has a gradient, or the
 // tensor is a result without readers, where backward begins.
-static int tli_is_converted_back(const tli_precision *p, const tl_choice_net *net) {
+static int tli_is_converted_back(const tli_precision *p, const tli_choice_net *net) {
     int32_t k, real_count = 0;
     if (!p->desc.training || !p->graph->nodes[net->producer].has_grad) return 0;
     for (k = 0; k < net->reader_count; k++) {
@@ -338,7 +332,7 @@ static int tli_is_converted_back(const tli_precision *p, const tl_choice_net *ne
 }
 
 static int tli_price_net(tli_precision *p, int32_t index) {
-    tl_choice_net *net = &p->nets[index];
+    tli_choice_net *net = &p->nets[index];
     uint64_t *costs = p->net_costs + (size_t)index * TL_FORMAT_COUNT * TL_FORMAT_COUNT, bytes, cost;
     int32_t from, to, back = tli_is_converted_back(p, net);
     bytes = p->graph->outputs[p->net_tensors[index]].bytes;
@@ -364,7 +358,7 @@ static void tli_list_readers(tli_precision *p, int listing) {
     int32_t extra = graph->node_count, i, k;
     for (i = 0; i < graph->node_count; i++)
         for (k = 0; k < graph->nodes[i].input_count; k++) {
-            tl_choice_net *net = &p->nets[graph->inputs[graph->nodes[i].first_input + k].tensor];
+            tli_choice_net *net = &p->nets[graph->inputs[graph->nodes[i].first_input + k].tensor];
             int32_t *readers = (int32_t *)net->readers;
             if (listing && net->reader_count && readers[net->reader_count - 1] == i) continue;  // read twice
             if (listing) readers[net->reader_count] = i;
@@ -513,7 +507,7 @@ static int tli_add_precision_arrays(tli_precision *p) {
     p->node_losses = (double *)tli_alloc_array(p->env, old * TL_SCHEME_COUNT, sizeof *p->node_losses);
     p->indices = (int32_t *)tli_alloc_array(p->env, nodes + 1 + 2 * tensors + 2 * reads, sizeof *p->indices);
     p->marks = (uint8_t *)tli_alloc_array(p->env, nodes * (2 * TL_SCHEME_COUNT + 1), 1);
-    p->nets = (tl_choice_net *)tli_alloc_array(p->env, tensors, sizeof *p->nets);
+    p->nets = (tli_choice_net *)tli_alloc_array(p->env, tensors, sizeof *p->nets);
     if (!p->numbers || !p->node_losses || !p->indices || !p->marks || !p->nets) return 0;
     p->costs = p->numbers;
     p->losses = p->costs + nodes * TL_SCHEME_COUNT;
@@ -549,19 +543,20 @@ static tl_result tli_open_precision(tl_env *env, const char *function, const tl_
                                     int limited, tli_precision *p) {
     const tl_graph *graph = desc->graph;
     int64_t nodes = graph->node_count;
+    uint64_t cost, loss;
     tl_result result;
     int32_t i;
     tli_zero(p, sizeof *p);
     p->env = env;
-    if (env) p->quiet = *env;
-    p->quiet.log = NULL;
     p->function = function;
     p->graph = graph;
     p->desc = tl_default_precision(desc);
     for (i = 0; i < graph->tensor_count && !desc->any_result; i++)
         nodes += graph->nodes[graph->outputs[i].node].keep;
     p->node_count = (int32_t)nodes;
-    if (nodes > INT32_MAX || !tli_add_precision_arrays(p))
+    if (nodes > TLI_CHOICE_MOST_NODES)
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, "graph: nodes and results must be at most 2^24");
+    if (!tli_add_precision_arrays(p))
         return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the choice");
     result = tli_fill_options(p);
     if (result) return result;
@@ -582,20 +577,23 @@ static tl_result tli_open_precision(tl_env *env, const char *function, const tl_
     p->cost_limit = tli_find_divisor(p->base_cost, p->desc.least_speedup);
     tli_count_losses(p, limited ? p->desc.loss_limit : tli_infinity());
     tli_set_choice(p);
+    if (!tli_choice_add_all_most(&p->choice, &cost, &loss))
+        return tli_fail(env, TL_ERROR_OVERFLOW, function,
+                        "loss_limit: is too small beside the losses of so many nodes");
     return TL_OK;
 }
 
 // -- precision plan: amounts of a choice --
 
 // Formats to which a net's tensor is converted, as bits 1 << tl_format.
-static uint32_t tli_find_wanted(const tl_choice_net *net, const uint8_t *schemes) {
+static uint32_t tli_find_wanted(const tli_choice_net *net, const uint8_t *schemes) {
     uint32_t wanted = 0;
     int32_t k;
     for (k = 0; k < net->reader_count; k++) wanted |= TLI_BIT(tli_scheme_formats[schemes[net->readers[k]]]);
     return wanted & ~TLI_BIT(tli_scheme_formats[schemes[net->producer]]);
 }
 
-static uint64_t tli_sum_net(const tl_choice_net *net, const uint8_t *schemes) {
+static uint64_t tli_sum_net(const tli_choice_net *net, const uint8_t *schemes) {
     const uint64_t *costs = net->costs + tli_scheme_formats[schemes[net->producer]] * TL_FORMAT_COUNT;
     uint32_t wanted = tli_find_wanted(net, schemes);
     uint64_t sum = 0;
@@ -664,21 +662,18 @@ static void tli_take_schemes(tli_precision *p, const uint8_t *schemes) {
 }
 
 static tl_result tli_choose(tli_precision *p, int least_loss, uint64_t loss_limit, uint64_t cost_limit,
-                            tl_choice_plan *chosen) {
+                            tli_choice_plan *chosen) {
     p->choice.least_loss = least_loss;
     p->choice.loss_limit = loss_limit;
     p->choice.cost_limit = cost_limit;
-    return tl_plan_choice(&p->quiet, &p->choice, chosen);
+    return tli_plan_choice(p->env, &p->choice, chosen);
 }
 
-// Report a choice that failed for another reason than a limit.
-static tl_result tli_fail_choice(const tli_precision *p, tl_result result) {
-    tli_writer w = tli_begin_error(p->env, result, p->function);
-    tli_put(&w, result == TL_ERROR_NO_MEMORY ? "no memory for the choice" : p->quiet.error.text);
-    return tli_end_error(p->env, &w, result);
+static tl_result tli_fail_choice(const tli_precision *p) {
+    return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, "no memory for the choice");
 }
 
-static tli_pick tli_take_choice(tli_precision *p, const tl_choice_plan *chosen) {
+static tli_pick tli_take_choice(tli_precision *p, const tli_choice_plan *chosen) {
     tli_pick pick;
     pick.cost = chosen->cost;
     pick.loss = chosen->loss;
@@ -692,29 +687,29 @@ static tli_pick tli_take_choice(tli_precision *p, const tl_choice_plan *chosen) 
 
 // Choose the least cost within a loss. No error text is set for TL_ERROR_INFEASIBLE.
 static tl_result tli_pick_cost(tli_precision *p, uint64_t loss_limit, tli_pick *pick) {
-    tl_choice_plan chosen;
+    tli_choice_plan chosen;
     tl_result result = tli_choose(p, 0, loss_limit, 0, &chosen);
     if (result == TL_ERROR_INFEASIBLE) return result;
-    if (result) return tli_fail_choice(p, result);
+    if (result) return tli_fail_choice(p);
     *pick = tli_take_choice(p, &chosen);
-    tl_free_choice_plan(&p->quiet, &chosen);
+    tli_free_choice_plan(p->env, &chosen);
     return TL_OK;
 }
 
 // Choose the least loss within a cost, and the least cost among those. *nearest = the nearest cost that can be
 // met, after TL_ERROR_INFEASIBLE.
 static tl_result tli_pick_loss(tli_precision *p, uint64_t cost_limit, tli_pick *pick, uint64_t *nearest) {
-    tl_choice_plan chosen, second;
+    tli_choice_plan chosen, second;
     tl_result result = tli_choose(p, 1, 0, cost_limit, &chosen);
     *nearest = chosen.nearest_limit;
     if (result == TL_ERROR_INFEASIBLE) return result;
-    if (result) return tli_fail_choice(p, result);
+    if (result) return tli_fail_choice(p);
     *pick = tli_take_choice(p, &chosen);
     pick->bound_loss = pick->bound;
     pick->bound = 0;
-    tl_free_choice_plan(&p->quiet, &chosen);
+    tli_free_choice_plan(p->env, &chosen);
     result = tli_choose(p, 0, pick->loss, 0, &second);  // the choice found above is within this limit
-    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
+    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p);
     if (result) return TL_OK;
     pick->bound = second.bound;
     if (second.cost < pick->cost) {
@@ -722,7 +717,7 @@ static tl_result tli_pick_loss(tli_precision *p, uint64_t cost_limit, tli_pick *
         pick->loss = second.loss;
         tli_take_schemes(p, second.schemes);
     }
-    tl_free_choice_plan(&p->quiet, &second);
+    tli_free_choice_plan(p->env, &second);
     return TL_OK;
 }
 
@@ -757,16 +752,16 @@ static uint64_t tli_sum_ranks(const tli_precision *p, const uint8_t *schemes) {
 
 // The point with the least weighted sum of loss and cost, each scaled to 0 .. 1; among equal ones that of the
 // best preferences, then of less loss.
-static int32_t tli_find_knee(const tli_precision *p, const tl_choice_front *front) {
+static int32_t tli_find_knee(const tli_precision *p, const tli_choice_front *front) {
     const tl_precision_desc *desc = &p->desc;
-    const tl_front_point *first = &front->points[0], *last = &front->points[front->point_count - 1];
+    const tli_front_point *first = &front->points[0], *last = &front->points[front->point_count - 1];
     double most = desc->performance_weight > desc->accuracy_weight ? desc->performance_weight
                                                                    : desc->accuracy_weight;
     tli_big least, sum, other;
     int32_t knee = 0, i;
     tli_big_set(&least, 0);
     for (i = 0; i < front->point_count; i++) {
-        const tl_front_point *point = &front->points[i];
+        const tli_front_point *point = &front->points[i];
         int order;
         sum = tli_weigh(desc->accuracy_weight, most, point->loss - first->loss, first->cost - last->cost);
         other = tli_weigh(desc->performance_weight, most, point->cost - last->cost, last->loss - first->loss);
@@ -781,10 +776,10 @@ static int32_t tli_find_knee(const tli_precision *p, const tl_choice_front *fron
 }
 
 static tl_result tli_pick_knee(tli_precision *p, tli_pick *pick) {
-    tl_choice_front front;
-    const tl_front_point *point;
-    tl_result result = tl_plan_choice_front(&p->quiet, &p->choice, 0, &front);
-    if (result) return tli_fail_choice(p, result);
+    tli_choice_front front;
+    const tli_front_point *point;
+    tl_result result = tli_plan_choice_front(p->env, &p->choice, 0, &front);
+    if (result) return tli_fail_choice(p);
     point = &front.points[tli_find_knee(p, &front)];
     tli_take_schemes(p, point->schemes);
     pick->cost = point->cost;
@@ -793,27 +788,27 @@ static tl_result tli_pick_knee(tli_precision *p, tli_pick *pick) {
     pick->bound_loss = 0;
     pick->proven = point->bound_cost == point->cost;
     pick->gap_ratio = pick->proven ? 0 : tli_find_gap(point->cost, point->bound_cost);
-    tl_free_choice_front(&p->quiet, &front);
+    tli_free_choice_front(p->env, &front);
     return TL_OK;
 }
 
 // Among choices of the same cost take the one of least loss, within a limit of work.
 static tl_result tli_lower_loss(tli_precision *p, tli_pick *pick) {
     uint64_t limit = p->choice.work_limit;
-    tl_choice_plan chosen;
+    tli_choice_plan chosen;
     tl_result result;
     if (!pick->loss || tli_is_accuracy(p)) return TL_OK;
     p->choice.work_limit = tli_least_work(limit);
     result = tli_choose(p, 1, 0, pick->cost, &chosen);
     p->choice.work_limit = limit;
-    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
+    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p);
     if (result) return TL_OK;
     if (chosen.cost <= pick->cost && chosen.loss < pick->loss) {
         pick->cost = chosen.cost;
         pick->loss = chosen.loss;
         tli_take_schemes(p, chosen.schemes);
     }
-    tl_free_choice_plan(&p->quiet, &chosen);
+    tli_free_choice_plan(p->env, &chosen);
     return TL_OK;
 }
 
@@ -1026,7 +1021,7 @@ static void tli_fill_chosen(const tli_precision *p, int32_t id, tl_precision_nod
     node->speedup = tli_find_speedup(p->times[row + TL_SCHEME_F32], p->times[at]);
     node->runner_up = TL_SCHEME_COUNT;
     for (i = p->first_nets[id]; i < p->first_nets[id + 1]; i++) {
-        const tl_choice_net *net = &p->nets[p->node_nets[i]];
+        const tli_choice_net *net = &p->nets[p->node_nets[i]];
         uint32_t wanted = net->producer == id ? tli_find_wanted(net, p->schemes) : 0;
         if (wanted) node->conversion_cost += tli_sum_net(net, p->schemes);
         for (k = 0; k < TL_FORMAT_COUNT; k++) node->conversion_count += (int32_t)(wanted >> k & 1);
@@ -1112,7 +1107,7 @@ static tli_runner_up tli_find_local(tli_precision *p, const tli_pick *pick, int3
 static tl_result tli_find_exact(tli_precision *p, int32_t id, uint64_t *work, tli_runner_up *found) {
     size_t at = (size_t)id * TL_SCHEME_COUNT + p->schemes[id];
     uint64_t kept = p->costs[at], limit = p->choice.work_limit;
-    tl_choice_plan chosen;
+    tli_choice_plan chosen;
     tl_result result;
     tli_zero(found, sizeof *found);
     found->scheme = TL_SCHEME_COUNT;
@@ -1121,9 +1116,8 @@ static tl_result tli_find_exact(tli_precision *p, int32_t id, uint64_t *work, tl
     result = tli_choose(p, tli_is_accuracy(p), p->most_loss, p->cost_limit, &chosen);
     p->choice.work_limit = limit;
     p->costs[at] = kept;
-    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p, result);
+    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p);
     if (result == TL_ERROR_INFEASIBLE) { found->proven = 1; return TL_OK; }
-    if (result) { *work = 0; return TL_OK; }  // too wide for the remaining work
     *work -= chosen.work < *work ? chosen.work : *work;
     found->proven = chosen.proven;
     if (chosen.cost <= tli_find_most_cost(p)) {
@@ -1132,7 +1126,7 @@ static tl_result tli_find_exact(tli_precision *p, int32_t id, uint64_t *work, tl
         found->loss_sum = tli_sum_losses(p, chosen.schemes);
         found->scheme = chosen.schemes[id];
     }
-    tl_free_choice_plan(&p->quiet, &chosen);
+    tli_free_choice_plan(p->env, &chosen);
     return TL_OK;
 }
 
@@ -1295,7 +1289,7 @@ TLI_IMPL void tl_free_precision_plan(tl_env *env, tl_precision_plan *plan) {
 
 // -- precision plan: the front --
 
-static tl_result tli_fill_front(tli_precision *p, const tl_choice_front *chosen, tl_precision_front *front) {
+static tl_result tli_fill_front(tli_precision *p, const tli_choice_front *chosen, tl_precision_front *front) {
     uint64_t points = (uint64_t)chosen->point_count, nodes = (uint64_t)p->graph->node_count;
     tl_precision_point *point;
     uint8_t *schemes;
@@ -1311,7 +1305,7 @@ static tl_result tli_fill_front(tli_precision *p, const tl_choice_front *chosen,
     front->base_cost = p->base_cost;
     front->base_bytes = p->base_bytes;
     for (i = 0; i < chosen->point_count; i++, point++, schemes += nodes) {
-        const tl_front_point *from = &chosen->points[i];
+        const tli_front_point *from = &chosen->points[i];
         tli_copy(schemes, from->schemes, (size_t)nodes);
         point->schemes = schemes;
         point->loss = tli_sum_losses(p, schemes);
@@ -1326,7 +1320,7 @@ static tl_result tli_fill_front(tli_precision *p, const tl_choice_front *chosen,
 TLI_IMPL tl_result tl_plan_precision_front(tl_env *env, const tl_precision_desc *desc, int32_t point_limit,
                                            tl_precision_front *front) {
     static const char function[] = "tl_plan_precision_front";
-    tl_choice_front chosen;
+    tli_choice_front chosen;
     tli_precision p;
     tl_result result;
     TL_ASSERT(desc && desc->graph && front);
@@ -1337,12 +1331,12 @@ TLI_IMPL tl_result tl_plan_precision_front(tl_env *env, const tl_precision_desc 
     if (result) return result;
     result = tli_open_precision(env, function, desc, 0, &p);
     if (!result) {
-        result = tl_plan_choice_front(&p.quiet, &p.choice, point_limit, &chosen);
+        result = tli_plan_choice_front(env, &p.choice, point_limit, &chosen);
         if (result) {
-            result = tli_fail_choice(&p, result);
+            result = tli_fail_choice(&p);
         } else {
             result = tli_fill_front(&p, &chosen, front);
-            tl_free_choice_front(&p.quiet, &chosen);
+            tli_free_choice_front(env, &chosen);
         }
     }
     tli_close_precision(&p);

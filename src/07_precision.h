@@ -60,15 +60,11 @@ typedef enum tl_scheme { TL_SCHEMES(TLI_ENUM5) TL_SCHEME_COUNT } tl_scheme;
 TLDEF uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes);
 
 #ifndef TL_NO_PLANNERS
-// Find the bytes of the weights of a node in a scheme, from their bytes in f32; rounded as above.
-TLDEF uint64_t tl_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes);
-
 // Find the format of the outputs of a node in this scheme; TL_FORMAT_COUNT for an unknown scheme.
 TLDEF tl_format tl_find_scheme_format(tl_scheme scheme);
 
 TLDEF const char *tl_name_format(tl_format format);     // "bf16"; "?" out of range
 TLDEF const char *tl_name_scheme(tl_scheme scheme);     // "w8a16"
-TLDEF const char *tl_explain_scheme(tl_scheme scheme);  // "tensors in 16 bits, weights ..."
 #ifndef TL_NO_TEXT
 TLDEF int tl_parse_format(const char *text, tl_format *format);  // 1 and the value; 0 and f32 for unknown text
 TLDEF int tl_parse_scheme(const char *text, tl_scheme *scheme);
@@ -125,9 +121,6 @@ typedef struct tl_quantization {
 TLDEF tl_result tl_find_quantization(tl_env *env, tl_range_rule rule, float least, float most,
                                      int32_t low, int32_t high, tl_quantization *quantization);
 
-// Check that the scale is finite and > 0, the bounds are in order and the zero point lies within them.
-TLDEF tl_result tl_check_quantization(tl_env *env, const tl_quantization *quantization);
-
 // Convert numbers to integers, and integers back to numbers.
 //
 //   quantizations   [channel_count] element i belongs to channel (i / inner_count) % channel_count;
@@ -159,12 +152,13 @@ TLDEF tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *to,
 
 // A positive real number as integers: real = multiplier 2^(exponent - 31).
 typedef struct tl_multiplier {
-    int32_t multiplier;  // 2^30 .. 2^31 - 1
+    int32_t multiplier;  // 2^30 .. 2^31 - 1; 0 = the number is 0
     int32_t exponent;    // > 0 = the number is 1 or more
 } tl_multiplier;
 
 // Find the multiplier that converts sums of products of integers with scales a and b to integers of
-// scale c: a b / c, rounded once, half away from zero.
+// scale c: a b / c, rounded once, half away from zero. A number below 2^-32 (exponent < -31) takes every sum of
+// 32 bits to 0 and becomes multiplier 0, exponent 0, as in TensorFlow Lite.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a scale that is not finite and > 0; *multiplier is all zero then.
 TLDEF tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl_multiplier *multiplier);
@@ -177,11 +171,6 @@ TLDEF int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_quan
 
 #ifndef TL_NO_PLANNERS
 TLDEF const char *tl_name_range_rule(tl_range_rule rule);  // "narrow"; "?" out of range
-TLDEF const char *tl_name_rounding(tl_rounding rounding);  // "even"
-#ifndef TL_NO_TEXT
-TLDEF int tl_parse_range_rule(const char *text, tl_range_rule *rule);
-TLDEF int tl_parse_rounding(const char *text, tl_rounding *rounding);
-#endif
 #endif
 
 // -- guards for 16-bit floats --
@@ -271,7 +260,7 @@ typedef struct tl_noise {
     int32_t  is_exact;       // 1 = every value with a weight > 0 is represented exactly
 } tl_noise;
 
-// Make an observer; release it; reset it to the state of a new one.
+// Make an observer, or release it.
 //
 //   env        must outlive the observer: the functions below write their error texts to it
 //   observer   NULL after an error
@@ -282,7 +271,6 @@ typedef struct tl_noise {
 //          threads, give each an observer and merge them.
 TLDEF tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, tl_observer **observer);
 TLDEF void      tl_free_observer(tl_observer *observer);   // accepts NULL
-TLDEF tl_result tl_reset_observer(tl_observer *observer);
 
 // Add one batch. Element i belongs to channel (i / inner_count) % channel_count.
 //
@@ -341,7 +329,7 @@ TLDEF tl_result tl_estimate_noise(const tl_observer *observer, int32_t channel,
 //
 //   margin       >= 1; 0 = 1. Any other value returns 0
 //   lost_ratio   0 .. 1
-TLDEF int tl_is_f16_safe(const tl_observer *observer, double margin, double lost_ratio);
+TL_EXPERIMENTAL int tl_is_f16_safe(const tl_observer *observer, double margin, double lost_ratio);
 
 // Measure the range of data in memory without a histogram: percentile by exact rank, mse by the true error of
 // 200 ranges (in f32: largest x (k / 200)). The other kinds as an observer of one channel and one batch.
@@ -371,167 +359,6 @@ TLDEF const char *tl_name_observer(tl_observer_kind kind);  // "entropy"; "?" ou
 #ifndef TL_NO_TEXT
 TLDEF int tl_parse_observer(const char *text, tl_observer_kind *kind);
 #endif
-
-// -- choice: one of a few schemes for each node, exactly --
-//
-//   minimise   sum cost[v][x_v] + conversions     subject to   sum loss[v][x_v] <= loss_limit
-//
-// or the loss subject to a cost limit. A net is one output of a node with its readers: they want it in the
-// formats of their schemes, and each format other than the producer's is paid for once, however many
-// readers want it. To price each edge by itself, give one net per edge. Costs and losses are whole numbers
-// of any unit.
-//
-//     cost |   A             A, B, C   corners of the convex hull, each found with one pair of weights
-//          |    ` .  x       - - -     the line between two corners is the Lagrangian bound
-//          |       B         x, o      choices; o is the best within the limit, found by lists
-//          |        `o. - C
-//          +----------|----- loss      the gap is o - bound; 0 where the lists are complete
-//                   limit
-//
-// Exact method: a tree decomposition of the nets (chains and trees are its simplest cases), and over it,
-// from the leaves to the root, lists of all (loss, cost) that may be part of the best choice. Left out are
-// pairs that another pair dominates, that must break the limit, or that by the Lagrangian bound cannot
-// beat the best known choice. Lists are first cut to their best few; then they hold everything that costs
-// little more than the bound, in growing windows, until the best choice is among them. Graphs too wide for
-// lists get a bound from chains that share the nodes, and choices by fixing part of the nodes and solving
-// for the others exactly, again and again; then branch and bound: schemes that no better choice can have
-// are removed, and the rest is divided until it is narrow enough for lists.
-//
-// References: Handler, Zang, A dual algorithm for the constrained shortest path problem, 1980. Dechter,
-// Bucket Elimination, 1999. Kolmogorov, Convergent Tree-Reweighted Message Passing for Energy
-// Minimization, 2006. Land, Doig, An Automatic Method of Solving Discrete Programming Problems, 1960.
-// Nemhauser, Ullmann, Discrete dynamic programming and capital allocation, 1969.
-
-#define TL_FORBIDDEN UINT64_MAX  // as a cost: this scheme, this conversion is not possible
-
-typedef struct tl_choice_net {
-    int32_t         producer;     // node
-    const int32_t  *readers;      // [reader_count] nodes in any order; duplicates count once
-    int32_t         reader_count; // 0 = not read: no price
-    const uint64_t *costs;        // [format_count x format_count] row: from, column: to, or TL_FORBIDDEN;
-                                  // the diagonal is not read: 0
-} tl_choice_net;
-
-typedef struct tl_choice_progress {
-    uint64_t work, work_limit;    // elementary steps so far; their limit
-    uint64_t value, bound;        // best value so far, UINT64_MAX = none yet; lower bound of all choices.
-                                  // Of a front: of the point being computed
-} tl_choice_progress;
-
-typedef struct tl_choice_desc {
-    int32_t  node_count;          // 1 .. 2^24
-    int32_t  scheme_count;        // 1 .. 16
-    int32_t  format_count;        // with formats 1 .. 8; without 0 or scheme_count
-    const int32_t *formats;       // [scheme_count] format of each scheme; 0 = a format for each scheme
-    const uint64_t *costs;        // [node_count x scheme_count] or TL_FORBIDDEN
-    const uint64_t *losses;       // [node_count x scheme_count]; not read where the cost is forbidden
-    const tl_choice_net *nets;    // [net_count] any number per node, in any order; cycles are allowed
-    int32_t  net_count;
-    int32_t  least_loss;          // 0 = least cost within loss_limit; 1 = least loss within cost_limit
-    uint64_t loss_limit;          // 0 = no loss is allowed; TL_UNLIMITED
-    uint64_t cost_limit;          // for least_loss, conversions included; TL_UNLIMITED
-    uint64_t work_limit;          // elementary steps, of 2 to 8 ns each; 0 = 200 million
-    int    (*progress)(const tl_choice_progress *progress, void *user);  // 1 = stop with the best so far
-    void    *user;                // given to progress
-} tl_choice_desc;
-
-// id, name, how the answer was found
-#define TL_CHOICE_METHODS(X) \
-    X(TL_CHOICE_ELIMINATION, "elimination", "lists over a tree decomposition; exact where they end")     \
-    X(TL_CHOICE_BOUND,       "bound",       "the bound over a tree decomposition met the value: exact")  \
-    X(TL_CHOICE_SEARCH,      "search",      "too wide: bound from chains, branch and bound over them")
-
-typedef enum tl_choice_method { TL_CHOICE_METHODS(TLI_ENUM) TL_CHOICE_METHOD_COUNT } tl_choice_method;
-
-typedef struct tl_choice_plan {
-    const uint8_t *schemes;       // [node_count]
-    uint64_t cost, conversion_cost, loss;  // cost includes conversions
-    int32_t  conversion_count;    // pairs of a net and a format that it is converted to
-    uint64_t bound;               // lower bound of the minimised quantity within the limit
-    int32_t  proven;              // 1 = the choice is optimal: its value equals the bound
-    double   gap_ratio;           // (value - bound) / bound; 0 = proven, 0.01 = at most 1 % above; the value
-                                  // itself where the bound is 0
-    tl_choice_method method;
-    uint64_t nearest_limit;       // after TL_ERROR_INFEASIBLE, else 0: the least limit that can be met (in a
-                                  // graph too wide for lists one that was met); TL_UNLIMITED = none
-    uint64_t work;                // elementary steps done
-    void    *memory;
-} tl_choice_plan;
-
-// Check every rule of a desc: counts in range, no array missing, nodes and formats that exist, and the
-// largest costs of all nodes and nets, added up, below 2^60; likewise the losses.
-//
-// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW.
-// Cost:    O(nodes x schemes + readers + nets x formats^2).
-TLDEF tl_result tl_check_choice(tl_env *env, const tl_choice_desc *desc);
-
-// Choose a scheme for each node.
-//
-//   desc   its progress is called about every million steps once a first choice is known
-//   plan   overwritten; release with tl_free_choice_plan
-//
-// The plan never exceeds the limit and the bound is always valid: sums are rounded towards safety. A graph
-// whose decomposition fits work_limit / 64 cells (4 million at most) is solved by lists: a chain of 1000
-// nodes, or 200 series-parallel nodes, in 9 schemes, is proven in some hundredths of a second. A wider graph
-// is proven if it has some tens of nodes, and mostly if it has 200; otherwise it gets a value and a bound
-// that differ by less than a thousandth in cost, or by some hundredths in loss, which falls by decades from
-// scheme to scheme. The same desc gives the same plan everywhere, unless progress stops it. Among choices of
-// equal value it need not find the one of least loss.
-//
-// Errors:  those of tl_check_choice; TL_ERROR_INFEASIBLE names the node all of whose schemes are forbidden,
-//          or the limit and the nearest that can be met; *plan has only nearest_limit set then. In a graph
-//          too wide for lists, with forbidden conversions or a cost limit, it means that no choice was
-//          found, not that none exists. TL_ERROR_NO_MEMORY. On the others *plan is all zero.
-// Cost:    work_limit, exceeded only to find a first choice. Memory: O(nodes x schemes + readers), at most
-//          48 bytes per cell, and lists of at most 300 MiB.
-// Threads: safe with one env per thread.
-TLDEF tl_result tl_plan_choice(tl_env *env, const tl_choice_desc *desc, tl_choice_plan *plan);
-TLDEF void      tl_free_choice_plan(tl_env *env, tl_choice_plan *plan);  // accepts a zeroed plan and NULL
-
-typedef struct tl_front_point {
-    uint64_t loss, cost;          // the least cost known within this loss
-    uint64_t bound_cost;          // lower bound of the cost within this loss
-    const uint8_t *schemes;       // [node_count] a choice with this loss and cost
-} tl_front_point;
-
-typedef struct tl_choice_front {
-    const tl_front_point *points; // [point_count] loss rises, cost falls
-    int32_t  point_count;         // > 0
-    int32_t  complete;            // 1 = the whole front, each point proven; 0 = a selection
-    void    *memory;
-} tl_choice_front;
-
-// Find the Pareto front of loss and cost.
-//
-//   desc         its limits and least_loss are not read
-//   point_limit  0 = 256; if the front has more points, or the work does not suffice for all, at most this
-//                many are selected, including the least loss and the least cost
-//   front        overwritten; release with tl_free_choice_front
-//
-// A selection has points at equal distances in cost, or corners of the convex hull, chosen where the cost
-// falls most. Its points are proven unless the graph is too wide for lists: then each has its own bound,
-// which may be below its cost.
-//
-// Errors:  those of tl_plan_choice except limits; TL_ERROR_INVALID_ARG: point_limit. *front is all zero
-//          then.
-// Cost:    an eighth of work_limit for the complete front, then one pass over the cells per point; in a
-//          graph too wide for lists a sixteenth of work_limit per point, until all is spent.
-// Threads: safe with one env per thread.
-TLDEF tl_result tl_plan_choice_front(tl_env *env, const tl_choice_desc *desc, int32_t point_limit,
-                                     tl_choice_front *front);
-TLDEF void      tl_free_choice_front(tl_env *env, tl_choice_front *front);  // accepts a zeroed front and NULL
-
-// Add up the cost, conversions and loss of a given choice. Limits are not checked.
-//
-//   schemes   [node_count] result->schemes points at it
-//   result    overwritten; nothing in it needs to be released; bound and proven are 0
-//
-// Errors:  those of tl_check_choice; TL_ERROR_INVALID_ARG: a scheme >= scheme_count;
-//          TL_ERROR_INVALID_PLAN: a forbidden scheme or conversion. *result is all zero then.
-// Cost:    as tl_check_choice.
-TLDEF tl_result tl_simulate_choice(tl_env *env, const tl_choice_desc *desc, const uint8_t *schemes,
-                                   tl_choice_plan *result);
-TLDEF const char *tl_name_choice_method(tl_choice_method method);  // "elimination"; "?" out of range
 
 // -- profiles: what a scheme costs and loses, as data --
 
@@ -591,6 +418,8 @@ TLDEF tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profi
     X(TL_LOSS_FROM_PROFILE,  "profile",  "the table")                                  \
     X(TL_LOSS_FROM_DATA,     "data",     "noise of observed or given data")            \
     X(TL_LOSS_FROM_MEASURED, "measured", "the caller evaluated the op in the scheme")
+
+#define TL_FORBIDDEN UINT64_MAX  // as a cost: not measured, this scheme is not possible
 
 typedef enum tl_criterion { TL_CRITERIA(TLI_ENUM) TL_CRITERION_COUNT } tl_criterion;
 typedef enum tl_precision_objective {
@@ -668,11 +497,6 @@ struct tl_precision_plan {
 };
 
 TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  // NULL = all defaults
-// Check every rule of a desc, its graph, device and profiles included.
-//
-// Errors:  TL_ERROR_INVALID_ARG, and those of tl_check_graph and tl_check_device.
-TLDEF tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc);
-
 // Choose a scheme for every node.
 //
 //   plan   overwritten; release with tl_free_precision_plan
@@ -707,11 +531,16 @@ TLDEF tl_result tl_check_precision(tl_env *env, const tl_precision_desc *desc);
 // loss_limit / measured, reduced by a sixteenth at least; the last try is the choice of least loss. For
 // accuracy and balanced, and where loss_limit is infinite, evaluate runs once.
 //
-// Errors:  those of tl_check_precision; TL_ERROR_INFEASIBLE names the limit that cannot be met and the
+// Errors:  TL_ERROR_INVALID_ARG, those of tl_check_graph and tl_check_device; TL_ERROR_INFEASIBLE names the
+//          limit that cannot be met and the
 //          nearest that can, the node that has no scheme, or the measured loss; TL_ERROR_KERNEL:
 //          evaluate failed, or its loss is NaN; TL_ERROR_OVERFLOW: costs do not fit 60 bits;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
-// Cost:    that of tl_plan_choice, times rounds and runners-up.
+// Cost:    work_limit for each round, and 50 million steps for runners-up. Graphs of small treewidth (chains,
+//          residual networks) are solved exactly: 1000 nodes in some hundredths of a second. A graph whose
+//          tree decomposition exceeds work_limit / 64 cells (4 million at most), as of densely connected
+//          networks, is searched: mostly proven up to 200 nodes, otherwise within a thousandth in cost and
+//          some hundredths in loss. Memory: at most 48 bytes per cell, and lists of at most 300 MiB.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_precision(tl_env *env, const tl_precision_desc *desc, tl_precision_plan *plan);
 TLDEF void      tl_free_precision_plan(tl_env *env, tl_precision_plan *plan);  // accepts zeroed ones
@@ -738,7 +567,8 @@ typedef struct tl_precision_front {
 //   front         overwritten; release with tl_free_precision_front
 //
 // Errors:  as tl_plan_precision, without evaluate.
-// Cost:    that of tl_plan_choice_front.
+// Cost:    an eighth of work_limit for the complete front, then one pass over the cells per point; in a graph
+//          that must be searched a sixteenth of work_limit per point, until all is spent.
 TLDEF tl_result tl_plan_precision_front(tl_env *env, const tl_precision_desc *desc, int32_t point_limit,
                                         tl_precision_front *front);
 TLDEF void      tl_free_precision_front(tl_env *env, tl_precision_front *front);  // accepts zeroed ones
@@ -752,7 +582,8 @@ typedef struct tl_sensitivity_desc {
     // Evaluate the network with one node in a scheme and all others in f32: *loss = how much worse it is.
     tl_result     (*evaluate)(int32_t node, tl_scheme scheme, double *loss, void *user);  // not NULL
     void           *user;
-    int           (*progress)(int32_t done, int32_t all, void *user);  // after each evaluation; 1 = stop
+    // Called after each evaluation with the loss that it gave (a negative loss as 0); returns 1 = stop.
+    int           (*progress)(int32_t done, int32_t all, double loss, void *user);
 } tl_sensitivity_desc;
 
 // Measure the loss of every node in every scheme, one evaluation each; graph inputs are left out.
@@ -763,7 +594,7 @@ typedef struct tl_sensitivity_desc {
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_KERNEL: evaluate failed or returned a
 //          loss that is not finite. *losses is all NaN after TL_ERROR_KERNEL, and unchanged after the others.
 // Cost:    one call of evaluate for each node and scheme.
-TLDEF tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses);
+TL_EXPERIMENTAL tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses);
 
 // -- apply --
 //
@@ -824,47 +655,12 @@ typedef struct tl_apply_desc {
 TLDEF tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl_precision_graph *applied);
 TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied);  // accepts zeroed ones
 
-// -- packing: kept activations in fewer bits --
-//
-//     F 1  F 2  C 1  F 3  C 2 ...  X 2  B 3  D 2  X 1  B 2     tensor 1 is packed between C 1 and X 1
-
-typedef struct tl_packing_desc {
-    const tl_graph  *graph;            // not NULL
-    const tl_plan   *plan;             // of a training; 0 = tl_plan_keep_all
-    const uint8_t   *tensors;          // [tensor_count] 1 = f32, and may be packed; NULL = all tensors are f32
-    tl_codec         codec;            // not none
-    uint64_t         least_bytes;      // smaller tensors are not packed
-    const tl_device *device;           // for the time of conversions; 0 = they take no time
-} tl_packing_desc;
-
-// Compress activations between forward and backward; lossy.
-//
-//   plan   overwritten; not that of the desc; release with tl_free_plan; peaks and costs are filled in
-//
-// A tensor can be packed from its last reader before the first backward of the plan to its first reader
-// after that (a backward, or a repeated forward): COMPRESS stands after the former, EXPAND before the latter.
-// Excluded are tensors that are dropped in between, graph inputs, results (keep), tensors that the plan
-// already copies or converts, sizes that are no multiple of 4 bytes, and tensors that would not shrink. On a
-// graph of tl_apply_precision set `tensors` to 1 for those whose format is f32.
-//
-// While a tensor is converted both of its copies count, so packing more tensors can raise the peak. Of all
-// sets of tensors one with the least peak is taken, and it is minimal: without any of its tensors the peak
-// would be higher. So the peak never rises; where it cannot fall, the plan is returned unchanged.
-//
-// Errors:  TL_ERROR_INVALID_ARG: codec, plan of an inference; TL_ERROR_INVALID_PLAN and the step; those of
-//          tl_check_graph and tl_check_device; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY. *plan is all zero then.
-// Cost:    O(packable tensors x steps), a few times; memory O(steps + tensors).
-// Threads: safe with one env per thread.
-TLDEF tl_result tl_plan_packing(tl_env *env, const tl_packing_desc *desc, tl_plan *plan);
-
 // -- names and text --
 
 TLDEF const char *tl_name_criterion(tl_criterion criterion);         // "balanced"; "?" out of range
 TLDEF const char *tl_name_objective(tl_precision_objective objective);  // "bytes"
-TLDEF const char *tl_name_loss_source(tl_loss_source source);        // "measured"
 #ifndef TL_NO_TEXT
-// Each accepts exactly what its tl_name_ returns: 1 and the value, or 0.
-TLDEF int tl_parse_criterion(const char *text, tl_criterion *criterion);
+// Accepts exactly what tl_name_objective returns: 1 and the value, or 0.
 TLDEF int tl_parse_objective(const char *text, tl_precision_objective *objective);
 
 // Write a plan as a table for people, one line per node: scheme, loss, speed-up, runner-up and its additional

@@ -23,21 +23,18 @@ TLI_IMPL uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes) {
 }
 
 #ifndef TL_NO_PLANNERS  // a device that only runs needs no names, and tables of text would take its memory
-#define TLI_NAME5(id, name, format, bytes, help) name,      // these four are undefined again below
+#define TLI_NAME5(id, name, format, bytes, help) name,      // these three are undefined again below
 #define TLI_FORMAT5(id, name, format, bytes, help) format,
 #define TLI_BYTES5(id, name, format, bytes, help) bytes,
-#define TLI_HELP5(id, name, format, bytes, help) help,
 
 static const char *const tli_format_names[] = { TL_FORMATS(TLI_NAME4) };
 static const char *const tli_scheme_names[] = { TL_SCHEMES(TLI_NAME5) };
-static const char *const tli_scheme_helps[] = { TL_SCHEMES(TLI_HELP5) };
 static const tl_format tli_scheme_formats[] = { TL_SCHEMES(TLI_FORMAT5) };
 static const uint8_t tli_weight_bytes[] = { TL_SCHEMES(TLI_BYTES5) };
 
 #undef TLI_NAME5
 #undef TLI_FORMAT5
 #undef TLI_BYTES5
-#undef TLI_HELP5
 
 TLI_IMPL const char *tl_name_format(tl_format format) {
     return tli_name(tli_format_names, TL_FORMAT_COUNT, (int64_t)format);
@@ -47,15 +44,12 @@ TLI_IMPL const char *tl_name_scheme(tl_scheme scheme) {
     return tli_name(tli_scheme_names, TL_SCHEME_COUNT, (int64_t)scheme);
 }
 
-TLI_IMPL const char *tl_explain_scheme(tl_scheme scheme) {
-    return tli_name(tli_scheme_helps, TL_SCHEME_COUNT, (int64_t)scheme);
-}
-
 TLI_IMPL tl_format tl_find_scheme_format(tl_scheme scheme) {
     return tli_is_below((int64_t)scheme, TL_SCHEME_COUNT) ? tli_scheme_formats[scheme] : TL_FORMAT_COUNT;
 }
 
-TLI_IMPL uint64_t tl_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes) {
+// Find the bytes of the weights of a node in a scheme, from their bytes in f32.
+static uint64_t tli_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes) {
     int known = tli_is_below((int64_t)scheme, TL_SCHEME_COUNT);
     return tli_narrow_bytes(f32_bytes, known ? tli_weight_bytes[scheme] : 4);
 }
@@ -86,35 +80,10 @@ TLI_IMPL int tl_parse_scheme(const char *text, tl_scheme *scheme) {
 
 #ifndef TL_NO_PLANNERS
 static const char *const tli_range_rule_names[] = { TL_RANGE_RULES(TLI_NAME) };
-static const char *const tli_rounding_names[] = { TL_ROUNDINGS(TLI_NAME) };
 
 TLI_IMPL const char *tl_name_range_rule(tl_range_rule rule) {
     return tli_name(tli_range_rule_names, TL_RANGE_COUNT, (int64_t)rule);
 }
-
-TLI_IMPL const char *tl_name_rounding(tl_rounding rounding) {
-    return tli_name(tli_rounding_names, TL_ROUNDING_COUNT, (int64_t)rounding);
-}
-
-#ifndef TL_NO_TEXT
-TLI_IMPL int tl_parse_range_rule(const char *text, tl_range_rule *rule) {
-    int32_t value;
-    int known;
-    TL_ASSERT(text && rule);
-    known = tli_parse_name(tli_range_rule_names, TL_RANGE_COUNT, text, tli_text_length(text), &value);
-    *rule = (tl_range_rule)value;
-    return known;
-}
-
-TLI_IMPL int tl_parse_rounding(const char *text, tl_rounding *rounding) {
-    int32_t value;
-    int known;
-    TL_ASSERT(text && rounding);
-    known = tli_parse_name(tli_rounding_names, TL_ROUNDING_COUNT, text, tli_text_length(text), &value);
-    *rounding = (tl_rounding)value;
-    return known;
-}
-#endif
 
 #endif  // TL_NO_PLANNERS
 
@@ -203,13 +172,6 @@ static const char *tli_quantization_broken(const tl_quantization *q) {
     if (q->zero_point < q->low || q->zero_point > q->high) return "zero_point: must be within low .. high";
     if (!tli_is_below((int64_t)q->rounding, TL_ROUNDING_COUNT)) return "rounding: no such rounding";
     return NULL;
-}
-
-TLI_IMPL tl_result tl_check_quantization(tl_env *env, const tl_quantization *quantization) {
-    const char *why;
-    TL_ASSERT(quantization);
-    why = tli_quantization_broken(quantization);
-    return why ? tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_quantization", why) : TL_OK;
 }
 
 // The integer before clamping.
@@ -404,8 +366,10 @@ TLI_IMPL tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl
     whole = (over << shift) / under;
     whole += (over << shift) % under * 2 >= under;
     if (whole >> 31) { whole /= 2; shift--; }  // 2^31 - 1 and a half became 2^31
+    exponent += 31 - shift;
+    if (exponent < -31) return TL_OK;  // stays 0: every sum would round to 0
     multiplier->multiplier = (int32_t)whole;
-    multiplier->exponent = exponent - shift + 31;
+    multiplier->exponent = exponent;
     return TL_OK;
 }
 

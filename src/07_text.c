@@ -7,7 +7,6 @@
 
 static const char *const tli_criterion_names[] = { TL_CRITERIA(TLI_NAME) };
 static const char *const tli_objective_names[] = { TL_PRECISION_OBJECTIVES(TLI_NAME) };
-static const char *const tli_loss_source_names[] = { TL_LOSS_SOURCES(TLI_NAME) };
 
 TLI_IMPL const char *tl_name_criterion(tl_criterion criterion) {
     return tli_name(tli_criterion_names, TL_CRITERION_COUNT, (int64_t)criterion);
@@ -17,20 +16,7 @@ TLI_IMPL const char *tl_name_objective(tl_precision_objective objective) {
     return tli_name(tli_objective_names, TL_OBJECTIVE_COUNT, (int64_t)objective);
 }
 
-TLI_IMPL const char *tl_name_loss_source(tl_loss_source source) {
-    return tli_name(tli_loss_source_names, TL_LOSS_SOURCE_COUNT, (int64_t)source);
-}
-
 #ifndef TL_NO_TEXT
-TLI_IMPL int tl_parse_criterion(const char *text, tl_criterion *criterion) {
-    int32_t value;
-    int known;
-    TL_ASSERT(text && criterion);
-    known = tli_parse_name(tli_criterion_names, TL_CRITERION_COUNT, text, tli_text_length(text), &value);
-    *criterion = (tl_criterion)value;
-    return known;
-}
-
 TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *objective) {
     int32_t value;
     int known;
@@ -204,6 +190,8 @@ static void tli_put_named_bool(tli_writer *w, const char *key, int value) {
     tli_put(w, value ? "true" : "false");
 }
 
+static const char *const tli_loss_source_names[] = { TL_LOSS_SOURCES(TLI_NAME) };
+
 static void tli_put_json_node(tli_writer *w, const tl_graph *graph, const tl_precision_node *node, int32_t id) {
     tli_put(w, id ? ",\n{\"id\":" : "\n{\"id\":");
     tli_put_i64(w, id);
@@ -211,7 +199,8 @@ static void tli_put_json_node(tli_writer *w, const tl_graph *graph, const tl_pre
     tli_put_named_text(w, "op", tl_name_op(graph, id));
     tli_put_named_text(w, "scheme", tl_name_scheme(node->scheme));
     tli_put_named_text(w, "format", tl_name_format(node->format));
-    tli_put_named_text(w, "source", tl_name_loss_source(node->source));
+    tli_put_named_text(w, "source",
+                       tli_name(tli_loss_source_names, TL_LOSS_SOURCE_COUNT, (int64_t)node->source));
     tli_put_named_f64(w, "loss", node->loss);
     tli_put_named_f64(w, "speedup", node->speedup);
     tli_put_named_f64(w, "confidence", node->confidence);

@@ -8,6 +8,8 @@
 // 32 bytes.
 // ============================================================================
 
+static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
+
 // -- attempts that may fail --
 
 // While a call tries what may fail, such as a block where memory may be full, nothing is logged. If the attempt

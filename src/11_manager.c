@@ -1006,7 +1006,7 @@ TLI_IMPL void tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *
     tli_lock_manager(manager);
     *statistics = manager->statistics;
     statistics->peak_bytes = manager->store.peak_bytes;
-    budget = manager->desc.device_budget_bytes;
+    budget = manager->budget[TL_TIER_DEVICE];
     statistics->total_checkpoints = (uint64_t)manager->held;
     statistics->in_memory_checkpoints = (uint64_t)(manager->held - manager->spilled);
     statistics->total_memory_bytes = manager->store.bytes[TL_TIER_DEVICE];
@@ -1014,7 +1014,7 @@ TLI_IMPL void tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *
     statistics->memory_utilization = budget == TL_UNLIMITED || !budget ? 0.0
                                    : (double)manager->store.bytes[TL_TIER_DEVICE] / (double)budget;
     statistics->host_memory_bytes = manager->store.bytes[TL_TIER_HOST];
-    statistics->host_budget_bytes = manager->desc.host_budget_bytes;
+    statistics->host_budget_bytes = manager->budget[TL_TIER_HOST];
     tli_unlock_manager(manager);
 }
 
@@ -1037,29 +1037,44 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
     return TL_OK;
 }
 
+// A budget that the caller asks for must be free at present; that of a whole backend need not be.
+static tl_result tli_check_manager_room(tl_env *env, const tli_budget *budget,
+                                        const tl_backend_limits *limits) {
+    uint64_t free_bytes = limits->budget_bytes[TL_TIER_DEVICE];
+    tli_writer w;
+    if (!budget->is_limited || budget->limit != TLI_LIMIT_CALLER || budget->bytes <= free_bytes) return TL_OK;
+    w = tli_begin_error(env, TL_ERROR_NO_MEMORY, "tl_init_manager");
+    tli_put(&w, "device_budget_bytes: ");
+    tli_put_u64(&w, budget->bytes);
+    tli_put(&w, " bytes, of which the backend has ");
+    tli_put_u64(&w, free_bytes);
+    tli_put(&w, " free at present");
+    return tli_end_error(env, &w, TL_ERROR_NO_MEMORY);
+}
+
 TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc,
                                    tl_manager **manager) {
     const char *function = "tl_init_manager";
     tl_backend_limits limits;
+    tli_budget budget;
     tl_result result;
     tl_manager *m;
-    int tier;
     TL_ASSERT(backend && desc && manager);
     *manager = NULL;
     tli_zero(&limits, sizeof limits);
     if (backend->limits) backend->limits(backend->self, &limits);
     result = tli_check_manager(env, backend, desc, &limits);
+    budget = tli_find_budget(desc->device_budget_bytes, desc->host_budget_bytes, 0, NULL,
+                             limits.capacity_bytes, 0);
+    if (!result) result = tli_check_manager_room(env, &budget, &limits);
     if (result) return result;
     m = (tl_manager *)tli_alloc_array(env, 1, sizeof *m);
     if (!m) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory");
     m->env = env;
     m->backend = *backend;
     m->desc = *desc;
-    if (!desc->device_budget_bytes) m->desc.device_budget_bytes = TL_UNLIMITED;
-    m->budget[TL_TIER_DEVICE] = m->desc.device_budget_bytes;
-    m->budget[TL_TIER_HOST] = desc->host_budget_bytes;
-    for (tier = 0; tier < TL_TIER_COUNT; tier++)
-        if (m->budget[tier] > limits.capacity_bytes[tier]) m->budget[tier] = limits.capacity_bytes[tier];
+    m->budget[TL_TIER_DEVICE] = budget.bytes;
+    m->budget[TL_TIER_HOST] = budget.host_bytes;
     m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
     m->host_visible = limits.host_visible;
     result = tli_open_store(env, &m->backend, m->budget, &m->store);

@@ -104,8 +104,8 @@ typedef struct tl_lock {
 } tl_lock;
 
 typedef struct tl_manager_desc {
-    uint64_t device_budget_bytes;  // 0 = TL_UNLIMITED
-    uint64_t host_budget_bytes;    // 0 = no host tier; TL_UNLIMITED
+    uint64_t device_budget_bytes;  // 0 = no limit of your own
+    uint64_t host_budget_bytes;    // 0 = no host tier; TL_UNLIMITED = no limit of your own
     tl_recompute_policy policy;    // 0 = all
     tl_eviction eviction;          // 0 = cost
     tl_evict_fn evict;             // TL_EVICTION_CALLER only
@@ -120,7 +120,7 @@ typedef struct tl_checkpoint_statistics {
     uint64_t total_checkpoints;        // held now, in any tier
     uint64_t in_memory_checkpoints;    // of these, in the device tier
     uint64_t total_memory_bytes;       // they take in the device tier
-    uint64_t memory_budget_bytes;      // TL_UNLIMITED = none
+    uint64_t memory_budget_bytes;      // that binds: of the desc or of the backend; TL_UNLIMITED = none
     double   memory_utilization;       // 0..1; 0 without a budget
     uint64_t host_memory_bytes, host_budget_bytes;
     uint64_t peak_bytes;               // most bytes in the device tier
@@ -138,8 +138,9 @@ typedef struct tl_manager tl_manager;
 //             while other threads use the manager
 //   manager   overwritten; release with tl_free_manager
 //
-// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY; TL_ERROR_UNSUPPORTED: the backend lacks the codec;
-//          *manager is NULL then.
+// Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_NO_MEMORY, also if device_budget_bytes are within the capacity of
+//          the backend but not free at present; TL_ERROR_UNSUPPORTED: the backend lacks the codec; *manager
+//          is NULL then.
 // Threads: the manager may be shared; every call takes the env of its own thread, which receives the
 //          error text. The env given here is kept and allocates the manager's tables.
 TLDEF tl_result tl_init_manager(tl_env *env, const tl_backend *backend,

@@ -746,7 +746,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->report.limiting_node = -1;
     tli_measure_store(&run->store, 1, &counters);
     if (run->is_online) {
-        tl_result result = tli_start_online(run, tli_online_budget(run));
+        tl_result result = tli_start_online(run, run->budget.bytes);
         if (result) return result;
     }
     run->active = 1;

@@ -169,7 +169,7 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     exits.may_drop = 1;
     exits.bytes = exits.held_bytes = run->graph->outputs[item].bytes;
     exits.device_room = tli_room(o->budget, o->sim.live_bytes);
-    exits.host_room = tli_room(run->desc.host_budget_bytes, o->sim.host_bytes);
+    exits.host_room = tli_room(run->budget.host_bytes, o->sim.host_bytes);
     switch (tli_choose_exit(&exits)) {
     case TLI_EXIT_COMPRESS: return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, run->desc.codec);
     case TLI_EXIT_SPILL:
@@ -188,10 +188,10 @@ static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     if (!o->is_bare) return TL_ERROR_OVER_BUDGET;
     if (o->searches) { o->budget = o->sim.live_bytes + bytes; return TL_OK; }
     run->report.limiting_node = node;
-    if (!tli_add_u64(run->desc.base_bytes, o->sim.live_bytes + bytes, &run->report.needed_bytes))
-        run->report.needed_bytes = UINT64_MAX;
+    run->report.needed_bytes = tli_add_base(&run->budget, o->sim.live_bytes + bytes);
     w = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, tli_run_function);
-    tli_put(&w, "budget_bytes: node ");
+    tli_put(&w, tli_limit_names[run->budget.limit]);
+    tli_put(&w, ": node ");
     tli_put_i64(&w, node);
     tli_put(&w, " (");
     tli_put(&w, tl_name_node(run->graph, node));
@@ -679,13 +679,6 @@ static void tli_online_count_uses(tl_run *run) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             o->backward_uses[i] += reads && graph->outputs[i].needed;
     }
-}
-
-// Live bytes that the budget leaves beside the base.
-static uint64_t tli_online_budget(const tl_run *run) {
-    const tl_run_desc *desc = &run->desc;
-    if (desc->budget_bytes == TL_UNLIMITED) return UINT64_MAX;
-    return desc->budget_bytes > desc->base_bytes ? desc->budget_bytes - desc->base_bytes : 0;
 }
 
 // Start a pass: nothing but the graph's inputs is held.

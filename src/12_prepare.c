@@ -343,12 +343,9 @@ static tl_result tli_plan_run_budget(tl_run *run) {
     tl_remat_desc remat;
     tli_zero(&remat, sizeof remat);
     remat.graph = run->graph;
-    remat.budget_bytes = run->desc.budget_bytes;
-    remat.base_bytes = run->desc.base_bytes;
     remat.inference = run->inference;
     remat.device = run->desc.device;
-    remat.host_budget_bytes = run->desc.host_budget_bytes;
-    return tl_plan_remat(run->env, &remat, &run->plan, NULL);
+    return tli_plan_remat(run->env, &remat, &run->budget, &run->plan, NULL);
 }
 
 // The plan for the checkpoints or the strategy.
@@ -356,10 +353,10 @@ static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = desc->strategy ? &desc->strategy->gradient : NULL;
     if (desc->checkpoints && !run->inference)
-        return tl_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->plan);
+        return tli_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->budget, &run->plan);
     if (gradient && gradient->checkpoint_interval)
         return tli_plan_interval(run, gradient->checkpoint_interval);
-    if (gradient && (gradient->checkpointed || (run->inference && desc->budget_bytes)))
+    if (gradient && (gradient->checkpointed || (run->inference && run->budget.is_limited)))
         return tli_plan_run_budget(run);
     return tl_plan_keep_all(run->env, run->graph, run->inference, &run->plan);
 }
@@ -412,8 +409,10 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
-static tl_result tli_infeasible(tl_run *run, const char *what, uint64_t bytes, int32_t node) {
+static tl_result tli_infeasible(tl_run *run, const char *limit, const char *what, uint64_t bytes,
+                                int32_t node) {
     tli_writer w = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, "tl_init_run");
+    tli_put(&w, limit);
     tli_put(&w, what);
     tli_put_u64(&w, bytes);
     tli_put(&w, " bytes");
@@ -445,7 +444,7 @@ static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
 // Try the decisions out at the budget. If they fail, find the least budget by bisection: it works, and one
 // byte less does not.
 static tl_result tli_check_online_budget(tl_run *run) {
-    uint64_t fails = tli_online_budget(run), works = fails, need;
+    uint64_t fails = run->budget.bytes, works = fails;
     tl_result result = tli_rehearse(run, fails);
     int32_t node = run->report.limiting_node;
     if (result != TL_ERROR_OVER_BUDGET) return result;
@@ -460,25 +459,61 @@ static tl_result tli_check_online_budget(tl_run *run) {
         result = TL_OK;
     }
     if (result) return result;
-    if (!tli_add_u64(run->desc.base_bytes, works, &need)) need = UINT64_MAX;
-    return tli_infeasible(run, "budget_bytes: the least that works is ", need, node);
+    return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the least that works is ",
+                          tli_add_base(&run->budget, works), node);
+}
+
+// The one rule for budgets ([5]); a plan that was given may need a host.
+static void tli_set_budget(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    int has_host_steps = 0;
+    int32_t k;
+    for (k = 0; desc->plan && k < desc->plan->step_count; k++)
+        has_host_steps |= desc->plan->steps[k].kind == TL_STEP_SPILL;
+    run->budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+                                  run->limits.capacity_bytes, has_host_steps);
+}
+
+// The bytes of one pass in a tier: of the plan, or of the decisions that were tried out.
+static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
+    const tl_report *report = run->is_online ? &run->online.sim.report : &run->planned;
+    if (tier == TL_TIER_HOST) return report->host_peak_bytes;
+    return !run->is_online && run->plan.offset_count ? report->arena_bytes : report->peak_bytes;
+}
+
+// What the backend has free at present decides nothing but this: whether the run can be made now.
+static tl_result tli_check_present(tl_run *run) {
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
+        uint64_t bytes = tli_pass_bytes(run, (tl_tier)tier);
+        tli_writer w;
+        if (bytes <= run->limits.budget_bytes[tier]) continue;
+        w = tli_begin_error(run->env, TL_ERROR_NO_MEMORY, "tl_init_run");
+        tli_put(&w, "backend: a pass takes ");
+        tli_put_u64(&w, bytes);
+        tli_put(&w, " bytes of the ");
+        tli_put(&w, tli_tier_names[tier]);
+        tli_put(&w, ", of which ");
+        tli_put_u64(&w, run->limits.budget_bytes[tier]);
+        tli_put(&w, " are free at present");
+        return tli_end_error(run->env, &w, TL_ERROR_NO_MEMORY);
+    }
+    return TL_OK;
 }
 
 static tl_result tli_check_budget(tl_run *run) {
     const tl_report *planned = &run->planned;
-    uint64_t need;
-    if (!run->desc.budget_bytes) run->desc.budget_bytes = TL_UNLIMITED;
+    uint64_t bytes;
     if (run->is_online) return tli_check_online_budget(run);
-    if (!tli_add_u64(run->desc.base_bytes,
-                     run->plan.offset_count ? planned->arena_bytes : planned->peak_bytes, &need))
-        need = UINT64_MAX;
-    if (need > run->desc.budget_bytes)
-        return tli_infeasible(run, "budget_bytes: the plan takes ", need,
+    bytes = tli_pass_bytes(run, TL_TIER_DEVICE);
+    if (run->budget.is_over || bytes > run->budget.bytes)
+        return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the plan takes ",
+                              tli_add_base(&run->budget, bytes),
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
-    if (run->desc.host_budget_bytes && planned->host_peak_bytes > run->desc.host_budget_bytes)
-        return tli_infeasible(run, "host_budget_bytes: the plan takes ", planned->host_peak_bytes,
-                              -1);
+    if (planned->host_peak_bytes > run->budget.host_bytes)
+        return tli_infeasible(run, tli_host_limit_names[run->budget.host_limit], ": the plan takes ",
+                              planned->host_peak_bytes, -1);
     return TL_OK;
 }
 
@@ -529,11 +564,10 @@ static tl_result tli_alloc_run(tl_run *run) {
 
 // Open the run's account, limited to its budgets, and make the arena of a plan with offsets.
 static tl_result tli_open_run_store(tl_run *run) {
-    const tl_run_desc *desc = &run->desc;
     uint64_t limits[TL_TIER_COUNT];
     tl_result result;
-    limits[TL_TIER_DEVICE] = tli_online_budget(run);
-    limits[TL_TIER_HOST] = desc->host_budget_bytes;
+    limits[TL_TIER_DEVICE] = run->budget.bytes;
+    limits[TL_TIER_HOST] = run->budget.host_bytes;
     result = tli_open_store(run->env, &run->backend, limits, &run->store);
     if (result) return result;
     run->store.is_strict = 1;
@@ -574,9 +608,11 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
+    if (!result) tli_set_budget(run);
     if (!result && !run->is_online) result = tli_make_run_plan(run);
     if (!result && run->is_online) result = tli_init_online(run);
     if (!result) result = tli_check_budget(run);
+    if (!result) result = tli_check_present(run);
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;

@@ -114,15 +114,16 @@ typedef struct tl_run_desc {
     // cheapest plan within budget_bytes.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
     const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
-    const tl_checkpoint_config *checkpoints;  // lazy: keep these; read during the call
+    const tl_checkpoint_config *checkpoints;  // lazy: keep these; a dynamic config stays within the budgets,
+                                      // too. Read during the call
     const tl_device   *device;        // for simulated times; 0 = copies take no time; read in the call
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
 
     // Budgets: tl_init_run refuses if base_bytes + peak exceed them.
-    uint64_t budget_bytes;            // device; 0 = TL_UNLIMITED
-    uint64_t host_budget_bytes;       // online and lazy: for spilled tensors; 0 = never spill. With a plan:
-                                      // limit of its host copies; 0 = no limit
+    uint64_t budget_bytes;            // device; 0 = no limit of your own
+    uint64_t host_budget_bytes;       // of host copies at a time; 0 = no host tier: never spill. Of a plan that
+                                      // is given with host steps: 0 = as much as it needs
     uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
@@ -189,8 +190,8 @@ typedef struct tl_run_report {
 //          backend cannot do the conversions of the formats;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names the least budget that works and the node that needs it;
-//          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, and those of the backend.
-//          *run is NULL then.
+//          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and those of the backend; TL_ERROR_NO_MEMORY, also
+//          if a pass takes more bytes than the backend reports as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated; if the budget is too small, those of about
 //          forty passes, to find the least one. Lazy: that of the planner.
 // Threads: one run per thread.

@@ -256,16 +256,16 @@ static void fuzz_graph(reader *r) {
 // -- a bare choice --
 
 typedef struct choice_case {
-    tl_choice_desc desc;
+    tli_choice_desc desc;
     uint64_t costs[NODES * SCHEMES], losses[NODES * SCHEMES], prices[NETS][SCHEMES * SCHEMES];
     int32_t  formats[SCHEMES], readers[NETS][3];
-    tl_choice_net nets[NETS];
+    tli_choice_net nets[NETS];
 } choice_case;
 
 static void make_choice(reader *r, choice_case *c) {
     static const uint64_t limits[] = { 1, 300, 3000, 100000 };
     uint32_t head = next_byte(r);
-    tl_choice_desc *desc = &c->desc;
+    tli_choice_desc *desc = &c->desc;
     int32_t i, k;
     memset(c, 0, sizeof *c);
     desc->node_count = 1 + (int32_t)(next_byte(r) % NODES);
@@ -288,7 +288,7 @@ static void make_choice(reader *r, choice_case *c) {
         c->losses[i] = next_amount(r);
     }
     for (i = 0; i < desc->net_count; i++) {
-        tl_choice_net *net = &c->nets[i];
+        tli_choice_net *net = &c->nets[i];
         net->producer = (int32_t)next_byte(r) % desc->node_count;
         net->reader_count = 1 + (int32_t)(next_byte(r) % 3);
         net->readers = c->readers[i];
@@ -303,23 +303,26 @@ static void make_choice(reader *r, choice_case *c) {
 
 static void fuzz_choice(reader *r) {
     choice_case *c = (choice_case *)malloc(sizeof *c);
-    tl_choice_plan plan, replay;
-    tl_choice_front front;
+    tli_choice_plan plan;
+    tli_choice_front front;
+    tli_choice_sums sums;
     tl_env env;
     tl_result result;
-    uint64_t value;
+    uint64_t value, cost, loss;
+    int32_t node, net;
     MUST(c);
     memset(&env, 0, sizeof env);
     make_choice(r, c);
-    result = tl_plan_choice(&env, &c->desc, &plan);
+    if (!tli_choice_add_all_most(&c->desc, &cost, &loss)) { free(c); return; }
+    result = tli_plan_choice(&env, &c->desc, &plan);
     if (result) {
         uint64_t nearest = plan.nearest_limit;
         plan.nearest_limit = 0;
-        must_be_refused(&env, result, &plan, sizeof plan);
-        if (result == TL_ERROR_INFEASIBLE && nearest && nearest != TL_UNLIMITED) {  // else a node has no scheme
+        MUST(result == TL_ERROR_INFEASIBLE && !plan.schemes && !plan.memory && !plan.cost && !plan.bound);
+        if (nearest && nearest != TL_UNLIMITED) {  // else a node has no scheme
             MUST(nearest > (c->desc.least_loss ? c->desc.cost_limit : c->desc.loss_limit));
             c->desc.loss_limit = c->desc.cost_limit = nearest;
-            result = tl_plan_choice(&env, &c->desc, &plan);
+            result = tli_plan_choice(&env, &c->desc, &plan);
             MUST(!result);
         }
     }
@@ -327,14 +330,13 @@ static void fuzz_choice(reader *r) {
         value = c->desc.least_loss ? plan.loss : plan.cost;
         MUST(plan.bound <= value && plan.proven == (plan.bound == value) && plan.gap_ratio >= 0);
         MUST(c->desc.least_loss ? plan.cost <= c->desc.cost_limit : plan.loss <= c->desc.loss_limit);
-        MUST(!tl_simulate_choice(&env, &c->desc, plan.schemes, &replay));
-        MUST(replay.cost == plan.cost && replay.loss == plan.loss && replay.conversion_cost == plan.conversion_cost);
-        MUST(replay.conversion_count == plan.conversion_count);
-        tl_free_choice_plan(&env, &replay);
-        tl_free_choice_plan(&env, &plan);
-        if (!tl_plan_choice_front(&env, &c->desc, POINTS, &front)) {
+        tli_choice_measure(&c->desc, plan.schemes, &sums, &node, &net);
+        MUST(node < 0 && net < 0 && sums.cost == plan.cost && sums.loss == plan.loss);
+        MUST(sums.conversion_cost == plan.conversion_cost && sums.conversion_count == plan.conversion_count);
+        tli_free_choice_plan(&env, &plan);
+        if (!tli_plan_choice_front(&env, &c->desc, POINTS, &front)) {
             MUST(front.point_count > 0 && front.point_count <= POINTS);
-            tl_free_choice_front(&env, &front);
+            tli_free_choice_front(&env, &front);
         }
     }
     free(c);
@@ -349,7 +351,7 @@ static void check_quantization(const tl_env *env, const tl_quantization *q, cons
     tl_env quiet = *env;
     float back[64];
     uint64_t i;
-    MUST(!tl_check_quantization(&quiet, q) && is_finite((double)q->scale) && q->scale > 0);
+    MUST(!tli_quantization_broken(q) && is_finite((double)q->scale) && q->scale > 0);
     if (tl_quantize(&quiet, q, 1, 1, format, data, &codes, count)) return;
     MUST(!tl_dequantize(&quiet, q, 1, 1, format, &codes, back, count));
     for (i = 0; i < count; i++) {

@@ -122,10 +122,80 @@ static void one_step_of_work_gives_an_answer_that_holds(void **state) {
     assert_true(found > 20 && refused > 20);
 }
 
+static void a_broken_device_is_refused(void **state) {
+    static const char text[] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=1 needs=none in=-\n";
+    tl_env env = silent_env();
+    tl_graph graph;
+    tl_device device;
+    tl_plan plan;
+    tl_remat_desc remat;
+    tl_chain_plan_desc chain;
+    tl_policy_desc policy;
+    (void)state;
+    memset(&device, 0, sizeof device);
+    memset(&remat, 0, sizeof remat);
+    memset(&chain, 0, sizeof chain);
+    memset(&policy, 0, sizeof policy);
+    assert_int_equal(tl_parse_graph(&env, text, sizeof text - 1, &graph), TL_OK);
+    device.alignment_bytes = 3;
+    remat.graph = chain.graph = policy.graph = &graph;
+    remat.device = chain.device = policy.device = &device;
+    assert_int_equal(tl_plan_remat(&env, &remat, &plan, NULL), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_plan_chain(&env, &chain, &plan, NULL), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_plan_policy(&env, &policy, &plan), TL_ERROR_INVALID_ARG);
+    assert_int_equal(plan.step_count, 0);
+    tl_free_graph(&env, &graph);
+}
+
+// With the largest working set as budget the search makes its starts; with a byte less it tries nothing.
+static void the_search_starts_at_the_floor_and_not_below(void **state) {
+    tl_graph graph;
+    tl_chain_desc chain;
+    int below;
+    (void)state;
+    memset(&chain, 0, sizeof chain);
+    chain.layer_count = 8;
+    chain.input_bytes = 1;
+    tl_init_graph(&graph);
+    assert_int_equal(tl_add_chain(NULL, &graph, &chain), TL_OK);
+    for (below = 0; below < 2; below++) {
+        tl_env env = silent_env();
+        tli_remat_watch watch;
+        tl_remat_desc desc;
+        tli_remat_input in;
+        tli_search_problem p;
+        tli_search_state r;
+        tli_search_greedy g;
+        tli_search_start starts[TLI_SEARCH_STARTS];
+        int32_t node;
+        memset(&watch, 0, sizeof watch);
+        memset(&desc, 0, sizeof desc);
+        memset(&in, 0, sizeof in);
+        memset(starts, 0, sizeof starts);
+        watch.desc = &desc;
+        in.env = &env;
+        in.graph = &graph;
+        in.watch = &watch;
+        assert_int_equal(tli_search_init_problem(&in, &p), TL_OK);
+        p.budget = tli_search_find_floor(&p, &node) - below;
+        assert_int_equal(tli_search_init_search(&p, &r), TL_OK);
+        assert_int_equal(tli_search_init_greedy(&p, &g), TL_OK);
+        assert_int_equal(tli_search_begin(&r, &g, starts), 1);
+        assert_int_equal(r.best.count > 0, !below);
+        assert_int_equal(r.seq.work + g.work > 0, !below);
+        tli_search_free_greedy(&g);
+        tli_search_free_search(&r, starts);
+        tli_search_free_problem(&p);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budget_zero_is_no_limit),
         cmocka_unit_test(base_fills_any_budget),
+        cmocka_unit_test(a_broken_device_is_refused),
+        cmocka_unit_test(the_search_starts_at_the_floor_and_not_below),
         cmocka_unit_test(one_step_of_work_gives_an_answer_that_holds),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

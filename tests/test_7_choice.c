@@ -12,9 +12,10 @@
 
 // -- what a plan must hold --
 
-static tl_result plan_checked(tl_env *env, const tl_choice_desc *desc, tl_choice_plan *plan) {
-    tl_result result = tl_plan_choice(env, desc, plan), simulated;
-    tl_choice_plan again;
+static tl_result plan_checked(tl_env *env, const tli_choice_desc *desc, tli_choice_plan *plan) {
+    tl_result result = tli_plan_choice(env, desc, plan);
+    tli_choice_sums sums;
+    int32_t node, net;
     uint64_t value;
     if (result) {
         uint64_t nearest = plan->nearest_limit;
@@ -23,17 +24,17 @@ static tl_result plan_checked(tl_env *env, const tl_choice_desc *desc, tl_choice
         plan->nearest_limit = nearest;
         return result;
     }
-    simulated = tl_simulate_choice(env, desc, plan->schemes, &again);
-    assert_int_equal(simulated, TL_OK);
-    assert_true(again.cost == plan->cost && again.loss == plan->loss && again.conversion_cost == plan->conversion_cost &&
-                again.conversion_count == plan->conversion_count);
+    tli_choice_measure(desc, plan->schemes, &sums, &node, &net);
+    assert_true(node < 0 && net < 0);
+    assert_true(sums.cost == plan->cost && sums.loss == plan->loss && sums.conversion_cost == plan->conversion_cost &&
+                sums.conversion_count == plan->conversion_count);
     value = desc->least_loss ? plan->loss : plan->cost;
     assert_true((desc->least_loss ? plan->cost : plan->loss) <= (desc->least_loss ? desc->cost_limit : desc->loss_limit));
     assert_true(plan->bound <= value);
     assert_int_equal(plan->proven, plan->bound == value);
     assert_int_equal(plan->nearest_limit, 0);
     assert_true(plan->gap_ratio >= 0 && (plan->gap_ratio == 0) == plan->proven);
-    assert_in_range(plan->method, 0, TL_CHOICE_METHOD_COUNT - 1);
+    assert_in_range(plan->method, TLI_CHOICE_ELIMINATION, TLI_CHOICE_SEARCH);
     return result;
 }
 
@@ -51,7 +52,7 @@ static uint64_t best_of(const bc_front *front, int least_loss, uint64_t limit) {
 
 static void expect_best(choice_case *c, const bc_front *front, int least_loss, uint64_t limit) {
     tl_env env;
-    tl_choice_plan plan;
+    tli_choice_plan plan;
     tl_result result;
     uint64_t best = best_of(front, least_loss, limit), nearest = TL_UNLIMITED;
     memset(&env, 0, sizeof env);
@@ -67,12 +68,12 @@ static void expect_best(choice_case *c, const bc_front *front, int least_loss, u
         assert_true((least_loss ? plan.loss : plan.cost) == best);
         assert_true(plan.proven && plan.bound == best);
     }
-    tl_free_choice_plan(&env, &plan);
+    tli_free_choice_plan(&env, &plan);
 }
 
 static void expect_front(choice_case *c, const bc_front *front) {
-    tl_choice_front found;
-    tl_result result = tl_plan_choice_front(NULL, &c->desc, 100000, &found);
+    tli_choice_front found;
+    tl_result result = tli_plan_choice_front(NULL, &c->desc, 100000, &found);
     int i;
     assert_int_equal(result, front->count ? TL_OK : TL_ERROR_INFEASIBLE);
     assert_int_equal(found.point_count, front->count);
@@ -84,7 +85,7 @@ static void expect_front(choice_case *c, const bc_front *front) {
         assert_true(bc_price(&c->desc, found.points[i].schemes, &cost, &loss));
         assert_true(cost == found.points[i].cost && loss == found.points[i].loss);
     }
-    tl_free_choice_front(NULL, &found);
+    tli_free_choice_front(NULL, &found);
 }
 
 static void random_choices_are_what_brute_force_says(void **state) {
@@ -116,7 +117,7 @@ static void random_choices_are_what_brute_force_says(void **state) {
 
 
 // 0 = a node has no scheme.
-static int allow_all(const tl_choice_desc *desc, uint16_t *allowed) {
+static int allow_all(const tli_choice_desc *desc, uint16_t *allowed) {
     int i, k;
     for (i = 0; i < desc->node_count; i++) {
         for (allowed[i] = 0, k = 0; k < desc->scheme_count; k++)
@@ -127,14 +128,11 @@ static int allow_all(const tl_choice_desc *desc, uint16_t *allowed) {
 }
 
 // Wide by decree: lists of so many cells at most, 0 = none.
-static tl_result search_within(tl_env *env, const tl_choice_desc *desc, uint64_t most_cells, uint8_t *best, tli_choice *x) {
+static tl_result search_within(tl_env *env, const tli_choice_desc *desc, uint64_t most_cells, uint8_t *best, tli_choice *x) {
     uint16_t allowed[32];
-    tli_choice_watch watch;
     tl_result result;
-    memset(&watch, 0, sizeof watch);
-    watch.desc = desc;
     if (!allow_all(desc, allowed)) return TL_ERROR_UNSUPPORTED;
-    tli_choice_init(x, env, desc, allowed, best, &watch);
+    tli_choice_init(x, env, desc, allowed, best);
     x->most_cells = most_cells;
     result = tli_choice_solve(x);
     tli_choice_free(x);
@@ -142,19 +140,16 @@ static tl_result search_within(tl_env *env, const tl_choice_desc *desc, uint64_t
 }
 
 // The tree alone: from any choice within the limit, in `best`, and with weights that know nothing of the limit.
-static int divide_within(tl_env *env, const tl_choice_desc *desc, uint64_t most_cells, uint8_t *best, tli_choice *x) {
+static int divide_within(tl_env *env, const tli_choice_desc *desc, uint64_t most_cells, uint8_t *best, tli_choice *x) {
     uint16_t allowed[32];
-    tli_choice_watch watch;
-    tl_choice_plan plan;
-    memset(&watch, 0, sizeof watch);
-    watch.desc = desc;
+    uint64_t cost, loss;
     assert_true(allow_all(desc, allowed));
-    assert_int_equal(tl_simulate_choice(NULL, desc, best, &plan), TL_OK);
-    tli_choice_init(x, env, desc, allowed, best, &watch);
+    assert_true(bc_price(desc, best, &cost, &loss));
+    tli_choice_init(x, env, desc, allowed, best);
     x->most_cells = most_cells;
     x->found = 1;
-    x->best_value = desc->least_loss ? plan.loss : plan.cost;
-    x->best_limited = desc->least_loss ? plan.cost : plan.loss;
+    x->best_value = desc->least_loss ? loss : cost;
+    x->best_limited = desc->least_loss ? cost : loss;
     return tli_choice_search_tree(x, 1, 0, 0);
 }
 
@@ -190,10 +185,10 @@ static void the_search_is_valid_and_its_tree_is_exact(void **state) {
             assert_true(value == x.best_value && value >= optimum && x.bound <= optimum);
             if (k >= 4) {
                 assert_true(value == optimum && x.bound == value);
-                divided += x.method == TL_CHOICE_SEARCH;
+                divided += x.method == TLI_CHOICE_SEARCH;
                 continue;
             }
-            assert_int_equal(x.method, TL_CHOICE_SEARCH);
+            assert_int_equal(x.method, TLI_CHOICE_SEARCH);
             solved++;
             best_found += value == optimum;
             proven += x.bound == value;
@@ -211,7 +206,7 @@ static void what_cannot_be_divided_further_keeps_its_bound(void **state) {
     for (at = 0; at < 300; at++) {
         uint8_t best[BC_NODES];
         choice_case c;
-        tl_choice_plan plan;
+        tli_choice_plan plan;
         bc_front front;
         uint64_t optimum;
         tli_choice x;
@@ -220,9 +215,9 @@ static void what_cannot_be_divided_further_keeps_its_bound(void **state) {
         front = bc_solve(&c.desc);
         c.desc.least_loss = 1;
         c.desc.cost_limit = TL_UNLIMITED;
-        if (front.count && !tl_plan_choice(NULL, &c.desc, &plan)) {
+        if (front.count && !tli_plan_choice(NULL, &c.desc, &plan)) {
             memcpy(best, plan.schemes, (size_t)c.desc.node_count);
-            tl_free_choice_plan(NULL, &plan);
+            tli_free_choice_plan(NULL, &plan);
             c.desc.least_loss = 0;
             c.desc.loss_limit = front.points[front.count / 2].loss;
             optimum = best_of(&front, 0, c.desc.loss_limit);
@@ -244,10 +239,10 @@ static void a_divided_graph_has_the_same_best(void **state) {
     for (seed = 1; seed <= seeds; seed++) {
         int nodes = 9 + (int)(seed % 6), k;
         for (k = 0; k < 8; k++, tried++) {
-            uint64_t optimum;
+            uint64_t optimum, cost, loss;
             uint8_t best[32] = { 0 };
             large_choice c;
-            tl_choice_plan plan;
+            tli_choice_plan plan;
             tl_env env;
             tli_choice x;
             memset(&env, 0, sizeof env);
@@ -257,7 +252,7 @@ static void a_divided_graph_has_the_same_best(void **state) {
                 memcpy(best, plan.schemes, (size_t)nodes);
                 c.desc.cost_limit = plan.cost + plan.cost / 100;
                 c.desc.least_loss = 1;
-                tl_free_choice_plan(&env, &plan);
+                tli_free_choice_plan(&env, &plan);
                 assert_int_equal(plan_checked(&env, &c.desc, &plan), TL_OK);
             }
             optimum = k < 4 ? plan.cost : plan.loss;
@@ -267,9 +262,9 @@ static void a_divided_graph_has_the_same_best(void **state) {
                 assert_true(x.best_value == optimum && x.bound == optimum);
                 closed++;
             }
-            tl_free_choice_plan(&env, &plan);
-            assert_int_equal(tl_simulate_choice(&env, &c.desc, best, &plan), TL_OK);
-            assert_true(x.best_value == (k < 4 ? plan.cost : plan.loss));
+            tli_free_choice_plan(&env, &plan);
+            assert_true(bc_price(&c.desc, best, &cost, &loss));
+            assert_true(x.best_value == (k < 4 ? cost : loss));
             lc_free(&c);
         }
     }
@@ -306,17 +301,14 @@ static void a_change_is_priced_by_its_nets_alone(void **state) {
         uint8_t best[BC_NODES];
         uint64_t cost, loss;
         tl_random r;
-        tli_choice_watch watch;
-        tli_choice_local l;
+            tli_choice_local l;
         tli_choice x;
         int k;
         r.state = (uint64_t)at;
         bc_fill(&c, &r, 6, 4);
-        memset(&watch, 0, sizeof watch);
-        watch.desc = &c.desc;
         for (k = 0; k < c.desc.node_count * c.desc.scheme_count; k++) if (c.costs[k] == TL_FORBIDDEN) c.costs[k] = 1;
         for (k = 0; k < BC_NODES; k++) allowed[k] = (uint16_t)((1 << c.desc.scheme_count) - 1);
-        tli_choice_init(&x, NULL, &c.desc, allowed, best, &watch);
+        tli_choice_init(&x, NULL, &c.desc, allowed, best);
         assert_true(tli_choice_build(&x) && tli_choice_init_local(&l, &x));
         tli_choice_start_local(&l);
         for (k = 0; k < 30; k++) {
@@ -440,7 +432,7 @@ static void expect_instance(const char *from, const char *to) {
     free(front.points);
     c.desc.net_count = 0;
     for (i = 0; i < c.desc.node_count; i++) {
-        tl_choice_net *net = &c.nets[c.desc.net_count];
+        tli_choice_net *net = &c.nets[c.desc.net_count];
         net->producer = i;
         net->readers = c.readers + i * BC_READERS;
         net->reader_count = 0;
@@ -476,7 +468,7 @@ static void reference_fronts_are_found(void **state) {
 
 static void expect_gap(choice_shape shape, int nodes, uint64_t seed, double limit, double gap, int proven) {
     large_choice c;
-    tl_choice_plan plan;
+    tli_choice_plan plan;
     tl_env env;
     int least_loss;
     memset(&env, 0, sizeof env);
@@ -487,7 +479,7 @@ static void expect_gap(choice_shape shape, int nodes, uint64_t seed, double limi
         assert_true(plan.gap_ratio <= (least_loss ? 30 * gap : gap));    // of losses, which differ by decades
         assert_true(plan.proven || !proven);
         c.desc.cost_limit = plan.cost + plan.cost / 50;
-        tl_free_choice_plan(&env, &plan);
+        tli_free_choice_plan(&env, &plan);
     }
     lc_free(&c);
 }
@@ -517,7 +509,7 @@ static void a_proven_cost_cannot_be_undercut(void **state) {
     for (seed = 1; seed <= seeds; seed++)
         for (k = 0; k < 3; k++) {
             large_choice c;
-            tl_choice_plan plan;
+            tli_choice_plan plan;
             tl_env env;
             uint64_t cost;
             memset(&env, 0, sizeof env);
@@ -525,12 +517,12 @@ static void a_proven_cost_cannot_be_undercut(void **state) {
             assert_int_equal(plan_checked(&env, &c.desc, &plan), TL_OK);
             assert_true(plan.proven);
             cost = plan.cost;
-            tl_free_choice_plan(&env, &plan);
+            tli_free_choice_plan(&env, &plan);
             c.desc.least_loss = 1;
             c.desc.cost_limit = cost - 1;
             assert_int_equal(plan_checked(&env, &c.desc, &plan), TL_OK);
             assert_true(plan.cost < cost && plan.loss > c.desc.loss_limit && plan.bound > c.desc.loss_limit);
-            tl_free_choice_plan(&env, &plan);
+            tli_free_choice_plan(&env, &plan);
             lc_free(&c);
         }
 }
@@ -541,7 +533,7 @@ static void with_little_work_choices_are_valid_and_bounded(void **state) {
     (void)state;
     for (shape = CHOICE_CHAIN; shape < CHOICE_SHAPE_COUNT; shape = (choice_shape)(shape + 1)) {
         large_choice c;
-        tl_choice_plan plan;
+        tli_choice_plan plan;
         tl_env env;
         uint64_t best = UINT64_MAX, bound = 0;
         int k;
@@ -553,7 +545,7 @@ static void with_little_work_choices_are_valid_and_bounded(void **state) {
             if (plan.cost < best) best = plan.cost;
             if (plan.bound > bound) bound = plan.bound;
             assert_true(bound <= best);
-            tl_free_choice_plan(&env, &plan);
+            tli_free_choice_plan(&env, &plan);
         }
         lc_free(&c);
     }
@@ -564,9 +556,9 @@ static void a_conversion_is_paid_once_for_all_readers(void **state) {
     enum { READERS = 200 };
     uint64_t costs[2 * (READERS + 1)], losses[2 * (READERS + 1)], prices[4] = { 0, 1000, 1000, 0 };
     int32_t readers[2 * READERS];
-    tl_choice_net nets[READERS];
-    tl_choice_desc desc;
-    tl_choice_plan plan;
+    tli_choice_net nets[READERS];
+    tli_choice_desc desc;
+    tli_choice_plan plan;
     tl_env env;
     int i;
     (void)state;
@@ -592,40 +584,40 @@ static void a_conversion_is_paid_once_for_all_readers(void **state) {
     desc.net_count = READERS;
     assert_int_equal(plan_checked(&env, &desc, &plan), TL_OK);
     assert_true(plan.proven && plan.cost == 20 * (READERS + 1) && plan.conversion_count == 0);
-    tl_free_choice_plan(&env, &plan);
+    tli_free_choice_plan(&env, &plan);
     nets[0].reader_count = 2 * READERS;
     desc.net_count = 1;
     assert_int_equal(plan_checked(&env, &desc, &plan), TL_OK);
     assert_true(plan.proven && plan.cost == 20 + 1000 + 10 * READERS);
     assert_int_equal(plan.conversion_count, 1);
     assert_true(plan.conversion_cost == 1000);
-    tl_free_choice_plan(&env, &plan);
+    tli_free_choice_plan(&env, &plan);
     // Too dear for all of them, but one has no other scheme: it is paid, so the others use it.
     prices[1] = prices[2] = 5000;
     assert_int_equal(plan_checked(&env, &desc, &plan), TL_OK);
     assert_true(plan.proven && plan.cost == 20 * (READERS + 1) && plan.conversion_count == 0);
-    tl_free_choice_plan(&env, &plan);
+    tli_free_choice_plan(&env, &plan);
     costs[2] = TL_FORBIDDEN;
     assert_int_equal(plan_checked(&env, &desc, &plan), TL_OK);
     assert_true(plan.proven && plan.cost == 20 + 5000 + 10 * READERS);
-    tl_free_choice_plan(&env, &plan);
+    tli_free_choice_plan(&env, &plan);
 }
 
 // -- fronts that are a selection --
 
-static void expect_selection(const tl_choice_desc *desc, int32_t limit, int32_t least_count) {
-    tl_choice_front front;
+static void expect_selection(const tli_choice_desc *desc, int32_t limit, int32_t least_count) {
+    tli_choice_front front;
     uint64_t cost, loss;
     int i;
-    assert_int_equal(tl_plan_choice_front(NULL, desc, limit, &front), TL_OK);
+    assert_int_equal(tli_plan_choice_front(NULL, desc, limit, &front), TL_OK);
     assert_in_range(front.point_count, least_count, limit);
     for (i = 0; i < front.point_count; i++) {
-        const tl_front_point *p = &front.points[i];
+        const tli_front_point *p = &front.points[i];
         assert_true(bc_price(desc, p->schemes, &cost, &loss));
         assert_true(cost == p->cost && loss == p->loss && p->bound_cost <= p->cost);
         assert_true(!i || (p->loss > p[-1].loss && p->cost < p[-1].cost));
     }
-    tl_free_choice_front(NULL, &front);
+    tli_free_choice_front(NULL, &front);
 }
 
 static void a_selection_of_the_front_has_both_ends(void **state) {
@@ -633,21 +625,21 @@ static void a_selection_of_the_front_has_both_ends(void **state) {
     (void)state;
     for (shape = CHOICE_CHAIN; shape < CHOICE_SHAPE_COUNT; shape = (choice_shape)(shape + 1)) {
         large_choice c;
-        tl_choice_front front;
-        tl_choice_plan plan;
+        tli_choice_front front;
+        tli_choice_plan plan;
         lc_init(&c, shape, 60, 1, 0.3);
         c.desc.work_limit = 20000000;
         expect_selection(&c.desc, 1, 1);
         expect_selection(&c.desc, 2, 1);
         expect_selection(&c.desc, 40, shape == CHOICE_RANDOM ? 3 : 40);
-        assert_int_equal(tl_plan_choice_front(NULL, &c.desc, 10, &front), TL_OK);
+        assert_int_equal(tli_plan_choice_front(NULL, &c.desc, 10, &front), TL_OK);
         assert_int_equal(front.complete, 0);
         assert_int_equal(front.points[0].loss, 0);
         c.desc.loss_limit = TL_UNLIMITED;
-        assert_int_equal(tl_plan_choice(NULL, &c.desc, &plan), TL_OK);
+        assert_int_equal(tli_plan_choice(NULL, &c.desc, &plan), TL_OK);
         assert_true(front.points[front.point_count - 1].cost == plan.cost);
-        tl_free_choice_plan(NULL, &plan);
-        tl_free_choice_front(NULL, &front);
+        tli_free_choice_plan(NULL, &plan);
+        tli_free_choice_front(NULL, &front);
         lc_free(&c);
     }
 }
@@ -666,9 +658,9 @@ static void a_long_front_is_thinned(void **state) {
         bc_fill(&c, &r, 6, 4);
         front = bc_solve(&c.desc);
         for (limit = 1; limit < front.count; limit++) {
-            tl_choice_front found;
+            tli_choice_front found;
             int i, k = 0;
-            assert_int_equal(tl_plan_choice_front(NULL, &c.desc, limit, &found), TL_OK);
+            assert_int_equal(tli_plan_choice_front(NULL, &c.desc, limit, &found), TL_OK);
             assert_in_range(found.point_count, 1, limit);
             assert_int_equal(found.complete, 0);
             for (i = 0; i < found.point_count; i++) {
@@ -678,7 +670,7 @@ static void a_long_front_is_thinned(void **state) {
             }
             assert_true(found.points[i - 1].cost == front.points[front.count - 1].cost);
             if (limit > 1) assert_true(found.points[0].loss == front.points[0].loss);
-            tl_free_choice_front(NULL, &found);
+            tli_free_choice_front(NULL, &found);
             thinned++;
         }
         free(front.points);
@@ -686,7 +678,7 @@ static void a_long_front_is_thinned(void **state) {
     assert_true(thinned > 100);
 }
 
-// -- the same everywhere, progress, memory, errors --
+// -- the same everywhere, memory, errors --
 
 static void the_same_desc_is_the_same_choice_on_every_machine(void **state) {
     choice_shape shape;
@@ -695,56 +687,19 @@ static void the_same_desc_is_the_same_choice_on_every_machine(void **state) {
     for (shape = CHOICE_CHAIN; shape < CHOICE_SHAPE_COUNT; shape = (choice_shape)(shape + 1)) {
         choice_case c;
         tl_random r;
-        tl_choice_plan plan;
+        tli_choice_plan plan;
         int i, k;
         for (k = 0; k < 200; k++) {
             r.state = (uint64_t)(shape * 1000 + k);
             bc_fill(&c, &r, 6, 4);
             c.desc.loss_limit = 20;
-            if (tl_plan_choice(NULL, &c.desc, &plan)) { hash = tl_mix_u64(hash, plan.nearest_limit); continue; }
+            if (tli_plan_choice(NULL, &c.desc, &plan)) { hash = tl_mix_u64(hash, plan.nearest_limit); continue; }
             for (i = 0; i < c.desc.node_count; i++) hash = tl_mix_u64(hash, plan.schemes[i]);
             hash = tl_mix_u64(hash, plan.work);
-            tl_free_choice_plan(NULL, &plan);
+            tli_free_choice_plan(NULL, &plan);
         }
     }
     assert_true(hash == 0x725f7c3f76cf8925u);
-}
-
-static int stop_at_once(const tl_choice_progress *progress, void *user) {
-    tl_choice_progress *last = (tl_choice_progress *)user;
-    assert_true(progress->bound <= progress->value && progress->work <= progress->work_limit + 100000000);
-    *last = *progress;
-    return 1;
-}
-
-static int count_calls(const tl_choice_progress *progress, void *user) {
-    (void)progress;
-    ++*(int *)user;
-    return 0;
-}
-
-static void progress_stops_with_the_best_so_far(void **state) {
-    large_choice c;
-    tl_choice_progress last;
-    tl_choice_plan plan;
-    tl_env env;
-    int calls = 0;
-    (void)state;
-    memset(&env, 0, sizeof env);
-    memset(&last, 0, sizeof last);
-    lc_init(&c, CHOICE_RANDOM, 80, 1, 0.3);
-    c.desc.progress = count_calls;
-    c.desc.user = &calls;
-    assert_int_equal(plan_checked(&env, &c.desc, &plan), TL_OK);
-    assert_true(calls > 3);
-    tl_free_choice_plan(&env, &plan);
-    c.desc.progress = stop_at_once;
-    c.desc.user = &last;
-    assert_int_equal(plan_checked(&env, &c.desc, &plan), TL_OK);
-    assert_true(last.work > 0 && plan.work < last.work + 10000000);
-    assert_true(plan.cost <= last.value && plan.bound >= last.bound);
-    tl_free_choice_plan(&env, &plan);
-    lc_free(&c);
 }
 
 static void every_allocation_fails_in_turn(void **state) {
@@ -759,21 +714,19 @@ static void every_allocation_fails_in_turn(void **state) {
         for (at = 0;; at++) {
             failing_alloc f = { 0, 0, 0, 0 };
             tl_env env = failing_env(&f, at);
-            tl_choice_plan plan;
-            tl_choice_front front;
+            tli_choice_plan plan;
+            tli_choice_front front;
             tl_result result;
             memset(&plan, 0, sizeof plan);
             memset(&front, 0, sizeof front);
-            if (kind < 3) result = tl_plan_choice(&env, &c.desc, &plan);
-            else result = tl_plan_choice_front(&env, &c.desc, 5, &front);
+            if (kind < 3) result = tli_plan_choice(&env, &c.desc, &plan);
+            else result = tli_plan_choice_front(&env, &c.desc, 5, &front);
             if (f.count > at) {
                 assert_int_equal(result, TL_ERROR_NO_MEMORY);
-                assert_string_equal(env.error.text, kind < 3 ? "tl_plan_choice: no memory to plan"
-                                                             : "tl_plan_choice_front: no memory to plan");
                 assert_true(is_zero(&plan, sizeof plan) && is_zero(&front, sizeof front));
             }
-            tl_free_choice_plan(&env, &plan);
-            tl_free_choice_front(&env, &front);
+            tli_free_choice_plan(&env, &plan);
+            tli_free_choice_front(&env, &front);
             assert_int_equal(f.live, 0);
             if (f.count <= at) break;
         }
@@ -802,113 +755,41 @@ static void fill_pair(choice_case *c) {
     c->desc.nets = c->nets;
 }
 
-static void expect_refusal(const tl_choice_desc *desc, tl_result result, const char *text) {
-    tl_env env;
-    tl_choice_plan plan;
-    tl_choice_front front;
-    memset(&env, 0, sizeof env);
-    assert_int_equal(tl_check_choice(&env, desc), result);
-    assert_string_equal(env.error.text, text);
-    assert_int_equal(tl_plan_choice(&env, desc, &plan), result);
-    assert_string_equal(env.error.text, text);
-    assert_true(is_zero(&plan, sizeof plan));
-    assert_int_equal(tl_plan_choice_front(&env, desc, 0, &front), result);
-    assert_true(is_zero(&front, sizeof front));
-}
-
-static void a_desc_that_breaks_a_rule_is_refused(void **state) {
-    choice_case c;
-    static const int32_t formats[] = { 0, 2 };
-    (void)state;
-#define REFUSED(change, text) \
-    do { fill_pair(&c); change; expect_refusal(&c.desc, TL_ERROR_INVALID_ARG, "tl_check_choice: " text); } while (0)
-    REFUSED(c.desc.node_count = 0, "node_count: must be 1 .. 2^24");
-    REFUSED(c.desc.node_count = INT32_MAX, "node_count: must be 1 .. 2^24");
-    REFUSED(c.desc.scheme_count = 0, "scheme_count: must be 1 .. 16");
-    REFUSED(c.desc.scheme_count = 17, "scheme_count: must be 1 .. 16");
-    REFUSED(c.desc.formats = formats, "format_count: must be 1 .. 8 where formats are given");
-    REFUSED(c.desc.formats = formats; c.desc.format_count = 9, "format_count: must be 1 .. 8 where formats are given");
-    REFUSED(c.desc.formats = formats; c.desc.format_count = 2, "scheme 1: formats: must be below format_count");
-    REFUSED(c.desc.format_count = 3, "format_count: must be 0 or scheme_count where no formats are given");
-    REFUSED(c.desc.costs = NULL, "costs: missing");
-    REFUSED(c.desc.losses = NULL, "losses: missing");
-    REFUSED(c.desc.nets = NULL, "nets: missing, or a negative count");
-    REFUSED(c.desc.net_count = -1, "nets: missing, or a negative count");
-    REFUSED(c.desc.least_loss = 2, "least_loss: must be 0 or 1");
-    REFUSED(c.nets[0].producer = 2, "net 0: producer: no such node");
-    REFUSED(c.nets[0].producer = -1, "net 0: producer: no such node");
-    REFUSED(c.nets[0].readers = NULL, "net 0: readers: missing, or a negative count");
-    REFUSED(c.nets[0].reader_count = -1, "net 0: readers: missing, or a negative count");
-    REFUSED(c.nets[0].costs = NULL, "net 0: costs: missing");
-    REFUSED(c.readers[0] = 2, "net 0: readers: no such node");
-#undef REFUSED
-}
-
-static void sums_that_do_not_fit_are_refused(void **state) {
-    static const char *text = "tl_check_choice: costs, losses: the largest of every node and net must add up to less than 2^60";
-    choice_case c;
-    (void)state;
-    fill_pair(&c);
-    c.costs[0] = (uint64_t)1 << 60;
-    expect_refusal(&c.desc, TL_ERROR_OVERFLOW, text);
-    c.costs[0] = c.costs[2] = (uint64_t)1 << 59;
-    expect_refusal(&c.desc, TL_ERROR_OVERFLOW, text);
-    fill_pair(&c);
-    c.losses[0] = c.losses[2] = (uint64_t)1 << 59;
-    expect_refusal(&c.desc, TL_ERROR_OVERFLOW, text);
-    fill_pair(&c);
-    c.prices[1] = ((uint64_t)1 << 60) - 20;
-    expect_refusal(&c.desc, TL_ERROR_OVERFLOW, text);
-    c.prices[1]--;
-    assert_int_equal(tl_check_choice(NULL, &c.desc), TL_OK);
-    c.losses[1] = UINT64_MAX;
-    c.costs[1] = TL_FORBIDDEN;       // a loss that nobody can have is not read
-    assert_int_equal(tl_check_choice(NULL, &c.desc), TL_OK);
-}
-
-static void expect_infeasible(const tl_choice_desc *desc, uint64_t nearest, const char *text) {
-    tl_env env;
-    tl_choice_plan plan;
-    memset(&env, 0, sizeof env);
-    assert_int_equal(plan_checked(&env, desc, &plan), TL_ERROR_INFEASIBLE);
-    assert_string_equal(env.error.text, text);
+static void expect_infeasible(const tli_choice_desc *desc, uint64_t nearest) {
+    tli_choice_plan plan;
+    assert_int_equal(plan_checked(NULL, desc, &plan), TL_ERROR_INFEASIBLE);
     assert_true(plan.nearest_limit == nearest);
 }
 
 static void what_is_not_possible_names_the_nearest_limit(void **state) {
     choice_case c;
     tl_env env;
-    tl_choice_front front;
+    tli_choice_front front;
     (void)state;
     memset(&env, 0, sizeof env);
     fill_pair(&c);
     c.desc.loss_limit = 2;
-    expect_infeasible(&c.desc, 3, "tl_plan_choice: loss_limit: 2 is too little: the least that can be had is 3");
+    expect_infeasible(&c.desc, 3);
     c.prices[1] = c.prices[2] = TL_FORBIDDEN;
     c.costs[0] = TL_FORBIDDEN;
-    expect_infeasible(&c.desc, 14, "tl_plan_choice: loss_limit: 2 is too little: the least that can be had is 14");
+    expect_infeasible(&c.desc, 14);
     c.desc.loss_limit = 12;          // both alone would leave room for it
-    expect_infeasible(&c.desc, 14, "tl_plan_choice: loss_limit: 12 is too little: the least that can be had is 14");
+    expect_infeasible(&c.desc, 14);
     c.desc.least_loss = 1;
     c.desc.cost_limit = 7;
-    expect_infeasible(&c.desc, 8, "tl_plan_choice: cost_limit: 7 is too little: the least that can be had is 8");
+    expect_infeasible(&c.desc, 8);
     c.costs[3] = TL_FORBIDDEN;
-    expect_infeasible(&c.desc, TL_UNLIMITED, "tl_plan_choice: nets: every choice needs a forbidden conversion");
-    assert_int_equal(tl_plan_choice_front(&env, &c.desc, 0, &front), TL_ERROR_INFEASIBLE);
-    assert_string_equal(env.error.text, "tl_plan_choice_front: nets: every choice needs a forbidden conversion");
+    expect_infeasible(&c.desc, TL_UNLIMITED);
+    assert_int_equal(tli_plan_choice_front(&env, &c.desc, 0, &front), TL_ERROR_INFEASIBLE);
     assert_true(is_zero(&front, sizeof front));
     c.costs[2] = TL_FORBIDDEN;
-    expect_infeasible(&c.desc, TL_UNLIMITED, "tl_plan_choice: costs: node 1: every scheme is forbidden");
-    assert_int_equal(tl_plan_choice_front(&env, &c.desc, 0, &front), TL_ERROR_INFEASIBLE);
-    assert_string_equal(env.error.text, "tl_plan_choice_front: costs: node 1: every scheme is forbidden");
-    fill_pair(&c);
-    assert_int_equal(tl_plan_choice_front(&env, &c.desc, -1, &front), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_plan_choice_front: point_limit: must be >= 0");
+    expect_infeasible(&c.desc, TL_UNLIMITED);
+    assert_int_equal(tli_plan_choice_front(&env, &c.desc, 0, &front), TL_ERROR_INFEASIBLE);
 }
 
 static void a_wide_graph_says_what_was_found(void **state) {
     large_choice c;
-    tl_choice_plan plan;
+    tli_choice_plan plan;
     tl_env env;
     size_t i;
     (void)state;
@@ -917,51 +798,12 @@ static void a_wide_graph_says_what_was_found(void **state) {
     for (i = 0; i < 60; i++) c.losses[i * TL_SCHEME_COUNT] = 1;
     c.desc.loss_limit = 59;
     assert_int_equal(plan_checked(&env, &c.desc, &plan), TL_ERROR_INFEASIBLE);
-    assert_string_equal(env.error.text, "tl_plan_choice: loss_limit: 59 is too little: a choice was found that needs 60");
     assert_true(plan.nearest_limit == 60);
     c.desc.loss_limit = 60;
     assert_int_equal(plan_checked(&env, &c.desc, &plan), TL_OK);
     assert_true(plan.loss == 60 && plan.proven);
-    tl_free_choice_plan(&env, &plan);
+    tli_free_choice_plan(&env, &plan);
     lc_free(&c);
-}
-
-static void a_replay_refuses_what_is_forbidden(void **state) {
-    static const uint8_t mixed[] = { 0, 1 }, none[] = { 0, 2 };
-    choice_case c;
-    tl_choice_plan plan;
-    tl_env env;
-    (void)state;
-    memset(&env, 0, sizeof env);
-    fill_pair(&c);
-    assert_int_equal(tl_simulate_choice(&env, &c.desc, mixed, &plan), TL_OK);
-    assert_true(plan.cost == 19 && plan.loss == 9 && plan.conversion_cost == 5 && plan.conversion_count == 1);
-    assert_true(plan.schemes == mixed && !plan.memory);
-    tl_free_choice_plan(&env, &plan);
-    assert_int_equal(tl_simulate_choice(&env, &c.desc, none, &plan), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_simulate_choice: schemes: node 1: must be below scheme_count");
-    c.prices[1] = TL_FORBIDDEN;
-    assert_int_equal(tl_simulate_choice(&env, &c.desc, mixed, &plan), TL_ERROR_INVALID_PLAN);
-    assert_string_equal(env.error.text, "tl_simulate_choice: schemes: net 0: a conversion is forbidden");
-    c.costs[3] = TL_FORBIDDEN;
-    assert_int_equal(tl_simulate_choice(&env, &c.desc, mixed, &plan), TL_ERROR_INVALID_PLAN);
-    assert_string_equal(env.error.text, "tl_simulate_choice: schemes: node 1: its scheme is forbidden");
-    c.desc.node_count = 0;
-    assert_int_equal(tl_simulate_choice(&env, &c.desc, mixed, &plan), TL_ERROR_INVALID_ARG);
-    assert_true(is_zero(&plan, sizeof plan));
-}
-
-static void each_method_has_a_name(void **state) {
-    int i, k;
-    (void)state;
-    for (i = 0; i < TL_CHOICE_METHOD_COUNT; i++) {
-        assert_true(tl_name_choice_method((tl_choice_method)i)[0] != '?');
-        for (k = 0; k < i; k++)
-            assert_string_not_equal(tl_name_choice_method((tl_choice_method)i), tl_name_choice_method((tl_choice_method)k));
-    }
-    assert_string_equal(tl_name_choice_method(TL_CHOICE_METHOD_COUNT), "?");
-    tl_free_choice_plan(NULL, NULL);
-    tl_free_choice_front(NULL, NULL);
 }
 
 int main(int argc, char **argv) {
@@ -980,14 +822,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_selection_of_the_front_has_both_ends),
         cmocka_unit_test(a_long_front_is_thinned),
         cmocka_unit_test(the_same_desc_is_the_same_choice_on_every_machine),
-        cmocka_unit_test(progress_stops_with_the_best_so_far),
         cmocka_unit_test(every_allocation_fails_in_turn),
-        cmocka_unit_test(a_desc_that_breaks_a_rule_is_refused),
-        cmocka_unit_test(sums_that_do_not_fit_are_refused),
         cmocka_unit_test(what_is_not_possible_names_the_nearest_limit),
         cmocka_unit_test(a_wide_graph_says_what_was_found),
-        cmocka_unit_test(a_replay_refuses_what_is_forbidden),
-        cmocka_unit_test(each_method_has_a_name),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,25 +29,25 @@ static void measure(const char *name, choice_shape shape, int nodes, int least_l
     int count = 0, proven = 0, seed, k;
     for (seed = 1; seed <= GRAPHS; seed++)
         for (k = 0; k < LIMITS; k++) {
-            tl_choice_plan plan;
+            tli_choice_plan plan;
             tl_env env;
             large_choice c;
             double begin;
             memset(&env, 0, sizeof env);
             lc_init(&c, shape, nodes, (uint64_t)seed, limits[k]);
             if (least_loss) {
-                must(tl_plan_choice(&env, &c.desc, &plan), &env);
+                must(tli_plan_choice(&env, &c.desc, &plan), &env);
                 c.desc.cost_limit = plan.cost + plan.cost / 50;
                 c.desc.least_loss = 1;
-                tl_free_choice_plan(&env, &plan);
+                tli_free_choice_plan(&env, &plan);
             }
             c.desc.work_limit = work_limit;
             begin = processor_ms();
-            must(tl_plan_choice(&env, &c.desc, &plan), &env);
+            must(tli_plan_choice(&env, &c.desc, &plan), &env);
             times[count] = processor_ms() - begin;
             gaps[count++] = 100 * plan.gap_ratio;
             proven += plan.proven;
-            tl_free_choice_plan(&env, &plan);
+            tli_free_choice_plan(&env, &plan);
             lc_free(&c);
         }
     qsort(times, (size_t)count, sizeof *times, by_value);
@@ -60,23 +60,23 @@ static void measure_front(const char *name, choice_shape shape, int nodes) {
     double times[GRAPHS], gaps[GRAPHS];
     int points = 0, seed, i;
     for (seed = 1; seed <= GRAPHS; seed++) {
-        tl_choice_front front;
+        tli_choice_front front;
         tl_env env;
         large_choice c;
         double begin;
         memset(&env, 0, sizeof env);
         lc_init(&c, shape, nodes, (uint64_t)seed, limits[1]);
         begin = processor_ms();
-        must(tl_plan_choice_front(&env, &c.desc, 0, &front), &env);
+        must(tli_plan_choice_front(&env, &c.desc, 0, &front), &env);
         times[seed - 1] = processor_ms() - begin;
         gaps[seed - 1] = 0;
         for (i = 0; i < front.point_count; i++) {
-            const tl_front_point *p = &front.points[i];
+            const tli_front_point *p = &front.points[i];
             double gap = 100 * ((double)p->cost / (double)p->bound_cost - 1);
             if (gap > gaps[seed - 1]) gaps[seed - 1] = gap;
         }
         points += front.point_count;
-        tl_free_choice_front(&env, &front);
+        tli_free_choice_front(&env, &front);
         lc_free(&c);
     }
     qsort(times, GRAPHS, sizeof *times, by_value);

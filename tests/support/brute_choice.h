@@ -13,18 +13,18 @@
 
 // A desc and the arrays that it points at.
 typedef struct choice_case {
-    tl_choice_desc desc;
+    tli_choice_desc desc;
     uint64_t costs[BC_NODES * BC_SCHEMES], losses[BC_NODES * BC_SCHEMES];
     int32_t  formats[BC_SCHEMES], readers[BC_NETS * BC_READERS];
     uint64_t prices[BC_NETS * BC_SCHEMES * BC_SCHEMES];
-    tl_choice_net nets[BC_NETS];
+    tli_choice_net nets[BC_NETS];
 } choice_case;
 
 static inline uint64_t bc_below(tl_random *r, uint64_t limit) { return tl_next_random_below(r, limit); }
 
 // Up to `most_nodes` nodes and most_schemes schemes, nets that may join anything with anything.
 static inline void bc_fill(choice_case *c, tl_random *r, int most_nodes, int most_schemes) {
-    tl_choice_desc *d = &c->desc;
+    tli_choice_desc *d = &c->desc;
     static const uint64_t sizes[] = { 3, 30, 1000, 1000000, (uint64_t)1 << 50 };
     uint64_t cost = sizes[bc_below(r, 5)], loss = sizes[bc_below(r, 5)], price = sizes[bc_below(r, 3)], forbid = bc_below(r, 6);
     int i, k, n, f;
@@ -56,7 +56,7 @@ static inline void bc_fill(choice_case *c, tl_random *r, int most_nodes, int mos
 }
 
 // 1, and what a choice costs and loses; 0 = it is forbidden.
-static inline int bc_price(const tl_choice_desc *d, const uint8_t *schemes, uint64_t *cost, uint64_t *loss) {
+static inline int bc_price(const tli_choice_desc *d, const uint8_t *schemes, uint64_t *cost, uint64_t *loss) {
     int f = d->formats ? d->format_count : d->scheme_count, i, n, to;
     *cost = *loss = 0;
     for (i = 0; i < d->node_count; i++) {
@@ -91,7 +91,7 @@ static inline int bc_by_loss(const void *a, const void *b) {
 }
 
 // Every choice there is: the points between which there is a choice. free() the points.
-static inline bc_front bc_solve(const tl_choice_desc *d) {
+static inline bc_front bc_solve(const tli_choice_desc *d) {
     uint8_t schemes[BC_NODES] = { 0 };
     bc_front front = { NULL, 0 };
     size_t all = 1, count = 0, i;
@@ -114,9 +114,9 @@ static inline bc_front bc_solve(const tl_choice_desc *d) {
 typedef enum choice_shape { CHOICE_CHAIN, CHOICE_SERIES_PARALLEL, CHOICE_RANDOM, CHOICE_SHAPE_COUNT } choice_shape;
 
 typedef struct large_choice {
-    tl_choice_desc desc;
+    tli_choice_desc desc;
     uint64_t *costs, *losses, *prices;
-    tl_choice_net *nets;
+    tli_choice_net *nets;
     int32_t *sources, *targets, *readers; int edge_count;
     int32_t formats[TL_SCHEME_COUNT];
 } large_choice;
@@ -171,7 +171,7 @@ static inline void lc_init(large_choice *c, choice_shape shape, int nodes, uint6
     c->costs = (uint64_t *)malloc(n * s * sizeof *c->costs);
     c->losses = (uint64_t *)malloc(n * s * sizeof *c->losses);
     c->prices = (uint64_t *)malloc(n * 25 * sizeof *c->prices);
-    c->nets = (tl_choice_net *)calloc(n, sizeof *c->nets);
+    c->nets = (tli_choice_net *)calloc(n, sizeof *c->nets);
     c->readers = (int32_t *)malloc(((size_t)c->edge_count + 1) * sizeof *c->readers);
     for (i = 0; i < n; i++) {
         uint64_t elements = 1000 + tl_next_random_below(&r, 1000000);
@@ -186,7 +186,7 @@ static inline void lc_init(large_choice *c, choice_shape shape, int nodes, uint6
     for (i = 0; i < n * s; i++)
         c->losses[i] = i % s ? (uint64_t)(weights[i / s] * losses[i % s] / limit * (double)LARGE_LIMIT) + 1 : 0;
     for (at = 0; at < nodes; at++) {
-        tl_choice_net *net = &c->nets[c->desc.net_count];
+        tli_choice_net *net = &c->nets[c->desc.net_count];
         net->producer = at;
         net->readers = c->readers + reader;
         net->costs = c->prices + at * 25;

@@ -1,0 +1,128 @@
+// [6] REMAT: lower bounds: the table of one span against all choices, on small graphs.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+
+enum { MOST_THINGS = 10, MOST_NODES = 7 };
+
+// The least scaled cost of span 0 of a state with one instant, by all sets of held things and all sets of nodes that
+// run: the rules (1) to (6) of the relaxation, word by word. TLI_BOUND_INFINITE = no choice keeps them.
+static int64_t least_of_all_choices(const tli_bound *model, const tli_bound_state *s) {
+    const tl_graph *graph = model->graph;
+    uint8_t must[MOST_THINGS];
+    int64_t best = TLI_BOUND_INFINITE;
+    uint32_t held, runs;
+    int32_t t, id, i;
+    assert_true(model->thing_count <= MOST_THINGS && graph->node_count <= MOST_NODES);
+    tli_bound_mark_span(model, s, 0, must);
+    for (held = 0; held < (uint32_t)1 << model->thing_count; held++) {
+        int64_t bytes = 0;
+        int fits = 1;
+        for (t = 0; t < model->thing_count; t++) {
+            int is_held = (int)(held >> t & 1);
+            if (s->fixed[t] == TLI_BOUND_KEPT) fits &= is_held;
+            else if (is_held) bytes += model->bytes[t];
+        }
+        if (!fits || bytes > s->room[0]) continue;
+        for (runs = 0; runs < (uint32_t)1 << graph->node_count; runs++) {
+            int64_t cost = 0;
+            int valid = 1;
+            for (t = 0; t < model->thing_count; t++)
+                if (must[t]) valid &= (int)((held >> t | runs >> model->maker[t]) & 1);
+            for (id = 0; id < graph->node_count; id++) {
+                const tl_node *node = &graph->nodes[id];
+                if (!(runs >> id & 1)) continue;
+                if (model->runs_by[id] <= s->at[0]) cost += model->cost[id];
+                for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+                    int32_t input = model->thing_of[graph->inputs[i].tensor];
+                    if (input >= 0) valid &= (int)((held >> input | runs >> model->maker[input]) & 1);
+                }
+            }
+            if (valid && cost < best) best = cost;
+        }
+    }
+    return best;
+}
+
+// Compare at every backward and at several budgets; returns how many spans cost something.
+static int compare_spans(const tl_graph *graph) {
+    tli_bound model;
+    tli_bound_state *s;
+    uint64_t work = 0, floor, more;
+    int32_t node, position;
+    int paid = 0;
+    memset(&model, 0, sizeof model);
+    model.graph = graph;
+    model.work = &work;
+    model.work_limit = model.table_limit = UINT64_MAX;
+    assert_int_equal(tli_bound_open(&model, 0), TL_OK);
+    if (model.thing_count <= MOST_THINGS && model.thing_count && model.order_count) {
+        assert_int_equal(tli_bound_open_net(&model), TL_OK);
+        s = tli_bound_add_state(&model, 1);
+        floor = tli_bound_find_floor(&model, 0, &node);
+        for (position = 0; position < model.order_count; position++)
+            for (more = 0; more < 100; more += 1 + more) {
+                int64_t least, found;
+                int32_t is_exact = 1;
+                model.room[position] = floor + more - model.sets[position];
+                s->count = 0;
+                tli_bound_add_instant(&model, s, position);
+                memset(s->mu, 0, (size_t)model.thing_count * sizeof *s->mu);
+                least = least_of_all_choices(&model, s);
+                found = tli_bound_tabulate_span(&model, s, 0, &is_exact);
+                assert_int_equal(is_exact, 1);
+                assert_int_equal(found, least);
+                assert_true(tli_bound_solve_span(&model, s, 0) <= least);
+                paid += least > 0;
+            }
+        tli_bound_free_state(&model, s);
+    }
+    tli_bound_free(&model);
+    return paid;
+}
+
+static void the_table_of_a_span_is_its_least_cost(void **state) {
+    tl_random random = { 66 };
+    int i, paid = 0;
+    (void)state;
+    for (i = 0; i < 1500; i++) {
+        tl_graph graph;
+        if (random_graph(NULL, &random, MOST_NODES - 1, &graph)) fail_msg("%s", "no graph");
+        paid += compare_spans(&graph);
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%d spans in which something is made again\n", paid);
+    assert_true(paid > 1000);
+}
+
+// The first node may compute without an input; what it makes is dropped and made again like everything else.
+static void the_table_counts_a_first_node_without_inputs(void **state) {
+    static const char text[] =
+        "tlg 1\n"
+        "node 0 a make fwd=5 bwd=1 out=4 needs=none in=-\n"
+        "node 1 b relu fwd=3 bwd=1 out=4 needs=in in=0\n"
+        "node 2 c relu fwd=2 bwd=1 out=4 needs=in in=1 bwork=100\n"
+        "node 3 d add fwd=1 bwd=1 out=4 needs=in in=2,0\n"
+        "node 4 e relu fwd=1 bwd=1 out=4 needs=in in=3\n";
+    tl_graph graph;
+    tl_env env = silent_env();
+    (void)state;
+    if (tl_parse_graph(&env, text, sizeof text - 1, &graph)) fail_msg("%s", env.error.text);
+    assert_int_equal(compare_spans(&graph), 3);
+    tl_free_graph(&env, &graph);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_table_of_a_span_is_its_least_cost),
+        cmocka_unit_test(the_table_counts_a_first_node_without_inputs),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
