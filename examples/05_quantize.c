@@ -91,7 +91,6 @@ typedef struct study {
     row      rows[ROWS];
     int32_t  row_count;
     training_progress progress;
-    char     evaluated[128];      // what the sensitivity has measured last
     uint64_t start_ns;            // of what is going on
 } study;
 
@@ -426,7 +425,6 @@ static tl_result evaluate_op(int32_t node, tl_scheme scheme, double *loss, void 
     schemes[node] = (uint8_t)scheme;
     result = measure_loss(s, schemes, node, NULL, &measured);
     *loss = measured.divergence;
-    snprintf(s->evaluated, sizeof s->evaluated, "%s in %s", tl_name_node(&s->net.graph, node), tl_name_scheme(scheme));
     free(schemes);
     return result;
 }
@@ -434,9 +432,7 @@ static tl_result evaluate_op(int32_t node, tl_scheme scheme, double *loss, void 
 static int show_evaluations(int32_t done, int32_t all, double loss, void *user) {
     study *s = (study *)user;
     double left = (double)(training_wall_ns() - s->start_ns) * 1e-9 / done * (all - done);
-    char text[160];
-    snprintf(text, sizeof text, "%s loses %.1e nats", s->evaluated, loss);
-    training_show_text(&s->progress, "sensitivity", text, left);
+    training_show_progress(&s->progress, "sensitivity", (uint64_t)done, loss, left);
     return training_interrupted;
 }
 

@@ -7,7 +7,7 @@
 //
 // check:
 //
-//     cc -std=c99 -o build/06_ranges examples/06_ranges.c && build/06_ranges
+//     mkdir -p build && cc -o build/06_ranges examples/06_ranges.c && build/06_ranges
 
 #include <stdio.h>
 

@@ -5,9 +5,10 @@
 // the model, its largest tensor, the least budget and a table of budgets, and writes the graph as a
 // .tlg file for tl_plan where --write names one. Read next: 12, where one model is drawn as a curve.
 //
-//     cc examples/13_models.c -o 13_models && ./13_models transformer attention=stored
-//
 // check: transformer layers=2 tokens=64
+//
+//     mkdir -p build && cc -O2 -o build/13_models examples/13_models.c
+//     build/13_models transformer attention=stored
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

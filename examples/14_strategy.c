@@ -5,9 +5,10 @@
 // a summary and as JSON, what it asks for, and the first rule that it breaks. Read next: 11, where such
 // texts are stored and read.
 //
-//     cc examples/14_strategy.c -o 14_strategy && ./14_strategy training gradient=checkpointed:4
-//
 // check: memory-efficient mode=lazy parallelism=data:2 policy=every-n:3 eviction=largest
+//
+//     mkdir -p build && cc -o build/14_strategy examples/14_strategy.c
+//     build/14_strategy training gradient=checkpointed:4
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

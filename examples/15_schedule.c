@@ -3,11 +3,12 @@
 // You learn: a schedule is text, one step a line; the simulator says what it takes and costs, or which
 // step breaks which rule, whoever made it. It prints each step with the bytes that are live during it.
 // Without arguments it does so for a small net and a schedule that drops one activation and compresses
-// another; a third word shows the steps of one kind or codec alone (F, B, D, f16). Read next: tl_plan.c, which makes such schedules (--schedule FILE).
-//
-//     cc examples/15_schedule.c -o 15_schedule && ./15_schedule examples/residual.tlg my.schedule
+// another; with GRAPH.tlg SCHEDULE for yours, and a third word shows the steps of one kind or codec alone
+// (F, B, D, f16). Read next: tl_plan.c, which makes such schedules (--schedule FILE).
 //
 // check:
+//
+//     mkdir -p build && cc -o build/15_schedule examples/15_schedule.c && build/15_schedule
 #include <stdio.h>
 #include <string.h>
 #define TL_STRATEGY_IMPLEMENTATION

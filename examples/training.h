@@ -884,21 +884,14 @@ typedef struct training_progress {
     int      terminal;            // 1 = stderr is one
 } training_progress;
 
-static inline void training_show_text(training_progress *p, const char *what, const char *text,
-                                      double left_s) {
+static inline void training_show_progress(training_progress *p, const char *what, uint64_t step,
+                                          double loss, double left_s) {
     uint64_t now = training_wall_ns();
     if (now - p->shown_ns < (p->terminal ? 100000000u : 5000000000u)) return;
     p->shown_ns = now;
-    fprintf(stderr, "%s%s: %s, %.0f s left%s", p->terminal ? "\r" : "", what, text, left_s,
-            p->terminal ? "   " : "\n");
+    fprintf(stderr, "%s%s: step %llu, loss %.4g, %.0f s left%s", p->terminal ? "\r" : "", what,
+            (unsigned long long)step, loss, left_s, p->terminal ? "   " : "\n");
     fflush(stderr);
-}
-
-static inline void training_show_progress(training_progress *p, const char *what, uint64_t step,
-                                          double loss, double left_s) {
-    char text[64];
-    snprintf(text, sizeof text, "step %llu, loss %.3f", (unsigned long long)step, loss);
-    training_show_text(p, what, text, left_s);
 }
 
 static inline void training_clear_progress(const training_progress *p) {
