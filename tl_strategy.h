@@ -3140,10 +3140,8 @@ TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
 #endif
 
+// The graph of a run: that of the desc, or the one that a layer run has made. Valid until the run is freed.
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
-
-TLDEF const char *tl_name_random_moment(tl_random_moment moment);  // "replay"; "?" out of range
-
 
 #ifdef __cplusplus
 }
@@ -28350,12 +28348,6 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
 //     WAIT        copy under way                one of both ranges
 //     COMPRESS    device range of f32           device range of packed bytes
 // ============================================================================
-
-static const char *const tli_random_moment_names[] = { TL_RANDOM_MOMENTS(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_random_moment(tl_random_moment moment) {
-    return tli_name(tli_random_moment_names, TL_RANDOM_MOMENT_COUNT, (int64_t)moment);
-}
 
 // -- the run --
 

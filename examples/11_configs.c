@@ -2,7 +2,8 @@
 //
 // You learn: how what was decided is stored as text, read back and checked, so that a file can
 // hold it, and what a wrong file is answered with. It prints both texts, what the config does to a
-// chain of 12 layers, and two refusals. Read next: the banners [2] and [5] of tl_strategy.h.
+// chain of 12 layers, what each kind of config does to it (or the one kind that you name), and two
+// refusals. Read next: the banners [2] and [5] of tl_strategy.h.
 //
 // check:
 //
@@ -72,7 +73,36 @@ static int show_refusals(tl_env *env) {
     return 0;
 }
 
-int main(void) {
+// Each kind of config on the same chain.
+static int show_kinds(tl_env *env, int first, int last) {
+    static const uint64_t layers[] = { 0, 5, 9 };
+    int kind;
+    for (kind = first; kind <= last; kind++) {
+        tl_checkpoint_config config = tl_checkpoint_uniform(4);
+        tl_checkpoint_effect effect;
+        int bad = 0;
+        if (kind == TL_CHECKPOINT_NONE) config = tl_checkpoint_none();
+        if (kind == TL_CHECKPOINT_SELECTIVE) config = tl_checkpoint_selective(layers, 3);
+        if (kind == TL_CHECKPOINT_DYNAMIC) bad = tl_checkpoint_dynamic(env, 12, 0.5, &config) != TL_OK;
+        if (bad || tl_measure_checkpoints(env, NULL, 12, &config, &effect)) return fail(env);
+        printf("%-10s %2d of 12 layers kept, cost x %.3f\n", tl_name_checkpoint((tl_checkpoint_kind)kind),
+               (int)effect.kept_count, effect.compute_overhead_ratio);
+        tl_free_checkpoint_config(env, &config);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv) {
     tl_env env = { 0 };
-    return show_strategy(&env) || show_config(&env) || show_refusals(&env);
+    tl_checkpoint_kind kind = TL_CHECKPOINT_NONE;
+    if (argc > 1 && !tl_parse_checkpoint(argv[1], &kind)) {
+        int i, help = !strcmp(argv[1], "--help");
+        printf("usage: %s [KIND]   one of", argv[0]);
+        for (i = 0; i < TL_CHECKPOINT_COUNT; i++) printf(" %s", tl_name_checkpoint((tl_checkpoint_kind)i));
+        printf("\n");
+        return !help;
+    }
+    return show_strategy(&env) || show_config(&env) ||
+           show_kinds(&env, argc > 1 ? (int)kind : 0, argc > 1 ? (int)kind : TL_CHECKPOINT_COUNT - 1) ||
+           show_refusals(&env);
 }

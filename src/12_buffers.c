@@ -11,12 +11,6 @@
 //     COMPRESS    device range of f32           device range of packed bytes
 // ============================================================================
 
-static const char *const tli_random_moment_names[] = { TL_RANDOM_MOMENTS(TLI_NAME) };
-
-TLI_IMPL const char *tl_name_random_moment(tl_random_moment moment) {
-    return tli_name(tli_random_moment_names, TL_RANDOM_MOMENT_COUNT, (int64_t)moment);
-}
-
 // -- the run --
 
 // The held bytes of one tensor, gradient or saved state.

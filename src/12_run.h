@@ -320,10 +320,8 @@ TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
 #endif
 
+// The graph of a run: that of the desc, or the one that a layer run has made. Valid until the run is freed.
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
-
-TLDEF const char *tl_name_random_moment(tl_random_moment moment);  // "replay"; "?" out of range
-
 
 #ifdef __cplusplus
 }

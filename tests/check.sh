@@ -21,7 +21,7 @@ allowed='^(memcpy|memset|memmove|memcmp)$'
 mkdir -p $out
 unset F     # a filter is no bar
 
-steps=(parts build test differential torch shaders headers options freestanding names contents calls mingw
+steps=(parts build test differential torch shaders headers options freestanding names contents surface calls mingw
        asan_gcc asan_clang tsan short_enums reduced m32 s390x plans
        cppcheck tidy readme examples commands install mixed tl_plan fuzz size coverage)
 
@@ -343,6 +343,8 @@ step_tidy() {
     done | parallel
     echo "clang-tidy found nothing"
 }
+
+step_surface() { python3 tests/surface.py; }   # every public function is shown somewhere
 
 step_readme() { bash tests/readme.sh; }
 

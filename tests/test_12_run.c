@@ -3203,14 +3203,6 @@ static void later_steps_allocate_nothing(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
-static void moments_of_random_state_have_names(void **state) {
-    int moment;
-    (void)state;
-    for (moment = 0; moment < TL_RANDOM_MOMENT_COUNT; moment++) assert_string_not_equal(tl_name_random_moment((tl_random_moment)moment), "?");
-    assert_string_equal(tl_name_random_moment(TL_RANDOM_REPLAY), "replay");
-    assert_string_equal(tl_name_random_moment(TL_RANDOM_MOMENT_COUNT), "?");
-}
-
 // -- main --
 
 static tl_result copy_kernel(const tl_kernel_call *call, void *user) {
@@ -3359,7 +3351,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(real_gradients_are_those_of_finite_differences_under_every_plan),
         cmocka_unit_test(events_tell_every_step_and_the_peak),
         cmocka_unit_test(later_steps_allocate_nothing),
-        cmocka_unit_test(moments_of_random_state_have_names),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
