@@ -2202,7 +2202,8 @@ TL_EXPERIMENTAL tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivi
 //     a --> b (result)          a --> a_i8 --> b --> b_f32 (result)     b in i8: two conversions
 //
 // The new graph has the conversions of a plan as nodes, and tensors with the bytes of their formats. The
-// planners [5] and [6] take it as any other graph, and tensors kept for backward are as narrow as the plan chose.
+// planners of [5] and [6] take it as any other graph, and tensors kept for backward are as narrow as the
+// plan chose.
 
 typedef struct tl_precision_graph {
     tl_graph       graph;
@@ -18024,9 +18025,9 @@ static tl_result tli_policy_selective(tli_policy *p) {
 // Only the calls are listed here; tli_plan_calls adds the drops. A tensor lives from a call that makes it to
 // its last reader before the next such call, so a slot holds the last output of an advance.
 
-// Find the least number of forwards without saving that reverse n = layer_count equal layers with c = slot_count
-// checkpoints: r n - C(c+r, r-1), where r is the least number with C(c+r, c) >= n. It is computed as a sum of
-// positive terms: r (n - b) + c b (r-1) / (c+1), where b = b(c, r-1) < n.
+// Find the least number of forwards without saving that reverse n = layer_count equal layers with
+// c = slot_count checkpoints: r n - C(c+r, r-1), where r is the least number with C(c+r, c) >= n. It is
+// computed as a sum of positive terms: r (n - b) + c b (r-1) / (c+1), where b = b(c, r-1) < n.
 static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
                                            uint64_t *advances) {
     const char *function = "tl_plan_policy";

@@ -603,7 +603,8 @@ TL_EXPERIMENTAL tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivi
 //     a --> b (result)          a --> a_i8 --> b --> b_f32 (result)     b in i8: two conversions
 //
 // The new graph has the conversions of a plan as nodes, and tensors with the bytes of their formats. The
-// planners [5] and [6] take it as any other graph, and tensors kept for backward are as narrow as the plan chose.
+// planners of [5] and [6] take it as any other graph, and tensors kept for backward are as narrow as the
+// plan chose.
 
 typedef struct tl_precision_graph {
     tl_graph       graph;
