@@ -171,7 +171,7 @@ static int set(const char *word) {
     if (length == 4 && !strncmp(word, "cell", 4)) return tl_parse_cell(value, &cell);
     if (length == 4 && !strncmp(word, "pool", 4)) return tl_parse_pool(value, &pool);
     for (i = 0; i < 6; i++) {
-        if (strncmp(word, numbers[i].name, length) || numbers[i].name[length]) continue;
+        if (strncmp(word, numbers[i].name, length) != 0 || numbers[i].name[length]) continue;
         *numbers[i].value = strtoul(value, &end, 10);
         return *value >= '0' && *value <= '9' && !*end && *numbers[i].value && *numbers[i].value <= 1u << 20;
     }
@@ -204,7 +204,7 @@ static uint64_t shared_bytes(void) {
     uint64_t sum = 0;
     int32_t i, first = 1;
     for (i = 0; i < net.node_count; i++) {
-        if (strcmp(tl_name_op(&net, i), tl_name_cell(cell))) continue;
+        if (strcmp(tl_name_op(&net, i), tl_name_cell(cell)) != 0) continue;
         sum += first ? 0 : net.nodes[i].param_bytes;
         first = 0;
     }
@@ -230,8 +230,9 @@ static int report(void) {
 
 static int write_graph(const char *path) {
     size_t length = tl_print_graph(&net, NULL, 0);
-    char *text = strcmp(path, "-") ? NULL : (char *)malloc(length + 1);
-    if (strcmp(path, "-")) return tl_write_graph(&env, &net, path);
+    char *text;
+    if (strcmp(path, "-") != 0) return tl_write_graph(&env, &net, path);
+    text = (char *)malloc(length + 1);
     if (!text) return 1;
     tl_print_graph(&net, text, length + 1);
     printf("%s", text);
@@ -262,7 +263,7 @@ int main(int argc, char **argv) {
         if (!strcmp(argv[i], "--help")) return usage(stdout);
         if (!strcmp(argv[i], "--fuse")) { fuse = 1; continue; }
         if (!strcmp(argv[i], "--write") && i + 1 < argc) { path = argv[++i]; continue; }
-        while (m < 4 && strcmp(argv[i], models[m].name)) m++;
+        while (m < 4 && strcmp(argv[i], models[m].name) != 0) m++;
         if (m < 4) chosen = m;
         else if (!set(argv[i])) return fprintf(stderr, "%s: not understood; --help lists the words\n", argv[i]), 2;
     }

@@ -127,7 +127,7 @@ static int set(const char *word) {
         return strategy = tl_with_precision(strategy, precision), 1;
     if (length == 6 && !strncmp(word, "memory", 6) && tl_parse_memory(value, &memory))
         return strategy = tl_with_memory(strategy, memory), 1;
-    if (!on && strcmp(value, "off")) return 0;
+    if (!on && strcmp(value, "off") != 0) return 0;
     if (length == 6 && !strncmp(word, "fusion", 6)) return strategy = tl_with_fusion(strategy, on), 1;
     if (length == 9 && !strncmp(word, "profiling", 9)) return strategy = tl_with_profiling(strategy, on), 1;
     return 0;

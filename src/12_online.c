@@ -159,7 +159,8 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     tli_online *o = &run->online;
     const tli_sim_tensor *t = &o->sim.tensors[item];
     tli_exits exits;
-    tl_result result = TL_OK;
+    tli_exit way;
+    tl_result result;
     o->eviction_count++;
     if (item >= run->graph->tensor_count)
         return tli_online_emit(run, TL_STEP_DROP_SAVED, item - run->graph->tensor_count,
@@ -171,15 +172,11 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     exits.bytes = exits.held_bytes = run->graph->outputs[item].bytes;
     exits.device_room = tli_room(o->budget, o->sim.live_bytes);
     exits.host_room = tli_room(run->budget.host_bytes, o->sim.host_bytes);
-    switch (tli_choose_exit(&exits)) {
-    case TLI_EXIT_COMPRESS: return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, run->desc.codec);
-    case TLI_EXIT_SPILL:
-        result = tli_online_emit_tensor(run, TL_STEP_SPILL, item, TL_CODEC_NONE);
-        return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, item, TL_CODEC_NONE);
-    case TLI_EXIT_DROP: return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
-    case TLI_EXIT_NONE: break;
-    }
-    return result;
+    way = tli_choose_exit(&exits);
+    if (way == TLI_EXIT_COMPRESS) return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, run->desc.codec);
+    if (way == TLI_EXIT_DROP) return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
+    result = tli_online_emit_tensor(run, TL_STEP_SPILL, item, TL_CODEC_NONE);
+    return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, item, TL_CODEC_NONE);
 }
 
 // Nothing is left to evict: refuse. Only the refusal of a bare goal is final (see tli_online_reach_goal).
