@@ -324,7 +324,6 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 TLDEF const char *tl_name_random_moment(tl_random_moment moment);  // "replay"; "?" out of range
 
-
 #ifdef __cplusplus
 }
 #endif
