@@ -62,10 +62,13 @@
                                     would convert to them, and so is a plan that compresses
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
        TL_NO_TRACE                  drops [13]
+       TL_NO_ERROR_TEXT             drops the sentences of errors: code, site and values of tl_error stay,
+                                    its text is "", and log is not called
 
    RULES
        Every fallible function returns a tl_result, TL_OK is 0, and env.error.text says which rule
-       of which field was broken. On error every output is all zero and safe to free. Wrong data is
+       of which field was broken; env.error.site and .values say it in numbers. A call that succeeds
+       leaves env.error as it was. On error every output is all zero and safe to free. Wrong data is
        an error and never aborts; the library never prints and keeps no state outside arguments.
        A budget is the least of what the caller, the device and the backend allow, less base_bytes;
        0 of the caller means no limit of his own on the device, and no host tier on the host (of a
@@ -148,18 +151,24 @@ extern "C" {
 #define TLI_ENUM(id, name, help) id,  // undefined again at the end of this half
 typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;
 
+// Why a call failed. The layout is the same with and without text, and so are code, site and values.
 typedef struct tl_error {
     tl_result code;
-    char      text[248];  // "tl_check_graph: node 3 (conv1): inputs: id 7 is not above it"
+    uint32_t  site;       // number of the rule and of the function that found it broken: tl_explain_error
+    uint64_t  values[2];  // numbers of that rule, 0 where it has none; tl_explain_error names them. Of a
+                          // budget that was refused: the budget, and the least that would do
+    char      text[248];  // "tl_check_graph: node 3 (conv1): inputs: ..."; "" with TL_NO_ERROR_TEXT
 } tl_error;
 
 // What a call may use besides its arguments. All-zero is valid.
 typedef struct tl_env {
     void *(*alloc)(void *user, size_t bytes);     // 0 = TL_MALLOC; result aligned for any type
     void  (*release)(void *user, void *ptr);      // 0 = TL_FREE; set both or neither
-    void  (*log)(void *user, const char *text);   // 0 = silent; one sentence, no line end
+    void  (*log)(void *user, const char *text);   // 0 = silent; one sentence, no line end; not called
+                                                  // with TL_NO_ERROR_TEXT
     void   *user;                                 // first argument of the three functions above
-    tl_error error;                               // why the last failing call failed
+    tl_error error;                               // why the last failing call failed; a call that
+                                                  // succeeds does not change it
 } tl_env;
 
 // The receiver of streamed output. It may be called many times with short texts.
@@ -177,6 +186,20 @@ typedef struct tl_random {
 TLDEF int         tl_version(void);                 // TL_VERSION of the compiled half
 TLDEF const char *tl_name_result(tl_result result);  // "no memory"; "?" out of range
 TLDEF const char *tl_explain_result(tl_result result);  // "the allocator or the backend has none left"
+
+// Find the least budget in bytes that an error names: of TL_ERROR_INFEASIBLE and TL_ERROR_OVER_BUDGET, where
+// it is known. UINT64_MAX for every other error.
+TLDEF uint64_t tl_find_least_budget(const tl_error *error);
+
+#if !defined(TL_NO_TEXT) && !defined(TL_NO_ERROR_TEXT)
+// Explain site and values of an error, also of one that a build without text reported:
+// "tl_add_chain: layer_count: must be > 0", "... is not resident (step 1, tensor 2)".
+//
+//   error   only its site and its values are read; "..." stands for names that are in its text alone
+//
+// Returns the length of the text, as tl_print_graph does; 0 for a site that does not exist.
+TLDEF size_t tl_explain_error(const tl_error *error, char *buf, size_t size);
+#endif
 
 // Make an env whose memory is one block of the caller: nothing calls malloc after this.
 //
@@ -208,6 +231,8 @@ TLDEF void  tl_free_memory(tl_env *env, void *memory);  // accepts NULL
 
 // Write "function: rule" to env->error.text and the code to env->error.code, log the text, and
 // return the code.
+//
+// The site is the same for every call, 0x101, with no function of this library in it; the values are 0.
 TLDEF tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule);
 
 #ifdef __cplusplus
@@ -3565,14 +3590,24 @@ static double tli_product(double a, double b) {
 
 #define TLI_NAME(id, name, help) name,        // undefined again at the end
 #define TLI_HELP(id, name, help) help,
+#define TLI_HELP_ROOM(id, name, help) char id[sizeof(help)];
 #define TLI_NAME4(id, name, label, help) name,
 #define TLI_LABEL4(id, name, label, help) label,
 
 static const char *const tli_result_names[] = { TL_RESULTS(TLI_NAME) };
-static const char *const tli_result_helps[] = { TL_RESULTS(TLI_HELP) };
+static const struct { TL_RESULTS(TLI_HELP_ROOM) } tli_result_helps = { TL_RESULTS(TLI_HELP) };
 
 static const char *tli_name(const char *const *names, int32_t count, int64_t value) {
     return tli_is_below(value, count) ? names[value] : "?";
+}
+
+// Find one text of an object that holds them one after the other. Linkers drop the object together with its
+// texts; the texts that a table points to they keep.
+static const char *tli_help(const void *helps, int32_t count, int64_t value) {
+    const char *at = (const char *)helps;
+    if (!tli_is_below(value, count)) return "?";
+    for (; value > 0; value--) at += tli_text_length(at) + 1;
+    return at;
 }
 
 TLI_IMPL int tl_version(void) { return TL_VERSION; }
@@ -3582,7 +3617,7 @@ TLI_IMPL const char *tl_name_result(tl_result result) {
 }
 
 TLI_IMPL const char *tl_explain_result(tl_result result) {
-    return tli_name(tli_result_helps, TL_RESULT_COUNT, (int64_t)result);
+    return tli_help(&tli_result_helps, TL_RESULT_COUNT, (int64_t)result);
 }
 
 // -- writer --
@@ -3622,32 +3657,1119 @@ static size_t tli_finish(tli_writer *w) {
     if (w->size) w->buf[w->length < w->size ? w->length : w->size - 1] = 0;
     return w->length;
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
 
-// -- errors --
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// Start the sentence "function: field: rule". The caller writes field and rule, then calls
-// tli_end_error.
-static tli_writer tli_begin_error(tl_env *env, tl_result code, const char *function) {
-    tli_writer w = tli_writer_of(env ? env->error.text : NULL, env ? sizeof env->error.text : 0);
-    if (env) env->error.code = code;
-    tli_put(&w, function);
-    tli_put(&w, ": ");
-    return w;
+// -- errors: sites --
+//
+// A site is a number: the function's above bit 16, the rule's below. Programs and devices report sites, and
+// tl_explain_error reads what another build reported, so a number never changes its meaning. Functions are
+// numbered by their place in TLI_FUNCTIONS, rules by section and by their place in the section's list: 0x0503
+// is the third of [5]. A new function or rule goes to the end of its list, and one that nothing uses any more
+// stays in it.
+//
+// Code says TLI_IN(INIT_RUN) and TLI_RULE(NO_MEMORY). With text both are addresses, of a number and a text, so
+// that a program holds the texts of what it links and no others. Under TL_NO_ERROR_TEXT they are the numbers.
+
+// -- errors: functions --
+//
+// Those that can fail. The functions of a backend have the names that they have in tl_backend.
+
+#define TLI_FUNCTIONS(X) \
+    /* [1] CORE */ \
+    X(INIT_ARENA, "tl_init_arena") \
+    /* [2] STRATEGY */ \
+    X(CHECK_STRATEGY, "tl_check_strategy") \
+    X(RECOMMEND_QUICK, "tl_recommend_quick") \
+    X(PARSE_STRATEGY, "tl_parse_strategy") \
+    X(PARSE_STRATEGY_JSON, "tl_parse_strategy_json") \
+    /* [3] GRAPH */ \
+    X(ADD_NODE, "tl_add_node") \
+    X(ADD_VIEW, "tl_add_view") \
+    X(FIND_TENSOR, "tl_find_tensor") \
+    X(ADD_CHAIN, "tl_add_chain") \
+    X(CHECK_GRAPH, "tl_check_graph") \
+    X(CHECK_DEVICE, "tl_check_device") \
+    X(FIND_BASE_BYTES, "tl_find_base_bytes") \
+    X(PARSE_GRAPH, "tl_parse_graph") \
+    X(READ_GRAPH, "tl_read_graph") \
+    X(WRITE_GRAPH, "tl_write_graph") \
+    X(ADD_INPUT, "tl_add_input") \
+    X(ADD_CONV2D, "tl_add_conv2d") \
+    X(ADD_BATCH_NORM, "tl_add_batch_norm") \
+    X(ADD_DENSE, "tl_add_dense") \
+    X(ADD_DEPTHWISE_CONV2D, "tl_add_depthwise_conv2d") \
+    X(ADD_TRANSPOSED_CONV2D, "tl_add_transposed_conv2d") \
+    X(ADD_POOL, "tl_add_pool") \
+    X(ADD_UPSAMPLE, "tl_add_upsample") \
+    X(ADD_LAYER_NORM, "tl_add_layer_norm") \
+    X(ADD_ELEMENTWISE, "tl_add_elementwise") \
+    X(ADD_SOFTMAX, "tl_add_softmax") \
+    X(ADD_EMBEDDING, "tl_add_embedding") \
+    X(ADD_ATTENTION, "tl_add_attention") \
+    X(ADD_RECURRENT, "tl_add_recurrent") \
+    X(ADD_CONCAT, "tl_add_concat") \
+    X(ADD_SPLIT, "tl_add_split") \
+    X(ADD_LOSS, "tl_add_loss") \
+    X(MEASURE_GRAPH, "tl_measure_graph") \
+    X(PLAN_FUSION, "tl_plan_fusion") \
+    /* [5] PLAN */ \
+    X(SIMULATE_PLAN, "tl_simulate_plan") \
+    X(MEASURE_PLAN, "tl_measure_plan") \
+    X(COPY_PLAN, "tl_copy_plan") \
+    X(PLAN_KEEP_ALL, "tl_plan_keep_all") \
+    X(PLAN_KEPT_SET, "tl_plan_kept_set") \
+    X(PLAN_REVOLVE, "tl_plan_revolve") \
+    X(CHECKPOINT_DYNAMIC, "tl_checkpoint_dynamic") \
+    X(CHECK_CHECKPOINT_CONFIG, "tl_check_checkpoint_config") \
+    X(FIND_KEPT_LAYERS, "tl_find_kept_layers") \
+    X(PLAN_CHECKPOINTS, "tl_plan_checkpoints") \
+    X(MEASURE_CHECKPOINTS, "tl_measure_checkpoints") \
+    X(PARSE_SCHEDULE, "tl_parse_schedule") \
+    X(EXPLAIN_PLAN, "tl_explain_plan") \
+    X(WRITE_PLAN_TABLE, "tl_write_plan_table") \
+    X(PARSE_CHECKPOINT_CONFIG_JSON, "tl_parse_checkpoint_config_json") \
+    /* [6] REMAT */ \
+    X(PLAN_REMAT, "tl_plan_remat") \
+    X(PLAN_CHAIN, "tl_plan_chain") \
+    X(PLAN_POLICY, "tl_plan_policy") \
+    /* [7] PRECISION */ \
+    X(FIND_QUANTIZATION, "tl_find_quantization") \
+    X(QUANTIZE, "tl_quantize") \
+    X(DEQUANTIZE, "tl_dequantize") \
+    X(QUANTIZE_DYNAMIC, "tl_quantize_dynamic") \
+    X(FIND_MULTIPLIER, "tl_find_multiplier") \
+    X(OBSERVE_DATA, "tl_observe_data") \
+    X(INIT_OBSERVER, "tl_init_observer") \
+    X(OBSERVE_EXTREMES, "tl_observe_extremes") \
+    X(MERGE_OBSERVER, "tl_merge_observer") \
+    X(MEASURE_OBSERVER, "tl_measure_observer") \
+    X(FIND_OBSERVED_QUANTIZATION, "tl_find_observed_quantization") \
+    X(ESTIMATE_NOISE, "tl_estimate_noise") \
+    X(MEASURE_RANGE, "tl_measure_range") \
+    X(MEASURE_NOISE, "tl_measure_noise") \
+    X(MEASURE_FORMAT_NOISE, "tl_measure_format_noise") \
+    X(CHECK_PROFILES, "tl_check_profiles") \
+    X(PLAN_PRECISION, "tl_plan_precision") \
+    X(PLAN_PRECISION_FRONT, "tl_plan_precision_front") \
+    X(MEASURE_SENSITIVITY, "tl_measure_sensitivity") \
+    X(APPLY_PRECISION, "tl_apply_precision") \
+    /* [10] BACKEND */ \
+    X(INIT_CPU_BACKEND, "tl_init_cpu_backend") \
+    X(FREE_CPU_BACKEND, "tl_free_cpu_backend") \
+    X(INIT_HEAP, "tl_init_heap") \
+    X(ADD_PIECE, "tl_add_piece") \
+    X(MEASURE_DEVICE, "tl_measure_device") \
+    X(BACKEND_ADD_BLOCK, "add_block") \
+    X(BACKEND_FREE_BLOCK, "free_block") \
+    X(BACKEND_CLAIM, "claim") \
+    X(BACKEND_RELEASE, "release") \
+    X(BACKEND_COPY, "copy") \
+    X(BACKEND_COMPRESS, "compress") \
+    X(BACKEND_EXPAND, "expand") \
+    X(BACKEND_FILL, "fill") \
+    X(BACKEND_POLL, "poll") \
+    X(BACKEND_WAIT, "wait") \
+    X(BACKEND_MAP, "map") \
+    X(BACKEND_UNMAP, "unmap") \
+    X(BACKEND_CHECK, "check") \
+    X(BACKEND_ORDER, "order") \
+    X(BACKEND_OPEN_ACCOUNT, "open_account") \
+    X(BACKEND_CLOSE_ACCOUNT, "close_account") \
+    X(BACKEND_CLAIM_ON, "claim_on") \
+    X(BACKEND_RELEASE_ON, "release_on") \
+    X(BACKEND_MEASURE_ACCOUNT, "measure_account") \
+    /* [11] MANAGER */ \
+    X(CHECK_RECOMPUTE_POLICY, "tl_check_recompute_policy") \
+    X(INIT_MANAGER, "tl_init_manager") \
+    X(FREE_MANAGER, "tl_free_manager") \
+    X(SAVE_CHECKPOINT, "tl_save_checkpoint") \
+    X(TAKE_CHECKPOINT, "tl_take_checkpoint") \
+    X(TAKE_CHECKPOINT_RANGE, "tl_take_checkpoint_range") \
+    X(PEEK_CHECKPOINT, "tl_peek_checkpoint") \
+    X(RELEASE_CHECKPOINT, "tl_release_checkpoint") \
+    X(DROP_CHECKPOINT, "tl_drop_checkpoint") \
+    X(FIND_CHECKPOINT, "tl_find_checkpoint") \
+    X(EVICT_CHECKPOINTS, "tl_evict_checkpoints") \
+    X(SUBMIT_CHECKPOINTS, "tl_submit_checkpoints") \
+    X(RESET_MANAGER, "tl_reset_manager") \
+    /* [12] RUN */ \
+    X(INIT_RUN, "tl_init_run") \
+    X(WRITE_TENSOR, "tl_write_tensor") \
+    X(READ_TENSOR, "tl_read_tensor") \
+    X(RUN_PLAN, "tl_run_plan") \
+    X(START_PASS, "tl_start_pass") \
+    X(NEXT_STEP, "tl_next_step") \
+    X(FINISH_STEP, "tl_finish_step") \
+    X(MAP_STEP, "tl_map_step") \
+    X(RUN_STEP_KERNEL, "tl_run_step_kernel") \
+    X(INIT_LAYER_RUN, "tl_init_layer_run") \
+    X(RUN_FORWARD, "tl_run_forward") \
+    X(RUN_BACKWARD, "tl_run_backward") \
+    X(ENABLE_CHECKPOINTS, "tl_enable_checkpoints") \
+    /* [13] TRACE */ \
+    X(WRITE_TRACE_JSON, "tl_write_trace_json") \
+    X(WRITE_MEMORY_SVG, "tl_write_memory_svg") \
+    X(WRITE_PLAN_SVG, "tl_write_plan_svg") \
+    X(INIT_TRACE, "tl_init_trace") \
+    X(WRITE_FRONT_SVG, "tl_write_front_svg") \
+    X(INIT_FILE_SINK, "tl_init_file_sink") \
+    X(FINISH_FILE_SINK, "tl_finish_file_sink")
+
+// -- errors: rules --
+//
+// Each with its sentence, and with the names of the error's two values. In the sentence %0 and %1 are these
+// values, %s is a name or another text that the sentence alone has. A value without a name is 0. The names:
+//
+//     node, line      the number of the node, or of the view, and the line of the text being read (0 = no text)
+//     line, column    of the text being read, from 1
+//     step, node      of a plan; step is the number of steps after the last one, node is none without a step
+//     step, tensor    the second is a place in the graph's outputs
+//     budget, least budget    the limit that was exceeded and the least that would do, both with the base
+//     result          a tl_result
+//     .. as f64 bits  the bytes of a double
+//
+// UINT64_MAX stands for none, or not known. In front of the sentence a text may say where the rule was broken:
+// "node 3 (conv1): ".
+
+#define TLI_NAME_RULE "must be 1 to 255 bytes of UTF-8 without control characters, spaces, # and ="
+
+// -- errors: rules of [1] CORE --
+
+#define TLI_CORE_RULES(X) \
+    X(OF_A_BACKEND, "a sentence of the function that called tl_record_error", "") \
+    X(BYTES_TOO_FEW_FOR_BOOKKEEPING, "bytes: too few for the bookkeeping", "") \
+    X(TEXT_IS_LONGER_THAN_2_30_BYTES, "the text is longer than 2^30 bytes", "line, column") \
+    X(EXPECTED_STRING, "expected a string", "line, column") \
+    X(STRING_MAY_NOT_HOLD_THIS, "a string may not hold this", "line, column") \
+    X(STRING_DOES_NOT_END, "the string does not end", "line, column") \
+    X(EXPECTED_OBJECT, "expected an object", "line, column") \
+    X(EXPECTED_ARRAY, "expected an array", "line, column") \
+    X(NESTED_DEEPER_THAN_32_LEVELS, "nested deeper than 32 levels", "line, column") \
+    X(EXPECTED_COMMA_OR_BRACE, "expected , or }", "line, column") \
+    X(EXPECTED_COMMA_OR_BRACKET, "expected , or ]", "line, column") \
+    X(EXPECTED_COLON, "expected :", "line, column") \
+    X(EXPECTED_NUMBER, "expected a number", "line, column") \
+    X(EXPECTED_VALUE, "expected a value", "line, column") \
+    X(THIS_KEY_COMES_TWICE, "this key comes twice", "line, column") \
+    X(EXPECTED_TRUE_OR_FALSE, "expected true or false", "line, column") \
+    X(EXPECTED_WHOLE_NUMBER_FROM_0_TO_2_64_1, "expected a whole number from 0 to 2^64 - 1", "line, column") \
+    X(NUMBER_IS_TOO_LARGE, "the number is too large", "line, column") \
+    X(UNKNOWN_NAME, "unknown name", "line, column") \
+    X(TEXT_AFTER_VALUE, "text after the value", "line, column") \
+    X(SINK_STOPPED_WITH_AFTER_BYTES, "sink: stopped with %s after %1 bytes", "result, bytes")
+
+// -- errors: rules of [2] STRATEGY --
+
+#define TLI_STRATEGY_RULES(X) \
+    X(MODE_UNKNOWN_VALUE, "mode: unknown value", "") \
+    X(GRADIENT_COMPUTES_MUST_BE_0_OR_1, "gradient.computes: must be 0 or 1", "") \
+    X(GRADIENT_CHECKPOINTED_MUST_BE_0_OR_1, "gradient.checkpointed: must be 0 or 1", "") \
+    X(GRADIENT_CHECKPOINTED_NEEDS_GRADIENTS, "gradient.checkpointed: needs gradients to be computed", "") \
+    X(GRADIENT_CHECKPOINT_INTERVAL_NEEDS, "gradient.checkpoint_interval: needs checkpointed to be 1", "") \
+    X(GRADIENT_ACCUMULATION_STEPS_NEEDS, "gradient.accumulation_steps: needs gradients to be computed", "") \
+    X(PRECISION_UNKNOWN_VALUE, "precision: unknown value", "") \
+    X(MEMORY_UNKNOWN_VALUE, "memory: unknown value", "") \
+    X(PARALLELISM_WORKER_COUNT, "parallelism: worker_count must be > 0", "") \
+    X(PARALLELISM_DEVICE_COUNT, "parallelism: device_count must be > 0", "") \
+    X(PARALLELISM_STAGE_COUNT, "parallelism: stage_count must be > 0", "") \
+    X(PARALLELISM_UNKNOWN_KIND, "parallelism: unknown kind", "") \
+    X(ENABLE_FUSION_MUST_BE_0_OR_1, "enable_fusion: must be 0 or 1", "") \
+    X(ENABLE_PROFILING_MUST_BE_0_OR_1, "enable_profiling: must be 0 or 1", "") \
+    X(BATCH_SIZE_MUST_BE_POSITIVE, "batch_size: must be > 0", "") \
+    X(MODEL_MIB_MUST_BE_POSITIVE, "model_mib: must be > 0", "") \
+    X(AVAILABLE_MIB_MUST_BE_POSITIVE, "available_mib: must be > 0", "") \
+    X(MODEL_MIB_TIMES_BATCH_SIZE_EXCEEDS_64, "model_mib: times batch_size exceeds 64 bits", "") \
+    X(EXPECTED_EXECUTION_STRATEGY, "expected \"Execution Strategy:\"", "line") \
+    X(EXPECTED_MODE_AND_ONE_OF_EAGER_LAZY, "expected \"- Mode:\" and one of Eager, Lazy, Hybrid", "line") \
+    X(EXPECTED_GRADIENT_AND_NONE_FULL, \
+      "expected \"- Gradient:\" and None, Full, or Checkpointed or Accumulated { .. > 0 }", "line") \
+    X(EXPECTED_PRECISION_AND_ONE_OF_FULL, \
+      "expected \"- Precision:\" and one of Full, Single, Mixed, Half, BFloat16", "line") \
+    X(EXPECTED_MEMORY_AND_ONE_OF_STANDARD, \
+      "expected \"- Memory:\" and one of Standard, Pooled, Cached, MinimalPeak", "line") \
+    X(EXPECTED_PARALLELISM_AND_ITS_KIND_SOME, \
+      "expected \"- Parallelism:\" and its kind, some with { a number > 0 }", "line") \
+    X(EXPECTED_FUSION_AND_TRUE_OR_FALSE, "expected \"- Fusion:\" and true or false", "line") \
+    X(EXPECTED_PROFILING_AND_TRUE_OR_FALSE, "expected \"- Profiling:\" and true or false", "line") \
+    X(TEXT_AFTER_SUMMARY, "text after the summary", "line") \
+    X(THIS_KIND_HAS_NO_COUNT, "this kind has no count", "line, column")
+
+// -- errors: rules of [3] GRAPH --
+
+#define TLI_GRAPH_RULES(X) \
+    X(INPUTS_MUST_FOLLOW_THOSE_OF_NODE_ABOVE, \
+      "inputs: must follow those of the node above, inside the array", "node, line") \
+    X(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE, "outputs: there must be at least one", "node, line") \
+    X(OUTPUTS_MUST_FOLLOW_THOSE_OF_NODE, \
+      "outputs: must follow those of the node above, inside the array", "node, line") \
+    X(NAME_MUST_BE_1_TO_255_BYTES_OF_UTF_8, "name: " TLI_NAME_RULE, "node, line") \
+    X(OP_MUST_BE_1_TO_255_BYTES_OF_UTF_8, "op: " TLI_NAME_RULE, "node, line") \
+    X(UNIT_MUST_BE_1_TO_255_BYTES_OF_UTF_8, "unit: " TLI_NAME_RULE, "node, line") \
+    X(INPUTS_EACH_MUST_BE_MADE_BY_NODE_ABOVE, "inputs: each must be made by a node above it", "node, line") \
+    X(NEEDS_MUST_BE_NONE_WHERE_THERE_IS_NO, "needs: must be none where there is no gradient", "node, line") \
+    X(OUTPUTS_EACH_MUST_KNOW_ITS_NODE, "outputs: each must know its node and number", "node, line") \
+    X(INPLACE_THERE_IS_NO_SUCH_INPUT, "inplace: there is no such input", "node, line") \
+    X(INPLACE_GRAPH_INPUT_MUST_NOT, "inplace: a graph input must not be overwritten", "node, line") \
+    X(INPLACE_INPUT_MUST_HAVE_BYTES, "inplace: the input must have the bytes of output 0", "node, line") \
+    X(FLAGS_MUST_BE_0_OR_1, "flags: must be 0 or 1", "node, line") \
+    X(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS, "op: must be input exactly for inputs", "node, line") \
+    X(LAYER_MUST_BE_NUMBER_BELOW_2_31_1, "layer: must be a number below 2^31 - 1", "node, line") \
+    X(GRAD_INPUT_MUST_HAVE_NONE, "grad: an input must have none", "node, line") \
+    X(INPUTS_INPUT_MUST_HAVE_NONE_OF_ITS_OWN, "inputs: an input must have none of its own", "node, line") \
+    X(FWD_MUST_BE_0_FOR_INPUT, "fwd: must be 0 for an input", "node, line") \
+    X(FWORK_MUST_BE_0_FOR_INPUT, "fwork: must be 0 for an input", "node, line") \
+    X(PARAM_MUST_BE_0_FOR_INPUT, "param: must be 0 for an input", "node, line") \
+    X(BWD_MUST_BE_0_WHERE_THERE_IS_NO, "bwd: must be 0 where there is no gradient", "node, line") \
+    X(SAVED_MUST_BE_0_WHERE_THERE_IS_NO, "saved: must be 0 where there is no gradient", "node, line") \
+    X(BWORK_MUST_BE_0_WHERE_THERE_IS_NO, "bwork: must be 0 where there is no gradient", "node, line") \
+    X(OUT_SUM_OF_ALL_BYTES_GRADIENTS, \
+      "out: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
+    X(SAVED_FWORK_BWORK_SUM_OF_ALL_BYTES, \
+      "saved, fwork, bwork: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
+    X(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64, "fwd, bwd: the sum of all costs must fit 64 bits", "node, line") \
+    X(PARAM_SUM_OF_ALL_WEIGHTS_MUST_FIT_64, "param: the sum of all weights must fit 64 bits", "node, line") \
+    X(NO_MEMORY_TO_COMPARE_NAMES, "no memory to compare names", "") \
+    X(NODES_THERE_MUST_BE_AT_LEAST_ONE, "nodes: there must be at least one", "") \
+    X(INPUTS_MISSING_OR_NEGATIVE_COUNT, "inputs: missing, or a negative count", "node, line") \
+    X(OUTPUTS_MISSING_OR_NEGATIVE_COUNT, "outputs: missing, or a negative count", "") \
+    X(VIEWS_MISSING_OR_NEGATIVE_COUNT, "views: missing, or a negative count", "") \
+    X(TEXT_MUST_END_WITH_0, "text: must end with 0", "") \
+    X(TENSOR_THERE_IS_NO_SUCH_OUTPUT, "tensor: there is no such output", "node, line") \
+    X(INPUTS_OUTPUTS_EACH_MUST_BELONG, "inputs, outputs: each must belong to a node", "") \
+    X(NAME_MUST_BE_UNIQUE, "name: must be unique", "node, line") \
+    X(FLOPS_PER_SECOND_MUST_BE_FINITE, "flops_per_second: must be finite and not negative", "") \
+    X(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER, "alignment_bytes: must be 0 or a power of two", "") \
+    X(SUPPORTED_MUST_NAME_KNOWN_PRECISIONS, "supported: must name known precisions only", "") \
+    X(GRAPH_COUNTS_MUST_STAY_BELOW_2_31, "graph: counts must stay below 2^31", "") \
+    X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
+    X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
+    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed: must be 0 or 1", "node, line") \
+    X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
+    X(NEEDS_MUST_BE_NONE_OR_LIST, \
+      "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
+    X(OF_THERE_IS_NO_SUCH_TENSOR, "of: there is no such tensor", "node, line") \
+    X(LAYER_COUNT_MUST_BE_POSITIVE, "layer_count: must be > 0", "") \
+    X(NAME_NO_TENSOR_IS_CALLED, "name: no tensor is called %s", "") \
+    X(GRADIENT_RATIO_OPTIMIZER_RATIO, "gradient_ratio, optimizer_ratio: must be finite and not negative", "") \
+    X(PARAM_SUM_MUST_FIT_64_BITS, "param: the sum must fit 64 bits", "") \
+    X(THERE_IS_NO_SUCH_ATTRIBUTE, "there is no such attribute", "line") \
+    X(IS_GIVEN_TWICE, "is given twice", "line") \
+    X(TAKES_NO_VALUE, "takes no value", "line") \
+    X(NEEDS_VALUE, "needs a value", "line") \
+    X(IS_MISSING, "is missing", "line") \
+    X(MUST_BE_NUMBER_BELOW_2_64, "must be a number below 2^64", "line") \
+    X(MUST_BE_NUMBER_BELOW_2_31_1, "must be a number below 2^31 - 1", "line") \
+    X(CAN_ONLY_BE_NO, "can only be no", "line") \
+    X(NO_MEMORY_FOR_LINE, "no memory for a line", "") \
+    X(MUST_BE_NUMBERS_BELOW_2_64_WITH_COMMAS, "must be numbers below 2^64, with commas between them", "line") \
+    X(MUST_BE_MINUS_OR_TENSORS_LIKE_3_OR_3_1, \
+      "must be - or tensors like 3 or 3.1, with commas between them", "line") \
+    X(NODE_IDS_MUST_BE_0_1_2_IN_THIS_ORDER, "node ids must be 0, 1, 2, ... in this order", "line") \
+    X(NODE_NAME_AND_OP_MUST_FOLLOW_ID, "node: a name and an op must follow the id", "line") \
+    X(GRAPH_MUST_START_WITH_TLG_1, "a graph must start with tlg 1", "line") \
+    X(VERSION_MUST_BE_1, "the version must be 1", "line") \
+    X(LINE_MUST_START_WITH_NODE_OR_BATCH, "a line must start with node or batch", "line") \
+    X(MUST_STAND_ONCE_AND_ABOVE_NODES, "must stand once, and above the nodes", "line") \
+    X(MUST_BE_ONE_NUMBER_FROM_1_TO_2_64_1, "must be one number from 1 to 2^64 - 1", "line") \
+    X(LENGTH_MUST_NOT_EXCEED_2_30_BYTES, "length: must not exceed 2^30 bytes", "") \
+    X(TEXT_HOLDS_CONTROL_CHARACTER, "text: holds a control character", "line") \
+    X(TEXT_MUST_START_WITH_TLG_1, "text: must start with tlg 1", "line") \
+    X(TEXT_ENDS_BEFORE_FIRST_NODE, "text: ends before the first node", "line") \
+    X(PATH_CANNOT_OPEN, "path: cannot open %s", "") \
+    X(PATH_MORE_THAN_2_30_BYTES_IN, "path: more than 2^30 bytes in %s", "") \
+    X(PATH_NO_MEMORY_TO_HOLD, "path: no memory to hold %s", "") \
+    X(PATH_CANNOT_READ, "path: cannot read %s", "") \
+    X(PATH_NO_MEMORY_TO_PRINT_FOR, "path: no memory to print for %s", "") \
+    X(PATH_CANNOT_WRITE, "path: cannot write %s", "") \
+    X(SHAPE_BYTES_AND_COSTS_MUST_FIT_64_BITS, "shape: bytes and costs must fit 64 bits", "node, line") \
+    X(ACTIVATION_MUST_BE_NONE_HERE, "activation: must be none here", "node, line") \
+    X(INPLACE_MUST_BE_0_HERE, "inplace: must be 0 here", "node, line") \
+    X(NO_BIAS_MUST_BE_0_HERE, "no_bias: must be 0 here", "node, line") \
+    X(FLATTEN_MUST_BE_0_HERE, "flatten: must be 0 here", "node, line") \
+    X(CHANNELS_MUST_BE_0_HERE, "channels: must be 0 here", "node, line") \
+    X(KERNEL_MUST_BE_0_HERE, "kernel: must be 0 here", "node, line") \
+    X(STRIDE_MUST_BE_0_HERE, "stride: must be 0 here", "node, line") \
+    X(PADDING_MUST_BE_0_HERE, "padding: must be 0 here", "node, line") \
+    X(DILATION_MUST_BE_0_HERE, "dilation: must be 0 here", "node, line") \
+    X(GROUPS_MUST_BE_0_HERE, "groups: must be 0 here", "node, line") \
+    X(HEIGHT_WIDTH_MUST_BE_0_HERE, "height, width: must be 0 here", "node, line") \
+    X(HEADS_MUST_BE_0_HERE, "heads: must be 0 here", "node, line") \
+    X(VOCABULARY_MUST_BE_0_HERE, "vocabulary: must be 0 here", "node, line") \
+    X(SAVED_BYTES_FWORK_BYTES_BWORK_BYTES, \
+      "saved_bytes, fwork_bytes, bwork_bytes: must be 0 here", "node, line") \
+    X(INPUT_UNKNOWN_PRECISION, "input: unknown precision", "node, line") \
+    X(INPUT_NO_CALL_MADE_THIS_VALUE, "input: no call made this value", "node, line") \
+    X(INPUT_THERE_IS_NO_SUCH_TENSOR, "input: there is no such tensor", "node, line") \
+    X(INPUT_ITS_SHAPE_DOES_NOT_HAVE_BYTES, \
+      "input: its shape does not have the bytes of its tensor", "node, line") \
+    X(PRECISION_UNKNOWN, "precision: unknown", "node, line") \
+    X(INPLACE_NO_BIAS_FLATTEN_MUST_BE_0_OR_1, "inplace, no_bias, flatten: must be 0 or 1", "node, line") \
+    X(ACTIVATION_ITS_BACKWARD_MUST_READ, \
+      "activation: its backward must read its output alone: make it a node of its own", "node, line") \
+    X(KERNEL_LARGER_THAN_PADDED_INPUT, "kernel: larger than the padded input", "node, line") \
+    X(PADDING_NOTHING_IS_LEFT_OF_RESULT, "padding: nothing is left of the result", "node, line") \
+    X(GROUPS_MUST_DIVIDE_CHANNELS_OF_INPUT, \
+      "groups: must divide the channels of the input and of the result", "node, line") \
+    X(KIND_UNKNOWN, "kind: unknown", "node, line") \
+    X(HEIGHT_WIDTH_MORE_POSITIONS_THAN_INPUT, \
+      "height, width: more positions than the input has", "node, line") \
+    X(NO_MEMORY_FOR_ITS_INPUTS, "no memory for its inputs", "node, line") \
+    X(KIND_UNKNOWN_OR_NONE, "kind: unknown, or none", "node, line") \
+    X(INPUTS_ADD_AND_MUL_TAKE_2_OR_MORE_SUB, \
+      "inputs: add and mul take 2 or more, sub 2, the others 1", "node, line") \
+    X(INPUTS_EACH_EXTENT, "inputs: each extent must be that of the first input, or 1", "node, line") \
+    X(INPUT_MUST_HAVE_1_CHANNEL_ID, "input: must have 1 channel, the id", "node, line") \
+    X(CHANNELS_VOCABULARY_MUST_BE_POSITIVE, "channels, vocabulary: must be > 0", "node, line") \
+    X(INPUTS_THERE_MUST_BE_AT_LEAST_ONE, "inputs: there must be at least one", "node, line") \
+    X(INPUTS_ALL_MUST_HAVE_SAME_BATCH_HEIGHT, \
+      "inputs: all must have the same batch, height, width and precision", "node, line") \
+    X(OUTPUT_COUNT_MUST_DIVIDE_CHANNELS, "output_count: must divide the channels of the input", "node, line") \
+    X(CHANNELS_EACH_MUST_BE_POSITIVE, "channels: each must be > 0", "node, line") \
+    X(CHANNELS_THEIR_SUM, "channels: their sum must be that of the input", "node, line") \
+    X(OUTPUT_COUNT_MUST_BE_POSITIVE, "output_count: must be > 0", "node, line") \
+    X(NO_MEMORY_FOR_ITS_OUTPUTS, "no memory for its outputs", "node, line") \
+    X(INPUTS_QUERIES_KEYS_AND_VALUES_IN_ONE, \
+      "inputs: queries, keys and values in one tensor are 3 x the channels", "node, line") \
+    X(HEADS_MUST_DIVIDE_CHANNELS, "heads: must divide the channels", "node, line") \
+    X(INPUTS_BATCH_AND_CHANNELS, \
+      "inputs: batch and channels must be equal, and the tokens of the last two", "node, line") \
+    X(INPUTS_THERE_MUST_BE_1_OR_3, "inputs: there must be 1 or 3", "node, line") \
+    X(STATE_MUST_HAVE_BATCH_OF_INPUT_EQUAL, \
+      "state: must have the batch of the input, equal channels and one position", "node, line") \
+    X(INPUT_MUST_HAVE_ONE_POSITION, "input: must have one position", "node, line") \
+    X(NO_MEMORY_TO_COUNT_IN, "no memory to count in", "") \
+    X(BLOCK_BYTES_MUST_BE_MULTIPLE_OF_64, "block_bytes: must be a multiple of 64", "") \
+    X(OP_MUST_NOT_BE_INPUT_AND_MUST_BE_1, "op: must not be input, and " TLI_NAME_RULE, "") \
+    X(OPS_MISSING_OR_NEGATIVE_COUNT, "ops: missing, or a negative count", "") \
+    X(INFERENCE_MUST_BE_0_OR_1, "inference: must be 0 or 1", "") \
+    X(OPS_EACH_MUST_BE_1_TO_255_BYTES_OF_UTF, "ops: each " TLI_NAME_RULE, "") \
+    X(NO_MEMORY_TO_FIND_CHAINS_IN, "no memory to find chains in", "")
+
+// -- errors: rules of [5] PLAN --
+
+#define TLI_PLAN_RULES(X) \
+    X(NO_MEMORY_FOR_STEPS, "no memory for the steps", "") \
+    X(OFFSETS_FEWER_THAN_ALLOCATIONS, "offsets: fewer than allocations", "step, node") \
+    X(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT, "offsets: not a multiple of the alignment", "step, node") \
+    X(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64, "offsets: offset + bytes does not fit 64 bits", "step, node") \
+    X(OFFSETS_TWO_LIVE_ALLOCATIONS_OVERLAP, "offsets: two live allocations overlap", "step, node") \
+    X(LIVE_BYTES_DO_NOT_FIT_64_BITS, "live bytes do not fit 64 bits", "step, node") \
+    X(ALLOCATIONS_DO_NOT_FIT_31_BITS, "allocations do not fit 31 bits", "step, node") \
+    X(COST_DOES_NOT_FIT_64_BITS, "cost does not fit 64 bits", "step, node") \
+    X(MAY_NOT_RUN_IN_PLACE, "may not run in place", "step, node") \
+    X(INPUT_CANNOT_BE_OVERWRITTEN_IT, "input %s cannot be overwritten: it is being spilled", "step, tensor") \
+    X(OUTPUT_0_IS_ALREADY_RESIDENT, "output 0 is already resident", "step, node") \
+    X(READS_OVERWRITTEN_TENSOR_TWICE, "reads the overwritten tensor %s twice", "step, tensor") \
+    X(INPUT_IS_NOT_RESIDENT, "input %s is not resident", "step, tensor") \
+    X(OUTPUT_IS_BEING_FETCHED, "output %s is being fetched", "step, tensor") \
+    X(OUTPUT_IS_COMPRESSED, "output %s is compressed", "step, tensor") \
+    X(HAS_NO_SAVED_BYTES, "has no saved bytes", "step, node") \
+    X(SAVED_BYTES_ARE_ALREADY_RESIDENT, "saved bytes are already resident", "step, node") \
+    X(ALL_OUTPUTS_ARE_ALREADY_RESIDENT, "all outputs are already resident", "step, node") \
+    X(NO_BACKWARD_IN_INFERENCE, "no backward in inference", "step, node") \
+    X(HAS_NO_GRADIENT, "has no gradient", "step, node") \
+    X(BACKWARD_ALREADY_RAN, "backward already ran", "step, node") \
+    X(FORWARD_NEVER_RAN, "forward never ran", "step, node") \
+    X(BACKWARD_OUT_OF_ORDER_NODE_IS_NEXT, "backward out of order: node %s is next", "step, node") \
+    X(CONSUMER_HAS_NOT_RUN_BACKWARD, "consumer %s has not run backward", "step, node") \
+    X(NEEDS_WHICH_IS_NOT_RESIDENT, "needs %s, which is not resident", "step, tensor") \
+    X(NEEDS_ITS_SAVED_BYTES, "needs its saved bytes", "step, node") \
+    X(HOST_HAS_ALREADY, "the host has %s already", "step, tensor") \
+    X(HOST_HAS_NO_COPY_OF, "the host has no copy of %s", "step, tensor") \
+    X(COPY_OF_IS_UNDER_WAY, "a copy of %s is under way", "step, tensor") \
+    X(TENSOR_IS_ABSENT, "the tensor is absent", "step, node") \
+    X(TENSOR_IS_RESIDENT, "the tensor is resident", "step, node") \
+    X(TENSOR_IS_BEING_SPILLED, "the tensor is being spilled", "step, node") \
+    X(TENSOR_IS_BEING_FETCHED, "the tensor is being fetched", "step, node") \
+    X(TENSOR_IS_COMPRESSED, "the tensor is compressed", "step, node") \
+    X(NO_OUTPUT_IS_IN_STATE_TO_ACT_ON, "no output is in a state to act on", "step, node") \
+    X(NO_SUCH_KIND_OF_STEP, "no such kind of step", "step, node") \
+    X(RESERVED_MUST_BE_0, "reserved must be 0", "step, node") \
+    X(NO_SUCH_NODE, "no such node", "step, node") \
+    X(INPUT_NODES_TAKE_NO_STEPS, "input nodes take no steps", "step, node") \
+    X(ACTS_ON_NODE_OUTPUT, "acts on a node: output must be TL_ALL_OUTPUTS", "step, node") \
+    X(NO_SUCH_OUTPUT, "no such output", "step, node") \
+    X(CODEC_MUST_BE_F16_BF16_OR_Q8_2, "codec must be f16, bf16 or q8", "step, node") \
+    X(CODEC_IS_FOR_COMPRESS_ONLY, "codec is for COMPRESS only", "step, node") \
+    X(SAVED_BYTES_ARE_NOT_RESIDENT, "saved bytes are not resident", "step, node") \
+    X(STEPS_DO_NOT_FIT_31_BITS, "steps do not fit 31 bits", "step, node") \
+    X(NODE_NEVER_RAN_BACKWARD, "node %s never ran backward", "step, node") \
+    X(RESULT_IS_NOT_RESIDENT, "result %s is not resident", "step, tensor") \
+    X(OFFSETS_MORE_THAN_ALLOCATIONS, "offsets: more than allocations", "step, node") \
+    X(GRAPH_TOO_MANY_TENSORS, "graph: too many tensors", "step, node") \
+    X(NO_MEMORY_FOR_SIMULATION, "no memory for the simulation", "") \
+    X(STEP_COUNT_MUST_BE_NUMBER_OF_STEPS, "step_count: must be the number of steps", "") \
+    X(OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS, "offset_count: must be the number of offsets", "") \
+    X(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE, "repeat_count: must be >= 0", "") \
+    X(INFERENCE_ANY_ORDER_MUST_BE_0_OR_1, "inference, any_order: must be 0 or 1", "") \
+    X(GRAPH_MUST_BE_CHAIN_INPUT_THEN_NODES, \
+      "graph: must be a chain: an input, then nodes with one output and a gradient, each reading the last", \
+      "") \
+    X(SLOT_COUNT_MUST_BE_POSITIVE, "slot_count: must be > 0", "") \
+    X(STEP_MUST_BE_F_I_S_B_D_DS_O_L_W_DH_C, "step: must be F, I, S, B, D, DS, O, L, W, DH, C or X", "line") \
+    X(TARGET_MUST_BE_NODE_NUMBER_AS_IN_F_3, "target: must be a node number, as in F 3", "line") \
+    X(TARGET_MUST_BE_NODE_NUMBER_OR_OUTPUT, \
+      "target: must be a node number or an output, as in D 3.1", "line") \
+    X(CODEC_MUST_BE_F16_BF16_OR_Q8, "codec: must be f16, bf16 or q8", "line") \
+    X(MORE_WORDS_THAN_STEP_TAKES, "more words than the step takes", "line") \
+    X(TEXT_LONGER_THAN_1_GIB, "text: longer than 1 GiB", "") \
+    X(NO_MEMORY_TO_LOOK_AT_PEAK, "no memory to look at the peak", "") \
+    X(NO_MEMORY_TO_COUNT_FORWARDS, "no memory to count forwards", "") \
+    X(NAME_MUST_BE_1_TO_48_LETTERS_DIGITS, \
+      "name: must be 1 to 48 letters, digits and single _, a letter first and no _ at the end", "") \
+    X(DYNAMIC_LAYER_COUNT_MUST_BE_POSITIVE, "dynamic layer_count: must be > 0", "") \
+    X(MEMORY_FRACTION_MUST_BE_IN_0_TO_1, "memory_fraction: must be in [0, 1]", "") \
+    X(LAYERS_MISSING, "layers: missing", "") \
+    X(LAYERS_IS_NOT_BELOW_NUMBER_OF_LAYERS, "layers: %0 is not below the number of layers", "layer") \
+    X(NO_MEMORY_TO_SORT_LAYERS, "no memory to sort the layers", "") \
+    X(LAYERS_IS_LISTED_TWICE, "layers: %0 is listed twice", "layer") \
+    X(CHECKPOINT_ATTENTION_CHECKPOINT_FFN, "checkpoint_attention, checkpoint_ffn: must be 0 or 1", "") \
+    X(INTERVAL_MUST_BE_POSITIVE, "interval: must be > 0", "") \
+    X(DYNAMIC_LAYER_COUNT_MUST_BE_NUMBER, "dynamic layer_count: must be the number of layers, %0", "layer") \
+    X(STRATEGY_THERE_IS_NO_SUCH_KIND, "strategy: there is no such kind", "") \
+    X(NO_MEMORY_FOR_LAYERS, "no memory for the layers", "") \
+    X(NO_MEMORY_FOR_SEARCH, "no memory for the search", "") \
+    X(NO_KEPT_SET_HAS_PEAK_OF_AT_MOST_BYTES, \
+      "%s: no kept set has a peak of at most %0 bytes, the least found is %1%s", "budget, least budget") \
+    X(GRAPH_NO_NODE_CARRIES_LAYER_NUMBER, "graph: no node carries a layer number", "") \
+    X(LAYER_COUNT_MUST_BE_THAT_OF_GRAPH, "layer_count: must be that of the graph, %0", "layer") \
+    X(NO_MEMORY_FOR_KEPT_LAYERS, "no memory for the kept layers", "") \
+    X(LAYER_COUNT_MUST_BE_BELOW_2_31_1, "layer_count: must be below 2^31 - 1", "") \
+    X(THERE_MUST_BE, "there must be %s", "line, column") \
+    X(THIS_STRATEGY_MUST_HAVE_ITS_FIELDS, "this strategy must have its fields", "line, column") \
+    X(THERE_MUST_BE_STRATEGY, "there must be a strategy", "line, column") \
+    X(EXPECTED_NULL, "expected null", "line, column") \
+    X(THERE_MUST_BE_ONE_STRATEGY_ONLY, "there must be one strategy only", "line, column")
+
+// -- errors: rules of [6] REMAT --
+
+#define TLI_REMAT_RULES(X) \
+    X(NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS, \
+      "%s: no plan found below %1 bytes%s; none fits", "budget, least budget") \
+    X(NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE, \
+      "%s: no plan found below %1 bytes%s; whether one exists is not known", "budget, least budget") \
+    X(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT, \
+      "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host", "") \
+    X(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS, "graph: bytes must fit 60 bits, costs of forwards 56", "") \
+    X(NO_MEMORY_TO_PLAN, "no memory to plan", "") \
+    X(NO_PERSISTENT_SCHEDULE_FITS_BELOW, \
+      "%s: no persistent schedule fits below %1 bytes, which node %s takes", "budget, least budget") \
+    X(NO_PERSISTENT_SCHEDULE_FOUND_BELOW, \
+      "%s: no persistent schedule found below %1 bytes, which node %s takes", "budget, least budget") \
+    X(GRAPH_COSTS_TIMES_STAGES_MUST_FIT_62, "graph: costs times stages must fit 62 bits", "") \
+    X(NUMBER_OF_FORWARDS_DOES_NOT_FIT_64, "the number of forwards does not fit 64 bits", "") \
+    X(POLICY_NEEDS_BYTES, "%s: %s needs %1 bytes%s", "budget, least budget") \
+    X(POLICY_THERE_IS_NO_SUCH_ONE, "policy: there is no such one", "") \
+    X(POLICY_MUST_BE_KEEP_ALL_FOR_INFERENCE, \
+      "policy: must be keep-all for inference: without backwards there is nothing to keep", "") \
+    X(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64, "graph: the cost of the plan does not fit 64 bits", "")
+
+// -- errors: rules of [7] PRECISION --
+
+#define TLI_PRECISION_RULES(X) \
+    X(LOW_HIGH_MUST_BE_WITHIN_32768_TO_65535, "low, high: must be within -32768 .. 65535", "channel") \
+    X(LOW_MUST_BE_BELOW_HIGH, "low: must be < high", "channel") \
+    X(LOW_HIGH_MUST_BE_OF_AT_MOST_16_BITS, "low, high: must be of at most 16 bits", "channel") \
+    X(RULE_NO_SUCH_RULE, "rule: no such rule", "") \
+    X(LEAST_MUST_BE_FINITE, "least: must be finite", "") \
+    X(MOST_MUST_BE_FINITE, "most: must be finite", "") \
+    X(LEAST_MUST_BE_AT_MOST_MOST, "least: must be <= most", "") \
+    X(LOW_MUST_BE_AT_MOST_HIGH_UNDER_NARROW, "low: must be <= -high under narrow", "") \
+    X(LOW_HIGH_MUST_HOLD_0_UNDER_WIDE, "low, high: must hold 0 under wide", "") \
+    X(HIGH_MUST_BE_POSITIVE_UNDER_HALF, "high: must be > 0 under half", "") \
+    X(MOST_MOST_LEAST_DOES_NOT_FIT_F32, "most: most - least does not fit f32", "") \
+    X(SCALE_MUST_BE_FINITE_AND_POSITIVE, "scale: must be finite and > 0", "channel") \
+    X(ZERO_POINT_MUST_BE_WITHIN_LOW_TO_HIGH, "zero_point: must be within low .. high", "channel") \
+    X(ROUNDING_NO_SUCH_ROUNDING, "rounding: no such rounding", "channel") \
+    X(LOW_HIGH_ARE_MORE_THAN_I8_HOLDS, "low, high: are more than i8 holds", "channel") \
+    X(LOW_HIGH_ARE_MORE_THAN_I16_HOLDS, "low, high: are more than i16 holds", "channel") \
+    X(CHANNEL_COUNT_MUST_BE_POSITIVE, "channel_count: must be > 0", "") \
+    X(INNER_COUNT_MUST_BE_POSITIVE, "inner_count: must be > 0", "") \
+    X(FORMAT_MUST_BE_I8_OR_I16, "format: must be i8 or i16", "") \
+    X(QUANTIZATIONS_MUST_NOT_BE_NULL, "quantizations: must not be NULL", "") \
+    X(FROM_TO_MUST_NOT_BE_NULL, "from, to: must not be NULL", "") \
+    X(COUNT_MUST_BE_POSITIVE, "count: must be > 0", "curve") \
+    X(FROM_VALUE_IS_NOT_FINITE, "from: a value is not finite", "") \
+    X(FROM_MOST_LEAST_DOES_NOT_FIT_F32, "from: most - least does not fit f32", "") \
+    X(MUST_BE_FINITE_AND_POSITIVE, "a: must be finite and > 0", "") \
+    X(B_MUST_BE_FINITE_AND_POSITIVE, "b: must be finite and > 0", "") \
+    X(C_MUST_BE_FINITE_AND_POSITIVE, "c: must be finite and > 0", "") \
+    X(WEIGHTS_MUST_BE_FINITE_AND_NOT, "weights: must be finite and >= 0", "") \
+    X(WEIGHTS_MUST_NOT_ALL_BE_0, "weights: must not all be 0", "") \
+    X(DATA_MUST_NOT_BE_NULL, "data: must not be NULL", "") \
+    X(DATA_VALUE_IS_NOT_FINITE, "data: a value is not finite", "") \
+    X(FORMAT_MUST_BE_F32_F16_OR_BF16, "format: must be f32, f16 or bf16", "") \
+    X(KIND_NO_SUCH_OBSERVER, "kind: no such observer", "") \
+    X(CHANNEL_COUNT_MUST_BE_NOT_NEGATIVE, "channel_count: must be >= 0", "") \
+    X(RATE_MUST_BE_POSITIVE_AND_AT_MOST_1, "rate: must be > 0 and <= 1", "") \
+    X(PERCENTILE_RATIO_MUST_BE_POSITIVE, "percentile_ratio: must be > 0 and <= 1", "") \
+    X(HIGH_MUST_BE_WITHIN_1_TO_32767, "high: must be within 1 .. 32767", "") \
+    X(BIN_COUNT_MUST_BE_POWER_OF_TWO_WITHIN, "bin_count: must be a power of two within 128 .. 8192", "") \
+    X(NO_MEMORY_FOR_CHANNELS, "no memory for the channels", "") \
+    X(COUNT_CHANNEL_TAKES_AT_MOST_2_48, "count: a channel takes at most 2^48 values", "") \
+    X(OBSERVER_HISTOGRAM_NEEDS_DATA, "observer: a histogram needs the data", "") \
+    X(CHANNEL_NO_SUCH_CHANNEL, "channel: no such channel", "") \
+    X(OTHER_MUST_BE_OF_SAME_DESC, "other: must be of the same desc", "") \
+    X(CHANNEL_HAS_SEEN_NOTHING, "channel: %0 has seen nothing", "channel") \
+    X(OBSERVER_HAS_NO_HISTOGRAM, "observer: has no histogram", "") \
+    X(DESC_MUST_BE_OF_ONE_CHANNEL, "desc: must be of one channel", "") \
+    X(OP_MUST_NOT_BE_EMPTY, "op: must not be empty", "row") \
+    X(MOST_ELEMENTS_MUST_BE_AT_LEAST, "most_elements: must be >= least_elements", "row") \
+    X(SCHEMES_UNKNOWN_BIT, "schemes: unknown bit", "row") \
+    X(LOSS_MUST_BE_FINITE_AND_NOT_NEGATIVE, "loss: must be finite and >= 0", "row") \
+    X(SPEEDUP_MUST_BE_FINITE_AND_POSITIVE, "speedup: must be finite and > 0", "node, line") \
+    X(LOSS_SPEEDUP_MUST_BE_0_AND_1_FOR_F32, "loss, speedup: must be 0 and 1 for f32", "row") \
+    X(RECOMMENDED_MUST_BE_ONE_OF_ITS_SCHEMES, "recommended: must be one of its schemes", "row") \
+    X(SENSITIVE_MUST_BE_0_OR_1, "sensitive: must be 0 or 1", "row") \
+    X(PROFILE_COUNT_MUST_BE_NOT_NEGATIVE, "profile_count: must be >= 0", "") \
+    X(PROFILES_MUST_NOT_BE_NULL_WHERE_THERE, "profiles: must not be NULL where there are some", "") \
+    X(NEVER_FITS_ROW_ABOVE_IT_ALWAYS_DOES, "never fits: a row above it always does", "row") \
+    X(CRITERION_UNKNOWN, "criterion: unknown", "") \
+    X(OBJECTIVE_UNKNOWN, "objective: unknown", "") \
+    X(LOSS_SOURCE_UNKNOWN, "loss_source: unknown", "") \
+    X(LOSS_LIMIT_MUST_BE_NOT_NEGATIVE, "loss_limit: must be >= 0 and a number", "") \
+    X(LEAST_SPEEDUP_MUST_BE_FINITE_AND_NOT, "least_speedup: must be finite and >= 0", "") \
+    X(TRAINING_ALLOW_SENSITIVE_ALLOW_UNKNOWN, \
+      "training, allow_sensitive, allow_unknown, any_result: must be 0 or 1", "") \
+    X(SCHEMES_TRAINING_TAKES_F32_F16, "schemes: training takes f32, f16 and bf16 alone", "") \
+    X(PERFORMANCE_WEIGHT_ACCURACY_WEIGHT, "performance_weight, accuracy_weight: must be finite and >= 0", "") \
+    X(PRIORITIES_MUST_BE_FINITE, "priorities: must be finite", "") \
+    X(ROUND_LIMIT_MUST_BE_NOT_NEGATIVE, "round_limit: must be >= 0", "") \
+    X(NODE_SCHEMES_UNKNOWN_BIT, "node_schemes: unknown bit", "node, line") \
+    X(LOSSES_MUST_BE_FINITE_AND_NOT_NEGATIVE, "losses: must be finite and >= 0, or NaN", "node, line") \
+    X(LOSSES_MUST_BE_0_FOR_F32_OTHERS_ARE, \
+      "losses: must be 0 for f32: others are compared with it", "node, line") \
+    X(SCHEMES_NONE_IS_LEFT_OF_THOSE, "schemes: none is left of those that its op can have", "node, line") \
+    X(GRAPH_NODES_AND_RESULTS_MUST_BE_AT, "graph: nodes and results must be at most 2^24", "") \
+    X(NO_MEMORY_FOR_CHOICE, "no memory for the choice", "") \
+    X(GRAPH_SUM_OF_COSTS_AND_CONVERSIONS, "graph: the sum of costs and conversions must fit 60 bits", "") \
+    X(LOSSES_SUM_OF_LARGEST_MUST_BE_FINITE, "losses: the sum of the largest must be finite", "") \
+    X(LOSS_LIMIT_IS_TOO_SMALL_BESIDE_LOSSES, \
+      "loss_limit: is too small beside the losses of so many nodes", "") \
+    X(LOSS_LIMIT_CANNOT_BE_HELD_LEAST_LOSS, \
+      "loss_limit: %s cannot be held: the least loss is %s", \
+      "loss_limit as f64 bits, least loss as f64 bits") \
+    X(LEAST_SPEEDUP_CANNOT_BE_HELD_AT_MOST, \
+      "least_speedup: %s cannot be held: at most %s can be reached%s", "cost in f32, least cost") \
+    X(LEAST_SPEEDUP_WAS_NOT_FOUND_AT_MOST, \
+      "least_speedup: %s was not found: at most %s was%s", "cost in f32, least cost") \
+    X(EVALUATE_FAILED, "evaluate: failed: %s", "result") \
+    X(EVALUATE_LOSS_IS_NOT_NUMBER, "evaluate: the loss is not a number", "") \
+    X(LOSS_LIMIT_CANNOT_BE_HELD_EVALUATE, \
+      "loss_limit: %s cannot be held: evaluate measured %s for the choice of the least loss", \
+      "loss_limit as f64 bits, measured loss as f64 bits") \
+    X(NO_MEMORY_FOR_PLAN, "no memory for the plan", "") \
+    X(NO_MEMORY_FOR_POINTS, "no memory for the points", "") \
+    X(POINT_LIMIT_MUST_BE_0_OR_2_AND_MORE, "point_limit: must be 0, or 2 and more", "") \
+    X(EVALUATE_MUST_NOT_BE_NULL, "evaluate: must not be NULL", "") \
+    X(EVALUATE_NODE_IN, "evaluate: node %0 (%s) in %s: %s", "node, scheme") \
+    X(EVALUATE_NODE_IN_LOSS_IS_NOT_FINITE, \
+      "evaluate: node %0 (%s) in %s: the loss is not finite", "node, scheme") \
+    X(SCHEME_THERE_IS_NO_SUCH, "scheme: there is no such", "node, line") \
+    X(SCHEME_GRAPH_INPUT_MUST_BE_F32, "scheme: a graph input must be f32", "node, line") \
+    X(TRAINING_ANY_RESULT_MUST_BE_0_OR_1, "training, any_result: must be 0 or 1", "") \
+    X(PLAN_NODES_THERE_MUST_BE_ONE_FOR_EACH, "plan: nodes: there must be one for each node of the graph", "") \
+    X(DEVICE_TIME_OF_CONVERSION_MUST_FIT_64, \
+      "device: the time of a conversion must fit 64 bits", "node, line") \
+    X(SPEEDUP_COST_MUST_FIT_64_BITS, "speedup: the cost must fit 64 bits", "node, line") \
+    X(NO_MEMORY_FOR_NEW_GRAPH, "no memory for the new graph", "")
+
+// -- errors: rules of [10] BACKEND --
+
+#define TLI_BACKEND_RULES(X) \
+    X(ALIGNMENT_NOT_POWER_OF_TWO, "alignment: not a power of two", "") \
+    X(BYTES_FEWER_THAN_ONE_ALIGNED_PIECE, "bytes: fewer than one aligned piece", "") \
+    X(NO_MEMORY_FOR_TABLE_OF_PIECES, "no memory for the table of pieces", "") \
+    X(BYTES_MUST_BE_POSITIVE, "bytes: must be > 0", "") \
+    X(BYTES_NO_PLACE_FOR_SO_MANY, "bytes: no place for so many", "") \
+    X(BLOCK_NOT_HANDLE_OF_THIS_BACKEND, "block: not a handle of this backend", "") \
+    X(BLOCK_HANDLE_IS_OF_FREED_BLOCK, "block: the handle is of a freed block or of another backend", "") \
+    X(RANGE_REACHES_BEYOND_ITS_BLOCK, "range: reaches beyond its block", "") \
+    X(RANGE_OFFSET_NOT_MULTIPLE_OF_ALIGNMENT, "range: offset: not a multiple of the alignment", "") \
+    X(RANGE_NOT_INSIDE_CLAIMED_RANGE, "range: not inside a claimed range", "") \
+    X(BYTES_THAT_NOBODY_CLAIMED_WERE_WRITTEN, "bytes that nobody claimed were written", "") \
+    X(BYTES_WERE_WRITTEN_WHILE_NOBODY_HELD, "the bytes were written while nobody held them", "") \
+    X(TIER_UNKNOWN, "tier: unknown", "") \
+    X(NO_MEMORY_FOR_TABLE_OF_BLOCKS, "no memory for the table of blocks", "") \
+    X(NO_ROOM_FOR_BLOCK, "no room for the block", "") \
+    X(BLOCK_RANGE_IN_IT_IS_STILL_CLAIMED, "block: a range in it is still claimed", "") \
+    X(RANGE_OVERLAPS_ONE_THAT_IS_CLAIMED, "range: overlaps one that is claimed", "") \
+    X(NO_MEMORY_FOR_TABLE_OF_RANGES, "no memory for the table of ranges", "") \
+    X(RANGE_BYTES_TIERS_CAPACITY_IS_USED_UP, "range: bytes: the tier's capacity is used up", "") \
+    X(RANGE_WAS_NOT_CLAIMED, "range: was not claimed", "") \
+    X(RANGE_WAS_NOT_CLAIMED_AS_IT_IS, "range: was not claimed as it is", "") \
+    X(RANGE_IS_MAPPED, "range: is mapped", "") \
+    X(ACCOUNT_WAS_CLOSED_OR_IS_OF_ANOTHER, "account: was closed, or is of another backend", "") \
+    X(NO_MEMORY_FOR_TABLE_OF_ACCOUNTS, "no memory for the table of accounts", "") \
+    X(RANGE_BYTES_BEYOND_ACCOUNTS_LIMIT, "range: bytes: beyond the account's limit", "") \
+    X(RANGE_WAS_NOT_CLAIMED_ON_THIS_ACCOUNT, "range: was not claimed on this account", "") \
+    X(CODEC_NONE_OR_UNKNOWN, "codec: none or unknown", "") \
+    X(TO_BYTES_DO_NOT_FIT_THOSE_OF_FROM, "to: bytes: do not fit those of from", "") \
+    X(TO_OVERLAPS_FROM, "to: overlaps from", "") \
+    X(CODEC_TL_NO_CODECS_LEFT_ALL_OF_THEM, "codec: TL_NO_CODECS left all of them out", "") \
+    X(TICKET_WAS_NEVER_SUBMITTED, "ticket: was never submitted", "") \
+    X(RANGE_WORK_ON_IT_WAS_NEITHER_ORDERED, "range: work on it was neither ordered nor waited for", "") \
+    X(MODE_UNKNOWN, "mode: unknown", "") \
+    X(RANGE_OVERLAPS_ONE_THAT_IS_MAPPED, "range: overlaps one that is mapped", "") \
+    X(NO_MEMORY_FOR_TABLE_OF_MAPPINGS, "no memory for the table of mappings", "") \
+    X(NO_MEMORY_FOR_COPY_OF_RANGE, "no memory for the copy of the range", "") \
+    X(HOST_IS_NOT_WHAT_MAP_GAVE_FOR_THIS, "host: is not what map gave for this range", "") \
+    X(MODE_IS_NOT_THAT_OF_MAPPING, "mode: is not that of the mapping", "") \
+    X(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN, "bytes of a read-only range were written", "") \
+    X(MEMORY_BYTES_TOO_FEW_FOR_ONE_ALIGNED, "memory_bytes: too few for one aligned block, or too many", "") \
+    X(ALIGNMENT_BYTES_NOT_POWER_OF_TWO, "alignment_bytes: not a power of two", "") \
+    X(MEMORY_BYTES_WITHOUT_MEMORY, "memory_bytes: without memory", "") \
+    X(CHECKED_DEFERRED_LEFT_OUT, "checked, deferred: left out by TL_NO_CHECKS", "") \
+    X(NO_MEMORY, "no memory", "") \
+    X(NO_MEMORY_FOR_QUEUE, "no memory for the queue", "") \
+    X(BACKEND_STILL_IN_USE_RUNS_AND_MANAGERS, \
+      "backend: still in use (runs and managers: %0): free those first", "runs and managers") \
+    X(SUBMIT_FAILED, "submit: %s", "step, node") \
+    X(BACKEND_CANNOT_WAIT_SO_THAT_NOTHING, "backend: cannot wait, so that nothing can be timed", "") \
+    X(WAIT_FAILED, "wait: %s", "") \
+    X(COPY_FAILED, "copy: %s", "") \
+    X(COMPRESS_FAILED, "compress: %s", "") \
+    X(EXPAND_FAILED, "expand: %s", "") \
+    X(COMPUTE_REPORTED_FAILURE, "compute: reported a failure", "") \
+    X(ADD_BLOCK_CLAIM_FAILED, "add_block, claim: %s", "") \
+    X(FILL_FAILED, "fill: %s", "") \
+    X(SAMPLE_COUNT_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "")
+
+// -- errors: rules of [11] MANAGER --
+
+#define TLI_MANAGER_RULES(X) \
+    X(N_MUST_BE_POSITIVE, "n: must be > 0", "") \
+    X(ADD_BLOCK_FAILED, "add_block: %s", "") \
+    X(SPILL_FAILED, "spill: %s", "") \
+    X(RELEASE_FAILED, "release: %s", "step, node") \
+    X(BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE, \
+      "budget: %s bytes do not fit, %s of %0 are in use and %s of these may be evicted", \
+      "budget, least budget") \
+    X(CLAIM_FAILED, "claim: %s", "step, node") \
+    X(KEY_NODE_MUST_BE_NOT_NEGATIVE, "key: node: must be >= 0", "") \
+    X(KEY_OUTPUT_MUST_BE_NOT_NEGATIVE, "key: output: must be >= 0 or TL_SAVED", "") \
+    X(KEY_MICRO_BATCH_MUST_BE_NOT_NEGATIVE, "key: micro_batch: must be >= 0", "") \
+    X(SOURCE_ONLY_WHERE_DATA_IS_0, "source: only where data is 0", "") \
+    X(DATA_MISSING, "data: missing", "") \
+    X(KEY_STEP_IS_HELD_IS_THAT_OF_STEP, "key: step: is %0, held is that of step %1", "step asked, step held") \
+    X(MAP_FAILED, "map: %s", "step, node") \
+    X(UNMAP_FAILED, "unmap: %s", "step, node") \
+    X(KEY_IS_BORROWED, "key: is borrowed", "") \
+    X(NO_MEMORY_FOR_TABLE_OF_CHECKPOINTS, "no memory for the table of checkpoints", "") \
+    X(KEY_NOTHING_IS_HELD_UNDER_IT, "key: nothing is held under it", "") \
+    X(BYTES_ARE_NOT_THOSE_OF_CHECKPOINT, "bytes: are not those of the checkpoint", "") \
+    X(FETCH_FAILED, "fetch: %s", "") \
+    X(KEY_IS_NOT_BORROWED, "key: is not borrowed", "") \
+    X(BACKEND_IS_NOT_INITIALISED, "backend: is not initialised", "") \
+    X(EVICTION_UNKNOWN, "eviction: unknown", "") \
+    X(EVICT_MUST_BE_GIVEN, "evict: must be given with TL_EVICTION_CALLER, and only then", "") \
+    X(CODEC_UNKNOWN, "codec: unknown", "") \
+    X(LOCK_BOTH_FUNCTIONS_OR_NEITHER, "lock: both functions or neither", "") \
+    X(CHECKPOINT_CAPACITY_MUST_BE_NOT, "checkpoint_capacity: must be >= 0", "") \
+    X(CODEC_BACKEND_CANNOT_CONVERT_TO_IT, "codec: the backend cannot convert to it", "") \
+    X(DEVICE_BUDGET_BYTES_BYTES_OF_WHICH, \
+      "device_budget_bytes: %0 bytes, of which the backend has %1 free at present", \
+      "bytes asked, bytes free") \
+    X(OPEN_ACCOUNT_FAILED, "open_account: %s", "")
+
+// -- errors: rules of [12] RUN --
+
+#define TLI_RUN_RULES(X) \
+    X(RECORD_OF_STEPS_NO_MEMORY, "record of the steps", "") \
+    X(NODE_NEEDS_BYTES_WITH_ALL_ELSE_EVICTED, \
+      "%s: node %s needs %1 bytes with all else evicted", "budget, least budget") \
+    X(ONLINE_STATE_NO_MEMORY, "state of the online decisions", "") \
+    X(CONVERT_FAILED, "convert: %s", "step, node") \
+    X(ORDER_FAILED, "order: %s", "step, node") \
+    X(MEMORY_FAILED, "memory: %s", "step, node") \
+    X(RECORD_OF_RANGES_NO_MEMORY, "record of the ranges", "") \
+    X(CHECK_FAILED, "check: %s", "step, node") \
+    X(PEAK_MEASURED_BYTES_PLANNED, "peak: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(HOST_PEAK_MEASURED_BYTES_PLANNED, \
+      "host peak: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(ARENA_MEASURED_BYTES_PLANNED, "arena: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(IN_USE_AFTER_PASS_MEASURED_BYTES, \
+      "in use after the pass: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(IN_USE_ON_HOST_AFTER_PASS_MEASURED, \
+      "in use on the host after the pass: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(RUN_PASS_IS_UNDER_WAY, "run: a pass is under way", "") \
+    X(MICRO_BATCH_MUST_BE_NOT_NEGATIVE, "micro_batch: must be >= 0", "") \
+    X(POLL_FAILED, "poll: %s", "step, node") \
+    X(WAS_NOT_CARRIED_OUT_CALL, \
+      "was not carried out: call tl_run_step_kernel, or tl_finish_step after your own call", "step, node") \
+    X(RUN_NO_PASS_IS_UNDER_WAY, "run: no pass is under way", "") \
+    X(BACKWARD_OF_NODE_KERNEL_RETURNED, "backward of node %0 (%s): the kernel returned %s", "node, result") \
+    X(FORWARD_OF_NODE_KERNEL_RETURNED, "forward of node %0 (%s): the kernel returned %s", "node, result") \
+    X(STEP_NOT_COMPUTE_STEP_THAT_WAS_YIELDED, \
+      "step: not the compute step that was yielded last, or carried out already", "") \
+    X(BACKEND_WORK_IS_UNDER_WAY_THAT_IT, "backend: work is under way that it cannot wait for", "") \
+    X(LOAD_HOOK_REPORTED_FAILURE, "load: the hook reported a failure", "") \
+    X(TENSOR_NOT_OF_THIS_GRAPH, "tensor: not of this graph", "") \
+    X(BYTES_NOT_THOSE_OF_TENSOR, "bytes: not those of the tensor", "") \
+    X(TENSOR_NEITHER_INPUT_NOR_RESULT, "tensor: neither an input nor a result of the last pass", "") \
+    X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
+    X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
+    X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
+      "strategy.mode: hybrid cannot be run by this version; use eager or lazy", "") \
+    X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
+      "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
+    X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
+      "strategy.memory: pooled needs a plan with offsets; this version makes none by itself", "") \
+    X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
+      "strategy.memory: this version runs standard, or pooled with planned offsets", "") \
+    X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
+    X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, "strategy.parallelism: this version runs one worker", "") \
+    X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
+    X(STRATEGY_MODE_EAGER_DECIDES_ONLINE, \
+      "strategy.mode: eager decides online, leave plan and checkpoints out", "") \
+    X(STRATEGY_GRADIENT_PLAN_IS_OF_OTHER, "strategy.gradient: the plan is of the other kind", "") \
+    X(STRATEGY_GRADIENT_INTERVAL_AND_PLAN, \
+      "strategy.gradient: an interval, and a plan or checkpoints: give one of them", "") \
+    X(STRATEGY_GRADIENT_NOT_CHECKPOINTED_BUT, \
+      "strategy.gradient: not checkpointed, but checkpoints are given", "") \
+    X(STRATEGY_GRADIENT_SAYS_WHAT_IS_KEPT, "strategy.gradient: says what is kept, leave policy out", "") \
+    X(STRATEGY_GRADIENT_ACCUMULATION_STEPS, "strategy.gradient: accumulation_steps must be below 2^31", "") \
+    X(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM, "plan, checkpoints: give one of them", "") \
+    X(EVICTION_CODEC_UNKNOWN_KIND, "eviction, codec: unknown kind", "") \
+    X(EVICT_GOES_WITH_TL_EVICTION_CALLER, "evict: goes with TL_EVICTION_CALLER", "") \
+    X(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT, "kernel_count, repeat_count: must be >= 0, with kernels", "") \
+    X(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE, "checkpoints: a forward-only run has none", "") \
+    X(POLICY_EVICTION_CODEC_ARE_FOR_ONLINE, \
+      "policy, eviction, codec: are for online runs, not for plans", "") \
+    X(FORMATS_LOSS_SCALER_TL_NO_PRECISION, "formats, loss_scaler: TL_NO_PRECISION left them out", "") \
+    X(FORMATS_LOSS_SCALER_TL_NO_PLANNERS, "formats, loss_scaler: TL_NO_PLANNERS left them out", "") \
+    X(CODEC_BACKEND_CANNOT_CONVERT_IT, "codec: the backend cannot convert it", "") \
+    X(FORMATS_UNKNOWN_FORMAT, "formats: unknown format", "") \
+    X(FORMATS_16_BIT_ELEMENTS_BUT_ODD_NUMBER, "formats: 16-bit elements, but an odd number of bytes", "") \
+    X(FORMATS_INTEGERS_HAVE_NO_GRADIENT_RUN, \
+      "formats: integers have no gradient, run the graph forward only", "") \
+    X(STRATEGY_PRECISION_WITH_FORMATS_IT, "strategy.precision: with formats it must be mixed", "") \
+    X(FORMATS_MIXED_IS_NOT_AMONG, "formats: mixed is not among kernel_precisions", "") \
+    X(STRATEGY_PRECISION_NOT_AMONG, "strategy.precision: not among kernel_precisions", "") \
+    X(GRAPH_OF_PRECISION_NO_MEMORY, "graph of another precision", "") \
+    X(KERNELS_NONE_FOR_OP_OF_NODE, "kernels: none for op %s of node %0", "node") \
+    X(KERNELS_FORWARD_OR_BACKWARD_MISSING, \
+      "kernels: forward or backward missing for op %s of node %0", "node") \
+    X(FORMATS_TL_NO_CODECS_LEFT_CONVERSIONS, \
+      "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel", "node") \
+    X(FORMATS_BACKEND_HAS_NO_SUCH_CODEC_GIVE, \
+      "formats: the backend has no such codec, give a kernel", "node") \
+    X(FORMATS_INTEGERS_NEED_HOST_VISIBLE, \
+      "formats: integers need a host-visible backend, or a kernel of the caller", "node") \
+    X(QUANTIZATIONS_CONVERSION_NEEDS_ONE, \
+      "quantizations: a conversion needs one that its format holds", "node") \
+    X(FORMATS_CONVERSION_HAS_ONE_INPUT_ONE, \
+      "formats: a conversion has one input, one output, and nothing else", "node") \
+    X(FORMATS_CONVERSION_HAS_AS_MANY, "formats: a conversion has as many elements before as after", "node") \
+    X(FORMATS_BETWEEN_F16_AND_BF16_THIS, \
+      "formats: between f16 and bf16 this backend needs 4 bytes an element of fwork and bwork", "node") \
+    X(FORMATS_ADDING_TO_GRADIENT_NEEDS_HOST, \
+      "formats: adding to a gradient needs a host-visible backend, or a kernel of the caller", "node") \
+    X(KEPT_SET_NO_MEMORY, "kept set", "") \
+    X(PLAN_GIVE_ONE_TL_NO_PLANNERS_LEFT, "plan: give one; TL_NO_PLANNERS left the planners out", "") \
+    X(PLAN_COMPRESSES_TL_NO_CODECS_LEFT, "plan: compresses; TL_NO_CODECS left that out", "") \
+    X(PLAN_COMPRESSES_TENSOR_WHOSE_FORMAT, "plan: compresses a tensor whose format is not f32", "") \
+    X(LEAST_THAT_WORKS_IS_BYTES, "%s: the least that works is %1 bytes%s", "budget, least budget") \
+    X(BACKEND_PASS_TAKES_BYTES_OF_OF_WHICH, \
+      "backend: a pass takes %0 bytes of the %s, of which %1 are free at present", "bytes asked, bytes free") \
+    X(PLAN_TAKES_BYTES, "%s: the plan takes %1 bytes%s", "budget, least budget") \
+    X(STATE_OF_RUN_NO_MEMORY, "state of the run", "") \
+    X(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS, "backend: could not take the graph's inputs", "") \
+    X(PLAN_NONE_GIVEN_OR_ASKED, "plan: none given or asked for, and TL_NO_ONLINE left out runs without", "") \
+    X(RUN_NO_MEMORY, "run", "") \
+    X(LAYERS_FORWARD_IS_MISSING, "layers: forward is missing", "") \
+    X(LAYERS_NO_MEMORY, "layers", "") \
+    X(LAYER_FORWARD_GOES_0_1_TO_LAST_THEN, \
+      "layer: forward goes 0, 1, ... to the last, then backward down to 0, on an online run over layers", "") \
+    X(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY, "run: not online, or a pass is under way", "")
+
+// -- errors: rules of [13] TRACE --
+
+#define TLI_TRACE_RULES(X) \
+    X(CAPACITY_MUST_BE_POSITIVE, "capacity: must be > 0", "") \
+    X(CAPACITY_NO_MEMORY_FOR_EVENTS, "capacity: no memory for the events", "") \
+    X(TIMES_MUST_BE_NOT_NEGATIVE_AND_NEVER, "times: must be >= 0 and never fall", "curve") \
+    X(TIMES_MUST_END_BETWEEN_1E_12_AND_1E18, "times: must end between 1e-12 and 1e18", "curve") \
+    X(CURVE_COUNT_MUST_BE_1_TO_8, "curve_count: must be 1 to 8", "") \
+    X(STYLE_MUST_BE_320_TO_16384_PIXELS_WIDE, \
+      "style: must be 320 to 16384 pixels wide and 240 to 16384 high, or 0", "") \
+    X(NO_MEMORY_FOR_PICTURE, "no memory for the picture", "") \
+    X(LOSS_MUST_BE_0_TO_1E300_AND_NEVER_FALL, "loss: must be 0 to 1e300 and never fall", "point") \
+    X(SPEEDUP_MUST_BE_0_TO_1E18, "speedup: must be 0 to 1e18", "point") \
+    X(BOUND_COST_MUST_NOT_BE_ABOVE_COST, "bound_cost: must not be above cost", "point") \
+    X(POINTS_THERE_MUST_BE_AT_LEAST_ONE, "points: there must be at least one", "") \
+    X(KNEE_MUST_BE_ONE_OF_POINTS, "knee: must be one of the points", "") \
+    X(PATH_MUST_BE_1_TO_472_BYTES, "path: must be 1 to 472 bytes", "") \
+    X(FILE_IS_NOT_OPEN, "file: is not open", "") \
+    X(PATH_CANNOT_REPLACE, "path: cannot replace %s", "")
+
+#define TLI_RULES(X) \
+    TLI_CORE_RULES(X) \
+    TLI_STRATEGY_RULES(X) \
+    TLI_GRAPH_RULES(X) \
+    TLI_PLAN_RULES(X) \
+    TLI_REMAT_RULES(X) \
+    TLI_PRECISION_RULES(X) \
+    TLI_BACKEND_RULES(X) \
+    TLI_MANAGER_RULES(X) \
+    TLI_RUN_RULES(X) \
+    TLI_TRACE_RULES(X)
+
+// -- errors: numbers and texts --
+
+#define TLI_FUNCTION_NUMBER(id, name) TLI_IN_##id,
+#define TLI_RULE_NUMBER(id, sentence, values) TLI_RULE_##id,
+
+enum { TLI_FUNCTIONS_FROM, TLI_FUNCTIONS(TLI_FUNCTION_NUMBER) TLI_FUNCTIONS_END };
+
+enum {
+    TLI_CORE_RULES_FROM = 0x0100, TLI_CORE_RULES(TLI_RULE_NUMBER) TLI_CORE_RULES_END,
+    TLI_STRATEGY_RULES_FROM = 0x0200, TLI_STRATEGY_RULES(TLI_RULE_NUMBER) TLI_STRATEGY_RULES_END,
+    TLI_GRAPH_RULES_FROM = 0x0300, TLI_GRAPH_RULES(TLI_RULE_NUMBER) TLI_GRAPH_RULES_END,
+    TLI_PLAN_RULES_FROM = 0x0500, TLI_PLAN_RULES(TLI_RULE_NUMBER) TLI_PLAN_RULES_END,
+    TLI_REMAT_RULES_FROM = 0x0600, TLI_REMAT_RULES(TLI_RULE_NUMBER) TLI_REMAT_RULES_END,
+    TLI_PRECISION_RULES_FROM = 0x0700, TLI_PRECISION_RULES(TLI_RULE_NUMBER) TLI_PRECISION_RULES_END,
+    TLI_BACKEND_RULES_FROM = 0x0A00, TLI_BACKEND_RULES(TLI_RULE_NUMBER) TLI_BACKEND_RULES_END,
+    TLI_MANAGER_RULES_FROM = 0x0B00, TLI_MANAGER_RULES(TLI_RULE_NUMBER) TLI_MANAGER_RULES_END,
+    TLI_RUN_RULES_FROM = 0x0C00, TLI_RUN_RULES(TLI_RULE_NUMBER) TLI_RUN_RULES_END,
+    TLI_TRACE_RULES_FROM = 0x0D00, TLI_TRACE_RULES(TLI_RULE_NUMBER) TLI_TRACE_RULES_END
+};
+
+// At most 255 in a list.
+typedef char tli_rules_fit[TLI_CORE_RULES_END <= 0x0200 &&
+                           TLI_STRATEGY_RULES_END <= 0x0300 &&
+                           TLI_GRAPH_RULES_END <= 0x0400 &&
+                           TLI_PLAN_RULES_END <= 0x0600 &&
+                           TLI_REMAT_RULES_END <= 0x0700 &&
+                           TLI_PRECISION_RULES_END <= 0x0800 &&
+                           TLI_BACKEND_RULES_END <= 0x0B00 &&
+                           TLI_MANAGER_RULES_END <= 0x0C00 &&
+                           TLI_RUN_RULES_END <= 0x0D00 &&
+                           TLI_TRACE_RULES_END <= 0x0E00 ? 1 : -1];
+
+#ifdef TL_NO_ERROR_TEXT
+#define TLI_ERROR_TEXT 0
+#define TLI_IN(id) ((tli_function)TLI_IN_##id)
+#define TLI_RULE(id) ((tli_rule)TLI_RULE_##id)
+
+typedef enum tli_function { TLI_FUNCTION_RANGE = 0xFFFF } tli_function;
+typedef enum tli_rule { TLI_NO_RULE, TLI_RULE_RANGE = 0xFFFF } tli_rule;
+
+static uint32_t tli_number_function(tli_function function) { return (uint32_t)function; }
+static uint32_t tli_number_rule(tli_rule rule) { return (uint32_t)rule; }
+static const char *tli_name_function(tli_function function) { (void)function; return ""; }
+static const char *tli_name_rule(tli_rule rule) { (void)rule; return ""; }
+#else
+#define TLI_ERROR_TEXT 1
+#define TLI_IN(id) ((tli_function)(const void *)&tli_in_##id)
+#define TLI_RULE(id) ((tli_rule)(const void *)&tli_rule_##id)
+#define TLI_NO_RULE ((tli_rule)0)
+
+// Every text is an object of its own type, of its own length; these two incomplete types stand for all of them.
+typedef const struct tli_function_text *tli_function;
+typedef const struct tli_rule_text *tli_rule;
+
+#define TLI_FUNCTION_TEXT(id, name) \
+    static const struct { uint16_t number; char text[sizeof(name)]; } tli_in_##id = { TLI_IN_##id, name };
+#define TLI_RULE_TEXT(id, sentence, values) \
+    static const struct { uint16_t number; char text[sizeof(sentence)]; } tli_rule_##id = { TLI_RULE_##id, \
+                                                                                            sentence };
+
+TLI_FUNCTIONS(TLI_FUNCTION_TEXT)
+TLI_RULES(TLI_RULE_TEXT)
+
+// Read the number in front of a text; 0 for NULL.
+static uint32_t tli_number_text(const void *text) {
+    uint16_t number = 0;
+    if (text) tli_copy(&number, text, sizeof number);
+    return number;
 }
 
-// A sentence that is too long is cut between two characters.
-static tl_result tli_end_error(tl_env *env, tli_writer *w, tl_result code) {
+static uint32_t tli_number_function(tli_function function) { return tli_number_text(function); }
+static uint32_t tli_number_rule(tli_rule rule) { return tli_number_text(rule); }
+
+static const char *tli_text_after_number(const void *text) { return (const char *)text + sizeof(uint16_t); }
+static const char *tli_name_function(tli_function function) { return tli_text_after_number(function); }
+static const char *tli_name_rule(tli_rule rule) { return tli_text_after_number(rule); }
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- errors: recording --
+//
+// A failing call records code, site and values in the env, and the sentence "function: field: rule". Words
+// beside the rule's sentence are written only where TLI_ERROR_TEXT is 1; compilers drop them where it is 0.
+
+// The sentence of an error that is being written. Code, site and values are in the env already.
+typedef struct tli_sentence {
+    tli_writer      text;    // writes to env->error.text, or nowhere
+    const char     *rest;    // the part of the rule's sentence that is not written yet
+    const uint64_t *values;  // [2]
+} tli_sentence;
+
+// Record an error by its site, and begin its sentence with the name of a function.
+static tli_sentence tli_begin_site(tl_env *env, tl_result code, uint32_t site, const char *function,
+                                   const char *sentence, uint64_t first, uint64_t second) {
+    tli_sentence s;
+    s.text = tli_writer_of(NULL, 0);
+    s.rest = "";
+    s.values = NULL;
+    if (!env) return s;
+    env->error.code = code;
+    env->error.site = site;
+    env->error.values[0] = first;
+    env->error.values[1] = second;
+    env->error.text[0] = 0;
+    if (!TLI_ERROR_TEXT) return s;
+    s.text = tli_writer_of(env->error.text, sizeof env->error.text);
+    s.rest = sentence;
+    s.values = env->error.values;
+    if (*function) { tli_put(&s.text, function); tli_put(&s.text, ": "); }
+    return s;
+}
+
+static tli_sentence tli_begin_error(tl_env *env, tl_result code, tli_function function, tli_rule rule,
+                                    uint64_t first, uint64_t second) {
+    return tli_begin_site(env, code, tli_number_function(function) << 16 | tli_number_rule(rule),
+                          tli_name_function(function), tli_name_rule(rule), first, second);
+}
+
+// Write the rule's sentence up to its next %s, and return 1; or up to its end, and return 0.
+static int tli_put_rule(tli_sentence *s) {
+    const char *at = s->rest;
+    while (TLI_ERROR_TEXT && *at) {
+        if (*at != '%') { tli_put_bytes(&s->text, at++, 1); continue; }
+        s->rest = at += 2;
+        if (at[-1] == 's') return 1;
+        tli_put_u64(&s->text, s->values[at[-1] - '0']);
+    }
+    s->rest = at;
+    return 0;
+}
+
+// Write the rule's sentence up to its next %s, and a text instead of that.
+static void tli_put_text(tli_sentence *s, const char *text) {
+    tli_put_rule(s);
+    tli_put(&s->text, text);
+}
+
+// Write the rest of the sentence and log it. A sentence that is too long is cut between two characters.
+static tl_result tli_end_error(tl_env *env, tli_sentence *s, tl_result code) {
+    tli_writer *w = &s->text;
+    while (tli_put_rule(s)) continue;
     if (w->size && w->length >= w->size) w->size = tli_whole_characters(w->buf, w->size - 1) + 1;
     tli_finish(w);
-    if (env && env->log) env->log(env->user, env->error.text);
+    if (TLI_ERROR_TEXT && env && env->log) env->log(env->user, env->error.text);
     return code;
 }
 
-static tl_result tli_fail(tl_env *env, tl_result code, const char *function, const char *why) {
-    tli_writer w = tli_begin_error(env, code, function);
-    tli_put(&w, why);
-    return tli_end_error(env, &w, code);
+static tl_result tli_fail_values(tl_env *env, tl_result code, tli_function function, tli_rule rule,
+                                 uint64_t first, uint64_t second) {
+    tli_sentence s = tli_begin_error(env, code, function, rule, first, second);
+    return tli_end_error(env, &s, code);
 }
+
+static tl_result tli_fail(tl_env *env, tl_result code, tli_function function, tli_rule rule) {
+    return tli_fail_values(env, code, function, rule, 0, 0);
+}
+
+// Write "3 (conv1)".
+static void tli_put_named(tli_writer *w, int64_t number, const char *name) {
+    tli_put_i64(w, number);
+    tli_put(w, " (");
+    tli_put(w, name);
+    tli_put(w, ")");
+}
+
+TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule) {
+    tli_sentence s;
+    TL_ASSERT(function && rule);
+    s = tli_begin_site(env, code, TLI_RULE_OF_A_BACKEND, function, "", 0, 0);
+    tli_put(&s.text, rule);
+    return tli_end_error(env, &s, code);
+}
+
+// Tell whether the values of a rule are a budget and the least one that would do.
+static int tli_names_budget(uint32_t rule) {
+    return rule == TLI_RULE_BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE ||
+           rule == TLI_RULE_LEAST_THAT_WORKS_IS_BYTES ||
+           rule == TLI_RULE_POLICY_NEEDS_BYTES ||
+           rule == TLI_RULE_NODE_NEEDS_BYTES_WITH_ALL_ELSE_EVICTED ||
+           rule == TLI_RULE_NO_KEPT_SET_HAS_PEAK_OF_AT_MOST_BYTES ||
+           rule == TLI_RULE_NO_PERSISTENT_SCHEDULE_FITS_BELOW ||
+           rule == TLI_RULE_NO_PERSISTENT_SCHEDULE_FOUND_BELOW ||
+           rule == TLI_RULE_NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS ||
+           rule == TLI_RULE_NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE ||
+           rule == TLI_RULE_PLAN_TAKES_BYTES;
+}
+
+TLI_IMPL uint64_t tl_find_least_budget(const tl_error *error) {
+    TL_ASSERT(error);
+    return tli_names_budget(error->site & 0xFFFF) ? error->values[1] : UINT64_MAX;
+}
+
+#if !defined(TL_NO_TEXT) && !defined(TL_NO_ERROR_TEXT)
+// -- errors: explanations --
+
+#define TLI_FUNCTION_PLACE(id, name) &tli_in_##id,
+#define TLI_RULE_PLACE(id, sentence, values) &tli_rule_##id,
+#define TLI_RULE_VALUES(id, sentence, values) values,
+
+static const void *const tli_all_functions[] = { TLI_FUNCTIONS(TLI_FUNCTION_PLACE) NULL };
+static const void *const tli_all_rules[] = { TLI_RULES(TLI_RULE_PLACE) NULL };
+static const char *const tli_all_values[] = { TLI_RULES(TLI_RULE_VALUES) NULL };
+
+// Find the index of the text with a number; the index of the NULL at the end if there is none.
+static int32_t tli_find_text(const void *const *texts, uint32_t number) {
+    int32_t i = 0;
+    while (texts[i] && tli_number_text(texts[i]) != number) i++;
+    return i;
+}
+
+// Write " (budget 40, least budget 96)". names: "budget, least budget"; "" = nothing is written.
+static void tli_put_values(tli_writer *w, const char *names, const uint64_t *values) {
+    int32_t i;
+    if (!*names) return;
+    tli_put(w, " (");
+    for (i = 0; *names; i++) {
+        size_t length = 0;
+        while (names[length] && names[length] != ',') length++;
+        tli_put_bytes(w, names, length);
+        tli_put(w, " ");
+        if (values[i] == UINT64_MAX) tli_put(w, "none");
+        else tli_put_u64(w, values[i]);
+        names += length;
+        if (*names) { tli_put(w, ", "); names += 2; }
+    }
+    tli_put(w, ")");
+}
+
+TLI_IMPL size_t tl_explain_error(const tl_error *error, char *buf, size_t size) {
+    int32_t function, rule;
+    tli_sentence s;
+    TL_ASSERT(error);
+    function = tli_find_text(tli_all_functions, error->site >> 16);
+    rule = tli_find_text(tli_all_rules, error->site & 0xFFFF);
+    s.text = tli_writer_of(buf, size);
+    s.values = error->values;
+    if (error->site == TLI_RULE_OF_A_BACKEND) {
+        tli_put(&s.text, "tl_record_error: a sentence of the function that called it");
+    } else if (tli_all_functions[function] && tli_all_rules[rule]) {
+        s.rest = tli_name_rule((tli_rule)tli_all_rules[rule]);
+        tli_put(&s.text, tli_name_function((tli_function)tli_all_functions[function]));
+        tli_put(&s.text, ": ");
+        while (tli_put_rule(&s)) tli_put(&s.text, "...");
+        tli_put_values(&s.text, tli_all_values[rule], error->values);
+    }
+    return tli_finish(&s.text);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- memory --
 
@@ -3699,11 +4821,6 @@ TLI_IMPL void *tl_add_memory(tl_env *env, size_t bytes) {
 }
 
 TLI_IMPL void tl_free_memory(tl_env *env, void *memory) { tli_release(env, memory); }
-
-TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule) {
-    TL_ASSERT(function && rule);
-    return tli_fail(env, code, function, rule);
-}
 
 // -- arena --
 //
@@ -3776,7 +4893,7 @@ TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
     tli_piece *all;
     TL_ASSERT(env && memory);
     if (bytes < shift + head + 2 * tli_piece_head())
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_arena", "bytes: too few for the bookkeeping");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_ARENA), TLI_RULE(BYTES_TOO_FEW_FOR_BOOKKEEPING));
     arena = (tli_arena *)(void *)((char *)memory + shift);
     arena->size = (bytes - shift - head) / TLI_ARENA_ALIGN * TLI_ARENA_ALIGN;
     arena->used = arena->peak = arena->reserved = 0;
@@ -4250,11 +5367,11 @@ static int tli_read_i32(tli_word word, int32_t *value) {
     return ok;
 }
 
-static tl_result tli_fail_line(tl_env *env, tl_result code, const char *function, int32_t line,
-                               const char *why) {
-    tli_writer w = tli_begin_error(env, code, function);
-    tli_put(&w, "line "); tli_put_i64(&w, line); tli_put(&w, ": "); tli_put(&w, why);
-    return tli_end_error(env, &w, code);
+static tl_result tli_fail_line(tl_env *env, tl_result code, tli_function function, int32_t line,
+                               tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, code, function, rule, (uint64_t)line, 0);
+    if (TLI_ERROR_TEXT) { tli_put(&s.text, "line "); tli_put_i64(&s.text, line); tli_put(&s.text, ": "); }
+    return tli_end_error(env, &s, code);
 }
 
 // Find the index of a name in a table; 0 if it is not there.
@@ -4298,7 +5415,7 @@ static int32_t tli_count_characters(const char *text, int32_t limit) {
 
 typedef struct tli_json {
     tl_env     *env;
-    const char *function;
+    tli_function function;
     const char *text, *at, *end;
     uint32_t    objects;  // bit d: the container at depth d is an object
     int32_t     depth;    // containers entered and not left
@@ -4306,33 +5423,38 @@ typedef struct tli_json {
     tl_result   result;   // the first error
 } tli_json;
 
-static tl_result tli_json_fail(tli_json *j, const char *why) {
+// word: replaces the %s of the rule, "" if it has none.
+static tl_result tli_json_fail_word(tli_json *j, tli_rule rule, const char *word) {
     uint64_t line = 1, column = 1;
     const char *p;
-    tli_writer w;
+    tli_sentence s;
     if (j->result) return j->result;
     for (p = j->text; p < j->at; p++) {
         column = *p == '\n' ? 1 : column + 1;
         line += *p == '\n';
     }
-    w = tli_begin_error(j->env, TL_ERROR_PARSE, j->function);
-    tli_put(&w, "line "); tli_put_u64(&w, line);
-    tli_put(&w, ", column "); tli_put_u64(&w, column);
-    tli_put(&w, ": "); tli_put(&w, why);
+    s = tli_begin_error(j->env, TL_ERROR_PARSE, j->function, rule, line, column);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&s.text, "line "); tli_put_u64(&s.text, line);
+        tli_put(&s.text, ", column "); tli_put_u64(&s.text, column);
+        tli_put(&s.text, ": ");
+    }
+    tli_put_text(&s, word);
     j->at = j->end;
-    (void)tli_end_error(j->env, &w, TL_ERROR_PARSE);
-    j->result = TL_ERROR_PARSE;
-    return TL_ERROR_PARSE;
+    j->result = tli_end_error(j->env, &s, TL_ERROR_PARSE);
+    return j->result;
 }
 
-static tli_json tli_json_open(tl_env *env, const char *function, const char *text, size_t length) {
+static tl_result tli_json_fail(tli_json *j, tli_rule rule) { return tli_json_fail_word(j, rule, ""); }
+
+static tli_json tli_json_open(tl_env *env, tli_function function, const char *text, size_t length) {
     tli_json j;
     tli_zero(&j, sizeof j);
     j.env = env;
     j.function = function;
     j.text = j.at = tli_skip_mark(text, length);
     j.end = text + length;
-    if (length > TLI_TEXT_LIMIT) tli_json_fail(&j, "the text is longer than 2^30 bytes");
+    if (length > TLI_TEXT_LIMIT) tli_json_fail(&j, TLI_RULE(TEXT_IS_LONGER_THAN_2_30_BYTES));
     return j;
 }
 
@@ -4383,11 +5505,11 @@ static int tli_json_string(tli_json *j, tli_word *raw) {
     size_t length = 1;
     raw->text = j->at;
     raw->length = 0;
-    if (tli_json_peek(j) != '"') return !tli_json_fail(j, "expected a string");
+    if (tli_json_peek(j) != '"') return !tli_json_fail(j, TLI_RULE(EXPECTED_STRING));
     for (raw->text = ++j->at; j->at < j->end && *j->at != '"' && length; j->at += length)
         length = tli_json_character(j->at, j->end, &code);
-    if (!length) return !tli_json_fail(j, "a string may not hold this");
-    if (j->at == j->end) return !tli_json_fail(j, "the string does not end");
+    if (!length) return !tli_json_fail(j, TLI_RULE(STRING_MAY_NOT_HOLD_THIS));
+    if (j->at == j->end) return !tli_json_fail(j, TLI_RULE(STRING_DOES_NOT_END));
     raw->length = (size_t)(j->at++ - raw->text);
     return 1;
 }
@@ -4413,8 +5535,8 @@ static int32_t tli_json_find(tli_word raw, const char *const *names, int32_t cou
 static int tli_json_enter(tli_json *j, char open) {
     uint32_t bit;
     if (tli_json_peek(j) != open)
-        return !tli_json_fail(j, open == '{' ? "expected an object" : "expected an array");
-    if (j->depth == TLI_JSON_DEPTH) return !tli_json_fail(j, "nested deeper than 32 levels");
+        return !tli_json_fail(j, open == '{' ? TLI_RULE(EXPECTED_OBJECT) : TLI_RULE(EXPECTED_ARRAY));
+    if (j->depth == TLI_JSON_DEPTH) return !tli_json_fail(j, TLI_RULE(NESTED_DEEPER_THAN_32_LEVELS));
     bit = (uint32_t)1 << j->depth++;
     j->objects = open == '{' ? j->objects | bit : j->objects & ~bit;
     j->fresh = 1;
@@ -4436,12 +5558,13 @@ static int tli_json_next(tli_json *j, tli_word *raw) {
         return 0;
     }
     if (!fresh) {
-        if (c != ',') return !tli_json_fail(j, object ? "expected , or }" : "expected , or ]");
+        if (c != ',') return !tli_json_fail(j, object ? TLI_RULE(EXPECTED_COMMA_OR_BRACE)
+                                            : TLI_RULE(EXPECTED_COMMA_OR_BRACKET));
         j->at++;
     }
     if (!object) return 1;
     if (!tli_json_string(j, raw)) return 0;
-    if (tli_json_peek(j) != ':') return !tli_json_fail(j, "expected :");
+    if (tli_json_peek(j) != ':') return !tli_json_fail(j, TLI_RULE(EXPECTED_COLON));
     j->at++;
     return 1;
 }
@@ -4457,7 +5580,7 @@ static int tli_json_number(tli_json *j, tli_word *word) {
     tli_json_peek(j);
     word->text = j->at;
     word->length = tli_number_length(j->at, (size_t)(j->end - j->at));
-    if (!word->length) return !tli_json_fail(j, "expected a number");
+    if (!word->length) return !tli_json_fail(j, TLI_RULE(EXPECTED_NUMBER));
     j->at += word->length;
     return 1;
 }
@@ -4472,7 +5595,7 @@ static void tli_json_skip(tli_json *j) {
         else if (c == '"') tli_json_string(j, &word);
         else if (c == '-' || (c >= '0' && c <= '9')) tli_json_number(j, &word);
         else if (!tli_json_literal(j, c == 't' ? "true" : c == 'f' ? "false" : "null"))
-            tli_json_fail(j, "expected a value");
+            tli_json_fail(j, TLI_RULE(EXPECTED_VALUE));
         while (j->depth > depth && !tli_json_next(j, &word))
             if (j->result) return;
     } while (j->depth > depth && !j->result);
@@ -4490,7 +5613,7 @@ static int32_t tli_json_next_key(tli_json *j, const char *const *names, int32_t 
         if (key < 0) { tli_json_skip(j); continue; }
         if (*seen >> key & 1) {
             j->at = raw.text;
-            tli_json_fail(j, "this key comes twice");
+            tli_json_fail(j, TLI_RULE(THIS_KEY_COMES_TWICE));
             return -1;
         }
         *seen |= (uint32_t)1 << key;
@@ -4504,7 +5627,7 @@ static int tli_json_bool(tli_json *j) {
     int on;
     tli_json_peek(j);
     on = tli_json_literal(j, "true");
-    if (!on && !tli_json_literal(j, "false")) tli_json_fail(j, "expected true or false");
+    if (!on && !tli_json_literal(j, "false")) tli_json_fail(j, TLI_RULE(EXPECTED_TRUE_OR_FALSE));
     return on;
 }
 
@@ -4514,7 +5637,7 @@ static uint64_t tli_json_u64(tli_json *j) {
     if (!tli_json_number(j, &word)) return 0;
     if (tli_read_u64(word, &value)) return value;
     j->at = word.text;
-    tli_json_fail(j, "expected a whole number from 0 to 2^64 - 1");
+    tli_json_fail(j, TLI_RULE(EXPECTED_WHOLE_NUMBER_FROM_0_TO_2_64_1));
     return 0;
 }
 
@@ -4525,7 +5648,7 @@ static double tli_json_f64(tli_json *j) {
     if (!tli_json_number(j, &word)) return 0;
     if (tli_read_f64(word, &value)) return value;
     j->at = word.text;
-    tli_json_fail(j, "the number is too large");
+    tli_json_fail(j, TLI_RULE(NUMBER_IS_TOO_LARGE));
     return 0;
 }
 #endif
@@ -4537,14 +5660,14 @@ static int32_t tli_json_name(tli_json *j, const char *const *names, int32_t coun
     value = tli_json_find(raw, names, count);
     if (value >= 0) return value;
     j->at = raw.text;
-    tli_json_fail(j, "unknown name");
+    tli_json_fail(j, TLI_RULE(UNKNOWN_NAME));
     return 0;
 }
 
 // End the text: only white space may follow. Returns the first error, or TL_OK.
 static tl_result tli_json_end(tli_json *j) {
     tli_json_peek(j);
-    return j->at < j->end ? tli_json_fail(j, "text after the value") : j->result;
+    return j->at < j->end ? tli_json_fail(j, TLI_RULE(TEXT_AFTER_VALUE)) : j->result;
 }
 
 // Write a text in quotes. A byte that is not part of valid UTF-8 becomes U+FFFD, so the result is
@@ -4633,17 +5756,14 @@ static void tli_send_decimal(tli_stream *s, uint64_t value, int places) {
     }
 }
 
-static tl_result tli_close_stream(tli_stream *s, tl_env *env, const char *function) {
-    tli_writer w;
+static tl_result tli_close_stream(tli_stream *s, tl_env *env, tli_function function) {
+    tli_sentence sentence;
     tli_flush(s);
     if (!s->result) return TL_OK;
-    w = tli_begin_error(env, s->result, function);
-    tli_put(&w, "sink: stopped with ");
-    tli_put(&w, tl_name_result(s->result));
-    tli_put(&w, " after ");
-    tli_put_u64(&w, s->sent);
-    tli_put(&w, " bytes");
-    return tli_end_error(env, &w, s->result);
+    sentence = tli_begin_error(env, s->result, function, TLI_RULE(SINK_STOPPED_WITH_AFTER_BYTES),
+                               (uint64_t)s->result, s->sent);
+    tli_put_text(&sentence, tl_name_result(s->result));
+    return tli_end_error(env, &sentence, s->result);
 }
 
 // -- sizes as text --
@@ -4923,45 +6043,45 @@ TLI_IMPL uint64_t tl_find_worker_count(const tl_strategy *strategy, uint64_t dev
 
 // -- rules --
 
-// The first rule that is broken; NULL if all hold.
-static const char *tli_strategy_rule(const tl_strategy *s) {
+// The first rule that is broken; TLI_NO_RULE if all hold.
+static tli_rule tli_strategy_rule(const tl_strategy *s) {
     const tl_gradient *g = &s->gradient;
     uint64_t count = tli_parallelism_count(&s->parallelism);
-    if (!tli_is_below((int64_t)s->mode, TL_MODE_COUNT)) return "mode: unknown value";
-    if (!tli_is_below(g->computes, 2)) return "gradient.computes: must be 0 or 1";
-    if (!tli_is_below(g->checkpointed, 2)) return "gradient.checkpointed: must be 0 or 1";
+    if (!tli_is_below((int64_t)s->mode, TL_MODE_COUNT)) return TLI_RULE(MODE_UNKNOWN_VALUE);
+    if (!tli_is_below(g->computes, 2)) return TLI_RULE(GRADIENT_COMPUTES_MUST_BE_0_OR_1);
+    if (!tli_is_below(g->checkpointed, 2)) return TLI_RULE(GRADIENT_CHECKPOINTED_MUST_BE_0_OR_1);
     if (g->checkpointed && !g->computes)
-        return "gradient.checkpointed: needs gradients to be computed";
+        return TLI_RULE(GRADIENT_CHECKPOINTED_NEEDS_GRADIENTS);
     if (g->checkpoint_interval && !g->checkpointed)
-        return "gradient.checkpoint_interval: needs checkpointed to be 1";
+        return TLI_RULE(GRADIENT_CHECKPOINT_INTERVAL_NEEDS);
     if (g->accumulation_steps && !g->computes)
-        return "gradient.accumulation_steps: needs gradients to be computed";
-    if (!tli_is_below((int64_t)s->precision, TL_PRECISION_COUNT)) return "precision: unknown value";
-    if (!tli_is_below((int64_t)s->memory, TL_MEMORY_COUNT)) return "memory: unknown value";
+        return TLI_RULE(GRADIENT_ACCUMULATION_STEPS_NEEDS);
+    if (!tli_is_below((int64_t)s->precision, TL_PRECISION_COUNT)) return TLI_RULE(PRECISION_UNKNOWN_VALUE);
+    if (!tli_is_below((int64_t)s->memory, TL_MEMORY_COUNT)) return TLI_RULE(MEMORY_UNKNOWN_VALUE);
     switch (s->parallelism.kind) {
         case TL_PARALLELISM_DATA:
-            if (!count) return "parallelism: worker_count must be > 0";
+            if (!count) return TLI_RULE(PARALLELISM_WORKER_COUNT);
             break;
         case TL_PARALLELISM_MODEL:
-            if (!count) return "parallelism: device_count must be > 0";
+            if (!count) return TLI_RULE(PARALLELISM_DEVICE_COUNT);
             break;
         case TL_PARALLELISM_PIPELINE:
-            if (!count) return "parallelism: stage_count must be > 0";
+            if (!count) return TLI_RULE(PARALLELISM_STAGE_COUNT);
             break;
         case TL_PARALLELISM_NONE: case TL_PARALLELISM_AUTOMATIC: case TL_PARALLELISM_COUNT: break;
     }
     if (!tli_is_below((int64_t)s->parallelism.kind, TL_PARALLELISM_COUNT))
-        return "parallelism: unknown kind";
-    if (!tli_is_below(s->enable_fusion, 2)) return "enable_fusion: must be 0 or 1";
-    if (!tli_is_below(s->enable_profiling, 2)) return "enable_profiling: must be 0 or 1";
-    return NULL;
+        return TLI_RULE(PARALLELISM_UNKNOWN_KIND);
+    if (!tli_is_below(s->enable_fusion, 2)) return TLI_RULE(ENABLE_FUSION_MUST_BE_0_OR_1);
+    if (!tli_is_below(s->enable_profiling, 2)) return TLI_RULE(ENABLE_PROFILING_MUST_BE_0_OR_1);
+    return TLI_NO_RULE;
 }
 
 TLI_IMPL tl_result tl_check_strategy(tl_env *env, const tl_strategy *strategy) {
-    const char *rule;
+    tli_rule rule;
     TL_ASSERT(strategy);
     rule = tli_strategy_rule(strategy);
-    return rule ? tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_strategy", rule) : TL_OK;
+    return rule ? tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_STRATEGY), rule) : TL_OK;
 }
 
 // -- rules of thumb --
@@ -4972,12 +6092,13 @@ TLI_IMPL tl_result tl_recommend_quick(tl_env *env, uint64_t batch_size, uint64_t
     TL_ASSERT(strategy);
     *strategy = tl_strategy_new();
     if (!batch_size || !model_mib || !available_mib)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_recommend_quick",
-                        !batch_size ? "batch_size: must be > 0"
-                        : !model_mib ? "model_mib: must be > 0" : "available_mib: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(RECOMMEND_QUICK),
+                        !batch_size ? TLI_RULE(BATCH_SIZE_MUST_BE_POSITIVE)
+                        : !model_mib ? TLI_RULE(MODEL_MIB_MUST_BE_POSITIVE)
+                            : TLI_RULE(AVAILABLE_MIB_MUST_BE_POSITIVE));
     if (!tli_mul_u64(batch_size, model_mib, &product))
-        return tli_fail(env, TL_ERROR_OVERFLOW, "tl_recommend_quick",
-                        "model_mib: times batch_size exceeds 64 bits");
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(RECOMMEND_QUICK),
+                        TLI_RULE(MODEL_MIB_TIMES_BATCH_SIZE_EXCEEDS_64));
     if (!training) {
         *strategy = batch_size >= 32 ? tl_strategy_high_throughput() : tl_strategy_inference();
         return TL_OK;
@@ -5189,44 +6310,44 @@ static int tli_read_parallelism(tli_reader *r, tl_parallelism *parallelism) {
 }
 
 // Read a summary. Returns NULL, or what is wrong with the current line of the reader.
-static const char *tli_read_strategy(tli_reader *r, tl_strategy *s) {
+static tli_rule tli_read_strategy(tli_reader *r, tl_strategy *s) {
     tli_word word;
     int32_t value;
     if (!tli_next_line(r) || !tli_next_word(r, &word) || !tli_word_is(word, "Execution")
         || !tli_next_word(r, &word) || !tli_word_is(word, "Strategy:") || !tli_ends_line(r))
-        return "expected \"Execution Strategy:\"";
+        return TLI_RULE(EXPECTED_EXECUTION_STRATEGY);
     if (!tli_read_choice(r, "Mode:", tli_mode_labels, TL_MODE_COUNT, &value))
-        return "expected \"- Mode:\" and one of Eager, Lazy, Hybrid";
+        return TLI_RULE(EXPECTED_MODE_AND_ONE_OF_EAGER_LAZY);
     s->mode = (tl_mode)value;
     if (!tli_read_gradient(r, &s->gradient))
-        return "expected \"- Gradient:\" and None, Full, or Checkpointed or Accumulated { .. > 0 }";
+        return TLI_RULE(EXPECTED_GRADIENT_AND_NONE_FULL);
     if (!tli_read_choice(r, "Precision:", tli_precision_labels, TL_PRECISION_COUNT, &value))
-        return "expected \"- Precision:\" and one of Full, Single, Mixed, Half, BFloat16";
+        return TLI_RULE(EXPECTED_PRECISION_AND_ONE_OF_FULL);
     s->precision = (tl_precision)value;
     if (!tli_read_choice(r, "Memory:", tli_memory_labels, TL_MEMORY_COUNT, &value))
-        return "expected \"- Memory:\" and one of Standard, Pooled, Cached, MinimalPeak";
+        return TLI_RULE(EXPECTED_MEMORY_AND_ONE_OF_STANDARD);
     s->memory = (tl_memory)value;
     if (!tli_read_parallelism(r, &s->parallelism))
-        return "expected \"- Parallelism:\" and its kind, some with { a number > 0 }";
+        return TLI_RULE(EXPECTED_PARALLELISM_AND_ITS_KIND_SOME);
     if (!tli_read_choice(r, "Fusion:", tli_switch_labels, 2, &s->enable_fusion))
-        return "expected \"- Fusion:\" and true or false";
+        return TLI_RULE(EXPECTED_FUSION_AND_TRUE_OR_FALSE);
     if (!tli_read_choice(r, "Profiling:", tli_switch_labels, 2, &s->enable_profiling))
-        return "expected \"- Profiling:\" and true or false";
+        return TLI_RULE(EXPECTED_PROFILING_AND_TRUE_OR_FALSE);
     while (tli_next_line(r))
-        if (!tli_ends_line(r)) return "text after the summary";
-    return NULL;
+        if (!tli_ends_line(r)) return TLI_RULE(TEXT_AFTER_SUMMARY);
+    return TLI_NO_RULE;
 }
 
 TLI_IMPL tl_result tl_parse_strategy(tl_env *env, const char *text, size_t length,
                                      tl_strategy *strategy) {
     tli_reader r = tli_reader_of(text, length);
-    const char *wrong;
+    tli_rule wrong;
     TL_ASSERT(text && strategy);
     *strategy = tl_strategy_new();
     wrong = tli_read_strategy(&r, strategy);
     if (!wrong) return TL_OK;
     *strategy = tl_strategy_new();
-    return tli_fail_line(env, TL_ERROR_PARSE, "tl_parse_strategy", r.line, wrong);
+    return tli_fail_line(env, TL_ERROR_PARSE, TLI_IN(PARSE_STRATEGY), r.line, wrong);
 }
 
 // -- JSON --
@@ -5305,17 +6426,17 @@ static void tli_read_parallelism_json(tli_json *j, tl_parallelism *parallelism) 
         else count = tli_json_u64(j);
     }
     *parallelism = tli_parallelism((tl_parallelism_kind)kind, count);
-    if (seen >> 1 && !tli_has_number(parallelism->kind)) tli_json_fail(j, "this kind has no count");
+    if (seen >> 1 && !tli_has_number(parallelism->kind)) tli_json_fail(j, TLI_RULE(THIS_KIND_HAS_NO_COUNT));
 }
 
 TLI_IMPL tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t length,
                                           tl_strategy *strategy) {
-    static const char function[] = "tl_parse_strategy_json";
+    const tli_function function = TLI_IN(PARSE_STRATEGY_JSON);
     tl_strategy s = tl_strategy_new();
     uint32_t seen = 0;
     int32_t key, mode = 0, precision = 0, memory = 0;
     tli_json j;
-    const char *rule;
+    tli_rule rule;
     TL_ASSERT(text && strategy);
     *strategy = s;
     j = tli_json_open(env, function, text, length);
@@ -5357,7 +6478,6 @@ TLI_IMPL tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t 
 // All names stand in one block of text, each ended by 0; the one at offset 0 is empty.
 
 #define TLI_NAME_LIMIT 255  // bytes of a name
-#define TLI_NAME_RULE  "must be 1 to 255 bytes of UTF-8 without control characters, spaces, # and ="
 
 static int tli_is_name(const char *text) {
     const char *at = text, *end = text + tli_text_length(text);
@@ -5408,16 +6528,16 @@ TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
 
 // -- rules of a node --
 //
-// Each function that returns a text returns the broken rule, or NULL.
+// Each function that returns a rule returns the broken one, or TLI_NO_RULE.
 
 typedef struct tli_graph_rules {
     tl_env     *env;
-    const char *function;            // for error sentences
+    tli_function function;            // for error sentences
     int32_t     line;                // of the text being read; 0 = none
     uint64_t    bytes, cost, param;  // sums over the nodes seen so far
 } tli_graph_rules;
 
-static tli_graph_rules tli_rules_of(tl_env *env, const char *function) {
+static tli_graph_rules tli_rules_of(tl_env *env, tli_function function) {
     tli_graph_rules rules;
     tli_zero(&rules, sizeof rules);
     rules.env = env;
@@ -5442,110 +6562,119 @@ static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
     }
 }
 
-// Fail with "tl_add_node: node 3 (conv1): inputs: ...".
+// Begin the sentence "tl_add_node: node 3 (conv1): inputs: ...", after "line 5: " while a text is read.
+static tli_sentence tli_begin_item(const tli_graph_rules *rules, tl_result code, const char *kind, int64_t id,
+                                   const char *name, tli_rule rule) {
+    tli_sentence s = tli_begin_error(rules->env, code, rules->function, rule, (uint64_t)id,
+                                     (uint64_t)rules->line);
+    if (!TLI_ERROR_TEXT) return s;
+    if (rules->line) { tli_put(&s.text, "line "); tli_put_i64(&s.text, rules->line); tli_put(&s.text, ": "); }
+    tli_put(&s.text, kind); tli_put(&s.text, " "); tli_put_i64(&s.text, id); tli_put(&s.text, " (");
+    tli_put_clipped(&s.text, name, tli_text_length(name));
+    tli_put(&s.text, "): ");
+    return s;
+}
+
 static tl_result tli_fail_item(const tli_graph_rules *rules, tl_result code, const char *kind, int64_t id,
-                               const char *name, const char *rule) {
-    tli_writer w = tli_begin_error(rules->env, code, rules->function);
-    if (rules->line) { tli_put(&w, "line "); tli_put_i64(&w, rules->line); tli_put(&w, ": "); }
-    tli_put(&w, kind); tli_put(&w, " "); tli_put_i64(&w, id); tli_put(&w, " (");
-    tli_put_clipped(&w, name, tli_text_length(name));
-    tli_put(&w, "): "); tli_put(&w, rule);
-    return tli_end_error(rules->env, &w, code);
+                               const char *name, tli_rule rule) {
+    tli_sentence s = tli_begin_item(rules, code, kind, id, name, rule);
+    return tli_end_error(rules->env, &s, code);
 }
 
 // These rules are checked first, because all others follow the indices: the ranges of nodes lie one
 // after the other, and names are valid.
-static const char *tli_check_ranges(const tl_graph *graph, int32_t id) {
+static tli_rule tli_check_ranges(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id], *last = id ? node - 1 : NULL;
     int64_t input = last ? (int64_t)last->first_input + last->input_count : 0;
     int64_t output = last ? (int64_t)last->first_output + last->output_count : 0;
     const char *name = tli_text_at(graph, node->name), *op = tli_text_at(graph, node->op);
     const char *unit = tli_text_at(graph, node->unit);
     if (node->input_count < 0 || node->first_input != input || input + node->input_count > graph->input_count)
-        return "inputs: must follow those of the node above, inside the array";
-    if (node->output_count < 1) return "outputs: there must be at least one";
+        return TLI_RULE(INPUTS_MUST_FOLLOW_THOSE_OF_NODE_ABOVE);
+    if (node->output_count < 1) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (node->first_output != output || output + node->output_count > graph->tensor_count)
-        return "outputs: must follow those of the node above, inside the array";
-    if (!name || !tli_is_name(name)) return "name: " TLI_NAME_RULE;
-    if (!op || !tli_is_name(op)) return "op: " TLI_NAME_RULE;
-    if (!unit || (*unit && !tli_is_name(unit))) return "unit: " TLI_NAME_RULE;
-    return NULL;
+        return TLI_RULE(OUTPUTS_MUST_FOLLOW_THOSE_OF_NODE);
+    if (!name || !tli_is_name(name)) return TLI_RULE(NAME_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
+    if (!op || !tli_is_name(op)) return TLI_RULE(OP_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
+    if (!unit || (*unit && !tli_is_name(unit))) return TLI_RULE(UNIT_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
+    return TLI_NO_RULE;
 }
 
-static const char *tli_check_tensors(const tl_graph *graph, int32_t id) {
+static tli_rule tli_check_tensors(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t k;
     for (k = 0; k < node->input_count; k++) {
         const tl_node_input *input = &graph->inputs[node->first_input + k];
         if (input->tensor < 0 || input->tensor >= node->first_output)
-            return "inputs: each must be made by a node above it";
-        if (input->needed > node->has_grad) return "needs: must be none where there is no gradient";
+            return TLI_RULE(INPUTS_EACH_MUST_BE_MADE_BY_NODE_ABOVE);
+        if (input->needed > node->has_grad) return TLI_RULE(NEEDS_MUST_BE_NONE_WHERE_THERE_IS_NO);
     }
     for (k = 0; k < node->output_count; k++) {
         const tl_node_output *output = &graph->outputs[node->first_output + k];
-        if (output->node != id || output->output != k) return "outputs: each must know its node and number";
-        if (output->needed > node->has_grad) return "needs: must be none where there is no gradient";
+        if (output->node != id || output->output != k) return TLI_RULE(OUTPUTS_EACH_MUST_KNOW_ITS_NODE);
+        if (output->needed > node->has_grad) return TLI_RULE(NEEDS_MUST_BE_NONE_WHERE_THERE_IS_NO);
     }
-    return NULL;
+    return TLI_NO_RULE;
 }
 
-static const char *tli_check_inplace(const tl_graph *graph, int32_t id) {
+static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     const tl_node_output *from;
-    if (node->inplace == -1) return NULL;
-    if (node->inplace < 0 || node->inplace >= node->input_count) return "inplace: there is no such input";
+    if (node->inplace == -1) return TLI_NO_RULE;
+    if (node->inplace < 0 || node->inplace >= node->input_count)
+        return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     from = &graph->outputs[graph->inputs[node->first_input + node->inplace].tensor];
-    if (graph->nodes[from->node].is_input) return "inplace: a graph input must not be overwritten";
+    if (graph->nodes[from->node].is_input) return TLI_RULE(INPLACE_GRAPH_INPUT_MUST_NOT);
     if (from->bytes != graph->outputs[node->first_output].bytes)
-        return "inplace: the input must have the bytes of output 0";
-    return NULL;
+        return TLI_RULE(INPLACE_INPUT_MUST_HAVE_BYTES);
+    return TLI_NO_RULE;
 }
 
-static const char *tli_check_attributes(const tl_graph *graph, int32_t id) {
+static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1)
-        return "flags: must be 0 or 1";
+        return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
-        return "op: must be input exactly for inputs";
-    if (node->layer < -1 || node->layer == INT32_MAX) return "layer: must be a number below 2^31 - 1";
+        return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
+    if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
     if (node->is_input) {
-        if (node->has_grad) return "grad: an input must have none";
-        if (node->input_count) return "inputs: an input must have none of its own";
-        if (node->fwd_cost) return "fwd: must be 0 for an input";
-        if (node->fwork_bytes) return "fwork: must be 0 for an input";
-        if (node->param_bytes) return "param: must be 0 for an input";
+        if (node->has_grad) return TLI_RULE(GRAD_INPUT_MUST_HAVE_NONE);
+        if (node->input_count) return TLI_RULE(INPUTS_INPUT_MUST_HAVE_NONE_OF_ITS_OWN);
+        if (node->fwd_cost) return TLI_RULE(FWD_MUST_BE_0_FOR_INPUT);
+        if (node->fwork_bytes) return TLI_RULE(FWORK_MUST_BE_0_FOR_INPUT);
+        if (node->param_bytes) return TLI_RULE(PARAM_MUST_BE_0_FOR_INPUT);
     }
     if (!node->has_grad) {
-        if (node->bwd_cost) return "bwd: must be 0 where there is no gradient";
-        if (node->saved_bytes) return "saved: must be 0 where there is no gradient";
-        if (node->bwork_bytes) return "bwork: must be 0 where there is no gradient";
+        if (node->bwd_cost) return TLI_RULE(BWD_MUST_BE_0_WHERE_THERE_IS_NO);
+        if (node->saved_bytes) return TLI_RULE(SAVED_MUST_BE_0_WHERE_THERE_IS_NO);
+        if (node->bwork_bytes) return TLI_RULE(BWORK_MUST_BE_0_WHERE_THERE_IS_NO);
     }
-    return NULL;
+    return TLI_NO_RULE;
 }
 
 // Add a node to the sums of bytes (each output twice, because of its gradient), costs and weights.
 // While these fit 64 bits, so does every sum that planners and the simulator form.
-static const char *tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, const tl_node *node) {
+static tli_rule tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, const tl_node *node) {
     int32_t k;
     for (k = 0; k < node->output_count; k++) {
         uint64_t bytes = graph->outputs[node->first_output + k].bytes;
         if (!tli_add_u64(bytes, bytes, &bytes) || !tli_add_u64(rules->bytes, bytes, &rules->bytes))
-            return "out: the sum of all bytes, gradients included, must fit 64 bits";
+            return TLI_RULE(OUT_SUM_OF_ALL_BYTES_GRADIENTS);
     }
     if (!tli_add_u64(rules->bytes, node->saved_bytes, &rules->bytes) ||
         !tli_add_u64(rules->bytes, node->fwork_bytes, &rules->bytes) ||
         !tli_add_u64(rules->bytes, node->bwork_bytes, &rules->bytes))
-        return "saved, fwork, bwork: the sum of all bytes, gradients included, must fit 64 bits";
+        return TLI_RULE(SAVED_FWORK_BWORK_SUM_OF_ALL_BYTES);
     if (!tli_add_u64(rules->cost, node->fwd_cost, &rules->cost) ||
         !tli_add_u64(rules->cost, node->bwd_cost, &rules->cost))
-        return "fwd, bwd: the sum of all costs must fit 64 bits";
+        return TLI_RULE(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64);
     if (!tli_add_u64(rules->param, node->param_bytes, &rules->param))
-        return "param: the sum of all weights must fit 64 bits";
-    return NULL;
+        return TLI_RULE(PARAM_SUM_OF_ALL_WEIGHTS_MUST_FIT_64);
+    return TLI_NO_RULE;
 }
 
 static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, int32_t id) {
-    const char *rule = tli_check_ranges(graph, id);
+    tli_rule rule = tli_check_ranges(graph, id);
     if (!rule) rule = tli_check_attributes(graph, id);
     if (!rule) rule = tli_check_tensors(graph, id);
     if (!rule) rule = tli_check_inplace(graph, id);
@@ -5592,7 +6721,8 @@ static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph
     uint32_t *order = (uint32_t *)tli_alloc_array(rules->env, 2 * count, sizeof *order);
     uint32_t *from = order, *to, *swap;
     *found = -1;
-    if (!order) return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, "no memory to compare names");
+    if (!order)
+        return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_TO_COMPARE_NAMES));
     to = order + count;
     for (i = 0; i < count; i++) from[i] = (uint32_t)i;
     for (width = 1; width < count; width *= 2) {
@@ -5608,29 +6738,30 @@ static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph
 
 // -- rules of a graph and of a device --
 
-static const char *tli_check_arrays(const tl_graph *graph) {
-    if (graph->node_count < 1 || !graph->nodes) return "nodes: there must be at least one";
+static tli_rule tli_check_arrays(const tl_graph *graph) {
+    if (graph->node_count < 1 || !graph->nodes) return TLI_RULE(NODES_THERE_MUST_BE_AT_LEAST_ONE);
     if (graph->input_count < 0 || (graph->input_count && !graph->inputs))
-        return "inputs: missing, or a negative count";
-    if (graph->tensor_count < 0 || !graph->outputs) return "outputs: missing, or a negative count";
+        return TLI_RULE(INPUTS_MISSING_OR_NEGATIVE_COUNT);
+    if (graph->tensor_count < 0 || !graph->outputs) return TLI_RULE(OUTPUTS_MISSING_OR_NEGATIVE_COUNT);
     if (graph->view_count < 0 || (graph->view_count && !graph->views))
-        return "views: missing, or a negative count";
+        return TLI_RULE(VIEWS_MISSING_OR_NEGATIVE_COUNT);
     if (!graph->text || !graph->text_bytes || graph->text[graph->text_bytes - 1])
-        return "text: must end with 0";
-    return NULL;
+        return TLI_RULE(TEXT_MUST_END_WITH_0);
+    return TLI_NO_RULE;
 }
 
 static tl_result tli_check_view(const tli_graph_rules *rules, const tl_graph *graph, int32_t view) {
     const tl_view *v = &graph->views[view];
-    const char *name = tli_text_at(graph, v->name), *rule = NULL;
-    if (!name || !tli_is_name(name)) rule = "name: " TLI_NAME_RULE;
-    else if (v->tensor < 0 || v->tensor >= graph->tensor_count) rule = "tensor: there is no such output";
+    const char *name = tli_text_at(graph, v->name);
+    tli_rule rule = TLI_NO_RULE;
+    if (!name || !tli_is_name(name)) rule = TLI_RULE(NAME_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
+    else if (v->tensor < 0 || v->tensor >= graph->tensor_count) rule = TLI_RULE(TENSOR_THERE_IS_NO_SUCH_OUTPUT);
     return rule ? tli_fail_item(rules, TL_ERROR_INVALID_ARG, "view", view, name ? name : "?", rule) : TL_OK;
 }
 
 TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
-    tli_graph_rules rules = tli_rules_of(env, "tl_check_graph");
-    const char *rule;
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(CHECK_GRAPH));
+    tli_rule rule;
     const tl_node *last;
     tl_result result = TL_OK;
     int64_t found = -1;
@@ -5644,13 +6775,13 @@ TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
     if (last->first_input + last->input_count != graph->input_count ||
         last->first_output + last->output_count != graph->tensor_count)
         return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
-                        "inputs, outputs: each must belong to a node");
+                        TLI_RULE(INPUTS_OUTPUTS_EACH_MUST_BELONG));
     for (i = 0; i < graph->view_count && !result; i++) result = tli_check_view(&rules, graph, i);
     if (!result) result = tli_find_duplicate(&rules, graph, &found);
     if (result || found < 0) return result;
     return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, found < graph->node_count ? "node" : "view",
                          found < graph->node_count ? found : found - graph->node_count,
-                         tli_name_of(graph, (uint32_t)found), "name: must be unique");
+                         tli_name_of(graph, (uint32_t)found), TLI_RULE(NAME_MUST_BE_UNIQUE));
 }
 
 // Whether a value is finite and not negative. NaN fails both comparisons.
@@ -5663,14 +6794,14 @@ TLI_IMPL tl_result tl_check_device(tl_env *env, const tl_device *device) {
     alignment = device->alignment_bytes;
     for (i = 0; i < TL_PRECISION_COUNT; i++)
         if (!tli_is_amount(device->flops_per_second[i]))
-            return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_device",
-                            "flops_per_second: must be finite and not negative");
+            return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_DEVICE),
+                            TLI_RULE(FLOPS_PER_SECOND_MUST_BE_FINITE));
     if (alignment & (alignment - 1 + !alignment))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_device",
-                        "alignment_bytes: must be 0 or a power of two");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_DEVICE),
+                        TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     if (device->supported >> TL_PRECISION_COUNT)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_device",
-                        "supported: must name known precisions only");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_DEVICE),
+                        TLI_RULE(SUPPORTED_MUST_NAME_KNOWN_PRECISIONS));
     return TL_OK;
 }
 
@@ -5780,24 +6911,25 @@ static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph
     graph->views = (tl_view *)views;
     graph->text = (char *)text;
     graph->text_capacity = (uint32_t)text_capacity;
-    if (!fits) return tli_fail(env, TL_ERROR_OVERFLOW, rules->function, "graph: counts must stay below 2^31");
-    if (!ok) return tli_fail(env, TL_ERROR_NO_MEMORY, rules->function, "no memory for a larger graph");
+    if (!fits)
+        return tli_fail(env, TL_ERROR_OVERFLOW, rules->function, TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
+    if (!ok) return tli_fail(env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
     if (!graph->text_bytes) *((char *)graph->text + graph->text_bytes++) = 0;
     return TL_OK;
 }
 
-static const char *tli_check_desc(const tl_node_desc *desc, const char *name, const char *op,
+static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const char *op,
                                   const char *unit) {
-    if (!tli_is_name(name)) return "name: " TLI_NAME_RULE;
-    if (!tli_is_name(op)) return "op: " TLI_NAME_RULE;
-    if (*unit && !tli_is_name(unit)) return "unit: " TLI_NAME_RULE;
+    if (!tli_is_name(name)) return TLI_RULE(NAME_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
+    if (!tli_is_name(op)) return TLI_RULE(OP_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
+    if (*unit && !tli_is_name(unit)) return TLI_RULE(UNIT_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
     if (desc->input_count < 0 || (desc->input_count && !desc->inputs))
-        return "inputs: missing, or a negative count";
-    if (desc->output_count < 1 || !desc->output_bytes) return "outputs: there must be at least one";
-    if (desc->inplace < 0 || desc->inplace > desc->input_count) return "inplace: there is no such input";
-    if (desc->layer < 0) return "layer: must not be negative";
-    if ((desc->no_grad | desc->keep | desc->fixed) & ~1) return "no_grad, keep, fixed: must be 0 or 1";
-    return NULL;
+        return TLI_RULE(INPUTS_MISSING_OR_NEGATIVE_COUNT);
+    if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
+    if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
+    if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
+    if ((desc->no_grad | desc->keep | desc->fixed) & ~1) return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
+    return TLI_NO_RULE;
 }
 
 // Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
@@ -5841,18 +6973,18 @@ static tl_result tli_add_inputs(const tli_graph_rules *rules, tl_graph *graph, c
         input->tensor = tli_index_tensor(graph, id, desc->inputs[k]);
         input->needed = 0;
         if (input->tensor < 0) {
-            char rule[80];
-            tli_writer w = tli_writer_of(rule, sizeof rule);
-            tli_put(&w, "inputs: "); tli_put_i64(&w, desc->inputs[k].node);
-            tli_put(&w, "."); tli_put_i64(&w, desc->inputs[k].output);
-            tli_put(&w, " is not made by a node above it");
-            tli_finish(&w);
-            return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
+            tli_sentence s = tli_begin_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id),
+                                            TLI_RULE(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT));
+            tli_put_rule(&s);
+            tli_put_i64(&s.text, desc->inputs[k].node);
+            tli_put(&s.text, ".");
+            tli_put_i64(&s.text, desc->inputs[k].output);
+            return tli_end_error(rules->env, &s, TL_ERROR_INVALID_ARG);
         }
     }
     if (!tli_read_needs(desc->needs ? desc->needs : "none", graph, node))
         return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id),
-                             "needs: must be none, or a list of in, in<k>, out, out<k> that exist");
+                             TLI_RULE(NEEDS_MUST_BE_NONE_OR_LIST));
     return TL_OK;
 }
 
@@ -5862,7 +6994,8 @@ static tl_result tli_add_node(tli_graph_rules *rules, tl_graph *graph, const tl_
     char number[16];
     tli_writer w = tli_writer_of(number, sizeof number);
     const char *name = desc->name ? desc->name : number, *op = desc->op ? desc->op : "op";
-    const char *unit = desc->unit ? desc->unit : "", *rule;
+    const char *unit = desc->unit ? desc->unit : "";
+    tli_rule rule;
     tl_graph before;
     tl_result result;
     tli_put(&w, "n"); tli_put_i64(&w, graph->node_count);
@@ -5881,7 +7014,7 @@ static tl_result tli_add_node(tli_graph_rules *rules, tl_graph *graph, const tl_
 }
 
 TLI_IMPL tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *desc, int32_t *id) {
-    tli_graph_rules rules = tli_rules_of(env, "tl_add_node");
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(ADD_NODE));
     tl_result result;
     TL_ASSERT(graph && desc);
     result = tli_add_node(&rules, graph, desc);
@@ -5891,7 +7024,7 @@ TLI_IMPL tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc 
 
 TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, tl_tensor of,
                                tl_tensor *storage) {
-    tli_graph_rules rules = tli_rules_of(env, "tl_add_view");
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(ADD_VIEW));
     int32_t tensor;
     tl_result result;
     tl_view *view;
@@ -5900,10 +7033,10 @@ TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, t
     tensor = tli_index_tensor(graph, graph->node_count, of);
     if (!tli_is_name(name))
         return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "view", graph->view_count, name,
-                             "name: " TLI_NAME_RULE);
+                             TLI_RULE(NAME_MUST_BE_1_TO_255_BYTES_OF_UTF_8));
     if (tensor < 0)
         return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "view", graph->view_count, name,
-                             "of: there is no such tensor");
+                             TLI_RULE(OF_THERE_IS_NO_SUCH_TENSOR));
     result = tli_reserve_graph(&rules, graph, 0, 0, tli_text_length(name) + 1);
     if (result) return result;
     view = (tl_view *)graph->views + graph->view_count++;
@@ -5942,13 +7075,13 @@ static tl_result tli_add_layer(tli_graph_rules *rules, tl_graph *graph, const tl
 }
 
 TLI_IMPL tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *desc) {
-    tli_graph_rules rules = tli_rules_of(env, "tl_add_chain");
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(ADD_CHAIN));
     tl_result result = TL_OK;
     int32_t i;
     TL_ASSERT(graph && desc);
     tl_init_graph(graph);
     if (desc->layer_count < 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function, "layer_count: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function, TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
     for (i = -1; i < desc->layer_count && !result; i++) result = tli_add_layer(&rules, graph, desc, i);
     if (result) tl_free_graph(env, graph);
     return result;
@@ -5971,7 +7104,7 @@ static int64_t tli_find_name(const tl_graph *graph, const char *name, size_t len
 TLI_IMPL tl_result tl_find_tensor(tl_env *env, const tl_graph *graph, const char *name, tl_tensor *tensor) {
     size_t length, dot;
     int64_t found;
-    tli_writer w;
+    tli_sentence s;
     TL_ASSERT(graph && name && tensor);
     length = dot = tli_text_length(name);
     tli_zero(tensor, sizeof *tensor);
@@ -5996,10 +7129,10 @@ TLI_IMPL tl_result tl_find_tensor(tl_env *env, const tl_graph *graph, const char
     if (tli_read_tensor(name, length, tensor) && tli_index_tensor(graph, graph->node_count, *tensor) >= 0)
         return TL_OK;
     tli_zero(tensor, sizeof *tensor);
-    w = tli_begin_error(env, TL_ERROR_NOT_FOUND, "tl_find_tensor");
-    tli_put(&w, "name: no tensor is called ");
-    tli_put_clipped(&w, name, length);
-    return tli_end_error(env, &w, TL_ERROR_NOT_FOUND);
+    s = tli_begin_error(env, TL_ERROR_NOT_FOUND, TLI_IN(FIND_TENSOR), TLI_RULE(NAME_NO_TENSOR_IS_CALLED), 0, 0);
+    tli_put_rule(&s);
+    tli_put_clipped(&s.text, name, length);
+    return tli_end_error(env, &s, TL_ERROR_NOT_FOUND);
 }
 
 // -- base bytes --
@@ -6028,14 +7161,14 @@ TLI_IMPL tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double
     TL_ASSERT(graph && base_bytes);
     *base_bytes = 0;
     if (!tli_is_amount(gradient_ratio) || !tli_is_amount(optimizer_ratio))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_find_base_bytes",
-                        "gradient_ratio, optimizer_ratio: must be finite and not negative");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(FIND_BASE_BYTES),
+                        TLI_RULE(GRADIENT_RATIO_OPTIMIZER_RATIO));
     for (i = 0; i < graph->node_count && fits; i++) fits = tli_add_u64(sum, graph->nodes[i].param_bytes, &sum);
     fits = fits && tli_scale_up(sum, gradient_ratio, &state) && tli_add_u64(sum, state, base_bytes) &&
            tli_scale_up(sum, optimizer_ratio, &state) && tli_add_u64(*base_bytes, state, base_bytes);
     if (fits) return TL_OK;
     *base_bytes = 0;
-    return tli_fail(env, TL_ERROR_OVERFLOW, "tl_find_base_bytes", "param: the sum must fit 64 bits");
+    return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(FIND_BASE_BYTES), TLI_RULE(PARAM_SUM_MUST_FIT_64_BITS));
 }
 
 #ifndef TL_NO_TEXT
@@ -6146,21 +7279,24 @@ typedef struct tli_tlg {
 } tli_tlg;
 
 // Fail with "tl_parse_graph: line 3: fwd: ...".
-static tl_result tli_fail_word(const tli_tlg *t, tli_word word, const char *rule) {
-    tli_writer w = tli_begin_error(t->rules.env, TL_ERROR_PARSE, t->rules.function);
-    tli_put(&w, "line "); tli_put_i64(&w, t->rules.line); tli_put(&w, ": ");
-    tli_put_clipped(&w, word.text, word.length);
-    tli_put(&w, ": "); tli_put(&w, rule);
-    return tli_end_error(t->rules.env, &w, TL_ERROR_PARSE);
+static tl_result tli_fail_word(const tli_tlg *t, tli_word word, tli_rule rule) {
+    tli_sentence s = tli_begin_error(t->rules.env, TL_ERROR_PARSE, t->rules.function, rule,
+                                     (uint64_t)t->rules.line, 0);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&s.text, "line "); tli_put_i64(&s.text, t->rules.line); tli_put(&s.text, ": ");
+        tli_put_clipped(&s.text, word.text, word.length);
+        tli_put(&s.text, ": ");
+    }
+    return tli_end_error(t->rules.env, &s, TL_ERROR_PARSE);
 }
 
-static tl_result tli_fail_key(const tli_tlg *t, int32_t key, const char *rule) {
+static tl_result tli_fail_key(const tli_tlg *t, int32_t key, tli_rule rule) {
     tli_word word;
     word.text = tli_tlg_keys[key]; word.length = tli_text_length(word.text);
     return tli_fail_word(t, word, rule);
 }
 
-static tl_result tli_fail_read(const tli_tlg *t, const char *why) {
+static tl_result tli_fail_read(const tli_tlg *t, tli_rule why) {
     return tli_fail_line(t->rules.env, TL_ERROR_PARSE, t->rules.function, t->rules.line, why);
 }
 
@@ -6184,15 +7320,15 @@ static tl_result tli_read_attributes(tli_tlg *t, tli_reader *r) {
     while (tli_next_word(r, &word)) {
         int has_value = tli_cut_word(word, &key, &value);
         if (!tli_parse_name(tli_tlg_keys, TLI_TLG_COUNT, key.text, key.length, &k))
-            return tli_fail_word(t, key, "there is no such attribute");
-        if (t->values[k].text) return tli_fail_key(t, k, "is given twice");
+            return tli_fail_word(t, key, TLI_RULE(THERE_IS_NO_SUCH_ATTRIBUTE));
+        if (t->values[k].text) return tli_fail_key(t, k, TLI_RULE(IS_GIVEN_TWICE));
         if (has_value != (k < TLI_TLG_KEEP))
-            return tli_fail_key(t, k, has_value ? "takes no value" : "needs a value");
+            return tli_fail_key(t, k, has_value ? TLI_RULE(TAKES_NO_VALUE) : TLI_RULE(NEEDS_VALUE));
         t->values[k] = value;
     }
     for (k = 0; k < TLI_TLG_COUNT; k++)
         if (!t->values[k].text && (k <= TLI_TLG_BWD || (k >= TLI_TLG_OUT && k <= TLI_TLG_IN)))
-            return tli_fail_key(t, k, "is missing");
+            return tli_fail_key(t, k, TLI_RULE(IS_MISSING));
     return TL_OK;
 }
 
@@ -6204,16 +7340,16 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     numbers[TLI_TLG_BWORK] = &desc->bwork_bytes; numbers[TLI_TLG_PARAM] = &desc->param_bytes;
     for (k = 0; k < TLI_TLG_NUMBER_COUNT; k++)
         if (t->values[k].text && !tli_read_u64(t->values[k], numbers[k]))
-            return tli_fail_key(t, k, "must be a number below 2^64");
+            return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
     for (k = TLI_TLG_INPLACE; k <= TLI_TLG_LAYER; k++) {  // a desc stores the value + 1, with 0 = none
         int32_t *number = k == TLI_TLG_LAYER ? &desc->layer : &desc->inplace;
         if (!t->values[k].text) continue;
         if (!tli_read_i32(t->values[k], number) || *number == INT32_MAX)
-            return tli_fail_key(t, k, "must be a number below 2^31 - 1");
+            return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_31_1));
         ++*number;
     }
     if (t->values[TLI_TLG_GRAD].text && !tli_word_is(t->values[TLI_TLG_GRAD], "no"))
-        return tli_fail_key(t, TLI_TLG_GRAD, "can only be no");
+        return tli_fail_key(t, TLI_TLG_GRAD, TLI_RULE(CAN_ONLY_BE_NO));
     desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
     desc->keep = t->values[TLI_TLG_KEEP].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
@@ -6248,14 +7384,14 @@ static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc) {
          tli_grow(t->rules.env, &inputs, &t->input_capacity, 0, desc->input_count, sizeof *t->inputs);
     desc->output_bytes = t->bytes = (uint64_t *)bytes;
     desc->inputs = t->inputs = (tl_tensor *)inputs;
-    if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, "no memory for a line");
+    if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, TLI_RULE(NO_MEMORY_FOR_LINE));
     for (k = 0; k < desc->output_count; k++)
         if (!tli_read_u64(tli_next_item(&out), &t->bytes[k]))
-            return tli_fail_key(t, TLI_TLG_OUT, "must be numbers below 2^64, with commas between them");
+            return tli_fail_key(t, TLI_TLG_OUT, TLI_RULE(MUST_BE_NUMBERS_BELOW_2_64_WITH_COMMAS));
     for (k = 0; k < desc->input_count; k++) {
         tli_word item = tli_next_item(&in);
         if (!tli_read_tensor(item.text, item.length, &t->inputs[k]))
-            return tli_fail_key(t, TLI_TLG_IN, "must be - or tensors like 3 or 3.1, with commas between them");
+            return tli_fail_key(t, TLI_TLG_IN, TLI_RULE(MUST_BE_MINUS_OR_TENSORS_LIKE_3_OR_3_1));
     }
     return TL_OK;
 }
@@ -6278,9 +7414,9 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
     int ok;
     tl_result result;
     if (!tli_next_word(r, &id) || !tli_read_i32(id, &number) || number != t->graph->node_count)
-        return tli_fail_word(t, id, "node ids must be 0, 1, 2, ... in this order");
+        return tli_fail_word(t, id, TLI_RULE(NODE_IDS_MUST_BE_0_1_2_IN_THIS_ORDER));
     if (!tli_next_word(r, &name) || !tli_next_word(r, &op))
-        return tli_fail_read(t, "node: a name and an op must follow the id");
+        return tli_fail_read(t, TLI_RULE(NODE_NAME_AND_OP_MUST_FOLLOW_ID));
     tli_zero(&desc, sizeof desc);
     result = tli_read_attributes(t, r);
     if (!result) result = tli_read_numbers(t, &desc);
@@ -6288,11 +7424,11 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
     if (result) return result;
     unit = t->values[TLI_TLG_UNIT];
     needs = t->values[TLI_TLG_NEEDS];
-    if (unit.text && !unit.length) return tli_fail_key(t, TLI_TLG_UNIT, "needs a value");
+    if (unit.text && !unit.length) return tli_fail_key(t, TLI_TLG_UNIT, TLI_RULE(NEEDS_VALUE));
     ok = tli_grow(t->rules.env, &text, &t->text_capacity, 0,
                   (int64_t)(name.length + op.length + unit.length + needs.length + 4), 1);
     at = t->text = (char *)text;
-    if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, "no memory for a line");
+    if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, TLI_RULE(NO_MEMORY_FOR_LINE));
     desc.name = tli_keep_word(&at, name);
     desc.op = tli_keep_word(&at, op);
     desc.unit = tli_keep_word(&at, unit);
@@ -6303,19 +7439,20 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
 static tl_result tli_read_line(tli_tlg *t, tli_reader *r, tli_word first) {
     tli_word word, more;
     if (!t->has_header) {
-        if (!tli_word_is(first, "tlg")) return tli_fail_word(t, first, "a graph must start with tlg 1");
+        if (!tli_word_is(first, "tlg")) return tli_fail_word(t, first, TLI_RULE(GRAPH_MUST_START_WITH_TLG_1));
         if (!tli_next_word(r, &word) || !tli_word_is(word, "1") || tli_next_word(r, &more))
-            return tli_fail_word(t, first, "the version must be 1");
+            return tli_fail_word(t, first, TLI_RULE(VERSION_MUST_BE_1));
         t->has_header = 1;
         return TL_OK;
     }
     if (tli_word_is(first, "node")) return tli_read_node(t, r);
-    if (!tli_word_is(first, "batch")) return tli_fail_word(t, first, "a line must start with node or batch");
+    if (!tli_word_is(first, "batch"))
+        return tli_fail_word(t, first, TLI_RULE(LINE_MUST_START_WITH_NODE_OR_BATCH));
     if (t->graph->batch || t->graph->node_count)
-        return tli_fail_word(t, first, "must stand once, and above the nodes");
+        return tli_fail_word(t, first, TLI_RULE(MUST_STAND_ONCE_AND_ABOVE_NODES));
     if (!tli_next_word(r, &word) || !tli_read_u64(word, &t->graph->batch) || !t->graph->batch ||
         tli_next_word(r, &more))
-        return tli_fail_word(t, first, "must be one number from 1 to 2^64 - 1");
+        return tli_fail_word(t, first, TLI_RULE(MUST_BE_ONE_NUMBER_FROM_1_TO_2_64_1));
     return TL_OK;
 }
 
@@ -6334,9 +7471,10 @@ static tl_result tli_read_tlg(tli_tlg *t, const char *text, size_t length) {
     tl_result result;
     int64_t found;
     if (length > TLI_TEXT_LIMIT)
-        return tli_fail(t->rules.env, TL_ERROR_PARSE, t->rules.function, "length: must not exceed 2^30 bytes");
+        return tli_fail(t->rules.env, TL_ERROR_PARSE, t->rules.function,
+                        TLI_RULE(LENGTH_MUST_NOT_EXCEED_2_30_BYTES));
     t->rules.line = tli_find_control(text, length);
-    if (t->rules.line) return tli_fail_read(t, "text: holds a control character");
+    if (t->rules.line) return tli_fail_read(t, TLI_RULE(TEXT_HOLDS_CONTROL_CHARACTER));
     r = tli_reader_of(text, length);
     while (tli_next_line(&r)) {
         t->rules.line = r.line;
@@ -6345,16 +7483,16 @@ static tl_result tli_read_tlg(tli_tlg *t, const char *text, size_t length) {
         if (result) return result;
     }
     t->rules.line = r.line ? r.line : 1;
-    if (!t->has_header) return tli_fail_read(t, "text: must start with tlg 1");
-    if (!t->graph->node_count) return tli_fail_read(t, "text: ends before the first node");
+    if (!t->has_header) return tli_fail_read(t, TLI_RULE(TEXT_MUST_START_WITH_TLG_1));
+    if (!t->graph->node_count) return tli_fail_read(t, TLI_RULE(TEXT_ENDS_BEFORE_FIRST_NODE));
     result = tli_find_duplicate(&t->rules, t->graph, &found);
     if (result || found < 0) return result;
     t->rules.line = tli_find_line(text, length, found);
     return tli_fail_item(&t->rules, TL_ERROR_INVALID_ARG, "node", found, tl_name_node(t->graph, (int32_t)found),
-                         "name: must be unique");
+                         TLI_RULE(NAME_MUST_BE_UNIQUE));
 }
 
-static tl_result tli_parse_tlg(tl_env *env, const char *function, const char *text, size_t length,
+static tl_result tli_parse_tlg(tl_env *env, tli_function function, const char *text, size_t length,
                                tl_graph *graph) {
     tli_tlg t;
     tl_result result;
@@ -6372,21 +7510,21 @@ static tl_result tli_parse_tlg(tl_env *env, const char *function, const char *te
 
 TLI_IMPL tl_result tl_parse_graph(tl_env *env, const char *text, size_t length, tl_graph *graph) {
     TL_ASSERT((text || !length) && graph);
-    return tli_parse_tlg(env, "tl_parse_graph", text ? text : "", length, graph);
+    return tli_parse_tlg(env, TLI_IN(PARSE_GRAPH), text ? text : "", length, graph);
 }
 
 #ifndef TL_NO_STDIO
 // -- files --
 
-static tl_result tli_fail_path(tl_env *env, tl_result code, const char *function, const char *rule,
+static tl_result tli_fail_path(tl_env *env, tl_result code, tli_function function, tli_rule rule,
                                const char *path) {
-    tli_writer w = tli_begin_error(env, code, function);
-    tli_put(&w, "path: "); tli_put(&w, rule); tli_put(&w, " "); tli_put(&w, path);
-    return tli_end_error(env, &w, code);
+    tli_sentence s = tli_begin_error(env, code, function, rule, 0, 0);
+    tli_put_text(&s, path);
+    return tli_end_error(env, &s, code);
 }
 
 // Read a whole file; release the text with tli_release.
-static tl_result tli_read_file(tl_env *env, const char *function, const char *path, char **text,
+static tl_result tli_read_file(tl_env *env, tli_function function, const char *path, char **text,
                                size_t *length) {
     FILE *file = fopen(path, "rb");
     void *bytes = NULL;
@@ -6395,18 +7533,19 @@ static tl_result tli_read_file(tl_env *env, const char *function, const char *pa
     tl_result result = TL_OK;
     *text = NULL;
     *length = 0;
-    if (!file) return tli_fail_path(env, TL_ERROR_IO, function, "cannot open", path);
+    if (!file) return tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_OPEN), path);
     while (!result && got) {
         if (*length > TLI_TEXT_LIMIT) {
-            result = tli_fail_path(env, TL_ERROR_PARSE, function, "more than 2^30 bytes in", path);
+            result = tli_fail_path(env, TL_ERROR_PARSE, function, TLI_RULE(PATH_MORE_THAN_2_30_BYTES_IN), path);
         } else if (!tli_grow(env, &bytes, &capacity, (int32_t)*length, (int64_t)*length + 4096, 1)) {
-            result = tli_fail_path(env, TL_ERROR_NO_MEMORY, function, "no memory to hold", path);
+            result = tli_fail_path(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(PATH_NO_MEMORY_TO_HOLD), path);
         } else {
             got = fread((char *)bytes + *length, 1, (size_t)capacity - *length, file);
             *length += got;
         }
     }
-    if (!result && ferror(file)) result = tli_fail_path(env, TL_ERROR_IO, function, "cannot read", path);
+    if (!result && ferror(file))
+        result = tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_READ), path);
     fclose(file);
     *text = (char *)bytes;
     if (!result) return TL_OK;
@@ -6422,9 +7561,9 @@ TLI_IMPL tl_result tl_read_graph(tl_env *env, const char *path, tl_graph *graph)
     tl_result result;
     TL_ASSERT(path && graph);
     tl_init_graph(graph);
-    result = tli_read_file(env, "tl_read_graph", path, &text, &length);
+    result = tli_read_file(env, TLI_IN(READ_GRAPH), path, &text, &length);
     if (result) return result;
-    result = tli_parse_tlg(env, "tl_read_graph", text, length, graph);
+    result = tli_parse_tlg(env, TLI_IN(READ_GRAPH), text, length, graph);
     tli_release(env, text);
     return result;
 }
@@ -6438,14 +7577,16 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
     length = tl_print_graph(graph, NULL, 0);
     text = (char *)tli_alloc_array(env, (uint64_t)length + 1, 1);
     if (!text)
-        return tli_fail_path(env, TL_ERROR_NO_MEMORY, "tl_write_graph", "no memory to print for", path);
+        return tli_fail_path(env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_GRAPH),
+                             TLI_RULE(PATH_NO_MEMORY_TO_PRINT_FOR), path);
     tl_print_graph(graph, text, length + 1);
     file = fopen(path, "wb");
     ok = file && fwrite(text, 1, length, file) == length;
     if (file && fclose(file)) ok = 0;
     tli_release(env, text);
     if (ok) return TL_OK;
-    return tli_fail_path(env, TL_ERROR_IO, "tl_write_graph", file ? "cannot write" : "cannot open", path);
+    return tli_fail_path(env, TL_ERROR_IO, TLI_IN(WRITE_GRAPH), file ? TLI_RULE(PATH_CANNOT_WRITE)
+                         : TLI_RULE(PATH_CANNOT_OPEN), path);
 }
 #endif
 #endif
@@ -6495,32 +7636,30 @@ typedef struct tli_layer {
     tl_layer_desc desc;           // zero where the caller gave none
     tl_node_desc  node;           // the layer fills in costs, needs and bytes
     tl_value      out;            // precision and shape of the result
-    const char   *rule;
+    tli_rule   rule;
     tl_result     code;
     int32_t       reads_in, reads_out;  // what backward reads
 } tli_layer;
 
-static void tli_break(tli_layer *layer, tl_result code, const char *rule) {
+static void tli_break(tli_layer *layer, tl_result code, tli_rule rule) {
     if (layer->rule) return;
     layer->rule = rule;
     layer->code = code;
 }
 
-static void tli_break_rule(tli_layer *layer, const char *rule) { tli_break(layer, TL_ERROR_INVALID_ARG, rule); }
-
-#define TLI_SHAPE_RULE "shape: bytes and costs must fit 64 bits"
+static void tli_break_rule(tli_layer *layer, tli_rule rule) { tli_break(layer, TL_ERROR_INVALID_ARG, rule); }
 
 static uint64_t tli_layer_mul(tli_layer *layer, uint64_t a, uint64_t b) {
     uint64_t product;
     if (tli_mul_u64(a, b, &product)) return product;
-    tli_break(layer, TL_ERROR_OVERFLOW, TLI_SHAPE_RULE);
+    tli_break(layer, TL_ERROR_OVERFLOW, TLI_RULE(SHAPE_BYTES_AND_COSTS_MUST_FIT_64_BITS));
     return 0;
 }
 
 static uint64_t tli_layer_add(tli_layer *layer, uint64_t a, uint64_t b) {
     uint64_t sum;
     if (tli_add_u64(a, b, &sum)) return sum;
-    tli_break(layer, TL_ERROR_OVERFLOW, TLI_SHAPE_RULE);
+    tli_break(layer, TL_ERROR_OVERFLOW, TLI_RULE(SHAPE_BYTES_AND_COSTS_MUST_FIT_64_BITS));
     return 0;
 }
 
@@ -6545,13 +7684,14 @@ static uint64_t tli_find_elements(tli_layer *layer, tl_shape shape) {
 }
 
 // Refuse nonzero fields that this layer does not use.
-static const char *tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
-    static const char *const rules[] = {
-        "activation: must be none here", "inplace: must be 0 here", "no_bias: must be 0 here",
-        "flatten: must be 0 here", "channels: must be 0 here", "kernel: must be 0 here",
-        "stride: must be 0 here", "padding: must be 0 here", "dilation: must be 0 here",
-        "groups: must be 0 here", "height, width: must be 0 here", "heads: must be 0 here",
-        "vocabulary: must be 0 here", "saved_bytes, fwork_bytes, bwork_bytes: must be 0 here"
+static tli_rule tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
+    static const tli_rule rules[] = {
+        TLI_RULE(ACTIVATION_MUST_BE_NONE_HERE), TLI_RULE(INPLACE_MUST_BE_0_HERE),
+            TLI_RULE(NO_BIAS_MUST_BE_0_HERE),
+        TLI_RULE(FLATTEN_MUST_BE_0_HERE), TLI_RULE(CHANNELS_MUST_BE_0_HERE), TLI_RULE(KERNEL_MUST_BE_0_HERE),
+        TLI_RULE(STRIDE_MUST_BE_0_HERE), TLI_RULE(PADDING_MUST_BE_0_HERE), TLI_RULE(DILATION_MUST_BE_0_HERE),
+        TLI_RULE(GROUPS_MUST_BE_0_HERE), TLI_RULE(HEIGHT_WIDTH_MUST_BE_0_HERE), TLI_RULE(HEADS_MUST_BE_0_HERE),
+        TLI_RULE(VOCABULARY_MUST_BE_0_HERE), TLI_RULE(SAVED_BYTES_FWORK_BYTES_BWORK_BYTES)
     };
     uint64_t values[14];
     int32_t i;
@@ -6571,7 +7711,7 @@ static const char *tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
     values[13] = desc->saved_bytes | desc->fwork_bytes | desc->bwork_bytes;
     for (i = 0; i < 14; i++)
         if (values[i] && !(known >> i & 1)) return rules[i];
-    return NULL;
+    return TLI_NO_RULE;
 }
 
 // Check that a value is a tensor of this graph whose bytes are those of its shape.
@@ -6579,20 +7719,20 @@ static void tli_check_value(tli_layer *layer, const tl_value *value) {
     int32_t tensor = tli_index_tensor(layer->graph, layer->graph->node_count, value->tensor);
     uint64_t bytes;
     if (!tli_is_below((int64_t)value->precision, TL_PRECISION_COUNT)) {
-        tli_break_rule(layer, "input: unknown precision");
+        tli_break_rule(layer, TLI_RULE(INPUT_UNKNOWN_PRECISION));
         return;
     }
     bytes = tli_layer_mul(layer, tli_find_elements(layer, value->shape), tli_element_size(value->precision));
     if (!value->shape.batch || !value->shape.channels || !value->shape.height || !value->shape.width)
-        tli_break_rule(layer, "input: no call made this value");
-    else if (tensor < 0) tli_break_rule(layer, "input: there is no such tensor");
+        tli_break_rule(layer, TLI_RULE(INPUT_NO_CALL_MADE_THIS_VALUE));
+    else if (tensor < 0) tli_break_rule(layer, TLI_RULE(INPUT_THERE_IS_NO_SUCH_TENSOR));
     else if (layer->graph->outputs[tensor].bytes != bytes)
-        tli_break_rule(layer, "input: its shape does not have the bytes of its tensor");
+        tli_break_rule(layer, TLI_RULE(INPUT_ITS_SHAPE_DOES_NOT_HAVE_BYTES));
 }
 
 // Begin a layer. The result starts with the precision and shape of the first input; the layer
 // changes them.
-static tli_layer tli_start_layer(tl_env *env, const char *function, tl_graph *graph,
+static tli_layer tli_start_layer(tl_env *env, tli_function function, tl_graph *graph,
                                  const tl_layer_desc *desc, uint32_t known, const tl_value *inputs,
                                  int32_t input_count) {
     tli_layer layer;
@@ -6607,10 +7747,10 @@ static tli_layer tli_start_layer(tl_env *env, const char *function, tl_graph *gr
     layer.rule = layer.rule ? layer.rule : tli_check_fields(&layer.desc, known | TLI_FIELD_EXTRA);
     if (layer.rule && !layer.code) layer.code = TL_ERROR_INVALID_ARG;
     if (!tli_is_below(layer.desc.precision, TL_PRECISION_COUNT + 1))
-        tli_break_rule(&layer, "precision: unknown");
+        tli_break_rule(&layer, TLI_RULE(PRECISION_UNKNOWN));
     else if (layer.desc.precision) layer.out.precision = (tl_precision)(layer.desc.precision - 1);
     if ((layer.desc.inplace | layer.desc.no_bias | layer.desc.flatten) & ~1)
-        tli_break_rule(&layer, "inplace, no_bias, flatten: must be 0 or 1");
+        tli_break_rule(&layer, TLI_RULE(INPLACE_NO_BIAS_FLATTEN_MUST_BE_0_OR_1));
     return layer;
 }
 
@@ -6621,7 +7761,7 @@ static void tli_add_activation(tli_layer *layer, tl_node_desc *node, uint64_t el
     tli_writer w = tli_writer_of(op, size);
     if (!tli_is_below((int64_t)activation, TL_ELEMENTWISE_COUNT) || activation == TL_ELEMENTWISE_NONE ||
         !tli_same_text(tli_elementwise_needs[activation], "out")) {
-        tli_break_rule(layer, "activation: its backward must read its output alone: make it a node of its own");
+        tli_break_rule(layer, TLI_RULE(ACTIVATION_ITS_BACKWARD_MUST_READ));
         return;
     }
     tli_put(&w, node->op); tli_put(&w, "+"); tli_put(&w, tli_elementwise_names[activation]);
@@ -6687,7 +7827,7 @@ TLI_IMPL tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, 
     tli_layer layer;
     tl_result result;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_input", graph, NULL, 0, NULL, 0);
+    layer = tli_start_layer(env, TLI_IN(ADD_INPUT), graph, NULL, 0, NULL, 0);
     layer.node.name = name;
     layer.node.op = "input";
     layer.out.precision = precision;
@@ -6695,7 +7835,8 @@ TLI_IMPL tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, 
     layer.out.shape.channels = tli_or_default(shape.channels, 1);
     layer.out.shape.height = tli_or_default(shape.height, 1);
     layer.out.shape.width = tli_or_default(shape.width, 1);
-    if (!tli_is_below((int64_t)precision, TL_PRECISION_COUNT)) tli_break_rule(&layer, "precision: unknown");
+    if (!tli_is_below((int64_t)precision, TL_PRECISION_COUNT))
+        tli_break_rule(&layer, TLI_RULE(PRECISION_UNKNOWN));
     result = tli_finish_layer(&layer, NULL, 0, output);
     if (!result && !graph->batch) graph->batch = output->shape.batch;
     return result;
@@ -6708,7 +7849,7 @@ TLI_IMPL tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_des
     tli_layer layer;
     uint64_t inner, channels, bias;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_dense", graph, desc,
+    layer = tli_start_layer(env, TLI_IN(ADD_DENSE), graph, desc,
                             TLI_FIELD_CHANNELS | TLI_FIELD_BIAS | TLI_FIELD_FLATTEN | TLI_FIELD_ACTIVATION,
                             &input, 1);
     inner = input.shape.channels;
@@ -6749,7 +7890,7 @@ static tli_window tli_find_window(tli_layer *layer, int is_width, int is_pool) {
 static uint64_t tli_shrink(tli_layer *layer, uint64_t extent, const tli_window *window) {
     uint64_t padded = tli_layer_add(layer, extent, tli_layer_mul(layer, 2, window->padding));
     if (padded < window->span) {
-        tli_break_rule(layer, "kernel: larger than the padded input");
+        tli_break_rule(layer, TLI_RULE(KERNEL_LARGER_THAN_PADDED_INPUT));
         return 1;
     }
     return (padded - window->span) / window->stride + 1;
@@ -6760,7 +7901,7 @@ static uint64_t tli_enlarge(tli_layer *layer, uint64_t extent, const tli_window 
     uint64_t cut = tli_layer_mul(layer, 2, window->padding);
     uint64_t grown = tli_layer_add(layer, tli_layer_mul(layer, extent - 1, window->stride), window->span);
     if (grown <= cut) {
-        tli_break_rule(layer, "padding: nothing is left of the result");
+        tli_break_rule(layer, TLI_RULE(PADDING_NOTHING_IS_LEFT_OF_RESULT));
         return 1;
     }
     return grown - cut;
@@ -6776,7 +7917,7 @@ static tl_result tli_add_convolution(tli_layer *layer, const tl_value *input, in
     uint64_t taps = tli_layer_mul(layer, height.kernel, width.kernel), weights, cost;
     tl_shape *shape = &layer->out.shape;
     if (inner % groups || channels % groups)
-        tli_break_rule(layer, "groups: must divide the channels of the input and of the result");
+        tli_break_rule(layer, TLI_RULE(GROUPS_MUST_DIVIDE_CHANNELS_OF_INPUT));
     shape->channels = channels;
     if (!layer->rule && transposed) {
         shape->height = tli_enlarge(layer, shape->height, &height);
@@ -6798,7 +7939,7 @@ TLI_IMPL tl_result tl_add_conv2d(tl_env *env, tl_graph *graph, const tl_layer_de
                                  tl_value *output) {
     tli_layer layer;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_conv2d", graph, desc, TLI_CONVOLUTION, &input, 1);
+    layer = tli_start_layer(env, TLI_IN(ADD_CONV2D), graph, desc, TLI_CONVOLUTION, &input, 1);
     return tli_add_convolution(&layer, &input, 0, output);
 }
 
@@ -6806,7 +7947,7 @@ TLI_IMPL tl_result tl_add_depthwise_conv2d(tl_env *env, tl_graph *graph, const t
                                            tl_value input, tl_value *output) {
     tli_layer layer;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_depthwise_conv2d", graph, desc, TLI_CONVOLUTION & ~TLI_FIELD_GROUPS,
+    layer = tli_start_layer(env, TLI_IN(ADD_DEPTHWISE_CONV2D), graph, desc, TLI_CONVOLUTION & ~TLI_FIELD_GROUPS,
                             &input, 1);
     layer.desc.groups = input.shape.channels;
     return tli_add_convolution(&layer, &input, 0, output);
@@ -6816,7 +7957,7 @@ TLI_IMPL tl_result tl_add_transposed_conv2d(tl_env *env, tl_graph *graph, const 
                                             tl_value input, tl_value *output) {
     tli_layer layer;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_transposed_conv2d", graph, desc, TLI_CONVOLUTION, &input, 1);
+    layer = tli_start_layer(env, TLI_IN(ADD_TRANSPOSED_CONV2D), graph, desc, TLI_CONVOLUTION, &input, 1);
     return tli_add_convolution(&layer, &input, 1, output);
 }
 
@@ -6828,15 +7969,15 @@ TLI_IMPL tl_result tl_add_pool(tl_env *env, tl_graph *graph, tl_pool kind, const
     tli_layer layer;
     uint64_t taps = 1;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_pool", graph, desc,
+    layer = tli_start_layer(env, TLI_IN(ADD_POOL), graph, desc,
                             kind == TL_POOL_GLOBAL ? TLI_FIELD_POSITIONS : windows, &input, 1);
     layer.node.op = tl_name_pool(kind);
-    if (!tli_is_below((int64_t)kind, TL_POOL_COUNT)) tli_break_rule(&layer, "kind: unknown");
+    if (!tli_is_below((int64_t)kind, TL_POOL_COUNT)) tli_break_rule(&layer, TLI_RULE(KIND_UNKNOWN));
     if (!layer.rule && kind == TL_POOL_GLOBAL) {
         layer.out.shape.height = tli_or_default(layer.desc.height, 1);
         layer.out.shape.width = tli_or_default(layer.desc.width, tli_or_default(layer.desc.height, 1));
         if (layer.out.shape.height > input.shape.height || layer.out.shape.width > input.shape.width)
-            tli_break_rule(&layer, "height, width: more positions than the input has");
+            tli_break_rule(&layer, TLI_RULE(HEIGHT_WIDTH_MORE_POSITIONS_THAN_INPUT));
         taps = tli_layer_mul(&layer, tli_divide_up(input.shape.height, layer.out.shape.height),
                              tli_divide_up(input.shape.width, layer.out.shape.width));
     } else if (!layer.rule) {
@@ -6855,7 +7996,7 @@ TLI_IMPL tl_result tl_add_upsample(tl_env *env, tl_graph *graph, const tl_layer_
     tli_layer layer;
     tli_window height, width;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_upsample", graph, desc, TLI_FIELD_KERNEL | TLI_FIELD_STRIDE,
+    layer = tli_start_layer(env, TLI_IN(ADD_UPSAMPLE), graph, desc, TLI_FIELD_KERNEL | TLI_FIELD_STRIDE,
                             &input, 1);
     height = tli_find_window(&layer, 0, 0);
     width = tli_find_window(&layer, 1, 0);
@@ -6869,7 +8010,7 @@ TLI_IMPL tl_result tl_add_upsample(tl_env *env, tl_graph *graph, const tl_layer_
 
 // -- normalisation, elementwise nodes, embedding and loss --
 
-static tl_result tli_add_norm(tl_env *env, const char *function, tl_graph *graph, const char *op,
+static tl_result tli_add_norm(tl_env *env, tli_function function, tl_graph *graph, const char *op,
                               const tl_layer_desc *desc, const tl_value *input, tl_value *output) {
     tli_layer layer = tli_start_layer(env, function, graph, desc,
                                       TLI_FIELD_BIAS | TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE, input, 1);
@@ -6882,20 +8023,20 @@ static tl_result tli_add_norm(tl_env *env, const char *function, tl_graph *graph
 TLI_IMPL tl_result tl_add_batch_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                      tl_value *output) {
     TL_ASSERT(graph && output);
-    return tli_add_norm(env, "tl_add_batch_norm", graph, "bn", desc, &input, output);
+    return tli_add_norm(env, TLI_IN(ADD_BATCH_NORM), graph, "bn", desc, &input, output);
 }
 
 TLI_IMPL tl_result tl_add_layer_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                      tl_value *output) {
     TL_ASSERT(graph && output);
-    return tli_add_norm(env, "tl_add_layer_norm", graph, "layernorm", desc, &input, output);
+    return tli_add_norm(env, TLI_IN(ADD_LAYER_NORM), graph, "layernorm", desc, &input, output);
 }
 
 TLI_IMPL tl_result tl_add_softmax(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                   tl_value *output) {
     tli_layer layer;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_softmax", graph, desc, TLI_FIELD_INPLACE, &input, 1);
+    layer = tli_start_layer(env, TLI_IN(ADD_SOFTMAX), graph, desc, TLI_FIELD_INPLACE, &input, 1);
     layer.node.op = "softmax";
     layer.reads_out = 1;
     tli_set_cost(&layer, tli_find_elements(&layer, layer.out.shape));
@@ -6915,7 +8056,7 @@ static int tli_fits_extent(uint64_t extent, uint64_t whole) { return extent == w
 static tl_tensor *tli_take_tensors(tli_layer *layer, const tl_value *values, int32_t count) {
     tl_tensor *tensors = (tl_tensor *)tli_alloc_array(layer->rules.env, (uint64_t)count, sizeof *tensors);
     int32_t i;
-    if (!tensors) tli_break(layer, TL_ERROR_NO_MEMORY, "no memory for its inputs");
+    if (!tensors) tli_break(layer, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_FOR_ITS_INPUTS));
     for (i = 0; i < count && tensors; i++) tensors[i] = values[i].tensor;
     return tensors;
 }
@@ -6934,13 +8075,13 @@ TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwi
     tl_shape whole;
     int32_t arity = tli_find_arity(kind), count = inputs && input_count > 0 ? input_count : 0, i;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_elementwise", graph, desc, TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE,
+    layer = tli_start_layer(env, TLI_IN(ADD_ELEMENTWISE), graph, desc, TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE,
                             inputs, count);
     layer.node.op = tl_name_elementwise(kind);
     if (!tli_is_below((int64_t)kind, TL_ELEMENTWISE_COUNT) || kind == TL_ELEMENTWISE_NONE)
-        tli_break_rule(&layer, "kind: unknown, or none");
+        tli_break_rule(&layer, TLI_RULE(KIND_UNKNOWN_OR_NONE));
     else if (arity < 0 ? count < 2 : count != arity)
-        tli_break_rule(&layer, "inputs: add and mul take 2 or more, sub 2, the others 1");
+        tli_break_rule(&layer, TLI_RULE(INPUTS_ADD_AND_MUL_TAKE_2_OR_MORE_SUB));
     if (!layer.rule) {
         whole = layer.out.shape;
         layer.reads_in = tli_same_text(tli_elementwise_needs[kind], "in");
@@ -6950,7 +8091,7 @@ TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwi
                 !tli_fits_extent(inputs[i].shape.channels, whole.channels) ||
                 !tli_fits_extent(inputs[i].shape.height, whole.height) ||
                 !tli_fits_extent(inputs[i].shape.width, whole.width))
-                tli_break_rule(&layer, "inputs: each extent must be that of the first input, or 1");
+                tli_break_rule(&layer, TLI_RULE(INPUTS_EACH_EXTENT));
         tli_set_cost(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, whole),
                                            count > 1 ? (uint64_t)count - 1 : 1));
     }
@@ -6961,12 +8102,12 @@ TLI_IMPL tl_result tl_add_embedding(tl_env *env, tl_graph *graph, const tl_layer
                                     tl_value *output) {
     tli_layer layer;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_embedding", graph, desc, TLI_FIELD_CHANNELS | TLI_FIELD_VOCABULARY,
+    layer = tli_start_layer(env, TLI_IN(ADD_EMBEDDING), graph, desc, TLI_FIELD_CHANNELS | TLI_FIELD_VOCABULARY,
                             &input, 1);
     layer.node.op = "embedding";
-    if (input.shape.channels != 1) tli_break_rule(&layer, "input: must have 1 channel, the id");
+    if (input.shape.channels != 1) tli_break_rule(&layer, TLI_RULE(INPUT_MUST_HAVE_1_CHANNEL_ID));
     if (!layer.desc.channels || !layer.desc.vocabulary)
-        tli_break_rule(&layer, "channels, vocabulary: must be > 0");
+        tli_break_rule(&layer, TLI_RULE(CHANNELS_VOCABULARY_MUST_BE_POSITIVE));
     layer.out.shape.channels = layer.desc.channels;
     tli_set_weights(&layer, tli_find_elements(&layer, layer.out.shape),
                     tli_layer_mul(&layer, layer.desc.vocabulary, layer.desc.channels));
@@ -6984,7 +8125,7 @@ TLI_IMPL tl_result tl_add_loss(tl_env *env, tl_graph *graph, const tl_layer_desc
     inputs[1] = labels ? *labels : input;
     tensors[0] = inputs[0].tensor;
     tensors[1] = inputs[1].tensor;
-    layer = tli_start_layer(env, "tl_add_loss", graph, desc, 0, inputs, count);
+    layer = tli_start_layer(env, TLI_IN(ADD_LOSS), graph, desc, 0, inputs, count);
     layer.node.op = "loss";
     layer.reads_in = 1;
     tli_set_cost(&layer, tli_find_elements(&layer, input.shape));
@@ -6999,14 +8140,14 @@ TLI_IMPL tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_de
     tli_layer layer;
     int32_t count = inputs && input_count > 0 ? input_count : 0, i;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_concat", graph, desc, 0, inputs, count);
+    layer = tli_start_layer(env, TLI_IN(ADD_CONCAT), graph, desc, 0, inputs, count);
     layer.node.op = "concat";
-    if (!count) tli_break_rule(&layer, "inputs: there must be at least one");
+    if (!count) tli_break_rule(&layer, TLI_RULE(INPUTS_THERE_MUST_BE_AT_LEAST_ONE));
     for (i = 1; i < count; i++) {
         const tl_shape *shape = &inputs[i].shape;
         if (shape->batch != inputs[0].shape.batch || shape->height != inputs[0].shape.height ||
             shape->width != inputs[0].shape.width || inputs[i].precision != inputs[0].precision)
-            tli_break_rule(&layer, "inputs: all must have the same batch, height, width and precision");
+            tli_break_rule(&layer, TLI_RULE(INPUTS_ALL_MUST_HAVE_SAME_BATCH_HEIGHT));
         layer.out.shape.channels = tli_layer_add(&layer, layer.out.shape.channels, shape->channels);
     }
     tli_set_cost(&layer, tli_find_elements(&layer, layer.out.shape));
@@ -7020,18 +8161,18 @@ static void tli_find_parts(tli_layer *layer, const tl_value *input, const uint64
     uint64_t sum = 0;
     int32_t k;
     if (!channels && input->shape.channels % (uint64_t)count)
-        tli_break_rule(layer, "output_count: must divide the channels of the input");
+        tli_break_rule(layer, TLI_RULE(OUTPUT_COUNT_MUST_DIVIDE_CHANNELS));
     for (k = 0; k < count && !layer->rule; k++) {
         outputs[k] = layer->out;
         outputs[k].tensor.output = k;
         outputs[k].shape.channels = channels ? channels[k] : input->shape.channels / (uint64_t)count;
-        if (!outputs[k].shape.channels) tli_break_rule(layer, "channels: each must be > 0");
+        if (!outputs[k].shape.channels) tli_break_rule(layer, TLI_RULE(CHANNELS_EACH_MUST_BE_POSITIVE));
         sum = tli_layer_add(layer, sum, outputs[k].shape.channels);
         bytes[k] = tli_layer_mul(layer, tli_find_elements(layer, outputs[k].shape),
                                  tli_element_size(outputs[k].precision));
     }
     if (!layer->rule && sum != input->shape.channels)
-        tli_break_rule(layer, "channels: their sum must be that of the input");
+        tli_break_rule(layer, TLI_RULE(CHANNELS_THEIR_SUM));
 }
 
 TLI_IMPL tl_result tl_add_split(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
@@ -7042,11 +8183,11 @@ TLI_IMPL tl_result tl_add_split(tl_env *env, tl_graph *graph, const tl_layer_des
     int32_t count = output_count > 0 ? output_count : 0, k;
     tl_result result;
     TL_ASSERT(graph && (outputs || !count));
-    layer = tli_start_layer(env, "tl_add_split", graph, desc, 0, &input, 1);
+    layer = tli_start_layer(env, TLI_IN(ADD_SPLIT), graph, desc, 0, &input, 1);
     layer.node.op = "split";
-    if (count < 1) tli_break_rule(&layer, "output_count: must be > 0");
+    if (count < 1) tli_break_rule(&layer, TLI_RULE(OUTPUT_COUNT_MUST_BE_POSITIVE));
     else bytes = (uint64_t *)tli_alloc_array(env, (uint64_t)count, sizeof *bytes);
-    if (count && !bytes) tli_break(&layer, TL_ERROR_NO_MEMORY, "no memory for its outputs");
+    if (count && !bytes) tli_break(&layer, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_FOR_ITS_OUTPUTS));
     if (bytes) tli_find_parts(&layer, &input, channels, count, bytes, outputs);
     tli_set_cost(&layer, tli_find_elements(&layer, input.shape));
     layer.node.output_bytes = bytes;
@@ -7077,14 +8218,14 @@ static tli_scores tli_find_scores(tli_layer *layer, const tl_value *inputs, int3
     tli_zero(&s, sizeof s);
     s.value = inputs[0].shape;
     if (count == 1 && s.value.channels % 3)
-        tli_break_rule(layer, "inputs: queries, keys and values in one tensor are 3 x the channels");
+        tli_break_rule(layer, TLI_RULE(INPUTS_QUERIES_KEYS_AND_VALUES_IN_ONE));
     if (count == 1) s.value.channels /= 3;
-    if (s.value.channels % heads) tli_break_rule(layer, "heads: must divide the channels");
+    if (s.value.channels % heads) tli_break_rule(layer, TLI_RULE(HEADS_MUST_DIVIDE_CHANNELS));
     if (count == 3 &&
         (inputs[1].shape.batch != s.value.batch || last->shape.batch != s.value.batch ||
          inputs[1].shape.channels != s.value.channels || last->shape.channels != s.value.channels ||
          inputs[1].shape.height != last->shape.height || inputs[1].shape.width != last->shape.width))
-        tli_break_rule(layer, "inputs: batch and channels must be equal, and the tokens of the last two");
+        tli_break_rule(layer, TLI_RULE(INPUTS_BATCH_AND_CHANNELS));
     keys = tli_layer_mul(layer, last->shape.height, last->shape.width);
     s.rows = tli_layer_mul(layer, tli_find_positions(layer, s.value), heads);
     s.weights = tli_layer_mul(layer, s.rows, keys);
@@ -7122,7 +8263,7 @@ static tli_layer tli_start_part(const tli_layer *whole, const char *op, const ch
     part.node.op = op;
     if (!whole->desc.name) return part;
     tli_put(&w, whole->desc.name); tli_put(&w, ending);
-    if (tli_finish(&w) >= size) tli_break_rule(&part, "name: " TLI_NAME_RULE);
+    if (tli_finish(&w) >= size) tli_break_rule(&part, TLI_RULE(NAME_MUST_BE_1_TO_255_BYTES_OF_UTF_8));
     part.node.name = name;
     return part;
 }
@@ -7176,12 +8317,12 @@ TLI_IMPL tl_result tl_add_attention(tl_env *env, tl_graph *graph, tl_attention k
     tl_graph before;
     tl_result result;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_attention", graph, desc, TLI_FIELD_HEADS, inputs, count);
-    if (!tli_is_below((int64_t)kind, TL_ATTENTION_COUNT)) tli_break_rule(&layer, "kind: unknown");
-    if (!count) tli_break_rule(&layer, "inputs: there must be 1 or 3");
+    layer = tli_start_layer(env, TLI_IN(ADD_ATTENTION), graph, desc, TLI_FIELD_HEADS, inputs, count);
+    if (!tli_is_below((int64_t)kind, TL_ATTENTION_COUNT)) tli_break_rule(&layer, TLI_RULE(KIND_UNKNOWN));
+    if (!count) tli_break_rule(&layer, TLI_RULE(INPUTS_THERE_MUST_BE_1_OR_3));
     if (kind == TL_ATTENTION_SPLIT &&
         (layer.desc.saved_bytes | layer.desc.fwork_bytes | layer.desc.bwork_bytes))
-        tli_break_rule(&layer, "saved_bytes, fwork_bytes, bwork_bytes: must be 0 here");
+        tli_break_rule(&layer, TLI_RULE(SAVED_BYTES_FWORK_BYTES_BWORK_BYTES));
     tli_zero(&scores, sizeof scores);
     if (!layer.rule) scores = tli_find_scores(&layer, inputs, count);
     for (i = 0; i < count; i++) tensors[i] = inputs[i].tensor;
@@ -7215,15 +8356,15 @@ TLI_IMPL tl_result tl_add_recurrent(tl_env *env, tl_graph *graph, tl_cell kind, 
     values[0] = input;
     for (i = 0; i < count; i++) values[i + 1] = state[i];
     for (i = 0; i <= count; i++) tensors[i] = values[i].tensor;
-    layer = tli_start_layer(env, "tl_add_recurrent", graph, desc, TLI_FIELD_BIAS, values, count + 1);
+    layer = tli_start_layer(env, TLI_IN(ADD_RECURRENT), graph, desc, TLI_FIELD_BIAS, values, count + 1);
     layer.node.op = tl_name_cell(kind);
-    if (!known) tli_break_rule(&layer, "kind: unknown");
+    if (!known) tli_break_rule(&layer, TLI_RULE(KIND_UNKNOWN));
     for (i = 1; i <= count; i++)
         if (values[i].shape.batch != input.shape.batch || values[i].shape.channels != state[0].shape.channels ||
             values[i].shape.height != 1 || values[i].shape.width != 1)
-            tli_break_rule(&layer, "state: must have the batch of the input, equal channels and one position");
+            tli_break_rule(&layer, TLI_RULE(STATE_MUST_HAVE_BATCH_OF_INPUT_EQUAL));
     if (input.shape.height != 1 || input.shape.width != 1)
-        tli_break_rule(&layer, "input: must have one position");
+        tli_break_rule(&layer, TLI_RULE(INPUT_MUST_HAVE_ONE_POSITION));
     units = layer.out.shape.channels = state[0].shape.channels;
     inner = tli_layer_add(&layer, tli_layer_mul(&layer, 2, tli_layer_add(&layer, input.shape.channels, units)),
                           !layer.desc.no_bias);
@@ -7583,7 +8724,7 @@ TLI_IMPL tl_result tl_measure_graph(tl_env *env, const tl_graph *graph, tl_graph
     }
     if (!s.memory) {
         tli_free_census(env, &c);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_measure_graph", "no memory to count in");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(MEASURE_GRAPH), TLI_RULE(NO_MEMORY_TO_COUNT_IN));
     }
     ops = (tl_op_statistics *)s.memory;
     cuts = (int32_t *)(void *)(ops + s.op_count);
@@ -8053,7 +9194,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
 
 static tl_result tli_build_fused(tli_fusion *f, tl_fusion_plan *plan, int32_t *nodes, int32_t *first_members,
                                  int32_t *members, int32_t *remade) {
-    tli_graph_rules rules = tli_rules_of(f->env, "tl_plan_fusion");
+    tli_graph_rules rules = tli_rules_of(f->env, TLI_IN(PLAN_FUSION));
     const tl_graph *old = f->graph;
     int32_t id, at, member, count = 0;
     tl_result result = TL_OK;
@@ -8085,16 +9226,17 @@ static tl_result tli_build_fused(tli_fusion *f, tl_fusion_plan *plan, int32_t *n
     return result;
 }
 
-static const char *tli_check_fusion_desc(const tl_fusion_desc *desc) {
+static tli_rule tli_check_fusion_desc(const tl_fusion_desc *desc) {
     int32_t i;
-    if (desc->block_bytes % 64) return "block_bytes: must be a multiple of 64";
+    if (desc->block_bytes % 64) return TLI_RULE(BLOCK_BYTES_MUST_BE_MULTIPLE_OF_64);
     if (desc->op && (!tli_is_name(desc->op) || tli_same_text(desc->op, "input")))
-        return "op: must not be input, and " TLI_NAME_RULE;
-    if (desc->op_count < 0 || (desc->op_count && !desc->ops)) return "ops: missing, or a negative count";
-    if (desc->inference & ~1) return "inference: must be 0 or 1";
+        return TLI_RULE(OP_MUST_NOT_BE_INPUT_AND_MUST_BE_1);
+    if (desc->op_count < 0 || (desc->op_count && !desc->ops)) return TLI_RULE(OPS_MISSING_OR_NEGATIVE_COUNT);
+    if (desc->inference & ~1) return TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     for (i = 0; i < desc->op_count; i++)
-        if (!desc->ops[i] || !tli_is_name(desc->ops[i])) return "ops: each " TLI_NAME_RULE;
-    return NULL;
+        if (!desc->ops[i] || !tli_is_name(desc->ops[i]))
+            return TLI_RULE(OPS_EACH_MUST_BE_1_TO_255_BYTES_OF_UTF);
+    return TLI_NO_RULE;
 }
 
 // Allocate the arrays of a fusion; 0 if there is no memory. The arrays of int32_t share one block.
@@ -8125,7 +9267,8 @@ static int tli_open_fusion(tl_env *env, const tl_fusion_desc *desc, tli_fusion *
 }
 
 TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fusion_plan *fusion) {
-    const char *function = "tl_plan_fusion", *rule;
+    const tli_function function = TLI_IN(PLAN_FUSION);
+    tli_rule rule;
     tli_fusion f;
     tl_fusion_plan plan;
     uint64_t nodes;
@@ -8154,7 +9297,7 @@ TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fu
         plan.first_members = numbers + 3 * nodes;
         result = tli_build_fused(&f, &plan, numbers, numbers + 3 * nodes, numbers + nodes, numbers + 2 * nodes);
     } else {
-        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to find chains in");
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_FIND_CHAINS_IN));
     }
     tli_release(env, f.next);
     tli_release(env, f.bytes);
@@ -8188,7 +9331,7 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
 // -- names and codecs --
 
 static const char *const tli_step_names[] = { TL_STEPS(TLI_NAME) };
-static const char *const tli_step_helps[] = { TL_STEPS(TLI_HELP) };
+static const struct { TL_STEPS(TLI_HELP_ROOM) } tli_step_helps = { TL_STEPS(TLI_HELP) };
 static const char *const tli_codec_names[] = { TL_CODECS(TLI_NAME) };
 
 TLI_IMPL const char *tl_name_step(tl_step_kind kind) {
@@ -8196,7 +9339,7 @@ TLI_IMPL const char *tl_name_step(tl_step_kind kind) {
 }
 
 TLI_IMPL const char *tl_explain_step(tl_step_kind kind) {
-    return tli_name(tli_step_helps, TL_STEP_COUNT, (int64_t)kind);
+    return tli_help(&tli_step_helps, TL_STEP_COUNT, (int64_t)kind);
 }
 
 TLI_IMPL const char *tl_name_codec(tl_codec codec) {
@@ -8263,10 +9406,10 @@ static void tli_add_step(tli_steps *list, tl_step step) {
 
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
 // Move the list into a plan. If memory ran out while it grew, it is released and *plan stays zero.
-static tl_result tli_take_steps(tli_steps *list, const char *function, tl_plan *plan) {
+static tl_result tli_take_steps(tli_steps *list, tli_function function, tl_plan *plan) {
     if (list->failed) {
         tli_release(list->env, list->steps);
-        return tli_fail(list->env, TL_ERROR_NO_MEMORY, function, "no memory for the steps");
+        return tli_fail(list->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_STEPS));
     }
     plan->steps = list->steps;
     plan->step_count = list->count;
@@ -8333,7 +9476,7 @@ typedef struct tli_sim_node {
 
 typedef struct tli_sim {
     tl_env         *env;
-    const char     *function;     // for error sentences
+    tli_function    function;     // for error sentences
     const tl_graph *graph;
     int             inference, any_order;
     uint64_t        link_rate, link_latency, codec_rate, alignment;
@@ -8374,60 +9517,57 @@ static int tli_find_time(uint64_t bytes, uint64_t rate, uint64_t *ns) {
 
 // -- error sentences of the simulator --
 
-static tli_writer tli_sim_begin_error(tli_sim *sim, tl_result code) {
-    tli_writer w = tli_begin_error(sim->env, code, sim->function);
+// Record an error at the present step. second: its second value, the node or the tensor that the rule is about.
+static tli_sentence tli_sim_begin_error(tli_sim *sim, tl_result code, tli_rule rule, int32_t second) {
     const tl_step *step = sim->step;
-    if (code == TL_ERROR_INVALID_PLAN)
-        sim->report.broken_step = step ? sim->step_count - 1 : sim->step_count;
+    int32_t index = step ? sim->step_count - 1 : sim->step_count;
+    tli_sentence s = tli_begin_error(sim->env, code, sim->function, rule, (uint64_t)index,
+                                     (uint64_t)(int64_t)second);
+    if (code == TL_ERROR_INVALID_PLAN) sim->report.broken_step = index;
+    if (!TLI_ERROR_TEXT) return s;
     if (!step) {
-        tli_put(&w, sim->step_count ? "after the last step: " : "before the first step: ");
-        return w;
+        tli_put(&s.text, sim->step_count ? "after the last step: " : "before the first step: ");
+        return s;
     }
-    tli_put(&w, "step ");
-    tli_put_i64(&w, sim->step_count - 1);
-    tli_put(&w, " (");
-    tli_put(&w, tli_name(tli_step_names, TL_STEP_COUNT, step->kind));
-    tli_put(&w, " ");
-    tli_put_i64(&w, step->node);
-    if (step->output != TL_ALL_OUTPUTS) { tli_put(&w, "."); tli_put_i64(&w, step->output); }
+    tli_put(&s.text, "step ");
+    tli_put_i64(&s.text, index);
+    tli_put(&s.text, " (");
+    tli_put(&s.text, tli_name(tli_step_names, TL_STEP_COUNT, step->kind));
+    tli_put(&s.text, " ");
+    tli_put_i64(&s.text, step->node);
+    if (step->output != TL_ALL_OUTPUTS) { tli_put(&s.text, "."); tli_put_i64(&s.text, step->output); }
     if (step->node >= 0 && step->node < sim->graph->node_count) {
-        tli_put(&w, " ");
-        tli_put(&w, tl_name_node(sim->graph, step->node));
+        tli_put(&s.text, " ");
+        tli_put(&s.text, tl_name_node(sim->graph, step->node));
     }
-    tli_put(&w, "): ");
-    return w;
+    tli_put(&s.text, "): ");
+    return s;
 }
 
-static tl_result tli_sim_fail(tli_sim *sim, tl_result code, const char *why) {
-    tli_writer w = tli_sim_begin_error(sim, code);
-    tli_put(&w, why);
-    return tli_end_error(sim->env, &w, code);
+static tl_result tli_sim_fail(tli_sim *sim, tl_result code, tli_rule rule) {
+    tli_sentence s = tli_sim_begin_error(sim, code, rule, sim->step ? sim->step->node : -1);
+    return tli_end_error(sim->env, &s, code);
 }
 
-static tl_result tli_sim_broken(tli_sim *sim, const char *why) {
+static tl_result tli_sim_broken(tli_sim *sim, tli_rule why) {
     return tli_sim_fail(sim, TL_ERROR_INVALID_PLAN, why);
 }
 
 // Fail with a sentence about a tensor: "input 2.0 is not resident".
-static tl_result tli_sim_broken_tensor(tli_sim *sim, const char *before, int32_t tensor, const char *after) {
-    tli_writer w = tli_sim_begin_error(sim, TL_ERROR_INVALID_PLAN);
-    tli_put(&w, before);
-    tli_put_i64(&w, sim->graph->outputs[tensor].node);
-    tli_put(&w, ".");
-    tli_put_i64(&w, sim->graph->outputs[tensor].output);
-    tli_put(&w, after);
-    return tli_end_error(sim->env, &w, TL_ERROR_INVALID_PLAN);
+static tl_result tli_sim_broken_tensor(tli_sim *sim, tli_rule rule, int32_t tensor) {
+    tli_sentence s = tli_sim_begin_error(sim, TL_ERROR_INVALID_PLAN, rule, tensor);
+    tli_put_rule(&s);
+    tli_put_i64(&s.text, sim->graph->outputs[tensor].node);
+    tli_put(&s.text, ".");
+    tli_put_i64(&s.text, sim->graph->outputs[tensor].output);
+    return tli_end_error(sim->env, &s, TL_ERROR_INVALID_PLAN);
 }
 
-static tl_result tli_sim_broken_node(tli_sim *sim, const char *before, int32_t node, const char *after) {
-    tli_writer w = tli_sim_begin_error(sim, TL_ERROR_INVALID_PLAN);
-    tli_put(&w, before);
-    tli_put_i64(&w, node);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_node(sim->graph, node));
-    tli_put(&w, ")");
-    tli_put(&w, after);
-    return tli_end_error(sim->env, &w, TL_ERROR_INVALID_PLAN);
+static tl_result tli_sim_broken_node(tli_sim *sim, tli_rule rule, int32_t node) {
+    tli_sentence s = tli_sim_begin_error(sim, TL_ERROR_INVALID_PLAN, rule, node);
+    tli_put_rule(&s);
+    tli_put_named(&s.text, node, tl_name_node(sim->graph, node));
+    return tli_end_error(sim->env, &s, TL_ERROR_INVALID_PLAN);
 }
 
 // -- bytes and offsets --
@@ -8449,15 +9589,15 @@ static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
 static tl_result tli_sim_place(tli_sim *sim, tli_made *made) {
     int32_t number = sim->report.allocation_count - 1, owner = tli_sim_owner(sim, made->use, made->index), i;
     uint64_t end, padded;
-    if (number >= sim->offset_count) return tli_sim_broken(sim, "offsets: fewer than allocations");
+    if (number >= sim->offset_count) return tli_sim_broken(sim, TLI_RULE(OFFSETS_FEWER_THAN_ALLOCATIONS));
     made->offset = sim->offsets[number];
     if (made->offset & (sim->alignment - 1))  // a power of two: tl_check_device
-        return tli_sim_broken(sim, "offsets: not a multiple of the alignment");
+        return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
     if (!tli_add_u64(made->offset, made->bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "offsets: offset + bytes does not fit 64 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
     for (i = 0; i < sim->live_count; i++)
         if (made->offset < sim->live[i].end && sim->live[i].offset < end)
-            return tli_sim_broken(sim, "offsets: two live allocations overlap");
+            return tli_sim_broken(sim, TLI_RULE(OFFSETS_TWO_LIVE_ALLOCATIONS_OVERLAP));
     padded &= ~(sim->alignment - 1);
     if (padded > sim->report.arena_bytes) sim->report.arena_bytes = padded;
     sim->live[sim->live_count].offset = made->offset;
@@ -8472,9 +9612,9 @@ static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_
     tli_made *made = &sim->made[sim->made_count];
     if (!bytes) return TL_OK;
     if (!tli_add_u64(sim->live_bytes, bytes, &sim->live_bytes))
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "live bytes do not fit 64 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(LIVE_BYTES_DO_NOT_FIT_64_BITS));
     if (sim->report.allocation_count == INT32_MAX)
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "allocations do not fit 31 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(ALLOCATIONS_DO_NOT_FIT_31_BITS));
     if (use == TLI_USE_TWICE || use == TLI_USE_WORK) sim->call_bytes += bytes;
     if (sim->live_bytes > sim->step_bytes) sim->step_bytes = sim->live_bytes;
     if (sim->live_bytes > sim->report.peak_bytes) {
@@ -8529,7 +9669,7 @@ static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
 static tl_result tli_sim_compute(tli_sim *sim, uint64_t cost) {
     uint64_t *sum = &sim->report.compute_cost;
     if (!tli_add_u64(sim->now, cost, &sim->now) || !tli_add_u64(*sum, cost, sum))
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "cost does not fit 64 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     return TL_OK;
 }
 
@@ -8539,7 +9679,7 @@ static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
     sim->report.codec_count++;
     if (!sim->codec_rate) return TL_OK;
     if (!tli_find_time(bytes, sim->codec_rate, &ns) || !tli_add_u64(sim->now, ns, &sim->now))
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "cost does not fit 64 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     return TL_OK;
 }
 
@@ -8549,9 +9689,9 @@ static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
     sim->report.copy_count++;
     if (sim->link_rate && (!tli_find_time(sim->graph->outputs[tensor].bytes, sim->link_rate, &ns) ||
                            !tli_add_u64(ns, sim->link_latency, &ns)))
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "cost does not fit 64 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     if (!tli_add_u64(start, ns, &sim->link_free))
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "cost does not fit 64 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     sim->tensors[tensor].ready = sim->link_free;
     return TL_OK;
 }
@@ -8570,14 +9710,14 @@ static int tli_sim_readable(const tli_sim *sim, int32_t tensor) {
 static tl_result tli_sim_check_inplace(tli_sim *sim, const tl_node *node) {
     const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
     int32_t from, i, reads = 0;
-    if (node->inplace < 0) return tli_sim_broken(sim, "may not run in place");
+    if (node->inplace < 0) return tli_sim_broken(sim, TLI_RULE(MAY_NOT_RUN_IN_PLACE));
     from = inputs[node->inplace].tensor;  // no graph input, and of the same bytes: tl_check_graph
     if (sim->tensors[from].state != TLI_RESIDENT)
-        return tli_sim_broken_tensor(sim, "input ", from, " cannot be overwritten: it is being spilled");
+        return tli_sim_broken_tensor(sim, TLI_RULE(INPUT_CANNOT_BE_OVERWRITTEN_IT), from);
     if (sim->tensors[node->first_output].state != TLI_ABSENT)
-        return tli_sim_broken(sim, "output 0 is already resident");
+        return tli_sim_broken(sim, TLI_RULE(OUTPUT_0_IS_ALREADY_RESIDENT));
     for (i = 0; i < node->input_count; i++) reads += inputs[i].tensor == from;
-    return reads == 1 ? TL_OK : tli_sim_broken_tensor(sim, "reads the overwritten tensor ", from, " twice");
+    return reads == 1 ? TL_OK : tli_sim_broken_tensor(sim, TLI_RULE(READS_OVERWRITTEN_TENSOR_TWICE), from);
 }
 
 static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_step_kind kind,
@@ -8587,20 +9727,20 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
     *missing = 0;
     for (i = 0; i < node->input_count; i++)
         if (!tli_sim_readable(sim, inputs[i].tensor))
-            return tli_sim_broken_tensor(sim, "input ", inputs[i].tensor, " is not resident");
+            return tli_sim_broken_tensor(sim, TLI_RULE(INPUT_IS_NOT_RESIDENT), inputs[i].tensor);
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
         if (sim->tensors[i].state == TLI_COMING)
-            return tli_sim_broken_tensor(sim, "output ", i, " is being fetched");
+            return tli_sim_broken_tensor(sim, TLI_RULE(OUTPUT_IS_BEING_FETCHED), i);
         if (sim->tensors[i].state == TLI_PACKED)
-            return tli_sim_broken_tensor(sim, "output ", i, " is compressed");
+            return tli_sim_broken_tensor(sim, TLI_RULE(OUTPUT_IS_COMPRESSED), i);
         *missing += sim->tensors[i].state == TLI_ABSENT;
     }
     if (kind == TL_STEP_FORWARD_SAVE) {
-        if (!node->saved_bytes) return tli_sim_broken(sim, "has no saved bytes");
+        if (!node->saved_bytes) return tli_sim_broken(sim, TLI_RULE(HAS_NO_SAVED_BYTES));
         if (!sim->nodes[sim->step->node].has_saved) return TL_OK;
-        return tli_sim_broken(sim, "saved bytes are already resident");
+        return tli_sim_broken(sim, TLI_RULE(SAVED_BYTES_ARE_ALREADY_RESIDENT));
     }
-    if (!*missing) return tli_sim_broken(sim, "all outputs are already resident");
+    if (!*missing) return tli_sim_broken(sim, TLI_RULE(ALL_OUTPUTS_ARE_ALREADY_RESIDENT));
     return kind == TL_STEP_FORWARD_INPLACE ? tli_sim_check_inplace(sim, node) : TL_OK;
 }
 
@@ -8659,21 +9799,22 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
     const tl_graph *graph = sim->graph;
     const tl_node *node = &graph->nodes[id];
     int32_t i;
-    if (sim->inference) return tli_sim_broken(sim, "no backward in inference");
-    if (!node->has_grad) return tli_sim_broken(sim, "has no gradient");
-    if (sim->nodes[id].done) return tli_sim_broken(sim, "backward already ran");
-    if (!sim->nodes[id].ran) return tli_sim_broken(sim, "forward never ran");
+    if (sim->inference) return tli_sim_broken(sim, TLI_RULE(NO_BACKWARD_IN_INFERENCE));
+    if (!node->has_grad) return tli_sim_broken(sim, TLI_RULE(HAS_NO_GRADIENT));
+    if (sim->nodes[id].done) return tli_sim_broken(sim, TLI_RULE(BACKWARD_ALREADY_RAN));
+    if (!sim->nodes[id].ran) return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
     if (!sim->any_order && id != sim->next_backward)
-        return tli_sim_broken_node(sim, "backward out of order: node ", sim->next_backward, " is next");
+        return tli_sim_broken_node(sim, TLI_RULE(BACKWARD_OUT_OF_ORDER_NODE_IS_NEXT), sim->next_backward);
     if (sim->nodes[id].waits_for)
-        return tli_sim_broken_node(sim, "consumer ", tli_sim_find_waiting(sim, id), " has not run backward");
+        return tli_sim_broken_node(sim, TLI_RULE(CONSUMER_HAS_NOT_RUN_BACKWARD), tli_sim_find_waiting(sim, id));
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         if (graph->inputs[i].needed && !tli_sim_readable(sim, graph->inputs[i].tensor))
-            return tli_sim_broken_tensor(sim, "needs ", graph->inputs[i].tensor, ", which is not resident");
+            return tli_sim_broken_tensor(sim, TLI_RULE(NEEDS_WHICH_IS_NOT_RESIDENT), graph->inputs[i].tensor);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         if (graph->outputs[i].needed && !tli_sim_readable(sim, i))
-            return tli_sim_broken_tensor(sim, "needs ", i, ", which is not resident");
-    if (node->saved_bytes && !sim->nodes[id].has_saved) return tli_sim_broken(sim, "needs its saved bytes");
+            return tli_sim_broken_tensor(sim, TLI_RULE(NEEDS_WHICH_IS_NOT_RESIDENT), i);
+    if (node->saved_bytes && !sim->nodes[id].has_saved)
+        return tli_sim_broken(sim, TLI_RULE(NEEDS_ITS_SAVED_BYTES));
     return TL_OK;
 }
 
@@ -8727,7 +9868,7 @@ static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
 
 static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
-    if (t->on_host) return tli_sim_broken_tensor(sim, "the host has ", tensor, " already");
+    if (t->on_host) return tli_sim_broken_tensor(sim, TLI_RULE(HOST_HAS_ALREADY), tensor);
     sim->host_bytes += sim->graph->outputs[tensor].bytes;  // no overflow: each tensor is on the host once
     if (sim->host_bytes > sim->report.host_peak_bytes) sim->report.host_peak_bytes = sim->host_bytes;
     t->on_host = 1;
@@ -8738,7 +9879,7 @@ static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
 static tl_result tli_sim_fetch(tli_sim *sim, int32_t tensor) {
     tl_result result;
     if (!sim->tensors[tensor].on_host)
-        return tli_sim_broken_tensor(sim, "the host has no copy of ", tensor, "");
+        return tli_sim_broken_tensor(sim, TLI_RULE(HOST_HAS_NO_COPY_OF), tensor);
     result = tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, sim->graph->outputs[tensor].bytes);
     if (result) return result;
     sim->tensors[tensor].state = TLI_COMING;
@@ -8778,9 +9919,9 @@ static tl_result tli_sim_expand(tli_sim *sim, int32_t tensor) {
 
 static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
-    if (!t->on_host) return tli_sim_broken_tensor(sim, "the host has no copy of ", tensor, "");
+    if (!t->on_host) return tli_sim_broken_tensor(sim, TLI_RULE(HOST_HAS_NO_COPY_OF), tensor);
     if (t->state == TLI_LEAVING || t->state == TLI_COMING)
-        return tli_sim_broken_tensor(sim, "a copy of ", tensor, " is under way");
+        return tli_sim_broken_tensor(sim, TLI_RULE(COPY_OF_IS_UNDER_WAY), tensor);
     t->on_host = 0;
     sim->host_bytes -= sim->graph->outputs[tensor].bytes;
     return TL_OK;
@@ -8833,8 +9974,8 @@ static tl_result tli_sim_act(tli_sim *sim, tl_step_kind kind, int32_t tensor) {
 // Run a step on one output or, with TL_ALL_OUTPUTS, on every output in a suitable state; the step
 // is broken if one of these breaks a rule. Only DROP_HOST may find no such output.
 static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
-    static const char *const sentences[] = { "the tensor is absent", "the tensor is resident",
-        "the tensor is being spilled", "the tensor is being fetched", "the tensor is compressed" };
+    static const tli_rule sentences[] = { TLI_RULE(TENSOR_IS_ABSENT), TLI_RULE(TENSOR_IS_RESIDENT),
+        TLI_RULE(TENSOR_IS_BEING_SPILLED), TLI_RULE(TENSOR_IS_BEING_FETCHED), TLI_RULE(TENSOR_IS_COMPRESSED) };
     const tl_node *node = &sim->graph->nodes[step->node];
     tl_step_kind kind = (tl_step_kind)step->kind;
     int32_t i, acted = 0;
@@ -8851,7 +9992,7 @@ static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
         if (result) return result;
     }
     if (acted || kind == TL_STEP_DROP_HOST) return TL_OK;
-    return tli_sim_broken(sim, "no output is in a state to act on");
+    return tli_sim_broken(sim, TLI_RULE(NO_OUTPUT_IS_IN_STATE_TO_ACT_ON));
 }
 
 // -- replay from the first step to the end --
@@ -8859,19 +10000,20 @@ static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
 static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     const tl_graph *graph = sim->graph;
     int packs = step->kind == TL_STEP_COMPRESS;
-    if (step->kind >= TL_STEP_COUNT) return tli_sim_broken(sim, "no such kind of step");
-    if (step->reserved) return tli_sim_broken(sim, "reserved must be 0");
-    if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, "no such node");
-    if (graph->nodes[step->node].is_input) return tli_sim_broken(sim, "input nodes take no steps");
+    if (step->kind >= TL_STEP_COUNT) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_KIND_OF_STEP));
+    if (step->reserved) return tli_sim_broken(sim, TLI_RULE(RESERVED_MUST_BE_0));
+    if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
+    if (graph->nodes[step->node].is_input) return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
     if (tli_acts_on_node((tl_step_kind)step->kind)) {
         if (step->output != TL_ALL_OUTPUTS)
-            return tli_sim_broken(sim, "acts on a node: output must be TL_ALL_OUTPUTS");
+            return tli_sim_broken(sim, TLI_RULE(ACTS_ON_NODE_OUTPUT));
     } else if (step->output < TL_ALL_OUTPUTS || step->output >= graph->nodes[step->node].output_count) {
-        return tli_sim_broken(sim, "no such output");
+        return tli_sim_broken(sim, TLI_RULE(NO_SUCH_OUTPUT));
     }
     if (packs && (step->codec == TL_CODEC_NONE || step->codec >= TL_CODEC_COUNT))
-        return tli_sim_broken(sim, "codec must be f16, bf16 or q8");
-    if (!packs && step->codec != TL_CODEC_NONE) return tli_sim_broken(sim, "codec is for COMPRESS only");
+        return tli_sim_broken(sim, TLI_RULE(CODEC_MUST_BE_F16_BF16_OR_Q8_2));
+    if (!packs && step->codec != TL_CODEC_NONE)
+        return tli_sim_broken(sim, TLI_RULE(CODEC_IS_FOR_COMPRESS_ONLY));
     return TL_OK;
 }
 
@@ -8886,7 +10028,7 @@ static tl_result tli_sim_run_step(tli_sim *sim, const tl_step *step) {
     case TL_STEP_FORWARD_SAVE: return tli_sim_forward(sim, step->node, (tl_step_kind)step->kind);
     case TL_STEP_BACKWARD: return tli_sim_backward(sim, step->node);
     case TL_STEP_DROP_SAVED:
-        if (!node->has_saved) return tli_sim_broken(sim, "saved bytes are not resident");
+        if (!node->has_saved) return tli_sim_broken(sim, TLI_RULE(SAVED_BYTES_ARE_NOT_RESIDENT));
         node->has_saved = 0;
         tli_sim_release(sim, TLI_USE_SAVED, step->node, sim->graph->nodes[step->node].saved_bytes);
         return TL_OK;
@@ -8905,7 +10047,8 @@ static tl_result tli_sim_run_step(tli_sim *sim, const tl_step *step) {
 // Simulate one step. After an error the simulation is over: release it.
 static tl_result tli_sim_step(tli_sim *sim, const tl_step *step) {
     tl_result result;
-    if (sim->step_count == INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "steps do not fit 31 bits");
+    if (sim->step_count == INT32_MAX)
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(STEPS_DO_NOT_FIT_31_BITS));
     sim->step = step;
     sim->step_count++;
     sim->step_bytes = sim->live_bytes;
@@ -8931,14 +10074,14 @@ static tl_result tli_sim_end(tli_sim *sim) {
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         if (!sim->inference && node->has_grad && !sim->nodes[id].done)
-            return tli_sim_broken_node(sim, "node ", id, " never ran backward");
+            return tli_sim_broken_node(sim, TLI_RULE(NODE_NEVER_RAN_BACKWARD), id);
         if (!tli_sim_is_result(sim, id, any_keep)) continue;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             if (!tli_sim_readable(sim, i))
-                return tli_sim_broken_tensor(sim, "result ", i, " is not resident");
+                return tli_sim_broken_tensor(sim, TLI_RULE(RESULT_IS_NOT_RESIDENT), i);
     }
     if (sim->offsets && sim->report.allocation_count != sim->offset_count)
-        return tli_sim_broken(sim, "offsets: more than allocations");
+        return tli_sim_broken(sim, TLI_RULE(OFFSETS_MORE_THAN_ALLOCATIONS));
     sim->report.end_bytes = sim->live_bytes;
     sim->report.end_host_bytes = sim->host_bytes;
     sim->report.cost = sim->now;
@@ -8970,7 +10113,7 @@ static uint64_t tli_sim_most_made(const tl_graph *graph) {
 static tl_result tli_sim_alloc_state(tli_sim *sim) {
     uint64_t tensors = (uint64_t)sim->graph->tensor_count, nodes = (uint64_t)sim->graph->node_count;
     uint64_t most = tli_sim_most_made(sim->graph), owners = 3 * tensors + nodes;
-    if (owners > INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "graph: too many tensors");
+    if (owners > INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(GRAPH_TOO_MANY_TENSORS));
     sim->tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, tensors, sizeof *sim->tensors);
     sim->nodes = (tli_sim_node *)tli_alloc_array(sim->env, nodes, sizeof *sim->nodes);
     sim->made = (tli_made *)tli_alloc_array(sim->env, most, sizeof *sim->made);
@@ -8979,7 +10122,7 @@ static tl_result tli_sim_alloc_state(tli_sim *sim) {
         sim->places = (int32_t *)tli_alloc_array(sim->env, owners, sizeof *sim->places);
     }
     if (!sim->tensors || !sim->nodes || !sim->made || (sim->offsets && (!sim->live || !sim->places)))
-        return tli_fail(sim->env, TL_ERROR_NO_MEMORY, sim->function, "no memory for the simulation");
+        return tli_fail(sim->env, TL_ERROR_NO_MEMORY, sim->function, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     return TL_OK;
 }
 
@@ -9026,7 +10169,7 @@ static tl_result tli_reset_sim(tli_sim *sim) {
 
 // Start a simulation of a graph that passed tl_check_graph. Of the plan only the flags and offsets
 // are read. Release it with tli_free_sim, also after an error.
-static tl_result tli_init_sim(tl_env *env, tli_sim *sim, const char *function, const tl_graph *graph,
+static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, const tl_graph *graph,
                               const tl_device *device, const tl_plan *plan) {
     tl_result result;
     tli_zero(sim, sizeof *sim);
@@ -9047,7 +10190,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, const char *function, c
 }
 
 // Simulate a plan on a graph and a device that were checked.
-static tl_result tli_simulate(tl_env *env, const char *function, const tl_simulate_desc *desc,
+static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simulate_desc *desc,
                               tl_report *report) {
     const tl_plan *plan = desc->plan;
     tli_sim sim;
@@ -9073,19 +10216,19 @@ static tl_result tli_simulate(tl_env *env, const char *function, const tl_simula
     return result;
 }
 
-static tl_result tli_check_plan(tl_env *env, const char *function, const tl_plan *plan) {
+static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_plan *plan) {
     if (plan->step_count < 0 || (plan->step_count && !plan->steps))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "step_count: must be the number of steps");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(STEP_COUNT_MUST_BE_NUMBER_OF_STEPS));
     if (plan->offset_count < 0 || (plan->offset_count && !plan->offsets))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "offset_count: must be the number of offsets");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
     if (plan->repeat_count < 0)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "repeat_count: must be >= 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "inference, any_order: must be 0 or 1");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_ANY_ORDER_MUST_BE_0_OR_1));
     return TL_OK;
 }
 
-static tl_result tli_simulate_checked(tl_env *env, const char *function, const tl_simulate_desc *desc,
+static tl_result tli_simulate_checked(tl_env *env, tli_function function, const tl_simulate_desc *desc,
                                       tl_report *report) {
     tl_result result = tl_check_graph(env, desc->graph);
     tli_zero(report, sizeof *report);
@@ -9097,10 +10240,10 @@ static tl_result tli_simulate_checked(tl_env *env, const char *function, const t
 
 TLI_IMPL tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report) {
     TL_ASSERT(desc && desc->graph && desc->plan && report);
-    return tli_simulate_checked(env, "tl_simulate_plan", desc, report);
+    return tli_simulate_checked(env, TLI_IN(SIMULATE_PLAN), desc, report);
 }
 
-static tl_result tli_measure(tl_env *env, const char *function, const tl_graph *graph, const tl_device *device,
+static tl_result tli_measure(tl_env *env, tli_function function, const tl_graph *graph, const tl_device *device,
                              int is_checked, tl_plan *plan) {
     tl_simulate_desc desc;
     tl_report report;
@@ -9122,7 +10265,7 @@ static tl_result tli_measure(tl_env *env, const char *function, const tl_graph *
 TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device,
                                    tl_plan *plan) {
     TL_ASSERT(graph && plan);
-    return tli_measure(env, "tl_measure_plan", graph, device, 0, plan);
+    return tli_measure(env, TLI_IN(MEASURE_PLAN), graph, device, 0, plan);
 }
 
 #ifndef TL_NO_PLANNERS
@@ -9132,13 +10275,13 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
     tl_result result;
     TL_ASSERT(plan && copy && plan != copy);
     tli_zero(copy, sizeof *copy);
-    result = tli_check_plan(env, "tl_copy_plan", plan);
+    result = tli_check_plan(env, TLI_IN(COPY_PLAN), plan);
     if (result) return result;
     // no overflow, because counts are below 2^31; offsets come first, because their alignment is
     // larger
     bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->offset_count * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
-    if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_copy_plan", "no memory for the steps");
+    if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COPY_PLAN), TLI_RULE(NO_MEMORY_FOR_STEPS));
     steps = (tl_step *)(void *)(offsets + plan->offset_count);
     tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
     tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
@@ -9173,6 +10316,7 @@ typedef enum tli_limit { TLI_LIMIT_CALLER, TLI_LIMIT_DEVICE, TLI_LIMIT_BACKEND }
 
 typedef struct tli_budget {
     uint64_t  bytes;            // of a plan, without the base: with it they fit 64 bits, limited or not
+    uint64_t  allowed_bytes;    // with the base, what errors name; UINT64_MAX = nobody limits
     uint64_t  host_bytes;       // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit
     uint64_t  base_bytes;
     int32_t   is_limited;       // 1 = somebody limits the bytes on the device
@@ -9214,6 +10358,7 @@ static tli_budget tli_find_budget(uint64_t caller, uint64_t host, uint64_t base,
         tli_lower_limit(&budget.host_bytes, &budget.host_limit, backend[1], TLI_LIMIT_BACKEND);
     }
     budget.is_limited = budget.bytes != UINT64_MAX;
+    budget.allowed_bytes = budget.bytes;
     budget.is_over = budget.bytes < base;
     budget.bytes -= budget.is_over ? budget.bytes : base;
     return budget;
@@ -9285,7 +10430,7 @@ static void tli_add_tensor_step(tli_steps *list, const tl_graph *graph, tl_step_
 
 // Make a plan of the collected steps and measure it. On error everything is released and *plan is
 // zero.
-static tl_result tli_finish_plan(tli_steps *list, const char *function, const tl_graph *graph, int inference,
+static tl_result tli_finish_plan(tli_steps *list, tli_function function, const tl_graph *graph, int inference,
                                  tl_plan *plan) {
     tl_result result = tli_take_steps(list, function, plan);
     if (result) return result;
@@ -9338,7 +10483,7 @@ static void tli_reverse_steps(tli_steps *list) {
 
 // Make the plan of a list of calls, which is released.
 static tl_result tli_plan_calls(tli_steps *calls, int32_t first_count, const uint8_t *stays,
-                                const char *function,
+                                tli_function function,
                                 const tl_graph *graph, int inference, tl_plan *plan) {
     tl_env *env = calls->env;
     tli_steps list = tli_steps_of(env);
@@ -9373,7 +10518,7 @@ TLI_IMPL tl_result tl_plan_keep_all(tl_env *env, const tl_graph *graph, int infe
     for (id = graph->node_count; id-- > 0 && !inference;)
         if (graph->nodes[id].has_grad)
             tli_add_step(&calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
-    return tli_plan_calls(&calls, calls.count, NULL, "tl_plan_keep_all", graph, inference != 0, plan);
+    return tli_plan_calls(&calls, calls.count, NULL, TLI_IN(PLAN_KEEP_ALL), graph, inference != 0, plan);
 }
 
 // -- plan of a kept set --
@@ -9470,7 +10615,7 @@ TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const ui
     r.cursors = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *r.cursors);
     r.calls.failed = !r.stays || !r.here || !r.has_saved || !r.stack || !r.cursors;
     if (!r.calls.failed) first_count = tli_call_all(&r, keep);
-    result = tli_plan_calls(&r.calls, first_count, r.stays, "tl_plan_kept_set", graph, 0, plan);
+    result = tli_plan_calls(&r.calls, first_count, r.stays, TLI_IN(PLAN_KEPT_SET), graph, 0, plan);
     tli_release(env, r.stays);
     tli_release(env, r.here);
     tli_release(env, r.has_saved);
@@ -9540,7 +10685,7 @@ static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t
     }
 }
 
-static tl_result tli_check_chain(tl_env *env, const char *function, const tl_graph *graph) {
+static tl_result tli_check_chain(tl_env *env, tli_function function, const tl_graph *graph) {
     int32_t id;
     int is_chain = graph->node_count > 1 && graph->nodes[0].is_input && graph->nodes[0].output_count == 1;
     for (id = 1; id < graph->node_count && is_chain; id++) {
@@ -9549,7 +10694,7 @@ static tl_result tli_check_chain(tl_env *env, const char *function, const tl_gra
                    graph->inputs[node->first_input].tensor == graph->nodes[id - 1].first_output;
     }
     return is_chain ? TL_OK : tli_fail(env, TL_ERROR_INVALID_ARG, function,
-        "graph: must be a chain: an input, then nodes with one output and a gradient, each reading the last");
+        TLI_RULE(GRAPH_MUST_BE_CHAIN_INPUT_THEN_NODES));
 }
 
 TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan) {
@@ -9559,10 +10704,10 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
     TL_ASSERT(graph && plan);
     tli_zero(plan, sizeof *plan);
     result = tl_check_graph(env, graph);
-    if (!result) result = tli_check_chain(env, "tl_plan_revolve", graph);
+    if (!result) result = tli_check_chain(env, TLI_IN(PLAN_REVOLVE), graph);
     if (result) return result;
     if (slot_count < 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_revolve", "slot_count: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE), TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
     chain.graph = graph;
     chain.list = tli_steps_of(env);
     chain.reached = 0;
@@ -9571,7 +10716,7 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
     chain.list.failed = !slots;
     if (slots) tli_reverse_chain(&chain, slot_count, slots);
     tli_release(env, slots);
-    return tli_finish_plan(&chain.list, "tl_plan_revolve", graph, 0, plan);
+    return tli_finish_plan(&chain.list, TLI_IN(PLAN_REVOLVE), graph, 0, plan);
 }
 #endif  // TL_NO_PLANNERS
 
@@ -9624,23 +10769,23 @@ static int tli_read_target(tli_word word, tl_step *step) {
     return !tli_acts_on_node((tl_step_kind)step->kind) && tli_read_i32(output, &step->output);
 }
 
-// Read a step whose first word is `word`. Returns NULL, or the rule that the line breaks.
-static const char *tli_read_step(tli_reader *reader, tli_word word, tl_step *step) {
+// Read a step whose first word is `word`. Returns the rule that the line breaks, or TLI_NO_RULE.
+static tli_rule tli_read_step(tli_reader *reader, tli_word word, tl_step *step) {
     int32_t value;
     if (!tli_parse_name(tli_step_names, TL_STEP_COUNT, word.text, word.length, &value))
-        return "step: must be F, I, S, B, D, DS, O, L, W, DH, C or X";
+        return TLI_RULE(STEP_MUST_BE_F_I_S_B_D_DS_O_L_W_DH_C);
     *step = tli_step_of((tl_step_kind)value, 0, TL_ALL_OUTPUTS);
     if (!tli_next_word(reader, &word) || !tli_read_target(word, step))
         return tli_acts_on_node((tl_step_kind)step->kind)
-                   ? "target: must be a node number, as in F 3"
-                   : "target: must be a node number or an output, as in D 3.1";
+                   ? TLI_RULE(TARGET_MUST_BE_NODE_NUMBER_AS_IN_F_3)
+                   : TLI_RULE(TARGET_MUST_BE_NODE_NUMBER_OR_OUTPUT);
     if (step->kind == TL_STEP_COMPRESS) {
         if (!tli_next_word(reader, &word) || tli_word_is(word, tl_name_codec(TL_CODEC_NONE)) ||
             !tli_parse_name(tli_codec_names, TL_CODEC_COUNT, word.text, word.length, &value))
-            return "codec: must be f16, bf16 or q8";
+            return TLI_RULE(CODEC_MUST_BE_F16_BF16_OR_Q8);
         step->codec = (uint8_t)value;
     }
-    return tli_next_word(reader, &word) ? "more words than the step takes" : NULL;
+    return tli_next_word(reader, &word) ? TLI_RULE(MORE_WORDS_THAN_STEP_TAKES) : TLI_NO_RULE;
 }
 
 TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan) {
@@ -9649,20 +10794,20 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
     TL_ASSERT(plan && (text || !length));
     tli_zero(plan, sizeof *plan);
     if (length > TLI_TEXT_LIMIT)
-        return tli_fail(env, TL_ERROR_PARSE, "tl_parse_schedule", "text: longer than 1 GiB");
+        return tli_fail(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), TLI_RULE(TEXT_LONGER_THAN_1_GIB));
     while (tli_next_line(&reader)) {
         tl_step step;
         tli_word word;
-        const char *why;
+        tli_rule why;
         if (!tli_next_word(&reader, &word)) continue;
         why = tli_read_step(&reader, word, &step);
         if (why) {
             tli_release(env, list.steps);
-            return tli_fail_line(env, TL_ERROR_PARSE, "tl_parse_schedule", reader.line, why);
+            return tli_fail_line(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), reader.line, why);
         }
         tli_add_step(&list, step);
     }
-    return tli_take_steps(&list, "tl_parse_schedule", plan);
+    return tli_take_steps(&list, TLI_IN(PARSE_SCHEDULE), plan);
 }
 #endif  // TL_NO_TEXT
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -9725,7 +10870,7 @@ static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak
 }
 
 // Replay a plan to find its peak, then once more up to there to list what is live.
-static tl_result tli_find_peak(tl_env *env, const char *function, const tl_simulate_desc *desc,
+static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simulate_desc *desc,
                                tli_peak *peak) {
     const tl_graph *graph = desc->graph;
     uint64_t most = 3 * (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
@@ -9736,7 +10881,7 @@ static tl_result tli_find_peak(tl_env *env, const char *function, const tl_simul
     result = tli_simulate_checked(env, function, desc, &peak->report);
     if (result) return result;
     peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
-    if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to look at the peak");
+    if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_LOOK_AT_PEAK));
     result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan);
     for (i = 0; i < peak->report.peak_step && !result; i++) result = tli_sim_step(&sim, &desc->plan->steps[i]);
     if (!result && peak->report.peak_step < 0) tli_list_live(&sim, peak);
@@ -9986,12 +11131,12 @@ TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
     desc.plan = plan;
-    result = tli_find_peak(env, "tl_explain_plan", &desc, &peak);
+    result = tli_find_peak(env, TLI_IN(EXPLAIN_PLAN), &desc, &peak);
     if (result) return result;
     forwards = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *forwards);
     if (!forwards) {
         tli_release(env, peak.live);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_explain_plan", "no memory to count forwards");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(EXPLAIN_PLAN), TLI_RULE(NO_MEMORY_TO_COUNT_FORWARDS));
     }
     for (i = 0; i < plan->step_count; i++)
         if (plan->steps[i].kind < TL_STEP_BACKWARD) forwards[plan->steps[i].node]++;
@@ -10002,7 +11147,7 @@ TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_
     tli_explain_copies(&stream, &peak.report);
     tli_release(env, forwards);
     tli_release(env, peak.live);
-    return tli_close_stream(&stream, env, "tl_explain_plan");
+    return tli_close_stream(&stream, env, TLI_IN(EXPLAIN_PLAN));
 }
 
 // -- tables in C --
@@ -10014,7 +11159,7 @@ static const char *const tli_codec_ids[] = { TL_CODECS(TLI_ID) };
 
 #undef TLI_ID
 
-static const char *tli_check_identifier(const char *name) {
+static tli_rule tli_check_identifier(const char *name) {
     int32_t i;
     for (i = 0; name[i] && i <= 48; i++) {
         int letter = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z');
@@ -10022,8 +11167,8 @@ static const char *tli_check_identifier(const char *name) {
         int line = name[i] == '_' && name[i + 1] && name[i + 1] != '_';
         if (!letter && !(i && (digit || line))) break;
     }
-    if (i && i <= 48 && !name[i]) return NULL;
-    return "name: must be 1 to 48 letters, digits and single _, a letter first and no _ at the end";
+    if (i && i <= 48 && !name[i]) return TLI_NO_RULE;
+    return TLI_RULE(NAME_MUST_BE_1_TO_48_LETTERS_DIGITS);
 }
 
 // Send a number as a constant that has the same value for every compiler, whatever the width of
@@ -10254,20 +11399,20 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
     tl_report report;
     tli_stream stream;
     tl_result result;
-    const char *rule;
+    tli_rule rule;
     TL_ASSERT(graph && plan && name && sink.write);
     rule = tli_check_identifier(name);
-    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_write_plan_table", rule);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_PLAN_TABLE), rule);
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
     desc.plan = plan;
-    result = tli_simulate_checked(env, "tl_write_plan_table", &desc, &report);
+    result = tli_simulate_checked(env, TLI_IN(WRITE_PLAN_TABLE), &desc, &report);
     if (result) return result;
     tli_open_stream(&stream, sink);
     tli_send_table_head(&stream, name);
     tli_send_graph_table(&stream, graph, name);
     tli_send_plan_table(&stream, graph, plan, name);
-    return tli_close_stream(&stream, env, "tl_write_plan_table");
+    return tli_close_stream(&stream, env, TLI_IN(WRITE_PLAN_TABLE));
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -10315,11 +11460,11 @@ TLI_IMPL tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, ui
     return config;
 }
 
-static tl_result tli_check_dynamic(tl_env *env, const char *function, uint64_t layer_count, double fraction) {
+static tl_result tli_check_dynamic(tl_env *env, tli_function function, uint64_t layer_count, double fraction) {
     if (!layer_count)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "dynamic layer_count: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(DYNAMIC_LAYER_COUNT_MUST_BE_POSITIVE));
     if (!(fraction >= 0.0 && fraction <= 1.0))  // NaN fails both
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "memory_fraction: must be in [0, 1]");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_FRACTION_MUST_BE_IN_0_TO_1));
     return TL_OK;
 }
 
@@ -10328,7 +11473,7 @@ TLI_IMPL tl_result tl_checkpoint_dynamic(tl_env *env, uint64_t layer_count, doub
     tl_result result;
     TL_ASSERT(config);
     *config = tl_checkpoint_none();
-    result = tli_check_dynamic(env, "tl_checkpoint_dynamic", layer_count, memory_fraction);
+    result = tli_check_dynamic(env, TLI_IN(CHECKPOINT_DYNAMIC), layer_count, memory_fraction);
     if (result) return result;
     *config = tli_checkpoint_of(TL_CHECKPOINT_DYNAMIC);
     config->strategy.as.dynamic.layer_count = layer_count;
@@ -10383,59 +11528,52 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
     }
 }
 
-static tl_result tli_fail_layer(tl_env *env, const char *function, const char *before, uint64_t layer,
-                                const char *after) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
-    tli_put(&w, before);
-    tli_put_u64(&w, layer);
-    tli_put(&w, after);
-    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
-}
-
-static tl_result tli_check_selective(tl_env *env, const char *function, const tl_checkpoint *c,
+static tl_result tli_check_selective(tl_env *env, tli_function function, const tl_checkpoint *c,
                                      uint64_t layer_count) {
     const uint64_t *layers = c->as.selective.layers;
     uint64_t count = c->as.selective.layer_count, *sorted, i;
     tl_result result = TL_OK;
-    if (count && !layers) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layers: missing");
+    if (count && !layers) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LAYERS_MISSING));
     for (i = 0; i < count && layer_count; i++)
         if (layers[i] >= layer_count)
-            return tli_fail_layer(env, function, "layers: ", layers[i], " is not below the number of layers");
+            return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                                   TLI_RULE(LAYERS_IS_NOT_BELOW_NUMBER_OF_LAYERS), layers[i], 0);
     sorted = (uint64_t *)tli_alloc_array(env, count, sizeof *sorted);
-    if (!sorted) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to sort the layers");
+    if (!sorted) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_SORT_LAYERS));
     tli_copy(sorted, layers, (size_t)count * sizeof *sorted);
     tli_sort_u64(sorted, (size_t)count);
     for (i = 1; i < count && !result; i++)
         if (sorted[i] == sorted[i - 1])
-            result = tli_fail_layer(env, function, "layers: ", sorted[i], " is listed twice");
+            result = tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                                     TLI_RULE(LAYERS_IS_LISTED_TWICE), sorted[i], 0);
     tli_release(env, sorted);
     return result;
 }
 
 TLI_IMPL tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,
                                               uint64_t layer_count) {
-    const char *function = "tl_check_checkpoint_config";
+    const tli_function function = TLI_IN(CHECK_CHECKPOINT_CONFIG);
     const tl_checkpoint *c;
     tl_result result;
     TL_ASSERT(config);
     c = &config->strategy;
     if ((config->checkpoint_attention | config->checkpoint_ffn) & ~1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
-                        "checkpoint_attention, checkpoint_ffn: must be 0 or 1");
+                        TLI_RULE(CHECKPOINT_ATTENTION_CHECKPOINT_FFN));
     switch (c->kind) {
     case TL_CHECKPOINT_NONE: return TL_OK;
     case TL_CHECKPOINT_UNIFORM:
         if (c->as.uniform.interval) return TL_OK;
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "interval: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INTERVAL_MUST_BE_POSITIVE));
     case TL_CHECKPOINT_SELECTIVE: return tli_check_selective(env, function, c, layer_count);
     case TL_CHECKPOINT_DYNAMIC:
         result = tli_check_dynamic(env, function, c->as.dynamic.layer_count, c->as.dynamic.memory_fraction);
         if (result || !layer_count || c->as.dynamic.layer_count == layer_count) return result;
-        return tli_fail_layer(env, function, "dynamic layer_count: must be the number of layers, ",
-                              layer_count, "");
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                               TLI_RULE(DYNAMIC_LAYER_COUNT_MUST_BE_NUMBER), layer_count, 0);
     case TL_CHECKPOINT_COUNT: break;
     }
-    return tli_fail(env, TL_ERROR_INVALID_ARG, function, "strategy: there is no such kind");
+    return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(STRATEGY_THERE_IS_NO_SUCH_KIND));
 }
 
 // -- kept layers of uniform and selective configs --
@@ -10517,7 +11655,7 @@ static uint64_t tli_count_layers(const tl_graph *graph) {
 // A graph as layers: which tensors are kept if a layer is kept.
 typedef struct tli_layers {
     tl_env         *env;
-    const char     *function;        // for error sentences
+    tli_function    function;        // for error sentences
     const tl_graph *graph;
     const tli_budget *budget;        // dynamic stays within it, too; NULL = none
     uint64_t        count;           // of layers
@@ -10547,7 +11685,7 @@ static void tli_free_layers(tli_layers *layers) {
 }
 
 // Start with a graph that was checked; release with tli_free_layers, also after an error.
-static tl_result tli_init_layers(tl_env *env, tli_layers *layers, const char *function, const tl_graph *graph,
+static tl_result tli_init_layers(tl_env *env, tli_layers *layers, tli_function function, const tl_graph *graph,
                                  const tl_checkpoint_config *config) {
     enum { READ_INSIDE = 1, READ_OUTSIDE = 2 };
     int32_t id, i;
@@ -10560,7 +11698,7 @@ static tl_result tli_init_layers(tl_env *env, tli_layers *layers, const char *fu
     layers->follows = (int32_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, sizeof *layers->follows);
     layers->keep = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
     if (!layers->follows || !layers->keep)
-        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the layers");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LAYERS));
     for (id = 0; id < graph->node_count; id++) {  // until the next loop, keep[] holds READ_ flags
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
@@ -10642,7 +11780,7 @@ static int tli_is_spaced(const uint8_t *kept, uint64_t count, uint64_t min_inter
 
 static tl_result tli_fail_search(tli_search *search) {
     const tli_layers *layers = search->layers;
-    return tli_fail(layers->env, TL_ERROR_NO_MEMORY, layers->function, "no memory for the search");
+    return tli_fail(layers->env, TL_ERROR_NO_MEMORY, layers->function, TLI_RULE(NO_MEMORY_FOR_SEARCH));
 }
 
 // Plan search->kept and record it if it is the best so far. The caller releases the plan.
@@ -10917,10 +12055,11 @@ static tl_result tli_search_segments(tli_search *search) {
 // Fail with "no kept set has a peak of at most 12 bytes, the least found is 34, at node 3 (conv1)".
 static tl_result tli_fail_fraction(tli_search *search) {
     tl_env *env = search->layers->env;
+    const tli_budget *budget = search->layers->budget;
     tl_simulate_desc desc;
     tl_plan plan;
     tl_report report;
-    tli_writer w;
+    tli_sentence s;
     int32_t node = -1;
     tl_result result = tli_plan_layers(search->layers, search->least, &plan);
     if (result) return result;
@@ -10931,21 +12070,18 @@ static tl_result tli_fail_fraction(tli_search *search) {
     if (!result && report.peak_step >= 0) node = plan.steps[report.peak_step].node;
     tl_free_plan(env, &plan);
     if (result) return result;
-    w = tli_begin_error(env, TL_ERROR_INFEASIBLE, search->layers->function);
-    tli_put(&w, search->is_budget ? tli_limit_names[search->layers->budget->limit] : "memory_fraction");
-    tli_put(&w, ": no kept set has a peak of at most ");
-    tli_put_u64(&w, search->is_budget ? tli_add_base(search->layers->budget, search->limit) : search->limit);
-    tli_put(&w, " bytes, the least found is ");
-    tli_put_u64(&w, search->is_budget ? tli_add_base(search->layers->budget, search->least_peak)
-                                      : search->least_peak);
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, search->layers->function,
+                        TLI_RULE(NO_KEPT_SET_HAS_PEAK_OF_AT_MOST_BYTES),
+                        search->is_budget ? tli_add_base(budget, search->limit) : search->limit,
+                        search->is_budget ? tli_add_base(budget, search->least_peak) : search->least_peak);
+    if (!TLI_ERROR_TEXT) return TL_ERROR_INFEASIBLE;
+    tli_put_text(&s, search->is_budget ? tli_limit_names[budget->limit] : "memory_fraction");
+    tli_put_rule(&s);
     if (node >= 0) {
-        tli_put(&w, ", at node ");
-        tli_put_i64(&w, node);
-        tli_put(&w, " (");
-        tli_put(&w, tl_name_node(search->layers->graph, node));
-        tli_put(&w, ")");
+        tli_put(&s.text, ", at node ");
+        tli_put_named(&s.text, node, tl_name_node(search->layers->graph, node));
     }
-    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
 static uint64_t tli_take_fraction(uint64_t bytes, double fraction) {
@@ -10969,7 +12105,8 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
     search.least_peak = UINT64_MAX;
     tl_free_plan(env, &all);
     search.kept = (uint8_t *)tli_alloc_array(env, 3 * layers->count, 1);
-    if (!search.kept) return tli_fail(env, TL_ERROR_NO_MEMORY, layers->function, "no memory for the search");
+    if (!search.kept)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, layers->function, TLI_RULE(NO_MEMORY_FOR_SEARCH));
     search.best = search.kept + count;
     search.least = search.best + count;
     result = count <= TLI_EXHAUSTIVE_LAYERS ? tli_search_all(&search) : tli_search_segments(&search);
@@ -10983,14 +12120,14 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
 
 // Check the graph and the config, and find the layers; release with tli_free_layers, also after an
 // error.
-static tl_result tli_open_config(tl_env *env, tli_layers *layers, const char *function, const tl_graph *graph,
+static tl_result tli_open_config(tl_env *env, tli_layers *layers, tli_function function, const tl_graph *graph,
                                  const tl_checkpoint_config *config, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, graph);
     tli_zero(layers, sizeof *layers);
     layers->env = env;
     if (!result) result = tl_check_checkpoint_config(env, config, tli_count_layers(graph));
     if (!result && config->strategy.kind != TL_CHECKPOINT_NONE && !tli_count_layers(graph))
-        result = tli_fail(env, TL_ERROR_INVALID_ARG, function, "graph: no node carries a layer number");
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(GRAPH_NO_NODE_CARRIES_LAYER_NUMBER));
     if (!result) result = tli_init_layers(env, layers, function, graph, config);
     layers->budget = budget;
     return result;
@@ -11003,11 +12140,12 @@ static tl_result tli_find_kept(tli_layers *layers, const tl_checkpoint_config *c
     return TL_OK;
 }
 
-static tl_result tli_check_layer_count(tl_env *env, const char *function, const tl_graph *graph,
+static tl_result tli_check_layer_count(tl_env *env, tli_function function, const tl_graph *graph,
                                        uint64_t layer_count) {
     uint64_t count = tli_count_layers(graph);
     return layer_count == count ? TL_OK
-         : tli_fail_layer(env, function, "layer_count: must be that of the graph, ", count, "");
+         : tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                           TLI_RULE(LAYER_COUNT_MUST_BE_THAT_OF_GRAPH), count, 0);
 }
 
 TLI_IMPL tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
@@ -11016,14 +12154,14 @@ TLI_IMPL tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const
     tl_result result;
     TL_ASSERT(graph && config && (kept || !layer_count));
     tli_zero(kept, (size_t)layer_count);
-    result = tli_open_config(env, &layers, "tl_find_kept_layers", graph, config, NULL);
-    if (!result) result = tli_check_layer_count(env, "tl_find_kept_layers", graph, layer_count);
+    result = tli_open_config(env, &layers, TLI_IN(FIND_KEPT_LAYERS), graph, config, NULL);
+    if (!result) result = tli_check_layer_count(env, TLI_IN(FIND_KEPT_LAYERS), graph, layer_count);
     if (!result) result = tli_find_kept(&layers, config, kept);
     tli_free_layers(&layers);
     return result;
 }
 
-static tl_result tli_plan_config(tl_env *env, const char *function, const tl_graph *graph,
+static tl_result tli_plan_config(tl_env *env, tli_function function, const tl_graph *graph,
                                  const tl_checkpoint_config *config, const tli_budget *budget, tl_plan *plan,
                                  uint64_t *kept_count) {
     tli_layers layers;
@@ -11034,7 +12172,7 @@ static tl_result tli_plan_config(tl_env *env, const char *function, const tl_gra
     if (!result) {
         kept = (uint8_t *)tli_alloc_array(env, layers.count, 1);
         result = kept ? tli_find_kept(&layers, config, kept)
-                      : tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the kept layers");
+                      : tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_KEPT_LAYERS));
     }
     for (i = 0; i < layers.count && kept && !result; i++) *kept_count += kept[i];
     if (!result)
@@ -11050,7 +12188,7 @@ static tl_result tli_plan_checkpoints(tl_env *env, const tl_graph *graph, const 
                                       const tli_budget *budget, tl_plan *plan) {
     uint64_t kept_count;
     tli_zero(plan, sizeof *plan);
-    return tli_plan_config(env, "tl_plan_checkpoints", graph, config, budget, plan, &kept_count);
+    return tli_plan_config(env, TLI_IN(PLAN_CHECKPOINTS), graph, config, budget, plan, &kept_count);
 }
 
 TLI_IMPL tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
@@ -11066,7 +12204,7 @@ static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl
     tl_result result;
     tli_zero(&plan, sizeof plan);
     tli_zero(&all, sizeof all);
-    result = tli_plan_config(env, "tl_measure_checkpoints", graph, config, NULL, &plan, &kept_count);
+    result = tli_plan_config(env, TLI_IN(MEASURE_CHECKPOINTS), graph, config, NULL, &plan, &kept_count);
     if (!result) result = tl_plan_keep_all(env, graph, 0, &all);
     if (!result) {
         double peak = (double)plan.peak_bytes, all_peak = (double)all.peak_bytes;
@@ -11083,14 +12221,14 @@ static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl
 
 // Make a chain of layers of one byte whose backward costs twice the forward.
 static tl_result tli_add_equal_layers(tl_env *env, tl_graph *graph, uint64_t layer_count) {
-    const char *function = "tl_measure_checkpoints";
+    const tli_function function = TLI_IN(MEASURE_CHECKPOINTS);
     tl_chain_desc desc;
     uint64_t *costs, i;
     tl_result result;
     if (layer_count >= INT32_MAX)
-        return tli_fail(env, TL_ERROR_OVERFLOW, function, "layer_count: must be below 2^31 - 1");
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(LAYER_COUNT_MUST_BE_BELOW_2_31_1));
     costs = (uint64_t *)tli_alloc_array(env, layer_count, sizeof *costs);
-    if (!costs) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the layers");
+    if (!costs) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LAYERS));
     for (i = 0; i < layer_count; i++) costs[i] = 2;
     tli_zero(&desc, sizeof desc);
     desc.layer_count = (int32_t)layer_count;
@@ -11113,7 +12251,7 @@ TLI_IMPL tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, ui
     if (!graph && layer_count) result = tli_add_equal_layers(env, &equal, layer_count);
     if (graph && layer_count) {
         result = tl_check_graph(env, graph);
-        if (!result) result = tli_check_layer_count(env, "tl_measure_checkpoints", graph, layer_count);
+        if (!result) result = tli_check_layer_count(env, TLI_IN(MEASURE_CHECKPOINTS), graph, layer_count);
     }
     if (!result && !graph && !layer_count) effect->compute_overhead_ratio = 1.0;  // nothing is recomputed
     else if (!result) result = tli_measure_config(env, graph ? graph : &equal, config, effect);
@@ -11227,15 +12365,9 @@ TLI_IMPL size_t tl_print_checkpoint_config_json(const tl_checkpoint_config *conf
 
 // Fail if a key of the object that ends here has not come.
 static void tli_require_keys(tli_json *j, const char *const *keys, int32_t count, uint32_t seen) {
-    char why[64];
-    tli_writer w = tli_writer_of(why, sizeof why);
     int32_t i = 0;
     while (i < count && (seen >> i & 1)) i++;
-    if (i == count) return;
-    tli_put(&w, "there must be ");
-    tli_put(&w, keys[i]);
-    tli_finish(&w);
-    tli_json_fail(j, why);
+    if (i < count) tli_json_fail_word(j, TLI_RULE(THERE_MUST_BE), keys[i]);
 }
 
 // Read an array of layers. It belongs to the config, also after an error.
@@ -11250,7 +12382,7 @@ static void tli_read_layers_json(tli_json *j, tl_checkpoint_config *config) {
         if (j->result) return;
         if (!tli_grow(j->env, &config->memory, &capacity, count, (int64_t)count + 1, sizeof layer)) {
             j->at = j->end;
-            j->result = tli_fail(j->env, TL_ERROR_NO_MEMORY, j->function, "no memory for the layers");
+            j->result = tli_fail(j->env, TL_ERROR_NO_MEMORY, j->function, TLI_RULE(NO_MEMORY_FOR_LAYERS));
             return;
         }
         layers = (uint64_t *)config->memory;
@@ -11283,22 +12415,22 @@ static void tli_read_strategy_json(tli_json *j, tl_checkpoint_config *config) {
     int32_t kind;
     if (tli_json_peek(j) == '"') {
         if (tli_json_name(j, tli_checkpoint_names, TL_CHECKPOINT_COUNT) != TL_CHECKPOINT_NONE)
-            tli_json_fail(j, "this strategy must have its fields");
+            tli_json_fail(j, TLI_RULE(THIS_STRATEGY_MUST_HAVE_ITS_FIELDS));
         return;
     }
     tli_zero(&raw, sizeof raw);
     if (!tli_json_enter(j, '{')) return;
-    if (!tli_json_next(j, &raw)) { tli_json_fail(j, "there must be a strategy"); return; }
+    if (!tli_json_next(j, &raw)) { tli_json_fail(j, TLI_RULE(THERE_MUST_BE_STRATEGY)); return; }
     kind = tli_json_find(raw, tli_checkpoint_names, TL_CHECKPOINT_COUNT);
     if (kind < 0) {
         j->at = raw.text;
-        tli_json_fail(j, "unknown name");
+        tli_json_fail(j, TLI_RULE(UNKNOWN_NAME));
         return;
     }
     c->kind = (tl_checkpoint_kind)kind;
     if (c->kind != TL_CHECKPOINT_NONE) tli_read_fields_json(j, config);
-    else if (tli_json_peek(j) != 'n' || !tli_json_literal(j, "null")) tli_json_fail(j, "expected null");
-    if (tli_json_next(j, &raw)) tli_json_fail(j, "there must be one strategy only");
+    else if (tli_json_peek(j) != 'n' || !tli_json_literal(j, "null")) tli_json_fail(j, TLI_RULE(EXPECTED_NULL));
+    if (tli_json_next(j, &raw)) tli_json_fail(j, TLI_RULE(THERE_MUST_BE_ONE_STRATEGY_ONLY));
 }
 
 TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, size_t length,
@@ -11308,7 +12440,7 @@ TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text
     tli_json j;
     TL_ASSERT(config && (text || !length));
     tli_zero(config, sizeof *config);
-    j = tli_json_open(env, "tl_parse_checkpoint_config_json", text ? text : "", length);
+    j = tli_json_open(env, TLI_IN(PARSE_CHECKPOINT_CONFIG_JSON), text ? text : "", length);
     if (tli_json_enter(&j, '{')) {
         while ((key = tli_json_next_key(&j, tli_config_keys, 4, &seen)) >= 0)
             if (key == 0) tli_read_strategy_json(&j, config);
@@ -17278,9 +18410,9 @@ static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
     tl_plan plan;
     tl_result result;
     tli_zero(&plan, sizeof plan);
-    result = tli_finish_plan(steps, "tl_plan_remat", r->graph, r->inference, &plan);
+    result = tli_finish_plan(steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
     if (!result && r->host_budget) {
-        result = tli_measure(&r->quiet, "tl_plan_remat", r->graph, r->device, 1, &plan);
+        result = tli_measure(&r->quiet, TLI_IN(PLAN_REMAT), r->graph, r->device, 1, &plan);
         if (result) tl_free_plan(&r->quiet, &plan);
     }
     if (!result) tli_remat_offer(r, &plan);
@@ -17485,7 +18617,7 @@ static tl_result tli_remat_least_offload(tli_remat *r) {
         in.watch = &r->watch; in.fetches = 1;
         result = tli_remat_offload(&in, r->device, r->host_budget, &none, &steps, &work);
         tli_remat_add_work(r, work);
-        if (!result) result = tli_finish_plan(&steps, "tl_plan_remat", r->graph, r->inference, &plan);
+        if (!result) result = tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
         if (!result && plan.peak_bytes < r->least) {
             r->least = high = plan.peak_bytes;
             r->node = plan.peak_bytes == r->floor ? r->floor_node : -1;
@@ -17557,20 +18689,20 @@ static tl_result tli_remat_run(tli_remat *r) { return tli_remat_run_alone(r); }
 
 static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
                                   const tl_remat_report *report) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_remat");
-    tli_put(&w, tli_limit_names[budget->limit]);
-    tli_put(&w, ": no plan found below ");
-    tli_put_u64(&w, report->least_budget_bytes);
-    tli_put(&w, " bytes");
-    if (report->limiting_node >= 0) {
-        tli_put(&w, ", which node ");
-        tli_put_i64(&w, report->limiting_node);
-        tli_put(&w, " (");
-        tli_put(&w, tl_name_node(r->graph, report->limiting_node));
-        tli_put(&w, ") takes");
+    int32_t node = report->limiting_node;
+    tli_rule rule = report->proven
+        ? TLI_RULE(NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS)
+        : TLI_RULE(NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE);
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_REMAT), rule, budget->allowed_bytes,
+                                     report->least_budget_bytes);
+    tli_put_text(&s, tli_limit_names[budget->limit]);
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT && node >= 0) {
+        tli_put(&s.text, ", which node ");
+        tli_put_named(&s.text, node, tl_name_node(r->graph, node));
+        tli_put(&s.text, " takes");
     }
-    tli_put(&w, report->proven ? "; none fits" : "; whether one exists is not known");
-    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
 static void tli_remat_report(const tli_remat *r, const tli_budget *budget, tl_result result,
@@ -17600,11 +18732,11 @@ static uint64_t tli_remat_default_work(const tl_graph *graph) {
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, desc->graph);
     if (desc->inference != 0 && desc->inference != 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_remat", "inference: must be 0 or 1");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
 #ifdef TL_NO_OFFLOAD
     if (budget->host_bytes)
-        return tli_fail(env, TL_ERROR_UNSUPPORTED, "tl_plan_remat",
-                        "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host");
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT),
+                        TLI_RULE(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT));
 #else
     (void)budget;
 #endif
@@ -17646,8 +18778,8 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     tli_remat_report(&r, budget, result, report);
     if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, budget, report);
     if (result == TL_ERROR_OVERFLOW)
-        return tli_fail(env, result, "tl_plan_remat", "graph: bytes must fit 60 bits, costs of forwards 56");
-    if (result) return tli_fail(env, result, "tl_plan_remat", "no memory to plan");
+        return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
+    if (result) return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     return TL_OK;
 }
 
@@ -17670,17 +18802,15 @@ typedef struct tli_chain_answer {
 
 static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
                                   const tl_remat_report *report) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_chain");
-    tli_put(&w, tli_limit_names[budget->limit]);
-    tli_put(&w, ": no persistent schedule ");
-    tli_put(&w, report->proven ? "fits below " : "found below ");
-    tli_put_u64(&w, report->least_budget_bytes);
-    tli_put(&w, " bytes, which node ");
-    tli_put_i64(&w, report->limiting_node);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_node(graph, report->limiting_node));
-    tli_put(&w, ") takes");
-    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+    tli_rule rule = report->proven
+        ? TLI_RULE(NO_PERSISTENT_SCHEDULE_FITS_BELOW)
+        : TLI_RULE(NO_PERSISTENT_SCHEDULE_FOUND_BELOW);
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_CHAIN), rule, budget->allowed_bytes,
+                                     report->least_budget_bytes);
+    tli_put_text(&s, tli_limit_names[budget->limit]);
+    tli_put_rule(&s);
+    tli_put_named(&s.text, report->limiting_node, tl_name_node(graph, report->limiting_node));
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
 // The node at which a plan peaks.
@@ -17718,7 +18848,7 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
         report->limiting_node = desc->graph->node_count - 1;
         return result;
     }
-    last = tli_finish_plan(&steps, "tl_plan_chain", desc->graph, 0, plan);
+    last = tli_finish_plan(&steps, TLI_IN(PLAN_CHAIN), desc->graph, 0, plan);
     if (last) return last;
     if (infeasible) {
         report->least_budget_bytes = plan->peak_bytes;
@@ -17768,8 +18898,8 @@ static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, con
     }
     tli_zero(report, sizeof *report);
     if (result == TL_ERROR_OVERFLOW)
-        return tli_fail(env, result, "tl_plan_chain", "graph: costs times stages must fit 62 bits");
-    return tli_fail(env, result, "tl_plan_chain", "no memory to plan");
+        return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(GRAPH_COSTS_TIMES_STAGES_MUST_FIT_62));
+    return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(NO_MEMORY_TO_PLAN));
 }
 
 TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
@@ -18030,13 +19160,15 @@ static tl_result tli_policy_selective(tli_policy *p) {
 // computed as a sum of positive terms: r (n - b) + c b (r-1) / (c+1), where b = b(c, r-1) < n.
 static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
                                            uint64_t *advances) {
-    const char *function = "tl_plan_policy";
+    const tli_function function = TLI_IN(PLAN_POLICY);
     uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
     int fits = 1;
     TL_ASSERT(advances);
     *advances = 0;
-    if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layer_count: must be > 0");
-    if (!slot_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "slot_count: must be > 0");
+    if (!layer_count)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
+    if (!slot_count)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
     if (c >= n - 1) {  // a checkpoint for every tensor
         *advances = n - 1;
         return TL_OK;
@@ -18055,7 +19187,7 @@ static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, ui
     }
     if (fits) return TL_OK;
     *advances = 0;
-    return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
+    return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(NUMBER_OF_FORWARDS_DOES_NOT_FIT_64));
 }
 
 typedef struct tli_stages {
@@ -18156,7 +19288,7 @@ static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slo
     tli_zero(&plan, sizeof plan);
     s->calls = tli_steps_of(&p->quiet);
     tli_stages_reverse(s, (int32_t)(slots < most ? slots : most));
-    made = tli_plan_calls(&s->calls, s->calls.count, NULL, "tl_plan_policy", p->graph, 0, &plan);
+    made = tli_plan_calls(&s->calls, s->calls.count, NULL, TLI_IN(PLAN_POLICY), p->graph, 0, &plan);
     return tli_policy_offer(p, made, &plan);
 }
 
@@ -18231,41 +19363,36 @@ static tl_result tli_policy_run(tli_policy *p) {
 static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     tl_simulate_desc desc;
     tl_report report;
-    tli_writer w;
+    tli_sentence s;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
     desc.plan = &p->plan;
-    result = tli_simulate(&p->quiet, "tl_plan_policy", &desc, &report);
+    result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, &report);
     if (result) return result;
-    w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_policy");
-    tli_put(&w, tli_limit_names[p->budget.limit]);
-    tli_put(&w, ": ");
-    tli_put(&w, tl_name_policy(p->desc->policy));
-    tli_put(&w, " needs ");
-    tli_put_u64(&w, tli_add_base(&p->budget, p->plan.peak_bytes));
-    tli_put(&w, " bytes");
-    if (report.peak_step >= 0) {
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
+                        p->budget.allowed_bytes, tli_add_base(&p->budget, p->plan.peak_bytes));
+    tli_put_text(&s, tli_limit_names[p->budget.limit]);
+    tli_put_text(&s, tl_name_policy(p->desc->policy));
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT && report.peak_step >= 0) {
         int32_t node = p->plan.steps[report.peak_step].node;
-        tli_put(&w, ", at node ");
-        tli_put_i64(&w, node);
-        tli_put(&w, " (");
-        tli_put(&w, tl_name_node(p->graph, node));
-        tli_put(&w, ")");
+        tli_put(&s.text, ", at node ");
+        tli_put_named(&s.text, node, tl_name_node(p->graph, node));
     }
-    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
 static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
-    const char *function = "tl_plan_policy";
+    const tli_function function = TLI_IN(PLAN_POLICY);
     tl_result result;
     if ((uint32_t)desc->policy >= (uint32_t)TL_POLICY_COUNT)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "policy: there is no such one");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(POLICY_THERE_IS_NO_SUCH_ONE));
     if (desc->inference != 0 && desc->inference != 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "inference: must be 0 or 1");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
     if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
-                        "policy: must be keep-all for inference: without backwards there is nothing to keep");
+                        TLI_RULE(POLICY_MUST_BE_KEEP_ALL_FOR_INFERENCE));
     result = tl_check_graph(env, desc->graph);
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
@@ -18311,8 +19438,8 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     tl_free_plan(&p.quiet, &p.plan);
     if (result == TL_ERROR_INFEASIBLE) return result;
     return result == TL_ERROR_OVERFLOW
-        ? tli_fail(env, result, "tl_plan_policy", "graph: the cost of the plan does not fit 64 bits")
-        : tli_fail(env, result, "tl_plan_policy", "no memory to plan");
+        ? tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64))
+        : tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -18423,23 +19550,24 @@ static int32_t tli_round_f32(float value, tl_rounding rounding) {
 
 static int tli_is_scale(float value) { return tli_is_finite_f32(value) && value > 0; }
 
-static const char *tli_bounds_broken(int32_t low, int32_t high) {
-    if (low < -32768 || high > 65535) return "low, high: must be within -32768 .. 65535";
-    if (low >= high) return "low: must be < high";
-    if (high - low > 65535) return "low, high: must be of at most 16 bits";
-    return NULL;
+static tli_rule tli_bounds_broken(int32_t low, int32_t high) {
+    if (low < -32768 || high > 65535) return TLI_RULE(LOW_HIGH_MUST_BE_WITHIN_32768_TO_65535);
+    if (low >= high) return TLI_RULE(LOW_MUST_BE_BELOW_HIGH);
+    if (high - low > 65535) return TLI_RULE(LOW_HIGH_MUST_BE_OF_AT_MOST_16_BITS);
+    return TLI_NO_RULE;
 }
 
-static const char *tli_range_broken(tl_range_rule rule, float least, float most, int32_t low, int32_t high) {
-    if (!tli_is_below((int64_t)rule, TL_RANGE_COUNT)) return "rule: no such rule";
-    if (!tli_is_finite_f32(least)) return "least: must be finite";
-    if (!tli_is_finite_f32(most)) return "most: must be finite";
-    if (least > most) return "least: must be <= most";
+static tli_rule tli_range_broken(tl_range_rule rule, float least, float most, int32_t low, int32_t high) {
+    if (!tli_is_below((int64_t)rule, TL_RANGE_COUNT)) return TLI_RULE(RULE_NO_SUCH_RULE);
+    if (!tli_is_finite_f32(least)) return TLI_RULE(LEAST_MUST_BE_FINITE);
+    if (!tli_is_finite_f32(most)) return TLI_RULE(MOST_MUST_BE_FINITE);
+    if (least > most) return TLI_RULE(LEAST_MUST_BE_AT_MOST_MOST);
     if (tli_bounds_broken(low, high)) return tli_bounds_broken(low, high);
-    if (rule == TL_RANGE_NARROW && (high < 1 || low > -high)) return "low: must be <= -high under narrow";
-    if (rule == TL_RANGE_WIDE && (low > 0 || high < 1)) return "low, high: must hold 0 under wide";
-    if (rule == TL_RANGE_HALF && high < 1) return "high: must be > 0 under half";
-    return NULL;
+    if (rule == TL_RANGE_NARROW && (high < 1 || low > -high))
+        return TLI_RULE(LOW_MUST_BE_AT_MOST_HIGH_UNDER_NARROW);
+    if (rule == TL_RANGE_WIDE && (low > 0 || high < 1)) return TLI_RULE(LOW_HIGH_MUST_HOLD_0_UNDER_WIDE);
+    if (rule == TL_RANGE_HALF && high < 1) return TLI_RULE(HIGH_MUST_BE_POSITIVE_UNDER_HALF);
+    return TLI_NO_RULE;
 }
 
 static float tli_at_least(float scale, float least) { return scale < least ? least : scale; }
@@ -18471,14 +19599,14 @@ static void tli_apply_symmetric(tl_range_rule rule, float size, tl_quantization 
 
 TLI_IMPL tl_result tl_find_quantization(tl_env *env, tl_range_rule rule, float least, float most, int32_t low,
                                         int32_t high, tl_quantization *quantization) {
-    static const char function[] = "tl_find_quantization";
-    const char *why = tli_range_broken(rule, least, most, low, high);
+    const tli_function function = TLI_IN(FIND_QUANTIZATION);
+    tli_rule why = tli_range_broken(rule, least, most, low, high);
     float below = least < 0 ? least : 0.0f, above = most > 0 ? most : 0.0f;
     TL_ASSERT(quantization);
     tli_zero(quantization, sizeof *quantization);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
     if (rule == TL_RANGE_AFFINE && !tli_is_finite_f32(above - below))
-        return tli_fail(env, TL_ERROR_OVERFLOW, function, "most: most - least does not fit f32");
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(MOST_MOST_LEAST_DOES_NOT_FIT_F32));
     quantization->low = low;
     quantization->high = high;
     if (rule == TL_RANGE_AFFINE) tli_apply_affine(below, above, TLI_SMALLEST_SCALE, quantization);
@@ -18486,12 +19614,13 @@ TLI_IMPL tl_result tl_find_quantization(tl_env *env, tl_range_rule rule, float l
     return TL_OK;
 }
 
-static const char *tli_quantization_broken(const tl_quantization *q) {
-    if (!tli_is_scale(q->scale)) return "scale: must be finite and > 0";
+static tli_rule tli_quantization_broken(const tl_quantization *q) {
+    if (!tli_is_scale(q->scale)) return TLI_RULE(SCALE_MUST_BE_FINITE_AND_POSITIVE);
     if (tli_bounds_broken(q->low, q->high)) return tli_bounds_broken(q->low, q->high);
-    if (q->zero_point < q->low || q->zero_point > q->high) return "zero_point: must be within low .. high";
-    if (!tli_is_below((int64_t)q->rounding, TL_ROUNDING_COUNT)) return "rounding: no such rounding";
-    return NULL;
+    if (q->zero_point < q->low || q->zero_point > q->high)
+        return TLI_RULE(ZERO_POINT_MUST_BE_WITHIN_LOW_TO_HIGH);
+    if (!tli_is_below((int64_t)q->rounding, TL_ROUNDING_COUNT)) return TLI_RULE(ROUNDING_NO_SUCH_ROUNDING);
+    return TLI_NO_RULE;
 }
 
 // The integer before clamping.
@@ -18539,30 +19668,36 @@ static void tli_dequantize_run(const tl_quantization *q, size_t width, const voi
     }
 }
 
-static const char *tli_format_lacks(const tl_quantization *q, tl_format format) {
+static tli_rule tli_format_lacks(const tl_quantization *q, tl_format format) {
     int32_t half = format == TL_FORMAT_I8 ? 128 : 32768;
-    if (q->low >= 0 ? q->high < 2 * half : q->low >= -half && q->high < half) return NULL;
-    return format == TL_FORMAT_I8 ? "low, high: are more than i8 holds" : "low, high: are more than i16 holds";
+    if (q->low >= 0 ? q->high < 2 * half : q->low >= -half && q->high < half) return TLI_NO_RULE;
+    return format == TL_FORMAT_I8 ? TLI_RULE(LOW_HIGH_ARE_MORE_THAN_I8_HOLDS)
+        : TLI_RULE(LOW_HIGH_ARE_MORE_THAN_I16_HOLDS);
 }
 
-static tl_result tli_check_quantize(tl_env *env, const char *function, const tl_quantization *quantizations,
+static tl_result tli_fail_channel_of(tl_env *env, tli_function function, int32_t channel, tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, (uint64_t)channel, 0);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&s.text, "quantizations["); tli_put_i64(&s.text, channel); tli_put(&s.text, "]: ");
+    }
+    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_check_quantize(tl_env *env, tli_function function, const tl_quantization *quantizations,
                                     int32_t channel_count, uint64_t inner_count, tl_format format,
                                     int has_arrays) {
     int32_t i;
-    if (channel_count < 1) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "channel_count: must be > 0");
-    if (!inner_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "inner_count: must be > 0");
-    if (format != TL_FORMAT_I8 && format != TL_FORMAT_I16)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "format: must be i8 or i16");
-    if (!quantizations) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "quantizations: must not be NULL");
-    if (!has_arrays) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "from, to: must not be NULL");
+    tli_rule why = TLI_NO_RULE;
+    if (channel_count < 1) why = TLI_RULE(CHANNEL_COUNT_MUST_BE_POSITIVE);
+    else if (!inner_count) why = TLI_RULE(INNER_COUNT_MUST_BE_POSITIVE);
+    else if (format != TL_FORMAT_I8 && format != TL_FORMAT_I16) why = TLI_RULE(FORMAT_MUST_BE_I8_OR_I16);
+    else if (!quantizations) why = TLI_RULE(QUANTIZATIONS_MUST_NOT_BE_NULL);
+    else if (!has_arrays) why = TLI_RULE(FROM_TO_MUST_NOT_BE_NULL);
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
     for (i = 0; i < channel_count; i++) {
-        const char *why = tli_quantization_broken(&quantizations[i]);
-        tli_writer w;
+        why = tli_quantization_broken(&quantizations[i]);
         if (!why) why = tli_format_lacks(&quantizations[i], format);
-        if (!why) continue;
-        w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
-        tli_put(&w, "quantizations["); tli_put_i64(&w, i); tli_put(&w, "]: "); tli_put(&w, why);
-        return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+        if (why) return tli_fail_channel_of(env, function, i, why);
     }
     return TL_OK;
 }
@@ -18598,7 +19733,8 @@ TLI_IMPL tl_result tl_quantize(tl_env *env, const tl_quantization *quantizations
                                uint64_t count) {
     size_t width = format == TL_FORMAT_I8 ? 1 : 2;
     tli_stripe s;
-    tl_result result = tli_check_quantize(env, "tl_quantize", quantizations, channel_count, inner_count, format,
+    tl_result result = tli_check_quantize(env, TLI_IN(QUANTIZE), quantizations, channel_count,
+                                          inner_count, format,
                                           !count || (from && to));
     if (result) return result;
     s = tli_first_stripe(channel_count, inner_count, count);
@@ -18614,7 +19750,7 @@ TLI_IMPL tl_result tl_dequantize(tl_env *env, const tl_quantization *quantizatio
                                  uint64_t count) {
     size_t width = format == TL_FORMAT_I8 ? 1 : 2;
     tli_stripe s;
-    tl_result result = tli_check_quantize(env, "tl_dequantize", quantizations, channel_count, inner_count,
+    tl_result result = tli_check_quantize(env, TLI_IN(DEQUANTIZE), quantizations, channel_count, inner_count,
                                           format, !count || (from && to));
     if (result) return result;
     s = tli_first_stripe(channel_count, inner_count, count);
@@ -18639,20 +19775,20 @@ static int tli_find_extremes(const float *data, uint64_t count, float *least, fl
 
 TLI_IMPL tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *to, uint64_t count,
                                        tl_quantization *quantization) {
-    static const char function[] = "tl_quantize_dynamic";
+    const tli_function function = TLI_IN(QUANTIZE_DYNAMIC);
     tl_quantization found;
     float least, most;
     TL_ASSERT(quantization);
     tli_zero(quantization, sizeof *quantization);
     tli_zero(&found, sizeof found);
-    if (!count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "count: must be > 0");
-    if (!from || !to) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "from, to: must not be NULL");
+    if (!count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(COUNT_MUST_BE_POSITIVE));
+    if (!from || !to) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(FROM_TO_MUST_NOT_BE_NULL));
     if (!tli_find_extremes(from, count, &least, &most))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "from: a value is not finite");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(FROM_VALUE_IS_NOT_FINITE));
     if (least > 0) least = 0;
     if (most < 0) most = 0;
     if (!tli_is_finite_f32(most - least))
-        return tli_fail(env, TL_ERROR_OVERFLOW, function, "from: most - least does not fit f32");
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(FROM_MOST_LEAST_DOES_NOT_FIT_F32));
     found.high = 255;
     tli_apply_affine(least, most, most - least > 0 ? TLI_NORMAL_SCALE : TLI_SMALLEST_SCALE, &found);
     tli_quantize_run(&found, 1, from, to, (size_t)count);
@@ -18672,14 +19808,17 @@ static int32_t tli_split_positive(float value, uint64_t *mantissa) {
 }
 
 TLI_IMPL tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl_multiplier *multiplier) {
-    static const char function[] = "tl_find_multiplier";
+    const tli_function function = TLI_IN(FIND_MULTIPLIER);
     uint64_t over, factor, under, whole;
     int32_t exponent, shift = 0;
     TL_ASSERT(multiplier);
     tli_zero(multiplier, sizeof *multiplier);
-    if (!tli_is_scale(a)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "a: must be finite and > 0");
-    if (!tli_is_scale(b)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "b: must be finite and > 0");
-    if (!tli_is_scale(c)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "c: must be finite and > 0");
+    if (!tli_is_scale(a))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MUST_BE_FINITE_AND_POSITIVE));
+    if (!tli_is_scale(b))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(B_MUST_BE_FINITE_AND_POSITIVE));
+    if (!tli_is_scale(c))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(C_MUST_BE_FINITE_AND_POSITIVE));
     exponent = tli_split_positive(a, &over) + tli_split_positive(b, &factor) - tli_split_positive(c, &under);
     over *= factor;  // 47 or 48 bits, so the quotient has 23 to 25 bits
     while ((over << shift) / under < ((uint64_t)1 << 30)) shift++;
@@ -18793,23 +19932,23 @@ TLI_IMPL int tl_parse_observer(const char *text, tl_observer_kind *kind) {
 
 // -- observers: noise of data in memory --
 
-static const char *tli_weights_broken(const float *weights, uint64_t count) {
+static tli_rule tli_weights_broken(const float *weights, uint64_t count) {
     uint64_t i;
     int any = 0;
     for (i = 0; i < count; i++) {
-        if (!tli_is_finite_f32(weights[i]) || weights[i] < 0) return "weights: must be finite and >= 0";
+        if (!tli_is_finite_f32(weights[i]) || weights[i] < 0) return TLI_RULE(WEIGHTS_MUST_BE_FINITE_AND_NOT);
         any |= weights[i] > 0;
     }
-    return any ? NULL : "weights: must not all be 0";
+    return any ? TLI_NO_RULE : TLI_RULE(WEIGHTS_MUST_NOT_ALL_BE_0);
 }
 
-static tl_result tli_check_noise(tl_env *env, const char *function, const float *data, const float *weights,
+static tl_result tli_check_noise(tl_env *env, tli_function function, const float *data, const float *weights,
                                  uint64_t count) {
-    const char *why = NULL;
+    tli_rule why = TLI_NO_RULE;
     float least, most;
-    if (!count) why = "count: must be > 0";
-    else if (!data) why = "data: must not be NULL";
-    else if (!tli_find_extremes(data, count, &least, &most)) why = "data: a value is not finite";
+    if (!count) why = TLI_RULE(COUNT_MUST_BE_POSITIVE);
+    else if (!data) why = TLI_RULE(DATA_MUST_NOT_BE_NULL);
+    else if (!tli_find_extremes(data, count, &least, &most)) why = TLI_RULE(DATA_VALUE_IS_NOT_FINITE);
     else if (weights) why = tli_weights_broken(weights, count);
     return why ? tli_fail(env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
 }
@@ -18831,13 +19970,13 @@ static void tli_finish_noise(tl_noise *noise, uint64_t count, double clipped_cou
                          * (3.010299956639811952137388947245 / 4503599627370496.0);
 }
 
-static tl_result tli_check_noise_quantization(tl_env *env, const char *function, const tl_quantization *q) {
-    const char *why = tli_quantization_broken(q);
-    tli_writer w;
-    if (!why) return TL_OK;
-    w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
-    tli_put(&w, "quantization: "); tli_put(&w, why);
-    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+static tl_result tli_check_noise_quantization(tl_env *env, tli_function function, const tl_quantization *q) {
+    tli_rule rule = tli_quantization_broken(q);
+    tli_sentence s;
+    if (!rule) return TL_OK;
+    s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, 0, 0);
+    if (TLI_ERROR_TEXT) tli_put(&s.text, "quantization: ");
+    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
 }
 
 TLI_IMPL tl_result tl_measure_noise(tl_env *env, const tl_quantization *quantization, const float *data,
@@ -18846,8 +19985,8 @@ TLI_IMPL tl_result tl_measure_noise(tl_env *env, const tl_quantization *quantiza
     tl_result result;
     TL_ASSERT(quantization && noise);
     tli_zero(noise, sizeof *noise);
-    result = tli_check_noise_quantization(env, "tl_measure_noise", quantization);
-    if (!result) result = tli_check_noise(env, "tl_measure_noise", data, weights, count);
+    result = tli_check_noise_quantization(env, TLI_IN(MEASURE_NOISE), quantization);
+    if (!result) result = tli_check_noise(env, TLI_IN(MEASURE_NOISE), data, weights, count);
     if (result) return result;
     for (i = 0; i < count; i++) {
         int32_t integer = tli_quantize_freely(quantization, data[i]);
@@ -18874,13 +20013,13 @@ static float tli_round_to_format(tl_format format, float value, int *clipped) {
 
 TLI_IMPL tl_result tl_measure_format_noise(tl_env *env, tl_format format, const float *data,
                                            const float *weights, uint64_t count, tl_noise *noise) {
-    static const char function[] = "tl_measure_format_noise";
+    const tli_function function = TLI_IN(MEASURE_FORMAT_NOISE);
     uint64_t clipped_count = 0, i;
     tl_result result;
     TL_ASSERT(noise);
     tli_zero(noise, sizeof *noise);
     if (format != TL_FORMAT_F32 && format != TL_FORMAT_F16 && format != TL_FORMAT_BF16)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "format: must be f32, f16 or bf16");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(FORMAT_MUST_BE_F32_F16_OR_BF16));
     result = tli_check_noise(env, function, data, weights, count);
     if (result) return result;
     for (i = 0; i < count; i++) {
@@ -18930,26 +20069,26 @@ static tl_observer_desc tli_fill_observer(const tl_observer_desc *desc) {
     return filled;
 }
 
-static const char *tli_observer_broken(const tl_observer_desc *filled) {
+static tli_rule tli_observer_broken(const tl_observer_desc *filled) {
     int32_t bins = filled->bin_count;
-    if (!tli_is_below((int64_t)filled->kind, TL_OBSERVER_COUNT)) return "kind: no such observer";
-    if (filled->channel_count < 1) return "channel_count: must be >= 0";
-    if (!(filled->rate > 0 && filled->rate <= 1)) return "rate: must be > 0 and <= 1";
+    if (!tli_is_below((int64_t)filled->kind, TL_OBSERVER_COUNT)) return TLI_RULE(KIND_NO_SUCH_OBSERVER);
+    if (filled->channel_count < 1) return TLI_RULE(CHANNEL_COUNT_MUST_BE_NOT_NEGATIVE);
+    if (!(filled->rate > 0 && filled->rate <= 1)) return TLI_RULE(RATE_MUST_BE_POSITIVE_AND_AT_MOST_1);
     if (!(filled->percentile_ratio > 0 && filled->percentile_ratio <= 1))
-        return "percentile_ratio: must be > 0 and <= 1";
-    if (filled->high < 1 || filled->high > 32767) return "high: must be within 1 .. 32767";
-    if (!tli_is_below((int64_t)filled->rule, TL_RANGE_COUNT)) return "rule: no such rule";
+        return TLI_RULE(PERCENTILE_RATIO_MUST_BE_POSITIVE);
+    if (filled->high < 1 || filled->high > 32767) return TLI_RULE(HIGH_MUST_BE_WITHIN_1_TO_32767);
+    if (!tli_is_below((int64_t)filled->rule, TL_RANGE_COUNT)) return TLI_RULE(RULE_NO_SUCH_RULE);
     if (bins && (bins < 128 || bins > 8192 || (bins & (bins - 1))))
-        return "bin_count: must be a power of two within 128 .. 8192";
-    return NULL;
+        return TLI_RULE(BIN_COUNT_MUST_BE_POWER_OF_TWO_WITHIN);
+    return TLI_NO_RULE;
 }
 
 TLI_IMPL tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, tl_observer **observer) {
-    static const char function[] = "tl_init_observer";
+    const tli_function function = TLI_IN(INIT_OBSERVER);
     tl_observer_desc filled;
     uint64_t channels_bytes, bins_bytes, bytes;
     tl_observer *made;
-    const char *why;
+    tli_rule why;
     TL_ASSERT(desc && observer);
     *observer = NULL;
     filled = tli_fill_observer(desc);
@@ -18959,7 +20098,7 @@ TLI_IMPL tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, t
     bins_bytes = (uint64_t)filled.channel_count * (uint64_t)filled.bin_count * 2 * sizeof(uint64_t);
     bytes = sizeof *made + channels_bytes + bins_bytes;
     made = (tl_observer *)tli_alloc_array(env, bytes, 1);
-    if (!made) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the channels");
+    if (!made) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_CHANNELS));
     made->env = env;
     made->desc = filled;
     made->channels = (tli_channel *)(void *)(made + 1);
@@ -19056,8 +20195,8 @@ static int tli_scan_batch(tl_observer *observer, const float *data, uint64_t cou
     return 1;
 }
 
-static tl_result tli_fail_batch_limit(const tl_observer *observer, const char *function) {
-    return tli_fail(observer->env, TL_ERROR_OVERFLOW, function, "count: a channel takes at most 2^48 values");
+static tl_result tli_fail_batch_limit(const tl_observer *observer, tli_function function) {
+    return tli_fail(observer->env, TL_ERROR_OVERFLOW, function, TLI_RULE(COUNT_CHANNEL_TAKES_AT_MOST_2_48));
 }
 
 static int tli_batch_fits(const tl_observer *observer) {
@@ -19116,13 +20255,13 @@ static void tli_count_values(tl_observer *observer, int32_t channel, const float
 }
 
 TLI_IMPL tl_result tl_observe_data(tl_observer *observer, const float *data, uint64_t count) {
-    static const char function[] = "tl_observe_data";
-    const char *why = NULL;
+    const tli_function function = TLI_IN(OBSERVE_DATA);
+    tli_rule why = TLI_NO_RULE;
     tli_stripe s;
     int32_t i;
     TL_ASSERT(observer);
-    if (count && !data) why = "data: must not be NULL";
-    else if (!tli_scan_batch(observer, data, count)) why = "data: a value is not finite";
+    if (count && !data) why = TLI_RULE(DATA_MUST_NOT_BE_NULL);
+    else if (!tli_scan_batch(observer, data, count)) why = TLI_RULE(DATA_VALUE_IS_NOT_FINITE);
     if (why) return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, why);
     if (!tli_batch_fits(observer)) return tli_fail_batch_limit(observer, function);
     for (i = 0; i < observer->desc.channel_count; i++) {
@@ -19140,17 +20279,17 @@ TLI_IMPL tl_result tl_observe_data(tl_observer *observer, const float *data, uin
 
 TLI_IMPL tl_result tl_observe_extremes(tl_observer *observer, int32_t channel, float least, float most,
                                        uint64_t count) {
-    static const char function[] = "tl_observe_extremes";
-    const char *why = NULL;
+    const tli_function function = TLI_IN(OBSERVE_EXTREMES);
+    tli_rule why = TLI_NO_RULE;
     tli_channel *c;
     TL_ASSERT(observer);
     if (observer->bins || observer->desc.kind > TL_OBSERVER_MOVING_AVERAGE)
-        return tli_fail(observer->env, TL_ERROR_UNSUPPORTED, function, "observer: a histogram needs the data");
-    if (!tli_is_below(channel, observer->desc.channel_count)) why = "channel: no such channel";
-    else if (!tli_is_finite_f32(least)) why = "least: must be finite";
-    else if (!tli_is_finite_f32(most)) why = "most: must be finite";
-    else if (least > most) why = "least: must be <= most";
-    else if (!count) why = "count: must be > 0";
+        return tli_fail(observer->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(OBSERVER_HISTOGRAM_NEEDS_DATA));
+    if (!tli_is_below(channel, observer->desc.channel_count)) why = TLI_RULE(CHANNEL_NO_SUCH_CHANNEL);
+    else if (!tli_is_finite_f32(least)) why = TLI_RULE(LEAST_MUST_BE_FINITE);
+    else if (!tli_is_finite_f32(most)) why = TLI_RULE(MOST_MUST_BE_FINITE);
+    else if (least > most) why = TLI_RULE(LEAST_MUST_BE_AT_MOST_MOST);
+    else if (!count) why = TLI_RULE(COUNT_MUST_BE_POSITIVE);
     if (why) return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, why);
     c = &observer->channels[channel];
     if (count > TLI_OBSERVED_LIMIT - c->count) return tli_fail_batch_limit(observer, function);
@@ -19189,11 +20328,11 @@ static void tli_merge_bins(tl_observer *observer, const tl_observer *other, int3
 }
 
 TLI_IMPL tl_result tl_merge_observer(tl_observer *observer, const tl_observer *other) {
-    static const char function[] = "tl_merge_observer";
+    const tli_function function = TLI_IN(MERGE_OBSERVER);
     int32_t i, j;
     TL_ASSERT(observer && other);
     if (!tli_same_observers(&observer->desc, &other->desc))
-        return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, "other: must be of the same desc");
+        return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(OTHER_MUST_BE_OF_SAME_DESC));
     for (i = 0; i < observer->desc.channel_count; i++)
         if (other->channels[i].count > TLI_OBSERVED_LIMIT - observer->channels[i].count)
             return tli_fail_batch_limit(observer, function);
@@ -19484,13 +20623,13 @@ static uint64_t tli_count_beyond(const tli_histogram *h, int32_t sign, double li
     return count;
 }
 
-static tl_result tli_fail_channel(const tl_observer *observer, const char *function) {
-    return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, "channel: no such channel");
+static tl_result tli_fail_channel(const tl_observer *observer, tli_function function) {
+    return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CHANNEL_NO_SUCH_CHANNEL));
 }
 
 TLI_IMPL tl_result tl_measure_observer(const tl_observer *observer, int32_t channel,
                                        tl_observation *observation) {
-    static const char function[] = "tl_measure_observer";
+    const tli_function function = TLI_IN(MEASURE_OBSERVER);
     const tli_channel *c;
     tli_histogram h;
     TL_ASSERT(observer && observation);
@@ -19516,13 +20655,11 @@ TLI_IMPL tl_result tl_measure_observer(const tl_observer *observer, int32_t chan
     return TL_OK;
 }
 
-static tl_result tli_check_seen(const tl_observer *observer, int32_t channel, const char *function) {
-    tli_writer w;
+static tl_result tli_check_seen(const tl_observer *observer, int32_t channel, tli_function function) {
     if (!tli_is_below(channel, observer->desc.channel_count)) return tli_fail_channel(observer, function);
     if (observer->channels[channel].batch_count) return TL_OK;
-    w = tli_begin_error(observer->env, TL_ERROR_NOT_FOUND, function);
-    tli_put(&w, "channel: "); tli_put_i64(&w, channel); tli_put(&w, " has seen nothing");
-    return tli_end_error(observer->env, &w, TL_ERROR_NOT_FOUND);
+    return tli_fail_values(observer->env, TL_ERROR_NOT_FOUND, function,
+                           TLI_RULE(CHANNEL_HAS_SEEN_NOTHING), (uint64_t)channel, 0);
 }
 
 TLI_IMPL tl_result tl_find_observed_quantization(const tl_observer *observer, int32_t channel,
@@ -19532,7 +20669,7 @@ TLI_IMPL tl_result tl_find_observed_quantization(const tl_observer *observer, in
     tl_result result;
     TL_ASSERT(observer && quantization);
     tli_zero(quantization, sizeof *quantization);
-    result = tli_check_seen(observer, channel, "tl_find_observed_quantization");
+    result = tli_check_seen(observer, channel, TLI_IN(FIND_OBSERVED_QUANTIZATION));
     if (!result) result = tl_measure_observer(observer, channel, &seen);
     if (result) return result;
     return tl_find_quantization(observer->env, rule, seen.range_least, seen.range_most, low, high,
@@ -19571,7 +20708,7 @@ static double tli_find_mean_error(double from, double to, double scale, int32_t 
 
 TLI_IMPL tl_result tl_estimate_noise(const tl_observer *observer, int32_t channel,
                                      const tl_quantization *quantization, tl_noise *noise) {
-    static const char function[] = "tl_estimate_noise";
+    const tli_function function = TLI_IN(ESTIMATE_NOISE);
     tl_noise estimate;
     tli_histogram h;
     const tli_channel *c;
@@ -19583,7 +20720,7 @@ TLI_IMPL tl_result tl_estimate_noise(const tl_observer *observer, int32_t channe
     tli_zero(&estimate, sizeof estimate);
     result = tli_check_noise_quantization(observer->env, function, quantization);
     if (!result && !observer->bins)
-        result = tli_fail(observer->env, TL_ERROR_UNSUPPORTED, function, "observer: has no histogram");
+        result = tli_fail(observer->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(OBSERVER_HAS_NO_HISTOGRAM));
     if (!result) result = tli_check_seen(observer, channel, function);
     if (result) return result;
     c = &observer->channels[channel];
@@ -19711,19 +20848,21 @@ static tl_result tli_measure_by_observer(tl_env *env, const tl_observer_desc *de
 
 TLI_IMPL tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, const float *data,
                                     uint64_t count, float *least, float *most) {
-    static const char function[] = "tl_measure_range";
+    const tli_function function = TLI_IN(MEASURE_RANGE);
     float all_least, all_most, limit;
     tl_observer_desc filled;
     tli_range_search search;
-    const char *why;
+    tli_rule why;
     TL_ASSERT(desc && least && most);
     *least = *most = 0;
     filled = tli_fill_observer(desc);
     why = tli_observer_broken(&filled);
-    if (!why && (filled.channel_count > 1 || filled.inner_count > 1)) why = "desc: must be of one channel";
-    if (!why && !count) why = "count: must be > 0";
-    if (!why && !data) why = "data: must not be NULL";
-    if (!why && !tli_find_extremes(data, count, &all_least, &all_most)) why = "data: a value is not finite";
+    if (!why && (filled.channel_count > 1 || filled.inner_count > 1))
+        why = TLI_RULE(DESC_MUST_BE_OF_ONE_CHANNEL);
+    if (!why && !count) why = TLI_RULE(COUNT_MUST_BE_POSITIVE);
+    if (!why && !data) why = TLI_RULE(DATA_MUST_NOT_BE_NULL);
+    if (!why && !tli_find_extremes(data, count, &all_least, &all_most))
+        why = TLI_RULE(DATA_VALUE_IS_NOT_FINITE);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
     if (filled.kind == TL_OBSERVER_ENTROPY)
         return tli_measure_by_observer(env, &filled, data, count, least, most);
@@ -22794,24 +23933,25 @@ TLI_IMPL const tl_precision_profile *tl_find_profile(const tl_precision_profile 
     return row ? row : tli_find_row(&p, "*", 1);
 }
 
-static const char *tli_find_profile_rule(const tl_precision_profile *row) {
+static tli_rule tli_find_profile_rule(const tl_precision_profile *row) {
     int32_t k;
-    if (!row->op || !row->op[0]) return "op: must not be empty";
+    if (!row->op || !row->op[0]) return TLI_RULE(OP_MUST_NOT_BE_EMPTY);
     if (row->most_elements && row->most_elements < row->least_elements)
-        return "most_elements: must be >= least_elements";
-    if (row->schemes >> TL_SCHEME_COUNT) return "schemes: unknown bit";
+        return TLI_RULE(MOST_ELEMENTS_MUST_BE_AT_LEAST);
+    if (row->schemes >> TL_SCHEME_COUNT) return TLI_RULE(SCHEMES_UNKNOWN_BIT);
     for (k = 0; k < TL_SCHEME_COUNT; k++) {
         if (!(row->schemes >> k & 1)) continue;
-        if (!tli_is_amount(row->loss[k])) return "loss: must be finite and >= 0";
-        if (!tli_is_amount(row->speedup[k]) || row->speedup[k] <= 0) return "speedup: must be finite and > 0";
+        if (!tli_is_amount(row->loss[k])) return TLI_RULE(LOSS_MUST_BE_FINITE_AND_NOT_NEGATIVE);
+        if (!tli_is_amount(row->speedup[k]) || row->speedup[k] <= 0)
+            return TLI_RULE(SPEEDUP_MUST_BE_FINITE_AND_POSITIVE);
         if (k == TL_SCHEME_F32 && (row->loss[k] > 0 || row->speedup[k] < 1 || row->speedup[k] > 1))
-            return "loss, speedup: must be 0 and 1 for f32";
+            return TLI_RULE(LOSS_SPEEDUP_MUST_BE_0_AND_1_FOR_F32);
     }
     if (!tli_is_below((int64_t)row->recommended, TL_SCHEME_COUNT) ||
         (row->recommended != TL_SCHEME_F32 && !(row->schemes >> row->recommended & 1)))
-        return "recommended: must be one of its schemes";
-    if (row->sensitive & ~1) return "sensitive: must be 0 or 1";
-    return NULL;
+        return TLI_RULE(RECOMMENDED_MUST_BE_ONE_OF_ITS_SCHEMES);
+    if (row->sensitive & ~1) return TLI_RULE(SENSITIVE_MUST_BE_0_OR_1);
+    return TLI_NO_RULE;
 }
 
 // Whether a row fits every node that the other one fits.
@@ -22822,35 +23962,38 @@ static int tli_covers(const tl_precision_profile *row, const tl_precision_profil
     return !row->most_elements || (other->most_elements && row->most_elements >= other->most_elements);
 }
 
-static tl_result tli_fail_row(tl_env *env, const char *function, int32_t index, const char *op,
-                              const char *rule) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
-    tli_put(&w, "profiles: row ");
-    tli_put_i64(&w, index);
-    if (op) { tli_put(&w, " ("); tli_put(&w, op); tli_put(&w, ")"); }
-    tli_put(&w, ": ");
-    tli_put(&w, rule);
-    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+static tl_result tli_fail_row(tl_env *env, tli_function function, int32_t index, const char *op,
+                              tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, (uint64_t)index, 0);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&s.text, "profiles: row ");
+        tli_put_i64(&s.text, index);
+        if (op) { tli_put(&s.text, " ("); tli_put(&s.text, op); tli_put(&s.text, ")"); }
+        tli_put(&s.text, ": ");
+    }
+    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
 }
 
-static tl_result tli_check_rows(tl_env *env, const char *function, const tl_precision_profile *profiles,
+static tl_result tli_check_rows(tl_env *env, tli_function function, const tl_precision_profile *profiles,
                                 int32_t profile_count) {
     int32_t i, k;
-    if (profile_count < 0) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "profile_count: must be >= 0");
+    if (profile_count < 0)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(PROFILE_COUNT_MUST_BE_NOT_NEGATIVE));
     if (profile_count > 0 && !profiles)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "profiles: must not be NULL where there are some");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(PROFILES_MUST_NOT_BE_NULL_WHERE_THERE));
     for (i = 0; i < profile_count; i++) {
-        const char *rule = tli_find_profile_rule(&profiles[i]);
+        tli_rule rule = tli_find_profile_rule(&profiles[i]);
         if (rule) return tli_fail_row(env, function, i, profiles[i].op, rule);
         for (k = 0; k < i; k++)
             if (tli_covers(&profiles[k], &profiles[i]))
-                return tli_fail_row(env, function, i, profiles[i].op, "never fits: a row above it always does");
+                return tli_fail_row(env, function, i, profiles[i].op,
+                                    TLI_RULE(NEVER_FITS_ROW_ABOVE_IT_ALWAYS_DOES));
     }
     return TL_OK;
 }
 
 TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profiles, int32_t profile_count) {
-    return tli_check_rows(env, "tl_check_profiles", profiles, profile_count);
+    return tli_check_rows(env, TLI_IN(CHECK_PROFILES), profiles, profile_count);
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_NO_PRECISION
@@ -22878,7 +24021,7 @@ TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *pr
 
 typedef struct tli_precision {
     tl_env  *env;
-    const char *function;
+    tli_function function;
     const tl_graph *graph;
     tl_precision_desc desc;      // defaults filled in
     int32_t  node_count;         // of the choice: nodes of the graph, then an f32 reader for each result
@@ -23016,43 +24159,44 @@ TLI_IMPL tl_precision_desc tl_default_precision(const tl_precision_desc *desc) {
     return d;
 }
 
-static const char *tli_find_precision_rule(const tl_precision_desc *desc) {
+static tli_rule tli_find_precision_rule(const tl_precision_desc *desc) {
     int32_t k;
-    if (!tli_is_below((int64_t)desc->criterion, TL_CRITERION_COUNT)) return "criterion: unknown";
-    if (!tli_is_below((int64_t)desc->objective, TL_OBJECTIVE_COUNT)) return "objective: unknown";
-    if (!tli_is_below((int64_t)desc->loss_source, TL_LOSS_SOURCE_COUNT)) return "loss_source: unknown";
-    if (!(desc->loss_limit >= 0)) return "loss_limit: must be >= 0 and a number";
-    if (!tli_is_amount(desc->least_speedup)) return "least_speedup: must be finite and >= 0";
+    if (!tli_is_below((int64_t)desc->criterion, TL_CRITERION_COUNT)) return TLI_RULE(CRITERION_UNKNOWN);
+    if (!tli_is_below((int64_t)desc->objective, TL_OBJECTIVE_COUNT)) return TLI_RULE(OBJECTIVE_UNKNOWN);
+    if (!tli_is_below((int64_t)desc->loss_source, TL_LOSS_SOURCE_COUNT)) return TLI_RULE(LOSS_SOURCE_UNKNOWN);
+    if (!(desc->loss_limit >= 0)) return TLI_RULE(LOSS_LIMIT_MUST_BE_NOT_NEGATIVE);
+    if (!tli_is_amount(desc->least_speedup)) return TLI_RULE(LEAST_SPEEDUP_MUST_BE_FINITE_AND_NOT);
     if ((desc->training | desc->allow_sensitive | desc->allow_unknown | desc->any_result) & ~1)
-        return "training, allow_sensitive, allow_unknown, any_result: must be 0 or 1";
-    if (desc->schemes >> TL_SCHEME_COUNT) return "schemes: unknown bit";
+        return TLI_RULE(TRAINING_ALLOW_SENSITIVE_ALLOW_UNKNOWN);
+    if (desc->schemes >> TL_SCHEME_COUNT) return TLI_RULE(SCHEMES_UNKNOWN_BIT);
     if (desc->training && (desc->schemes & ~TLI_FLOAT_SCHEMES))
-        return "schemes: training takes f32, f16 and bf16 alone";
+        return TLI_RULE(SCHEMES_TRAINING_TAKES_F32_F16);
     if (!tli_is_amount(desc->performance_weight) || !tli_is_amount(desc->accuracy_weight))
-        return "performance_weight, accuracy_weight: must be finite and >= 0";
+        return TLI_RULE(PERFORMANCE_WEIGHT_ACCURACY_WEIGHT);
     for (k = 0; k < TL_SCHEME_COUNT; k++)
         if (!tli_is_amount(desc->priorities[k]) && !tli_is_amount(-desc->priorities[k]))
-            return "priorities: must be finite";
-    if (desc->round_limit < 0) return "round_limit: must be >= 0";
-    return NULL;
+            return TLI_RULE(PRIORITIES_MUST_BE_FINITE);
+    if (desc->round_limit < 0) return TLI_RULE(ROUND_LIMIT_MUST_BE_NOT_NEGATIVE);
+    return TLI_NO_RULE;
 }
 
-static const char *tli_find_given_rule(const tl_precision_desc *desc, int32_t node) {
+static tli_rule tli_find_given_rule(const tl_precision_desc *desc, int32_t node) {
     const double *losses = desc->losses ? desc->losses + (size_t)node * TL_SCHEME_COUNT : NULL;
     int32_t k;
-    if (desc->node_schemes && desc->node_schemes[node] >> TL_SCHEME_COUNT) return "node_schemes: unknown bit";
+    if (desc->node_schemes && desc->node_schemes[node] >> TL_SCHEME_COUNT)
+        return TLI_RULE(NODE_SCHEMES_UNKNOWN_BIT);
     for (k = 0; losses && k < TL_SCHEME_COUNT; k++) {
         if (losses[k] == losses[k] && !tli_is_amount(losses[k]))
-            return "losses: must be finite and >= 0, or NaN";
+            return TLI_RULE(LOSSES_MUST_BE_FINITE_AND_NOT_NEGATIVE);
         if (k == TL_SCHEME_F32 && losses[k] > 0)
-            return "losses: must be 0 for f32: others are compared with it";
+            return TLI_RULE(LOSSES_MUST_BE_0_FOR_F32_OTHERS_ARE);
     }
-    return NULL;
+    return TLI_NO_RULE;
 }
 
-static tl_result tli_check_precision_of(tl_env *env, const char *function, const tl_precision_desc *desc) {
+static tl_result tli_check_precision_of(tl_env *env, tli_function function, const tl_precision_desc *desc) {
     tli_graph_rules rules = tli_rules_of(env, function);
-    const char *rule = tli_find_precision_rule(desc);
+    tli_rule rule = tli_find_precision_rule(desc);
     tl_result result;
     int32_t i;
     if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
@@ -23168,7 +24312,7 @@ static tl_result tli_fill_options(tli_precision *p) {
         tli_option o = tli_find_option(p, id);
         if (!o.schemes)
             return tli_fail_item(&rules, TL_ERROR_INFEASIBLE, "node", id, tl_name_node(p->graph, id),
-                                 "schemes: none is left of those that its op can have");
+                                 TLI_RULE(SCHEMES_NONE_IS_LEFT_OF_THOSE));
         for (k = 0; k < TL_SCHEME_COUNT; k++) tli_fill_option(p, id, &o, k);
     }
     for (; id < p->node_count; id++) p->costs[(size_t)id * TL_SCHEME_COUNT + TL_SCHEME_F32] = 0;
@@ -23398,7 +24542,7 @@ static void tli_set_choice(tli_precision *p) {
 }
 
 // Set up the choice of a desc that was checked. limited: 0 = without its loss limit.
-static tl_result tli_open_precision(tl_env *env, const char *function, const tl_precision_desc *desc,
+static tl_result tli_open_precision(tl_env *env, tli_function function, const tl_precision_desc *desc,
                                     int limited, tli_precision *p) {
     const tl_graph *graph = desc->graph;
     int64_t nodes = graph->node_count;
@@ -23414,9 +24558,9 @@ static tl_result tli_open_precision(tl_env *env, const char *function, const tl_
         nodes += graph->nodes[graph->outputs[i].node].keep;
     p->node_count = (int32_t)nodes;
     if (nodes > TLI_CHOICE_MOST_NODES)
-        return tli_fail(env, TL_ERROR_OVERFLOW, function, "graph: nodes and results must be at most 2^24");
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(GRAPH_NODES_AND_RESULTS_MUST_BE_AT));
     if (!tli_add_precision_arrays(p))
-        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the choice");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_CHOICE));
     result = tli_fill_options(p);
     if (result) return result;
     tli_find_nets(p);
@@ -23425,9 +24569,9 @@ static tl_result tli_open_precision(tl_env *env, const char *function, const tl_
         if (!tli_price_net(p, i)) break;
     if (i < p->net_count || !tli_fits_costs(p))
         return tli_fail(env, TL_ERROR_OVERFLOW, function,
-                        "graph: the sum of costs and conversions must fit 60 bits");
+                        TLI_RULE(GRAPH_SUM_OF_COSTS_AND_CONVERSIONS));
     if (!tli_fits_losses(p))
-        return tli_fail(env, TL_ERROR_OVERFLOW, function, "losses: the sum of the largest must be finite");
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(LOSSES_SUM_OF_LARGEST_MUST_BE_FINITE));
     for (i = 0; i < graph->node_count; i++) {
         p->base_bytes += p->bytes[(size_t)i * TL_SCHEME_COUNT + TL_SCHEME_F32];
         p->base_cost += p->times[(size_t)i * TL_SCHEME_COUNT + TL_SCHEME_F32];
@@ -23438,7 +24582,7 @@ static tl_result tli_open_precision(tl_env *env, const char *function, const tl_
     tli_set_choice(p);
     if (!tli_choice_add_all_most(&p->choice, &cost, &loss))
         return tli_fail(env, TL_ERROR_OVERFLOW, function,
-                        "loss_limit: is too small beside the losses of so many nodes");
+                        TLI_RULE(LOSS_LIMIT_IS_TOO_SMALL_BESIDE_LOSSES));
     return TL_OK;
 }
 
@@ -23529,7 +24673,7 @@ static tl_result tli_choose(tli_precision *p, int least_loss, uint64_t loss_limi
 }
 
 static tl_result tli_fail_choice(const tli_precision *p) {
-    return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, "no memory for the choice");
+    return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, TLI_RULE(NO_MEMORY_FOR_CHOICE));
 }
 
 static tli_pick tli_take_choice(tli_precision *p, const tli_choice_plan *chosen) {
@@ -23803,12 +24947,11 @@ static int tli_is_loss_held(const tli_precision *p, double limit) {
 }
 
 // Write the least limit of four digits that can be met.
-static void tli_put_least_loss(tli_writer *w, const tli_precision *p) {
-    double sum = 0, value;
-    int32_t id, digits, power;
+static void tli_put_least_loss(tli_writer *w, const tli_precision *p, double sum) {
+    double value;
+    int32_t digits, power;
     char text[32];
     tli_word word;
-    for (id = 0; id < p->graph->node_count; id++) sum += tli_find_least_loss(p, id);
     if (!tli_is_amount(sum)) { tli_put(w, "infinite"); return; }
     for (digits = tli_round_digits(sum, &power); ; digits++) {
         tli_writer number = tli_writer_of(text, sizeof text);
@@ -23822,22 +24965,37 @@ static void tli_put_least_loss(tli_writer *w, const tli_precision *p) {
     tli_put_digits(w, digits, power);
 }
 
+static tl_result tli_fail_loss_limit(const tli_precision *p) {
+    double sum = 0;
+    int32_t id;
+    tli_sentence s;
+    for (id = 0; id < p->graph->node_count; id++) sum += tli_find_least_loss(p, id);
+    s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function,
+                        TLI_RULE(LOSS_LIMIT_CANNOT_BE_HELD_LEAST_LOSS),
+                        tli_bits_of_f64(p->desc.loss_limit), tli_bits_of_f64(sum));
+    if (!TLI_ERROR_TEXT) return TL_ERROR_INFEASIBLE;
+    tli_put_rule(&s);
+    tli_put_f64(&s.text, p->desc.loss_limit);
+    tli_put_rule(&s);
+    tli_put_least_loss(&s.text, p, sum);
+    return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
+}
+
 static tl_result tli_fail_limit(const tli_precision *p) {
-    tli_writer w = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function);
-    if (!p->nearest_cost) {
-        tli_put(&w, "loss_limit: ");
-        tli_put_f64(&w, p->desc.loss_limit);
-        tli_put(&w, " cannot be held: the least loss is ");
-        tli_put_least_loss(&w, p);
-        return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
-    }
-    tli_put(&w, "least_speedup: ");
-    tli_put_f64(&w, p->desc.least_speedup);
-    tli_put(&w, p->nearest_proven ? " cannot be held: at most " : " was not found: at most ");
-    tli_put_ratio_down(&w, p->base_cost, p->nearest_cost);
-    tli_put(&w, p->nearest_proven ? " can be reached" : " was");
-    if (p->desc.criterion == TL_CRITERION_CUSTOM) tli_put(&w, " within loss_limit");
-    return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
+    tli_sentence s;
+    if (!p->nearest_cost) return tli_fail_loss_limit(p);
+    s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function, p->nearest_proven
+        ? TLI_RULE(LEAST_SPEEDUP_CANNOT_BE_HELD_AT_MOST)
+        : TLI_RULE(LEAST_SPEEDUP_WAS_NOT_FOUND_AT_MOST),
+        p->base_cost, p->nearest_cost);
+    if (!TLI_ERROR_TEXT) return TL_ERROR_INFEASIBLE;
+    tli_put_rule(&s);
+    tli_put_f64(&s.text, p->desc.least_speedup);
+    tli_put_rule(&s);
+    tli_put_ratio_down(&s.text, p->base_cost, p->nearest_cost);
+    tli_put_rule(&s);
+    if (p->desc.criterion == TL_CRITERION_CUSTOM) tli_put(&s.text, " within loss_limit");
+    return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
 }
 
 // -- precision plan: from a choice to a plan --
@@ -24046,15 +25204,15 @@ static tl_result tli_find_runners_up(tli_precision *p, const tli_pick *pick, tl_
 static tl_result tli_measure_plan(const tli_precision *p, tl_precision_plan *plan) {
     double loss = tli_not_a_number();
     tl_result result = p->desc.evaluate(plan, &loss, p->desc.user);
-    tli_writer w;
+    tli_sentence s;
     if (result) {
-        w = tli_begin_error(p->env, TL_ERROR_KERNEL, p->function);
-        tli_put(&w, "evaluate: failed: ");
-        tli_put(&w, tl_name_result(result));
-        return tli_end_error(p->env, &w, TL_ERROR_KERNEL);
+        s = tli_begin_error(p->env, TL_ERROR_KERNEL, p->function, TLI_RULE(EVALUATE_FAILED),
+                            (uint64_t)result, 0);
+        tli_put_text(&s, tl_name_result(result));
+        return tli_end_error(p->env, &s, TL_ERROR_KERNEL);
     }
     if (loss != loss)
-        return tli_fail(p->env, TL_ERROR_KERNEL, p->function, "evaluate: the loss is not a number");
+        return tli_fail(p->env, TL_ERROR_KERNEL, p->function, TLI_RULE(EVALUATE_LOSS_IS_NOT_NUMBER));
     plan->measured_loss = loss;
     return TL_OK;
 }
@@ -24072,13 +25230,15 @@ static uint64_t tli_cut_limit(const tli_precision *p, uint64_t limit, double mea
 }
 
 static tl_result tli_fail_measured(const tli_precision *p, double measured) {
-    tli_writer w = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function);
-    tli_put(&w, "loss_limit: ");
-    tli_put_f64(&w, p->desc.loss_limit);
-    tli_put(&w, " cannot be held: evaluate measured ");
-    tli_put_rounded(&w, measured);
-    tli_put(&w, " for the choice of the least loss");
-    return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
+    tli_sentence s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function,
+        TLI_RULE(LOSS_LIMIT_CANNOT_BE_HELD_EVALUATE),
+        tli_bits_of_f64(p->desc.loss_limit), tli_bits_of_f64(measured));
+    if (!TLI_ERROR_TEXT) return TL_ERROR_INFEASIBLE;
+    tli_put_rule(&s);
+    tli_put_f64(&s.text, p->desc.loss_limit);
+    tli_put_rule(&s);
+    tli_put_rounded(&s.text, measured);
+    return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
 }
 
 // The last round: the choice of least loss, when no tighter limit brought the measured loss within the limit.
@@ -24119,7 +25279,7 @@ static tl_result tli_run_rounds(tli_precision *p, tli_pick *pick, tl_precision_p
 }
 
 TLI_IMPL tl_result tl_plan_precision(tl_env *env, const tl_precision_desc *desc, tl_precision_plan *plan) {
-    static const char function[] = "tl_plan_precision";
+    const tli_function function = TLI_IN(PLAN_PRECISION);
     tli_precision p;
     tli_pick pick;
     tl_result result;
@@ -24132,7 +25292,7 @@ TLI_IMPL tl_result tl_plan_precision(tl_env *env, const tl_precision_desc *desc,
     if (!result) {
         plan->memory = tli_alloc_array(env, (uint64_t)desc->graph->node_count, sizeof *plan->nodes);
         result = plan->memory ? tli_run_rounds(&p, &pick, plan)
-                              : tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the plan");
+                              : tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_PLAN));
     }
     if (!result) result = tli_find_runners_up(&p, &pick, plan);
     tli_close_precision(&p);
@@ -24154,7 +25314,7 @@ static tl_result tli_fill_front(tli_precision *p, const tli_choice_front *chosen
     uint8_t *schemes;
     int32_t i;
     point = (tl_precision_point *)tli_alloc_array(p->env, points, sizeof *point + (size_t)nodes);
-    if (!point) return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, "no memory for the points");
+    if (!point) return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, TLI_RULE(NO_MEMORY_FOR_POINTS));
     schemes = (uint8_t *)(point + points);
     front->memory = point;
     front->points = point;
@@ -24178,14 +25338,14 @@ static tl_result tli_fill_front(tli_precision *p, const tli_choice_front *chosen
 
 TLI_IMPL tl_result tl_plan_precision_front(tl_env *env, const tl_precision_desc *desc, int32_t point_limit,
                                            tl_precision_front *front) {
-    static const char function[] = "tl_plan_precision_front";
+    const tli_function function = TLI_IN(PLAN_PRECISION_FRONT);
     tli_choice_front chosen;
     tli_precision p;
     tl_result result;
     TL_ASSERT(desc && desc->graph && front);
     tli_zero(front, sizeof *front);
     if (point_limit < 0 || point_limit == 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "point_limit: must be 0, or 2 and more");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(POINT_LIMIT_MUST_BE_0_OR_2_AND_MORE));
     result = tli_check_precision_of(env, function, desc);
     if (result) return result;
     result = tli_open_precision(env, function, desc, 0, &p);
@@ -24222,16 +25382,17 @@ TLI_IMPL void tl_free_precision_front(tl_env *env, tl_precision_front *front) {
 // its readers want.
 
 static tl_result tli_check_sensitivity(tl_env *env, const tl_sensitivity_desc *desc) {
-    static const char function[] = "tl_measure_sensitivity";
+    const tli_function function = TLI_IN(MEASURE_SENSITIVITY);
     tl_result result;
     int32_t i;
     if (desc->schemes >> TL_SCHEME_COUNT)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "schemes: unknown bit");
-    if (!desc->evaluate) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "evaluate: must not be NULL");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SCHEMES_UNKNOWN_BIT));
+    if (!desc->evaluate)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(EVALUATE_MUST_NOT_BE_NULL));
     result = tl_check_graph(env, desc->graph);
     for (i = 0; !result && desc->node_schemes && i < desc->graph->node_count; i++)
         if (desc->node_schemes[i] >> TL_SCHEME_COUNT)
-            result = tli_fail(env, TL_ERROR_INVALID_ARG, function, "node_schemes: unknown bit");
+            result = tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(NODE_SCHEMES_UNKNOWN_BIT));
     return result;
 }
 
@@ -24248,21 +25409,19 @@ static tl_result tli_measure_op(tl_env *env, const tl_sensitivity_desc *desc, in
                                 double *loss) {
     double value = tli_not_a_number();
     tl_result result = desc->evaluate(id, scheme, &value, desc->user);
-    tli_writer w;
+    tli_sentence s;
     if (!result && (tli_is_amount(value) || tli_is_amount(-value))) {
         *loss = value > 0 ? value : 0;
         return TL_OK;
     }
-    w = tli_begin_error(env, TL_ERROR_KERNEL, "tl_measure_sensitivity");
-    tli_put(&w, "evaluate: node ");
-    tli_put_i64(&w, id);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_node(desc->graph, id));
-    tli_put(&w, ") in ");
-    tli_put(&w, tl_name_scheme(scheme));
-    tli_put(&w, ": ");
-    tli_put(&w, result ? tl_name_result(result) : "the loss is not finite");
-    return tli_end_error(env, &w, TL_ERROR_KERNEL);
+    s = tli_begin_error(env, TL_ERROR_KERNEL, TLI_IN(MEASURE_SENSITIVITY),
+                        result ? TLI_RULE(EVALUATE_NODE_IN)
+                               : TLI_RULE(EVALUATE_NODE_IN_LOSS_IS_NOT_FINITE),
+                        (uint64_t)id, (uint64_t)scheme);
+    tli_put_text(&s, tl_name_node(desc->graph, id));
+    tli_put_text(&s, tl_name_scheme(scheme));
+    if (result) tli_put_text(&s, tl_name_result(result));
+    return tli_end_error(env, &s, TL_ERROR_KERNEL);
 }
 
 static tl_result tli_measure_ops(tl_env *env, const tl_sensitivity_desc *desc, double *losses) {
@@ -24338,29 +25497,30 @@ static int32_t *tli_apply_place(const tli_apply *a, int32_t tensor, tl_format fo
 
 // -- apply: rules --
 
-static const char *tli_check_applied_node(const tl_precision_node *chosen, const tl_node *node) {
-    if (!tli_is_below((int64_t)chosen->scheme, TL_SCHEME_COUNT)) return "scheme: there is no such";
-    if (node->is_input && chosen->scheme != TL_SCHEME_F32) return "scheme: a graph input must be f32";
+static tli_rule tli_check_applied_node(const tl_precision_node *chosen, const tl_node *node) {
+    if (!tli_is_below((int64_t)chosen->scheme, TL_SCHEME_COUNT)) return TLI_RULE(SCHEME_THERE_IS_NO_SUCH);
+    if (node->is_input && chosen->scheme != TL_SCHEME_F32) return TLI_RULE(SCHEME_GRAPH_INPUT_MUST_BE_F32);
     if (!tli_is_amount(chosen->speedup) || (chosen->speedup == 0 && (node->fwd_cost || node->bwd_cost)))
-        return "speedup: must be finite and > 0";
-    return NULL;
+        return TLI_RULE(SPEEDUP_MUST_BE_FINITE_AND_POSITIVE);
+    return TLI_NO_RULE;
 }
 
 static tl_result tli_check_apply(tl_env *env, const tl_apply_desc *desc) {
-    tli_graph_rules rules = tli_rules_of(env, "tl_apply_precision");
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(APPLY_PRECISION));
     const tl_graph *graph = desc->graph;
     tl_result result;
     int32_t id;
     if ((desc->training | desc->any_result) & ~1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function, "training, any_result: must be 0 or 1");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
+                        TLI_RULE(TRAINING_ANY_RESULT_MUST_BE_0_OR_1));
     result = tl_check_graph(env, graph);
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (result) return result;
     if (desc->plan->node_count != graph->node_count || !desc->plan->nodes)
         return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
-                        "plan: nodes: there must be one for each node of the graph");
+                        TLI_RULE(PLAN_NODES_THERE_MUST_BE_ONE_FOR_EACH));
     for (id = 0; id < graph->node_count; id++) {
-        const char *rule = tli_check_applied_node(&desc->plan->nodes[id], &graph->nodes[id]);
+        tli_rule rule = tli_check_applied_node(&desc->plan->nodes[id], &graph->nodes[id]);
         if (rule)
             return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
     }
@@ -24494,18 +25654,16 @@ static tl_result tli_apply_quantization(tli_apply *a, const tli_graph_rules *rul
     const tl_quantization *given = format == TL_FORMAT_I8 ? a->desc->quantizations
                                  : format == TL_FORMAT_I16 ? a->desc->wide_quantizations : NULL;
     int32_t node = a->old->outputs[old_tensor].node;
-    const char *why;
-    char rule[96];
-    tli_writer w = tli_writer_of(rule, sizeof rule);
+    tli_rule rule;
+    tli_sentence s;
     if (!given || given[old_tensor].scale == 0) return TL_OK;
-    why = tli_quantization_broken(&given[old_tensor]);
-    if (!why) why = tli_format_lacks(&given[old_tensor], format);
+    rule = tli_quantization_broken(&given[old_tensor]);
+    if (!rule) rule = tli_format_lacks(&given[old_tensor], format);
     a->quantizations[tensor] = given[old_tensor];
-    if (!why) return TL_OK;
-    tli_put(&w, "quantizations: ");
-    tli_put(&w, why);
-    tli_finish(&w);
-    return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", node, tl_name_node(a->old, node), rule);
+    if (!rule) return TL_OK;
+    s = tli_begin_item(rules, TL_ERROR_INVALID_ARG, "node", node, tl_name_node(a->old, node), rule);
+    if (TLI_ERROR_TEXT) tli_put(&s.text, "quantizations: ");
+    return tli_end_error(rules->env, &s, TL_ERROR_INVALID_ARG);
 }
 
 // Fill in the arrays of the result for the node that was just added.
@@ -24548,7 +25706,7 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
     if (!tli_price_conversion(a->desc->device, tli_count_elements(output->bytes), from, format,
                               &desc.fwd_cost))
         return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", output->node, tl_name_node(a->old, output->node),
-                             "device: the time of a conversion must fit 64 bits");
+                             TLI_RULE(DEVICE_TIME_OF_CONVERSION_MUST_FIT_64));
     desc.bwd_cost = has_grad ? desc.fwd_cost : 0;
     desc.no_grad = !has_grad;
     desc.keep = (wants & TLI_WANT_RESULT) != 0;
@@ -24596,7 +25754,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     desc.output_bytes = a->bytes; desc.output_count = node->output_count;
     if (!tli_apply_costs(a, id, &desc))
         return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, desc.name,
-                             "speedup: the cost must fit 64 bits");
+                             TLI_RULE(SPEEDUP_COST_MUST_FIT_64_BITS));
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
     desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
     desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
@@ -24619,7 +25777,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
 }
 
 static tl_result tli_build_applied(tli_apply *a) {
-    tli_graph_rules rules = tli_rules_of(a->env, "tl_apply_precision");
+    tli_graph_rules rules = tli_rules_of(a->env, TLI_IN(APPLY_PRECISION));
     const tl_graph *old = a->old;
     tl_graph *graph = &a->applied.graph;
     tl_result result = TL_OK;
@@ -24692,7 +25850,7 @@ TLI_IMPL tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl
     if (tli_open_apply(env, desc, &a) && tli_add_applied_arrays(&a, tli_find_wants(&a)))
         result = tli_build_applied(&a);
     else
-        result = tli_fail(env, TL_ERROR_NO_MEMORY, "tl_apply_precision", "no memory for the new graph");
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(APPLY_PRECISION), TLI_RULE(NO_MEMORY_FOR_NEW_GRAPH));
     tli_release(env, a.tensors);
     tli_release(env, a.wants);
     tli_release(env, a.names);
@@ -25089,7 +26247,7 @@ static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
     if (!env) return;
     env->log = quiet->log;
     if (!result || !env->error.code) env->error = quiet->error;
-    else if (env->log) env->log(env->user, env->error.text);
+    else if (TLI_ERROR_TEXT && env->log) env->log(env->user, env->error.text);
 }
 
 // -- codecs: integer arithmetic on the bits only, so that every backend and compiler gives the same --
@@ -25388,19 +26546,20 @@ static int tli_open_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap *h
 }
 
 TLI_IMPL tl_result tl_init_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap **heap) {
-    const char *function = "tl_init_heap";
+    const tli_function function = TLI_IN(INIT_HEAP);
     tl_heap *h;
     TL_ASSERT(heap);
     *heap = NULL;
     if (alignment & (alignment - 1))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "alignment: not a power of two");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_NOT_POWER_OF_TWO));
     if (!alignment) alignment = 1;
     bytes &= ~(alignment - 1);
-    if (!bytes) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "bytes: fewer than one aligned piece");
+    if (!bytes)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_FEWER_THAN_ONE_ALIGNED_PIECE));
     h = (tl_heap *)tli_alloc_array(env, 1, sizeof *h);
     if (!h || !tli_open_heap(env, bytes, alignment, h)) {
         tli_release(env, h);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of pieces");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_TABLE_OF_PIECES));
     }
     *heap = h;
     return TL_OK;
@@ -25418,9 +26577,11 @@ TLI_IMPL tl_result tl_add_piece(tl_heap *heap, size_t bytes, size_t *offset, int
     TL_ASSERT(heap && offset && piece);
     *offset = 0;
     *piece = 0;
-    if (!bytes) return tli_fail(heap->env, TL_ERROR_INVALID_ARG, "tl_add_piece", "bytes: must be > 0");
+    if (!bytes)
+        return tli_fail(heap->env, TL_ERROR_INVALID_ARG, TLI_IN(ADD_PIECE), TLI_RULE(BYTES_MUST_BE_POSITIVE));
     *piece = tli_take_piece(heap, bytes);
-    if (!*piece) return tli_fail(heap->env, TL_ERROR_NO_MEMORY, "tl_add_piece", "bytes: no place for so many");
+    if (!*piece)
+        return tli_fail(heap->env, TL_ERROR_NO_MEMORY, TLI_IN(ADD_PIECE), TLI_RULE(BYTES_NO_PLACE_FOR_SO_MANY));
     *offset = heap->extents[*piece - 1].offset;
     return TL_OK;
 }
@@ -25521,7 +26682,7 @@ typedef struct tli_cpu {
     tl_result late;                  // error found by deferred work; the next call that can returns it
 } tli_cpu;
 
-static tl_result tli_cpu_fail(tli_cpu *cpu, tl_result code, const char *function, const char *why) {
+static tl_result tli_cpu_fail(tli_cpu *cpu, tl_result code, tli_function function, tli_rule why) {
     return tli_fail(cpu->env, code, function, why);
 }
 
@@ -25580,34 +26741,34 @@ static uint64_t tli_guard_bytes(const tli_cpu *cpu) {
     return tli_is_checked(cpu) ? tli_align_u64(TLI_GUARD_BYTES, cpu->desc.alignment_bytes) : 0;
 }
 
-static tli_cpu_block *tli_find_block(tli_cpu *cpu, uint64_t handle, const char *function, tl_result *result) {
+static tli_cpu_block *tli_find_block(tli_cpu *cpu, uint64_t handle, tli_function function, tl_result *result) {
     uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
     tli_cpu_block *block;
     if (!(handle & 0xFFFFFFFFu) || slot >= (uint64_t)cpu->block_count) {
-        *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "block: not a handle of this backend");
+        *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(BLOCK_NOT_HANDLE_OF_THIS_BACKEND));
         return NULL;
     }
     block = &cpu->blocks[slot];
     if (!block->alive || block->generation != handle >> 32) {
         *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function,
-                               "block: the handle is of a freed block or of another backend");
+                               TLI_RULE(BLOCK_HANDLE_IS_OF_FREED_BLOCK));
         return NULL;
     }
     return block;
 }
 
 // The block of a range that is not empty; an error if the range does not lie in it.
-static tli_cpu_block *tli_find_range(tli_cpu *cpu, const tl_range *range, const char *function,
+static tli_cpu_block *tli_find_range(tli_cpu *cpu, const tl_range *range, tli_function function,
                                      tl_result *result) {
     tli_cpu_block *block = tli_find_block(cpu, range->block, function, result);
     if (!block) return NULL;
     if (range->bytes > block->bytes || range->offset > block->bytes - range->bytes) {
-        *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: reaches beyond its block");
+        *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(RANGE_REACHES_BEYOND_ITS_BLOCK));
         return NULL;
     }
     if (range->offset & (cpu->desc.alignment_bytes - 1)) {
         *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function,
-                               "range: offset: not a multiple of the alignment");
+                               TLI_RULE(RANGE_OFFSET_NOT_MULTIPLE_OF_ALIGNMENT));
         return NULL;
     }
     return block;
@@ -25625,7 +26786,7 @@ static int32_t tli_find_span(const tli_cpu_block *block, uint64_t offset) {
 }
 
 // Check a range that is about to be used: it must lie in a live block and, if checked, in a claimed range.
-static tl_result tli_check_range(tli_cpu *cpu, const tl_range *range, const char *function) {
+static tl_result tli_check_range(tli_cpu *cpu, const tl_range *range, tli_function function) {
     tl_result result = TL_OK;
     tli_cpu_block *block;
     int32_t at;
@@ -25636,7 +26797,7 @@ static tl_result tli_check_range(tli_cpu *cpu, const tl_range *range, const char
     at = tli_find_span(block, range->offset);
     if (at < block->span_count && block->spans[at].start <= range->offset &&
         range->offset + range->bytes <= block->spans[at].end) return TL_OK;
-    return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: not inside a claimed range");
+    return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(RANGE_NOT_INSIDE_CLAIMED_RANGE));
 }
 
 static char *tli_address(const tli_cpu *cpu, tl_range range) {
@@ -25685,7 +26846,8 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     tli_cpu_block *block = &cpu->blocks[slot];
     tl_result result = TL_OK;
     if (tli_is_checked(cpu) && !tli_is_intact(cpu, block))
-        result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "free_block", "bytes that nobody claimed were written");
+        result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_FREE_BLOCK),
+                              TLI_RULE(BYTES_THAT_NOBODY_CLAIMED_WERE_WRITTEN));
     if (block->allocation) tli_release(cpu->env, block->allocation);
     else tli_give_piece(&cpu->heap, block->piece);
     tli_release(cpu->env, block->spans);
@@ -25710,8 +26872,8 @@ static tl_result tli_do_upkeep(tli_cpu *cpu, const tli_work *work, char *to) {
         intact = tli_is_poisoned(to, work->to.bytes);
         TLI_MEMSET(to, 255, (size_t)work->to.bytes);
     }
-    return intact ? TL_OK : tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "claim",
-                                         "the bytes were written while nobody held them");
+    return intact ? TL_OK : tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_CLAIM),
+                                         TLI_RULE(BYTES_WERE_WRITTEN_WHILE_NOBODY_HELD));
 }
 
 static tl_result tli_do_work(tli_cpu *cpu, const tli_work *work) {
@@ -25864,11 +27026,12 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     tl_result result;
     *handle = 0;
     if (!tli_is_below((int64_t)tier, TL_TIER_COUNT))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "add_block", "tier: unknown");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(TIER_UNKNOWN));
     if (slot < 0) {
         if (!tli_grow(cpu->env, (void **)&cpu->blocks, &cpu->block_capacity, cpu->block_count,
                       (int64_t)cpu->block_count + 1, sizeof *cpu->blocks))
-            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
+            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_ADD_BLOCK),
+                                TLI_RULE(NO_MEMORY_FOR_TABLE_OF_BLOCKS));
         slot = cpu->block_count++;
         // Handles of another backend are unlikely to match.
         cpu->blocks[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
@@ -25886,7 +27049,7 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     if (result) {
         block->next_free = cpu->free_block;
         cpu->free_block = slot + 1;
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no room for the block");
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(NO_ROOM_FOR_BLOCK));
     }
     block->alive = 1;
     block->claimed_bytes = block->claim_count = 0;
@@ -25900,10 +27063,11 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
 static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
-    tli_cpu_block *block = tli_find_block(cpu, handle, "free_block", &result);
+    tli_cpu_block *block = tli_find_block(cpu, handle, TLI_IN(BACKEND_FREE_BLOCK), &result);
     if (!block) return result;
     if (block->claim_count)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block", "block: a range in it is still claimed");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_FREE_BLOCK),
+                            TLI_RULE(BLOCK_RANGE_IN_IT_IS_STILL_CLAIMED));
     cpu->counters.block_count[block->tier]--;
     if (!block->pending) return tli_drain_block(cpu, (int32_t)(block - cpu->blocks));
     block->alive = 0;
@@ -25916,10 +27080,12 @@ static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
 static tl_result tli_add_span(tli_cpu *cpu, tli_cpu_block *block, tl_range range) {
     int32_t at = tli_find_span(block, range.offset), i;
     if (at < block->span_count && block->spans[at].start < range.offset + range.bytes)
-        return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "claim", "range: overlaps one that is claimed");
+        return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_CLAIM),
+                            TLI_RULE(RANGE_OVERLAPS_ONE_THAT_IS_CLAIMED));
     if (!tli_grow(cpu->env, (void **)&block->spans, &block->span_capacity, block->span_count,
                   (int64_t)block->span_count + 1, sizeof *block->spans))
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "claim", "no memory for the table of ranges");
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_CLAIM),
+                            TLI_RULE(NO_MEMORY_FOR_TABLE_OF_RANGES));
     for (i = block->span_count++; i > at; i--) block->spans[i] = block->spans[i - 1];
     block->spans[at].start = range.offset;
     block->spans[at].end = range.offset + range.bytes;
@@ -25939,10 +27105,11 @@ static tl_result tli_cpu_claim(void *self, tl_range range) {
     tli_cpu_block *block;
     uint64_t end;
     if (!range.bytes) return TL_OK;
-    block = tli_find_range(cpu, &range, "claim", &result);
+    block = tli_find_range(cpu, &range, TLI_IN(BACKEND_CLAIM), &result);
     if (!block) return result;
     if (range.bytes > cpu->desc.capacity_bytes[block->tier] - counters->live_bytes[block->tier])
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "claim", "range: bytes: the tier's capacity is used up");
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_CLAIM),
+                            TLI_RULE(RANGE_BYTES_TIERS_CAPACITY_IS_USED_UP));
     if (tli_is_checked(cpu)) {
         if ((result = tli_add_span(cpu, block, range)) != TL_OK) return result;
         result = tli_enqueue(cpu, TLI_WORK_CLAIM, TL_CODEC_NONE, &range, NULL, 0);
@@ -25977,17 +27144,19 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     tl_result result = TL_OK;
     tli_cpu_block *block;
     if (!range.bytes) return TL_OK;
-    block = tli_find_range(cpu, &range, "release", &result);
+    block = tli_find_range(cpu, &range, TLI_IN(BACKEND_RELEASE), &result);
     if (!block) return result;
     if (!block->claim_count || block->claimed_bytes < range.bytes)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: was not claimed");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_RELEASE),
+                            TLI_RULE(RANGE_WAS_NOT_CLAIMED));
     if (tli_is_checked(cpu)) {
         int32_t at = tli_find_span(block, range.offset);
         if (at == block->span_count || block->spans[at].start != range.offset ||
             block->spans[at].end != range.offset + range.bytes)
-            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: was not claimed as it is");
+            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_RELEASE),
+                                TLI_RULE(RANGE_WAS_NOT_CLAIMED_AS_IT_IS));
         if (tli_is_mapped(cpu, range, 1))
-            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: is mapped");
+            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_RELEASE), TLI_RULE(RANGE_IS_MAPPED));
         tli_remove_span(block, at);
         result = tli_enqueue(cpu, TLI_WORK_RELEASE, TL_CODEC_NONE, &range, NULL, 0);
     }
@@ -26001,11 +27170,11 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
 // -- the functions of the table: accounts --
 
 // The account of a handle; NULL, with an error, where there is none.
-static tli_account *tli_find_account(tli_cpu *cpu, uint64_t handle, const char *function, tl_result *result) {
+static tli_account *tli_find_account(tli_cpu *cpu, uint64_t handle, tli_function function, tl_result *result) {
     uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
     tli_account *account = slot < (uint64_t)cpu->account_count ? &cpu->accounts[slot] : NULL;
     if (account && account->is_open && account->generation == handle >> 32) return account;
-    *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function, "account: was closed, or is of another backend");
+    *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function, TLI_RULE(ACCOUNT_WAS_CLOSED_OR_IS_OF_ANOTHER));
     return NULL;
 }
 
@@ -26017,7 +27186,8 @@ static tl_result tli_cpu_open_account(void *self, const uint64_t limit_bytes[TL_
     if (slot < 0) {
         if (!tli_grow(cpu->env, (void **)&cpu->accounts, &cpu->account_capacity, cpu->account_count,
                       (int64_t)cpu->account_count + 1, sizeof *cpu->accounts))
-            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "open_account", "no memory for the table of accounts");
+            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_OPEN_ACCOUNT),
+                                TLI_RULE(NO_MEMORY_FOR_TABLE_OF_ACCOUNTS));
         slot = cpu->account_count++;
         tli_zero(&cpu->accounts[slot], sizeof *cpu->accounts);
         cpu->accounts[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
@@ -26036,7 +27206,7 @@ static tl_result tli_cpu_open_account(void *self, const uint64_t limit_bytes[TL_
 static tl_result tli_cpu_close_account(void *self, uint64_t handle) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
-    tli_account *account = tli_find_account(cpu, handle, "close_account", &result);
+    tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_CLOSE_ACCOUNT), &result);
     if (!account) return result;
     account->is_open = 0;
     account->generation++;
@@ -26049,16 +27219,17 @@ static tl_result tli_cpu_close_account(void *self, uint64_t handle) {
 static tl_result tli_cpu_claim_on(void *self, uint64_t handle, tl_range range) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
-    tli_account *account = tli_find_account(cpu, handle, "claim_on", &result);
+    tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_CLAIM_ON), &result);
     tl_account_counters *counters;
     tli_cpu_block *block;
     uint64_t end;
     if (!account || !range.bytes) return result;
-    block = tli_find_range(cpu, &range, "claim_on", &result);
+    block = tli_find_range(cpu, &range, TLI_IN(BACKEND_CLAIM_ON), &result);
     if (!block) return result;
     counters = &account->counters;
     if (range.bytes > account->limit_bytes[block->tier] - counters->live_bytes[block->tier])
-        return tli_cpu_fail(cpu, TL_ERROR_OVER_BUDGET, "claim_on", "range: bytes: beyond the account's limit");
+        return tli_cpu_fail(cpu, TL_ERROR_OVER_BUDGET, TLI_IN(BACKEND_CLAIM_ON),
+                            TLI_RULE(RANGE_BYTES_BEYOND_ACCOUNTS_LIMIT));
     result = tli_cpu_claim(self, range);
     if (result) return result;
     counters->claim_count[block->tier]++;
@@ -26073,13 +27244,14 @@ static tl_result tli_cpu_claim_on(void *self, uint64_t handle, tl_range range) {
 static tl_result tli_cpu_release_on(void *self, uint64_t handle, tl_range range) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
-    tli_account *account = tli_find_account(cpu, handle, "release_on", &result);
+    tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_RELEASE_ON), &result);
     tli_cpu_block *block;
     if (!account || !range.bytes) return result;
-    block = tli_find_range(cpu, &range, "release_on", &result);
+    block = tli_find_range(cpu, &range, TLI_IN(BACKEND_RELEASE_ON), &result);
     if (!block) return result;
     if (!account->counters.claim_count[block->tier] || account->counters.live_bytes[block->tier] < range.bytes)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release_on", "range: was not claimed on this account");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_RELEASE_ON),
+                            TLI_RULE(RANGE_WAS_NOT_CLAIMED_ON_THIS_ACCOUNT));
     result = tli_cpu_release(self, range);
     if (result) return result;
     account->counters.claim_count[block->tier]--;
@@ -26091,7 +27263,7 @@ static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t re
                                          tl_account_counters *counters) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
-    tli_account *account = tli_find_account(cpu, handle, "measure_account", &result);
+    tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_MEASURE_ACCOUNT), &result);
     int tier;
     tli_zero(counters, sizeof *counters);
     if (!account) return result;
@@ -26107,19 +27279,19 @@ static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t re
 // Check and enqueue a copy or a conversion. plain: bytes of the uncompressed side; those of the other
 // side must follow from them.
 static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
-                          const tl_range *from, const char *function) {
+                          const tl_range *from, tli_function function) {
     uint64_t plain = kind == TLI_WORK_EXPAND ? to->bytes : from->bytes;
     uint64_t other = kind == TLI_WORK_EXPAND ? from->bytes : to->bytes;
     tl_result result = tli_check_range(cpu, to, function);
     if (result || (result = tli_check_range(cpu, from, function)) != TL_OK) return result;
     if (kind != TLI_WORK_COPY && ((int)codec <= TL_CODEC_NONE || (int)codec >= TL_CODEC_COUNT))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "codec: none or unknown");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(CODEC_NONE_OR_UNKNOWN));
     if (tl_find_codec_bytes(codec, plain) != other)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "to: bytes: do not fit those of from");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(TO_BYTES_DO_NOT_FIT_THOSE_OF_FROM));
     if (tli_overlaps(*to, *from))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(TO_OVERLAPS_FROM));
     if (tli_is_checked(cpu) && (tli_is_mapped(cpu, *to, 1) || tli_is_mapped(cpu, *from, 0)))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: is mapped");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(RANGE_IS_MAPPED));
     if (kind == TLI_WORK_COPY) cpu->counters.copy_count++;
     else cpu->counters.convert_count++;
     cpu->counters.copied_bytes += from->bytes;
@@ -26127,39 +27299,39 @@ static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, cons
 }
 
 static tl_result tli_cpu_copy(void *self, tl_range to, tl_range from) {
-    return tli_move((tli_cpu *)self, TLI_WORK_COPY, TL_CODEC_NONE, &to, &from, "copy");
+    return tli_move((tli_cpu *)self, TLI_WORK_COPY, TL_CODEC_NONE, &to, &from, TLI_IN(BACKEND_COPY));
 }
 
 #ifndef TL_NO_CODECS
 static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
-    return tli_move((tli_cpu *)self, TLI_WORK_COMPRESS, codec, &to, &from, "compress");
+    return tli_move((tli_cpu *)self, TLI_WORK_COMPRESS, codec, &to, &from, TLI_IN(BACKEND_COMPRESS));
 }
 
 static tl_result tli_cpu_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
-    return tli_move((tli_cpu *)self, TLI_WORK_EXPAND, codec, &to, &from, "expand");
+    return tli_move((tli_cpu *)self, TLI_WORK_EXPAND, codec, &to, &from, TLI_IN(BACKEND_EXPAND));
 }
 #else
-static tl_result tli_cpu_refuse(tli_cpu *cpu, const char *function) {
-    return tli_cpu_fail(cpu, TL_ERROR_UNSUPPORTED, function, "codec: TL_NO_CODECS left all of them out");
+static tl_result tli_cpu_refuse(tli_cpu *cpu, tli_function function) {
+    return tli_cpu_fail(cpu, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODEC_TL_NO_CODECS_LEFT_ALL_OF_THEM));
 }
 
 static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
     (void)codec; (void)to; (void)from;
-    return tli_cpu_refuse((tli_cpu *)self, "compress");
+    return tli_cpu_refuse((tli_cpu *)self, TLI_IN(BACKEND_COMPRESS));
 }
 
 static tl_result tli_cpu_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
     (void)codec; (void)to; (void)from;
-    return tli_cpu_refuse((tli_cpu *)self, "expand");
+    return tli_cpu_refuse((tli_cpu *)self, TLI_IN(BACKEND_EXPAND));
 }
 #endif
 
 static tl_result tli_cpu_fill(void *self, tl_range to, uint32_t word) {
     tli_cpu *cpu = (tli_cpu *)self;
-    tl_result result = tli_check_range(cpu, &to, "fill");
+    tl_result result = tli_check_range(cpu, &to, TLI_IN(BACKEND_FILL));
     if (result) return result;
     if (tli_is_checked(cpu) && tli_is_mapped(cpu, to, 1))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "fill", "range: is mapped");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_FILL), TLI_RULE(RANGE_IS_MAPPED));
     cpu->counters.fill_count++;
     return tli_enqueue(cpu, TLI_WORK_FILL, TL_CODEC_NONE, &to, NULL, word);
 }
@@ -26169,7 +27341,7 @@ static tl_result tli_cpu_order(void *self, const tl_access *accesses, int32_t ac
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < access_count && !result; i++)
-        result = tli_check_range(cpu, &accesses[i].range, "order");
+        result = tli_check_range(cpu, &accesses[i].range, TLI_IN(BACKEND_ORDER));
     if (result || !tli_queued(cpu)) return result ? result : tli_report_late(cpu);
     (void)tli_mark_work(cpu, accesses, access_count);
     tli_run_marked(cpu);
@@ -26197,7 +27369,8 @@ static tl_result tli_cpu_poll(void *self, tl_ticket ticket) {
     uint64_t runs;
     cpu->counters.poll_count++;
     if (ticket.value > cpu->submitted)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "poll", "ticket: was never submitted");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_POLL),
+                            TLI_RULE(TICKET_WAS_NEVER_SUBMITTED));
     if (tli_queued(cpu))
         for (runs = tl_next_random_below(&cpu->random, 4); runs; runs--) tli_run_random(cpu);
     result = tli_report_late(cpu);
@@ -26208,45 +27381,49 @@ static tl_result tli_cpu_wait(void *self, tl_ticket ticket) {
     tli_cpu *cpu = (tli_cpu *)self;
     cpu->counters.wait_count++;
     if (ticket.value > cpu->submitted)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "wait", "ticket: was never submitted");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_WAIT),
+                            TLI_RULE(TICKET_WAS_NEVER_SUBMITTED));
     while (!tli_has_passed(cpu, ticket)) tli_run_random(cpu);
     return tli_report_late(cpu);
 }
 
 // Deferred: a range may be mapped only when no queued work on it is left. Upkeep is carried out here,
 // because no ticket stands for it and a caller cannot wait for it.
-static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char *function) {
+static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, tli_function function) {
     tl_access access;
     access.range = range;
     access.writes = writes;
     if (!tli_queued(cpu)) return TL_OK;
     if (tli_mark_work(cpu, &access, 1))
         return tli_cpu_fail(cpu, TL_ERROR_BACKEND, function,
-                            "range: work on it was neither ordered nor waited for");
+                            TLI_RULE(RANGE_WORK_ON_IT_WAS_NEITHER_ORDERED));
     tli_run_marked(cpu);
     return tli_report_late(cpu);
 }
 
 static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void **host) {
     tli_cpu *cpu = (tli_cpu *)self;
-    tl_result result = tli_check_range(cpu, &range, "map");
+    tl_result result = tli_check_range(cpu, &range, TLI_IN(BACKEND_MAP));
     int writes = mode != TL_MAP_READ;
     tli_mapping *mapping;
     *host = NULL;
     if (!result && !tli_is_below((int64_t)mode, TL_MAP_MODE_COUNT))
-        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "map", "mode: unknown");
+        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_MAP), TLI_RULE(MODE_UNKNOWN));
     if (result) return result;
     cpu->counters.map_count++;
     if (!range.bytes) return TL_OK;
-    if ((result = tli_settle(cpu, range, writes, "map")) != TL_OK) return result;
+    if ((result = tli_settle(cpu, range, writes, TLI_IN(BACKEND_MAP))) != TL_OK) return result;
     if (!tli_is_checked(cpu)) { *host = tli_address(cpu, range); return TL_OK; }
     if (tli_is_mapped(cpu, range, writes))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "map", "range: overlaps one that is mapped");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_MAP),
+                            TLI_RULE(RANGE_OVERLAPS_ONE_THAT_IS_MAPPED));
     if (!tli_grow(cpu->env, (void **)&cpu->mappings, &cpu->mapping_capacity, cpu->mapping_count,
                   (int64_t)cpu->mapping_count + 1, sizeof *cpu->mappings))
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "map", "no memory for the table of mappings");
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_MAP),
+                            TLI_RULE(NO_MEMORY_FOR_TABLE_OF_MAPPINGS));
     *host = tli_alloc(cpu->env, (size_t)range.bytes);
-    if (!*host) return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "map", "no memory for the copy of the range");
+    if (!*host) return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_MAP),
+                                    TLI_RULE(NO_MEMORY_FOR_COPY_OF_RANGE));
     if (mode == TL_MAP_WRITE) tli_poison((char *)*host, range.bytes);
     else tli_copy(*host, tli_address(cpu, range), (size_t)range.bytes);
     mapping = &cpu->mappings[cpu->mapping_count++];
@@ -26258,21 +27435,24 @@ static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void 
 
 static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, void *host) {
     tli_cpu *cpu = (tli_cpu *)self;
-    tl_result result = tli_check_range(cpu, &range, "unmap");
+    tl_result result = tli_check_range(cpu, &range, TLI_IN(BACKEND_UNMAP));
     int32_t i;
     if (result || !range.bytes) return result;
-    result = tli_settle(cpu, range, mode != TL_MAP_READ, "unmap");
+    result = tli_settle(cpu, range, mode != TL_MAP_READ, TLI_IN(BACKEND_UNMAP));
     if (!tli_is_checked(cpu)) return result;
     for (i = 0; i < cpu->mapping_count; i++)
         if (cpu->mappings[i].host == host && tli_is_same_range(&cpu->mappings[i].range, &range)) break;
     if (i == cpu->mapping_count)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "host: is not what map gave for this range");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_UNMAP),
+                            TLI_RULE(HOST_IS_NOT_WHAT_MAP_GAVE_FOR_THIS));
     if (mode != cpu->mappings[i].mode)
-        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "mode: is not that of the mapping");
+        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_UNMAP),
+                              TLI_RULE(MODE_IS_NOT_THAT_OF_MAPPING));
     else if (mode != TL_MAP_READ)
         tli_copy(tli_address(cpu, range), host, (size_t)range.bytes);
     else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes) != 0)
-        result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "unmap", "bytes of a read-only range were written");
+        result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
+                              TLI_RULE(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN));
     tli_release(cpu->env, host);
     cpu->mappings[i] = cpu->mappings[--cpu->mapping_count];
     return result;
@@ -26288,7 +27468,8 @@ static tl_result tli_cpu_check(void *self) {
     }
     for (i = 0; tli_is_checked(cpu) && i < cpu->block_count; i++)
         if (cpu->blocks[i].alive && !cpu->blocks[i].pending && !tli_is_intact(cpu, &cpu->blocks[i]))
-            return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "check", "bytes that nobody claimed were written");
+            return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_CHECK),
+                                TLI_RULE(BYTES_THAT_NOBODY_CLAIMED_WERE_WRITTEN));
     return tli_report_late(cpu);
 }
 
@@ -26367,34 +27548,34 @@ static tl_result tli_open_memory(tli_cpu *cpu) {
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
     size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1), bytes;
     if (cpu->desc.memory_bytes > SIZE_MAX / 4 || cpu->desc.memory_bytes < shift + alignment)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "tl_init_cpu_backend",
-                            "memory_bytes: too few for one aligned block, or too many");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(INIT_CPU_BACKEND),
+                            TLI_RULE(MEMORY_BYTES_TOO_FEW_FOR_ONE_ALIGNED));
     cpu->memory = (char *)cpu->desc.memory + shift;
     bytes = ((size_t)cpu->desc.memory_bytes - shift) & ~(alignment - 1);
     if (!tli_open_heap(cpu->env, bytes, alignment, &cpu->heap))
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "tl_init_cpu_backend",
-                            "no memory for the table of pieces");
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(INIT_CPU_BACKEND),
+                            TLI_RULE(NO_MEMORY_FOR_TABLE_OF_PIECES));
     return TL_OK;
 }
 
 TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend) {
-    const char *function = "tl_init_cpu_backend";
+    const tli_function function = TLI_IN(INIT_CPU_BACKEND);
     tl_result result = TL_OK;
     tli_cpu *cpu;
     int tier;
     TL_ASSERT(desc && backend);
     tli_zero(backend, sizeof *backend);
     if (desc->alignment_bytes & (desc->alignment_bytes - 1) || desc->alignment_bytes > SIZE_MAX / 16)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "alignment_bytes: not a power of two");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_NOT_POWER_OF_TWO));
     if (!desc->memory && desc->memory_bytes)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "memory_bytes: without memory");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_BYTES_WITHOUT_MEMORY));
 #ifdef TL_NO_CHECKS
     if (desc->checked || desc->deferred)
         return tli_fail(env, TL_ERROR_UNSUPPORTED, function,
-                        "checked, deferred: left out by TL_NO_CHECKS");
+                        TLI_RULE(CHECKED_DEFERRED_LEFT_OUT));
 #endif
     cpu = (tli_cpu *)tli_alloc_array(env, 1, sizeof *cpu);
-    if (!cpu) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory");
+    if (!cpu) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY));
     cpu->env = env;
     cpu->desc = *desc;
     if (!cpu->desc.alignment_bytes) cpu->desc.alignment_bytes = 64;
@@ -26405,18 +27586,16 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
     if (desc->memory) result = tli_open_memory(cpu);
     if (!result && tli_is_deferred(cpu)) {
         cpu->queue = (tli_work *)tli_alloc_array(env, TLI_QUEUE_CAPACITY, sizeof *cpu->queue);
-        if (!cpu->queue) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the queue");
+        if (!cpu->queue) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_QUEUE));
     }
     if (result) (void)tl_free_cpu_backend(env, backend);
     return result;
 }
 
-static tl_result tli_fail_users(tl_env *env, const char *function, int32_t count) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
-    tli_put(&w, "backend: still in use (runs and managers: ");
-    tli_put_i64(&w, count);
-    tli_put(&w, "): free those first");
-    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+static tl_result tli_fail_users(tl_env *env, tli_function function, int32_t count) {
+    return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                           TLI_RULE(BACKEND_STILL_IN_USE_RUNS_AND_MANAGERS),
+                           (uint64_t)count, 0);
 }
 
 TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
@@ -26424,7 +27603,7 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     int32_t i;
     if (!backend || !backend->self) return TL_OK;
     cpu = (tli_cpu *)backend->self;
-    if (cpu->open_count) return tli_fail_users(env, "tl_free_cpu_backend", cpu->open_count);
+    if (cpu->open_count) return tli_fail_users(env, TLI_IN(FREE_CPU_BACKEND), cpu->open_count);
     for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++)
         tli_release(env, cpu->mappings[i].host);
     for (i = 0; i < cpu->block_count; i++) {
@@ -26481,11 +27660,11 @@ typedef struct tli_gauge_job {
     tl_range to, from;
 } tli_gauge_job;
 
-static tl_result tli_gauge_fail(const tli_gauge *g, const char *call, tl_result code) {
-    tli_writer w = tli_begin_error(g->env, code, "tl_measure_device");
-    tli_put(&w, "backend: "); tli_put(&w, call); tli_put(&w, ": ");
-    tli_put(&w, tl_explain_result(code));
-    return tli_end_error(g->env, &w, code);
+static tl_result tli_gauge_fail(const tli_gauge *g, tli_rule rule, tl_result code) {
+    tli_sentence s = tli_begin_error(g->env, code, TLI_IN(MEASURE_DEVICE), rule, 0, 0);
+    if (TLI_ERROR_TEXT) tli_put(&s.text, "backend: ");
+    tli_put_text(&s, tl_explain_result(code));
+    return tli_end_error(g->env, &s, code);
 }
 
 // Submit and wait until the work is finished: only then is its time known.
@@ -26493,12 +27672,12 @@ static tl_result tli_gauge_wait(const tli_gauge *g) {
     const tl_backend *b = g->backend;
     tl_ticket ticket;
     tl_result result = b->submit(b->self, &ticket);
-    if (result && result != TL_NOT_READY) return tli_gauge_fail(g, "submit", result);
+    if (result && result != TL_NOT_READY) return tli_gauge_fail(g, TLI_RULE(SUBMIT_FAILED), result);
     if (!result) result = b->wait(b->self, ticket);
     if (result == TL_NOT_READY)
-        return tli_fail(g->env, TL_ERROR_UNSUPPORTED, "tl_measure_device",
-                        "backend: cannot wait, so that nothing can be timed");
-    return result ? tli_gauge_fail(g, "wait", result) : TL_OK;
+        return tli_fail(g->env, TL_ERROR_UNSUPPORTED, TLI_IN(MEASURE_DEVICE),
+                        TLI_RULE(BACKEND_CANNOT_WAIT_SO_THAT_NOTHING));
+    return result ? tli_gauge_fail(g, TLI_RULE(WAIT_FAILED), result) : TL_OK;
 }
 
 // Enqueue a job on the first `bytes` (uncompressed) bytes of its ranges.
@@ -26510,15 +27689,15 @@ static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job,
     switch (job->work) {
     case TLI_GAUGE_COPY:
         result = b->copy(b->self, to, from);
-        return result ? tli_gauge_fail(g, "copy", result) : TL_OK;
+        return result ? tli_gauge_fail(g, TLI_RULE(COPY_FAILED), result) : TL_OK;
     case TLI_GAUGE_COMPRESS:
         to.bytes = tl_find_codec_bytes(job->codec, bytes);
         result = b->compress(b->self, job->codec, to, from);
-        return result ? tli_gauge_fail(g, "compress", result) : TL_OK;
+        return result ? tli_gauge_fail(g, TLI_RULE(COMPRESS_FAILED), result) : TL_OK;
     case TLI_GAUGE_EXPAND:
         from.bytes = tl_find_codec_bytes(job->codec, bytes);
         result = b->expand(b->self, job->codec, to, from);
-        return result ? tli_gauge_fail(g, "expand", result) : TL_OK;
+        return result ? tli_gauge_fail(g, TLI_RULE(EXPAND_FAILED), result) : TL_OK;
     }
     return result;
 }
@@ -26654,7 +27833,8 @@ static tl_result tli_measure_flops(const tli_gauge *g, tl_device *device) {
             if (i >= 0) samples[i] = end > start ? (double)flops * 1e9 / (double)(end - start) : 0;
         }
         if (result && result != TL_ERROR_UNSUPPORTED)
-            return tli_fail(g->env, TL_ERROR_KERNEL, "tl_measure_device", "compute: reported a failure");
+            return tli_fail(g->env, TL_ERROR_KERNEL, TLI_IN(MEASURE_DEVICE),
+                            TLI_RULE(COMPUTE_REPORTED_FAILURE));
         if (!result) device->flops_per_second[p] = tli_find_median(samples, g->desc.sample_count);
     }
     single = device->flops_per_second[TL_PRECISION_SINGLE];
@@ -26721,7 +27901,7 @@ static tl_result tli_size_gauge(tli_gauge *g) {
     }
     if (!result) return TL_OK;
     g->large = 0;
-    return result == TL_ERROR_NO_MEMORY ? TL_OK : tli_gauge_fail(g, "add_block, claim", result);
+    return result == TL_ERROR_NO_MEMORY ? TL_OK : tli_gauge_fail(g, TLI_RULE(ADD_BLOCK_CLAIM_FAILED), result);
 }
 
 static tl_result tli_measure_blocks(tli_gauge *g, tl_device *device) {
@@ -26729,7 +27909,7 @@ static tl_result tli_measure_blocks(tli_gauge *g, tl_device *device) {
     tl_result result = tli_size_gauge(g);
     if (result || !g->large) return result;
     result = b->fill(b->self, g->ranges[0], 0x3F800000u);
-    if (result) result = tli_gauge_fail(g, "fill", result);
+    if (result) result = tli_gauge_fail(g, TLI_RULE(FILL_FAILED), result);
     if (!result) result = tli_measure_copies(g, device);
 #ifndef TL_NO_CODECS
     if (!result) result = tli_measure_codecs(g, device);
@@ -26749,7 +27929,8 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
     tli_zero(&g, sizeof g);
     if (desc) g.desc = *desc;
     if (g.desc.sample_count < 0 || g.desc.sample_count > TLI_GAUGE_SAMPLES)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_measure_device", "sample_count: must be 0 .. 31");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(MEASURE_DEVICE),
+                        TLI_RULE(SAMPLE_COUNT_MUST_BE_0_TO_31));
     if (!g.desc.sample_count) g.desc.sample_count = 5;
     if (!g.desc.bytes) g.desc.bytes = TLI_GAUGE_LARGE;
     g.env = env;
@@ -27296,12 +28477,12 @@ TLI_IMPL tl_recompute_policy tl_recompute_policy_every_n(uint64_t n) {
 TLI_IMPL tl_recompute_policy tl_default_recompute_policy(void) { return tl_recompute_policy_selective(100); }
 
 TLI_IMPL tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy) {
-    const char *function = "tl_check_recompute_policy";
+    const tli_function function = TLI_IN(CHECK_RECOMPUTE_POLICY);
     TL_ASSERT(policy);
     if (!tli_is_below((int64_t)policy->kind, TL_RECOMPUTE_POLICY_COUNT))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "kind: unknown");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KIND_UNKNOWN));
     if (policy->kind == TL_RECOMPUTE_POLICY_EVERY_N && !policy->as.every_n.n)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "n: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(N_MUST_BE_POSITIVE));
     return TL_OK;
 }
 
@@ -27559,13 +28740,11 @@ static void tli_unborrow(tl_manager *m, int32_t i) {
 
 // -- memory and work of the backend --
 
-static tl_result tli_fail_backend(tl_env *env, const char *function, const char *what, tl_result result) {
-    tli_writer w = tli_begin_error(env, result, function);
-    tli_put(&w, "backend: ");
-    tli_put(&w, what);
-    tli_put(&w, ": ");
-    tli_put(&w, tl_explain_result(result));
-    return tli_end_error(env, &w, result);
+static tl_result tli_fail_backend(tl_env *env, tli_function function, tli_rule rule, tl_result result) {
+    tli_sentence s = tli_begin_error(env, result, function, rule, 0, 0);
+    if (TLI_ERROR_TEXT) tli_put(&s.text, "backend: ");
+    tli_put_text(&s, tl_explain_result(result));
+    return tli_end_error(env, &s, result);
 }
 
 // Map held bytes once the work on them is finished. After the device was lost, the host tier can still be
@@ -27659,7 +28838,7 @@ static tl_result tli_move_entry(tl_manager *m, int32_t i, tli_held *to, tl_codec
 }
 
 // Compress or spill an entry. *full = 1, and nothing was done: there is no memory for the compressed bytes.
-static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, int32_t i, tli_exit way,
+static tl_result tli_relocate(tl_env *env, tl_manager *m, tli_function function, int32_t i, tli_exit way,
                               int *full) {
     tli_entry *e = &m->entries[i];
     int packs = way == TLI_EXIT_COMPRESS;
@@ -27672,28 +28851,29 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
     *full = result == TL_ERROR_NO_MEMORY && packs && m->device_is_finite;
     tli_end_quiet(&quiet, *full ? TL_OK : result);
     if (*full) return TL_OK;
-    if (result) return tli_fail_backend(env, function, "add_block", result);
+    if (result) return tli_fail_backend(env, function, TLI_RULE(ADD_BLOCK_FAILED), result);
     result = tli_claim_placed(&m->store, &to);
     if (!result) result = tli_move_entry(m, i, &to, codec);
-    if (result) return tli_fail_backend(env, function, packs ? "compress" : "spill", result);
+    if (result) return tli_fail_backend(env, function, packs ? TLI_RULE(COMPRESS_FAILED)
+                                        : TLI_RULE(SPILL_FAILED), result);
     if (packs) m->statistics.compressions++;
     else m->statistics.spills++;
     return TL_OK;
 }
 
 // Free the bytes of an entry and remove it.
-static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, int32_t i) {
+static tl_result tli_discard(tl_env *env, tl_manager *m, tli_function function, int32_t i) {
     int gone;
     tl_result result = tli_give_back(&m->store, &m->entries[i].held, &gone);
     if (gone) {
         tli_delist(m, i);
         tli_remove_entry(m, i);
     }
-    return result ? tli_fail_backend(env, function, "release", result) : TL_OK;
+    return result ? tli_fail_backend(env, function, TLI_RULE(RELEASE_FAILED), result) : TL_OK;
 }
 
 // Evict one entry of a bank. TL_ERROR_OVER_BUDGET, without a text, if there is none to evict.
-static tl_result tli_evict_one(tl_env *env, tl_manager *m, const char *function, int32_t bank) {
+static tl_result tli_evict_one(tl_env *env, tl_manager *m, tli_function function, int32_t bank) {
     int32_t i = tli_pick_victim(m, bank);
     tli_exit way = i >= 0 ? tli_find_exit(m, &m->entries[i], 1) : TLI_EXIT_NONE;
     tl_result result = TL_OK;
@@ -27710,23 +28890,25 @@ static tl_result tli_evict_one(tl_env *env, tl_manager *m, const char *function,
     return result;
 }
 
-static tl_result tli_refuse(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_OVER_BUDGET, function);
-    tli_put(&w, "budget: ");
-    tli_put_u64(&w, bytes);
-    tli_put(&w, " bytes do not fit, ");
-    tli_put_u64(&w, m->store.bytes[TL_TIER_DEVICE]);
-    tli_put(&w, " of ");
-    tli_put_u64(&w, m->budget[TL_TIER_DEVICE]);
-    tli_put(&w, " are in use and ");
-    tli_put_u64(&w, m->droppable_bytes);
-    tli_put(&w, " of these may be evicted");
-    return tli_end_error(env, &w, TL_ERROR_OVER_BUDGET);
+static tl_result tli_refuse(tl_env *env, tl_manager *m, tli_function function, uint64_t bytes) {
+    uint64_t used = m->store.bytes[TL_TIER_DEVICE], need;
+    tli_sentence s;
+    if (!tli_add_u64(used - m->droppable_bytes, bytes, &need)) need = UINT64_MAX;
+    s = tli_begin_error(env, TL_ERROR_OVER_BUDGET, function,
+                        TLI_RULE(BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE),
+                        m->budget[TL_TIER_DEVICE], need);
+    tli_put_rule(&s);
+    tli_put_u64(&s.text, bytes);
+    tli_put_rule(&s);
+    tli_put_u64(&s.text, used);
+    tli_put_rule(&s);
+    tli_put_u64(&s.text, m->droppable_bytes);
+    return tli_end_error(env, &s, TL_ERROR_OVER_BUDGET);
 }
 
 // Ensure that dropping all droppable entries would make room; if not, compress or spill kept ones. So a
 // request that cannot be met is refused before anything is dropped.
-static tl_result tli_clear_way(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
+static tl_result tli_clear_way(tl_env *env, tl_manager *m, tli_function function, uint64_t bytes) {
     uint64_t budget = m->budget[TL_TIER_DEVICE];
     tl_result result = bytes > budget ? TL_ERROR_OVER_BUDGET : TL_OK;
     while (!result && m->store.bytes[TL_TIER_DEVICE] - m->droppable_bytes > budget - bytes)
@@ -27734,7 +28916,7 @@ static tl_result tli_clear_way(tl_env *env, tl_manager *m, const char *function,
     return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
 }
 
-static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
+static tl_result tli_evict_until(tl_env *env, tl_manager *m, tli_function function, uint64_t bytes) {
     tl_result result = TL_OK;
     while (!result && !tli_has_room(m, bytes))
         result = tli_evict_one(env, m, function, TLI_DROPPABLE);
@@ -27743,7 +28925,8 @@ static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *functio
 
 // Claim bytes in the device tier, evicting for them. Their memory is found before anything is evicted, so
 // nothing is lost if there is none. Only if the backend's capacity is known are entries evicted for it.
-static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes, tli_held *held) {
+static tl_result tli_acquire(tl_env *env, tl_manager *m, tli_function function, uint64_t bytes,
+                             tli_held *held) {
     tl_result result, evicted = TL_OK;
     tli_quiet quiet;
     tli_zero(held, sizeof *held);
@@ -27758,35 +28941,31 @@ static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, u
     }
     tli_end_quiet(&quiet, result);  // also where an eviction failed: no block was made then
     if (evicted && evicted != TL_ERROR_OVER_BUDGET) return evicted;
-    if (result) return tli_fail_backend(env, function, "add_block", result);
+    if (result) return tli_fail_backend(env, function, TLI_RULE(ADD_BLOCK_FAILED), result);
     result = tli_evict_until(env, m, function, bytes);
     if (result) {
         (void)tli_free_held_block(&m->store, held);
         return result;
     }
     result = tli_claim_placed(&m->store, held);
-    return result ? tli_fail_backend(env, function, "claim", result) : TL_OK;
+    return result ? tli_fail_backend(env, function, TLI_RULE(CLAIM_FAILED), result) : TL_OK;
 }
 
 // -- save --
 
 static tl_result tli_check_save(tl_env *env, const tl_save_desc *desc) {
-    const char *why = NULL;
-    if (desc->key.node < 0) why = "key: node: must be >= 0";
-    else if (desc->key.output < TL_SAVED) why = "key: output: must be >= 0 or TL_SAVED";
-    else if (desc->key.micro_batch < 0) why = "key: micro_batch: must be >= 0";
-    else if (desc->data && desc->source.bytes) why = "source: only where data is 0";
-    else if (!desc->data && desc->bytes && desc->bytes != desc->source.bytes) why = "data: missing";
-    return why ? tli_fail(env, TL_ERROR_INVALID_ARG, "tl_save_checkpoint", why) : TL_OK;
+    tli_rule why = TLI_NO_RULE;
+    if (desc->key.node < 0) why = TLI_RULE(KEY_NODE_MUST_BE_NOT_NEGATIVE);
+    else if (desc->key.output < TL_SAVED) why = TLI_RULE(KEY_OUTPUT_MUST_BE_NOT_NEGATIVE);
+    else if (desc->key.micro_batch < 0) why = TLI_RULE(KEY_MICRO_BATCH_MUST_BE_NOT_NEGATIVE);
+    else if (desc->data && desc->source.bytes) why = TLI_RULE(SOURCE_ONLY_WHERE_DATA_IS_0);
+    else if (!desc->data && desc->bytes && desc->bytes != desc->source.bytes) why = TLI_RULE(DATA_MISSING);
+    return why ? tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(SAVE_CHECKPOINT), why) : TL_OK;
 }
 
-static tl_result tli_fail_step(tl_env *env, const char *function, uint64_t held, uint64_t asked) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_STALE, function);
-    tli_put(&w, "key: step: is ");
-    tli_put_u64(&w, asked);
-    tli_put(&w, ", held is that of step ");
-    tli_put_u64(&w, held);
-    return tli_end_error(env, &w, TL_ERROR_STALE);
+static tl_result tli_fail_step(tl_env *env, tli_function function, uint64_t held, uint64_t asked) {
+    return tli_fail_values(env, TL_ERROR_STALE, function,
+                           TLI_RULE(KEY_STEP_IS_HELD_IS_THAT_OF_STEP), asked, held);
 }
 
 // Write the bytes of a save into a claimed range.
@@ -27818,16 +28997,16 @@ static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, u
 // copy can fail half way: the old bytes are untouched until the mapping succeeded. If the unmap fails,
 // the range holds an unknown mix of both, and the entry is dropped.
 static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t i) {
-    const char *function = "tl_save_checkpoint";
+    const tli_function function = TLI_IN(SAVE_CHECKPOINT);
     const tli_held *held = &m->entries[i].held;
     void *host;
     tl_result result = tli_map_held(&m->store, held, TL_MAP_WRITE, &host);
-    if (result) return tli_fail_backend(env, function, "map", result);
+    if (result) return tli_fail_backend(env, function, TLI_RULE(MAP_FAILED), result);
     tli_copy(host, desc->data, (size_t)held->range.bytes);
     result = tli_unmap_held(&m->store, held, TL_MAP_WRITE, host);
     if (result) {
         (void)tli_discard(NULL, m, function, i);
-        return tli_fail_backend(env, function, "unmap", result);
+        return tli_fail_backend(env, function, TLI_RULE(UNMAP_FAILED), result);
     }
     tli_delist(m, i);
     tli_fill_entry(m, i, desc, desc->bytes);
@@ -27843,18 +29022,18 @@ static int tli_may_rewrite(const tl_manager *m, const tl_save_desc *desc, int32_
 // Write the bytes of a save into new memory. The entry that it replaces is freed once they are complete.
 static tl_result tli_store_save(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t old,
                                 tli_held *held) {
-    const char *function = "tl_save_checkpoint";
+    const tli_function function = TLI_IN(SAVE_CHECKPOINT);
     tl_result result = tli_write_save(m, desc, held);
     uint64_t bytes = held->range.bytes;
     int gone = 1;
     if (result) {
         (void)tli_abandon(&m->store, held);
-        return tli_fail_backend(env, function, "copy", result);
+        return tli_fail_backend(env, function, TLI_RULE(COPY_FAILED), result);
     }
     if (old >= 0) {
         int was_spilled = m->entries[old].held.tier == TL_TIER_HOST;
         result = tli_replace(&m->store, &m->entries[old].held, held, &gone);
-        if (!gone) return tli_fail_backend(env, function, "release", result);
+        if (!gone) return tli_fail_backend(env, function, TLI_RULE(RELEASE_FAILED), result);
         m->spilled -= was_spilled;
         tli_delist(m, old);
     } else {
@@ -27862,11 +29041,11 @@ static tl_result tli_store_save(tl_env *env, tl_manager *m, const tl_save_desc *
         m->entries[old].held = *held;
     }
     tli_fill_entry(m, old, desc, bytes);
-    return result ? tli_fail_backend(env, function, "release", result) : TL_OK;
+    return result ? tli_fail_backend(env, function, TLI_RULE(RELEASE_FAILED), result) : TL_OK;
 }
 
 static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_desc *desc) {
-    const char *function = "tl_save_checkpoint";
+    const tli_function function = TLI_IN(SAVE_CHECKPOINT);
     uint64_t bytes = desc->data ? desc->bytes : desc->source.bytes;
     tli_held held;
     int32_t old = tli_find_entry(m, &desc->key);
@@ -27876,14 +29055,14 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     if (old >= 0 && m->entries[old].key.step > desc->key.step)
         return tli_fail_step(env, function, m->entries[old].key.step, desc->key.step);
     if (old >= 0 && m->entries[old].borrows)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KEY_IS_BORROWED));
     if (!desc->keep && !tli_wants_checkpoint(&m->desc.policy, desc->key.node, desc->cost)) {
         result = old >= 0 ? tli_discard(env, m, function, old) : TL_OK;  // not to be mistaken for this one
         if (!result) m->statistics.skipped++;
         return result;
     }
     if (old < 0 && !tli_reserve_entries(m, (int64_t)m->held + 1))
-        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of checkpoints");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_TABLE_OF_CHECKPOINTS));
     if (old >= 0) tli_borrow(m, old);
     rewrites = tli_may_rewrite(m, desc, old);
     quiet = tli_begin_quiet(rewrites ? env : NULL);
@@ -27910,7 +29089,7 @@ TLI_IMPL tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl
 // -- take, peek, release --
 
 // The entry of a key, if it is of the key's step. counts: 1 = count a hit or a miss.
-static tl_result tli_look_up(tl_env *env, tl_manager *m, const char *function, const tl_checkpoint_key *key,
+static tl_result tli_look_up(tl_env *env, tl_manager *m, tli_function function, const tl_checkpoint_key *key,
                              int counts, int32_t *entry) {
     *entry = tli_find_entry(m, key);
     if (*entry >= 0 && m->entries[*entry].key.step == key->step) {
@@ -27919,22 +29098,23 @@ static tl_result tli_look_up(tl_env *env, tl_manager *m, const char *function, c
     }
     m->statistics.misses += counts != 0;
     if (*entry >= 0) return tli_fail_step(env, function, m->entries[*entry].key.step, key->step);
-    return tli_fail(env, TL_ERROR_NOT_FOUND, function, "key: nothing is held under it");
+    return tli_fail(env, TL_ERROR_NOT_FOUND, function, TLI_RULE(KEY_NOTHING_IS_HELD_UNDER_IT));
 }
 
-static tl_result tli_check_take(tl_env *env, tl_manager *m, const char *function,
+static tl_result tli_check_take(tl_env *env, tl_manager *m, tli_function function,
                                 const tl_checkpoint_key *key, uint64_t bytes, int32_t *entry) {
     tl_result result = tli_look_up(env, m, function, key, 1, entry);
     if (result) return result;
-    if (m->entries[*entry].borrows) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
+    if (m->entries[*entry].borrows)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KEY_IS_BORROWED));
     if (m->entries[*entry].bytes != bytes)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "bytes: are not those of the checkpoint");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_ARE_NOT_THOSE_OF_CHECKPOINT));
     return TL_OK;
 }
 
 static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key, void *data,
                                    uint64_t bytes) {
-    const char *function = "tl_take_checkpoint";
+    const tli_function function = TLI_IN(TAKE_CHECKPOINT);
     int32_t i;
     const tli_held *held;
     void *host;
@@ -27943,10 +29123,10 @@ static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
     held = &m->entries[i].held;
     if (held->range.bytes) {
         result = tli_map_held(&m->store, held, TL_MAP_READ, &host);
-        if (result) return tli_fail_backend(env, function, "map", result);
+        if (result) return tli_fail_backend(env, function, TLI_RULE(MAP_FAILED), result);
         tli_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
         result = tli_unmap_held(&m->store, held, TL_MAP_READ, host);
-        if (result) return tli_fail_backend(env, function, "unmap", result);
+        if (result) return tli_fail_backend(env, function, TLI_RULE(UNMAP_FAILED), result);
     }
     return tli_discard(env, m, function, i);
 }
@@ -27963,7 +29143,7 @@ TLI_IMPL tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_check
 
 static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key,
                                          tl_range to, tl_ticket *ticket) {
-    const char *function = "tl_take_checkpoint_range";
+    const tli_function function = TLI_IN(TAKE_CHECKPOINT_RANGE);
     const tli_entry *e;
     int32_t i;
     tl_result result = tli_check_take(env, m, function, key, to.bytes, &i);
@@ -27971,9 +29151,9 @@ static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_ch
     e = &m->entries[i];
     if (to.bytes) {
         result = tli_transfer(&m->store, to, TL_CODEC_NONE, e->held.range, (tl_codec)e->codec);
-        if (result) return tli_fail_backend(env, function, "copy", result);
+        if (result) return tli_fail_backend(env, function, TLI_RULE(COPY_FAILED), result);
         result = ticket ? tli_submit_store(&m->store) : TL_OK;
-        if (result) return tli_fail_backend(env, function, "submit", result);
+        if (result) return tli_fail_backend(env, function, TLI_RULE(SUBMIT_FAILED), result);
     }
     result = tli_discard(env, m, function, i);
     if (!result && ticket) *ticket = m->store.last_ticket;
@@ -28000,11 +29180,11 @@ TLI_IMPL tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ti
     tli_unlock_manager(manager);
     if (!result) return TL_OK;
     ticket->value = 0;
-    return tli_fail_backend(env, "tl_submit_checkpoints", "submit", result);
+    return tli_fail_backend(env, TLI_IN(SUBMIT_CHECKPOINTS), TLI_RULE(SUBMIT_FAILED), result);
 }
 
 // Bring an entry into the device tier, uncompressed, if it is not.
-static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function, int32_t i) {
+static tl_result tli_bring_back(tl_env *env, tl_manager *m, tli_function function, int32_t i) {
     const tli_entry *e = &m->entries[i];
     int fetches = e->held.tier == TL_TIER_HOST;
     tli_held held;
@@ -28013,7 +29193,7 @@ static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function
     result = tli_acquire(env, m, function, e->bytes, &held);
     if (result) return result;
     result = tli_move_entry(m, i, &held, TL_CODEC_NONE);
-    if (result) return tli_fail_backend(env, function, "fetch", result);
+    if (result) return tli_fail_backend(env, function, TLI_RULE(FETCH_FAILED), result);
     m->statistics.fetches += fetches != 0;
     return TL_OK;
 }
@@ -28034,7 +29214,7 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
 
 // Map the bytes of an entry, after bringing it back into the device tier. After the device was lost,
 // those in the host tier are mapped, or unpacked into memory of the env.
-static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function, int32_t i) {
+static tl_result tli_map_entry(tl_env *env, tl_manager *m, tli_function function, int32_t i) {
     tli_entry *e = &m->entries[i];
     void *host = NULL;
     tli_quiet quiet = tli_begin_quiet(env), backend_quiet = tli_begin_quiet(m->store.backend_env);
@@ -28048,14 +29228,14 @@ static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function,
     result = TL_OK;
     if (e->owns_mapped) result = tli_unpack(m, e, &host);
     else if (e->bytes) result = tli_map_held(&m->store, &e->held, TL_MAP_READ, &host);
-    if (result) return tli_fail_backend(env, function, "map", result);
+    if (result) return tli_fail_backend(env, function, TLI_RULE(MAP_FAILED), result);
     e->mapped = host;
     return TL_OK;
 }
 
 static tl_result tli_peek_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key,
                                    const void **data, uint64_t *bytes) {
-    const char *function = "tl_peek_checkpoint";
+    const tli_function function = TLI_IN(PEEK_CHECKPOINT);
     tl_result result;
     tli_entry *e;
     int32_t i;
@@ -28104,14 +29284,15 @@ static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
 }
 
 static tl_result tli_release_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key) {
-    const char *function = "tl_release_checkpoint";
+    const tli_function function = TLI_IN(RELEASE_CHECKPOINT);
     int32_t i;
     tl_result result = tli_look_up(env, m, function, key, 0, &i);
     if (result) return result;
-    if (!m->entries[i].borrows) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is not borrowed");
+    if (!m->entries[i].borrows)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KEY_IS_NOT_BORROWED));
     if (m->entries[i].borrows == 1) result = tli_unmap_entry(m, i);
     if (!result || result == TL_ERROR_CORRUPT) tli_unborrow(m, i);
-    return result ? tli_fail_backend(env, function, "unmap", result) : TL_OK;
+    return result ? tli_fail_backend(env, function, TLI_RULE(UNMAP_FAILED), result) : TL_OK;
 }
 
 TLI_IMPL tl_result tl_release_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key) {
@@ -28137,11 +29318,11 @@ TLI_IMPL int tl_has_checkpoint(tl_manager *manager, tl_checkpoint_key key) {
 }
 
 static tl_result tli_drop_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key) {
-    const char *function = "tl_drop_checkpoint";
+    const tli_function function = TLI_IN(DROP_CHECKPOINT);
     int32_t i;
     tl_result result = tli_look_up(env, m, function, key, 0, &i);
     if (result) return result;
-    if (m->entries[i].borrows) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
+    if (m->entries[i].borrows) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KEY_IS_BORROWED));
     return tli_discard(env, m, function, i);
 }
 
@@ -28161,14 +29342,14 @@ TLI_IMPL tl_result tl_find_checkpoint(tl_env *env, tl_manager *manager, tl_check
     TL_ASSERT(manager && info);
     tli_zero(info, sizeof *info);
     tli_lock_manager(manager);
-    result = tli_look_up(env, manager, "tl_find_checkpoint", &key, 0, &i);
+    result = tli_look_up(env, manager, TLI_IN(FIND_CHECKPOINT), &key, 0, &i);
     if (!result) tli_fill_info(&manager->entries[i], info);
     tli_unlock_manager(manager);
     return result;
 }
 
 TLI_IMPL tl_result tl_evict_checkpoints(tl_env *env, tl_manager *manager, uint64_t bytes) {
-    const char *function = "tl_evict_checkpoints";
+    const tli_function function = TLI_IN(EVICT_CHECKPOINTS);
     tl_result result;
     TL_ASSERT(manager);
     tli_lock_manager(manager);
@@ -28178,7 +29359,7 @@ TLI_IMPL tl_result tl_evict_checkpoints(tl_env *env, tl_manager *manager, uint64
     return result;
 }
 
-static tl_result tli_reset_unlocked(tl_env *env, tl_manager *m, const char *function) {
+static tl_result tli_reset_unlocked(tl_env *env, tl_manager *m, tli_function function) {
     tl_result first = TL_OK;
     uint32_t at = 0;
     int32_t i;
@@ -28187,7 +29368,7 @@ static tl_result tli_reset_unlocked(tl_env *env, tl_manager *m, const char *func
         if (!m->cells[at].entry) { at++; continue; }
         i = m->cells[at].entry - 1;
         result = tli_unmap_entry(m, i);
-        if (result && !first) first = tli_fail_backend(env, function, "unmap", result);
+        if (result && !first) first = tli_fail_backend(env, function, TLI_RULE(UNMAP_FAILED), result);
         if (!m->entries[i].mapped) {
             while (m->entries[i].borrows) tli_unborrow(m, i);
             result = tli_discard(env, m, function, i);
@@ -28202,7 +29383,7 @@ TLI_IMPL tl_result tl_reset_manager(tl_env *env, tl_manager *manager) {
     tl_result result;
     TL_ASSERT(manager);
     tli_lock_manager(manager);
-    result = tli_reset_unlocked(env, manager, "tl_reset_manager");
+    result = tli_reset_unlocked(env, manager, TLI_IN(RESET_MANAGER));
     (void)tli_retry_lost(&manager->store);
     tli_zero(&manager->statistics, sizeof manager->statistics);
     manager->store.peak_bytes = manager->store.bytes[TL_TIER_DEVICE];
@@ -28250,20 +29431,21 @@ TLI_IMPL void tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *
 
 static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc,
                                    const tl_backend_limits *limits) {
-    const char *function = "tl_init_manager", *why = NULL;
-    if (!backend->self && !backend->add_block) why = "backend: is not initialised";
+    const tli_function function = TLI_IN(INIT_MANAGER);
+    tli_rule why = TLI_NO_RULE;
+    if (!backend->self && !backend->add_block) why = TLI_RULE(BACKEND_IS_NOT_INITIALISED);
     else if (tl_check_recompute_policy(env, &desc->policy)) return TL_ERROR_INVALID_ARG;
-    else if (!tli_is_below((int64_t)desc->eviction, TL_EVICTION_COUNT)) why = "eviction: unknown";
+    else if (!tli_is_below((int64_t)desc->eviction, TL_EVICTION_COUNT)) why = TLI_RULE(EVICTION_UNKNOWN);
     else if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
-        why = "evict: must be given with TL_EVICTION_CALLER, and only then";
-    else if (!tli_is_below((int64_t)desc->codec, TL_CODEC_COUNT)) why = "codec: unknown";
-    else if (!desc->lock.lock != !desc->lock.unlock) why = "lock: both functions or neither";
-    else if (desc->checkpoint_capacity < 0) why = "checkpoint_capacity: must be >= 0";
+        why = TLI_RULE(EVICT_MUST_BE_GIVEN);
+    else if (!tli_is_below((int64_t)desc->codec, TL_CODEC_COUNT)) why = TLI_RULE(CODEC_UNKNOWN);
+    else if (!desc->lock.lock != !desc->lock.unlock) why = TLI_RULE(LOCK_BOTH_FUNCTIONS_OR_NEITHER);
+    else if (desc->checkpoint_capacity < 0) why = TLI_RULE(CHECKPOINT_CAPACITY_MUST_BE_NOT);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
     if (!TLI_CODECS && desc->codec != TL_CODEC_NONE)
-        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, "codec: TL_NO_CODECS left all of them out");
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODEC_TL_NO_CODECS_LEFT_ALL_OF_THEM));
     if (desc->codec != TL_CODEC_NONE && !(limits->codecs >> desc->codec & 1u))
-        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, "codec: the backend cannot convert to it");
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODEC_BACKEND_CANNOT_CONVERT_TO_IT));
     return TL_OK;
 }
 
@@ -28271,20 +29453,15 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
 static tl_result tli_check_manager_room(tl_env *env, const tli_budget *budget,
                                         const tl_backend_limits *limits) {
     uint64_t free_bytes = limits->budget_bytes[TL_TIER_DEVICE];
-    tli_writer w;
     if (!budget->is_limited || budget->limit != TLI_LIMIT_CALLER || budget->bytes <= free_bytes) return TL_OK;
-    w = tli_begin_error(env, TL_ERROR_NO_MEMORY, "tl_init_manager");
-    tli_put(&w, "device_budget_bytes: ");
-    tli_put_u64(&w, budget->bytes);
-    tli_put(&w, " bytes, of which the backend has ");
-    tli_put_u64(&w, free_bytes);
-    tli_put(&w, " free at present");
-    return tli_end_error(env, &w, TL_ERROR_NO_MEMORY);
+    return tli_fail_values(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_MANAGER),
+                           TLI_RULE(DEVICE_BUDGET_BYTES_BYTES_OF_WHICH),
+                           budget->bytes, free_bytes);
 }
 
 TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc,
                                    tl_manager **manager) {
-    const char *function = "tl_init_manager";
+    const tli_function function = TLI_IN(INIT_MANAGER);
     tl_backend_limits limits;
     tli_budget budget;
     tl_result result;
@@ -28299,7 +29476,7 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
     if (!result) result = tli_check_manager_room(env, &budget, &limits);
     if (result) return result;
     m = (tl_manager *)tli_alloc_array(env, 1, sizeof *m);
-    if (!m) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory");
+    if (!m) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY));
     m->env = env;
     m->backend = *backend;
     m->desc = *desc;
@@ -28308,9 +29485,9 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
     m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
     m->host_visible = limits.host_visible;
     result = tli_open_store(env, &m->backend, m->budget, &m->store);
-    if (result) result = tli_fail_backend(env, function, "open_account", result);
+    if (result) result = tli_fail_backend(env, function, TLI_RULE(OPEN_ACCOUNT_FAILED), result);
     else if (desc->checkpoint_capacity && !tli_reserve_entries(m, desc->checkpoint_capacity))
-        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of checkpoints");
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_TABLE_OF_CHECKPOINTS));
     if (result) {
         tl_free_manager(m);
         return result;
@@ -28325,7 +29502,7 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
     if (!manager) return;
     env = manager->env;
     quiet = tli_begin_quiet(manager->store.backend_env);
-    (void)tli_reset_unlocked(NULL, manager, "tl_free_manager");
+    (void)tli_reset_unlocked(NULL, manager, TLI_IN(FREE_MANAGER));
     tli_close_store(&manager->store);
     tli_end_quiet(&quiet, TL_OK);
     tli_release(env, manager->candidates);
@@ -28483,8 +29660,6 @@ struct tl_run {
 #endif
 };
 
-static const char *const tli_run_function = "tl_run_plan";
-
 // What was planned for the pass, or decided in it.
 static const tl_report *tli_planned_pass(const tl_run *run) {
 #ifndef TL_NO_ONLINE
@@ -28506,8 +29681,6 @@ static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
 #endif
 
 // -- buffers: claims --
-
-static const char tli_cannot_wait[] = "backend: work is under way that it cannot wait for";
 
 static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
     tl_account_counters counters;
@@ -28641,7 +29814,7 @@ static tl_result tli_online_emit(tl_run *run, tl_step_kind kind, int32_t node, i
     o->clock++;
     tli_add_step(&o->record, step);
     return o->record.failed
-               ? tli_fail(run->env, TL_ERROR_NO_MEMORY, tli_run_function, "record of the steps")
+               ? tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(RUN_PLAN), TLI_RULE(RECORD_OF_STEPS_NO_MEMORY))
                : TL_OK;
 }
 
@@ -28774,21 +29947,18 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
 // Nothing is left to evict: refuse. Only the refusal of a bare goal is final (see tli_online_reach_goal).
 static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     tli_online *o = &run->online;
-    tli_writer w;
+    tli_sentence s;
     if (!o->is_bare) return TL_ERROR_OVER_BUDGET;
     if (o->searches) { o->budget = o->sim.live_bytes + bytes; return TL_OK; }
     run->report.limiting_node = node;
     run->report.needed_bytes = tli_add_base(&run->budget, o->sim.live_bytes + bytes);
-    w = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, tli_run_function);
-    tli_put(&w, tli_limit_names[run->budget.limit]);
-    tli_put(&w, ": node ");
-    tli_put_i64(&w, node);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_node(run->graph, node));
-    tli_put(&w, ") needs ");
-    tli_put_u64(&w, run->report.needed_bytes);
-    tli_put(&w, " bytes with all else evicted");
-    return tli_end_error(run->env, &w, TL_ERROR_OVER_BUDGET);
+    s = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, TLI_IN(RUN_PLAN),
+                        TLI_RULE(NODE_NEEDS_BYTES_WITH_ALL_ELSE_EVICTED),
+                        run->budget.allowed_bytes, run->report.needed_bytes);
+    tli_put_text(&s, tli_limit_names[run->budget.limit]);
+    tli_put_rule(&s);
+    tli_put_named(&s.text, node, tl_name_node(run->graph, node));
+    return tli_end_error(run->env, &s, TL_ERROR_OVER_BUDGET);
 }
 
 // Evict until `bytes` more fit, for the next step of the node.
@@ -29249,10 +30419,10 @@ static tl_result tli_init_online(tl_run *run) {
     if (!o->forward_uses || !o->backward_uses || !o->pins || !o->made_at || !o->used_at ||
         !o->closure || !o->wanted || !o->wanted_uses || !o->left || !o->cuts ||
         (asks && (!o->candidates || !o->candidate_items)))
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_run", "state of the online decisions");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(ONLINE_STATE_NO_MEMORY));
     tli_zero(&flags, sizeof flags);
     flags.inference = run->inference;
-    return tli_init_sim(env, &o->sim, tli_run_function, run->graph, run->desc.device, &flags);
+    return tli_init_sim(env, &o->sim, TLI_IN(RUN_PLAN), run->graph, run->desc.device, &flags);
 }
 
 static void tli_online_count_uses(tl_run *run) {
@@ -29330,15 +30500,16 @@ static void tli_put_last_step(const tl_run *run, tli_writer *w) {
 }
 
 // Report an error of the backend. A step that was begun cannot be repeated, so TL_NOT_READY is an error here.
-static tl_result tli_run_fail_backend(tl_run *run, tl_result why, const char *what) {
+static tl_result tli_run_fail_backend(tl_run *run, tl_result why, tli_rule rule) {
     tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
-    tli_writer w = tli_begin_error(run->env, code, tli_run_function);
-    tli_put_last_step(run, &w);
-    tli_put(&w, ": ");
-    tli_put(&w, what);
-    tli_put(&w, ": ");
-    tli_put(&w, tl_explain_result(why));
-    return tli_end_error(run->env, &w, code);
+    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(RUN_PLAN), rule, (uint64_t)run->event.index,
+                                     (uint64_t)run->last.node);
+    if (TLI_ERROR_TEXT) {
+        tli_put_last_step(run, &s.text);
+        tli_put(&s.text, ": ");
+    }
+    tli_put_text(&s, tl_explain_result(why));
+    return tli_end_error(run->env, &s, code);
 }
 
 static uint64_t tli_run_now(const tl_run *run) {
@@ -29742,7 +30913,7 @@ static tl_result tli_convert(tl_run *run, int adds) {
     }
     run->event.end_ns = tli_run_now(run);
     run->report.convert_count++;
-    return result ? tli_run_fail_backend(run, result, "convert") : TL_OK;
+    return result ? tli_run_fail_backend(run, result, TLI_RULE(CONVERT_FAILED)) : TL_OK;
 }
 #endif
 
@@ -29759,7 +30930,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     }
     result = backward ? tli_begin_backward(run) : tli_begin_forward(run, &outputs_ready);
     run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
-    if (result) return tli_run_fail_backend(run, result, "claim");
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
     if (backward) tli_describe_backward(run); else tli_describe_forward(run, outputs_ready);
     tli_describe_call(run, &out->call);
     out->call.outputs_ready = outputs_ready;
@@ -29773,9 +30944,9 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     out->is_compute = 1;
     out->kernel = &run->kernels[kernel];
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
-    if (result) return tli_run_fail_backend(run, result, "order");
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
-    if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, "map");
+    if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
     tli_update_call(run, &out->call);
     return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
@@ -29847,7 +31018,7 @@ static tl_result tli_memory_step(tl_run *run) {
         run->report.drop_count++;
         (void)tli_call_access(&run->call, saved->device.range, 1);
         result = tli_buffer_drop(run, saved);
-        return result ? tli_run_fail_backend(run, result, "release") : TL_OK;
+        return result ? tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED)) : TL_OK;
     }
     tli_step_outputs(run, &run->last, &i, &end);
     for (; i < end && !result; i++) {
@@ -29856,7 +31027,7 @@ static tl_result tli_memory_step(tl_run *run) {
         result = tli_memory_act(run, i);
         tli_note_buffer(run, i);
     }
-    return result ? tli_run_fail_backend(run, result, "memory") : TL_OK;
+    return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
 }
 
 // -- the executor: dependencies of a step --
@@ -29903,7 +31074,8 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
     for (i = 0; i < run->call.access_count; i++) {
         tli_follow(run, &run->call.accesses[i], depends_on);
         if (!tli_note_access(run, &run->call.accesses[i]))
-            return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_next_step", "record of the ranges");
+            return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(NEXT_STEP),
+                            TLI_RULE(RECORD_OF_RANGES_NO_MEMORY));
     }
     return TL_OK;
 }
@@ -29950,15 +31122,9 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     return why;
 }
 
-static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measured,
+static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
                                   uint64_t planned) {
-    tli_writer w = tli_begin_error(run->env, TL_ERROR_MISMATCH, tli_run_function);
-    tli_put(&w, what);
-    tli_put(&w, ": measured ");
-    tli_put_u64(&w, measured);
-    tli_put(&w, " bytes, planned ");
-    tli_put_u64(&w, planned);
-    return tli_end_error(run->env, &w, TL_ERROR_MISMATCH);
+    return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), rule, measured, planned);
 }
 
 // Compare the bytes that the backend counted with the simulated ones: two independent counts.
@@ -29967,7 +31133,7 @@ static tl_result tli_check_pass(tl_run *run) {
     const tl_report *planned = tli_planned_pass(run);
     tl_account_counters counters;
     tl_result result = run->backend.check(run->backend.self);
-    if (result) return tli_run_fail_backend(run, result, "check");
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CHECK_FAILED));
     tli_measure_store(&run->store, 0, &counters);
     report->planned_peak_bytes = planned->peak_bytes;
     report->planned_arena_bytes = planned->arena_bytes;
@@ -29985,19 +31151,20 @@ static tl_result tli_check_pass(tl_run *run) {
     if (run->is_online) report->eviction_count = run->online.eviction_count;
 #endif
     if (report->measured_peak_bytes != report->planned_peak_bytes)
-        return tli_run_mismatch(run, "peak", report->measured_peak_bytes,
+        return tli_run_mismatch(run, TLI_RULE(PEAK_MEASURED_BYTES_PLANNED), report->measured_peak_bytes,
                                 report->planned_peak_bytes);
     if (report->measured_host_peak_bytes != report->planned_host_peak_bytes)
-        return tli_run_mismatch(run, "host peak", report->measured_host_peak_bytes,
+        return tli_run_mismatch(run, TLI_RULE(HOST_PEAK_MEASURED_BYTES_PLANNED),
+                                report->measured_host_peak_bytes,
                                 report->planned_host_peak_bytes);
     if (report->measured_arena_bytes != report->planned_arena_bytes)
-        return tli_run_mismatch(run, "arena", report->measured_arena_bytes,
+        return tli_run_mismatch(run, TLI_RULE(ARENA_MEASURED_BYTES_PLANNED), report->measured_arena_bytes,
                                 report->planned_arena_bytes);
     if (report->end_bytes != planned->end_bytes)
-        return tli_run_mismatch(run, "in use after the pass", report->end_bytes,
+        return tli_run_mismatch(run, TLI_RULE(IN_USE_AFTER_PASS_MEASURED_BYTES), report->end_bytes,
                                 planned->end_bytes);
     if (counters.live_bytes[TL_TIER_HOST] != planned->end_host_bytes)
-        return tli_run_mismatch(run, "in use on the host after the pass",
+        return tli_run_mismatch(run, TLI_RULE(IN_USE_ON_HOST_AFTER_PASS_MEASURED),
                                 counters.live_bytes[TL_TIER_HOST], planned->end_host_bytes);
     return TL_OK;
 }
@@ -30005,7 +31172,7 @@ static tl_result tli_check_pass(tl_run *run) {
 static tl_result tli_end_pass(tl_run *run) {
     tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
-    if (result) return tli_run_fail_backend(run, result, "submit");
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(SUBMIT_FAILED));
 #ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
 #endif
@@ -30026,11 +31193,11 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tl_account_counters counters;
     TL_ASSERT(run);
     if (run->active)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_start_pass",
-                        "run: a pass is under way");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
+                        TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     if (micro_batch < 0)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_start_pass",
-                        "micro_batch: must be >= 0");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
+                        TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE));
     tli_release_buffers(run, 0);
     if (micro_batch == 0) tli_start_training_step(run);
     run->micro_batch = micro_batch;
@@ -30119,7 +31286,7 @@ static tl_result tli_close_compute(tl_run *run) {
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
     if (run->last.kind == TL_STEP_BACKWARD)
         tli_keep_first(&first, tli_buffer_drop(run, &run->saved[run->last.node]));
-    if (first) return tli_run_fail_backend(run, first, "release");
+    if (first) return tli_run_fail_backend(run, first, TLI_RULE(RELEASE_FAILED));
     if (!run->event.end_ns) run->event.end_ns = tli_run_now(run);
     tli_observe_step(run);
     return TL_OK;
@@ -30150,7 +31317,7 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tli_open_step(run, step, out);
     result = tli_poll_step(run, &step);
     if (result == TL_NOT_READY) return result;
-    if (result) return tli_run_fail_backend(run, result, "poll");
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
     run->position++;
     run->report.step_count++;
     if (step.kind <= TL_STEP_BACKWARD) {
@@ -30169,10 +31336,14 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
 }
 
 static tl_result tli_fail_unfinished(tl_run *run) {
-    tli_writer w = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, "tl_next_step");
-    tli_put_last_step(run, &w);
-    tli_put(&w, " was not carried out: call tl_run_step_kernel, or tl_finish_step after a call of your own");
-    return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
+                                     TLI_RULE(WAS_NOT_CARRIED_OUT_CALL),
+                                     (uint64_t)run->event.index, (uint64_t)run->last.node);
+    if (TLI_ERROR_TEXT) {
+        tli_put_last_step(run, &s.text);
+        tli_put(&s.text, ": ");
+    }
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
 TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
@@ -30182,8 +31353,8 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     if (run->active && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_next_step",
-                        "run: no pass is under way");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
+                        TLI_RULE(RUN_NO_PASS_IS_UNDER_WAY));
     result = tli_take_step(run, step, done);
     if (!result && *done && !run->by_hand) {
         result = tli_end_pass(run);
@@ -30198,14 +31369,15 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 // -- the executor: kernels --
 
 static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
-    tli_writer w = tli_begin_error(run->env, TL_ERROR_KERNEL, tli_run_function);
-    tli_put(&w, run->last.kind == TL_STEP_BACKWARD ? "backward of node " : "forward of node ");
-    tli_put_i64(&w, run->last.node);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_node(run->graph, run->last.node));
-    tli_put(&w, "): the kernel returned ");
-    tli_put(&w, tl_name_result(code));
-    return tli_end_error(run->env, &w, TL_ERROR_KERNEL);
+    tli_rule rule = run->last.kind == TL_STEP_BACKWARD
+        ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
+        : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), rule,
+                                     (uint64_t)run->last.node,
+                                     (uint64_t)code);
+    tli_put_text(&s, tl_name_node(run->graph, run->last.node));
+    tli_put_text(&s, tl_name_result(code));
+    return tli_end_error(run->env, &s, TL_ERROR_KERNEL);
 }
 
 // Call the random hook, which restores the random state of the node's first run.
@@ -30238,36 +31410,37 @@ static int tli_is_current(const tl_run *run, const tl_run_step *step) {
            step->call.micro_batch == run->micro_batch;
 }
 
-static tl_result tli_fail_stale_step(tl_run *run, const char *function) {
+static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
     return tli_fail(run->env, TL_ERROR_STALE, function,
-                    "step: not the compute step that was yielded last, or carried out already");
+                    TLI_RULE(STEP_NOT_COMPUTE_STEP_THAT_WAS_YIELDED));
 }
 
-static tl_result tli_map_last_step(tl_run *run, const char *function) {
+static tl_result tli_map_last_step(tl_run *run, tli_function function) {
     tl_result result = run->call.is_mapped ? TL_OK : tli_map_accesses(run);
-    if (result == TL_NOT_READY) return tli_fail(run->env, result, function, tli_cannot_wait);
-    return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, "map")) : TL_OK;
+    if (result == TL_NOT_READY)
+        return tli_fail(run->env, result, function, TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
+    return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED))) : TL_OK;
 }
 
 // The step yielded last was carried out, with this result.
 static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
     tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
     run->computing = TLI_COMPUTING_DONE;
-    if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, "unmap");
+    if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
 
 TLI_IMPL tl_result tl_map_step(tl_run *run, tl_run_step *step) {
     tl_result result;
     TL_ASSERT(run && step);
-    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, "tl_map_step");
-    result = tli_map_last_step(run, "tl_map_step");
+    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, TLI_IN(MAP_STEP));
+    result = tli_map_last_step(run, TLI_IN(MAP_STEP));
     if (!result) tli_update_call(run, &step->call);
     return result;
 }
 
 TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
-    const char *function = "tl_run_step_kernel";
+    const tli_function function = TLI_IN(RUN_STEP_KERNEL);
     tl_result result;
     TL_ASSERT(run && step);
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
@@ -30280,7 +31453,7 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
 TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     TL_ASSERT(run && step);
     if (!step->is_compute) return TL_OK;
-    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, "tl_finish_step");
+    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, TLI_IN(FINISH_STEP));
     run->event.end_ns = tli_run_now(run);
     return tli_leave_kernel(run, TL_OK);
 }
@@ -30297,7 +31470,8 @@ static tl_result tli_run_steps(tl_run *run) {
     }
     run->by_itself = 0;
     if (result != TL_NOT_READY) return result;
-    return tli_abort_pass(run, tli_fail(run->env, result, tli_run_function, tli_cannot_wait));
+    return tli_abort_pass(run, tli_fail(run->env, result, TLI_IN(RUN_PLAN),
+                                        TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT)));
 }
 
 TLI_IMPL tl_result tl_run_plan(tl_run *run) {
@@ -30306,12 +31480,12 @@ TLI_IMPL tl_result tl_run_plan(tl_run *run) {
     int32_t k;
     TL_ASSERT(run);
     if (run->active)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_run_plan", "run: a pass is under way");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(RUN_PLAN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     step = run->next_step;
     for (k = 0; k < run->repeat_count && !result; k++) {
         if (run->desc.load && run->desc.load(run, k, run->desc.load_user)) {
-            result = tli_fail(run->env, TL_ERROR_KERNEL, "tl_run_plan",
-                              "load: the hook reported a failure");
+            result = tli_fail(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN),
+                              TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
             (void)tli_abort_pass(run, result);
         }
         if (!result) result = tl_start_pass(run, k);
@@ -30363,27 +31537,27 @@ TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
 
 // -- tensors of the caller --
 
-static tl_result tli_access_tensor(tl_run *run, const char *function, tl_tensor tensor,
+static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor tensor,
                                    uint64_t bytes, tli_buffer **buffer) {
     const tl_graph *graph = run->graph;
     int32_t index;
     *buffer = NULL;
     if (tensor.node < 0 || tensor.node >= graph->node_count || tensor.output < 0 ||
         tensor.output >= graph->nodes[tensor.node].output_count)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, "tensor: not of this graph");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(TENSOR_NOT_OF_THIS_GRAPH));
     index = graph->nodes[tensor.node].first_output + tensor.output;
     if (bytes != graph->outputs[index].bytes)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, "bytes: not those of the tensor");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
     if (run->active)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, "run: a pass is under way");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     if (run->tensors[index].state != TLI_RESIDENT && run->tensors[index].state != TLI_LEAVING)
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
-                        "tensor: neither an input nor a result of the last pass");
+                        TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT));
     *buffer = &run->tensors[index];
     return TL_OK;
 }
 
-static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range range, tl_map_mode mode,
+static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range range, tl_map_mode mode,
                                  void *to, const void *from) {
     tl_access access;
     void *host = NULL;
@@ -30399,8 +31573,9 @@ static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range ran
         else tli_copy(to, host, (size_t)range.bytes);
         result = run->backend.unmap(run->backend.self, range, mode, host);
     }
-    if (result == TL_NOT_READY) return tli_fail(run->env, result, function, tli_cannot_wait);
-    return result ? tli_fail(run->env, result, function, "tensor: the backend could not map it")
+    if (result == TL_NOT_READY)
+        return tli_fail(run->env, result, function, TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
+    return result ? tli_fail(run->env, result, function, TLI_RULE(TENSOR_BACKEND_COULD_NOT_MAP_IT))
                   : TL_OK;
 }
 
@@ -30409,21 +31584,21 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
     tli_buffer *buffer;
     tl_result result;
     TL_ASSERT(run && (data || !bytes));
-    result = tli_access_tensor(run, "tl_write_tensor", tensor, bytes, &buffer);
+    result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
     if (!result && !run->graph->nodes[tensor.node].is_input)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_write_tensor",
-                        "tensor: not a graph input");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
+                        TLI_RULE(TENSOR_NOT_GRAPH_INPUT));
     if (result) return result;
-    return tli_move_tensor(run, "tl_write_tensor", buffer->device.range, TL_MAP_WRITE, NULL, data);
+    return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, TL_MAP_WRITE, NULL, data);
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
     tli_buffer *buffer;
     tl_result result;
     TL_ASSERT(run && (data || !bytes));
-    result = tli_access_tensor(run, "tl_read_tensor", tensor, bytes, &buffer);
+    result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
     if (result) return result;
-    return tli_move_tensor(run, "tl_read_tensor", buffer->device.range, TL_MAP_READ, data, NULL);
+    return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, TL_MAP_READ, data, NULL);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
@@ -30438,8 +31613,8 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
 //
 // -- preparing a run: strategy --
 
-static tl_result tli_unsupported(tl_run *run, const char *what) {
-    return tli_fail(run->env, TL_ERROR_UNSUPPORTED, "tl_init_run", what);
+static tl_result tli_unsupported(tl_run *run, tli_rule what) {
+    return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), what);
 }
 
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
@@ -30449,25 +31624,25 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     int placed = desc->plan && desc->plan->offset_count > 0;
     if (strategy->mode == TL_MODE_HYBRID)
         return tli_unsupported(
-            run, "strategy.mode: hybrid cannot be run by this version; use eager or lazy");
+            run, TLI_RULE(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN));
     if (strategy->precision == TL_PRECISION_MIXED && !desc->formats)
         return tli_unsupported(
-            run, "strategy.precision: mixed needs formats, as tl_apply_precision makes them");
+            run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
     if (strategy->memory == TL_MEMORY_POOLED && !placed)
         return tli_unsupported(
             run,
-            "strategy.memory: pooled needs a plan with offsets; this version makes none by itself");
+            TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_CACHED || strategy->memory == TL_MEMORY_MINIMAL_PEAK)
         return tli_unsupported(
-            run, "strategy.memory: this version runs standard, or pooled with planned offsets");
+            run, TLI_RULE(STRATEGY_MEMORY_THIS_VERSION_RUNS));
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run",
-                        "strategy.memory: standard, but the plan has offsets");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                        TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));
     if (workers > 1 || strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
         strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
-        return tli_unsupported(run, "strategy.parallelism: this version runs one worker");
+        return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
     if (strategy->enable_fusion)
-        return tli_unsupported(run, "strategy.enable_fusion: this version fuses nothing");
+        return tli_unsupported(run, TLI_RULE(STRATEGY_ENABLE_FUSION_THIS_VERSION));
     return TL_OK;
 }
 
@@ -30475,21 +31650,21 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
 static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = &strategy->gradient;
-    const char *why = NULL;
+    tli_rule why = TLI_NO_RULE;
     if (strategy->mode == TL_MODE_EAGER && !run->is_online)
-        why = "strategy.mode: eager decides online, leave plan and checkpoints out";
+        why = TLI_RULE(STRATEGY_MODE_EAGER_DECIDES_ONLINE);
     if (desc->plan && desc->plan->inference == gradient->computes)
-        why = "strategy.gradient: the plan is of the other kind";
+        why = TLI_RULE(STRATEGY_GRADIENT_PLAN_IS_OF_OTHER);
     if ((desc->plan || desc->checkpoints) && gradient->checkpoint_interval)
-        why = "strategy.gradient: an interval, and a plan or checkpoints: give one of them";
+        why = TLI_RULE(STRATEGY_GRADIENT_INTERVAL_AND_PLAN);
     if (desc->checkpoints && !gradient->checkpointed)
-        why = "strategy.gradient: not checkpointed, but checkpoints are given";
+        why = TLI_RULE(STRATEGY_GRADIENT_NOT_CHECKPOINTED_BUT);
     if (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL && gradient->computes &&
         (!gradient->checkpointed || gradient->checkpoint_interval))
-        why = "strategy.gradient: says what is kept, leave policy out";
+        why = TLI_RULE(STRATEGY_GRADIENT_SAYS_WHAT_IS_KEPT);
     if (gradient->accumulation_steps > INT32_MAX)
-        why = "strategy.gradient: accumulation_steps must be below 2^31";
-    return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why) : TL_OK;
+        why = TLI_RULE(STRATEGY_GRADIENT_ACCUMULATION_STEPS);
+    return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why) : TL_OK;
 }
 
 // Set the flags of the run from the strategy.
@@ -30525,38 +31700,38 @@ static tl_result tli_apply_strategy(tl_run *run) {
 
 static tl_result tli_check_run_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
-    const char *why = NULL;
+    tli_rule why = TLI_NO_RULE;
     tl_result result = TL_OK;
 #ifndef TL_NO_ONLINE
     result = tl_check_recompute_policy(run->env, &desc->policy);
 #endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
     if (result) return result;
-    if (desc->plan && desc->checkpoints) why = "plan, checkpoints: give one of them";
+    if (desc->plan && desc->checkpoints) why = TLI_RULE(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM);
     if ((uint32_t)desc->eviction >= TL_EVICTION_COUNT || (uint32_t)desc->codec >= TL_CODEC_COUNT)
-        why = "eviction, codec: unknown kind";
+        why = TLI_RULE(EVICTION_CODEC_UNKNOWN_KIND);
     if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
-        why = "evict: goes with TL_EVICTION_CALLER";
+        why = TLI_RULE(EVICT_GOES_WITH_TL_EVICTION_CALLER);
     if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
-        why = "kernel_count, repeat_count: must be >= 0, with kernels";
-    if (desc->inference != 0 && desc->inference != 1) why = "inference: must be 0 or 1";
-    if (desc->checkpoints && desc->inference) why = "checkpoints: a forward-only run has none";
+        why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
+    if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
+    if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
         (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec))
-        why = "policy, eviction, codec: are for online runs, not for plans";
+        why = TLI_RULE(POLICY_EVICTION_CODEC_ARE_FOR_ONLINE);
 #if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
     if (desc->formats || desc->loss_scaler)
 #ifdef TL_NO_PRECISION
-        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PRECISION left them out");
+        return tli_unsupported(run, TLI_RULE(FORMATS_LOSS_SCALER_TL_NO_PRECISION));
 #else
-        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PLANNERS left them out");
+        return tli_unsupported(run, TLI_RULE(FORMATS_LOSS_SCALER_TL_NO_PLANNERS));
 #endif
 #endif
-    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
+    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
     if (!TLI_CODECS && desc->codec != TL_CODEC_NONE)
-        return tli_unsupported(run, "codec: TL_NO_CODECS left all of them out");
+        return tli_unsupported(run, TLI_RULE(CODEC_TL_NO_CODECS_LEFT_ALL_OF_THEM));
     if (desc->codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << desc->codec)))
-        return tli_unsupported(run, "codec: the backend cannot convert it");
+        return tli_unsupported(run, TLI_RULE(CODEC_BACKEND_CANNOT_CONVERT_IT));
     return TL_OK;
 }
 
@@ -30567,25 +31742,25 @@ static tl_result tli_check_run_desc(tl_run *run) {
 static tl_result tli_check_formats(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_graph *graph = run->graph;
-    const char *why = NULL;
+    tli_rule why = TLI_NO_RULE;
     int is_mixed = 0;
     int32_t i;
     for (i = 0; i < graph->tensor_count && desc->formats && !why; i++) {
         const tl_node_output *output = &graph->outputs[i];
         uint8_t format = desc->formats[i];
         is_mixed |= format != TL_FORMAT_F32;
-        if (format >= TL_FORMAT_COUNT) why = "formats: unknown format";
+        if (format >= TL_FORMAT_COUNT) why = TLI_RULE(FORMATS_UNKNOWN_FORMAT);
         else if (format != TL_FORMAT_F32 && format != TL_FORMAT_I8 && output->bytes % 2)
-            why = "formats: 16-bit elements, but an odd number of bytes";
+            why = TLI_RULE(FORMATS_16_BIT_ELEMENTS_BUT_ODD_NUMBER);
         else if (format >= TL_FORMAT_I16 && !run->inference && graph->nodes[output->node].has_grad)
-            why = "formats: integers have no gradient, run the graph forward only";
+            why = TLI_RULE(FORMATS_INTEGERS_HAVE_NO_GRADIENT_RUN);
     }
     if (desc->formats && run->desc.strategy && run->precision != TL_PRECISION_MIXED)
-        why = "strategy.precision: with formats it must be mixed";
-    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
+        why = TLI_RULE(STRATEGY_PRECISION_WITH_FORMATS_IT);
+    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
     if (desc->formats) run->precision = TL_PRECISION_MIXED;
     if (is_mixed && !(desc->kernel_precisions & (1u << TL_PRECISION_MIXED)))
-        return tli_unsupported(run, "formats: mixed is not among kernel_precisions");
+        return tli_unsupported(run, TLI_RULE(FORMATS_MIXED_IS_NOT_AMONG));
     return TL_OK;
 }
 #endif
@@ -30614,7 +31789,7 @@ static tl_result tli_scale_graph(tl_run *run) {
     if (run->desc.formats) return tli_check_formats(run);
 #endif
     if (!(can & (1u << run->precision)))
-        return tli_unsupported(run, "strategy.precision: not among kernel_precisions");
+        return tli_unsupported(run, TLI_RULE(STRATEGY_PRECISION_NOT_AMONG));
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
     nodes = (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *nodes);
     outputs = (tl_node_output *)tli_alloc_array(run->env, (uint64_t)graph->tensor_count, sizeof *outputs);
@@ -30623,7 +31798,7 @@ static tl_result tli_scale_graph(tl_run *run) {
     run->own_graph.outputs = outputs;
     run->owns_nodes = 1;
     if (!nodes || !outputs)
-        return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_init_run", "graph of another precision");
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(GRAPH_OF_PRECISION_NO_MEMORY));
     tli_copy(nodes, graph->nodes, (size_t)graph->node_count * sizeof *nodes);
     tli_copy(outputs, graph->outputs, (size_t)graph->tensor_count * sizeof *outputs);
     for (i = 0; i < graph->node_count; i++) {
@@ -30642,45 +31817,43 @@ static tl_result tli_scale_graph(tl_run *run) {
 }
 
 static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
-    tli_writer w = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, "tl_init_run");
-    tli_put(&w, run->kernel_of[id] < 0 ? "kernels: none for op "
-                                       : "kernels: forward or backward missing for op ");
-    tli_put(&w, tl_name_op(run->graph, id));
-    tli_put(&w, " of node ");
-    tli_put_i64(&w, id);
-    return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), run->kernel_of[id] < 0
+        ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
+        : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_op(run->graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-static tl_result tli_fail_conversion(tl_run *run, tl_result code, const char *what, int32_t id) {
-    tli_writer w = tli_begin_error(run->env, code, "tl_init_run");
-    tli_put(&w, what);
-    tli_put(&w, ": node ");
-    tli_put_i64(&w, id);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_node(run->graph, id));
-    tli_put(&w, ")");
-    return tli_end_error(run->env, &w, code);
+static tl_result tli_fail_conversion(tl_run *run, tl_result code, tli_rule rule, int32_t id) {
+    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(INIT_RUN), rule, (uint64_t)id, 0);
+    if (TLI_ERROR_TEXT) {
+        tli_put_rule(&s);
+        tli_put(&s.text, ": node ");
+        tli_put_named(&s.text, id, tl_name_node(run->graph, id));
+    }
+    return tli_end_error(run->env, &s, code);
 }
 
 // Why a tensor cannot be converted; NULL = it can.
-static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code) {
+static tli_rule tli_find_missing(tl_run *run, int32_t tensor, tl_result *code) {
     tl_format format = tli_run_format(run, tensor);
     tl_codec codec = tli_format_codec(format);
     float none = 0.0f;
     int16_t to;
     *code = TL_ERROR_UNSUPPORTED;
     if (codec != TL_CODEC_NONE && !TLI_CODECS)
-        return "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel";
+        return TLI_RULE(FORMATS_TL_NO_CODECS_LEFT_CONVERSIONS);
     if (codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << codec)))
-        return "formats: the backend has no such codec, give a kernel";
-    if (!tli_is_integer(format)) return NULL;
+        return TLI_RULE(FORMATS_BACKEND_HAS_NO_SUCH_CODEC_GIVE);
+    if (!tli_is_integer(format)) return TLI_NO_RULE;
     if (!run->limits.host_visible)
-        return "formats: integers need a host-visible backend, or a kernel of the caller";
+        return TLI_RULE(FORMATS_INTEGERS_NEED_HOST_VISIBLE);
     *code = TL_ERROR_INVALID_ARG;
     if (run->desc.quantizations &&
-        !tl_quantize(run->env, &run->desc.quantizations[tensor], 1, 1, format, &none, &to, 1)) return NULL;
-    return "quantizations: a conversion needs one that its format holds";
+        !tl_quantize(run->env, &run->desc.quantizations[tensor], 1, 1, format, &none, &to,
+                     1)) return TLI_NO_RULE;
+    return TLI_RULE(QUANTIZATIONS_CONVERSION_NEEDS_ONE);
 }
 
 // Whether the backward of a later node adds to the gradient of a tensor before that of this node does.
@@ -30701,31 +31874,31 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
     int32_t input, output = node->first_output;
     tl_format from, to;
     uint64_t wide;
-    const char *why = NULL;
+    tli_rule why = TLI_NO_RULE;
     tl_result code = TL_ERROR_INVALID_ARG;
     int trains = !run->inference && node->has_grad;
     if (node->input_count != 1 || node->output_count != 1 || node->inplace >= 0 || node->saved_bytes)
         return tli_fail_conversion(run, code,
-                                   "formats: a conversion has one input, one output, and nothing else",
+                                   TLI_RULE(FORMATS_CONVERSION_HAS_ONE_INPUT_ONE),
                                    id);
     input = graph->inputs[node->first_input].tensor;
     from = tli_run_format(run, input);
     to = tli_run_format(run, output);
     wide = tli_count_in_format(to, graph->outputs[output].bytes);
     if (wide != tli_count_in_format(from, graph->outputs[input].bytes))
-        why = "formats: a conversion has as many elements before as after";
+        why = TLI_RULE(FORMATS_CONVERSION_HAS_AS_MANY);
     wide = from != to && from != TL_FORMAT_F32 && to != TL_FORMAT_F32 ? 4 * wide : 0;
     if (!why && !run->limits.host_visible &&
         (node->fwork_bytes < wide || (trains && node->bwork_bytes < wide))) {
         code = TL_ERROR_UNSUPPORTED;
-        why = "formats: between f16 and bf16 this backend needs 4 bytes an element of fwork and bwork";
+        why = TLI_RULE(FORMATS_BETWEEN_F16_AND_BF16_THIS);
     }
     if (!why) why = tli_find_missing(run, input, &code);
     if (!why) why = tli_find_missing(run, output, &code);
     trains = trains && graph->nodes[graph->outputs[input].node].has_grad;  // else the gradient ends here
     if (!why && trains && !run->limits.host_visible && tli_is_added_to(run, input, id)) {
         code = TL_ERROR_UNSUPPORTED;
-        why = "formats: adding to a gradient needs a host-visible backend, or a kernel of the caller";
+        why = TLI_RULE(FORMATS_ADDING_TO_GRADIENT_NEEDS_HOST);
     }
     return why ? tli_fail_conversion(run, code, why, id) : TL_OK;
 }
@@ -30767,7 +31940,7 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     uint64_t number = 0;
     int32_t id, i;
     tl_result result;
-    if (!keep) return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_init_run", "kept set");
+    if (!keep) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(KEPT_SET_NO_MEMORY));
     for (id = 0; id < run->graph->node_count; id++) {
         const tl_node *node = &run->graph->nodes[id];
         int kept = node->is_input || number % interval == 0;
@@ -30804,7 +31977,7 @@ static tl_result tli_plan_desc(tl_run *run) {
 }
 #else
 static tl_result tli_plan_desc(tl_run *run) {
-    return tli_unsupported(run, "plan: give one; TL_NO_PLANNERS left the planners out");
+    return tli_unsupported(run, TLI_RULE(PLAN_GIVE_ONE_TL_NO_PLANNERS_LEFT));
 }
 #endif
 
@@ -30815,12 +31988,12 @@ static tl_result tli_check_compressed(tl_run *run) {
     for (k = 0; k < run->plan.step_count; k++) {
         const tl_step *step = &run->plan.steps[k];
         if (step->kind != TL_STEP_COMPRESS) continue;
-        if (!TLI_CODECS) return tli_unsupported(run, "plan: compresses; TL_NO_CODECS left that out");
+        if (!TLI_CODECS) return tli_unsupported(run, TLI_RULE(PLAN_COMPRESSES_TL_NO_CODECS_LEFT));
         tli_step_outputs(run, step, &i, &end);
         for (; i < end; i++)
             if (tli_run_format(run, i) != TL_FORMAT_F32)
-                return tli_fail(run->env, TL_ERROR_INVALID_PLAN, "tl_init_run",
-                                "plan: compresses a tensor whose format is not f32");
+                return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(INIT_RUN),
+                                TLI_RULE(PLAN_COMPRESSES_TENSOR_WHOSE_FORMAT));
     }
     return TL_OK;
 }
@@ -30852,21 +32025,16 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
-static tl_result tli_infeasible(tl_run *run, const char *limit, const char *what, uint64_t bytes,
+static tl_result tli_infeasible(tl_run *run, const char *limit, tli_rule rule, uint64_t budget, uint64_t bytes,
                                 int32_t node) {
-    tli_writer w = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, "tl_init_run");
-    tli_put(&w, limit);
-    tli_put(&w, what);
-    tli_put_u64(&w, bytes);
-    tli_put(&w, " bytes");
-    if (node >= 0) {
-        tli_put(&w, ", because of node ");
-        tli_put_i64(&w, node);
-        tli_put(&w, " (");
-        tli_put(&w, tl_name_node(run->graph, node));
-        tli_put(&w, ")");
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN), rule, budget, bytes);
+    tli_put_text(&s, limit);
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT && node >= 0) {
+        tli_put(&s.text, ", because of node ");
+        tli_put_named(&s.text, node, tl_name_node(run->graph, node));
     }
-    return tli_end_error(run->env, &w, TL_ERROR_INFEASIBLE);
+    return tli_end_error(run->env, &s, TL_ERROR_INFEASIBLE);
 }
 
 #ifndef TL_NO_ONLINE
@@ -30903,7 +32071,8 @@ static tl_result tli_check_online_budget(tl_run *run) {
         result = TL_OK;
     }
     if (result) return result;
-    return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the least that works is ",
+    return tli_infeasible(run, tli_limit_names[run->budget.limit],
+                          TLI_RULE(LEAST_THAT_WORKS_IS_BYTES), run->budget.allowed_bytes,
                           tli_add_base(&run->budget, works), node);
 }
 #endif
@@ -30934,17 +32103,13 @@ static tl_result tli_check_present(tl_run *run) {
     int tier;
     for (tier = 0; tier < TL_TIER_COUNT; tier++) {
         uint64_t bytes = tli_pass_bytes(run, (tl_tier)tier);
-        tli_writer w;
+        tli_sentence s;
         if (bytes <= run->limits.budget_bytes[tier]) continue;
-        w = tli_begin_error(run->env, TL_ERROR_NO_MEMORY, "tl_init_run");
-        tli_put(&w, "backend: a pass takes ");
-        tli_put_u64(&w, bytes);
-        tli_put(&w, " bytes of the ");
-        tli_put(&w, tli_tier_names[tier]);
-        tli_put(&w, ", of which ");
-        tli_put_u64(&w, run->limits.budget_bytes[tier]);
-        tli_put(&w, " are free at present");
-        return tli_end_error(run->env, &w, TL_ERROR_NO_MEMORY);
+        s = tli_begin_error(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
+                            TLI_RULE(BACKEND_PASS_TAKES_BYTES_OF_OF_WHICH),
+                            bytes, run->limits.budget_bytes[tier]);
+        tli_put_text(&s, tli_tier_names[tier]);
+        return tli_end_error(run->env, &s, TL_ERROR_NO_MEMORY);
     }
     return TL_OK;
 }
@@ -30957,13 +32122,14 @@ static tl_result tli_check_budget(tl_run *run) {
 #endif
     bytes = tli_pass_bytes(run, TL_TIER_DEVICE);
     if (run->budget.is_over || bytes > run->budget.bytes)
-        return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the plan takes ",
+        return tli_infeasible(run, tli_limit_names[run->budget.limit], TLI_RULE(PLAN_TAKES_BYTES),
+                              run->budget.allowed_bytes,
                               tli_add_base(&run->budget, bytes),
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
     if (planned->host_peak_bytes > run->budget.host_bytes)
-        return tli_infeasible(run, tli_host_limit_names[run->budget.host_limit], ": the plan takes ",
-                              planned->host_peak_bytes, -1);
+        return tli_infeasible(run, tli_host_limit_names[run->budget.host_limit], TLI_RULE(PLAN_TAKES_BYTES),
+                              run->budget.host_bytes, planned->host_peak_bytes, -1);
     return TL_OK;
 }
 
@@ -31004,7 +32170,7 @@ static tl_result tli_alloc_run(tl_run *run) {
         !run->is_result || !run->kernel_of || !run->kernels || !run->call.operands ||
         !run->call.access_of || !run->call.accesses || !run->call.writable || !run->call.hosts ||
         !run->call.twice || !run->call.made)
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_run", "state of the run");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     tli_copy(run->kernels, run->desc.kernels,
              (size_t)run->desc.kernel_count * sizeof *run->kernels);
     for (id = 0; id < graph->input_count; id++) run->is_read[graph->inputs[id].tensor] = 1;
@@ -31042,8 +32208,8 @@ static tl_result tli_claim_inputs(tl_run *run) {
         if (!result) result = tli_fill_range(&run->store, input->device.range, 0);
     }
     if (result)
-        return tli_fail(run->env, result, "tl_init_run",
-                        "backend: could not take the graph's inputs");
+        return tli_fail(run->env, result, TLI_IN(INIT_RUN),
+                        TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS));
     tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
     run->input_count = run->next_offset;
@@ -31064,7 +32230,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result && run->is_online) result = tli_init_online(run);
 #else
     if (!result && run->is_online)
-        result = tli_unsupported(run, "plan: none given or asked for, and TL_NO_ONLINE left out runs without");
+        result = tli_unsupported(run, TLI_RULE(PLAN_NONE_GIVEN_OR_ASKED));
 #endif
     if (!result) result = tli_check_budget(run);
     if (!result) result = tli_check_present(run);
@@ -31093,7 +32259,7 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *gr
     tl_result result;
     if (!run) {
         if (graph) tl_free_graph(env, graph);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_run", "run");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
     }
     run->env = env;
     run->backend = *desc->backend;
@@ -31172,8 +32338,8 @@ static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer
     tl_node_desc node;
     tl_tensor input;
     if (!layer->forward)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_layer_run",
-                        "layers: forward is missing");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_LAYER_RUN),
+                        TLI_RULE(LAYERS_FORWARD_IS_MISSING));
     tli_put(&w, "layer");
     tli_put_i64(&w, index);
     tli_finish(&w);
@@ -31231,13 +32397,14 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
     TL_ASSERT(desc && desc->backend && layers && run);
     *run = NULL;
     if (layer_count < 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_layer_run", "layer_count: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_LAYER_RUN),
+                        TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
     tl_init_graph(&graph);
     kernels = (tl_kernel *)tli_alloc_array(env, (uint64_t)layer_count, sizeof *kernels);
     ops = (char *)tli_alloc_array(env, (uint64_t)layer_count, 24);
     result = kernels && ops
                  ? tli_add_layer_nodes(env, layers, layer_count, input_bytes, &graph, kernels, ops)
-                 : tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_layer_run", "layers");
+                 : tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_LAYER_RUN), TLI_RULE(LAYERS_NO_MEMORY));
     layered = *desc;
     layered.graph = NULL;
     layered.kernels = kernels;
@@ -31261,10 +32428,9 @@ static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last
     return result || !is_last ? result : tli_run_steps(run);
 }
 
-static tl_result tli_fail_layer_turn(tl_run *run, const char *function) {
+static tl_result tli_fail_layer_turn(tl_run *run, tli_function function) {
     return tli_fail(run->env, TL_ERROR_INVALID_ARG, function,
-                    "layer: forward goes 0, 1, ... to the last, then backward down to 0, on an "
-                    "online run over layers");
+                    TLI_RULE(LAYER_FORWARD_GOES_0_1_TO_LAST_THEN));
 }
 
 TLI_IMPL tl_result tl_run_forward(tl_run *run, int32_t layer) {
@@ -31273,13 +32439,13 @@ TLI_IMPL tl_result tl_run_forward(tl_run *run, int32_t layer) {
     TL_ASSERT(run);
     last = run->graph->node_count - 1;
     if (!run->is_online || !run->owns_layers || layer < 0 || layer >= last)
-        return tli_fail_layer_turn(run, "tl_run_forward");
+        return tli_fail_layer_turn(run, TLI_IN(RUN_FORWARD));
     id = layer + 1;
     if (!run->active && layer == 0) result = tl_start_pass(run, 0);
     if (result) return result;
     if (run->active && run->online.next_forward == 0) run->online.next_forward = 1;  // the input
     if (!run->active || id != run->online.next_forward)
-        return tli_fail_layer_turn(run, "tl_run_forward");
+        return tli_fail_layer_turn(run, TLI_IN(RUN_FORWARD));
     run->online.next_forward = id + 1;
     return tli_run_goal(run, id, 0, run->inference && id == last);
 }
@@ -31289,7 +32455,7 @@ TLI_IMPL tl_result tl_run_backward(tl_run *run, int32_t layer) {
     if (!run->is_online || !run->owns_layers || !run->active || run->inference || layer < 0 ||
         run->online.next_forward != run->graph->node_count ||
         layer != run->online.next_backward - 1)
-        return tli_fail_layer_turn(run, "tl_run_backward");
+        return tli_fail_layer_turn(run, TLI_IN(RUN_BACKWARD));
     run->online.next_backward = layer;
     return tli_run_goal(run, layer + 1, 1, layer == 0);
 }
@@ -31297,8 +32463,8 @@ TLI_IMPL tl_result tl_run_backward(tl_run *run, int32_t layer) {
 TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
     TL_ASSERT(run);
     if (run->active || !run->is_online)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_enable_checkpoints",
-                        "run: not online, or a pass is under way");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(ENABLE_CHECKPOINTS),
+                        TLI_RULE(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY));
     run->checkpoints_on = on != 0;
     return TL_OK;
 }
@@ -31327,12 +32493,13 @@ TLI_IMPL tl_result tl_init_trace(tl_env *env, int32_t capacity, tl_trace **trace
     tl_trace *made;
     TL_ASSERT(trace);
     *trace = NULL;
-    if (capacity < 1) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_trace", "capacity: must be > 0");
+    if (capacity < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_TRACE), TLI_RULE(CAPACITY_MUST_BE_POSITIVE));
     made = (tl_trace *)tli_alloc_array(env, 1, sizeof *made);
     if (made) made->events = (tl_run_event *)tli_alloc_array(env, (uint64_t)capacity, sizeof *made->events);
     if (!made || !made->events) {
         tli_release(env, made);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_trace", "capacity: no memory for the events");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_TRACE), TLI_RULE(CAPACITY_NO_MEMORY_FOR_EVENTS));
     }
     made->env = env;
     made->capacity = capacity;
@@ -31514,7 +32681,7 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
     tli_send(&t.out, ",\"dropped\":");
     tli_send_i32(&t.out, trace->dropped);
     tli_send(&t.out, "}}\n");
-    return tli_close_stream(&t.out, env, "tl_write_trace_json");
+    return tli_close_stream(&t.out, env, TLI_IN(WRITE_TRACE_JSON));
 }
 #endif  // TL_NO_TEXT
 #endif  // TL_NO_TRACE
@@ -31623,13 +32790,15 @@ static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char 
 
 // -- the picture: checks and layout --
 
-static tl_result tli_fail_curve(tl_env *env, int32_t curve, const char *rule) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, "tl_write_memory_svg");
-    tli_put(&w, "curve ");
-    tli_put_i64(&w, curve);
-    tli_put(&w, ": ");
-    tli_put(&w, rule);
-    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+static tl_result tli_fail_curve(tl_env *env, int32_t curve, tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG), rule,
+                                     (uint64_t)curve, 0);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&s.text, "curve ");
+        tli_put_i64(&s.text, curve);
+        tli_put(&s.text, ": ");
+    }
+    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
 }
 
 // Check one curve, find its peak, and widen both axes to it.
@@ -31638,16 +32807,16 @@ static tl_result tli_measure_curve(tl_env *env, tli_picture *p, int32_t index) {
     uint64_t peak = 0;
     double last = 0;
     int32_t i;
-    if (curve->count < 1) return tli_fail_curve(env, index, "count: must be > 0");
+    if (curve->count < 1) return tli_fail_curve(env, index, TLI_RULE(COUNT_MUST_BE_POSITIVE));
     TL_ASSERT(curve->live_bytes);
     for (i = 0; i < curve->count; i++) {
         double time = tli_step_end(curve, i);
-        if (!(time >= last)) return tli_fail_curve(env, index, "times: must be >= 0 and never fall");
+        if (!(time >= last)) return tli_fail_curve(env, index, TLI_RULE(TIMES_MUST_BE_NOT_NEGATIVE_AND_NEVER));
         last = time;
         if (curve->live_bytes[i] > peak) { peak = curve->live_bytes[i]; p->peak_steps[index] = i; }
     }
     if (!(last >= 1e-12 && last <= 1e18))
-        return tli_fail_curve(env, index, "times: must end between 1e-12 and 1e18");
+        return tli_fail_curve(env, index, TLI_RULE(TIMES_MUST_END_BETWEEN_1E_12_AND_1E18));
     if (last > p->last_time) p->last_time = last;
     if (peak > p->peak_bytes) p->peak_bytes = peak;
     if (curve->times) p->whole_steps = 0;
@@ -31662,10 +32831,11 @@ static tl_result tli_open_picture(tl_env *env, tli_picture *p, const tl_svg_styl
     p->time_label = style && style->time_label ? style->time_label : "step";
     p->whole_steps = 1;
     if (p->curve_count < 1 || p->curve_count > TLI_CURVE_LIMIT)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_write_memory_svg", "curve_count: must be 1 to 8");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG),
+                        TLI_RULE(CURVE_COUNT_MUST_BE_1_TO_8));
     if (p->width < 320 || p->width > 16384 || p->height < 240 || p->height > 16384)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_write_memory_svg",
-                        "style: must be 320 to 16384 pixels wide and 240 to 16384 high, or 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG),
+                        TLI_RULE(STYLE_MUST_BE_320_TO_16384_PIXELS_WIDE));
     for (i = 0; i < p->curve_count; i++) {
         tl_result result = tli_measure_curve(env, p, i);
         if (result) return result;
@@ -32034,7 +33204,7 @@ TLI_IMPL tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curve
     tli_draw_time_axis(&p);
     tli_draw_peaks(&p);
     tli_send(&p.out, "</svg>\n");
-    return tli_close_stream(&p.out, env, "tl_write_memory_svg");
+    return tli_close_stream(&p.out, env, TLI_IN(WRITE_MEMORY_SVG));
 }
 #endif  // TL_NO_TEXT
 #endif  // TL_NO_TRACE
@@ -32137,7 +33307,8 @@ static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
     uint8_t *ran = (uint8_t *)tli_alloc_array(g->env, (uint64_t)g->graph->node_count, 1);
     uint64_t total = 0, now = 0;
     int32_t i;
-    if (!ran) return tli_fail(g->env, TL_ERROR_NO_MEMORY, "tl_write_plan_svg", "no memory for the picture");
+    if (!ran)
+        return tli_fail(g->env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_SVG), TLI_RULE(NO_MEMORY_FOR_PICTURE));
     for (i = 0; i < g->plan->step_count; i++) if (g->end[i] > total) total = g->end[i];
     tli_scale_time(g, total, has_device);
     for (i = 0; i < g->plan->step_count; i++) {
@@ -32387,7 +33558,7 @@ static tl_result tli_alloc_gantt(tli_gantt *g) {
     g->times = (double *)tli_alloc_array(g->env, count, sizeof *g->times);
     g->lanes = (uint8_t *)tli_alloc_array(g->env, count, 1);
     if (!g->start || !g->times || !g->lanes)
-        return tli_fail(g->env, TL_ERROR_NO_MEMORY, "tl_write_plan_svg", "no memory for the picture");
+        return tli_fail(g->env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_SVG), TLI_RULE(NO_MEMORY_FOR_PICTURE));
     g->end = g->start + count;
     g->live = g->end + count;
     g->host = g->live + count;
@@ -32396,7 +33567,7 @@ static tl_result tli_alloc_gantt(tli_gantt *g) {
 
 static tl_result tli_write_gantt(tli_gantt *g, const tl_device *device, tl_sink sink) {
     tl_simulate_desc desc;
-    tl_result result = tli_check_plan(g->env, "tl_write_plan_svg", g->plan);
+    tl_result result = tli_check_plan(g->env, TLI_IN(WRITE_PLAN_SVG), g->plan);
     if (!result) result = tli_alloc_gantt(g);
     if (result) return result;
     tli_zero(&desc, sizeof desc);
@@ -32407,7 +33578,7 @@ static tl_result tli_write_gantt(tli_gantt *g, const tl_device *device, tl_sink 
     desc.host_bytes = g->host;
     desc.start_cost = g->start;
     desc.end_cost = g->end;
-    result = tli_find_peak(g->env, "tl_write_plan_svg", &desc, &g->peak);
+    result = tli_find_peak(g->env, TLI_IN(WRITE_PLAN_SVG), &desc, &g->peak);
     if (!result) result = tli_read_gantt(g, device != NULL);
     if (result) return result;
     tli_sort_largest(&g->peak, g->peak.live_count < TLI_EXPLAIN_ROWS ? g->peak.live_count : TLI_EXPLAIN_ROWS);
@@ -32415,7 +33586,7 @@ static tl_result tli_write_gantt(tli_gantt *g, const tl_device *device, tl_sink 
     tli_scale_byte_axis(&g->p);
     tli_open_stream(&g->p.out, sink);
     tli_draw_gantt(g);
-    return tli_close_stream(&g->p.out, g->env, "tl_write_plan_svg");
+    return tli_close_stream(&g->p.out, g->env, TLI_IN(WRITE_PLAN_SVG));
 }
 
 TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
@@ -32488,31 +33659,35 @@ static double tli_loss_tick(int32_t tick) {
 
 // -- the picture of a front: rules and axes --
 
-static const char *tli_check_front_point(const tl_precision_front *front, int32_t index) {
+static tli_rule tli_check_front_point(const tl_precision_front *front, int32_t index) {
     const tl_precision_point *point = &front->points[index];
     if (!(point->loss >= 0 && point->loss <= TLI_LOSS_MOST) || (index && point->loss < point[-1].loss))
-        return "loss: must be 0 to 1e300 and never fall";
-    if (!(point->speedup >= 0 && point->speedup <= TLI_SPEED_MOST)) return "speedup: must be 0 to 1e18";
-    return point->bound_cost > point->cost ? "bound_cost: must not be above cost" : NULL;
+        return TLI_RULE(LOSS_MUST_BE_0_TO_1E300_AND_NEVER_FALL);
+    if (!(point->speedup >= 0 && point->speedup <= TLI_SPEED_MOST)) return TLI_RULE(SPEEDUP_MUST_BE_0_TO_1E18);
+    return point->bound_cost > point->cost ? TLI_RULE(BOUND_COST_MUST_NOT_BE_ABOVE_COST) : TLI_NO_RULE;
+}
+
+static tl_result tli_fail_point(tl_env *env, int32_t point, tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_FRONT_SVG), rule,
+                                     (uint64_t)point, 0);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&s.text, "point ");
+        tli_put_i64(&s.text, point);
+        tli_put(&s.text, ": ");
+    }
+    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
 }
 
 static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
-    static const char function[] = "tl_write_front_svg";
+    const tli_function function = TLI_IN(WRITE_FRONT_SVG);
     int32_t i;
     if (front->point_count < 1 || !front->points)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "points: there must be at least one");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(POINTS_THERE_MUST_BE_AT_LEAST_ONE));
     if (!tli_is_below(front->knee, front->point_count))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "knee: must be one of the points");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KNEE_MUST_BE_ONE_OF_POINTS));
     for (i = 0; i < front->point_count; i++) {
-        const char *rule = tli_check_front_point(front, i);
-        tli_writer w;
-        if (!rule) continue;
-        w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
-        tli_put(&w, "point ");
-        tli_put_i64(&w, i);
-        tli_put(&w, ": ");
-        tli_put(&w, rule);
-        return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+        tli_rule rule = tli_check_front_point(front, i);
+        if (rule) return tli_fail_point(env, i, rule);
     }
     return TL_OK;
 }
@@ -32764,7 +33939,7 @@ TLI_IMPL tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *fro
     tli_draw_stairs(&f, 0);
     tli_draw_front_points(&f);
     tli_send(&f.p.out, "</svg>\n");
-    return tli_close_stream(&f.p.out, env, "tl_write_front_svg");
+    return tli_close_stream(&f.p.out, env, TLI_IN(WRITE_FRONT_SVG));
 }
 #endif
 
@@ -32801,10 +33976,12 @@ TLI_IMPL tl_result tl_init_file_sink(tl_env *env, const char *path, tl_file_sink
     tli_zero(sink, sizeof *sink);
     length = tli_text_length(path);
     if (!length || length + sizeof TLI_FILE_SUFFIX > sizeof part)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_file_sink", "path: must be 1 to 472 bytes");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_FILE_SINK),
+                        TLI_RULE(PATH_MUST_BE_1_TO_472_BYTES));
     tli_find_part_path(path, part, sizeof part);
     file->file = fopen(part, "wb");
-    if (!file->file) return tli_fail_path(env, TL_ERROR_IO, "tl_init_file_sink", "cannot open", part);
+    if (!file->file)
+        return tli_fail_path(env, TL_ERROR_IO, TLI_IN(INIT_FILE_SINK), TLI_RULE(PATH_CANNOT_OPEN), part);
     tli_copy(file->path, path, length + 1);
     sink->write = tli_write_file_sink;
     sink->user = file;
@@ -32819,14 +33996,14 @@ static int tli_move_file(const char *from, const char *to) {
 }
 
 TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result written) {
-    static const char function[] = "tl_finish_file_sink";
+    const tli_function function = TLI_IN(FINISH_FILE_SINK);
     char part[sizeof file->path], path[sizeof file->path];
     FILE *stream;
     int failed;
     TL_ASSERT(file);
     stream = (FILE *)file->file;
     if (!stream && written) return written;
-    if (!stream) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "file: is not open");
+    if (!stream) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(FILE_IS_NOT_OPEN));
     tli_copy(path, file->path, sizeof path);
     tli_find_part_path(path, part, sizeof part);
     tli_zero(file, sizeof *file);
@@ -32834,8 +34011,8 @@ TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_resul
     if (fclose(stream)) failed = 1;  // writes what is buffered: a full disk may be noticed only here
     if (!failed && !written && (tli_is_device(path) || tli_move_file(part, path))) return TL_OK;
     if (!tli_is_device(path)) remove(part);
-    if (failed) return tli_fail_path(env, TL_ERROR_IO, function, "cannot write", path);
-    return written ? written : tli_fail_path(env, TL_ERROR_IO, function, "cannot replace", path);
+    if (failed) return tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_WRITE), path);
+    return written ? written : tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_REPLACE), path);
 }
 #endif
 #endif
@@ -32845,6 +34022,7 @@ TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_resul
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #undef TLI_NAME
 #undef TLI_HELP
+#undef TLI_HELP_ROOM
 #undef TLI_NAME4
 #undef TLI_LABEL4
 #undef TLI_IMPL

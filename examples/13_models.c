@@ -189,8 +189,9 @@ static int plan(uint64_t base, uint64_t activations) {
         desc.graph = &net; desc.base_bytes = base;
         desc.budget_bytes = base + activations / 100 * (uint64_t)percents[i] + (i ? 0 : activations % 100);
         if (tl_plan_remat(&env, &desc, &found, NULL)) {
-            printf("%10d %%  %s\n", percents[i], env.error.text);  // it names the least budget
-            return env.error.code != TL_ERROR_INFEASIBLE;
+            if (env.error.code != TL_ERROR_INFEASIBLE) return !!puts(env.error.text);
+            printf("%10d %%  %20.1f  is the least\n", percents[i], (double)tl_find_least_budget(&env.error) / 1048576);
+            return 0;
         }
         printf("%10d %%  %20.1f  %15.4f  %9.4f\n", percents[i], (double)desc.budget_bytes / 1048576,
                (double)found.cost / (double)found.base_cost, (double)found.bound_cost / (double)found.base_cost);

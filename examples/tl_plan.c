@@ -381,6 +381,8 @@ static const char *const usage[] = {
     "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve",
     "  --html FILE       one page without network or libraries: memory and lifetimes over the steps,",
     "                    or with --pareto the curve; read off with mouse, finger or arrow keys",
+    "  --explain-error N [VALUE [VALUE]]  what the site and the values of an error say, as a program",
+    "                    without the text of errors reports them",
     "  --help            this text",
     "",
     "Costs are what the model says: nanoseconds or FLOP. The bound is certain: no schedule that runs",
@@ -2897,6 +2899,26 @@ static int plan_model(program *p) {
     return code;
 }
 
+// --explain-error N [VALUE [VALUE]]: numbers that another program, or a device, reported.
+static int explain_error(int count, char **numbers) {
+    uint64_t values[3] = { 0, 0, 0 };
+    char text[512];
+    tl_error error;
+    int i;
+    if (count < 1 || count > 3) return fail(CODE_INPUT, "--explain-error: takes a site and at most two values");
+    for (i = 0; i < count; i++)
+        if (strcmp(numbers[i], "0") != 0 && !read_count(numbers[i], &values[i]))
+            return fail(CODE_INPUT, "--explain-error %s: must be a whole number below 2^64", numbers[i]);
+    memset(&error, 0, sizeof error);
+    error.site = (uint32_t)values[0];
+    error.values[0] = values[1];
+    error.values[1] = values[2];
+    if (values[0] > UINT32_MAX || !tl_explain_error(&error, text, sizeof text))
+        return fail(CODE_INPUT, "--explain-error %s: no error has this site", numbers[0]);
+    if (puts(text) < 0 || fflush(stdout)) return fail(CODE_INPUT, "standard output: cannot write");
+    return CODE_OK;
+}
+
 static int run(program *p) {
     int code = plan_model(p);
     if (!code && (fflush(stdout) || ferror(stdout))) code = fail(CODE_INPUT, "standard output: cannot be written");
@@ -2906,7 +2928,9 @@ static int run(program *p) {
 int main(int count, char **argv) {
     static program p;
     writer help;
-    int done, code = parse_options(&p.o, count, argv, &done);
+    int done, code;
+    if (count > 1 && strcmp(argv[1], "--explain-error") == 0) return explain_error(count - 2, argv + 2);
+    code = parse_options(&p.o, count, argv, &done);
     if (code) return code;
     if (done) {
         (void)open_writer("-", &help);

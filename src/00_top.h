@@ -62,10 +62,13 @@
                                     would convert to them, and so is a plan that compresses
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
        TL_NO_TRACE                  drops [13]
+       TL_NO_ERROR_TEXT             drops the sentences of errors: code, site and values of tl_error stay,
+                                    its text is "", and log is not called
 
    RULES
        Every fallible function returns a tl_result, TL_OK is 0, and env.error.text says which rule
-       of which field was broken. On error every output is all zero and safe to free. Wrong data is
+       of which field was broken; env.error.site and .values say it in numbers. A call that succeeds
+       leaves env.error as it was. On error every output is all zero and safe to free. Wrong data is
        an error and never aborts; the library never prints and keeps no state outside arguments.
        A budget is the least of what the caller, the device and the backend allow, less base_bytes;
        0 of the caller means no limit of his own on the device, and no host tier on the host (of a

@@ -252,14 +252,24 @@ static double tli_product(double a, double b) {
 
 #define TLI_NAME(id, name, help) name,        // undefined again at the end
 #define TLI_HELP(id, name, help) help,
+#define TLI_HELP_ROOM(id, name, help) char id[sizeof(help)];
 #define TLI_NAME4(id, name, label, help) name,
 #define TLI_LABEL4(id, name, label, help) label,
 
 static const char *const tli_result_names[] = { TL_RESULTS(TLI_NAME) };
-static const char *const tli_result_helps[] = { TL_RESULTS(TLI_HELP) };
+static const struct { TL_RESULTS(TLI_HELP_ROOM) } tli_result_helps = { TL_RESULTS(TLI_HELP) };
 
 static const char *tli_name(const char *const *names, int32_t count, int64_t value) {
     return tli_is_below(value, count) ? names[value] : "?";
+}
+
+// Find one text of an object that holds them one after the other. Linkers drop the object together with its
+// texts; the texts that a table points to they keep.
+static const char *tli_help(const void *helps, int32_t count, int64_t value) {
+    const char *at = (const char *)helps;
+    if (!tli_is_below(value, count)) return "?";
+    for (; value > 0; value--) at += tli_text_length(at) + 1;
+    return at;
 }
 
 TLI_IMPL int tl_version(void) { return TL_VERSION; }
@@ -269,7 +279,7 @@ TLI_IMPL const char *tl_name_result(tl_result result) {
 }
 
 TLI_IMPL const char *tl_explain_result(tl_result result) {
-    return tli_name(tli_result_helps, TL_RESULT_COUNT, (int64_t)result);
+    return tli_help(&tli_result_helps, TL_RESULT_COUNT, (int64_t)result);
 }
 
 // -- writer --
@@ -308,207 +318,6 @@ static void tli_put_i64(tli_writer *w, int64_t value) {
 static size_t tli_finish(tli_writer *w) {
     if (w->size) w->buf[w->length < w->size ? w->length : w->size - 1] = 0;
     return w->length;
-}
-
-// -- errors --
-
-// Start the sentence "function: field: rule". The caller writes field and rule, then calls
-// tli_end_error.
-static tli_writer tli_begin_error(tl_env *env, tl_result code, const char *function) {
-    tli_writer w = tli_writer_of(env ? env->error.text : NULL, env ? sizeof env->error.text : 0);
-    if (env) env->error.code = code;
-    tli_put(&w, function);
-    tli_put(&w, ": ");
-    return w;
-}
-
-// A sentence that is too long is cut between two characters.
-static tl_result tli_end_error(tl_env *env, tli_writer *w, tl_result code) {
-    if (w->size && w->length >= w->size) w->size = tli_whole_characters(w->buf, w->size - 1) + 1;
-    tli_finish(w);
-    if (env && env->log) env->log(env->user, env->error.text);
-    return code;
-}
-
-static tl_result tli_fail(tl_env *env, tl_result code, const char *function, const char *why) {
-    tli_writer w = tli_begin_error(env, code, function);
-    tli_put(&w, why);
-    return tli_end_error(env, &w, code);
-}
-
-// -- memory --
-
-static void *tli_alloc(tl_env *env, size_t bytes) {
-    return env && env->alloc ? env->alloc(env->user, bytes) : TL_MALLOC(env ? env->user : NULL, bytes);
-}
-
-static void tli_release(tl_env *env, void *ptr) {
-    if (!ptr) return;
-    if (env && env->release) env->release(env->user, ptr);
-    else TL_FREE(env ? env->user : NULL, ptr);
-}
-
-// Allocate a zeroed array. NULL if there is no memory or the size overflows; never NULL for 0
-// items, so that NULL always means failure.
-static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
-    uint64_t bytes;
-    void *array;
-    if (!tli_mul_u64(count ? count : 1, item_bytes, &bytes) || bytes > SIZE_MAX / 2) return NULL;
-    array = tli_alloc(env, (size_t)bytes);
-    if (array) tli_zero(array, (size_t)bytes);
-    return array;
-}
-
-// Make room for `needed` items: the first `used` items move to a larger array, the rest of which is
-// zero. The old array is released unless its capacity is 0, which marks memory of the caller (a
-// const table).
-static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, int64_t needed,
-                    size_t item_bytes) {
-    int64_t wanted = *capacity ? *capacity : 8;
-    void *bigger;
-    if (needed <= *capacity) return 1;
-    if (needed > INT32_MAX) return 0;
-    while (wanted < needed) wanted *= 2;
-    if (wanted > INT32_MAX) wanted = INT32_MAX;
-    bigger = tli_alloc_array(env, (uint64_t)wanted, item_bytes);
-    if (!bigger) return 0;
-    tli_copy(bigger, *array, (size_t)used * item_bytes);
-    if (*capacity) tli_release(env, *array);
-    *array = bigger;
-    *capacity = (int32_t)wanted;
-    return 1;
-}
-
-// -- services for backends --
-
-TLI_IMPL void *tl_add_memory(tl_env *env, size_t bytes) {
-    return bytes ? tli_alloc_array(env, 1, bytes) : NULL;
-}
-
-TLI_IMPL void tl_free_memory(tl_env *env, void *memory) { tli_release(env, memory); }
-
-TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule) {
-    TL_ASSERT(function && rule);
-    return tli_fail(env, code, function, rule);
-}
-
-// -- arena --
-//
-// The block is divided into pieces in address order, each with a head. An allocation splits the
-// first free piece that is large enough; a release joins all adjacent free pieces.
-
-typedef struct tli_piece {
-    size_t bytes;       // of the piece, including this head
-    size_t free_bytes;  // 0 = in use, else equal to bytes
-} tli_piece;
-
-typedef struct tli_arena {
-    size_t size, used, peak;  // bytes after this head; used and peak include the heads of pieces
-    size_t reserved;          // makes the head a multiple of 16 on 64-bit machines
-} tli_arena;
-
-#define TLI_ARENA_ALIGN ((size_t)16)
-
-static size_t tli_round_up(size_t bytes, size_t align) { return (bytes + align - 1) / align * align; }
-
-static size_t tli_piece_head(void) { return tli_round_up(sizeof(tli_piece), TLI_ARENA_ALIGN); }
-
-static char *tli_arena_start(tli_arena *arena) {
-    return (char *)arena + tli_round_up(sizeof *arena, TLI_ARENA_ALIGN);
-}
-
-static void *tli_arena_alloc(void *user, size_t bytes) {
-    tli_arena *arena = (tli_arena *)user;
-    size_t head = tli_piece_head(), at, need;
-    if (bytes > arena->size) return NULL;
-    need = tli_round_up(bytes ? bytes : 1, TLI_ARENA_ALIGN) + head;
-    for (at = 0; at < arena->size; at += ((tli_piece *)(void *)(tli_arena_start(arena) + at))->bytes) {
-        tli_piece *piece = (tli_piece *)(void *)(tli_arena_start(arena) + at);
-        if (!piece->free_bytes || piece->bytes < need) continue;
-        if (piece->bytes - need > head) {
-            tli_piece *rest = (tli_piece *)(void *)((char *)piece + need);
-            rest->bytes = rest->free_bytes = piece->bytes - need;
-            piece->bytes = need;
-        }
-        piece->free_bytes = 0;
-        arena->used += piece->bytes;
-        if (arena->used > arena->peak) arena->peak = arena->used;
-        return (char *)piece + head;
-    }
-    return NULL;
-}
-
-static void tli_arena_release(void *user, void *ptr) {
-    tli_arena *arena = (tli_arena *)user;
-    tli_piece *freed = (tli_piece *)(void *)((char *)ptr - tli_piece_head()), *last = NULL;
-    size_t at = 0;
-    arena->used -= freed->bytes;
-    freed->free_bytes = freed->bytes;
-    while (at < arena->size) {
-        tli_piece *piece = (tli_piece *)(void *)(tli_arena_start(arena) + at);
-        at += piece->bytes;
-        if (last && last->free_bytes && piece->free_bytes) {
-            last->bytes += piece->bytes;
-            last->free_bytes = last->bytes;
-        } else {
-            last = piece;
-        }
-    }
-}
-
-TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
-    size_t shift = (TLI_ARENA_ALIGN - (size_t)((uintptr_t)memory % TLI_ARENA_ALIGN)) % TLI_ARENA_ALIGN;
-    size_t head = tli_round_up(sizeof(tli_arena), TLI_ARENA_ALIGN);
-    tli_arena *arena;
-    tli_piece *all;
-    TL_ASSERT(env && memory);
-    if (bytes < shift + head + 2 * tli_piece_head())
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_arena", "bytes: too few for the bookkeeping");
-    arena = (tli_arena *)(void *)((char *)memory + shift);
-    arena->size = (bytes - shift - head) / TLI_ARENA_ALIGN * TLI_ARENA_ALIGN;
-    arena->used = arena->peak = arena->reserved = 0;
-    all = (tli_piece *)(void *)tli_arena_start(arena);
-    all->bytes = all->free_bytes = arena->size;
-    tli_zero(env, sizeof *env);
-    env->alloc = tli_arena_alloc;
-    env->release = tli_arena_release;
-    env->user = arena;
-    return TL_OK;
-}
-
-TLI_IMPL void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes) {
-    const tli_arena *arena = (const tli_arena *)env->user;
-    size_t head = tli_round_up(sizeof *arena, TLI_ARENA_ALIGN);
-    TL_ASSERT(env->alloc == tli_arena_alloc);
-    if (used_bytes) *used_bytes = head + arena->used;
-    if (peak_bytes) *peak_bytes = head + arena->peak;
-}
-
-// -- random numbers --
-
-TLI_IMPL uint64_t tl_mix_u64(uint64_t a, uint64_t b) {
-    uint64_t z = a + (b + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-TLI_IMPL uint64_t tl_next_random(tl_random *random) {
-    uint64_t value = tl_mix_u64(random->state, 0);
-    random->state += UINT64_C(0x9e3779b97f4a7c15);
-    return value;
-}
-
-TLI_IMPL double tl_next_random_ratio(tl_random *random) {
-    return (double)(tl_next_random(random) >> 11) * (1.0 / 9007199254740992.0);
-}
-
-TLI_IMPL uint64_t tl_next_random_below(tl_random *random, uint64_t limit) {
-    uint64_t value, uneven;
-    if (!limit) return 0;
-    uneven = ((uint64_t)0 - limit) % limit;  // 2^64 mod limit: values below it would favour small remainders
-    do value = tl_next_random(random); while (value < uneven);
-    return value % limit;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

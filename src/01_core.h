@@ -37,18 +37,24 @@ extern "C" {
 #define TLI_ENUM(id, name, help) id,  // undefined again at the end of this half
 typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;
 
+// Why a call failed. The layout is the same with and without text, and so are code, site and values.
 typedef struct tl_error {
     tl_result code;
-    char      text[248];  // "tl_check_graph: node 3 (conv1): inputs: id 7 is not above it"
+    uint32_t  site;       // number of the rule and of the function that found it broken: tl_explain_error
+    uint64_t  values[2];  // numbers of that rule, 0 where it has none; tl_explain_error names them. Of a
+                          // budget that was refused: the budget, and the least that would do
+    char      text[248];  // "tl_check_graph: node 3 (conv1): inputs: ..."; "" with TL_NO_ERROR_TEXT
 } tl_error;
 
 // What a call may use besides its arguments. All-zero is valid.
 typedef struct tl_env {
     void *(*alloc)(void *user, size_t bytes);     // 0 = TL_MALLOC; result aligned for any type
     void  (*release)(void *user, void *ptr);      // 0 = TL_FREE; set both or neither
-    void  (*log)(void *user, const char *text);   // 0 = silent; one sentence, no line end
+    void  (*log)(void *user, const char *text);   // 0 = silent; one sentence, no line end; not called
+                                                  // with TL_NO_ERROR_TEXT
     void   *user;                                 // first argument of the three functions above
-    tl_error error;                               // why the last failing call failed
+    tl_error error;                               // why the last failing call failed; a call that
+                                                  // succeeds does not change it
 } tl_env;
 
 // The receiver of streamed output. It may be called many times with short texts.
@@ -66,6 +72,20 @@ typedef struct tl_random {
 TLDEF int         tl_version(void);                 // TL_VERSION of the compiled half
 TLDEF const char *tl_name_result(tl_result result);  // "no memory"; "?" out of range
 TLDEF const char *tl_explain_result(tl_result result);  // "the allocator or the backend has none left"
+
+// Find the least budget in bytes that an error names: of TL_ERROR_INFEASIBLE and TL_ERROR_OVER_BUDGET, where
+// it is known. UINT64_MAX for every other error.
+TLDEF uint64_t tl_find_least_budget(const tl_error *error);
+
+#if !defined(TL_NO_TEXT) && !defined(TL_NO_ERROR_TEXT)
+// Explain site and values of an error, also of one that a build without text reported:
+// "tl_add_chain: layer_count: must be > 0", "... is not resident (step 1, tensor 2)".
+//
+//   error   only its site and its values are read; "..." stands for names that are in its text alone
+//
+// Returns the length of the text, as tl_print_graph does; 0 for a site that does not exist.
+TLDEF size_t tl_explain_error(const tl_error *error, char *buf, size_t size);
+#endif
 
 // Make an env whose memory is one block of the caller: nothing calls malloc after this.
 //
@@ -97,6 +117,8 @@ TLDEF void  tl_free_memory(tl_env *env, void *memory);  // accepts NULL
 
 // Write "function: rule" to env->error.text and the code to env->error.code, log the text, and
 // return the code.
+//
+// The site is the same for every call, 0x101, with no function of this library in it; the values are 0.
 TLDEF tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule);
 
 #ifdef __cplusplus

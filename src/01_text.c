@@ -423,11 +423,11 @@ static int tli_read_i32(tli_word word, int32_t *value) {
     return ok;
 }
 
-static tl_result tli_fail_line(tl_env *env, tl_result code, const char *function, int32_t line,
-                               const char *why) {
-    tli_writer w = tli_begin_error(env, code, function);
-    tli_put(&w, "line "); tli_put_i64(&w, line); tli_put(&w, ": "); tli_put(&w, why);
-    return tli_end_error(env, &w, code);
+static tl_result tli_fail_line(tl_env *env, tl_result code, tli_function function, int32_t line,
+                               tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, code, function, rule, (uint64_t)line, 0);
+    if (TLI_ERROR_TEXT) { tli_put(&s.text, "line "); tli_put_i64(&s.text, line); tli_put(&s.text, ": "); }
+    return tli_end_error(env, &s, code);
 }
 
 // Find the index of a name in a table; 0 if it is not there.
@@ -471,7 +471,7 @@ static int32_t tli_count_characters(const char *text, int32_t limit) {
 
 typedef struct tli_json {
     tl_env     *env;
-    const char *function;
+    tli_function function;
     const char *text, *at, *end;
     uint32_t    objects;  // bit d: the container at depth d is an object
     int32_t     depth;    // containers entered and not left
@@ -479,33 +479,38 @@ typedef struct tli_json {
     tl_result   result;   // the first error
 } tli_json;
 
-static tl_result tli_json_fail(tli_json *j, const char *why) {
+// word: replaces the %s of the rule, "" if it has none.
+static tl_result tli_json_fail_word(tli_json *j, tli_rule rule, const char *word) {
     uint64_t line = 1, column = 1;
     const char *p;
-    tli_writer w;
+    tli_sentence s;
     if (j->result) return j->result;
     for (p = j->text; p < j->at; p++) {
         column = *p == '\n' ? 1 : column + 1;
         line += *p == '\n';
     }
-    w = tli_begin_error(j->env, TL_ERROR_PARSE, j->function);
-    tli_put(&w, "line "); tli_put_u64(&w, line);
-    tli_put(&w, ", column "); tli_put_u64(&w, column);
-    tli_put(&w, ": "); tli_put(&w, why);
+    s = tli_begin_error(j->env, TL_ERROR_PARSE, j->function, rule, line, column);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&s.text, "line "); tli_put_u64(&s.text, line);
+        tli_put(&s.text, ", column "); tli_put_u64(&s.text, column);
+        tli_put(&s.text, ": ");
+    }
+    tli_put_text(&s, word);
     j->at = j->end;
-    (void)tli_end_error(j->env, &w, TL_ERROR_PARSE);
-    j->result = TL_ERROR_PARSE;
-    return TL_ERROR_PARSE;
+    j->result = tli_end_error(j->env, &s, TL_ERROR_PARSE);
+    return j->result;
 }
 
-static tli_json tli_json_open(tl_env *env, const char *function, const char *text, size_t length) {
+static tl_result tli_json_fail(tli_json *j, tli_rule rule) { return tli_json_fail_word(j, rule, ""); }
+
+static tli_json tli_json_open(tl_env *env, tli_function function, const char *text, size_t length) {
     tli_json j;
     tli_zero(&j, sizeof j);
     j.env = env;
     j.function = function;
     j.text = j.at = tli_skip_mark(text, length);
     j.end = text + length;
-    if (length > TLI_TEXT_LIMIT) tli_json_fail(&j, "the text is longer than 2^30 bytes");
+    if (length > TLI_TEXT_LIMIT) tli_json_fail(&j, TLI_RULE(TEXT_IS_LONGER_THAN_2_30_BYTES));
     return j;
 }
 
@@ -556,11 +561,11 @@ static int tli_json_string(tli_json *j, tli_word *raw) {
     size_t length = 1;
     raw->text = j->at;
     raw->length = 0;
-    if (tli_json_peek(j) != '"') return !tli_json_fail(j, "expected a string");
+    if (tli_json_peek(j) != '"') return !tli_json_fail(j, TLI_RULE(EXPECTED_STRING));
     for (raw->text = ++j->at; j->at < j->end && *j->at != '"' && length; j->at += length)
         length = tli_json_character(j->at, j->end, &code);
-    if (!length) return !tli_json_fail(j, "a string may not hold this");
-    if (j->at == j->end) return !tli_json_fail(j, "the string does not end");
+    if (!length) return !tli_json_fail(j, TLI_RULE(STRING_MAY_NOT_HOLD_THIS));
+    if (j->at == j->end) return !tli_json_fail(j, TLI_RULE(STRING_DOES_NOT_END));
     raw->length = (size_t)(j->at++ - raw->text);
     return 1;
 }
@@ -586,8 +591,8 @@ static int32_t tli_json_find(tli_word raw, const char *const *names, int32_t cou
 static int tli_json_enter(tli_json *j, char open) {
     uint32_t bit;
     if (tli_json_peek(j) != open)
-        return !tli_json_fail(j, open == '{' ? "expected an object" : "expected an array");
-    if (j->depth == TLI_JSON_DEPTH) return !tli_json_fail(j, "nested deeper than 32 levels");
+        return !tli_json_fail(j, open == '{' ? TLI_RULE(EXPECTED_OBJECT) : TLI_RULE(EXPECTED_ARRAY));
+    if (j->depth == TLI_JSON_DEPTH) return !tli_json_fail(j, TLI_RULE(NESTED_DEEPER_THAN_32_LEVELS));
     bit = (uint32_t)1 << j->depth++;
     j->objects = open == '{' ? j->objects | bit : j->objects & ~bit;
     j->fresh = 1;
@@ -609,12 +614,13 @@ static int tli_json_next(tli_json *j, tli_word *raw) {
         return 0;
     }
     if (!fresh) {
-        if (c != ',') return !tli_json_fail(j, object ? "expected , or }" : "expected , or ]");
+        if (c != ',') return !tli_json_fail(j, object ? TLI_RULE(EXPECTED_COMMA_OR_BRACE)
+                                            : TLI_RULE(EXPECTED_COMMA_OR_BRACKET));
         j->at++;
     }
     if (!object) return 1;
     if (!tli_json_string(j, raw)) return 0;
-    if (tli_json_peek(j) != ':') return !tli_json_fail(j, "expected :");
+    if (tli_json_peek(j) != ':') return !tli_json_fail(j, TLI_RULE(EXPECTED_COLON));
     j->at++;
     return 1;
 }
@@ -630,7 +636,7 @@ static int tli_json_number(tli_json *j, tli_word *word) {
     tli_json_peek(j);
     word->text = j->at;
     word->length = tli_number_length(j->at, (size_t)(j->end - j->at));
-    if (!word->length) return !tli_json_fail(j, "expected a number");
+    if (!word->length) return !tli_json_fail(j, TLI_RULE(EXPECTED_NUMBER));
     j->at += word->length;
     return 1;
 }
@@ -645,7 +651,7 @@ static void tli_json_skip(tli_json *j) {
         else if (c == '"') tli_json_string(j, &word);
         else if (c == '-' || (c >= '0' && c <= '9')) tli_json_number(j, &word);
         else if (!tli_json_literal(j, c == 't' ? "true" : c == 'f' ? "false" : "null"))
-            tli_json_fail(j, "expected a value");
+            tli_json_fail(j, TLI_RULE(EXPECTED_VALUE));
         while (j->depth > depth && !tli_json_next(j, &word))
             if (j->result) return;
     } while (j->depth > depth && !j->result);
@@ -663,7 +669,7 @@ static int32_t tli_json_next_key(tli_json *j, const char *const *names, int32_t 
         if (key < 0) { tli_json_skip(j); continue; }
         if (*seen >> key & 1) {
             j->at = raw.text;
-            tli_json_fail(j, "this key comes twice");
+            tli_json_fail(j, TLI_RULE(THIS_KEY_COMES_TWICE));
             return -1;
         }
         *seen |= (uint32_t)1 << key;
@@ -677,7 +683,7 @@ static int tli_json_bool(tli_json *j) {
     int on;
     tli_json_peek(j);
     on = tli_json_literal(j, "true");
-    if (!on && !tli_json_literal(j, "false")) tli_json_fail(j, "expected true or false");
+    if (!on && !tli_json_literal(j, "false")) tli_json_fail(j, TLI_RULE(EXPECTED_TRUE_OR_FALSE));
     return on;
 }
 
@@ -687,7 +693,7 @@ static uint64_t tli_json_u64(tli_json *j) {
     if (!tli_json_number(j, &word)) return 0;
     if (tli_read_u64(word, &value)) return value;
     j->at = word.text;
-    tli_json_fail(j, "expected a whole number from 0 to 2^64 - 1");
+    tli_json_fail(j, TLI_RULE(EXPECTED_WHOLE_NUMBER_FROM_0_TO_2_64_1));
     return 0;
 }
 
@@ -698,7 +704,7 @@ static double tli_json_f64(tli_json *j) {
     if (!tli_json_number(j, &word)) return 0;
     if (tli_read_f64(word, &value)) return value;
     j->at = word.text;
-    tli_json_fail(j, "the number is too large");
+    tli_json_fail(j, TLI_RULE(NUMBER_IS_TOO_LARGE));
     return 0;
 }
 #endif
@@ -710,14 +716,14 @@ static int32_t tli_json_name(tli_json *j, const char *const *names, int32_t coun
     value = tli_json_find(raw, names, count);
     if (value >= 0) return value;
     j->at = raw.text;
-    tli_json_fail(j, "unknown name");
+    tli_json_fail(j, TLI_RULE(UNKNOWN_NAME));
     return 0;
 }
 
 // End the text: only white space may follow. Returns the first error, or TL_OK.
 static tl_result tli_json_end(tli_json *j) {
     tli_json_peek(j);
-    return j->at < j->end ? tli_json_fail(j, "text after the value") : j->result;
+    return j->at < j->end ? tli_json_fail(j, TLI_RULE(TEXT_AFTER_VALUE)) : j->result;
 }
 
 // Write a text in quotes. A byte that is not part of valid UTF-8 becomes U+FFFD, so the result is
@@ -806,17 +812,14 @@ static void tli_send_decimal(tli_stream *s, uint64_t value, int places) {
     }
 }
 
-static tl_result tli_close_stream(tli_stream *s, tl_env *env, const char *function) {
-    tli_writer w;
+static tl_result tli_close_stream(tli_stream *s, tl_env *env, tli_function function) {
+    tli_sentence sentence;
     tli_flush(s);
     if (!s->result) return TL_OK;
-    w = tli_begin_error(env, s->result, function);
-    tli_put(&w, "sink: stopped with ");
-    tli_put(&w, tl_name_result(s->result));
-    tli_put(&w, " after ");
-    tli_put_u64(&w, s->sent);
-    tli_put(&w, " bytes");
-    return tli_end_error(env, &w, s->result);
+    sentence = tli_begin_error(env, s->result, function, TLI_RULE(SINK_STOPPED_WITH_AFTER_BYTES),
+                               (uint64_t)s->result, s->sent);
+    tli_put_text(&sentence, tl_name_result(s->result));
+    return tli_end_error(env, &sentence, s->result);
 }
 
 // -- sizes as text --

@@ -243,45 +243,45 @@ TLI_IMPL uint64_t tl_find_worker_count(const tl_strategy *strategy, uint64_t dev
 
 // -- rules --
 
-// The first rule that is broken; NULL if all hold.
-static const char *tli_strategy_rule(const tl_strategy *s) {
+// The first rule that is broken; TLI_NO_RULE if all hold.
+static tli_rule tli_strategy_rule(const tl_strategy *s) {
     const tl_gradient *g = &s->gradient;
     uint64_t count = tli_parallelism_count(&s->parallelism);
-    if (!tli_is_below((int64_t)s->mode, TL_MODE_COUNT)) return "mode: unknown value";
-    if (!tli_is_below(g->computes, 2)) return "gradient.computes: must be 0 or 1";
-    if (!tli_is_below(g->checkpointed, 2)) return "gradient.checkpointed: must be 0 or 1";
+    if (!tli_is_below((int64_t)s->mode, TL_MODE_COUNT)) return TLI_RULE(MODE_UNKNOWN_VALUE);
+    if (!tli_is_below(g->computes, 2)) return TLI_RULE(GRADIENT_COMPUTES_MUST_BE_0_OR_1);
+    if (!tli_is_below(g->checkpointed, 2)) return TLI_RULE(GRADIENT_CHECKPOINTED_MUST_BE_0_OR_1);
     if (g->checkpointed && !g->computes)
-        return "gradient.checkpointed: needs gradients to be computed";
+        return TLI_RULE(GRADIENT_CHECKPOINTED_NEEDS_GRADIENTS);
     if (g->checkpoint_interval && !g->checkpointed)
-        return "gradient.checkpoint_interval: needs checkpointed to be 1";
+        return TLI_RULE(GRADIENT_CHECKPOINT_INTERVAL_NEEDS);
     if (g->accumulation_steps && !g->computes)
-        return "gradient.accumulation_steps: needs gradients to be computed";
-    if (!tli_is_below((int64_t)s->precision, TL_PRECISION_COUNT)) return "precision: unknown value";
-    if (!tli_is_below((int64_t)s->memory, TL_MEMORY_COUNT)) return "memory: unknown value";
+        return TLI_RULE(GRADIENT_ACCUMULATION_STEPS_NEEDS);
+    if (!tli_is_below((int64_t)s->precision, TL_PRECISION_COUNT)) return TLI_RULE(PRECISION_UNKNOWN_VALUE);
+    if (!tli_is_below((int64_t)s->memory, TL_MEMORY_COUNT)) return TLI_RULE(MEMORY_UNKNOWN_VALUE);
     switch (s->parallelism.kind) {
         case TL_PARALLELISM_DATA:
-            if (!count) return "parallelism: worker_count must be > 0";
+            if (!count) return TLI_RULE(PARALLELISM_WORKER_COUNT);
             break;
         case TL_PARALLELISM_MODEL:
-            if (!count) return "parallelism: device_count must be > 0";
+            if (!count) return TLI_RULE(PARALLELISM_DEVICE_COUNT);
             break;
         case TL_PARALLELISM_PIPELINE:
-            if (!count) return "parallelism: stage_count must be > 0";
+            if (!count) return TLI_RULE(PARALLELISM_STAGE_COUNT);
             break;
         case TL_PARALLELISM_NONE: case TL_PARALLELISM_AUTOMATIC: case TL_PARALLELISM_COUNT: break;
     }
     if (!tli_is_below((int64_t)s->parallelism.kind, TL_PARALLELISM_COUNT))
-        return "parallelism: unknown kind";
-    if (!tli_is_below(s->enable_fusion, 2)) return "enable_fusion: must be 0 or 1";
-    if (!tli_is_below(s->enable_profiling, 2)) return "enable_profiling: must be 0 or 1";
-    return NULL;
+        return TLI_RULE(PARALLELISM_UNKNOWN_KIND);
+    if (!tli_is_below(s->enable_fusion, 2)) return TLI_RULE(ENABLE_FUSION_MUST_BE_0_OR_1);
+    if (!tli_is_below(s->enable_profiling, 2)) return TLI_RULE(ENABLE_PROFILING_MUST_BE_0_OR_1);
+    return TLI_NO_RULE;
 }
 
 TLI_IMPL tl_result tl_check_strategy(tl_env *env, const tl_strategy *strategy) {
-    const char *rule;
+    tli_rule rule;
     TL_ASSERT(strategy);
     rule = tli_strategy_rule(strategy);
-    return rule ? tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_strategy", rule) : TL_OK;
+    return rule ? tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_STRATEGY), rule) : TL_OK;
 }
 
 // -- rules of thumb --
@@ -292,12 +292,13 @@ TLI_IMPL tl_result tl_recommend_quick(tl_env *env, uint64_t batch_size, uint64_t
     TL_ASSERT(strategy);
     *strategy = tl_strategy_new();
     if (!batch_size || !model_mib || !available_mib)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_recommend_quick",
-                        !batch_size ? "batch_size: must be > 0"
-                        : !model_mib ? "model_mib: must be > 0" : "available_mib: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(RECOMMEND_QUICK),
+                        !batch_size ? TLI_RULE(BATCH_SIZE_MUST_BE_POSITIVE)
+                        : !model_mib ? TLI_RULE(MODEL_MIB_MUST_BE_POSITIVE)
+                            : TLI_RULE(AVAILABLE_MIB_MUST_BE_POSITIVE));
     if (!tli_mul_u64(batch_size, model_mib, &product))
-        return tli_fail(env, TL_ERROR_OVERFLOW, "tl_recommend_quick",
-                        "model_mib: times batch_size exceeds 64 bits");
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(RECOMMEND_QUICK),
+                        TLI_RULE(MODEL_MIB_TIMES_BATCH_SIZE_EXCEEDS_64));
     if (!training) {
         *strategy = batch_size >= 32 ? tl_strategy_high_throughput() : tl_strategy_inference();
         return TL_OK;
@@ -509,44 +510,44 @@ static int tli_read_parallelism(tli_reader *r, tl_parallelism *parallelism) {
 }
 
 // Read a summary. Returns NULL, or what is wrong with the current line of the reader.
-static const char *tli_read_strategy(tli_reader *r, tl_strategy *s) {
+static tli_rule tli_read_strategy(tli_reader *r, tl_strategy *s) {
     tli_word word;
     int32_t value;
     if (!tli_next_line(r) || !tli_next_word(r, &word) || !tli_word_is(word, "Execution")
         || !tli_next_word(r, &word) || !tli_word_is(word, "Strategy:") || !tli_ends_line(r))
-        return "expected \"Execution Strategy:\"";
+        return TLI_RULE(EXPECTED_EXECUTION_STRATEGY);
     if (!tli_read_choice(r, "Mode:", tli_mode_labels, TL_MODE_COUNT, &value))
-        return "expected \"- Mode:\" and one of Eager, Lazy, Hybrid";
+        return TLI_RULE(EXPECTED_MODE_AND_ONE_OF_EAGER_LAZY);
     s->mode = (tl_mode)value;
     if (!tli_read_gradient(r, &s->gradient))
-        return "expected \"- Gradient:\" and None, Full, or Checkpointed or Accumulated { .. > 0 }";
+        return TLI_RULE(EXPECTED_GRADIENT_AND_NONE_FULL);
     if (!tli_read_choice(r, "Precision:", tli_precision_labels, TL_PRECISION_COUNT, &value))
-        return "expected \"- Precision:\" and one of Full, Single, Mixed, Half, BFloat16";
+        return TLI_RULE(EXPECTED_PRECISION_AND_ONE_OF_FULL);
     s->precision = (tl_precision)value;
     if (!tli_read_choice(r, "Memory:", tli_memory_labels, TL_MEMORY_COUNT, &value))
-        return "expected \"- Memory:\" and one of Standard, Pooled, Cached, MinimalPeak";
+        return TLI_RULE(EXPECTED_MEMORY_AND_ONE_OF_STANDARD);
     s->memory = (tl_memory)value;
     if (!tli_read_parallelism(r, &s->parallelism))
-        return "expected \"- Parallelism:\" and its kind, some with { a number > 0 }";
+        return TLI_RULE(EXPECTED_PARALLELISM_AND_ITS_KIND_SOME);
     if (!tli_read_choice(r, "Fusion:", tli_switch_labels, 2, &s->enable_fusion))
-        return "expected \"- Fusion:\" and true or false";
+        return TLI_RULE(EXPECTED_FUSION_AND_TRUE_OR_FALSE);
     if (!tli_read_choice(r, "Profiling:", tli_switch_labels, 2, &s->enable_profiling))
-        return "expected \"- Profiling:\" and true or false";
+        return TLI_RULE(EXPECTED_PROFILING_AND_TRUE_OR_FALSE);
     while (tli_next_line(r))
-        if (!tli_ends_line(r)) return "text after the summary";
-    return NULL;
+        if (!tli_ends_line(r)) return TLI_RULE(TEXT_AFTER_SUMMARY);
+    return TLI_NO_RULE;
 }
 
 TLI_IMPL tl_result tl_parse_strategy(tl_env *env, const char *text, size_t length,
                                      tl_strategy *strategy) {
     tli_reader r = tli_reader_of(text, length);
-    const char *wrong;
+    tli_rule wrong;
     TL_ASSERT(text && strategy);
     *strategy = tl_strategy_new();
     wrong = tli_read_strategy(&r, strategy);
     if (!wrong) return TL_OK;
     *strategy = tl_strategy_new();
-    return tli_fail_line(env, TL_ERROR_PARSE, "tl_parse_strategy", r.line, wrong);
+    return tli_fail_line(env, TL_ERROR_PARSE, TLI_IN(PARSE_STRATEGY), r.line, wrong);
 }
 
 // -- JSON --
@@ -625,17 +626,17 @@ static void tli_read_parallelism_json(tli_json *j, tl_parallelism *parallelism) 
         else count = tli_json_u64(j);
     }
     *parallelism = tli_parallelism((tl_parallelism_kind)kind, count);
-    if (seen >> 1 && !tli_has_number(parallelism->kind)) tli_json_fail(j, "this kind has no count");
+    if (seen >> 1 && !tli_has_number(parallelism->kind)) tli_json_fail(j, TLI_RULE(THIS_KIND_HAS_NO_COUNT));
 }
 
 TLI_IMPL tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t length,
                                           tl_strategy *strategy) {
-    static const char function[] = "tl_parse_strategy_json";
+    const tli_function function = TLI_IN(PARSE_STRATEGY_JSON);
     tl_strategy s = tl_strategy_new();
     uint32_t seen = 0;
     int32_t key, mode = 0, precision = 0, memory = 0;
     tli_json j;
-    const char *rule;
+    tli_rule rule;
     TL_ASSERT(text && strategy);
     *strategy = s;
     j = tli_json_open(env, function, text, length);

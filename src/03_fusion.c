@@ -389,7 +389,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
 
 static tl_result tli_build_fused(tli_fusion *f, tl_fusion_plan *plan, int32_t *nodes, int32_t *first_members,
                                  int32_t *members, int32_t *remade) {
-    tli_graph_rules rules = tli_rules_of(f->env, "tl_plan_fusion");
+    tli_graph_rules rules = tli_rules_of(f->env, TLI_IN(PLAN_FUSION));
     const tl_graph *old = f->graph;
     int32_t id, at, member, count = 0;
     tl_result result = TL_OK;
@@ -421,16 +421,17 @@ static tl_result tli_build_fused(tli_fusion *f, tl_fusion_plan *plan, int32_t *n
     return result;
 }
 
-static const char *tli_check_fusion_desc(const tl_fusion_desc *desc) {
+static tli_rule tli_check_fusion_desc(const tl_fusion_desc *desc) {
     int32_t i;
-    if (desc->block_bytes % 64) return "block_bytes: must be a multiple of 64";
+    if (desc->block_bytes % 64) return TLI_RULE(BLOCK_BYTES_MUST_BE_MULTIPLE_OF_64);
     if (desc->op && (!tli_is_name(desc->op) || tli_same_text(desc->op, "input")))
-        return "op: must not be input, and " TLI_NAME_RULE;
-    if (desc->op_count < 0 || (desc->op_count && !desc->ops)) return "ops: missing, or a negative count";
-    if (desc->inference & ~1) return "inference: must be 0 or 1";
+        return TLI_RULE(OP_MUST_NOT_BE_INPUT_AND_MUST_BE_1);
+    if (desc->op_count < 0 || (desc->op_count && !desc->ops)) return TLI_RULE(OPS_MISSING_OR_NEGATIVE_COUNT);
+    if (desc->inference & ~1) return TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     for (i = 0; i < desc->op_count; i++)
-        if (!desc->ops[i] || !tli_is_name(desc->ops[i])) return "ops: each " TLI_NAME_RULE;
-    return NULL;
+        if (!desc->ops[i] || !tli_is_name(desc->ops[i]))
+            return TLI_RULE(OPS_EACH_MUST_BE_1_TO_255_BYTES_OF_UTF);
+    return TLI_NO_RULE;
 }
 
 // Allocate the arrays of a fusion; 0 if there is no memory. The arrays of int32_t share one block.
@@ -461,7 +462,8 @@ static int tli_open_fusion(tl_env *env, const tl_fusion_desc *desc, tli_fusion *
 }
 
 TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fusion_plan *fusion) {
-    const char *function = "tl_plan_fusion", *rule;
+    const tli_function function = TLI_IN(PLAN_FUSION);
+    tli_rule rule;
     tli_fusion f;
     tl_fusion_plan plan;
     uint64_t nodes;
@@ -490,7 +492,7 @@ TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fu
         plan.first_members = numbers + 3 * nodes;
         result = tli_build_fused(&f, &plan, numbers, numbers + 3 * nodes, numbers + nodes, numbers + 2 * nodes);
     } else {
-        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to find chains in");
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_FIND_CHAINS_IN));
     }
     tli_release(env, f.next);
     tli_release(env, f.bytes);

@@ -13,7 +13,6 @@
 // All names stand in one block of text, each ended by 0; the one at offset 0 is empty.
 
 #define TLI_NAME_LIMIT 255  // bytes of a name
-#define TLI_NAME_RULE  "must be 1 to 255 bytes of UTF-8 without control characters, spaces, # and ="
 
 static int tli_is_name(const char *text) {
     const char *at = text, *end = text + tli_text_length(text);
@@ -64,16 +63,16 @@ TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
 
 // -- rules of a node --
 //
-// Each function that returns a text returns the broken rule, or NULL.
+// Each function that returns a rule returns the broken one, or TLI_NO_RULE.
 
 typedef struct tli_graph_rules {
     tl_env     *env;
-    const char *function;            // for error sentences
+    tli_function function;            // for error sentences
     int32_t     line;                // of the text being read; 0 = none
     uint64_t    bytes, cost, param;  // sums over the nodes seen so far
 } tli_graph_rules;
 
-static tli_graph_rules tli_rules_of(tl_env *env, const char *function) {
+static tli_graph_rules tli_rules_of(tl_env *env, tli_function function) {
     tli_graph_rules rules;
     tli_zero(&rules, sizeof rules);
     rules.env = env;
@@ -98,110 +97,119 @@ static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
     }
 }
 
-// Fail with "tl_add_node: node 3 (conv1): inputs: ...".
+// Begin the sentence "tl_add_node: node 3 (conv1): inputs: ...", after "line 5: " while a text is read.
+static tli_sentence tli_begin_item(const tli_graph_rules *rules, tl_result code, const char *kind, int64_t id,
+                                   const char *name, tli_rule rule) {
+    tli_sentence s = tli_begin_error(rules->env, code, rules->function, rule, (uint64_t)id,
+                                     (uint64_t)rules->line);
+    if (!TLI_ERROR_TEXT) return s;
+    if (rules->line) { tli_put(&s.text, "line "); tli_put_i64(&s.text, rules->line); tli_put(&s.text, ": "); }
+    tli_put(&s.text, kind); tli_put(&s.text, " "); tli_put_i64(&s.text, id); tli_put(&s.text, " (");
+    tli_put_clipped(&s.text, name, tli_text_length(name));
+    tli_put(&s.text, "): ");
+    return s;
+}
+
 static tl_result tli_fail_item(const tli_graph_rules *rules, tl_result code, const char *kind, int64_t id,
-                               const char *name, const char *rule) {
-    tli_writer w = tli_begin_error(rules->env, code, rules->function);
-    if (rules->line) { tli_put(&w, "line "); tli_put_i64(&w, rules->line); tli_put(&w, ": "); }
-    tli_put(&w, kind); tli_put(&w, " "); tli_put_i64(&w, id); tli_put(&w, " (");
-    tli_put_clipped(&w, name, tli_text_length(name));
-    tli_put(&w, "): "); tli_put(&w, rule);
-    return tli_end_error(rules->env, &w, code);
+                               const char *name, tli_rule rule) {
+    tli_sentence s = tli_begin_item(rules, code, kind, id, name, rule);
+    return tli_end_error(rules->env, &s, code);
 }
 
 // These rules are checked first, because all others follow the indices: the ranges of nodes lie one
 // after the other, and names are valid.
-static const char *tli_check_ranges(const tl_graph *graph, int32_t id) {
+static tli_rule tli_check_ranges(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id], *last = id ? node - 1 : NULL;
     int64_t input = last ? (int64_t)last->first_input + last->input_count : 0;
     int64_t output = last ? (int64_t)last->first_output + last->output_count : 0;
     const char *name = tli_text_at(graph, node->name), *op = tli_text_at(graph, node->op);
     const char *unit = tli_text_at(graph, node->unit);
     if (node->input_count < 0 || node->first_input != input || input + node->input_count > graph->input_count)
-        return "inputs: must follow those of the node above, inside the array";
-    if (node->output_count < 1) return "outputs: there must be at least one";
+        return TLI_RULE(INPUTS_MUST_FOLLOW_THOSE_OF_NODE_ABOVE);
+    if (node->output_count < 1) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (node->first_output != output || output + node->output_count > graph->tensor_count)
-        return "outputs: must follow those of the node above, inside the array";
-    if (!name || !tli_is_name(name)) return "name: " TLI_NAME_RULE;
-    if (!op || !tli_is_name(op)) return "op: " TLI_NAME_RULE;
-    if (!unit || (*unit && !tli_is_name(unit))) return "unit: " TLI_NAME_RULE;
-    return NULL;
+        return TLI_RULE(OUTPUTS_MUST_FOLLOW_THOSE_OF_NODE);
+    if (!name || !tli_is_name(name)) return TLI_RULE(NAME_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
+    if (!op || !tli_is_name(op)) return TLI_RULE(OP_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
+    if (!unit || (*unit && !tli_is_name(unit))) return TLI_RULE(UNIT_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
+    return TLI_NO_RULE;
 }
 
-static const char *tli_check_tensors(const tl_graph *graph, int32_t id) {
+static tli_rule tli_check_tensors(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t k;
     for (k = 0; k < node->input_count; k++) {
         const tl_node_input *input = &graph->inputs[node->first_input + k];
         if (input->tensor < 0 || input->tensor >= node->first_output)
-            return "inputs: each must be made by a node above it";
-        if (input->needed > node->has_grad) return "needs: must be none where there is no gradient";
+            return TLI_RULE(INPUTS_EACH_MUST_BE_MADE_BY_NODE_ABOVE);
+        if (input->needed > node->has_grad) return TLI_RULE(NEEDS_MUST_BE_NONE_WHERE_THERE_IS_NO);
     }
     for (k = 0; k < node->output_count; k++) {
         const tl_node_output *output = &graph->outputs[node->first_output + k];
-        if (output->node != id || output->output != k) return "outputs: each must know its node and number";
-        if (output->needed > node->has_grad) return "needs: must be none where there is no gradient";
+        if (output->node != id || output->output != k) return TLI_RULE(OUTPUTS_EACH_MUST_KNOW_ITS_NODE);
+        if (output->needed > node->has_grad) return TLI_RULE(NEEDS_MUST_BE_NONE_WHERE_THERE_IS_NO);
     }
-    return NULL;
+    return TLI_NO_RULE;
 }
 
-static const char *tli_check_inplace(const tl_graph *graph, int32_t id) {
+static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     const tl_node_output *from;
-    if (node->inplace == -1) return NULL;
-    if (node->inplace < 0 || node->inplace >= node->input_count) return "inplace: there is no such input";
+    if (node->inplace == -1) return TLI_NO_RULE;
+    if (node->inplace < 0 || node->inplace >= node->input_count)
+        return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     from = &graph->outputs[graph->inputs[node->first_input + node->inplace].tensor];
-    if (graph->nodes[from->node].is_input) return "inplace: a graph input must not be overwritten";
+    if (graph->nodes[from->node].is_input) return TLI_RULE(INPLACE_GRAPH_INPUT_MUST_NOT);
     if (from->bytes != graph->outputs[node->first_output].bytes)
-        return "inplace: the input must have the bytes of output 0";
-    return NULL;
+        return TLI_RULE(INPLACE_INPUT_MUST_HAVE_BYTES);
+    return TLI_NO_RULE;
 }
 
-static const char *tli_check_attributes(const tl_graph *graph, int32_t id) {
+static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1)
-        return "flags: must be 0 or 1";
+        return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
-        return "op: must be input exactly for inputs";
-    if (node->layer < -1 || node->layer == INT32_MAX) return "layer: must be a number below 2^31 - 1";
+        return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
+    if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
     if (node->is_input) {
-        if (node->has_grad) return "grad: an input must have none";
-        if (node->input_count) return "inputs: an input must have none of its own";
-        if (node->fwd_cost) return "fwd: must be 0 for an input";
-        if (node->fwork_bytes) return "fwork: must be 0 for an input";
-        if (node->param_bytes) return "param: must be 0 for an input";
+        if (node->has_grad) return TLI_RULE(GRAD_INPUT_MUST_HAVE_NONE);
+        if (node->input_count) return TLI_RULE(INPUTS_INPUT_MUST_HAVE_NONE_OF_ITS_OWN);
+        if (node->fwd_cost) return TLI_RULE(FWD_MUST_BE_0_FOR_INPUT);
+        if (node->fwork_bytes) return TLI_RULE(FWORK_MUST_BE_0_FOR_INPUT);
+        if (node->param_bytes) return TLI_RULE(PARAM_MUST_BE_0_FOR_INPUT);
     }
     if (!node->has_grad) {
-        if (node->bwd_cost) return "bwd: must be 0 where there is no gradient";
-        if (node->saved_bytes) return "saved: must be 0 where there is no gradient";
-        if (node->bwork_bytes) return "bwork: must be 0 where there is no gradient";
+        if (node->bwd_cost) return TLI_RULE(BWD_MUST_BE_0_WHERE_THERE_IS_NO);
+        if (node->saved_bytes) return TLI_RULE(SAVED_MUST_BE_0_WHERE_THERE_IS_NO);
+        if (node->bwork_bytes) return TLI_RULE(BWORK_MUST_BE_0_WHERE_THERE_IS_NO);
     }
-    return NULL;
+    return TLI_NO_RULE;
 }
 
 // Add a node to the sums of bytes (each output twice, because of its gradient), costs and weights.
 // While these fit 64 bits, so does every sum that planners and the simulator form.
-static const char *tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, const tl_node *node) {
+static tli_rule tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, const tl_node *node) {
     int32_t k;
     for (k = 0; k < node->output_count; k++) {
         uint64_t bytes = graph->outputs[node->first_output + k].bytes;
         if (!tli_add_u64(bytes, bytes, &bytes) || !tli_add_u64(rules->bytes, bytes, &rules->bytes))
-            return "out: the sum of all bytes, gradients included, must fit 64 bits";
+            return TLI_RULE(OUT_SUM_OF_ALL_BYTES_GRADIENTS);
     }
     if (!tli_add_u64(rules->bytes, node->saved_bytes, &rules->bytes) ||
         !tli_add_u64(rules->bytes, node->fwork_bytes, &rules->bytes) ||
         !tli_add_u64(rules->bytes, node->bwork_bytes, &rules->bytes))
-        return "saved, fwork, bwork: the sum of all bytes, gradients included, must fit 64 bits";
+        return TLI_RULE(SAVED_FWORK_BWORK_SUM_OF_ALL_BYTES);
     if (!tli_add_u64(rules->cost, node->fwd_cost, &rules->cost) ||
         !tli_add_u64(rules->cost, node->bwd_cost, &rules->cost))
-        return "fwd, bwd: the sum of all costs must fit 64 bits";
+        return TLI_RULE(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64);
     if (!tli_add_u64(rules->param, node->param_bytes, &rules->param))
-        return "param: the sum of all weights must fit 64 bits";
-    return NULL;
+        return TLI_RULE(PARAM_SUM_OF_ALL_WEIGHTS_MUST_FIT_64);
+    return TLI_NO_RULE;
 }
 
 static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, int32_t id) {
-    const char *rule = tli_check_ranges(graph, id);
+    tli_rule rule = tli_check_ranges(graph, id);
     if (!rule) rule = tli_check_attributes(graph, id);
     if (!rule) rule = tli_check_tensors(graph, id);
     if (!rule) rule = tli_check_inplace(graph, id);
@@ -248,7 +256,8 @@ static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph
     uint32_t *order = (uint32_t *)tli_alloc_array(rules->env, 2 * count, sizeof *order);
     uint32_t *from = order, *to, *swap;
     *found = -1;
-    if (!order) return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, "no memory to compare names");
+    if (!order)
+        return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_TO_COMPARE_NAMES));
     to = order + count;
     for (i = 0; i < count; i++) from[i] = (uint32_t)i;
     for (width = 1; width < count; width *= 2) {
@@ -264,29 +273,30 @@ static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph
 
 // -- rules of a graph and of a device --
 
-static const char *tli_check_arrays(const tl_graph *graph) {
-    if (graph->node_count < 1 || !graph->nodes) return "nodes: there must be at least one";
+static tli_rule tli_check_arrays(const tl_graph *graph) {
+    if (graph->node_count < 1 || !graph->nodes) return TLI_RULE(NODES_THERE_MUST_BE_AT_LEAST_ONE);
     if (graph->input_count < 0 || (graph->input_count && !graph->inputs))
-        return "inputs: missing, or a negative count";
-    if (graph->tensor_count < 0 || !graph->outputs) return "outputs: missing, or a negative count";
+        return TLI_RULE(INPUTS_MISSING_OR_NEGATIVE_COUNT);
+    if (graph->tensor_count < 0 || !graph->outputs) return TLI_RULE(OUTPUTS_MISSING_OR_NEGATIVE_COUNT);
     if (graph->view_count < 0 || (graph->view_count && !graph->views))
-        return "views: missing, or a negative count";
+        return TLI_RULE(VIEWS_MISSING_OR_NEGATIVE_COUNT);
     if (!graph->text || !graph->text_bytes || graph->text[graph->text_bytes - 1])
-        return "text: must end with 0";
-    return NULL;
+        return TLI_RULE(TEXT_MUST_END_WITH_0);
+    return TLI_NO_RULE;
 }
 
 static tl_result tli_check_view(const tli_graph_rules *rules, const tl_graph *graph, int32_t view) {
     const tl_view *v = &graph->views[view];
-    const char *name = tli_text_at(graph, v->name), *rule = NULL;
-    if (!name || !tli_is_name(name)) rule = "name: " TLI_NAME_RULE;
-    else if (v->tensor < 0 || v->tensor >= graph->tensor_count) rule = "tensor: there is no such output";
+    const char *name = tli_text_at(graph, v->name);
+    tli_rule rule = TLI_NO_RULE;
+    if (!name || !tli_is_name(name)) rule = TLI_RULE(NAME_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
+    else if (v->tensor < 0 || v->tensor >= graph->tensor_count) rule = TLI_RULE(TENSOR_THERE_IS_NO_SUCH_OUTPUT);
     return rule ? tli_fail_item(rules, TL_ERROR_INVALID_ARG, "view", view, name ? name : "?", rule) : TL_OK;
 }
 
 TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
-    tli_graph_rules rules = tli_rules_of(env, "tl_check_graph");
-    const char *rule;
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(CHECK_GRAPH));
+    tli_rule rule;
     const tl_node *last;
     tl_result result = TL_OK;
     int64_t found = -1;
@@ -300,13 +310,13 @@ TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
     if (last->first_input + last->input_count != graph->input_count ||
         last->first_output + last->output_count != graph->tensor_count)
         return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
-                        "inputs, outputs: each must belong to a node");
+                        TLI_RULE(INPUTS_OUTPUTS_EACH_MUST_BELONG));
     for (i = 0; i < graph->view_count && !result; i++) result = tli_check_view(&rules, graph, i);
     if (!result) result = tli_find_duplicate(&rules, graph, &found);
     if (result || found < 0) return result;
     return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, found < graph->node_count ? "node" : "view",
                          found < graph->node_count ? found : found - graph->node_count,
-                         tli_name_of(graph, (uint32_t)found), "name: must be unique");
+                         tli_name_of(graph, (uint32_t)found), TLI_RULE(NAME_MUST_BE_UNIQUE));
 }
 
 // Whether a value is finite and not negative. NaN fails both comparisons.
@@ -319,14 +329,14 @@ TLI_IMPL tl_result tl_check_device(tl_env *env, const tl_device *device) {
     alignment = device->alignment_bytes;
     for (i = 0; i < TL_PRECISION_COUNT; i++)
         if (!tli_is_amount(device->flops_per_second[i]))
-            return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_device",
-                            "flops_per_second: must be finite and not negative");
+            return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_DEVICE),
+                            TLI_RULE(FLOPS_PER_SECOND_MUST_BE_FINITE));
     if (alignment & (alignment - 1 + !alignment))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_device",
-                        "alignment_bytes: must be 0 or a power of two");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_DEVICE),
+                        TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     if (device->supported >> TL_PRECISION_COUNT)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_check_device",
-                        "supported: must name known precisions only");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_DEVICE),
+                        TLI_RULE(SUPPORTED_MUST_NAME_KNOWN_PRECISIONS));
     return TL_OK;
 }
 
@@ -436,24 +446,25 @@ static tl_result tli_reserve_graph(const tli_graph_rules *rules, tl_graph *graph
     graph->views = (tl_view *)views;
     graph->text = (char *)text;
     graph->text_capacity = (uint32_t)text_capacity;
-    if (!fits) return tli_fail(env, TL_ERROR_OVERFLOW, rules->function, "graph: counts must stay below 2^31");
-    if (!ok) return tli_fail(env, TL_ERROR_NO_MEMORY, rules->function, "no memory for a larger graph");
+    if (!fits)
+        return tli_fail(env, TL_ERROR_OVERFLOW, rules->function, TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
+    if (!ok) return tli_fail(env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
     if (!graph->text_bytes) *((char *)graph->text + graph->text_bytes++) = 0;
     return TL_OK;
 }
 
-static const char *tli_check_desc(const tl_node_desc *desc, const char *name, const char *op,
+static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const char *op,
                                   const char *unit) {
-    if (!tli_is_name(name)) return "name: " TLI_NAME_RULE;
-    if (!tli_is_name(op)) return "op: " TLI_NAME_RULE;
-    if (*unit && !tli_is_name(unit)) return "unit: " TLI_NAME_RULE;
+    if (!tli_is_name(name)) return TLI_RULE(NAME_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
+    if (!tli_is_name(op)) return TLI_RULE(OP_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
+    if (*unit && !tli_is_name(unit)) return TLI_RULE(UNIT_MUST_BE_1_TO_255_BYTES_OF_UTF_8);
     if (desc->input_count < 0 || (desc->input_count && !desc->inputs))
-        return "inputs: missing, or a negative count";
-    if (desc->output_count < 1 || !desc->output_bytes) return "outputs: there must be at least one";
-    if (desc->inplace < 0 || desc->inplace > desc->input_count) return "inplace: there is no such input";
-    if (desc->layer < 0) return "layer: must not be negative";
-    if ((desc->no_grad | desc->keep | desc->fixed) & ~1) return "no_grad, keep, fixed: must be 0 or 1";
-    return NULL;
+        return TLI_RULE(INPUTS_MISSING_OR_NEGATIVE_COUNT);
+    if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
+    if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
+    if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
+    if ((desc->no_grad | desc->keep | desc->fixed) & ~1) return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
+    return TLI_NO_RULE;
 }
 
 // Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
@@ -497,18 +508,18 @@ static tl_result tli_add_inputs(const tli_graph_rules *rules, tl_graph *graph, c
         input->tensor = tli_index_tensor(graph, id, desc->inputs[k]);
         input->needed = 0;
         if (input->tensor < 0) {
-            char rule[80];
-            tli_writer w = tli_writer_of(rule, sizeof rule);
-            tli_put(&w, "inputs: "); tli_put_i64(&w, desc->inputs[k].node);
-            tli_put(&w, "."); tli_put_i64(&w, desc->inputs[k].output);
-            tli_put(&w, " is not made by a node above it");
-            tli_finish(&w);
-            return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
+            tli_sentence s = tli_begin_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id),
+                                            TLI_RULE(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT));
+            tli_put_rule(&s);
+            tli_put_i64(&s.text, desc->inputs[k].node);
+            tli_put(&s.text, ".");
+            tli_put_i64(&s.text, desc->inputs[k].output);
+            return tli_end_error(rules->env, &s, TL_ERROR_INVALID_ARG);
         }
     }
     if (!tli_read_needs(desc->needs ? desc->needs : "none", graph, node))
         return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id),
-                             "needs: must be none, or a list of in, in<k>, out, out<k> that exist");
+                             TLI_RULE(NEEDS_MUST_BE_NONE_OR_LIST));
     return TL_OK;
 }
 
@@ -518,7 +529,8 @@ static tl_result tli_add_node(tli_graph_rules *rules, tl_graph *graph, const tl_
     char number[16];
     tli_writer w = tli_writer_of(number, sizeof number);
     const char *name = desc->name ? desc->name : number, *op = desc->op ? desc->op : "op";
-    const char *unit = desc->unit ? desc->unit : "", *rule;
+    const char *unit = desc->unit ? desc->unit : "";
+    tli_rule rule;
     tl_graph before;
     tl_result result;
     tli_put(&w, "n"); tli_put_i64(&w, graph->node_count);
@@ -537,7 +549,7 @@ static tl_result tli_add_node(tli_graph_rules *rules, tl_graph *graph, const tl_
 }
 
 TLI_IMPL tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *desc, int32_t *id) {
-    tli_graph_rules rules = tli_rules_of(env, "tl_add_node");
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(ADD_NODE));
     tl_result result;
     TL_ASSERT(graph && desc);
     result = tli_add_node(&rules, graph, desc);
@@ -547,7 +559,7 @@ TLI_IMPL tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc 
 
 TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, tl_tensor of,
                                tl_tensor *storage) {
-    tli_graph_rules rules = tli_rules_of(env, "tl_add_view");
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(ADD_VIEW));
     int32_t tensor;
     tl_result result;
     tl_view *view;
@@ -556,10 +568,10 @@ TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, t
     tensor = tli_index_tensor(graph, graph->node_count, of);
     if (!tli_is_name(name))
         return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "view", graph->view_count, name,
-                             "name: " TLI_NAME_RULE);
+                             TLI_RULE(NAME_MUST_BE_1_TO_255_BYTES_OF_UTF_8));
     if (tensor < 0)
         return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "view", graph->view_count, name,
-                             "of: there is no such tensor");
+                             TLI_RULE(OF_THERE_IS_NO_SUCH_TENSOR));
     result = tli_reserve_graph(&rules, graph, 0, 0, tli_text_length(name) + 1);
     if (result) return result;
     view = (tl_view *)graph->views + graph->view_count++;
@@ -598,13 +610,13 @@ static tl_result tli_add_layer(tli_graph_rules *rules, tl_graph *graph, const tl
 }
 
 TLI_IMPL tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *desc) {
-    tli_graph_rules rules = tli_rules_of(env, "tl_add_chain");
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(ADD_CHAIN));
     tl_result result = TL_OK;
     int32_t i;
     TL_ASSERT(graph && desc);
     tl_init_graph(graph);
     if (desc->layer_count < 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function, "layer_count: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function, TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
     for (i = -1; i < desc->layer_count && !result; i++) result = tli_add_layer(&rules, graph, desc, i);
     if (result) tl_free_graph(env, graph);
     return result;
@@ -627,7 +639,7 @@ static int64_t tli_find_name(const tl_graph *graph, const char *name, size_t len
 TLI_IMPL tl_result tl_find_tensor(tl_env *env, const tl_graph *graph, const char *name, tl_tensor *tensor) {
     size_t length, dot;
     int64_t found;
-    tli_writer w;
+    tli_sentence s;
     TL_ASSERT(graph && name && tensor);
     length = dot = tli_text_length(name);
     tli_zero(tensor, sizeof *tensor);
@@ -652,10 +664,10 @@ TLI_IMPL tl_result tl_find_tensor(tl_env *env, const tl_graph *graph, const char
     if (tli_read_tensor(name, length, tensor) && tli_index_tensor(graph, graph->node_count, *tensor) >= 0)
         return TL_OK;
     tli_zero(tensor, sizeof *tensor);
-    w = tli_begin_error(env, TL_ERROR_NOT_FOUND, "tl_find_tensor");
-    tli_put(&w, "name: no tensor is called ");
-    tli_put_clipped(&w, name, length);
-    return tli_end_error(env, &w, TL_ERROR_NOT_FOUND);
+    s = tli_begin_error(env, TL_ERROR_NOT_FOUND, TLI_IN(FIND_TENSOR), TLI_RULE(NAME_NO_TENSOR_IS_CALLED), 0, 0);
+    tli_put_rule(&s);
+    tli_put_clipped(&s.text, name, length);
+    return tli_end_error(env, &s, TL_ERROR_NOT_FOUND);
 }
 
 // -- base bytes --
@@ -684,14 +696,14 @@ TLI_IMPL tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double
     TL_ASSERT(graph && base_bytes);
     *base_bytes = 0;
     if (!tli_is_amount(gradient_ratio) || !tli_is_amount(optimizer_ratio))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_find_base_bytes",
-                        "gradient_ratio, optimizer_ratio: must be finite and not negative");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(FIND_BASE_BYTES),
+                        TLI_RULE(GRADIENT_RATIO_OPTIMIZER_RATIO));
     for (i = 0; i < graph->node_count && fits; i++) fits = tli_add_u64(sum, graph->nodes[i].param_bytes, &sum);
     fits = fits && tli_scale_up(sum, gradient_ratio, &state) && tli_add_u64(sum, state, base_bytes) &&
            tli_scale_up(sum, optimizer_ratio, &state) && tli_add_u64(*base_bytes, state, base_bytes);
     if (fits) return TL_OK;
     *base_bytes = 0;
-    return tli_fail(env, TL_ERROR_OVERFLOW, "tl_find_base_bytes", "param: the sum must fit 64 bits");
+    return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(FIND_BASE_BYTES), TLI_RULE(PARAM_SUM_MUST_FIT_64_BITS));
 }
 
 #ifndef TL_NO_TEXT
@@ -802,21 +814,24 @@ typedef struct tli_tlg {
 } tli_tlg;
 
 // Fail with "tl_parse_graph: line 3: fwd: ...".
-static tl_result tli_fail_word(const tli_tlg *t, tli_word word, const char *rule) {
-    tli_writer w = tli_begin_error(t->rules.env, TL_ERROR_PARSE, t->rules.function);
-    tli_put(&w, "line "); tli_put_i64(&w, t->rules.line); tli_put(&w, ": ");
-    tli_put_clipped(&w, word.text, word.length);
-    tli_put(&w, ": "); tli_put(&w, rule);
-    return tli_end_error(t->rules.env, &w, TL_ERROR_PARSE);
+static tl_result tli_fail_word(const tli_tlg *t, tli_word word, tli_rule rule) {
+    tli_sentence s = tli_begin_error(t->rules.env, TL_ERROR_PARSE, t->rules.function, rule,
+                                     (uint64_t)t->rules.line, 0);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&s.text, "line "); tli_put_i64(&s.text, t->rules.line); tli_put(&s.text, ": ");
+        tli_put_clipped(&s.text, word.text, word.length);
+        tli_put(&s.text, ": ");
+    }
+    return tli_end_error(t->rules.env, &s, TL_ERROR_PARSE);
 }
 
-static tl_result tli_fail_key(const tli_tlg *t, int32_t key, const char *rule) {
+static tl_result tli_fail_key(const tli_tlg *t, int32_t key, tli_rule rule) {
     tli_word word;
     word.text = tli_tlg_keys[key]; word.length = tli_text_length(word.text);
     return tli_fail_word(t, word, rule);
 }
 
-static tl_result tli_fail_read(const tli_tlg *t, const char *why) {
+static tl_result tli_fail_read(const tli_tlg *t, tli_rule why) {
     return tli_fail_line(t->rules.env, TL_ERROR_PARSE, t->rules.function, t->rules.line, why);
 }
 
@@ -840,15 +855,15 @@ static tl_result tli_read_attributes(tli_tlg *t, tli_reader *r) {
     while (tli_next_word(r, &word)) {
         int has_value = tli_cut_word(word, &key, &value);
         if (!tli_parse_name(tli_tlg_keys, TLI_TLG_COUNT, key.text, key.length, &k))
-            return tli_fail_word(t, key, "there is no such attribute");
-        if (t->values[k].text) return tli_fail_key(t, k, "is given twice");
+            return tli_fail_word(t, key, TLI_RULE(THERE_IS_NO_SUCH_ATTRIBUTE));
+        if (t->values[k].text) return tli_fail_key(t, k, TLI_RULE(IS_GIVEN_TWICE));
         if (has_value != (k < TLI_TLG_KEEP))
-            return tli_fail_key(t, k, has_value ? "takes no value" : "needs a value");
+            return tli_fail_key(t, k, has_value ? TLI_RULE(TAKES_NO_VALUE) : TLI_RULE(NEEDS_VALUE));
         t->values[k] = value;
     }
     for (k = 0; k < TLI_TLG_COUNT; k++)
         if (!t->values[k].text && (k <= TLI_TLG_BWD || (k >= TLI_TLG_OUT && k <= TLI_TLG_IN)))
-            return tli_fail_key(t, k, "is missing");
+            return tli_fail_key(t, k, TLI_RULE(IS_MISSING));
     return TL_OK;
 }
 
@@ -860,16 +875,16 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     numbers[TLI_TLG_BWORK] = &desc->bwork_bytes; numbers[TLI_TLG_PARAM] = &desc->param_bytes;
     for (k = 0; k < TLI_TLG_NUMBER_COUNT; k++)
         if (t->values[k].text && !tli_read_u64(t->values[k], numbers[k]))
-            return tli_fail_key(t, k, "must be a number below 2^64");
+            return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
     for (k = TLI_TLG_INPLACE; k <= TLI_TLG_LAYER; k++) {  // a desc stores the value + 1, with 0 = none
         int32_t *number = k == TLI_TLG_LAYER ? &desc->layer : &desc->inplace;
         if (!t->values[k].text) continue;
         if (!tli_read_i32(t->values[k], number) || *number == INT32_MAX)
-            return tli_fail_key(t, k, "must be a number below 2^31 - 1");
+            return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_31_1));
         ++*number;
     }
     if (t->values[TLI_TLG_GRAD].text && !tli_word_is(t->values[TLI_TLG_GRAD], "no"))
-        return tli_fail_key(t, TLI_TLG_GRAD, "can only be no");
+        return tli_fail_key(t, TLI_TLG_GRAD, TLI_RULE(CAN_ONLY_BE_NO));
     desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
     desc->keep = t->values[TLI_TLG_KEEP].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
@@ -904,14 +919,14 @@ static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc) {
          tli_grow(t->rules.env, &inputs, &t->input_capacity, 0, desc->input_count, sizeof *t->inputs);
     desc->output_bytes = t->bytes = (uint64_t *)bytes;
     desc->inputs = t->inputs = (tl_tensor *)inputs;
-    if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, "no memory for a line");
+    if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, TLI_RULE(NO_MEMORY_FOR_LINE));
     for (k = 0; k < desc->output_count; k++)
         if (!tli_read_u64(tli_next_item(&out), &t->bytes[k]))
-            return tli_fail_key(t, TLI_TLG_OUT, "must be numbers below 2^64, with commas between them");
+            return tli_fail_key(t, TLI_TLG_OUT, TLI_RULE(MUST_BE_NUMBERS_BELOW_2_64_WITH_COMMAS));
     for (k = 0; k < desc->input_count; k++) {
         tli_word item = tli_next_item(&in);
         if (!tli_read_tensor(item.text, item.length, &t->inputs[k]))
-            return tli_fail_key(t, TLI_TLG_IN, "must be - or tensors like 3 or 3.1, with commas between them");
+            return tli_fail_key(t, TLI_TLG_IN, TLI_RULE(MUST_BE_MINUS_OR_TENSORS_LIKE_3_OR_3_1));
     }
     return TL_OK;
 }
@@ -934,9 +949,9 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
     int ok;
     tl_result result;
     if (!tli_next_word(r, &id) || !tli_read_i32(id, &number) || number != t->graph->node_count)
-        return tli_fail_word(t, id, "node ids must be 0, 1, 2, ... in this order");
+        return tli_fail_word(t, id, TLI_RULE(NODE_IDS_MUST_BE_0_1_2_IN_THIS_ORDER));
     if (!tli_next_word(r, &name) || !tli_next_word(r, &op))
-        return tli_fail_read(t, "node: a name and an op must follow the id");
+        return tli_fail_read(t, TLI_RULE(NODE_NAME_AND_OP_MUST_FOLLOW_ID));
     tli_zero(&desc, sizeof desc);
     result = tli_read_attributes(t, r);
     if (!result) result = tli_read_numbers(t, &desc);
@@ -944,11 +959,11 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
     if (result) return result;
     unit = t->values[TLI_TLG_UNIT];
     needs = t->values[TLI_TLG_NEEDS];
-    if (unit.text && !unit.length) return tli_fail_key(t, TLI_TLG_UNIT, "needs a value");
+    if (unit.text && !unit.length) return tli_fail_key(t, TLI_TLG_UNIT, TLI_RULE(NEEDS_VALUE));
     ok = tli_grow(t->rules.env, &text, &t->text_capacity, 0,
                   (int64_t)(name.length + op.length + unit.length + needs.length + 4), 1);
     at = t->text = (char *)text;
-    if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, "no memory for a line");
+    if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, TLI_RULE(NO_MEMORY_FOR_LINE));
     desc.name = tli_keep_word(&at, name);
     desc.op = tli_keep_word(&at, op);
     desc.unit = tli_keep_word(&at, unit);
@@ -959,19 +974,20 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
 static tl_result tli_read_line(tli_tlg *t, tli_reader *r, tli_word first) {
     tli_word word, more;
     if (!t->has_header) {
-        if (!tli_word_is(first, "tlg")) return tli_fail_word(t, first, "a graph must start with tlg 1");
+        if (!tli_word_is(first, "tlg")) return tli_fail_word(t, first, TLI_RULE(GRAPH_MUST_START_WITH_TLG_1));
         if (!tli_next_word(r, &word) || !tli_word_is(word, "1") || tli_next_word(r, &more))
-            return tli_fail_word(t, first, "the version must be 1");
+            return tli_fail_word(t, first, TLI_RULE(VERSION_MUST_BE_1));
         t->has_header = 1;
         return TL_OK;
     }
     if (tli_word_is(first, "node")) return tli_read_node(t, r);
-    if (!tli_word_is(first, "batch")) return tli_fail_word(t, first, "a line must start with node or batch");
+    if (!tli_word_is(first, "batch"))
+        return tli_fail_word(t, first, TLI_RULE(LINE_MUST_START_WITH_NODE_OR_BATCH));
     if (t->graph->batch || t->graph->node_count)
-        return tli_fail_word(t, first, "must stand once, and above the nodes");
+        return tli_fail_word(t, first, TLI_RULE(MUST_STAND_ONCE_AND_ABOVE_NODES));
     if (!tli_next_word(r, &word) || !tli_read_u64(word, &t->graph->batch) || !t->graph->batch ||
         tli_next_word(r, &more))
-        return tli_fail_word(t, first, "must be one number from 1 to 2^64 - 1");
+        return tli_fail_word(t, first, TLI_RULE(MUST_BE_ONE_NUMBER_FROM_1_TO_2_64_1));
     return TL_OK;
 }
 
@@ -990,9 +1006,10 @@ static tl_result tli_read_tlg(tli_tlg *t, const char *text, size_t length) {
     tl_result result;
     int64_t found;
     if (length > TLI_TEXT_LIMIT)
-        return tli_fail(t->rules.env, TL_ERROR_PARSE, t->rules.function, "length: must not exceed 2^30 bytes");
+        return tli_fail(t->rules.env, TL_ERROR_PARSE, t->rules.function,
+                        TLI_RULE(LENGTH_MUST_NOT_EXCEED_2_30_BYTES));
     t->rules.line = tli_find_control(text, length);
-    if (t->rules.line) return tli_fail_read(t, "text: holds a control character");
+    if (t->rules.line) return tli_fail_read(t, TLI_RULE(TEXT_HOLDS_CONTROL_CHARACTER));
     r = tli_reader_of(text, length);
     while (tli_next_line(&r)) {
         t->rules.line = r.line;
@@ -1001,16 +1018,16 @@ static tl_result tli_read_tlg(tli_tlg *t, const char *text, size_t length) {
         if (result) return result;
     }
     t->rules.line = r.line ? r.line : 1;
-    if (!t->has_header) return tli_fail_read(t, "text: must start with tlg 1");
-    if (!t->graph->node_count) return tli_fail_read(t, "text: ends before the first node");
+    if (!t->has_header) return tli_fail_read(t, TLI_RULE(TEXT_MUST_START_WITH_TLG_1));
+    if (!t->graph->node_count) return tli_fail_read(t, TLI_RULE(TEXT_ENDS_BEFORE_FIRST_NODE));
     result = tli_find_duplicate(&t->rules, t->graph, &found);
     if (result || found < 0) return result;
     t->rules.line = tli_find_line(text, length, found);
     return tli_fail_item(&t->rules, TL_ERROR_INVALID_ARG, "node", found, tl_name_node(t->graph, (int32_t)found),
-                         "name: must be unique");
+                         TLI_RULE(NAME_MUST_BE_UNIQUE));
 }
 
-static tl_result tli_parse_tlg(tl_env *env, const char *function, const char *text, size_t length,
+static tl_result tli_parse_tlg(tl_env *env, tli_function function, const char *text, size_t length,
                                tl_graph *graph) {
     tli_tlg t;
     tl_result result;
@@ -1028,21 +1045,21 @@ static tl_result tli_parse_tlg(tl_env *env, const char *function, const char *te
 
 TLI_IMPL tl_result tl_parse_graph(tl_env *env, const char *text, size_t length, tl_graph *graph) {
     TL_ASSERT((text || !length) && graph);
-    return tli_parse_tlg(env, "tl_parse_graph", text ? text : "", length, graph);
+    return tli_parse_tlg(env, TLI_IN(PARSE_GRAPH), text ? text : "", length, graph);
 }
 
 #ifndef TL_NO_STDIO
 // -- files --
 
-static tl_result tli_fail_path(tl_env *env, tl_result code, const char *function, const char *rule,
+static tl_result tli_fail_path(tl_env *env, tl_result code, tli_function function, tli_rule rule,
                                const char *path) {
-    tli_writer w = tli_begin_error(env, code, function);
-    tli_put(&w, "path: "); tli_put(&w, rule); tli_put(&w, " "); tli_put(&w, path);
-    return tli_end_error(env, &w, code);
+    tli_sentence s = tli_begin_error(env, code, function, rule, 0, 0);
+    tli_put_text(&s, path);
+    return tli_end_error(env, &s, code);
 }
 
 // Read a whole file; release the text with tli_release.
-static tl_result tli_read_file(tl_env *env, const char *function, const char *path, char **text,
+static tl_result tli_read_file(tl_env *env, tli_function function, const char *path, char **text,
                                size_t *length) {
     FILE *file = fopen(path, "rb");
     void *bytes = NULL;
@@ -1051,18 +1068,19 @@ static tl_result tli_read_file(tl_env *env, const char *function, const char *pa
     tl_result result = TL_OK;
     *text = NULL;
     *length = 0;
-    if (!file) return tli_fail_path(env, TL_ERROR_IO, function, "cannot open", path);
+    if (!file) return tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_OPEN), path);
     while (!result && got) {
         if (*length > TLI_TEXT_LIMIT) {
-            result = tli_fail_path(env, TL_ERROR_PARSE, function, "more than 2^30 bytes in", path);
+            result = tli_fail_path(env, TL_ERROR_PARSE, function, TLI_RULE(PATH_MORE_THAN_2_30_BYTES_IN), path);
         } else if (!tli_grow(env, &bytes, &capacity, (int32_t)*length, (int64_t)*length + 4096, 1)) {
-            result = tli_fail_path(env, TL_ERROR_NO_MEMORY, function, "no memory to hold", path);
+            result = tli_fail_path(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(PATH_NO_MEMORY_TO_HOLD), path);
         } else {
             got = fread((char *)bytes + *length, 1, (size_t)capacity - *length, file);
             *length += got;
         }
     }
-    if (!result && ferror(file)) result = tli_fail_path(env, TL_ERROR_IO, function, "cannot read", path);
+    if (!result && ferror(file))
+        result = tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_READ), path);
     fclose(file);
     *text = (char *)bytes;
     if (!result) return TL_OK;
@@ -1078,9 +1096,9 @@ TLI_IMPL tl_result tl_read_graph(tl_env *env, const char *path, tl_graph *graph)
     tl_result result;
     TL_ASSERT(path && graph);
     tl_init_graph(graph);
-    result = tli_read_file(env, "tl_read_graph", path, &text, &length);
+    result = tli_read_file(env, TLI_IN(READ_GRAPH), path, &text, &length);
     if (result) return result;
-    result = tli_parse_tlg(env, "tl_read_graph", text, length, graph);
+    result = tli_parse_tlg(env, TLI_IN(READ_GRAPH), text, length, graph);
     tli_release(env, text);
     return result;
 }
@@ -1094,14 +1112,16 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
     length = tl_print_graph(graph, NULL, 0);
     text = (char *)tli_alloc_array(env, (uint64_t)length + 1, 1);
     if (!text)
-        return tli_fail_path(env, TL_ERROR_NO_MEMORY, "tl_write_graph", "no memory to print for", path);
+        return tli_fail_path(env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_GRAPH),
+                             TLI_RULE(PATH_NO_MEMORY_TO_PRINT_FOR), path);
     tl_print_graph(graph, text, length + 1);
     file = fopen(path, "wb");
     ok = file && fwrite(text, 1, length, file) == length;
     if (file && fclose(file)) ok = 0;
     tli_release(env, text);
     if (ok) return TL_OK;
-    return tli_fail_path(env, TL_ERROR_IO, "tl_write_graph", file ? "cannot write" : "cannot open", path);
+    return tli_fail_path(env, TL_ERROR_IO, TLI_IN(WRITE_GRAPH), file ? TLI_RULE(PATH_CANNOT_WRITE)
+                         : TLI_RULE(PATH_CANNOT_OPEN), path);
 }
 #endif
 #endif

@@ -42,32 +42,30 @@ typedef struct tli_layer {
     tl_layer_desc desc;           // zero where the caller gave none
     tl_node_desc  node;           // the layer fills in costs, needs and bytes
     tl_value      out;            // precision and shape of the result
-    const char   *rule;
+    tli_rule   rule;
     tl_result     code;
     int32_t       reads_in, reads_out;  // what backward reads
 } tli_layer;
 
-static void tli_break(tli_layer *layer, tl_result code, const char *rule) {
+static void tli_break(tli_layer *layer, tl_result code, tli_rule rule) {
     if (layer->rule) return;
     layer->rule = rule;
     layer->code = code;
 }
 
-static void tli_break_rule(tli_layer *layer, const char *rule) { tli_break(layer, TL_ERROR_INVALID_ARG, rule); }
-
-#define TLI_SHAPE_RULE "shape: bytes and costs must fit 64 bits"
+static void tli_break_rule(tli_layer *layer, tli_rule rule) { tli_break(layer, TL_ERROR_INVALID_ARG, rule); }
 
 static uint64_t tli_layer_mul(tli_layer *layer, uint64_t a, uint64_t b) {
     uint64_t product;
     if (tli_mul_u64(a, b, &product)) return product;
-    tli_break(layer, TL_ERROR_OVERFLOW, TLI_SHAPE_RULE);
+    tli_break(layer, TL_ERROR_OVERFLOW, TLI_RULE(SHAPE_BYTES_AND_COSTS_MUST_FIT_64_BITS));
     return 0;
 }
 
 static uint64_t tli_layer_add(tli_layer *layer, uint64_t a, uint64_t b) {
     uint64_t sum;
     if (tli_add_u64(a, b, &sum)) return sum;
-    tli_break(layer, TL_ERROR_OVERFLOW, TLI_SHAPE_RULE);
+    tli_break(layer, TL_ERROR_OVERFLOW, TLI_RULE(SHAPE_BYTES_AND_COSTS_MUST_FIT_64_BITS));
     return 0;
 }
 
@@ -92,13 +90,14 @@ static uint64_t tli_find_elements(tli_layer *layer, tl_shape shape) {
 }
 
 // Refuse nonzero fields that this layer does not use.
-static const char *tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
-    static const char *const rules[] = {
-        "activation: must be none here", "inplace: must be 0 here", "no_bias: must be 0 here",
-        "flatten: must be 0 here", "channels: must be 0 here", "kernel: must be 0 here",
-        "stride: must be 0 here", "padding: must be 0 here", "dilation: must be 0 here",
-        "groups: must be 0 here", "height, width: must be 0 here", "heads: must be 0 here",
-        "vocabulary: must be 0 here", "saved_bytes, fwork_bytes, bwork_bytes: must be 0 here"
+static tli_rule tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
+    static const tli_rule rules[] = {
+        TLI_RULE(ACTIVATION_MUST_BE_NONE_HERE), TLI_RULE(INPLACE_MUST_BE_0_HERE),
+            TLI_RULE(NO_BIAS_MUST_BE_0_HERE),
+        TLI_RULE(FLATTEN_MUST_BE_0_HERE), TLI_RULE(CHANNELS_MUST_BE_0_HERE), TLI_RULE(KERNEL_MUST_BE_0_HERE),
+        TLI_RULE(STRIDE_MUST_BE_0_HERE), TLI_RULE(PADDING_MUST_BE_0_HERE), TLI_RULE(DILATION_MUST_BE_0_HERE),
+        TLI_RULE(GROUPS_MUST_BE_0_HERE), TLI_RULE(HEIGHT_WIDTH_MUST_BE_0_HERE), TLI_RULE(HEADS_MUST_BE_0_HERE),
+        TLI_RULE(VOCABULARY_MUST_BE_0_HERE), TLI_RULE(SAVED_BYTES_FWORK_BYTES_BWORK_BYTES)
     };
     uint64_t values[14];
     int32_t i;
@@ -118,7 +117,7 @@ static const char *tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
     values[13] = desc->saved_bytes | desc->fwork_bytes | desc->bwork_bytes;
     for (i = 0; i < 14; i++)
         if (values[i] && !(known >> i & 1)) return rules[i];
-    return NULL;
+    return TLI_NO_RULE;
 }
 
 // Check that a value is a tensor of this graph whose bytes are those of its shape.
@@ -126,20 +125,20 @@ static void tli_check_value(tli_layer *layer, const tl_value *value) {
     int32_t tensor = tli_index_tensor(layer->graph, layer->graph->node_count, value->tensor);
     uint64_t bytes;
     if (!tli_is_below((int64_t)value->precision, TL_PRECISION_COUNT)) {
-        tli_break_rule(layer, "input: unknown precision");
+        tli_break_rule(layer, TLI_RULE(INPUT_UNKNOWN_PRECISION));
         return;
     }
     bytes = tli_layer_mul(layer, tli_find_elements(layer, value->shape), tli_element_size(value->precision));
     if (!value->shape.batch || !value->shape.channels || !value->shape.height || !value->shape.width)
-        tli_break_rule(layer, "input: no call made this value");
-    else if (tensor < 0) tli_break_rule(layer, "input: there is no such tensor");
+        tli_break_rule(layer, TLI_RULE(INPUT_NO_CALL_MADE_THIS_VALUE));
+    else if (tensor < 0) tli_break_rule(layer, TLI_RULE(INPUT_THERE_IS_NO_SUCH_TENSOR));
     else if (layer->graph->outputs[tensor].bytes != bytes)
-        tli_break_rule(layer, "input: its shape does not have the bytes of its tensor");
+        tli_break_rule(layer, TLI_RULE(INPUT_ITS_SHAPE_DOES_NOT_HAVE_BYTES));
 }
 
 // Begin a layer. The result starts with the precision and shape of the first input; the layer
 // changes them.
-static tli_layer tli_start_layer(tl_env *env, const char *function, tl_graph *graph,
+static tli_layer tli_start_layer(tl_env *env, tli_function function, tl_graph *graph,
                                  const tl_layer_desc *desc, uint32_t known, const tl_value *inputs,
                                  int32_t input_count) {
     tli_layer layer;
@@ -154,10 +153,10 @@ static tli_layer tli_start_layer(tl_env *env, const char *function, tl_graph *gr
     layer.rule = layer.rule ? layer.rule : tli_check_fields(&layer.desc, known | TLI_FIELD_EXTRA);
     if (layer.rule && !layer.code) layer.code = TL_ERROR_INVALID_ARG;
     if (!tli_is_below(layer.desc.precision, TL_PRECISION_COUNT + 1))
-        tli_break_rule(&layer, "precision: unknown");
+        tli_break_rule(&layer, TLI_RULE(PRECISION_UNKNOWN));
     else if (layer.desc.precision) layer.out.precision = (tl_precision)(layer.desc.precision - 1);
     if ((layer.desc.inplace | layer.desc.no_bias | layer.desc.flatten) & ~1)
-        tli_break_rule(&layer, "inplace, no_bias, flatten: must be 0 or 1");
+        tli_break_rule(&layer, TLI_RULE(INPLACE_NO_BIAS_FLATTEN_MUST_BE_0_OR_1));
     return layer;
 }
 
@@ -168,7 +167,7 @@ static void tli_add_activation(tli_layer *layer, tl_node_desc *node, uint64_t el
     tli_writer w = tli_writer_of(op, size);
     if (!tli_is_below((int64_t)activation, TL_ELEMENTWISE_COUNT) || activation == TL_ELEMENTWISE_NONE ||
         !tli_same_text(tli_elementwise_needs[activation], "out")) {
-        tli_break_rule(layer, "activation: its backward must read its output alone: make it a node of its own");
+        tli_break_rule(layer, TLI_RULE(ACTIVATION_ITS_BACKWARD_MUST_READ));
         return;
     }
     tli_put(&w, node->op); tli_put(&w, "+"); tli_put(&w, tli_elementwise_names[activation]);
@@ -234,7 +233,7 @@ TLI_IMPL tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, 
     tli_layer layer;
     tl_result result;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_input", graph, NULL, 0, NULL, 0);
+    layer = tli_start_layer(env, TLI_IN(ADD_INPUT), graph, NULL, 0, NULL, 0);
     layer.node.name = name;
     layer.node.op = "input";
     layer.out.precision = precision;
@@ -242,7 +241,8 @@ TLI_IMPL tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, 
     layer.out.shape.channels = tli_or_default(shape.channels, 1);
     layer.out.shape.height = tli_or_default(shape.height, 1);
     layer.out.shape.width = tli_or_default(shape.width, 1);
-    if (!tli_is_below((int64_t)precision, TL_PRECISION_COUNT)) tli_break_rule(&layer, "precision: unknown");
+    if (!tli_is_below((int64_t)precision, TL_PRECISION_COUNT))
+        tli_break_rule(&layer, TLI_RULE(PRECISION_UNKNOWN));
     result = tli_finish_layer(&layer, NULL, 0, output);
     if (!result && !graph->batch) graph->batch = output->shape.batch;
     return result;
@@ -255,7 +255,7 @@ TLI_IMPL tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_des
     tli_layer layer;
     uint64_t inner, channels, bias;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_dense", graph, desc,
+    layer = tli_start_layer(env, TLI_IN(ADD_DENSE), graph, desc,
                             TLI_FIELD_CHANNELS | TLI_FIELD_BIAS | TLI_FIELD_FLATTEN | TLI_FIELD_ACTIVATION,
                             &input, 1);
     inner = input.shape.channels;
@@ -296,7 +296,7 @@ static tli_window tli_find_window(tli_layer *layer, int is_width, int is_pool) {
 static uint64_t tli_shrink(tli_layer *layer, uint64_t extent, const tli_window *window) {
     uint64_t padded = tli_layer_add(layer, extent, tli_layer_mul(layer, 2, window->padding));
     if (padded < window->span) {
-        tli_break_rule(layer, "kernel: larger than the padded input");
+        tli_break_rule(layer, TLI_RULE(KERNEL_LARGER_THAN_PADDED_INPUT));
         return 1;
     }
     return (padded - window->span) / window->stride + 1;
@@ -307,7 +307,7 @@ static uint64_t tli_enlarge(tli_layer *layer, uint64_t extent, const tli_window 
     uint64_t cut = tli_layer_mul(layer, 2, window->padding);
     uint64_t grown = tli_layer_add(layer, tli_layer_mul(layer, extent - 1, window->stride), window->span);
     if (grown <= cut) {
-        tli_break_rule(layer, "padding: nothing is left of the result");
+        tli_break_rule(layer, TLI_RULE(PADDING_NOTHING_IS_LEFT_OF_RESULT));
         return 1;
     }
     return grown - cut;
@@ -323,7 +323,7 @@ static tl_result tli_add_convolution(tli_layer *layer, const tl_value *input, in
     uint64_t taps = tli_layer_mul(layer, height.kernel, width.kernel), weights, cost;
     tl_shape *shape = &layer->out.shape;
     if (inner % groups || channels % groups)
-        tli_break_rule(layer, "groups: must divide the channels of the input and of the result");
+        tli_break_rule(layer, TLI_RULE(GROUPS_MUST_DIVIDE_CHANNELS_OF_INPUT));
     shape->channels = channels;
     if (!layer->rule && transposed) {
         shape->height = tli_enlarge(layer, shape->height, &height);
@@ -345,7 +345,7 @@ TLI_IMPL tl_result tl_add_conv2d(tl_env *env, tl_graph *graph, const tl_layer_de
                                  tl_value *output) {
     tli_layer layer;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_conv2d", graph, desc, TLI_CONVOLUTION, &input, 1);
+    layer = tli_start_layer(env, TLI_IN(ADD_CONV2D), graph, desc, TLI_CONVOLUTION, &input, 1);
     return tli_add_convolution(&layer, &input, 0, output);
 }
 
@@ -353,7 +353,7 @@ TLI_IMPL tl_result tl_add_depthwise_conv2d(tl_env *env, tl_graph *graph, const t
                                            tl_value input, tl_value *output) {
     tli_layer layer;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_depthwise_conv2d", graph, desc, TLI_CONVOLUTION & ~TLI_FIELD_GROUPS,
+    layer = tli_start_layer(env, TLI_IN(ADD_DEPTHWISE_CONV2D), graph, desc, TLI_CONVOLUTION & ~TLI_FIELD_GROUPS,
                             &input, 1);
     layer.desc.groups = input.shape.channels;
     return tli_add_convolution(&layer, &input, 0, output);
@@ -363,7 +363,7 @@ TLI_IMPL tl_result tl_add_transposed_conv2d(tl_env *env, tl_graph *graph, const 
                                             tl_value input, tl_value *output) {
     tli_layer layer;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_transposed_conv2d", graph, desc, TLI_CONVOLUTION, &input, 1);
+    layer = tli_start_layer(env, TLI_IN(ADD_TRANSPOSED_CONV2D), graph, desc, TLI_CONVOLUTION, &input, 1);
     return tli_add_convolution(&layer, &input, 1, output);
 }
 
@@ -375,15 +375,15 @@ TLI_IMPL tl_result tl_add_pool(tl_env *env, tl_graph *graph, tl_pool kind, const
     tli_layer layer;
     uint64_t taps = 1;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_pool", graph, desc,
+    layer = tli_start_layer(env, TLI_IN(ADD_POOL), graph, desc,
                             kind == TL_POOL_GLOBAL ? TLI_FIELD_POSITIONS : windows, &input, 1);
     layer.node.op = tl_name_pool(kind);
-    if (!tli_is_below((int64_t)kind, TL_POOL_COUNT)) tli_break_rule(&layer, "kind: unknown");
+    if (!tli_is_below((int64_t)kind, TL_POOL_COUNT)) tli_break_rule(&layer, TLI_RULE(KIND_UNKNOWN));
     if (!layer.rule && kind == TL_POOL_GLOBAL) {
         layer.out.shape.height = tli_or_default(layer.desc.height, 1);
         layer.out.shape.width = tli_or_default(layer.desc.width, tli_or_default(layer.desc.height, 1));
         if (layer.out.shape.height > input.shape.height || layer.out.shape.width > input.shape.width)
-            tli_break_rule(&layer, "height, width: more positions than the input has");
+            tli_break_rule(&layer, TLI_RULE(HEIGHT_WIDTH_MORE_POSITIONS_THAN_INPUT));
         taps = tli_layer_mul(&layer, tli_divide_up(input.shape.height, layer.out.shape.height),
                              tli_divide_up(input.shape.width, layer.out.shape.width));
     } else if (!layer.rule) {
@@ -402,7 +402,7 @@ TLI_IMPL tl_result tl_add_upsample(tl_env *env, tl_graph *graph, const tl_layer_
     tli_layer layer;
     tli_window height, width;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_upsample", graph, desc, TLI_FIELD_KERNEL | TLI_FIELD_STRIDE,
+    layer = tli_start_layer(env, TLI_IN(ADD_UPSAMPLE), graph, desc, TLI_FIELD_KERNEL | TLI_FIELD_STRIDE,
                             &input, 1);
     height = tli_find_window(&layer, 0, 0);
     width = tli_find_window(&layer, 1, 0);
@@ -416,7 +416,7 @@ TLI_IMPL tl_result tl_add_upsample(tl_env *env, tl_graph *graph, const tl_layer_
 
 // -- normalisation, elementwise nodes, embedding and loss --
 
-static tl_result tli_add_norm(tl_env *env, const char *function, tl_graph *graph, const char *op,
+static tl_result tli_add_norm(tl_env *env, tli_function function, tl_graph *graph, const char *op,
                               const tl_layer_desc *desc, const tl_value *input, tl_value *output) {
     tli_layer layer = tli_start_layer(env, function, graph, desc,
                                       TLI_FIELD_BIAS | TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE, input, 1);
@@ -429,20 +429,20 @@ static tl_result tli_add_norm(tl_env *env, const char *function, tl_graph *graph
 TLI_IMPL tl_result tl_add_batch_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                      tl_value *output) {
     TL_ASSERT(graph && output);
-    return tli_add_norm(env, "tl_add_batch_norm", graph, "bn", desc, &input, output);
+    return tli_add_norm(env, TLI_IN(ADD_BATCH_NORM), graph, "bn", desc, &input, output);
 }
 
 TLI_IMPL tl_result tl_add_layer_norm(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                      tl_value *output) {
     TL_ASSERT(graph && output);
-    return tli_add_norm(env, "tl_add_layer_norm", graph, "layernorm", desc, &input, output);
+    return tli_add_norm(env, TLI_IN(ADD_LAYER_NORM), graph, "layernorm", desc, &input, output);
 }
 
 TLI_IMPL tl_result tl_add_softmax(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                                   tl_value *output) {
     tli_layer layer;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_softmax", graph, desc, TLI_FIELD_INPLACE, &input, 1);
+    layer = tli_start_layer(env, TLI_IN(ADD_SOFTMAX), graph, desc, TLI_FIELD_INPLACE, &input, 1);
     layer.node.op = "softmax";
     layer.reads_out = 1;
     tli_set_cost(&layer, tli_find_elements(&layer, layer.out.shape));
@@ -462,7 +462,7 @@ static int tli_fits_extent(uint64_t extent, uint64_t whole) { return extent == w
 static tl_tensor *tli_take_tensors(tli_layer *layer, const tl_value *values, int32_t count) {
     tl_tensor *tensors = (tl_tensor *)tli_alloc_array(layer->rules.env, (uint64_t)count, sizeof *tensors);
     int32_t i;
-    if (!tensors) tli_break(layer, TL_ERROR_NO_MEMORY, "no memory for its inputs");
+    if (!tensors) tli_break(layer, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_FOR_ITS_INPUTS));
     for (i = 0; i < count && tensors; i++) tensors[i] = values[i].tensor;
     return tensors;
 }
@@ -481,13 +481,13 @@ TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwi
     tl_shape whole;
     int32_t arity = tli_find_arity(kind), count = inputs && input_count > 0 ? input_count : 0, i;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_elementwise", graph, desc, TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE,
+    layer = tli_start_layer(env, TLI_IN(ADD_ELEMENTWISE), graph, desc, TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE,
                             inputs, count);
     layer.node.op = tl_name_elementwise(kind);
     if (!tli_is_below((int64_t)kind, TL_ELEMENTWISE_COUNT) || kind == TL_ELEMENTWISE_NONE)
-        tli_break_rule(&layer, "kind: unknown, or none");
+        tli_break_rule(&layer, TLI_RULE(KIND_UNKNOWN_OR_NONE));
     else if (arity < 0 ? count < 2 : count != arity)
-        tli_break_rule(&layer, "inputs: add and mul take 2 or more, sub 2, the others 1");
+        tli_break_rule(&layer, TLI_RULE(INPUTS_ADD_AND_MUL_TAKE_2_OR_MORE_SUB));
     if (!layer.rule) {
         whole = layer.out.shape;
         layer.reads_in = tli_same_text(tli_elementwise_needs[kind], "in");
@@ -497,7 +497,7 @@ TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwi
                 !tli_fits_extent(inputs[i].shape.channels, whole.channels) ||
                 !tli_fits_extent(inputs[i].shape.height, whole.height) ||
                 !tli_fits_extent(inputs[i].shape.width, whole.width))
-                tli_break_rule(&layer, "inputs: each extent must be that of the first input, or 1");
+                tli_break_rule(&layer, TLI_RULE(INPUTS_EACH_EXTENT));
         tli_set_cost(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, whole),
                                            count > 1 ? (uint64_t)count - 1 : 1));
     }
@@ -508,12 +508,12 @@ TLI_IMPL tl_result tl_add_embedding(tl_env *env, tl_graph *graph, const tl_layer
                                     tl_value *output) {
     tli_layer layer;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_embedding", graph, desc, TLI_FIELD_CHANNELS | TLI_FIELD_VOCABULARY,
+    layer = tli_start_layer(env, TLI_IN(ADD_EMBEDDING), graph, desc, TLI_FIELD_CHANNELS | TLI_FIELD_VOCABULARY,
                             &input, 1);
     layer.node.op = "embedding";
-    if (input.shape.channels != 1) tli_break_rule(&layer, "input: must have 1 channel, the id");
+    if (input.shape.channels != 1) tli_break_rule(&layer, TLI_RULE(INPUT_MUST_HAVE_1_CHANNEL_ID));
     if (!layer.desc.channels || !layer.desc.vocabulary)
-        tli_break_rule(&layer, "channels, vocabulary: must be > 0");
+        tli_break_rule(&layer, TLI_RULE(CHANNELS_VOCABULARY_MUST_BE_POSITIVE));
     layer.out.shape.channels = layer.desc.channels;
     tli_set_weights(&layer, tli_find_elements(&layer, layer.out.shape),
                     tli_layer_mul(&layer, layer.desc.vocabulary, layer.desc.channels));
@@ -531,7 +531,7 @@ TLI_IMPL tl_result tl_add_loss(tl_env *env, tl_graph *graph, const tl_layer_desc
     inputs[1] = labels ? *labels : input;
     tensors[0] = inputs[0].tensor;
     tensors[1] = inputs[1].tensor;
-    layer = tli_start_layer(env, "tl_add_loss", graph, desc, 0, inputs, count);
+    layer = tli_start_layer(env, TLI_IN(ADD_LOSS), graph, desc, 0, inputs, count);
     layer.node.op = "loss";
     layer.reads_in = 1;
     tli_set_cost(&layer, tli_find_elements(&layer, input.shape));
@@ -546,14 +546,14 @@ TLI_IMPL tl_result tl_add_concat(tl_env *env, tl_graph *graph, const tl_layer_de
     tli_layer layer;
     int32_t count = inputs && input_count > 0 ? input_count : 0, i;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_concat", graph, desc, 0, inputs, count);
+    layer = tli_start_layer(env, TLI_IN(ADD_CONCAT), graph, desc, 0, inputs, count);
     layer.node.op = "concat";
-    if (!count) tli_break_rule(&layer, "inputs: there must be at least one");
+    if (!count) tli_break_rule(&layer, TLI_RULE(INPUTS_THERE_MUST_BE_AT_LEAST_ONE));
     for (i = 1; i < count; i++) {
         const tl_shape *shape = &inputs[i].shape;
         if (shape->batch != inputs[0].shape.batch || shape->height != inputs[0].shape.height ||
             shape->width != inputs[0].shape.width || inputs[i].precision != inputs[0].precision)
-            tli_break_rule(&layer, "inputs: all must have the same batch, height, width and precision");
+            tli_break_rule(&layer, TLI_RULE(INPUTS_ALL_MUST_HAVE_SAME_BATCH_HEIGHT));
         layer.out.shape.channels = tli_layer_add(&layer, layer.out.shape.channels, shape->channels);
     }
     tli_set_cost(&layer, tli_find_elements(&layer, layer.out.shape));
@@ -567,18 +567,18 @@ static void tli_find_parts(tli_layer *layer, const tl_value *input, const uint64
     uint64_t sum = 0;
     int32_t k;
     if (!channels && input->shape.channels % (uint64_t)count)
-        tli_break_rule(layer, "output_count: must divide the channels of the input");
+        tli_break_rule(layer, TLI_RULE(OUTPUT_COUNT_MUST_DIVIDE_CHANNELS));
     for (k = 0; k < count && !layer->rule; k++) {
         outputs[k] = layer->out;
         outputs[k].tensor.output = k;
         outputs[k].shape.channels = channels ? channels[k] : input->shape.channels / (uint64_t)count;
-        if (!outputs[k].shape.channels) tli_break_rule(layer, "channels: each must be > 0");
+        if (!outputs[k].shape.channels) tli_break_rule(layer, TLI_RULE(CHANNELS_EACH_MUST_BE_POSITIVE));
         sum = tli_layer_add(layer, sum, outputs[k].shape.channels);
         bytes[k] = tli_layer_mul(layer, tli_find_elements(layer, outputs[k].shape),
                                  tli_element_size(outputs[k].precision));
     }
     if (!layer->rule && sum != input->shape.channels)
-        tli_break_rule(layer, "channels: their sum must be that of the input");
+        tli_break_rule(layer, TLI_RULE(CHANNELS_THEIR_SUM));
 }
 
 TLI_IMPL tl_result tl_add_split(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
@@ -589,11 +589,11 @@ TLI_IMPL tl_result tl_add_split(tl_env *env, tl_graph *graph, const tl_layer_des
     int32_t count = output_count > 0 ? output_count : 0, k;
     tl_result result;
     TL_ASSERT(graph && (outputs || !count));
-    layer = tli_start_layer(env, "tl_add_split", graph, desc, 0, &input, 1);
+    layer = tli_start_layer(env, TLI_IN(ADD_SPLIT), graph, desc, 0, &input, 1);
     layer.node.op = "split";
-    if (count < 1) tli_break_rule(&layer, "output_count: must be > 0");
+    if (count < 1) tli_break_rule(&layer, TLI_RULE(OUTPUT_COUNT_MUST_BE_POSITIVE));
     else bytes = (uint64_t *)tli_alloc_array(env, (uint64_t)count, sizeof *bytes);
-    if (count && !bytes) tli_break(&layer, TL_ERROR_NO_MEMORY, "no memory for its outputs");
+    if (count && !bytes) tli_break(&layer, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_FOR_ITS_OUTPUTS));
     if (bytes) tli_find_parts(&layer, &input, channels, count, bytes, outputs);
     tli_set_cost(&layer, tli_find_elements(&layer, input.shape));
     layer.node.output_bytes = bytes;
@@ -624,14 +624,14 @@ static tli_scores tli_find_scores(tli_layer *layer, const tl_value *inputs, int3
     tli_zero(&s, sizeof s);
     s.value = inputs[0].shape;
     if (count == 1 && s.value.channels % 3)
-        tli_break_rule(layer, "inputs: queries, keys and values in one tensor are 3 x the channels");
+        tli_break_rule(layer, TLI_RULE(INPUTS_QUERIES_KEYS_AND_VALUES_IN_ONE));
     if (count == 1) s.value.channels /= 3;
-    if (s.value.channels % heads) tli_break_rule(layer, "heads: must divide the channels");
+    if (s.value.channels % heads) tli_break_rule(layer, TLI_RULE(HEADS_MUST_DIVIDE_CHANNELS));
     if (count == 3 &&
         (inputs[1].shape.batch != s.value.batch || last->shape.batch != s.value.batch ||
          inputs[1].shape.channels != s.value.channels || last->shape.channels != s.value.channels ||
          inputs[1].shape.height != last->shape.height || inputs[1].shape.width != last->shape.width))
-        tli_break_rule(layer, "inputs: batch and channels must be equal, and the tokens of the last two");
+        tli_break_rule(layer, TLI_RULE(INPUTS_BATCH_AND_CHANNELS));
     keys = tli_layer_mul(layer, last->shape.height, last->shape.width);
     s.rows = tli_layer_mul(layer, tli_find_positions(layer, s.value), heads);
     s.weights = tli_layer_mul(layer, s.rows, keys);
@@ -669,7 +669,7 @@ static tli_layer tli_start_part(const tli_layer *whole, const char *op, const ch
     part.node.op = op;
     if (!whole->desc.name) return part;
     tli_put(&w, whole->desc.name); tli_put(&w, ending);
-    if (tli_finish(&w) >= size) tli_break_rule(&part, "name: " TLI_NAME_RULE);
+    if (tli_finish(&w) >= size) tli_break_rule(&part, TLI_RULE(NAME_MUST_BE_1_TO_255_BYTES_OF_UTF_8));
     part.node.name = name;
     return part;
 }
@@ -723,12 +723,12 @@ TLI_IMPL tl_result tl_add_attention(tl_env *env, tl_graph *graph, tl_attention k
     tl_graph before;
     tl_result result;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, "tl_add_attention", graph, desc, TLI_FIELD_HEADS, inputs, count);
-    if (!tli_is_below((int64_t)kind, TL_ATTENTION_COUNT)) tli_break_rule(&layer, "kind: unknown");
-    if (!count) tli_break_rule(&layer, "inputs: there must be 1 or 3");
+    layer = tli_start_layer(env, TLI_IN(ADD_ATTENTION), graph, desc, TLI_FIELD_HEADS, inputs, count);
+    if (!tli_is_below((int64_t)kind, TL_ATTENTION_COUNT)) tli_break_rule(&layer, TLI_RULE(KIND_UNKNOWN));
+    if (!count) tli_break_rule(&layer, TLI_RULE(INPUTS_THERE_MUST_BE_1_OR_3));
     if (kind == TL_ATTENTION_SPLIT &&
         (layer.desc.saved_bytes | layer.desc.fwork_bytes | layer.desc.bwork_bytes))
-        tli_break_rule(&layer, "saved_bytes, fwork_bytes, bwork_bytes: must be 0 here");
+        tli_break_rule(&layer, TLI_RULE(SAVED_BYTES_FWORK_BYTES_BWORK_BYTES));
     tli_zero(&scores, sizeof scores);
     if (!layer.rule) scores = tli_find_scores(&layer, inputs, count);
     for (i = 0; i < count; i++) tensors[i] = inputs[i].tensor;
@@ -762,15 +762,15 @@ TLI_IMPL tl_result tl_add_recurrent(tl_env *env, tl_graph *graph, tl_cell kind, 
     values[0] = input;
     for (i = 0; i < count; i++) values[i + 1] = state[i];
     for (i = 0; i <= count; i++) tensors[i] = values[i].tensor;
-    layer = tli_start_layer(env, "tl_add_recurrent", graph, desc, TLI_FIELD_BIAS, values, count + 1);
+    layer = tli_start_layer(env, TLI_IN(ADD_RECURRENT), graph, desc, TLI_FIELD_BIAS, values, count + 1);
     layer.node.op = tl_name_cell(kind);
-    if (!known) tli_break_rule(&layer, "kind: unknown");
+    if (!known) tli_break_rule(&layer, TLI_RULE(KIND_UNKNOWN));
     for (i = 1; i <= count; i++)
         if (values[i].shape.batch != input.shape.batch || values[i].shape.channels != state[0].shape.channels ||
             values[i].shape.height != 1 || values[i].shape.width != 1)
-            tli_break_rule(&layer, "state: must have the batch of the input, equal channels and one position");
+            tli_break_rule(&layer, TLI_RULE(STATE_MUST_HAVE_BATCH_OF_INPUT_EQUAL));
     if (input.shape.height != 1 || input.shape.width != 1)
-        tli_break_rule(&layer, "input: must have one position");
+        tli_break_rule(&layer, TLI_RULE(INPUT_MUST_HAVE_ONE_POSITION));
     units = layer.out.shape.channels = state[0].shape.channels;
     inner = tli_layer_add(&layer, tli_layer_mul(&layer, 2, tli_layer_add(&layer, input.shape.channels, units)),
                           !layer.desc.no_bias);

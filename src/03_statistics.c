@@ -276,7 +276,7 @@ TLI_IMPL tl_result tl_measure_graph(tl_env *env, const tl_graph *graph, tl_graph
     }
     if (!s.memory) {
         tli_free_census(env, &c);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_measure_graph", "no memory to count in");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(MEASURE_GRAPH), TLI_RULE(NO_MEMORY_TO_COUNT_IN));
     }
     ops = (tl_op_statistics *)s.memory;
     cuts = (int32_t *)(void *)(ops + s.op_count);

@@ -20,6 +20,7 @@ typedef enum tli_limit { TLI_LIMIT_CALLER, TLI_LIMIT_DEVICE, TLI_LIMIT_BACKEND }
 
 typedef struct tli_budget {
     uint64_t  bytes;            // of a plan, without the base: with it they fit 64 bits, limited or not
+    uint64_t  allowed_bytes;    // with the base, what errors name; UINT64_MAX = nobody limits
     uint64_t  host_bytes;       // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit
     uint64_t  base_bytes;
     int32_t   is_limited;       // 1 = somebody limits the bytes on the device
@@ -61,6 +62,7 @@ static tli_budget tli_find_budget(uint64_t caller, uint64_t host, uint64_t base,
         tli_lower_limit(&budget.host_bytes, &budget.host_limit, backend[1], TLI_LIMIT_BACKEND);
     }
     budget.is_limited = budget.bytes != UINT64_MAX;
+    budget.allowed_bytes = budget.bytes;
     budget.is_over = budget.bytes < base;
     budget.bytes -= budget.is_over ? budget.bytes : base;
     return budget;

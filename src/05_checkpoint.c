@@ -41,11 +41,11 @@ TLI_IMPL tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, ui
     return config;
 }
 
-static tl_result tli_check_dynamic(tl_env *env, const char *function, uint64_t layer_count, double fraction) {
+static tl_result tli_check_dynamic(tl_env *env, tli_function function, uint64_t layer_count, double fraction) {
     if (!layer_count)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "dynamic layer_count: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(DYNAMIC_LAYER_COUNT_MUST_BE_POSITIVE));
     if (!(fraction >= 0.0 && fraction <= 1.0))  // NaN fails both
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "memory_fraction: must be in [0, 1]");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_FRACTION_MUST_BE_IN_0_TO_1));
     return TL_OK;
 }
 
@@ -54,7 +54,7 @@ TLI_IMPL tl_result tl_checkpoint_dynamic(tl_env *env, uint64_t layer_count, doub
     tl_result result;
     TL_ASSERT(config);
     *config = tl_checkpoint_none();
-    result = tli_check_dynamic(env, "tl_checkpoint_dynamic", layer_count, memory_fraction);
+    result = tli_check_dynamic(env, TLI_IN(CHECKPOINT_DYNAMIC), layer_count, memory_fraction);
     if (result) return result;
     *config = tli_checkpoint_of(TL_CHECKPOINT_DYNAMIC);
     config->strategy.as.dynamic.layer_count = layer_count;
@@ -109,59 +109,52 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
     }
 }
 
-static tl_result tli_fail_layer(tl_env *env, const char *function, const char *before, uint64_t layer,
-                                const char *after) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
-    tli_put(&w, before);
-    tli_put_u64(&w, layer);
-    tli_put(&w, after);
-    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
-}
-
-static tl_result tli_check_selective(tl_env *env, const char *function, const tl_checkpoint *c,
+static tl_result tli_check_selective(tl_env *env, tli_function function, const tl_checkpoint *c,
                                      uint64_t layer_count) {
     const uint64_t *layers = c->as.selective.layers;
     uint64_t count = c->as.selective.layer_count, *sorted, i;
     tl_result result = TL_OK;
-    if (count && !layers) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layers: missing");
+    if (count && !layers) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LAYERS_MISSING));
     for (i = 0; i < count && layer_count; i++)
         if (layers[i] >= layer_count)
-            return tli_fail_layer(env, function, "layers: ", layers[i], " is not below the number of layers");
+            return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                                   TLI_RULE(LAYERS_IS_NOT_BELOW_NUMBER_OF_LAYERS), layers[i], 0);
     sorted = (uint64_t *)tli_alloc_array(env, count, sizeof *sorted);
-    if (!sorted) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to sort the layers");
+    if (!sorted) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_SORT_LAYERS));
     tli_copy(sorted, layers, (size_t)count * sizeof *sorted);
     tli_sort_u64(sorted, (size_t)count);
     for (i = 1; i < count && !result; i++)
         if (sorted[i] == sorted[i - 1])
-            result = tli_fail_layer(env, function, "layers: ", sorted[i], " is listed twice");
+            result = tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                                     TLI_RULE(LAYERS_IS_LISTED_TWICE), sorted[i], 0);
     tli_release(env, sorted);
     return result;
 }
 
 TLI_IMPL tl_result tl_check_checkpoint_config(tl_env *env, const tl_checkpoint_config *config,
                                               uint64_t layer_count) {
-    const char *function = "tl_check_checkpoint_config";
+    const tli_function function = TLI_IN(CHECK_CHECKPOINT_CONFIG);
     const tl_checkpoint *c;
     tl_result result;
     TL_ASSERT(config);
     c = &config->strategy;
     if ((config->checkpoint_attention | config->checkpoint_ffn) & ~1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
-                        "checkpoint_attention, checkpoint_ffn: must be 0 or 1");
+                        TLI_RULE(CHECKPOINT_ATTENTION_CHECKPOINT_FFN));
     switch (c->kind) {
     case TL_CHECKPOINT_NONE: return TL_OK;
     case TL_CHECKPOINT_UNIFORM:
         if (c->as.uniform.interval) return TL_OK;
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "interval: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INTERVAL_MUST_BE_POSITIVE));
     case TL_CHECKPOINT_SELECTIVE: return tli_check_selective(env, function, c, layer_count);
     case TL_CHECKPOINT_DYNAMIC:
         result = tli_check_dynamic(env, function, c->as.dynamic.layer_count, c->as.dynamic.memory_fraction);
         if (result || !layer_count || c->as.dynamic.layer_count == layer_count) return result;
-        return tli_fail_layer(env, function, "dynamic layer_count: must be the number of layers, ",
-                              layer_count, "");
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                               TLI_RULE(DYNAMIC_LAYER_COUNT_MUST_BE_NUMBER), layer_count, 0);
     case TL_CHECKPOINT_COUNT: break;
     }
-    return tli_fail(env, TL_ERROR_INVALID_ARG, function, "strategy: there is no such kind");
+    return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(STRATEGY_THERE_IS_NO_SUCH_KIND));
 }
 
 // -- kept layers of uniform and selective configs --
@@ -243,7 +236,7 @@ static uint64_t tli_count_layers(const tl_graph *graph) {
 // A graph as layers: which tensors are kept if a layer is kept.
 typedef struct tli_layers {
     tl_env         *env;
-    const char     *function;        // for error sentences
+    tli_function    function;        // for error sentences
     const tl_graph *graph;
     const tli_budget *budget;        // dynamic stays within it, too; NULL = none
     uint64_t        count;           // of layers
@@ -273,7 +266,7 @@ static void tli_free_layers(tli_layers *layers) {
 }
 
 // Start with a graph that was checked; release with tli_free_layers, also after an error.
-static tl_result tli_init_layers(tl_env *env, tli_layers *layers, const char *function, const tl_graph *graph,
+static tl_result tli_init_layers(tl_env *env, tli_layers *layers, tli_function function, const tl_graph *graph,
                                  const tl_checkpoint_config *config) {
     enum { READ_INSIDE = 1, READ_OUTSIDE = 2 };
     int32_t id, i;
@@ -286,7 +279,7 @@ static tl_result tli_init_layers(tl_env *env, tli_layers *layers, const char *fu
     layers->follows = (int32_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, sizeof *layers->follows);
     layers->keep = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
     if (!layers->follows || !layers->keep)
-        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the layers");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LAYERS));
     for (id = 0; id < graph->node_count; id++) {  // until the next loop, keep[] holds READ_ flags
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
@@ -368,7 +361,7 @@ static int tli_is_spaced(const uint8_t *kept, uint64_t count, uint64_t min_inter
 
 static tl_result tli_fail_search(tli_search *search) {
     const tli_layers *layers = search->layers;
-    return tli_fail(layers->env, TL_ERROR_NO_MEMORY, layers->function, "no memory for the search");
+    return tli_fail(layers->env, TL_ERROR_NO_MEMORY, layers->function, TLI_RULE(NO_MEMORY_FOR_SEARCH));
 }
 
 // Plan search->kept and record it if it is the best so far. The caller releases the plan.
@@ -643,10 +636,11 @@ static tl_result tli_search_segments(tli_search *search) {
 // Fail with "no kept set has a peak of at most 12 bytes, the least found is 34, at node 3 (conv1)".
 static tl_result tli_fail_fraction(tli_search *search) {
     tl_env *env = search->layers->env;
+    const tli_budget *budget = search->layers->budget;
     tl_simulate_desc desc;
     tl_plan plan;
     tl_report report;
-    tli_writer w;
+    tli_sentence s;
     int32_t node = -1;
     tl_result result = tli_plan_layers(search->layers, search->least, &plan);
     if (result) return result;
@@ -657,21 +651,18 @@ static tl_result tli_fail_fraction(tli_search *search) {
     if (!result && report.peak_step >= 0) node = plan.steps[report.peak_step].node;
     tl_free_plan(env, &plan);
     if (result) return result;
-    w = tli_begin_error(env, TL_ERROR_INFEASIBLE, search->layers->function);
-    tli_put(&w, search->is_budget ? tli_limit_names[search->layers->budget->limit] : "memory_fraction");
-    tli_put(&w, ": no kept set has a peak of at most ");
-    tli_put_u64(&w, search->is_budget ? tli_add_base(search->layers->budget, search->limit) : search->limit);
-    tli_put(&w, " bytes, the least found is ");
-    tli_put_u64(&w, search->is_budget ? tli_add_base(search->layers->budget, search->least_peak)
-                                      : search->least_peak);
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, search->layers->function,
+                        TLI_RULE(NO_KEPT_SET_HAS_PEAK_OF_AT_MOST_BYTES),
+                        search->is_budget ? tli_add_base(budget, search->limit) : search->limit,
+                        search->is_budget ? tli_add_base(budget, search->least_peak) : search->least_peak);
+    if (!TLI_ERROR_TEXT) return TL_ERROR_INFEASIBLE;
+    tli_put_text(&s, search->is_budget ? tli_limit_names[budget->limit] : "memory_fraction");
+    tli_put_rule(&s);
     if (node >= 0) {
-        tli_put(&w, ", at node ");
-        tli_put_i64(&w, node);
-        tli_put(&w, " (");
-        tli_put(&w, tl_name_node(search->layers->graph, node));
-        tli_put(&w, ")");
+        tli_put(&s.text, ", at node ");
+        tli_put_named(&s.text, node, tl_name_node(search->layers->graph, node));
     }
-    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
 static uint64_t tli_take_fraction(uint64_t bytes, double fraction) {
@@ -695,7 +686,8 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
     search.least_peak = UINT64_MAX;
     tl_free_plan(env, &all);
     search.kept = (uint8_t *)tli_alloc_array(env, 3 * layers->count, 1);
-    if (!search.kept) return tli_fail(env, TL_ERROR_NO_MEMORY, layers->function, "no memory for the search");
+    if (!search.kept)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, layers->function, TLI_RULE(NO_MEMORY_FOR_SEARCH));
     search.best = search.kept + count;
     search.least = search.best + count;
     result = count <= TLI_EXHAUSTIVE_LAYERS ? tli_search_all(&search) : tli_search_segments(&search);
@@ -709,14 +701,14 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
 
 // Check the graph and the config, and find the layers; release with tli_free_layers, also after an
 // error.
-static tl_result tli_open_config(tl_env *env, tli_layers *layers, const char *function, const tl_graph *graph,
+static tl_result tli_open_config(tl_env *env, tli_layers *layers, tli_function function, const tl_graph *graph,
                                  const tl_checkpoint_config *config, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, graph);
     tli_zero(layers, sizeof *layers);
     layers->env = env;
     if (!result) result = tl_check_checkpoint_config(env, config, tli_count_layers(graph));
     if (!result && config->strategy.kind != TL_CHECKPOINT_NONE && !tli_count_layers(graph))
-        result = tli_fail(env, TL_ERROR_INVALID_ARG, function, "graph: no node carries a layer number");
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(GRAPH_NO_NODE_CARRIES_LAYER_NUMBER));
     if (!result) result = tli_init_layers(env, layers, function, graph, config);
     layers->budget = budget;
     return result;
@@ -729,11 +721,12 @@ static tl_result tli_find_kept(tli_layers *layers, const tl_checkpoint_config *c
     return TL_OK;
 }
 
-static tl_result tli_check_layer_count(tl_env *env, const char *function, const tl_graph *graph,
+static tl_result tli_check_layer_count(tl_env *env, tli_function function, const tl_graph *graph,
                                        uint64_t layer_count) {
     uint64_t count = tli_count_layers(graph);
     return layer_count == count ? TL_OK
-         : tli_fail_layer(env, function, "layer_count: must be that of the graph, ", count, "");
+         : tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                           TLI_RULE(LAYER_COUNT_MUST_BE_THAT_OF_GRAPH), count, 0);
 }
 
 TLI_IMPL tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
@@ -742,14 +735,14 @@ TLI_IMPL tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const
     tl_result result;
     TL_ASSERT(graph && config && (kept || !layer_count));
     tli_zero(kept, (size_t)layer_count);
-    result = tli_open_config(env, &layers, "tl_find_kept_layers", graph, config, NULL);
-    if (!result) result = tli_check_layer_count(env, "tl_find_kept_layers", graph, layer_count);
+    result = tli_open_config(env, &layers, TLI_IN(FIND_KEPT_LAYERS), graph, config, NULL);
+    if (!result) result = tli_check_layer_count(env, TLI_IN(FIND_KEPT_LAYERS), graph, layer_count);
     if (!result) result = tli_find_kept(&layers, config, kept);
     tli_free_layers(&layers);
     return result;
 }
 
-static tl_result tli_plan_config(tl_env *env, const char *function, const tl_graph *graph,
+static tl_result tli_plan_config(tl_env *env, tli_function function, const tl_graph *graph,
                                  const tl_checkpoint_config *config, const tli_budget *budget, tl_plan *plan,
                                  uint64_t *kept_count) {
     tli_layers layers;
@@ -760,7 +753,7 @@ static tl_result tli_plan_config(tl_env *env, const char *function, const tl_gra
     if (!result) {
         kept = (uint8_t *)tli_alloc_array(env, layers.count, 1);
         result = kept ? tli_find_kept(&layers, config, kept)
-                      : tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the kept layers");
+                      : tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_KEPT_LAYERS));
     }
     for (i = 0; i < layers.count && kept && !result; i++) *kept_count += kept[i];
     if (!result)
@@ -776,7 +769,7 @@ static tl_result tli_plan_checkpoints(tl_env *env, const tl_graph *graph, const 
                                       const tli_budget *budget, tl_plan *plan) {
     uint64_t kept_count;
     tli_zero(plan, sizeof *plan);
-    return tli_plan_config(env, "tl_plan_checkpoints", graph, config, budget, plan, &kept_count);
+    return tli_plan_config(env, TLI_IN(PLAN_CHECKPOINTS), graph, config, budget, plan, &kept_count);
 }
 
 TLI_IMPL tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
@@ -792,7 +785,7 @@ static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl
     tl_result result;
     tli_zero(&plan, sizeof plan);
     tli_zero(&all, sizeof all);
-    result = tli_plan_config(env, "tl_measure_checkpoints", graph, config, NULL, &plan, &kept_count);
+    result = tli_plan_config(env, TLI_IN(MEASURE_CHECKPOINTS), graph, config, NULL, &plan, &kept_count);
     if (!result) result = tl_plan_keep_all(env, graph, 0, &all);
     if (!result) {
         double peak = (double)plan.peak_bytes, all_peak = (double)all.peak_bytes;
@@ -809,14 +802,14 @@ static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl
 
 // Make a chain of layers of one byte whose backward costs twice the forward.
 static tl_result tli_add_equal_layers(tl_env *env, tl_graph *graph, uint64_t layer_count) {
-    const char *function = "tl_measure_checkpoints";
+    const tli_function function = TLI_IN(MEASURE_CHECKPOINTS);
     tl_chain_desc desc;
     uint64_t *costs, i;
     tl_result result;
     if (layer_count >= INT32_MAX)
-        return tli_fail(env, TL_ERROR_OVERFLOW, function, "layer_count: must be below 2^31 - 1");
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(LAYER_COUNT_MUST_BE_BELOW_2_31_1));
     costs = (uint64_t *)tli_alloc_array(env, layer_count, sizeof *costs);
-    if (!costs) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the layers");
+    if (!costs) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LAYERS));
     for (i = 0; i < layer_count; i++) costs[i] = 2;
     tli_zero(&desc, sizeof desc);
     desc.layer_count = (int32_t)layer_count;
@@ -839,7 +832,7 @@ TLI_IMPL tl_result tl_measure_checkpoints(tl_env *env, const tl_graph *graph, ui
     if (!graph && layer_count) result = tli_add_equal_layers(env, &equal, layer_count);
     if (graph && layer_count) {
         result = tl_check_graph(env, graph);
-        if (!result) result = tli_check_layer_count(env, "tl_measure_checkpoints", graph, layer_count);
+        if (!result) result = tli_check_layer_count(env, TLI_IN(MEASURE_CHECKPOINTS), graph, layer_count);
     }
     if (!result && !graph && !layer_count) effect->compute_overhead_ratio = 1.0;  // nothing is recomputed
     else if (!result) result = tli_measure_config(env, graph ? graph : &equal, config, effect);
@@ -953,15 +946,9 @@ TLI_IMPL size_t tl_print_checkpoint_config_json(const tl_checkpoint_config *conf
 
 // Fail if a key of the object that ends here has not come.
 static void tli_require_keys(tli_json *j, const char *const *keys, int32_t count, uint32_t seen) {
-    char why[64];
-    tli_writer w = tli_writer_of(why, sizeof why);
     int32_t i = 0;
     while (i < count && (seen >> i & 1)) i++;
-    if (i == count) return;
-    tli_put(&w, "there must be ");
-    tli_put(&w, keys[i]);
-    tli_finish(&w);
-    tli_json_fail(j, why);
+    if (i < count) tli_json_fail_word(j, TLI_RULE(THERE_MUST_BE), keys[i]);
 }
 
 // Read an array of layers. It belongs to the config, also after an error.
@@ -976,7 +963,7 @@ static void tli_read_layers_json(tli_json *j, tl_checkpoint_config *config) {
         if (j->result) return;
         if (!tli_grow(j->env, &config->memory, &capacity, count, (int64_t)count + 1, sizeof layer)) {
             j->at = j->end;
-            j->result = tli_fail(j->env, TL_ERROR_NO_MEMORY, j->function, "no memory for the layers");
+            j->result = tli_fail(j->env, TL_ERROR_NO_MEMORY, j->function, TLI_RULE(NO_MEMORY_FOR_LAYERS));
             return;
         }
         layers = (uint64_t *)config->memory;
@@ -1009,22 +996,22 @@ static void tli_read_strategy_json(tli_json *j, tl_checkpoint_config *config) {
     int32_t kind;
     if (tli_json_peek(j) == '"') {
         if (tli_json_name(j, tli_checkpoint_names, TL_CHECKPOINT_COUNT) != TL_CHECKPOINT_NONE)
-            tli_json_fail(j, "this strategy must have its fields");
+            tli_json_fail(j, TLI_RULE(THIS_STRATEGY_MUST_HAVE_ITS_FIELDS));
         return;
     }
     tli_zero(&raw, sizeof raw);
     if (!tli_json_enter(j, '{')) return;
-    if (!tli_json_next(j, &raw)) { tli_json_fail(j, "there must be a strategy"); return; }
+    if (!tli_json_next(j, &raw)) { tli_json_fail(j, TLI_RULE(THERE_MUST_BE_STRATEGY)); return; }
     kind = tli_json_find(raw, tli_checkpoint_names, TL_CHECKPOINT_COUNT);
     if (kind < 0) {
         j->at = raw.text;
-        tli_json_fail(j, "unknown name");
+        tli_json_fail(j, TLI_RULE(UNKNOWN_NAME));
         return;
     }
     c->kind = (tl_checkpoint_kind)kind;
     if (c->kind != TL_CHECKPOINT_NONE) tli_read_fields_json(j, config);
-    else if (tli_json_peek(j) != 'n' || !tli_json_literal(j, "null")) tli_json_fail(j, "expected null");
-    if (tli_json_next(j, &raw)) tli_json_fail(j, "there must be one strategy only");
+    else if (tli_json_peek(j) != 'n' || !tli_json_literal(j, "null")) tli_json_fail(j, TLI_RULE(EXPECTED_NULL));
+    if (tli_json_next(j, &raw)) tli_json_fail(j, TLI_RULE(THERE_MUST_BE_ONE_STRATEGY_ONLY));
 }
 
 TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text, size_t length,
@@ -1034,7 +1021,7 @@ TLI_IMPL tl_result tl_parse_checkpoint_config_json(tl_env *env, const char *text
     tli_json j;
     TL_ASSERT(config && (text || !length));
     tli_zero(config, sizeof *config);
-    j = tli_json_open(env, "tl_parse_checkpoint_config_json", text ? text : "", length);
+    j = tli_json_open(env, TLI_IN(PARSE_CHECKPOINT_CONFIG_JSON), text ? text : "", length);
     if (tli_json_enter(&j, '{')) {
         while ((key = tli_json_next_key(&j, tli_config_keys, 4, &seen)) >= 0)
             if (key == 0) tli_read_strategy_json(&j, config);

@@ -56,7 +56,7 @@ static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak
 }
 
 // Replay a plan to find its peak, then once more up to there to list what is live.
-static tl_result tli_find_peak(tl_env *env, const char *function, const tl_simulate_desc *desc,
+static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simulate_desc *desc,
                                tli_peak *peak) {
     const tl_graph *graph = desc->graph;
     uint64_t most = 3 * (uint64_t)graph->tensor_count + (uint64_t)graph->node_count;
@@ -67,7 +67,7 @@ static tl_result tli_find_peak(tl_env *env, const char *function, const tl_simul
     result = tli_simulate_checked(env, function, desc, &peak->report);
     if (result) return result;
     peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
-    if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory to look at the peak");
+    if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_LOOK_AT_PEAK));
     result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan);
     for (i = 0; i < peak->report.peak_step && !result; i++) result = tli_sim_step(&sim, &desc->plan->steps[i]);
     if (!result && peak->report.peak_step < 0) tli_list_live(&sim, peak);
@@ -317,12 +317,12 @@ TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
     desc.plan = plan;
-    result = tli_find_peak(env, "tl_explain_plan", &desc, &peak);
+    result = tli_find_peak(env, TLI_IN(EXPLAIN_PLAN), &desc, &peak);
     if (result) return result;
     forwards = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *forwards);
     if (!forwards) {
         tli_release(env, peak.live);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_explain_plan", "no memory to count forwards");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(EXPLAIN_PLAN), TLI_RULE(NO_MEMORY_TO_COUNT_FORWARDS));
     }
     for (i = 0; i < plan->step_count; i++)
         if (plan->steps[i].kind < TL_STEP_BACKWARD) forwards[plan->steps[i].node]++;
@@ -333,7 +333,7 @@ TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_
     tli_explain_copies(&stream, &peak.report);
     tli_release(env, forwards);
     tli_release(env, peak.live);
-    return tli_close_stream(&stream, env, "tl_explain_plan");
+    return tli_close_stream(&stream, env, TLI_IN(EXPLAIN_PLAN));
 }
 
 // -- tables in C --
@@ -345,7 +345,7 @@ static const char *const tli_codec_ids[] = { TL_CODECS(TLI_ID) };
 
 #undef TLI_ID
 
-static const char *tli_check_identifier(const char *name) {
+static tli_rule tli_check_identifier(const char *name) {
     int32_t i;
     for (i = 0; name[i] && i <= 48; i++) {
         int letter = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z');
@@ -353,8 +353,8 @@ static const char *tli_check_identifier(const char *name) {
         int line = name[i] == '_' && name[i + 1] && name[i + 1] != '_';
         if (!letter && !(i && (digit || line))) break;
     }
-    if (i && i <= 48 && !name[i]) return NULL;
-    return "name: must be 1 to 48 letters, digits and single _, a letter first and no _ at the end";
+    if (i && i <= 48 && !name[i]) return TLI_NO_RULE;
+    return TLI_RULE(NAME_MUST_BE_1_TO_48_LETTERS_DIGITS);
 }
 
 // Send a number as a constant that has the same value for every compiler, whatever the width of
@@ -585,20 +585,20 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
     tl_report report;
     tli_stream stream;
     tl_result result;
-    const char *rule;
+    tli_rule rule;
     TL_ASSERT(graph && plan && name && sink.write);
     rule = tli_check_identifier(name);
-    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_write_plan_table", rule);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_PLAN_TABLE), rule);
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
     desc.plan = plan;
-    result = tli_simulate_checked(env, "tl_write_plan_table", &desc, &report);
+    result = tli_simulate_checked(env, TLI_IN(WRITE_PLAN_TABLE), &desc, &report);
     if (result) return result;
     tli_open_stream(&stream, sink);
     tli_send_table_head(&stream, name);
     tli_send_graph_table(&stream, graph, name);
     tli_send_plan_table(&stream, graph, plan, name);
-    return tli_close_stream(&stream, env, "tl_write_plan_table");
+    return tli_close_stream(&stream, env, TLI_IN(WRITE_PLAN_TABLE));
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

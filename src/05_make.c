@@ -58,7 +58,7 @@ static void tli_add_tensor_step(tli_steps *list, const tl_graph *graph, tl_step_
 
 // Make a plan of the collected steps and measure it. On error everything is released and *plan is
 // zero.
-static tl_result tli_finish_plan(tli_steps *list, const char *function, const tl_graph *graph, int inference,
+static tl_result tli_finish_plan(tli_steps *list, tli_function function, const tl_graph *graph, int inference,
                                  tl_plan *plan) {
     tl_result result = tli_take_steps(list, function, plan);
     if (result) return result;
@@ -111,7 +111,7 @@ static void tli_reverse_steps(tli_steps *list) {
 
 // Make the plan of a list of calls, which is released.
 static tl_result tli_plan_calls(tli_steps *calls, int32_t first_count, const uint8_t *stays,
-                                const char *function,
+                                tli_function function,
                                 const tl_graph *graph, int inference, tl_plan *plan) {
     tl_env *env = calls->env;
     tli_steps list = tli_steps_of(env);
@@ -146,7 +146,7 @@ TLI_IMPL tl_result tl_plan_keep_all(tl_env *env, const tl_graph *graph, int infe
     for (id = graph->node_count; id-- > 0 && !inference;)
         if (graph->nodes[id].has_grad)
             tli_add_step(&calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
-    return tli_plan_calls(&calls, calls.count, NULL, "tl_plan_keep_all", graph, inference != 0, plan);
+    return tli_plan_calls(&calls, calls.count, NULL, TLI_IN(PLAN_KEEP_ALL), graph, inference != 0, plan);
 }
 
 // -- plan of a kept set --
@@ -243,7 +243,7 @@ TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const ui
     r.cursors = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *r.cursors);
     r.calls.failed = !r.stays || !r.here || !r.has_saved || !r.stack || !r.cursors;
     if (!r.calls.failed) first_count = tli_call_all(&r, keep);
-    result = tli_plan_calls(&r.calls, first_count, r.stays, "tl_plan_kept_set", graph, 0, plan);
+    result = tli_plan_calls(&r.calls, first_count, r.stays, TLI_IN(PLAN_KEPT_SET), graph, 0, plan);
     tli_release(env, r.stays);
     tli_release(env, r.here);
     tli_release(env, r.has_saved);
@@ -313,7 +313,7 @@ static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t
     }
 }
 
-static tl_result tli_check_chain(tl_env *env, const char *function, const tl_graph *graph) {
+static tl_result tli_check_chain(tl_env *env, tli_function function, const tl_graph *graph) {
     int32_t id;
     int is_chain = graph->node_count > 1 && graph->nodes[0].is_input && graph->nodes[0].output_count == 1;
     for (id = 1; id < graph->node_count && is_chain; id++) {
@@ -322,7 +322,7 @@ static tl_result tli_check_chain(tl_env *env, const char *function, const tl_gra
                    graph->inputs[node->first_input].tensor == graph->nodes[id - 1].first_output;
     }
     return is_chain ? TL_OK : tli_fail(env, TL_ERROR_INVALID_ARG, function,
-        "graph: must be a chain: an input, then nodes with one output and a gradient, each reading the last");
+        TLI_RULE(GRAPH_MUST_BE_CHAIN_INPUT_THEN_NODES));
 }
 
 TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan) {
@@ -332,10 +332,10 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
     TL_ASSERT(graph && plan);
     tli_zero(plan, sizeof *plan);
     result = tl_check_graph(env, graph);
-    if (!result) result = tli_check_chain(env, "tl_plan_revolve", graph);
+    if (!result) result = tli_check_chain(env, TLI_IN(PLAN_REVOLVE), graph);
     if (result) return result;
     if (slot_count < 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_revolve", "slot_count: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE), TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
     chain.graph = graph;
     chain.list = tli_steps_of(env);
     chain.reached = 0;
@@ -344,7 +344,7 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
     chain.list.failed = !slots;
     if (slots) tli_reverse_chain(&chain, slot_count, slots);
     tli_release(env, slots);
-    return tli_finish_plan(&chain.list, "tl_plan_revolve", graph, 0, plan);
+    return tli_finish_plan(&chain.list, TLI_IN(PLAN_REVOLVE), graph, 0, plan);
 }
 #endif  // TL_NO_PLANNERS
 
@@ -397,23 +397,23 @@ static int tli_read_target(tli_word word, tl_step *step) {
     return !tli_acts_on_node((tl_step_kind)step->kind) && tli_read_i32(output, &step->output);
 }
 
-// Read a step whose first word is `word`. Returns NULL, or the rule that the line breaks.
-static const char *tli_read_step(tli_reader *reader, tli_word word, tl_step *step) {
+// Read a step whose first word is `word`. Returns the rule that the line breaks, or TLI_NO_RULE.
+static tli_rule tli_read_step(tli_reader *reader, tli_word word, tl_step *step) {
     int32_t value;
     if (!tli_parse_name(tli_step_names, TL_STEP_COUNT, word.text, word.length, &value))
-        return "step: must be F, I, S, B, D, DS, O, L, W, DH, C or X";
+        return TLI_RULE(STEP_MUST_BE_F_I_S_B_D_DS_O_L_W_DH_C);
     *step = tli_step_of((tl_step_kind)value, 0, TL_ALL_OUTPUTS);
     if (!tli_next_word(reader, &word) || !tli_read_target(word, step))
         return tli_acts_on_node((tl_step_kind)step->kind)
-                   ? "target: must be a node number, as in F 3"
-                   : "target: must be a node number or an output, as in D 3.1";
+                   ? TLI_RULE(TARGET_MUST_BE_NODE_NUMBER_AS_IN_F_3)
+                   : TLI_RULE(TARGET_MUST_BE_NODE_NUMBER_OR_OUTPUT);
     if (step->kind == TL_STEP_COMPRESS) {
         if (!tli_next_word(reader, &word) || tli_word_is(word, tl_name_codec(TL_CODEC_NONE)) ||
             !tli_parse_name(tli_codec_names, TL_CODEC_COUNT, word.text, word.length, &value))
-            return "codec: must be f16, bf16 or q8";
+            return TLI_RULE(CODEC_MUST_BE_F16_BF16_OR_Q8);
         step->codec = (uint8_t)value;
     }
-    return tli_next_word(reader, &word) ? "more words than the step takes" : NULL;
+    return tli_next_word(reader, &word) ? TLI_RULE(MORE_WORDS_THAN_STEP_TAKES) : TLI_NO_RULE;
 }
 
 TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan) {
@@ -422,20 +422,20 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
     TL_ASSERT(plan && (text || !length));
     tli_zero(plan, sizeof *plan);
     if (length > TLI_TEXT_LIMIT)
-        return tli_fail(env, TL_ERROR_PARSE, "tl_parse_schedule", "text: longer than 1 GiB");
+        return tli_fail(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), TLI_RULE(TEXT_LONGER_THAN_1_GIB));
     while (tli_next_line(&reader)) {
         tl_step step;
         tli_word word;
-        const char *why;
+        tli_rule why;
         if (!tli_next_word(&reader, &word)) continue;
         why = tli_read_step(&reader, word, &step);
         if (why) {
             tli_release(env, list.steps);
-            return tli_fail_line(env, TL_ERROR_PARSE, "tl_parse_schedule", reader.line, why);
+            return tli_fail_line(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), reader.line, why);
         }
         tli_add_step(&list, step);
     }
-    return tli_take_steps(&list, "tl_parse_schedule", plan);
+    return tli_take_steps(&list, TLI_IN(PARSE_SCHEDULE), plan);
 }
 #endif  // TL_NO_TEXT
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -12,7 +12,7 @@
 // -- names and codecs --
 
 static const char *const tli_step_names[] = { TL_STEPS(TLI_NAME) };
-static const char *const tli_step_helps[] = { TL_STEPS(TLI_HELP) };
+static const struct { TL_STEPS(TLI_HELP_ROOM) } tli_step_helps = { TL_STEPS(TLI_HELP) };
 static const char *const tli_codec_names[] = { TL_CODECS(TLI_NAME) };
 
 TLI_IMPL const char *tl_name_step(tl_step_kind kind) {
@@ -20,7 +20,7 @@ TLI_IMPL const char *tl_name_step(tl_step_kind kind) {
 }
 
 TLI_IMPL const char *tl_explain_step(tl_step_kind kind) {
-    return tli_name(tli_step_helps, TL_STEP_COUNT, (int64_t)kind);
+    return tli_help(&tli_step_helps, TL_STEP_COUNT, (int64_t)kind);
 }
 
 TLI_IMPL const char *tl_name_codec(tl_codec codec) {
@@ -87,10 +87,10 @@ static void tli_add_step(tli_steps *list, tl_step step) {
 
 #if !defined(TL_NO_TEXT) || !defined(TL_NO_PLANNERS)
 // Move the list into a plan. If memory ran out while it grew, it is released and *plan stays zero.
-static tl_result tli_take_steps(tli_steps *list, const char *function, tl_plan *plan) {
+static tl_result tli_take_steps(tli_steps *list, tli_function function, tl_plan *plan) {
     if (list->failed) {
         tli_release(list->env, list->steps);
-        return tli_fail(list->env, TL_ERROR_NO_MEMORY, function, "no memory for the steps");
+        return tli_fail(list->env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_STEPS));
     }
     plan->steps = list->steps;
     plan->step_count = list->count;
@@ -157,7 +157,7 @@ typedef struct tli_sim_node {
 
 typedef struct tli_sim {
     tl_env         *env;
-    const char     *function;     // for error sentences
+    tli_function    function;     // for error sentences
     const tl_graph *graph;
     int             inference, any_order;
     uint64_t        link_rate, link_latency, codec_rate, alignment;
@@ -198,60 +198,57 @@ static int tli_find_time(uint64_t bytes, uint64_t rate, uint64_t *ns) {
 
 // -- error sentences of the simulator --
 
-static tli_writer tli_sim_begin_error(tli_sim *sim, tl_result code) {
-    tli_writer w = tli_begin_error(sim->env, code, sim->function);
+// Record an error at the present step. second: its second value, the node or the tensor that the rule is about.
+static tli_sentence tli_sim_begin_error(tli_sim *sim, tl_result code, tli_rule rule, int32_t second) {
     const tl_step *step = sim->step;
-    if (code == TL_ERROR_INVALID_PLAN)
-        sim->report.broken_step = step ? sim->step_count - 1 : sim->step_count;
+    int32_t index = step ? sim->step_count - 1 : sim->step_count;
+    tli_sentence s = tli_begin_error(sim->env, code, sim->function, rule, (uint64_t)index,
+                                     (uint64_t)(int64_t)second);
+    if (code == TL_ERROR_INVALID_PLAN) sim->report.broken_step = index;
+    if (!TLI_ERROR_TEXT) return s;
     if (!step) {
-        tli_put(&w, sim->step_count ? "after the last step: " : "before the first step: ");
-        return w;
+        tli_put(&s.text, sim->step_count ? "after the last step: " : "before the first step: ");
+        return s;
     }
-    tli_put(&w, "step ");
-    tli_put_i64(&w, sim->step_count - 1);
-    tli_put(&w, " (");
-    tli_put(&w, tli_name(tli_step_names, TL_STEP_COUNT, step->kind));
-    tli_put(&w, " ");
-    tli_put_i64(&w, step->node);
-    if (step->output != TL_ALL_OUTPUTS) { tli_put(&w, "."); tli_put_i64(&w, step->output); }
+    tli_put(&s.text, "step ");
+    tli_put_i64(&s.text, index);
+    tli_put(&s.text, " (");
+    tli_put(&s.text, tli_name(tli_step_names, TL_STEP_COUNT, step->kind));
+    tli_put(&s.text, " ");
+    tli_put_i64(&s.text, step->node);
+    if (step->output != TL_ALL_OUTPUTS) { tli_put(&s.text, "."); tli_put_i64(&s.text, step->output); }
     if (step->node >= 0 && step->node < sim->graph->node_count) {
-        tli_put(&w, " ");
-        tli_put(&w, tl_name_node(sim->graph, step->node));
+        tli_put(&s.text, " ");
+        tli_put(&s.text, tl_name_node(sim->graph, step->node));
     }
-    tli_put(&w, "): ");
-    return w;
+    tli_put(&s.text, "): ");
+    return s;
 }
 
-static tl_result tli_sim_fail(tli_sim *sim, tl_result code, const char *why) {
-    tli_writer w = tli_sim_begin_error(sim, code);
-    tli_put(&w, why);
-    return tli_end_error(sim->env, &w, code);
+static tl_result tli_sim_fail(tli_sim *sim, tl_result code, tli_rule rule) {
+    tli_sentence s = tli_sim_begin_error(sim, code, rule, sim->step ? sim->step->node : -1);
+    return tli_end_error(sim->env, &s, code);
 }
 
-static tl_result tli_sim_broken(tli_sim *sim, const char *why) {
+static tl_result tli_sim_broken(tli_sim *sim, tli_rule why) {
     return tli_sim_fail(sim, TL_ERROR_INVALID_PLAN, why);
 }
 
 // Fail with a sentence about a tensor: "input 2.0 is not resident".
-static tl_result tli_sim_broken_tensor(tli_sim *sim, const char *before, int32_t tensor, const char *after) {
-    tli_writer w = tli_sim_begin_error(sim, TL_ERROR_INVALID_PLAN);
-    tli_put(&w, before);
-    tli_put_i64(&w, sim->graph->outputs[tensor].node);
-    tli_put(&w, ".");
-    tli_put_i64(&w, sim->graph->outputs[tensor].output);
-    tli_put(&w, after);
-    return tli_end_error(sim->env, &w, TL_ERROR_INVALID_PLAN);
+static tl_result tli_sim_broken_tensor(tli_sim *sim, tli_rule rule, int32_t tensor) {
+    tli_sentence s = tli_sim_begin_error(sim, TL_ERROR_INVALID_PLAN, rule, tensor);
+    tli_put_rule(&s);
+    tli_put_i64(&s.text, sim->graph->outputs[tensor].node);
+    tli_put(&s.text, ".");
+    tli_put_i64(&s.text, sim->graph->outputs[tensor].output);
+    return tli_end_error(sim->env, &s, TL_ERROR_INVALID_PLAN);
 }
 
-static tl_result tli_sim_broken_node(tli_sim *sim, const char *before, int32_t node, const char *after) {
-    tli_writer w = tli_sim_begin_error(sim, TL_ERROR_INVALID_PLAN);
-    tli_put(&w, before);
-    tli_put_i64(&w, node);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_node(sim->graph, node));
-    tli_put(&w, ")");
-    tli_put(&w, after);
-    return tli_end_error(sim->env, &w, TL_ERROR_INVALID_PLAN);
+static tl_result tli_sim_broken_node(tli_sim *sim, tli_rule rule, int32_t node) {
+    tli_sentence s = tli_sim_begin_error(sim, TL_ERROR_INVALID_PLAN, rule, node);
+    tli_put_rule(&s);
+    tli_put_named(&s.text, node, tl_name_node(sim->graph, node));
+    return tli_end_error(sim->env, &s, TL_ERROR_INVALID_PLAN);
 }
 
 // -- bytes and offsets --
@@ -273,15 +270,15 @@ static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
 static tl_result tli_sim_place(tli_sim *sim, tli_made *made) {
     int32_t number = sim->report.allocation_count - 1, owner = tli_sim_owner(sim, made->use, made->index), i;
     uint64_t end, padded;
-    if (number >= sim->offset_count) return tli_sim_broken(sim, "offsets: fewer than allocations");
+    if (number >= sim->offset_count) return tli_sim_broken(sim, TLI_RULE(OFFSETS_FEWER_THAN_ALLOCATIONS));
     made->offset = sim->offsets[number];
     if (made->offset & (sim->alignment - 1))  // a power of two: tl_check_device
-        return tli_sim_broken(sim, "offsets: not a multiple of the alignment");
+        return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
     if (!tli_add_u64(made->offset, made->bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "offsets: offset + bytes does not fit 64 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
     for (i = 0; i < sim->live_count; i++)
         if (made->offset < sim->live[i].end && sim->live[i].offset < end)
-            return tli_sim_broken(sim, "offsets: two live allocations overlap");
+            return tli_sim_broken(sim, TLI_RULE(OFFSETS_TWO_LIVE_ALLOCATIONS_OVERLAP));
     padded &= ~(sim->alignment - 1);
     if (padded > sim->report.arena_bytes) sim->report.arena_bytes = padded;
     sim->live[sim->live_count].offset = made->offset;
@@ -296,9 +293,9 @@ static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_
     tli_made *made = &sim->made[sim->made_count];
     if (!bytes) return TL_OK;
     if (!tli_add_u64(sim->live_bytes, bytes, &sim->live_bytes))
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "live bytes do not fit 64 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(LIVE_BYTES_DO_NOT_FIT_64_BITS));
     if (sim->report.allocation_count == INT32_MAX)
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "allocations do not fit 31 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(ALLOCATIONS_DO_NOT_FIT_31_BITS));
     if (use == TLI_USE_TWICE || use == TLI_USE_WORK) sim->call_bytes += bytes;
     if (sim->live_bytes > sim->step_bytes) sim->step_bytes = sim->live_bytes;
     if (sim->live_bytes > sim->report.peak_bytes) {
@@ -353,7 +350,7 @@ static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
 static tl_result tli_sim_compute(tli_sim *sim, uint64_t cost) {
     uint64_t *sum = &sim->report.compute_cost;
     if (!tli_add_u64(sim->now, cost, &sim->now) || !tli_add_u64(*sum, cost, sum))
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "cost does not fit 64 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     return TL_OK;
 }
 
@@ -363,7 +360,7 @@ static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
     sim->report.codec_count++;
     if (!sim->codec_rate) return TL_OK;
     if (!tli_find_time(bytes, sim->codec_rate, &ns) || !tli_add_u64(sim->now, ns, &sim->now))
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "cost does not fit 64 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     return TL_OK;
 }
 
@@ -373,9 +370,9 @@ static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
     sim->report.copy_count++;
     if (sim->link_rate && (!tli_find_time(sim->graph->outputs[tensor].bytes, sim->link_rate, &ns) ||
                            !tli_add_u64(ns, sim->link_latency, &ns)))
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "cost does not fit 64 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     if (!tli_add_u64(start, ns, &sim->link_free))
-        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "cost does not fit 64 bits");
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     sim->tensors[tensor].ready = sim->link_free;
     return TL_OK;
 }
@@ -394,14 +391,14 @@ static int tli_sim_readable(const tli_sim *sim, int32_t tensor) {
 static tl_result tli_sim_check_inplace(tli_sim *sim, const tl_node *node) {
     const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
     int32_t from, i, reads = 0;
-    if (node->inplace < 0) return tli_sim_broken(sim, "may not run in place");
+    if (node->inplace < 0) return tli_sim_broken(sim, TLI_RULE(MAY_NOT_RUN_IN_PLACE));
     from = inputs[node->inplace].tensor;  // no graph input, and of the same bytes: tl_check_graph
     if (sim->tensors[from].state != TLI_RESIDENT)
-        return tli_sim_broken_tensor(sim, "input ", from, " cannot be overwritten: it is being spilled");
+        return tli_sim_broken_tensor(sim, TLI_RULE(INPUT_CANNOT_BE_OVERWRITTEN_IT), from);
     if (sim->tensors[node->first_output].state != TLI_ABSENT)
-        return tli_sim_broken(sim, "output 0 is already resident");
+        return tli_sim_broken(sim, TLI_RULE(OUTPUT_0_IS_ALREADY_RESIDENT));
     for (i = 0; i < node->input_count; i++) reads += inputs[i].tensor == from;
-    return reads == 1 ? TL_OK : tli_sim_broken_tensor(sim, "reads the overwritten tensor ", from, " twice");
+    return reads == 1 ? TL_OK : tli_sim_broken_tensor(sim, TLI_RULE(READS_OVERWRITTEN_TENSOR_TWICE), from);
 }
 
 static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_step_kind kind,
@@ -411,20 +408,20 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
     *missing = 0;
     for (i = 0; i < node->input_count; i++)
         if (!tli_sim_readable(sim, inputs[i].tensor))
-            return tli_sim_broken_tensor(sim, "input ", inputs[i].tensor, " is not resident");
+            return tli_sim_broken_tensor(sim, TLI_RULE(INPUT_IS_NOT_RESIDENT), inputs[i].tensor);
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
         if (sim->tensors[i].state == TLI_COMING)
-            return tli_sim_broken_tensor(sim, "output ", i, " is being fetched");
+            return tli_sim_broken_tensor(sim, TLI_RULE(OUTPUT_IS_BEING_FETCHED), i);
         if (sim->tensors[i].state == TLI_PACKED)
-            return tli_sim_broken_tensor(sim, "output ", i, " is compressed");
+            return tli_sim_broken_tensor(sim, TLI_RULE(OUTPUT_IS_COMPRESSED), i);
         *missing += sim->tensors[i].state == TLI_ABSENT;
     }
     if (kind == TL_STEP_FORWARD_SAVE) {
-        if (!node->saved_bytes) return tli_sim_broken(sim, "has no saved bytes");
+        if (!node->saved_bytes) return tli_sim_broken(sim, TLI_RULE(HAS_NO_SAVED_BYTES));
         if (!sim->nodes[sim->step->node].has_saved) return TL_OK;
-        return tli_sim_broken(sim, "saved bytes are already resident");
+        return tli_sim_broken(sim, TLI_RULE(SAVED_BYTES_ARE_ALREADY_RESIDENT));
     }
-    if (!*missing) return tli_sim_broken(sim, "all outputs are already resident");
+    if (!*missing) return tli_sim_broken(sim, TLI_RULE(ALL_OUTPUTS_ARE_ALREADY_RESIDENT));
     return kind == TL_STEP_FORWARD_INPLACE ? tli_sim_check_inplace(sim, node) : TL_OK;
 }
 
@@ -483,21 +480,22 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
     const tl_graph *graph = sim->graph;
     const tl_node *node = &graph->nodes[id];
     int32_t i;
-    if (sim->inference) return tli_sim_broken(sim, "no backward in inference");
-    if (!node->has_grad) return tli_sim_broken(sim, "has no gradient");
-    if (sim->nodes[id].done) return tli_sim_broken(sim, "backward already ran");
-    if (!sim->nodes[id].ran) return tli_sim_broken(sim, "forward never ran");
+    if (sim->inference) return tli_sim_broken(sim, TLI_RULE(NO_BACKWARD_IN_INFERENCE));
+    if (!node->has_grad) return tli_sim_broken(sim, TLI_RULE(HAS_NO_GRADIENT));
+    if (sim->nodes[id].done) return tli_sim_broken(sim, TLI_RULE(BACKWARD_ALREADY_RAN));
+    if (!sim->nodes[id].ran) return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
     if (!sim->any_order && id != sim->next_backward)
-        return tli_sim_broken_node(sim, "backward out of order: node ", sim->next_backward, " is next");
+        return tli_sim_broken_node(sim, TLI_RULE(BACKWARD_OUT_OF_ORDER_NODE_IS_NEXT), sim->next_backward);
     if (sim->nodes[id].waits_for)
-        return tli_sim_broken_node(sim, "consumer ", tli_sim_find_waiting(sim, id), " has not run backward");
+        return tli_sim_broken_node(sim, TLI_RULE(CONSUMER_HAS_NOT_RUN_BACKWARD), tli_sim_find_waiting(sim, id));
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         if (graph->inputs[i].needed && !tli_sim_readable(sim, graph->inputs[i].tensor))
-            return tli_sim_broken_tensor(sim, "needs ", graph->inputs[i].tensor, ", which is not resident");
+            return tli_sim_broken_tensor(sim, TLI_RULE(NEEDS_WHICH_IS_NOT_RESIDENT), graph->inputs[i].tensor);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         if (graph->outputs[i].needed && !tli_sim_readable(sim, i))
-            return tli_sim_broken_tensor(sim, "needs ", i, ", which is not resident");
-    if (node->saved_bytes && !sim->nodes[id].has_saved) return tli_sim_broken(sim, "needs its saved bytes");
+            return tli_sim_broken_tensor(sim, TLI_RULE(NEEDS_WHICH_IS_NOT_RESIDENT), i);
+    if (node->saved_bytes && !sim->nodes[id].has_saved)
+        return tli_sim_broken(sim, TLI_RULE(NEEDS_ITS_SAVED_BYTES));
     return TL_OK;
 }
 
@@ -551,7 +549,7 @@ static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
 
 static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
-    if (t->on_host) return tli_sim_broken_tensor(sim, "the host has ", tensor, " already");
+    if (t->on_host) return tli_sim_broken_tensor(sim, TLI_RULE(HOST_HAS_ALREADY), tensor);
     sim->host_bytes += sim->graph->outputs[tensor].bytes;  // no overflow: each tensor is on the host once
     if (sim->host_bytes > sim->report.host_peak_bytes) sim->report.host_peak_bytes = sim->host_bytes;
     t->on_host = 1;
@@ -562,7 +560,7 @@ static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
 static tl_result tli_sim_fetch(tli_sim *sim, int32_t tensor) {
     tl_result result;
     if (!sim->tensors[tensor].on_host)
-        return tli_sim_broken_tensor(sim, "the host has no copy of ", tensor, "");
+        return tli_sim_broken_tensor(sim, TLI_RULE(HOST_HAS_NO_COPY_OF), tensor);
     result = tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, sim->graph->outputs[tensor].bytes);
     if (result) return result;
     sim->tensors[tensor].state = TLI_COMING;
@@ -602,9 +600,9 @@ static tl_result tli_sim_expand(tli_sim *sim, int32_t tensor) {
 
 static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
-    if (!t->on_host) return tli_sim_broken_tensor(sim, "the host has no copy of ", tensor, "");
+    if (!t->on_host) return tli_sim_broken_tensor(sim, TLI_RULE(HOST_HAS_NO_COPY_OF), tensor);
     if (t->state == TLI_LEAVING || t->state == TLI_COMING)
-        return tli_sim_broken_tensor(sim, "a copy of ", tensor, " is under way");
+        return tli_sim_broken_tensor(sim, TLI_RULE(COPY_OF_IS_UNDER_WAY), tensor);
     t->on_host = 0;
     sim->host_bytes -= sim->graph->outputs[tensor].bytes;
     return TL_OK;
@@ -657,8 +655,8 @@ static tl_result tli_sim_act(tli_sim *sim, tl_step_kind kind, int32_t tensor) {
 // Run a step on one output or, with TL_ALL_OUTPUTS, on every output in a suitable state; the step
 // is broken if one of these breaks a rule. Only DROP_HOST may find no such output.
 static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
-    static const char *const sentences[] = { "the tensor is absent", "the tensor is resident",
-        "the tensor is being spilled", "the tensor is being fetched", "the tensor is compressed" };
+    static const tli_rule sentences[] = { TLI_RULE(TENSOR_IS_ABSENT), TLI_RULE(TENSOR_IS_RESIDENT),
+        TLI_RULE(TENSOR_IS_BEING_SPILLED), TLI_RULE(TENSOR_IS_BEING_FETCHED), TLI_RULE(TENSOR_IS_COMPRESSED) };
     const tl_node *node = &sim->graph->nodes[step->node];
     tl_step_kind kind = (tl_step_kind)step->kind;
     int32_t i, acted = 0;
@@ -675,7 +673,7 @@ static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
         if (result) return result;
     }
     if (acted || kind == TL_STEP_DROP_HOST) return TL_OK;
-    return tli_sim_broken(sim, "no output is in a state to act on");
+    return tli_sim_broken(sim, TLI_RULE(NO_OUTPUT_IS_IN_STATE_TO_ACT_ON));
 }
 
 // -- replay from the first step to the end --
@@ -683,19 +681,20 @@ static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
 static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     const tl_graph *graph = sim->graph;
     int packs = step->kind == TL_STEP_COMPRESS;
-    if (step->kind >= TL_STEP_COUNT) return tli_sim_broken(sim, "no such kind of step");
-    if (step->reserved) return tli_sim_broken(sim, "reserved must be 0");
-    if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, "no such node");
-    if (graph->nodes[step->node].is_input) return tli_sim_broken(sim, "input nodes take no steps");
+    if (step->kind >= TL_STEP_COUNT) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_KIND_OF_STEP));
+    if (step->reserved) return tli_sim_broken(sim, TLI_RULE(RESERVED_MUST_BE_0));
+    if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
+    if (graph->nodes[step->node].is_input) return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
     if (tli_acts_on_node((tl_step_kind)step->kind)) {
         if (step->output != TL_ALL_OUTPUTS)
-            return tli_sim_broken(sim, "acts on a node: output must be TL_ALL_OUTPUTS");
+            return tli_sim_broken(sim, TLI_RULE(ACTS_ON_NODE_OUTPUT));
     } else if (step->output < TL_ALL_OUTPUTS || step->output >= graph->nodes[step->node].output_count) {
-        return tli_sim_broken(sim, "no such output");
+        return tli_sim_broken(sim, TLI_RULE(NO_SUCH_OUTPUT));
     }
     if (packs && (step->codec == TL_CODEC_NONE || step->codec >= TL_CODEC_COUNT))
-        return tli_sim_broken(sim, "codec must be f16, bf16 or q8");
-    if (!packs && step->codec != TL_CODEC_NONE) return tli_sim_broken(sim, "codec is for COMPRESS only");
+        return tli_sim_broken(sim, TLI_RULE(CODEC_MUST_BE_F16_BF16_OR_Q8_2));
+    if (!packs && step->codec != TL_CODEC_NONE)
+        return tli_sim_broken(sim, TLI_RULE(CODEC_IS_FOR_COMPRESS_ONLY));
     return TL_OK;
 }
 
@@ -710,7 +709,7 @@ static tl_result tli_sim_run_step(tli_sim *sim, const tl_step *step) {
     case TL_STEP_FORWARD_SAVE: return tli_sim_forward(sim, step->node, (tl_step_kind)step->kind);
     case TL_STEP_BACKWARD: return tli_sim_backward(sim, step->node);
     case TL_STEP_DROP_SAVED:
-        if (!node->has_saved) return tli_sim_broken(sim, "saved bytes are not resident");
+        if (!node->has_saved) return tli_sim_broken(sim, TLI_RULE(SAVED_BYTES_ARE_NOT_RESIDENT));
         node->has_saved = 0;
         tli_sim_release(sim, TLI_USE_SAVED, step->node, sim->graph->nodes[step->node].saved_bytes);
         return TL_OK;
@@ -729,7 +728,8 @@ static tl_result tli_sim_run_step(tli_sim *sim, const tl_step *step) {
 // Simulate one step. After an error the simulation is over: release it.
 static tl_result tli_sim_step(tli_sim *sim, const tl_step *step) {
     tl_result result;
-    if (sim->step_count == INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "steps do not fit 31 bits");
+    if (sim->step_count == INT32_MAX)
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(STEPS_DO_NOT_FIT_31_BITS));
     sim->step = step;
     sim->step_count++;
     sim->step_bytes = sim->live_bytes;
@@ -755,14 +755,14 @@ static tl_result tli_sim_end(tli_sim *sim) {
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         if (!sim->inference && node->has_grad && !sim->nodes[id].done)
-            return tli_sim_broken_node(sim, "node ", id, " never ran backward");
+            return tli_sim_broken_node(sim, TLI_RULE(NODE_NEVER_RAN_BACKWARD), id);
         if (!tli_sim_is_result(sim, id, any_keep)) continue;
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             if (!tli_sim_readable(sim, i))
-                return tli_sim_broken_tensor(sim, "result ", i, " is not resident");
+                return tli_sim_broken_tensor(sim, TLI_RULE(RESULT_IS_NOT_RESIDENT), i);
     }
     if (sim->offsets && sim->report.allocation_count != sim->offset_count)
-        return tli_sim_broken(sim, "offsets: more than allocations");
+        return tli_sim_broken(sim, TLI_RULE(OFFSETS_MORE_THAN_ALLOCATIONS));
     sim->report.end_bytes = sim->live_bytes;
     sim->report.end_host_bytes = sim->host_bytes;
     sim->report.cost = sim->now;
@@ -794,7 +794,7 @@ static uint64_t tli_sim_most_made(const tl_graph *graph) {
 static tl_result tli_sim_alloc_state(tli_sim *sim) {
     uint64_t tensors = (uint64_t)sim->graph->tensor_count, nodes = (uint64_t)sim->graph->node_count;
     uint64_t most = tli_sim_most_made(sim->graph), owners = 3 * tensors + nodes;
-    if (owners > INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, "graph: too many tensors");
+    if (owners > INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(GRAPH_TOO_MANY_TENSORS));
     sim->tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, tensors, sizeof *sim->tensors);
     sim->nodes = (tli_sim_node *)tli_alloc_array(sim->env, nodes, sizeof *sim->nodes);
     sim->made = (tli_made *)tli_alloc_array(sim->env, most, sizeof *sim->made);
@@ -803,7 +803,7 @@ static tl_result tli_sim_alloc_state(tli_sim *sim) {
         sim->places = (int32_t *)tli_alloc_array(sim->env, owners, sizeof *sim->places);
     }
     if (!sim->tensors || !sim->nodes || !sim->made || (sim->offsets && (!sim->live || !sim->places)))
-        return tli_fail(sim->env, TL_ERROR_NO_MEMORY, sim->function, "no memory for the simulation");
+        return tli_fail(sim->env, TL_ERROR_NO_MEMORY, sim->function, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     return TL_OK;
 }
 
@@ -850,7 +850,7 @@ static tl_result tli_reset_sim(tli_sim *sim) {
 
 // Start a simulation of a graph that passed tl_check_graph. Of the plan only the flags and offsets
 // are read. Release it with tli_free_sim, also after an error.
-static tl_result tli_init_sim(tl_env *env, tli_sim *sim, const char *function, const tl_graph *graph,
+static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, const tl_graph *graph,
                               const tl_device *device, const tl_plan *plan) {
     tl_result result;
     tli_zero(sim, sizeof *sim);
@@ -871,7 +871,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, const char *function, c
 }
 
 // Simulate a plan on a graph and a device that were checked.
-static tl_result tli_simulate(tl_env *env, const char *function, const tl_simulate_desc *desc,
+static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simulate_desc *desc,
                               tl_report *report) {
     const tl_plan *plan = desc->plan;
     tli_sim sim;
@@ -897,19 +897,19 @@ static tl_result tli_simulate(tl_env *env, const char *function, const tl_simula
     return result;
 }
 
-static tl_result tli_check_plan(tl_env *env, const char *function, const tl_plan *plan) {
+static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_plan *plan) {
     if (plan->step_count < 0 || (plan->step_count && !plan->steps))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "step_count: must be the number of steps");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(STEP_COUNT_MUST_BE_NUMBER_OF_STEPS));
     if (plan->offset_count < 0 || (plan->offset_count && !plan->offsets))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "offset_count: must be the number of offsets");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
     if (plan->repeat_count < 0)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "repeat_count: must be >= 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "inference, any_order: must be 0 or 1");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_ANY_ORDER_MUST_BE_0_OR_1));
     return TL_OK;
 }
 
-static tl_result tli_simulate_checked(tl_env *env, const char *function, const tl_simulate_desc *desc,
+static tl_result tli_simulate_checked(tl_env *env, tli_function function, const tl_simulate_desc *desc,
                                       tl_report *report) {
     tl_result result = tl_check_graph(env, desc->graph);
     tli_zero(report, sizeof *report);
@@ -921,10 +921,10 @@ static tl_result tli_simulate_checked(tl_env *env, const char *function, const t
 
 TLI_IMPL tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report) {
     TL_ASSERT(desc && desc->graph && desc->plan && report);
-    return tli_simulate_checked(env, "tl_simulate_plan", desc, report);
+    return tli_simulate_checked(env, TLI_IN(SIMULATE_PLAN), desc, report);
 }
 
-static tl_result tli_measure(tl_env *env, const char *function, const tl_graph *graph, const tl_device *device,
+static tl_result tli_measure(tl_env *env, tli_function function, const tl_graph *graph, const tl_device *device,
                              int is_checked, tl_plan *plan) {
     tl_simulate_desc desc;
     tl_report report;
@@ -946,7 +946,7 @@ static tl_result tli_measure(tl_env *env, const char *function, const tl_graph *
 TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device,
                                    tl_plan *plan) {
     TL_ASSERT(graph && plan);
-    return tli_measure(env, "tl_measure_plan", graph, device, 0, plan);
+    return tli_measure(env, TLI_IN(MEASURE_PLAN), graph, device, 0, plan);
 }
 
 #ifndef TL_NO_PLANNERS
@@ -956,13 +956,13 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
     tl_result result;
     TL_ASSERT(plan && copy && plan != copy);
     tli_zero(copy, sizeof *copy);
-    result = tli_check_plan(env, "tl_copy_plan", plan);
+    result = tli_check_plan(env, TLI_IN(COPY_PLAN), plan);
     if (result) return result;
     // no overflow, because counts are below 2^31; offsets come first, because their alignment is
     // larger
     bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->offset_count * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
-    if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_copy_plan", "no memory for the steps");
+    if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COPY_PLAN), TLI_RULE(NO_MEMORY_FOR_STEPS));
     steps = (tl_step *)(void *)(offsets + plan->offset_count);
     tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
     tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);

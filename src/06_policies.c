@@ -246,13 +246,15 @@ static tl_result tli_policy_selective(tli_policy *p) {
 // computed as a sum of positive terms: r (n - b) + c b (r-1) / (c+1), where b = b(c, r-1) < n.
 static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, uint64_t slot_count,
                                            uint64_t *advances) {
-    const char *function = "tl_plan_policy";
+    const tli_function function = TLI_IN(PLAN_POLICY);
     uint64_t n = layer_count, c = slot_count, r = 1, b = 1, next, more;
     int fits = 1;
     TL_ASSERT(advances);
     *advances = 0;
-    if (!layer_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "layer_count: must be > 0");
-    if (!slot_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "slot_count: must be > 0");
+    if (!layer_count)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
+    if (!slot_count)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
     if (c >= n - 1) {  // a checkpoint for every tensor
         *advances = n - 1;
         return TL_OK;
@@ -271,7 +273,7 @@ static tl_result tli_find_revolve_advances(tl_env *env, uint64_t layer_count, ui
     }
     if (fits) return TL_OK;
     *advances = 0;
-    return tli_fail(env, TL_ERROR_OVERFLOW, function, "the number of forwards does not fit 64 bits");
+    return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(NUMBER_OF_FORWARDS_DOES_NOT_FIT_64));
 }
 
 typedef struct tli_stages {
@@ -372,7 +374,7 @@ static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slo
     tli_zero(&plan, sizeof plan);
     s->calls = tli_steps_of(&p->quiet);
     tli_stages_reverse(s, (int32_t)(slots < most ? slots : most));
-    made = tli_plan_calls(&s->calls, s->calls.count, NULL, "tl_plan_policy", p->graph, 0, &plan);
+    made = tli_plan_calls(&s->calls, s->calls.count, NULL, TLI_IN(PLAN_POLICY), p->graph, 0, &plan);
     return tli_policy_offer(p, made, &plan);
 }
 
@@ -447,41 +449,36 @@ static tl_result tli_policy_run(tli_policy *p) {
 static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     tl_simulate_desc desc;
     tl_report report;
-    tli_writer w;
+    tli_sentence s;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
     desc.plan = &p->plan;
-    result = tli_simulate(&p->quiet, "tl_plan_policy", &desc, &report);
+    result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, &report);
     if (result) return result;
-    w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_policy");
-    tli_put(&w, tli_limit_names[p->budget.limit]);
-    tli_put(&w, ": ");
-    tli_put(&w, tl_name_policy(p->desc->policy));
-    tli_put(&w, " needs ");
-    tli_put_u64(&w, tli_add_base(&p->budget, p->plan.peak_bytes));
-    tli_put(&w, " bytes");
-    if (report.peak_step >= 0) {
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
+                        p->budget.allowed_bytes, tli_add_base(&p->budget, p->plan.peak_bytes));
+    tli_put_text(&s, tli_limit_names[p->budget.limit]);
+    tli_put_text(&s, tl_name_policy(p->desc->policy));
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT && report.peak_step >= 0) {
         int32_t node = p->plan.steps[report.peak_step].node;
-        tli_put(&w, ", at node ");
-        tli_put_i64(&w, node);
-        tli_put(&w, " (");
-        tli_put(&w, tl_name_node(p->graph, node));
-        tli_put(&w, ")");
+        tli_put(&s.text, ", at node ");
+        tli_put_named(&s.text, node, tl_name_node(p->graph, node));
     }
-    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
 static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
-    const char *function = "tl_plan_policy";
+    const tli_function function = TLI_IN(PLAN_POLICY);
     tl_result result;
     if ((uint32_t)desc->policy >= (uint32_t)TL_POLICY_COUNT)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "policy: there is no such one");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(POLICY_THERE_IS_NO_SUCH_ONE));
     if (desc->inference != 0 && desc->inference != 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "inference: must be 0 or 1");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
     if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
-                        "policy: must be keep-all for inference: without backwards there is nothing to keep");
+                        TLI_RULE(POLICY_MUST_BE_KEEP_ALL_FOR_INFERENCE));
     result = tl_check_graph(env, desc->graph);
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
@@ -527,8 +524,8 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     tl_free_plan(&p.quiet, &p.plan);
     if (result == TL_ERROR_INFEASIBLE) return result;
     return result == TL_ERROR_OVERFLOW
-        ? tli_fail(env, result, "tl_plan_policy", "graph: the cost of the plan does not fit 64 bits")
-        : tli_fail(env, result, "tl_plan_policy", "no memory to plan");
+        ? tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64))
+        : tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION

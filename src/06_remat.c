@@ -61,9 +61,9 @@ static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
     tl_plan plan;
     tl_result result;
     tli_zero(&plan, sizeof plan);
-    result = tli_finish_plan(steps, "tl_plan_remat", r->graph, r->inference, &plan);
+    result = tli_finish_plan(steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
     if (!result && r->host_budget) {
-        result = tli_measure(&r->quiet, "tl_plan_remat", r->graph, r->device, 1, &plan);
+        result = tli_measure(&r->quiet, TLI_IN(PLAN_REMAT), r->graph, r->device, 1, &plan);
         if (result) tl_free_plan(&r->quiet, &plan);
     }
     if (!result) tli_remat_offer(r, &plan);
@@ -268,7 +268,7 @@ static tl_result tli_remat_least_offload(tli_remat *r) {
         in.watch = &r->watch; in.fetches = 1;
         result = tli_remat_offload(&in, r->device, r->host_budget, &none, &steps, &work);
         tli_remat_add_work(r, work);
-        if (!result) result = tli_finish_plan(&steps, "tl_plan_remat", r->graph, r->inference, &plan);
+        if (!result) result = tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
         if (!result && plan.peak_bytes < r->least) {
             r->least = high = plan.peak_bytes;
             r->node = plan.peak_bytes == r->floor ? r->floor_node : -1;
@@ -340,20 +340,20 @@ static tl_result tli_remat_run(tli_remat *r) { return tli_remat_run_alone(r); }
 
 static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
                                   const tl_remat_report *report) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_remat");
-    tli_put(&w, tli_limit_names[budget->limit]);
-    tli_put(&w, ": no plan found below ");
-    tli_put_u64(&w, report->least_budget_bytes);
-    tli_put(&w, " bytes");
-    if (report->limiting_node >= 0) {
-        tli_put(&w, ", which node ");
-        tli_put_i64(&w, report->limiting_node);
-        tli_put(&w, " (");
-        tli_put(&w, tl_name_node(r->graph, report->limiting_node));
-        tli_put(&w, ") takes");
+    int32_t node = report->limiting_node;
+    tli_rule rule = report->proven
+        ? TLI_RULE(NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS)
+        : TLI_RULE(NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE);
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_REMAT), rule, budget->allowed_bytes,
+                                     report->least_budget_bytes);
+    tli_put_text(&s, tli_limit_names[budget->limit]);
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT && node >= 0) {
+        tli_put(&s.text, ", which node ");
+        tli_put_named(&s.text, node, tl_name_node(r->graph, node));
+        tli_put(&s.text, " takes");
     }
-    tli_put(&w, report->proven ? "; none fits" : "; whether one exists is not known");
-    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
 static void tli_remat_report(const tli_remat *r, const tli_budget *budget, tl_result result,
@@ -383,11 +383,11 @@ static uint64_t tli_remat_default_work(const tl_graph *graph) {
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, desc->graph);
     if (desc->inference != 0 && desc->inference != 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_plan_remat", "inference: must be 0 or 1");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
 #ifdef TL_NO_OFFLOAD
     if (budget->host_bytes)
-        return tli_fail(env, TL_ERROR_UNSUPPORTED, "tl_plan_remat",
-                        "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host");
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT),
+                        TLI_RULE(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT));
 #else
     (void)budget;
 #endif
@@ -429,8 +429,8 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     tli_remat_report(&r, budget, result, report);
     if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, budget, report);
     if (result == TL_ERROR_OVERFLOW)
-        return tli_fail(env, result, "tl_plan_remat", "graph: bytes must fit 60 bits, costs of forwards 56");
-    if (result) return tli_fail(env, result, "tl_plan_remat", "no memory to plan");
+        return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
+    if (result) return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     return TL_OK;
 }
 
@@ -453,17 +453,15 @@ typedef struct tli_chain_answer {
 
 static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
                                   const tl_remat_report *report) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_INFEASIBLE, "tl_plan_chain");
-    tli_put(&w, tli_limit_names[budget->limit]);
-    tli_put(&w, ": no persistent schedule ");
-    tli_put(&w, report->proven ? "fits below " : "found below ");
-    tli_put_u64(&w, report->least_budget_bytes);
-    tli_put(&w, " bytes, which node ");
-    tli_put_i64(&w, report->limiting_node);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_node(graph, report->limiting_node));
-    tli_put(&w, ") takes");
-    return tli_end_error(env, &w, TL_ERROR_INFEASIBLE);
+    tli_rule rule = report->proven
+        ? TLI_RULE(NO_PERSISTENT_SCHEDULE_FITS_BELOW)
+        : TLI_RULE(NO_PERSISTENT_SCHEDULE_FOUND_BELOW);
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_CHAIN), rule, budget->allowed_bytes,
+                                     report->least_budget_bytes);
+    tli_put_text(&s, tli_limit_names[budget->limit]);
+    tli_put_rule(&s);
+    tli_put_named(&s.text, report->limiting_node, tl_name_node(graph, report->limiting_node));
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
 // The node at which a plan peaks.
@@ -501,7 +499,7 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
         report->limiting_node = desc->graph->node_count - 1;
         return result;
     }
-    last = tli_finish_plan(&steps, "tl_plan_chain", desc->graph, 0, plan);
+    last = tli_finish_plan(&steps, TLI_IN(PLAN_CHAIN), desc->graph, 0, plan);
     if (last) return last;
     if (infeasible) {
         report->least_budget_bytes = plan->peak_bytes;
@@ -551,8 +549,8 @@ static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, con
     }
     tli_zero(report, sizeof *report);
     if (result == TL_ERROR_OVERFLOW)
-        return tli_fail(env, result, "tl_plan_chain", "graph: costs times stages must fit 62 bits");
-    return tli_fail(env, result, "tl_plan_chain", "no memory to plan");
+        return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(GRAPH_COSTS_TIMES_STAGES_MUST_FIT_62));
+    return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(NO_MEMORY_TO_PLAN));
 }
 
 TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,

@@ -9,16 +9,17 @@
 // its readers want.
 
 static tl_result tli_check_sensitivity(tl_env *env, const tl_sensitivity_desc *desc) {
-    static const char function[] = "tl_measure_sensitivity";
+    const tli_function function = TLI_IN(MEASURE_SENSITIVITY);
     tl_result result;
     int32_t i;
     if (desc->schemes >> TL_SCHEME_COUNT)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "schemes: unknown bit");
-    if (!desc->evaluate) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "evaluate: must not be NULL");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SCHEMES_UNKNOWN_BIT));
+    if (!desc->evaluate)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(EVALUATE_MUST_NOT_BE_NULL));
     result = tl_check_graph(env, desc->graph);
     for (i = 0; !result && desc->node_schemes && i < desc->graph->node_count; i++)
         if (desc->node_schemes[i] >> TL_SCHEME_COUNT)
-            result = tli_fail(env, TL_ERROR_INVALID_ARG, function, "node_schemes: unknown bit");
+            result = tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(NODE_SCHEMES_UNKNOWN_BIT));
     return result;
 }
 
@@ -35,21 +36,19 @@ static tl_result tli_measure_op(tl_env *env, const tl_sensitivity_desc *desc, in
                                 double *loss) {
     double value = tli_not_a_number();
     tl_result result = desc->evaluate(id, scheme, &value, desc->user);
-    tli_writer w;
+    tli_sentence s;
     if (!result && (tli_is_amount(value) || tli_is_amount(-value))) {
         *loss = value > 0 ? value : 0;
         return TL_OK;
     }
-    w = tli_begin_error(env, TL_ERROR_KERNEL, "tl_measure_sensitivity");
-    tli_put(&w, "evaluate: node ");
-    tli_put_i64(&w, id);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_node(desc->graph, id));
-    tli_put(&w, ") in ");
-    tli_put(&w, tl_name_scheme(scheme));
-    tli_put(&w, ": ");
-    tli_put(&w, result ? tl_name_result(result) : "the loss is not finite");
-    return tli_end_error(env, &w, TL_ERROR_KERNEL);
+    s = tli_begin_error(env, TL_ERROR_KERNEL, TLI_IN(MEASURE_SENSITIVITY),
+                        result ? TLI_RULE(EVALUATE_NODE_IN)
+                               : TLI_RULE(EVALUATE_NODE_IN_LOSS_IS_NOT_FINITE),
+                        (uint64_t)id, (uint64_t)scheme);
+    tli_put_text(&s, tl_name_node(desc->graph, id));
+    tli_put_text(&s, tl_name_scheme(scheme));
+    if (result) tli_put_text(&s, tl_name_result(result));
+    return tli_end_error(env, &s, TL_ERROR_KERNEL);
 }
 
 static tl_result tli_measure_ops(tl_env *env, const tl_sensitivity_desc *desc, double *losses) {
@@ -125,29 +124,30 @@ static int32_t *tli_apply_place(const tli_apply *a, int32_t tensor, tl_format fo
 
 // -- apply: rules --
 
-static const char *tli_check_applied_node(const tl_precision_node *chosen, const tl_node *node) {
-    if (!tli_is_below((int64_t)chosen->scheme, TL_SCHEME_COUNT)) return "scheme: there is no such";
-    if (node->is_input && chosen->scheme != TL_SCHEME_F32) return "scheme: a graph input must be f32";
+static tli_rule tli_check_applied_node(const tl_precision_node *chosen, const tl_node *node) {
+    if (!tli_is_below((int64_t)chosen->scheme, TL_SCHEME_COUNT)) return TLI_RULE(SCHEME_THERE_IS_NO_SUCH);
+    if (node->is_input && chosen->scheme != TL_SCHEME_F32) return TLI_RULE(SCHEME_GRAPH_INPUT_MUST_BE_F32);
     if (!tli_is_amount(chosen->speedup) || (chosen->speedup == 0 && (node->fwd_cost || node->bwd_cost)))
-        return "speedup: must be finite and > 0";
-    return NULL;
+        return TLI_RULE(SPEEDUP_MUST_BE_FINITE_AND_POSITIVE);
+    return TLI_NO_RULE;
 }
 
 static tl_result tli_check_apply(tl_env *env, const tl_apply_desc *desc) {
-    tli_graph_rules rules = tli_rules_of(env, "tl_apply_precision");
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(APPLY_PRECISION));
     const tl_graph *graph = desc->graph;
     tl_result result;
     int32_t id;
     if ((desc->training | desc->any_result) & ~1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function, "training, any_result: must be 0 or 1");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
+                        TLI_RULE(TRAINING_ANY_RESULT_MUST_BE_0_OR_1));
     result = tl_check_graph(env, graph);
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (result) return result;
     if (desc->plan->node_count != graph->node_count || !desc->plan->nodes)
         return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
-                        "plan: nodes: there must be one for each node of the graph");
+                        TLI_RULE(PLAN_NODES_THERE_MUST_BE_ONE_FOR_EACH));
     for (id = 0; id < graph->node_count; id++) {
-        const char *rule = tli_check_applied_node(&desc->plan->nodes[id], &graph->nodes[id]);
+        tli_rule rule = tli_check_applied_node(&desc->plan->nodes[id], &graph->nodes[id]);
         if (rule)
             return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
     }
@@ -281,18 +281,16 @@ static tl_result tli_apply_quantization(tli_apply *a, const tli_graph_rules *rul
     const tl_quantization *given = format == TL_FORMAT_I8 ? a->desc->quantizations
                                  : format == TL_FORMAT_I16 ? a->desc->wide_quantizations : NULL;
     int32_t node = a->old->outputs[old_tensor].node;
-    const char *why;
-    char rule[96];
-    tli_writer w = tli_writer_of(rule, sizeof rule);
+    tli_rule rule;
+    tli_sentence s;
     if (!given || given[old_tensor].scale == 0) return TL_OK;
-    why = tli_quantization_broken(&given[old_tensor]);
-    if (!why) why = tli_format_lacks(&given[old_tensor], format);
+    rule = tli_quantization_broken(&given[old_tensor]);
+    if (!rule) rule = tli_format_lacks(&given[old_tensor], format);
     a->quantizations[tensor] = given[old_tensor];
-    if (!why) return TL_OK;
-    tli_put(&w, "quantizations: ");
-    tli_put(&w, why);
-    tli_finish(&w);
-    return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", node, tl_name_node(a->old, node), rule);
+    if (!rule) return TL_OK;
+    s = tli_begin_item(rules, TL_ERROR_INVALID_ARG, "node", node, tl_name_node(a->old, node), rule);
+    if (TLI_ERROR_TEXT) tli_put(&s.text, "quantizations: ");
+    return tli_end_error(rules->env, &s, TL_ERROR_INVALID_ARG);
 }
 
 // Fill in the arrays of the result for the node that was just added.
@@ -335,7 +333,7 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
     if (!tli_price_conversion(a->desc->device, tli_count_elements(output->bytes), from, format,
                               &desc.fwd_cost))
         return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", output->node, tl_name_node(a->old, output->node),
-                             "device: the time of a conversion must fit 64 bits");
+                             TLI_RULE(DEVICE_TIME_OF_CONVERSION_MUST_FIT_64));
     desc.bwd_cost = has_grad ? desc.fwd_cost : 0;
     desc.no_grad = !has_grad;
     desc.keep = (wants & TLI_WANT_RESULT) != 0;
@@ -383,7 +381,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     desc.output_bytes = a->bytes; desc.output_count = node->output_count;
     if (!tli_apply_costs(a, id, &desc))
         return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, desc.name,
-                             "speedup: the cost must fit 64 bits");
+                             TLI_RULE(SPEEDUP_COST_MUST_FIT_64_BITS));
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
     desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
     desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
@@ -406,7 +404,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
 }
 
 static tl_result tli_build_applied(tli_apply *a) {
-    tli_graph_rules rules = tli_rules_of(a->env, "tl_apply_precision");
+    tli_graph_rules rules = tli_rules_of(a->env, TLI_IN(APPLY_PRECISION));
     const tl_graph *old = a->old;
     tl_graph *graph = &a->applied.graph;
     tl_result result = TL_OK;
@@ -479,7 +477,7 @@ TLI_IMPL tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl
     if (tli_open_apply(env, desc, &a) && tli_add_applied_arrays(&a, tli_find_wants(&a)))
         result = tli_build_applied(&a);
     else
-        result = tli_fail(env, TL_ERROR_NO_MEMORY, "tl_apply_precision", "no memory for the new graph");
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(APPLY_PRECISION), TLI_RULE(NO_MEMORY_FOR_NEW_GRAPH));
     tli_release(env, a.tensors);
     tli_release(env, a.wants);
     tli_release(env, a.names);

@@ -29,23 +29,23 @@ TLI_IMPL int tl_parse_observer(const char *text, tl_observer_kind *kind) {
 
 // -- observers: noise of data in memory --
 
-static const char *tli_weights_broken(const float *weights, uint64_t count) {
+static tli_rule tli_weights_broken(const float *weights, uint64_t count) {
     uint64_t i;
     int any = 0;
     for (i = 0; i < count; i++) {
-        if (!tli_is_finite_f32(weights[i]) || weights[i] < 0) return "weights: must be finite and >= 0";
+        if (!tli_is_finite_f32(weights[i]) || weights[i] < 0) return TLI_RULE(WEIGHTS_MUST_BE_FINITE_AND_NOT);
         any |= weights[i] > 0;
     }
-    return any ? NULL : "weights: must not all be 0";
+    return any ? TLI_NO_RULE : TLI_RULE(WEIGHTS_MUST_NOT_ALL_BE_0);
 }
 
-static tl_result tli_check_noise(tl_env *env, const char *function, const float *data, const float *weights,
+static tl_result tli_check_noise(tl_env *env, tli_function function, const float *data, const float *weights,
                                  uint64_t count) {
-    const char *why = NULL;
+    tli_rule why = TLI_NO_RULE;
     float least, most;
-    if (!count) why = "count: must be > 0";
-    else if (!data) why = "data: must not be NULL";
-    else if (!tli_find_extremes(data, count, &least, &most)) why = "data: a value is not finite";
+    if (!count) why = TLI_RULE(COUNT_MUST_BE_POSITIVE);
+    else if (!data) why = TLI_RULE(DATA_MUST_NOT_BE_NULL);
+    else if (!tli_find_extremes(data, count, &least, &most)) why = TLI_RULE(DATA_VALUE_IS_NOT_FINITE);
     else if (weights) why = tli_weights_broken(weights, count);
     return why ? tli_fail(env, TL_ERROR_INVALID_ARG, function, why) : TL_OK;
 }
@@ -67,13 +67,13 @@ static void tli_finish_noise(tl_noise *noise, uint64_t count, double clipped_cou
                          * (3.010299956639811952137388947245 / 4503599627370496.0);
 }
 
-static tl_result tli_check_noise_quantization(tl_env *env, const char *function, const tl_quantization *q) {
-    const char *why = tli_quantization_broken(q);
-    tli_writer w;
-    if (!why) return TL_OK;
-    w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
-    tli_put(&w, "quantization: "); tli_put(&w, why);
-    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+static tl_result tli_check_noise_quantization(tl_env *env, tli_function function, const tl_quantization *q) {
+    tli_rule rule = tli_quantization_broken(q);
+    tli_sentence s;
+    if (!rule) return TL_OK;
+    s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, 0, 0);
+    if (TLI_ERROR_TEXT) tli_put(&s.text, "quantization: ");
+    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
 }
 
 TLI_IMPL tl_result tl_measure_noise(tl_env *env, const tl_quantization *quantization, const float *data,
@@ -82,8 +82,8 @@ TLI_IMPL tl_result tl_measure_noise(tl_env *env, const tl_quantization *quantiza
     tl_result result;
     TL_ASSERT(quantization && noise);
     tli_zero(noise, sizeof *noise);
-    result = tli_check_noise_quantization(env, "tl_measure_noise", quantization);
-    if (!result) result = tli_check_noise(env, "tl_measure_noise", data, weights, count);
+    result = tli_check_noise_quantization(env, TLI_IN(MEASURE_NOISE), quantization);
+    if (!result) result = tli_check_noise(env, TLI_IN(MEASURE_NOISE), data, weights, count);
     if (result) return result;
     for (i = 0; i < count; i++) {
         int32_t integer = tli_quantize_freely(quantization, data[i]);
@@ -110,13 +110,13 @@ static float tli_round_to_format(tl_format format, float value, int *clipped) {
 
 TLI_IMPL tl_result tl_measure_format_noise(tl_env *env, tl_format format, const float *data,
                                            const float *weights, uint64_t count, tl_noise *noise) {
-    static const char function[] = "tl_measure_format_noise";
+    const tli_function function = TLI_IN(MEASURE_FORMAT_NOISE);
     uint64_t clipped_count = 0, i;
     tl_result result;
     TL_ASSERT(noise);
     tli_zero(noise, sizeof *noise);
     if (format != TL_FORMAT_F32 && format != TL_FORMAT_F16 && format != TL_FORMAT_BF16)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "format: must be f32, f16 or bf16");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(FORMAT_MUST_BE_F32_F16_OR_BF16));
     result = tli_check_noise(env, function, data, weights, count);
     if (result) return result;
     for (i = 0; i < count; i++) {
@@ -166,26 +166,26 @@ static tl_observer_desc tli_fill_observer(const tl_observer_desc *desc) {
     return filled;
 }
 
-static const char *tli_observer_broken(const tl_observer_desc *filled) {
+static tli_rule tli_observer_broken(const tl_observer_desc *filled) {
     int32_t bins = filled->bin_count;
-    if (!tli_is_below((int64_t)filled->kind, TL_OBSERVER_COUNT)) return "kind: no such observer";
-    if (filled->channel_count < 1) return "channel_count: must be >= 0";
-    if (!(filled->rate > 0 && filled->rate <= 1)) return "rate: must be > 0 and <= 1";
+    if (!tli_is_below((int64_t)filled->kind, TL_OBSERVER_COUNT)) return TLI_RULE(KIND_NO_SUCH_OBSERVER);
+    if (filled->channel_count < 1) return TLI_RULE(CHANNEL_COUNT_MUST_BE_NOT_NEGATIVE);
+    if (!(filled->rate > 0 && filled->rate <= 1)) return TLI_RULE(RATE_MUST_BE_POSITIVE_AND_AT_MOST_1);
     if (!(filled->percentile_ratio > 0 && filled->percentile_ratio <= 1))
-        return "percentile_ratio: must be > 0 and <= 1";
-    if (filled->high < 1 || filled->high > 32767) return "high: must be within 1 .. 32767";
-    if (!tli_is_below((int64_t)filled->rule, TL_RANGE_COUNT)) return "rule: no such rule";
+        return TLI_RULE(PERCENTILE_RATIO_MUST_BE_POSITIVE);
+    if (filled->high < 1 || filled->high > 32767) return TLI_RULE(HIGH_MUST_BE_WITHIN_1_TO_32767);
+    if (!tli_is_below((int64_t)filled->rule, TL_RANGE_COUNT)) return TLI_RULE(RULE_NO_SUCH_RULE);
     if (bins && (bins < 128 || bins > 8192 || (bins & (bins - 1))))
-        return "bin_count: must be a power of two within 128 .. 8192";
-    return NULL;
+        return TLI_RULE(BIN_COUNT_MUST_BE_POWER_OF_TWO_WITHIN);
+    return TLI_NO_RULE;
 }
 
 TLI_IMPL tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, tl_observer **observer) {
-    static const char function[] = "tl_init_observer";
+    const tli_function function = TLI_IN(INIT_OBSERVER);
     tl_observer_desc filled;
     uint64_t channels_bytes, bins_bytes, bytes;
     tl_observer *made;
-    const char *why;
+    tli_rule why;
     TL_ASSERT(desc && observer);
     *observer = NULL;
     filled = tli_fill_observer(desc);
@@ -195,7 +195,7 @@ TLI_IMPL tl_result tl_init_observer(tl_env *env, const tl_observer_desc *desc, t
     bins_bytes = (uint64_t)filled.channel_count * (uint64_t)filled.bin_count * 2 * sizeof(uint64_t);
     bytes = sizeof *made + channels_bytes + bins_bytes;
     made = (tl_observer *)tli_alloc_array(env, bytes, 1);
-    if (!made) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the channels");
+    if (!made) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_CHANNELS));
     made->env = env;
     made->desc = filled;
     made->channels = (tli_channel *)(void *)(made + 1);
@@ -292,8 +292,8 @@ static int tli_scan_batch(tl_observer *observer, const float *data, uint64_t cou
     return 1;
 }
 
-static tl_result tli_fail_batch_limit(const tl_observer *observer, const char *function) {
-    return tli_fail(observer->env, TL_ERROR_OVERFLOW, function, "count: a channel takes at most 2^48 values");
+static tl_result tli_fail_batch_limit(const tl_observer *observer, tli_function function) {
+    return tli_fail(observer->env, TL_ERROR_OVERFLOW, function, TLI_RULE(COUNT_CHANNEL_TAKES_AT_MOST_2_48));
 }
 
 static int tli_batch_fits(const tl_observer *observer) {
@@ -352,13 +352,13 @@ static void tli_count_values(tl_observer *observer, int32_t channel, const float
 }
 
 TLI_IMPL tl_result tl_observe_data(tl_observer *observer, const float *data, uint64_t count) {
-    static const char function[] = "tl_observe_data";
-    const char *why = NULL;
+    const tli_function function = TLI_IN(OBSERVE_DATA);
+    tli_rule why = TLI_NO_RULE;
     tli_stripe s;
     int32_t i;
     TL_ASSERT(observer);
-    if (count && !data) why = "data: must not be NULL";
-    else if (!tli_scan_batch(observer, data, count)) why = "data: a value is not finite";
+    if (count && !data) why = TLI_RULE(DATA_MUST_NOT_BE_NULL);
+    else if (!tli_scan_batch(observer, data, count)) why = TLI_RULE(DATA_VALUE_IS_NOT_FINITE);
     if (why) return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, why);
     if (!tli_batch_fits(observer)) return tli_fail_batch_limit(observer, function);
     for (i = 0; i < observer->desc.channel_count; i++) {
@@ -376,17 +376,17 @@ TLI_IMPL tl_result tl_observe_data(tl_observer *observer, const float *data, uin
 
 TLI_IMPL tl_result tl_observe_extremes(tl_observer *observer, int32_t channel, float least, float most,
                                        uint64_t count) {
-    static const char function[] = "tl_observe_extremes";
-    const char *why = NULL;
+    const tli_function function = TLI_IN(OBSERVE_EXTREMES);
+    tli_rule why = TLI_NO_RULE;
     tli_channel *c;
     TL_ASSERT(observer);
     if (observer->bins || observer->desc.kind > TL_OBSERVER_MOVING_AVERAGE)
-        return tli_fail(observer->env, TL_ERROR_UNSUPPORTED, function, "observer: a histogram needs the data");
-    if (!tli_is_below(channel, observer->desc.channel_count)) why = "channel: no such channel";
-    else if (!tli_is_finite_f32(least)) why = "least: must be finite";
-    else if (!tli_is_finite_f32(most)) why = "most: must be finite";
-    else if (least > most) why = "least: must be <= most";
-    else if (!count) why = "count: must be > 0";
+        return tli_fail(observer->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(OBSERVER_HISTOGRAM_NEEDS_DATA));
+    if (!tli_is_below(channel, observer->desc.channel_count)) why = TLI_RULE(CHANNEL_NO_SUCH_CHANNEL);
+    else if (!tli_is_finite_f32(least)) why = TLI_RULE(LEAST_MUST_BE_FINITE);
+    else if (!tli_is_finite_f32(most)) why = TLI_RULE(MOST_MUST_BE_FINITE);
+    else if (least > most) why = TLI_RULE(LEAST_MUST_BE_AT_MOST_MOST);
+    else if (!count) why = TLI_RULE(COUNT_MUST_BE_POSITIVE);
     if (why) return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, why);
     c = &observer->channels[channel];
     if (count > TLI_OBSERVED_LIMIT - c->count) return tli_fail_batch_limit(observer, function);
@@ -425,11 +425,11 @@ static void tli_merge_bins(tl_observer *observer, const tl_observer *other, int3
 }
 
 TLI_IMPL tl_result tl_merge_observer(tl_observer *observer, const tl_observer *other) {
-    static const char function[] = "tl_merge_observer";
+    const tli_function function = TLI_IN(MERGE_OBSERVER);
     int32_t i, j;
     TL_ASSERT(observer && other);
     if (!tli_same_observers(&observer->desc, &other->desc))
-        return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, "other: must be of the same desc");
+        return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(OTHER_MUST_BE_OF_SAME_DESC));
     for (i = 0; i < observer->desc.channel_count; i++)
         if (other->channels[i].count > TLI_OBSERVED_LIMIT - observer->channels[i].count)
             return tli_fail_batch_limit(observer, function);
@@ -720,13 +720,13 @@ static uint64_t tli_count_beyond(const tli_histogram *h, int32_t sign, double li
     return count;
 }
 
-static tl_result tli_fail_channel(const tl_observer *observer, const char *function) {
-    return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, "channel: no such channel");
+static tl_result tli_fail_channel(const tl_observer *observer, tli_function function) {
+    return tli_fail(observer->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CHANNEL_NO_SUCH_CHANNEL));
 }
 
 TLI_IMPL tl_result tl_measure_observer(const tl_observer *observer, int32_t channel,
                                        tl_observation *observation) {
-    static const char function[] = "tl_measure_observer";
+    const tli_function function = TLI_IN(MEASURE_OBSERVER);
     const tli_channel *c;
     tli_histogram h;
     TL_ASSERT(observer && observation);
@@ -752,13 +752,11 @@ TLI_IMPL tl_result tl_measure_observer(const tl_observer *observer, int32_t chan
     return TL_OK;
 }
 
-static tl_result tli_check_seen(const tl_observer *observer, int32_t channel, const char *function) {
-    tli_writer w;
+static tl_result tli_check_seen(const tl_observer *observer, int32_t channel, tli_function function) {
     if (!tli_is_below(channel, observer->desc.channel_count)) return tli_fail_channel(observer, function);
     if (observer->channels[channel].batch_count) return TL_OK;
-    w = tli_begin_error(observer->env, TL_ERROR_NOT_FOUND, function);
-    tli_put(&w, "channel: "); tli_put_i64(&w, channel); tli_put(&w, " has seen nothing");
-    return tli_end_error(observer->env, &w, TL_ERROR_NOT_FOUND);
+    return tli_fail_values(observer->env, TL_ERROR_NOT_FOUND, function,
+                           TLI_RULE(CHANNEL_HAS_SEEN_NOTHING), (uint64_t)channel, 0);
 }
 
 TLI_IMPL tl_result tl_find_observed_quantization(const tl_observer *observer, int32_t channel,
@@ -768,7 +766,7 @@ TLI_IMPL tl_result tl_find_observed_quantization(const tl_observer *observer, in
     tl_result result;
     TL_ASSERT(observer && quantization);
     tli_zero(quantization, sizeof *quantization);
-    result = tli_check_seen(observer, channel, "tl_find_observed_quantization");
+    result = tli_check_seen(observer, channel, TLI_IN(FIND_OBSERVED_QUANTIZATION));
     if (!result) result = tl_measure_observer(observer, channel, &seen);
     if (result) return result;
     return tl_find_quantization(observer->env, rule, seen.range_least, seen.range_most, low, high,
@@ -807,7 +805,7 @@ static double tli_find_mean_error(double from, double to, double scale, int32_t 
 
 TLI_IMPL tl_result tl_estimate_noise(const tl_observer *observer, int32_t channel,
                                      const tl_quantization *quantization, tl_noise *noise) {
-    static const char function[] = "tl_estimate_noise";
+    const tli_function function = TLI_IN(ESTIMATE_NOISE);
     tl_noise estimate;
     tli_histogram h;
     const tli_channel *c;
@@ -819,7 +817,7 @@ TLI_IMPL tl_result tl_estimate_noise(const tl_observer *observer, int32_t channe
     tli_zero(&estimate, sizeof estimate);
     result = tli_check_noise_quantization(observer->env, function, quantization);
     if (!result && !observer->bins)
-        result = tli_fail(observer->env, TL_ERROR_UNSUPPORTED, function, "observer: has no histogram");
+        result = tli_fail(observer->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(OBSERVER_HAS_NO_HISTOGRAM));
     if (!result) result = tli_check_seen(observer, channel, function);
     if (result) return result;
     c = &observer->channels[channel];
@@ -947,19 +945,21 @@ static tl_result tli_measure_by_observer(tl_env *env, const tl_observer_desc *de
 
 TLI_IMPL tl_result tl_measure_range(tl_env *env, const tl_observer_desc *desc, const float *data,
                                     uint64_t count, float *least, float *most) {
-    static const char function[] = "tl_measure_range";
+    const tli_function function = TLI_IN(MEASURE_RANGE);
     float all_least, all_most, limit;
     tl_observer_desc filled;
     tli_range_search search;
-    const char *why;
+    tli_rule why;
     TL_ASSERT(desc && least && most);
     *least = *most = 0;
     filled = tli_fill_observer(desc);
     why = tli_observer_broken(&filled);
-    if (!why && (filled.channel_count > 1 || filled.inner_count > 1)) why = "desc: must be of one channel";
-    if (!why && !count) why = "count: must be > 0";
-    if (!why && !data) why = "data: must not be NULL";
-    if (!why && !tli_find_extremes(data, count, &all_least, &all_most)) why = "data: a value is not finite";
+    if (!why && (filled.channel_count > 1 || filled.inner_count > 1))
+        why = TLI_RULE(DESC_MUST_BE_OF_ONE_CHANNEL);
+    if (!why && !count) why = TLI_RULE(COUNT_MUST_BE_POSITIVE);
+    if (!why && !data) why = TLI_RULE(DATA_MUST_NOT_BE_NULL);
+    if (!why && !tli_find_extremes(data, count, &all_least, &all_most))
+        why = TLI_RULE(DATA_VALUE_IS_NOT_FINITE);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
     if (filled.kind == TL_OBSERVER_ENTROPY)
         return tli_measure_by_observer(env, &filled, data, count, least, most);

@@ -20,7 +20,7 @@
 
 typedef struct tli_precision {
     tl_env  *env;
-    const char *function;
+    tli_function function;
     const tl_graph *graph;
     tl_precision_desc desc;      // defaults filled in
     int32_t  node_count;         // of the choice: nodes of the graph, then an f32 reader for each result
@@ -158,43 +158,44 @@ TLI_IMPL tl_precision_desc tl_default_precision(const tl_precision_desc *desc) {
     return d;
 }
 
-static const char *tli_find_precision_rule(const tl_precision_desc *desc) {
+static tli_rule tli_find_precision_rule(const tl_precision_desc *desc) {
     int32_t k;
-    if (!tli_is_below((int64_t)desc->criterion, TL_CRITERION_COUNT)) return "criterion: unknown";
-    if (!tli_is_below((int64_t)desc->objective, TL_OBJECTIVE_COUNT)) return "objective: unknown";
-    if (!tli_is_below((int64_t)desc->loss_source, TL_LOSS_SOURCE_COUNT)) return "loss_source: unknown";
-    if (!(desc->loss_limit >= 0)) return "loss_limit: must be >= 0 and a number";
-    if (!tli_is_amount(desc->least_speedup)) return "least_speedup: must be finite and >= 0";
+    if (!tli_is_below((int64_t)desc->criterion, TL_CRITERION_COUNT)) return TLI_RULE(CRITERION_UNKNOWN);
+    if (!tli_is_below((int64_t)desc->objective, TL_OBJECTIVE_COUNT)) return TLI_RULE(OBJECTIVE_UNKNOWN);
+    if (!tli_is_below((int64_t)desc->loss_source, TL_LOSS_SOURCE_COUNT)) return TLI_RULE(LOSS_SOURCE_UNKNOWN);
+    if (!(desc->loss_limit >= 0)) return TLI_RULE(LOSS_LIMIT_MUST_BE_NOT_NEGATIVE);
+    if (!tli_is_amount(desc->least_speedup)) return TLI_RULE(LEAST_SPEEDUP_MUST_BE_FINITE_AND_NOT);
     if ((desc->training | desc->allow_sensitive | desc->allow_unknown | desc->any_result) & ~1)
-        return "training, allow_sensitive, allow_unknown, any_result: must be 0 or 1";
-    if (desc->schemes >> TL_SCHEME_COUNT) return "schemes: unknown bit";
+        return TLI_RULE(TRAINING_ALLOW_SENSITIVE_ALLOW_UNKNOWN);
+    if (desc->schemes >> TL_SCHEME_COUNT) return TLI_RULE(SCHEMES_UNKNOWN_BIT);
     if (desc->training && (desc->schemes & ~TLI_FLOAT_SCHEMES))
-        return "schemes: training takes f32, f16 and bf16 alone";
+        return TLI_RULE(SCHEMES_TRAINING_TAKES_F32_F16);
     if (!tli_is_amount(desc->performance_weight) || !tli_is_amount(desc->accuracy_weight))
-        return "performance_weight, accuracy_weight: must be finite and >= 0";
+        return TLI_RULE(PERFORMANCE_WEIGHT_ACCURACY_WEIGHT);
     for (k = 0; k < TL_SCHEME_COUNT; k++)
         if (!tli_is_amount(desc->priorities[k]) && !tli_is_amount(-desc->priorities[k]))
-            return "priorities: must be finite";
-    if (desc->round_limit < 0) return "round_limit: must be >= 0";
-    return NULL;
+            return TLI_RULE(PRIORITIES_MUST_BE_FINITE);
+    if (desc->round_limit < 0) return TLI_RULE(ROUND_LIMIT_MUST_BE_NOT_NEGATIVE);
+    return TLI_NO_RULE;
 }
 
-static const char *tli_find_given_rule(const tl_precision_desc *desc, int32_t node) {
+static tli_rule tli_find_given_rule(const tl_precision_desc *desc, int32_t node) {
     const double *losses = desc->losses ? desc->losses + (size_t)node * TL_SCHEME_COUNT : NULL;
     int32_t k;
-    if (desc->node_schemes && desc->node_schemes[node] >> TL_SCHEME_COUNT) return "node_schemes: unknown bit";
+    if (desc->node_schemes && desc->node_schemes[node] >> TL_SCHEME_COUNT)
+        return TLI_RULE(NODE_SCHEMES_UNKNOWN_BIT);
     for (k = 0; losses && k < TL_SCHEME_COUNT; k++) {
         if (losses[k] == losses[k] && !tli_is_amount(losses[k]))
-            return "losses: must be finite and >= 0, or NaN";
+            return TLI_RULE(LOSSES_MUST_BE_FINITE_AND_NOT_NEGATIVE);
         if (k == TL_SCHEME_F32 && losses[k] > 0)
-            return "losses: must be 0 for f32: others are compared with it";
+            return TLI_RULE(LOSSES_MUST_BE_0_FOR_F32_OTHERS_ARE);
     }
-    return NULL;
+    return TLI_NO_RULE;
 }
 
-static tl_result tli_check_precision_of(tl_env *env, const char *function, const tl_precision_desc *desc) {
+static tl_result tli_check_precision_of(tl_env *env, tli_function function, const tl_precision_desc *desc) {
     tli_graph_rules rules = tli_rules_of(env, function);
-    const char *rule = tli_find_precision_rule(desc);
+    tli_rule rule = tli_find_precision_rule(desc);
     tl_result result;
     int32_t i;
     if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
@@ -310,7 +311,7 @@ static tl_result tli_fill_options(tli_precision *p) {
         tli_option o = tli_find_option(p, id);
         if (!o.schemes)
             return tli_fail_item(&rules, TL_ERROR_INFEASIBLE, "node", id, tl_name_node(p->graph, id),
-                                 "schemes: none is left of those that its op can have");
+                                 TLI_RULE(SCHEMES_NONE_IS_LEFT_OF_THOSE));
         for (k = 0; k < TL_SCHEME_COUNT; k++) tli_fill_option(p, id, &o, k);
     }
     for (; id < p->node_count; id++) p->costs[(size_t)id * TL_SCHEME_COUNT + TL_SCHEME_F32] = 0;
@@ -540,7 +541,7 @@ static void tli_set_choice(tli_precision *p) {
 }
 
 // Set up the choice of a desc that was checked. limited: 0 = without its loss limit.
-static tl_result tli_open_precision(tl_env *env, const char *function, const tl_precision_desc *desc,
+static tl_result tli_open_precision(tl_env *env, tli_function function, const tl_precision_desc *desc,
                                     int limited, tli_precision *p) {
     const tl_graph *graph = desc->graph;
     int64_t nodes = graph->node_count;
@@ -556,9 +557,9 @@ static tl_result tli_open_precision(tl_env *env, const char *function, const tl_
         nodes += graph->nodes[graph->outputs[i].node].keep;
     p->node_count = (int32_t)nodes;
     if (nodes > TLI_CHOICE_MOST_NODES)
-        return tli_fail(env, TL_ERROR_OVERFLOW, function, "graph: nodes and results must be at most 2^24");
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(GRAPH_NODES_AND_RESULTS_MUST_BE_AT));
     if (!tli_add_precision_arrays(p))
-        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the choice");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_CHOICE));
     result = tli_fill_options(p);
     if (result) return result;
     tli_find_nets(p);
@@ -567,9 +568,9 @@ static tl_result tli_open_precision(tl_env *env, const char *function, const tl_
         if (!tli_price_net(p, i)) break;
     if (i < p->net_count || !tli_fits_costs(p))
         return tli_fail(env, TL_ERROR_OVERFLOW, function,
-                        "graph: the sum of costs and conversions must fit 60 bits");
+                        TLI_RULE(GRAPH_SUM_OF_COSTS_AND_CONVERSIONS));
     if (!tli_fits_losses(p))
-        return tli_fail(env, TL_ERROR_OVERFLOW, function, "losses: the sum of the largest must be finite");
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(LOSSES_SUM_OF_LARGEST_MUST_BE_FINITE));
     for (i = 0; i < graph->node_count; i++) {
         p->base_bytes += p->bytes[(size_t)i * TL_SCHEME_COUNT + TL_SCHEME_F32];
         p->base_cost += p->times[(size_t)i * TL_SCHEME_COUNT + TL_SCHEME_F32];
@@ -580,7 +581,7 @@ static tl_result tli_open_precision(tl_env *env, const char *function, const tl_
     tli_set_choice(p);
     if (!tli_choice_add_all_most(&p->choice, &cost, &loss))
         return tli_fail(env, TL_ERROR_OVERFLOW, function,
-                        "loss_limit: is too small beside the losses of so many nodes");
+                        TLI_RULE(LOSS_LIMIT_IS_TOO_SMALL_BESIDE_LOSSES));
     return TL_OK;
 }
 
@@ -671,7 +672,7 @@ static tl_result tli_choose(tli_precision *p, int least_loss, uint64_t loss_limi
 }
 
 static tl_result tli_fail_choice(const tli_precision *p) {
-    return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, "no memory for the choice");
+    return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, TLI_RULE(NO_MEMORY_FOR_CHOICE));
 }
 
 static tli_pick tli_take_choice(tli_precision *p, const tli_choice_plan *chosen) {
@@ -945,12 +946,11 @@ static int tli_is_loss_held(const tli_precision *p, double limit) {
 }
 
 // Write the least limit of four digits that can be met.
-static void tli_put_least_loss(tli_writer *w, const tli_precision *p) {
-    double sum = 0, value;
-    int32_t id, digits, power;
+static void tli_put_least_loss(tli_writer *w, const tli_precision *p, double sum) {
+    double value;
+    int32_t digits, power;
     char text[32];
     tli_word word;
-    for (id = 0; id < p->graph->node_count; id++) sum += tli_find_least_loss(p, id);
     if (!tli_is_amount(sum)) { tli_put(w, "infinite"); return; }
     for (digits = tli_round_digits(sum, &power); ; digits++) {
         tli_writer number = tli_writer_of(text, sizeof text);
@@ -964,22 +964,37 @@ static void tli_put_least_loss(tli_writer *w, const tli_precision *p) {
     tli_put_digits(w, digits, power);
 }
 
+static tl_result tli_fail_loss_limit(const tli_precision *p) {
+    double sum = 0;
+    int32_t id;
+    tli_sentence s;
+    for (id = 0; id < p->graph->node_count; id++) sum += tli_find_least_loss(p, id);
+    s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function,
+                        TLI_RULE(LOSS_LIMIT_CANNOT_BE_HELD_LEAST_LOSS),
+                        tli_bits_of_f64(p->desc.loss_limit), tli_bits_of_f64(sum));
+    if (!TLI_ERROR_TEXT) return TL_ERROR_INFEASIBLE;
+    tli_put_rule(&s);
+    tli_put_f64(&s.text, p->desc.loss_limit);
+    tli_put_rule(&s);
+    tli_put_least_loss(&s.text, p, sum);
+    return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
+}
+
 static tl_result tli_fail_limit(const tli_precision *p) {
-    tli_writer w = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function);
-    if (!p->nearest_cost) {
-        tli_put(&w, "loss_limit: ");
-        tli_put_f64(&w, p->desc.loss_limit);
-        tli_put(&w, " cannot be held: the least loss is ");
-        tli_put_least_loss(&w, p);
-        return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
-    }
-    tli_put(&w, "least_speedup: ");
-    tli_put_f64(&w, p->desc.least_speedup);
-    tli_put(&w, p->nearest_proven ? " cannot be held: at most " : " was not found: at most ");
-    tli_put_ratio_down(&w, p->base_cost, p->nearest_cost);
-    tli_put(&w, p->nearest_proven ? " can be reached" : " was");
-    if (p->desc.criterion == TL_CRITERION_CUSTOM) tli_put(&w, " within loss_limit");
-    return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
+    tli_sentence s;
+    if (!p->nearest_cost) return tli_fail_loss_limit(p);
+    s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function, p->nearest_proven
+        ? TLI_RULE(LEAST_SPEEDUP_CANNOT_BE_HELD_AT_MOST)
+        : TLI_RULE(LEAST_SPEEDUP_WAS_NOT_FOUND_AT_MOST),
+        p->base_cost, p->nearest_cost);
+    if (!TLI_ERROR_TEXT) return TL_ERROR_INFEASIBLE;
+    tli_put_rule(&s);
+    tli_put_f64(&s.text, p->desc.least_speedup);
+    tli_put_rule(&s);
+    tli_put_ratio_down(&s.text, p->base_cost, p->nearest_cost);
+    tli_put_rule(&s);
+    if (p->desc.criterion == TL_CRITERION_CUSTOM) tli_put(&s.text, " within loss_limit");
+    return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
 }
 
 // -- precision plan: from a choice to a plan --
@@ -1188,15 +1203,15 @@ static tl_result tli_find_runners_up(tli_precision *p, const tli_pick *pick, tl_
 static tl_result tli_measure_plan(const tli_precision *p, tl_precision_plan *plan) {
     double loss = tli_not_a_number();
     tl_result result = p->desc.evaluate(plan, &loss, p->desc.user);
-    tli_writer w;
+    tli_sentence s;
     if (result) {
-        w = tli_begin_error(p->env, TL_ERROR_KERNEL, p->function);
-        tli_put(&w, "evaluate: failed: ");
-        tli_put(&w, tl_name_result(result));
-        return tli_end_error(p->env, &w, TL_ERROR_KERNEL);
+        s = tli_begin_error(p->env, TL_ERROR_KERNEL, p->function, TLI_RULE(EVALUATE_FAILED),
+                            (uint64_t)result, 0);
+        tli_put_text(&s, tl_name_result(result));
+        return tli_end_error(p->env, &s, TL_ERROR_KERNEL);
     }
     if (loss != loss)
-        return tli_fail(p->env, TL_ERROR_KERNEL, p->function, "evaluate: the loss is not a number");
+        return tli_fail(p->env, TL_ERROR_KERNEL, p->function, TLI_RULE(EVALUATE_LOSS_IS_NOT_NUMBER));
     plan->measured_loss = loss;
     return TL_OK;
 }
@@ -1214,13 +1229,15 @@ static uint64_t tli_cut_limit(const tli_precision *p, uint64_t limit, double mea
 }
 
 static tl_result tli_fail_measured(const tli_precision *p, double measured) {
-    tli_writer w = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function);
-    tli_put(&w, "loss_limit: ");
-    tli_put_f64(&w, p->desc.loss_limit);
-    tli_put(&w, " cannot be held: evaluate measured ");
-    tli_put_rounded(&w, measured);
-    tli_put(&w, " for the choice of the least loss");
-    return tli_end_error(p->env, &w, TL_ERROR_INFEASIBLE);
+    tli_sentence s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, p->function,
+        TLI_RULE(LOSS_LIMIT_CANNOT_BE_HELD_EVALUATE),
+        tli_bits_of_f64(p->desc.loss_limit), tli_bits_of_f64(measured));
+    if (!TLI_ERROR_TEXT) return TL_ERROR_INFEASIBLE;
+    tli_put_rule(&s);
+    tli_put_f64(&s.text, p->desc.loss_limit);
+    tli_put_rule(&s);
+    tli_put_rounded(&s.text, measured);
+    return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
 }
 
 // The last round: the choice of least loss, when no tighter limit brought the measured loss within the limit.
@@ -1261,7 +1278,7 @@ static tl_result tli_run_rounds(tli_precision *p, tli_pick *pick, tl_precision_p
 }
 
 TLI_IMPL tl_result tl_plan_precision(tl_env *env, const tl_precision_desc *desc, tl_precision_plan *plan) {
-    static const char function[] = "tl_plan_precision";
+    const tli_function function = TLI_IN(PLAN_PRECISION);
     tli_precision p;
     tli_pick pick;
     tl_result result;
@@ -1274,7 +1291,7 @@ TLI_IMPL tl_result tl_plan_precision(tl_env *env, const tl_precision_desc *desc,
     if (!result) {
         plan->memory = tli_alloc_array(env, (uint64_t)desc->graph->node_count, sizeof *plan->nodes);
         result = plan->memory ? tli_run_rounds(&p, &pick, plan)
-                              : tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the plan");
+                              : tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_PLAN));
     }
     if (!result) result = tli_find_runners_up(&p, &pick, plan);
     tli_close_precision(&p);
@@ -1296,7 +1313,7 @@ static tl_result tli_fill_front(tli_precision *p, const tli_choice_front *chosen
     uint8_t *schemes;
     int32_t i;
     point = (tl_precision_point *)tli_alloc_array(p->env, points, sizeof *point + (size_t)nodes);
-    if (!point) return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, "no memory for the points");
+    if (!point) return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, TLI_RULE(NO_MEMORY_FOR_POINTS));
     schemes = (uint8_t *)(point + points);
     front->memory = point;
     front->points = point;
@@ -1320,14 +1337,14 @@ static tl_result tli_fill_front(tli_precision *p, const tli_choice_front *chosen
 
 TLI_IMPL tl_result tl_plan_precision_front(tl_env *env, const tl_precision_desc *desc, int32_t point_limit,
                                            tl_precision_front *front) {
-    static const char function[] = "tl_plan_precision_front";
+    const tli_function function = TLI_IN(PLAN_PRECISION_FRONT);
     tli_choice_front chosen;
     tli_precision p;
     tl_result result;
     TL_ASSERT(desc && desc->graph && front);
     tli_zero(front, sizeof *front);
     if (point_limit < 0 || point_limit == 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "point_limit: must be 0, or 2 and more");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(POINT_LIMIT_MUST_BE_0_OR_2_AND_MORE));
     result = tli_check_precision_of(env, function, desc);
     if (result) return result;
     result = tli_open_precision(env, function, desc, 0, &p);

@@ -188,24 +188,25 @@ TLI_IMPL const tl_precision_profile *tl_find_profile(const tl_precision_profile 
     return row ? row : tli_find_row(&p, "*", 1);
 }
 
-static const char *tli_find_profile_rule(const tl_precision_profile *row) {
+static tli_rule tli_find_profile_rule(const tl_precision_profile *row) {
     int32_t k;
-    if (!row->op || !row->op[0]) return "op: must not be empty";
+    if (!row->op || !row->op[0]) return TLI_RULE(OP_MUST_NOT_BE_EMPTY);
     if (row->most_elements && row->most_elements < row->least_elements)
-        return "most_elements: must be >= least_elements";
-    if (row->schemes >> TL_SCHEME_COUNT) return "schemes: unknown bit";
+        return TLI_RULE(MOST_ELEMENTS_MUST_BE_AT_LEAST);
+    if (row->schemes >> TL_SCHEME_COUNT) return TLI_RULE(SCHEMES_UNKNOWN_BIT);
     for (k = 0; k < TL_SCHEME_COUNT; k++) {
         if (!(row->schemes >> k & 1)) continue;
-        if (!tli_is_amount(row->loss[k])) return "loss: must be finite and >= 0";
-        if (!tli_is_amount(row->speedup[k]) || row->speedup[k] <= 0) return "speedup: must be finite and > 0";
+        if (!tli_is_amount(row->loss[k])) return TLI_RULE(LOSS_MUST_BE_FINITE_AND_NOT_NEGATIVE);
+        if (!tli_is_amount(row->speedup[k]) || row->speedup[k] <= 0)
+            return TLI_RULE(SPEEDUP_MUST_BE_FINITE_AND_POSITIVE);
         if (k == TL_SCHEME_F32 && (row->loss[k] > 0 || row->speedup[k] < 1 || row->speedup[k] > 1))
-            return "loss, speedup: must be 0 and 1 for f32";
+            return TLI_RULE(LOSS_SPEEDUP_MUST_BE_0_AND_1_FOR_F32);
     }
     if (!tli_is_below((int64_t)row->recommended, TL_SCHEME_COUNT) ||
         (row->recommended != TL_SCHEME_F32 && !(row->schemes >> row->recommended & 1)))
-        return "recommended: must be one of its schemes";
-    if (row->sensitive & ~1) return "sensitive: must be 0 or 1";
-    return NULL;
+        return TLI_RULE(RECOMMENDED_MUST_BE_ONE_OF_ITS_SCHEMES);
+    if (row->sensitive & ~1) return TLI_RULE(SENSITIVE_MUST_BE_0_OR_1);
+    return TLI_NO_RULE;
 }
 
 // Whether a row fits every node that the other one fits.
@@ -216,35 +217,38 @@ static int tli_covers(const tl_precision_profile *row, const tl_precision_profil
     return !row->most_elements || (other->most_elements && row->most_elements >= other->most_elements);
 }
 
-static tl_result tli_fail_row(tl_env *env, const char *function, int32_t index, const char *op,
-                              const char *rule) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
-    tli_put(&w, "profiles: row ");
-    tli_put_i64(&w, index);
-    if (op) { tli_put(&w, " ("); tli_put(&w, op); tli_put(&w, ")"); }
-    tli_put(&w, ": ");
-    tli_put(&w, rule);
-    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+static tl_result tli_fail_row(tl_env *env, tli_function function, int32_t index, const char *op,
+                              tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, (uint64_t)index, 0);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&s.text, "profiles: row ");
+        tli_put_i64(&s.text, index);
+        if (op) { tli_put(&s.text, " ("); tli_put(&s.text, op); tli_put(&s.text, ")"); }
+        tli_put(&s.text, ": ");
+    }
+    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
 }
 
-static tl_result tli_check_rows(tl_env *env, const char *function, const tl_precision_profile *profiles,
+static tl_result tli_check_rows(tl_env *env, tli_function function, const tl_precision_profile *profiles,
                                 int32_t profile_count) {
     int32_t i, k;
-    if (profile_count < 0) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "profile_count: must be >= 0");
+    if (profile_count < 0)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(PROFILE_COUNT_MUST_BE_NOT_NEGATIVE));
     if (profile_count > 0 && !profiles)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "profiles: must not be NULL where there are some");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(PROFILES_MUST_NOT_BE_NULL_WHERE_THERE));
     for (i = 0; i < profile_count; i++) {
-        const char *rule = tli_find_profile_rule(&profiles[i]);
+        tli_rule rule = tli_find_profile_rule(&profiles[i]);
         if (rule) return tli_fail_row(env, function, i, profiles[i].op, rule);
         for (k = 0; k < i; k++)
             if (tli_covers(&profiles[k], &profiles[i]))
-                return tli_fail_row(env, function, i, profiles[i].op, "never fits: a row above it always does");
+                return tli_fail_row(env, function, i, profiles[i].op,
+                                    TLI_RULE(NEVER_FITS_ROW_ABOVE_IT_ALWAYS_DOES));
     }
     return TL_OK;
 }
 
 TLI_IMPL tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profiles, int32_t profile_count) {
-    return tli_check_rows(env, "tl_check_profiles", profiles, profile_count);
+    return tli_check_rows(env, TLI_IN(CHECK_PROFILES), profiles, profile_count);
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_NO_PRECISION

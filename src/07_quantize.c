@@ -104,23 +104,24 @@ static int32_t tli_round_f32(float value, tl_rounding rounding) {
 
 static int tli_is_scale(float value) { return tli_is_finite_f32(value) && value > 0; }
 
-static const char *tli_bounds_broken(int32_t low, int32_t high) {
-    if (low < -32768 || high > 65535) return "low, high: must be within -32768 .. 65535";
-    if (low >= high) return "low: must be < high";
-    if (high - low > 65535) return "low, high: must be of at most 16 bits";
-    return NULL;
+static tli_rule tli_bounds_broken(int32_t low, int32_t high) {
+    if (low < -32768 || high > 65535) return TLI_RULE(LOW_HIGH_MUST_BE_WITHIN_32768_TO_65535);
+    if (low >= high) return TLI_RULE(LOW_MUST_BE_BELOW_HIGH);
+    if (high - low > 65535) return TLI_RULE(LOW_HIGH_MUST_BE_OF_AT_MOST_16_BITS);
+    return TLI_NO_RULE;
 }
 
-static const char *tli_range_broken(tl_range_rule rule, float least, float most, int32_t low, int32_t high) {
-    if (!tli_is_below((int64_t)rule, TL_RANGE_COUNT)) return "rule: no such rule";
-    if (!tli_is_finite_f32(least)) return "least: must be finite";
-    if (!tli_is_finite_f32(most)) return "most: must be finite";
-    if (least > most) return "least: must be <= most";
+static tli_rule tli_range_broken(tl_range_rule rule, float least, float most, int32_t low, int32_t high) {
+    if (!tli_is_below((int64_t)rule, TL_RANGE_COUNT)) return TLI_RULE(RULE_NO_SUCH_RULE);
+    if (!tli_is_finite_f32(least)) return TLI_RULE(LEAST_MUST_BE_FINITE);
+    if (!tli_is_finite_f32(most)) return TLI_RULE(MOST_MUST_BE_FINITE);
+    if (least > most) return TLI_RULE(LEAST_MUST_BE_AT_MOST_MOST);
     if (tli_bounds_broken(low, high)) return tli_bounds_broken(low, high);
-    if (rule == TL_RANGE_NARROW && (high < 1 || low > -high)) return "low: must be <= -high under narrow";
-    if (rule == TL_RANGE_WIDE && (low > 0 || high < 1)) return "low, high: must hold 0 under wide";
-    if (rule == TL_RANGE_HALF && high < 1) return "high: must be > 0 under half";
-    return NULL;
+    if (rule == TL_RANGE_NARROW && (high < 1 || low > -high))
+        return TLI_RULE(LOW_MUST_BE_AT_MOST_HIGH_UNDER_NARROW);
+    if (rule == TL_RANGE_WIDE && (low > 0 || high < 1)) return TLI_RULE(LOW_HIGH_MUST_HOLD_0_UNDER_WIDE);
+    if (rule == TL_RANGE_HALF && high < 1) return TLI_RULE(HIGH_MUST_BE_POSITIVE_UNDER_HALF);
+    return TLI_NO_RULE;
 }
 
 static float tli_at_least(float scale, float least) { return scale < least ? least : scale; }
@@ -152,14 +153,14 @@ static void tli_apply_symmetric(tl_range_rule rule, float size, tl_quantization 
 
 TLI_IMPL tl_result tl_find_quantization(tl_env *env, tl_range_rule rule, float least, float most, int32_t low,
                                         int32_t high, tl_quantization *quantization) {
-    static const char function[] = "tl_find_quantization";
-    const char *why = tli_range_broken(rule, least, most, low, high);
+    const tli_function function = TLI_IN(FIND_QUANTIZATION);
+    tli_rule why = tli_range_broken(rule, least, most, low, high);
     float below = least < 0 ? least : 0.0f, above = most > 0 ? most : 0.0f;
     TL_ASSERT(quantization);
     tli_zero(quantization, sizeof *quantization);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
     if (rule == TL_RANGE_AFFINE && !tli_is_finite_f32(above - below))
-        return tli_fail(env, TL_ERROR_OVERFLOW, function, "most: most - least does not fit f32");
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(MOST_MOST_LEAST_DOES_NOT_FIT_F32));
     quantization->low = low;
     quantization->high = high;
     if (rule == TL_RANGE_AFFINE) tli_apply_affine(below, above, TLI_SMALLEST_SCALE, quantization);
@@ -167,12 +168,13 @@ TLI_IMPL tl_result tl_find_quantization(tl_env *env, tl_range_rule rule, float l
     return TL_OK;
 }
 
-static const char *tli_quantization_broken(const tl_quantization *q) {
-    if (!tli_is_scale(q->scale)) return "scale: must be finite and > 0";
+static tli_rule tli_quantization_broken(const tl_quantization *q) {
+    if (!tli_is_scale(q->scale)) return TLI_RULE(SCALE_MUST_BE_FINITE_AND_POSITIVE);
     if (tli_bounds_broken(q->low, q->high)) return tli_bounds_broken(q->low, q->high);
-    if (q->zero_point < q->low || q->zero_point > q->high) return "zero_point: must be within low .. high";
-    if (!tli_is_below((int64_t)q->rounding, TL_ROUNDING_COUNT)) return "rounding: no such rounding";
-    return NULL;
+    if (q->zero_point < q->low || q->zero_point > q->high)
+        return TLI_RULE(ZERO_POINT_MUST_BE_WITHIN_LOW_TO_HIGH);
+    if (!tli_is_below((int64_t)q->rounding, TL_ROUNDING_COUNT)) return TLI_RULE(ROUNDING_NO_SUCH_ROUNDING);
+    return TLI_NO_RULE;
 }
 
 // The integer before clamping.
@@ -220,30 +222,36 @@ static void tli_dequantize_run(const tl_quantization *q, size_t width, const voi
     }
 }
 
-static const char *tli_format_lacks(const tl_quantization *q, tl_format format) {
+static tli_rule tli_format_lacks(const tl_quantization *q, tl_format format) {
     int32_t half = format == TL_FORMAT_I8 ? 128 : 32768;
-    if (q->low >= 0 ? q->high < 2 * half : q->low >= -half && q->high < half) return NULL;
-    return format == TL_FORMAT_I8 ? "low, high: are more than i8 holds" : "low, high: are more than i16 holds";
+    if (q->low >= 0 ? q->high < 2 * half : q->low >= -half && q->high < half) return TLI_NO_RULE;
+    return format == TL_FORMAT_I8 ? TLI_RULE(LOW_HIGH_ARE_MORE_THAN_I8_HOLDS)
+        : TLI_RULE(LOW_HIGH_ARE_MORE_THAN_I16_HOLDS);
 }
 
-static tl_result tli_check_quantize(tl_env *env, const char *function, const tl_quantization *quantizations,
+static tl_result tli_fail_channel_of(tl_env *env, tli_function function, int32_t channel, tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, (uint64_t)channel, 0);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&s.text, "quantizations["); tli_put_i64(&s.text, channel); tli_put(&s.text, "]: ");
+    }
+    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static tl_result tli_check_quantize(tl_env *env, tli_function function, const tl_quantization *quantizations,
                                     int32_t channel_count, uint64_t inner_count, tl_format format,
                                     int has_arrays) {
     int32_t i;
-    if (channel_count < 1) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "channel_count: must be > 0");
-    if (!inner_count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "inner_count: must be > 0");
-    if (format != TL_FORMAT_I8 && format != TL_FORMAT_I16)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "format: must be i8 or i16");
-    if (!quantizations) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "quantizations: must not be NULL");
-    if (!has_arrays) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "from, to: must not be NULL");
+    tli_rule why = TLI_NO_RULE;
+    if (channel_count < 1) why = TLI_RULE(CHANNEL_COUNT_MUST_BE_POSITIVE);
+    else if (!inner_count) why = TLI_RULE(INNER_COUNT_MUST_BE_POSITIVE);
+    else if (format != TL_FORMAT_I8 && format != TL_FORMAT_I16) why = TLI_RULE(FORMAT_MUST_BE_I8_OR_I16);
+    else if (!quantizations) why = TLI_RULE(QUANTIZATIONS_MUST_NOT_BE_NULL);
+    else if (!has_arrays) why = TLI_RULE(FROM_TO_MUST_NOT_BE_NULL);
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
     for (i = 0; i < channel_count; i++) {
-        const char *why = tli_quantization_broken(&quantizations[i]);
-        tli_writer w;
+        why = tli_quantization_broken(&quantizations[i]);
         if (!why) why = tli_format_lacks(&quantizations[i], format);
-        if (!why) continue;
-        w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
-        tli_put(&w, "quantizations["); tli_put_i64(&w, i); tli_put(&w, "]: "); tli_put(&w, why);
-        return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+        if (why) return tli_fail_channel_of(env, function, i, why);
     }
     return TL_OK;
 }
@@ -279,7 +287,8 @@ TLI_IMPL tl_result tl_quantize(tl_env *env, const tl_quantization *quantizations
                                uint64_t count) {
     size_t width = format == TL_FORMAT_I8 ? 1 : 2;
     tli_stripe s;
-    tl_result result = tli_check_quantize(env, "tl_quantize", quantizations, channel_count, inner_count, format,
+    tl_result result = tli_check_quantize(env, TLI_IN(QUANTIZE), quantizations, channel_count,
+                                          inner_count, format,
                                           !count || (from && to));
     if (result) return result;
     s = tli_first_stripe(channel_count, inner_count, count);
@@ -295,7 +304,7 @@ TLI_IMPL tl_result tl_dequantize(tl_env *env, const tl_quantization *quantizatio
                                  uint64_t count) {
     size_t width = format == TL_FORMAT_I8 ? 1 : 2;
     tli_stripe s;
-    tl_result result = tli_check_quantize(env, "tl_dequantize", quantizations, channel_count, inner_count,
+    tl_result result = tli_check_quantize(env, TLI_IN(DEQUANTIZE), quantizations, channel_count, inner_count,
                                           format, !count || (from && to));
     if (result) return result;
     s = tli_first_stripe(channel_count, inner_count, count);
@@ -320,20 +329,20 @@ static int tli_find_extremes(const float *data, uint64_t count, float *least, fl
 
 TLI_IMPL tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *to, uint64_t count,
                                        tl_quantization *quantization) {
-    static const char function[] = "tl_quantize_dynamic";
+    const tli_function function = TLI_IN(QUANTIZE_DYNAMIC);
     tl_quantization found;
     float least, most;
     TL_ASSERT(quantization);
     tli_zero(quantization, sizeof *quantization);
     tli_zero(&found, sizeof found);
-    if (!count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "count: must be > 0");
-    if (!from || !to) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "from, to: must not be NULL");
+    if (!count) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(COUNT_MUST_BE_POSITIVE));
+    if (!from || !to) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(FROM_TO_MUST_NOT_BE_NULL));
     if (!tli_find_extremes(from, count, &least, &most))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "from: a value is not finite");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(FROM_VALUE_IS_NOT_FINITE));
     if (least > 0) least = 0;
     if (most < 0) most = 0;
     if (!tli_is_finite_f32(most - least))
-        return tli_fail(env, TL_ERROR_OVERFLOW, function, "from: most - least does not fit f32");
+        return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(FROM_MOST_LEAST_DOES_NOT_FIT_F32));
     found.high = 255;
     tli_apply_affine(least, most, most - least > 0 ? TLI_NORMAL_SCALE : TLI_SMALLEST_SCALE, &found);
     tli_quantize_run(&found, 1, from, to, (size_t)count);
@@ -353,14 +362,17 @@ static int32_t tli_split_positive(float value, uint64_t *mantissa) {
 }
 
 TLI_IMPL tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl_multiplier *multiplier) {
-    static const char function[] = "tl_find_multiplier";
+    const tli_function function = TLI_IN(FIND_MULTIPLIER);
     uint64_t over, factor, under, whole;
     int32_t exponent, shift = 0;
     TL_ASSERT(multiplier);
     tli_zero(multiplier, sizeof *multiplier);
-    if (!tli_is_scale(a)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "a: must be finite and > 0");
-    if (!tli_is_scale(b)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "b: must be finite and > 0");
-    if (!tli_is_scale(c)) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "c: must be finite and > 0");
+    if (!tli_is_scale(a))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MUST_BE_FINITE_AND_POSITIVE));
+    if (!tli_is_scale(b))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(B_MUST_BE_FINITE_AND_POSITIVE));
+    if (!tli_is_scale(c))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(C_MUST_BE_FINITE_AND_POSITIVE));
     exponent = tli_split_positive(a, &over) + tli_split_positive(b, &factor) - tli_split_positive(c, &under);
     over *= factor;  // 47 or 48 bits, so the quotient has 23 to 25 bits
     while ((over << shift) / under < ((uint64_t)1 << 30)) shift++;

@@ -76,7 +76,7 @@ typedef struct tli_cpu {
     tl_result late;                  // error found by deferred work; the next call that can returns it
 } tli_cpu;
 
-static tl_result tli_cpu_fail(tli_cpu *cpu, tl_result code, const char *function, const char *why) {
+static tl_result tli_cpu_fail(tli_cpu *cpu, tl_result code, tli_function function, tli_rule why) {
     return tli_fail(cpu->env, code, function, why);
 }
 
@@ -135,34 +135,34 @@ static uint64_t tli_guard_bytes(const tli_cpu *cpu) {
     return tli_is_checked(cpu) ? tli_align_u64(TLI_GUARD_BYTES, cpu->desc.alignment_bytes) : 0;
 }
 
-static tli_cpu_block *tli_find_block(tli_cpu *cpu, uint64_t handle, const char *function, tl_result *result) {
+static tli_cpu_block *tli_find_block(tli_cpu *cpu, uint64_t handle, tli_function function, tl_result *result) {
     uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
     tli_cpu_block *block;
     if (!(handle & 0xFFFFFFFFu) || slot >= (uint64_t)cpu->block_count) {
-        *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "block: not a handle of this backend");
+        *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(BLOCK_NOT_HANDLE_OF_THIS_BACKEND));
         return NULL;
     }
     block = &cpu->blocks[slot];
     if (!block->alive || block->generation != handle >> 32) {
         *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function,
-                               "block: the handle is of a freed block or of another backend");
+                               TLI_RULE(BLOCK_HANDLE_IS_OF_FREED_BLOCK));
         return NULL;
     }
     return block;
 }
 
 // The block of a range that is not empty; an error if the range does not lie in it.
-static tli_cpu_block *tli_find_range(tli_cpu *cpu, const tl_range *range, const char *function,
+static tli_cpu_block *tli_find_range(tli_cpu *cpu, const tl_range *range, tli_function function,
                                      tl_result *result) {
     tli_cpu_block *block = tli_find_block(cpu, range->block, function, result);
     if (!block) return NULL;
     if (range->bytes > block->bytes || range->offset > block->bytes - range->bytes) {
-        *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: reaches beyond its block");
+        *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(RANGE_REACHES_BEYOND_ITS_BLOCK));
         return NULL;
     }
     if (range->offset & (cpu->desc.alignment_bytes - 1)) {
         *result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function,
-                               "range: offset: not a multiple of the alignment");
+                               TLI_RULE(RANGE_OFFSET_NOT_MULTIPLE_OF_ALIGNMENT));
         return NULL;
     }
     return block;
@@ -180,7 +180,7 @@ static int32_t tli_find_span(const tli_cpu_block *block, uint64_t offset) {
 }
 
 // Check a range that is about to be used: it must lie in a live block and, if checked, in a claimed range.
-static tl_result tli_check_range(tli_cpu *cpu, const tl_range *range, const char *function) {
+static tl_result tli_check_range(tli_cpu *cpu, const tl_range *range, tli_function function) {
     tl_result result = TL_OK;
     tli_cpu_block *block;
     int32_t at;
@@ -191,7 +191,7 @@ static tl_result tli_check_range(tli_cpu *cpu, const tl_range *range, const char
     at = tli_find_span(block, range->offset);
     if (at < block->span_count && block->spans[at].start <= range->offset &&
         range->offset + range->bytes <= block->spans[at].end) return TL_OK;
-    return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: not inside a claimed range");
+    return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(RANGE_NOT_INSIDE_CLAIMED_RANGE));
 }
 
 static char *tli_address(const tli_cpu *cpu, tl_range range) {
@@ -240,7 +240,8 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     tli_cpu_block *block = &cpu->blocks[slot];
     tl_result result = TL_OK;
     if (tli_is_checked(cpu) && !tli_is_intact(cpu, block))
-        result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "free_block", "bytes that nobody claimed were written");
+        result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_FREE_BLOCK),
+                              TLI_RULE(BYTES_THAT_NOBODY_CLAIMED_WERE_WRITTEN));
     if (block->allocation) tli_release(cpu->env, block->allocation);
     else tli_give_piece(&cpu->heap, block->piece);
     tli_release(cpu->env, block->spans);
@@ -265,8 +266,8 @@ static tl_result tli_do_upkeep(tli_cpu *cpu, const tli_work *work, char *to) {
         intact = tli_is_poisoned(to, work->to.bytes);
         TLI_MEMSET(to, 255, (size_t)work->to.bytes);
     }
-    return intact ? TL_OK : tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "claim",
-                                         "the bytes were written while nobody held them");
+    return intact ? TL_OK : tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_CLAIM),
+                                         TLI_RULE(BYTES_WERE_WRITTEN_WHILE_NOBODY_HELD));
 }
 
 static tl_result tli_do_work(tli_cpu *cpu, const tli_work *work) {
@@ -419,11 +420,12 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     tl_result result;
     *handle = 0;
     if (!tli_is_below((int64_t)tier, TL_TIER_COUNT))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "add_block", "tier: unknown");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(TIER_UNKNOWN));
     if (slot < 0) {
         if (!tli_grow(cpu->env, (void **)&cpu->blocks, &cpu->block_capacity, cpu->block_count,
                       (int64_t)cpu->block_count + 1, sizeof *cpu->blocks))
-            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
+            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_ADD_BLOCK),
+                                TLI_RULE(NO_MEMORY_FOR_TABLE_OF_BLOCKS));
         slot = cpu->block_count++;
         // Handles of another backend are unlikely to match.
         cpu->blocks[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
@@ -441,7 +443,7 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     if (result) {
         block->next_free = cpu->free_block;
         cpu->free_block = slot + 1;
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "add_block", "no room for the block");
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(NO_ROOM_FOR_BLOCK));
     }
     block->alive = 1;
     block->claimed_bytes = block->claim_count = 0;
@@ -455,10 +457,11 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
 static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
-    tli_cpu_block *block = tli_find_block(cpu, handle, "free_block", &result);
+    tli_cpu_block *block = tli_find_block(cpu, handle, TLI_IN(BACKEND_FREE_BLOCK), &result);
     if (!block) return result;
     if (block->claim_count)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "free_block", "block: a range in it is still claimed");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_FREE_BLOCK),
+                            TLI_RULE(BLOCK_RANGE_IN_IT_IS_STILL_CLAIMED));
     cpu->counters.block_count[block->tier]--;
     if (!block->pending) return tli_drain_block(cpu, (int32_t)(block - cpu->blocks));
     block->alive = 0;
@@ -471,10 +474,12 @@ static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
 static tl_result tli_add_span(tli_cpu *cpu, tli_cpu_block *block, tl_range range) {
     int32_t at = tli_find_span(block, range.offset), i;
     if (at < block->span_count && block->spans[at].start < range.offset + range.bytes)
-        return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "claim", "range: overlaps one that is claimed");
+        return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_CLAIM),
+                            TLI_RULE(RANGE_OVERLAPS_ONE_THAT_IS_CLAIMED));
     if (!tli_grow(cpu->env, (void **)&block->spans, &block->span_capacity, block->span_count,
                   (int64_t)block->span_count + 1, sizeof *block->spans))
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "claim", "no memory for the table of ranges");
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_CLAIM),
+                            TLI_RULE(NO_MEMORY_FOR_TABLE_OF_RANGES));
     for (i = block->span_count++; i > at; i--) block->spans[i] = block->spans[i - 1];
     block->spans[at].start = range.offset;
     block->spans[at].end = range.offset + range.bytes;
@@ -494,10 +499,11 @@ static tl_result tli_cpu_claim(void *self, tl_range range) {
     tli_cpu_block *block;
     uint64_t end;
     if (!range.bytes) return TL_OK;
-    block = tli_find_range(cpu, &range, "claim", &result);
+    block = tli_find_range(cpu, &range, TLI_IN(BACKEND_CLAIM), &result);
     if (!block) return result;
     if (range.bytes > cpu->desc.capacity_bytes[block->tier] - counters->live_bytes[block->tier])
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "claim", "range: bytes: the tier's capacity is used up");
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_CLAIM),
+                            TLI_RULE(RANGE_BYTES_TIERS_CAPACITY_IS_USED_UP));
     if (tli_is_checked(cpu)) {
         if ((result = tli_add_span(cpu, block, range)) != TL_OK) return result;
         result = tli_enqueue(cpu, TLI_WORK_CLAIM, TL_CODEC_NONE, &range, NULL, 0);
@@ -532,17 +538,19 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     tl_result result = TL_OK;
     tli_cpu_block *block;
     if (!range.bytes) return TL_OK;
-    block = tli_find_range(cpu, &range, "release", &result);
+    block = tli_find_range(cpu, &range, TLI_IN(BACKEND_RELEASE), &result);
     if (!block) return result;
     if (!block->claim_count || block->claimed_bytes < range.bytes)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: was not claimed");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_RELEASE),
+                            TLI_RULE(RANGE_WAS_NOT_CLAIMED));
     if (tli_is_checked(cpu)) {
         int32_t at = tli_find_span(block, range.offset);
         if (at == block->span_count || block->spans[at].start != range.offset ||
             block->spans[at].end != range.offset + range.bytes)
-            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: was not claimed as it is");
+            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_RELEASE),
+                                TLI_RULE(RANGE_WAS_NOT_CLAIMED_AS_IT_IS));
         if (tli_is_mapped(cpu, range, 1))
-            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release", "range: is mapped");
+            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_RELEASE), TLI_RULE(RANGE_IS_MAPPED));
         tli_remove_span(block, at);
         result = tli_enqueue(cpu, TLI_WORK_RELEASE, TL_CODEC_NONE, &range, NULL, 0);
     }
@@ -556,11 +564,11 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
 // -- the functions of the table: accounts --
 
 // The account of a handle; NULL, with an error, where there is none.
-static tli_account *tli_find_account(tli_cpu *cpu, uint64_t handle, const char *function, tl_result *result) {
+static tli_account *tli_find_account(tli_cpu *cpu, uint64_t handle, tli_function function, tl_result *result) {
     uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
     tli_account *account = slot < (uint64_t)cpu->account_count ? &cpu->accounts[slot] : NULL;
     if (account && account->is_open && account->generation == handle >> 32) return account;
-    *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function, "account: was closed, or is of another backend");
+    *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function, TLI_RULE(ACCOUNT_WAS_CLOSED_OR_IS_OF_ANOTHER));
     return NULL;
 }
 
@@ -572,7 +580,8 @@ static tl_result tli_cpu_open_account(void *self, const uint64_t limit_bytes[TL_
     if (slot < 0) {
         if (!tli_grow(cpu->env, (void **)&cpu->accounts, &cpu->account_capacity, cpu->account_count,
                       (int64_t)cpu->account_count + 1, sizeof *cpu->accounts))
-            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "open_account", "no memory for the table of accounts");
+            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_OPEN_ACCOUNT),
+                                TLI_RULE(NO_MEMORY_FOR_TABLE_OF_ACCOUNTS));
         slot = cpu->account_count++;
         tli_zero(&cpu->accounts[slot], sizeof *cpu->accounts);
         cpu->accounts[slot].generation = (uint32_t)tl_mix_u64((uint64_t)(uintptr_t)cpu, (uint64_t)slot);
@@ -591,7 +600,7 @@ static tl_result tli_cpu_open_account(void *self, const uint64_t limit_bytes[TL_
 static tl_result tli_cpu_close_account(void *self, uint64_t handle) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
-    tli_account *account = tli_find_account(cpu, handle, "close_account", &result);
+    tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_CLOSE_ACCOUNT), &result);
     if (!account) return result;
     account->is_open = 0;
     account->generation++;
@@ -604,16 +613,17 @@ static tl_result tli_cpu_close_account(void *self, uint64_t handle) {
 static tl_result tli_cpu_claim_on(void *self, uint64_t handle, tl_range range) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
-    tli_account *account = tli_find_account(cpu, handle, "claim_on", &result);
+    tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_CLAIM_ON), &result);
     tl_account_counters *counters;
     tli_cpu_block *block;
     uint64_t end;
     if (!account || !range.bytes) return result;
-    block = tli_find_range(cpu, &range, "claim_on", &result);
+    block = tli_find_range(cpu, &range, TLI_IN(BACKEND_CLAIM_ON), &result);
     if (!block) return result;
     counters = &account->counters;
     if (range.bytes > account->limit_bytes[block->tier] - counters->live_bytes[block->tier])
-        return tli_cpu_fail(cpu, TL_ERROR_OVER_BUDGET, "claim_on", "range: bytes: beyond the account's limit");
+        return tli_cpu_fail(cpu, TL_ERROR_OVER_BUDGET, TLI_IN(BACKEND_CLAIM_ON),
+                            TLI_RULE(RANGE_BYTES_BEYOND_ACCOUNTS_LIMIT));
     result = tli_cpu_claim(self, range);
     if (result) return result;
     counters->claim_count[block->tier]++;
@@ -628,13 +638,14 @@ static tl_result tli_cpu_claim_on(void *self, uint64_t handle, tl_range range) {
 static tl_result tli_cpu_release_on(void *self, uint64_t handle, tl_range range) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
-    tli_account *account = tli_find_account(cpu, handle, "release_on", &result);
+    tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_RELEASE_ON), &result);
     tli_cpu_block *block;
     if (!account || !range.bytes) return result;
-    block = tli_find_range(cpu, &range, "release_on", &result);
+    block = tli_find_range(cpu, &range, TLI_IN(BACKEND_RELEASE_ON), &result);
     if (!block) return result;
     if (!account->counters.claim_count[block->tier] || account->counters.live_bytes[block->tier] < range.bytes)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "release_on", "range: was not claimed on this account");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_RELEASE_ON),
+                            TLI_RULE(RANGE_WAS_NOT_CLAIMED_ON_THIS_ACCOUNT));
     result = tli_cpu_release(self, range);
     if (result) return result;
     account->counters.claim_count[block->tier]--;
@@ -646,7 +657,7 @@ static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t re
                                          tl_account_counters *counters) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
-    tli_account *account = tli_find_account(cpu, handle, "measure_account", &result);
+    tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_MEASURE_ACCOUNT), &result);
     int tier;
     tli_zero(counters, sizeof *counters);
     if (!account) return result;
@@ -662,19 +673,19 @@ static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t re
 // Check and enqueue a copy or a conversion. plain: bytes of the uncompressed side; those of the other
 // side must follow from them.
 static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, const tl_range *to,
-                          const tl_range *from, const char *function) {
+                          const tl_range *from, tli_function function) {
     uint64_t plain = kind == TLI_WORK_EXPAND ? to->bytes : from->bytes;
     uint64_t other = kind == TLI_WORK_EXPAND ? from->bytes : to->bytes;
     tl_result result = tli_check_range(cpu, to, function);
     if (result || (result = tli_check_range(cpu, from, function)) != TL_OK) return result;
     if (kind != TLI_WORK_COPY && ((int)codec <= TL_CODEC_NONE || (int)codec >= TL_CODEC_COUNT))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "codec: none or unknown");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(CODEC_NONE_OR_UNKNOWN));
     if (tl_find_codec_bytes(codec, plain) != other)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "to: bytes: do not fit those of from");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(TO_BYTES_DO_NOT_FIT_THOSE_OF_FROM));
     if (tli_overlaps(*to, *from))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "to: overlaps from");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(TO_OVERLAPS_FROM));
     if (tli_is_checked(cpu) && (tli_is_mapped(cpu, *to, 1) || tli_is_mapped(cpu, *from, 0)))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, "range: is mapped");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, function, TLI_RULE(RANGE_IS_MAPPED));
     if (kind == TLI_WORK_COPY) cpu->counters.copy_count++;
     else cpu->counters.convert_count++;
     cpu->counters.copied_bytes += from->bytes;
@@ -682,39 +693,39 @@ static tl_result tli_move(tli_cpu *cpu, tli_work_kind kind, tl_codec codec, cons
 }
 
 static tl_result tli_cpu_copy(void *self, tl_range to, tl_range from) {
-    return tli_move((tli_cpu *)self, TLI_WORK_COPY, TL_CODEC_NONE, &to, &from, "copy");
+    return tli_move((tli_cpu *)self, TLI_WORK_COPY, TL_CODEC_NONE, &to, &from, TLI_IN(BACKEND_COPY));
 }
 
 #ifndef TL_NO_CODECS
 static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
-    return tli_move((tli_cpu *)self, TLI_WORK_COMPRESS, codec, &to, &from, "compress");
+    return tli_move((tli_cpu *)self, TLI_WORK_COMPRESS, codec, &to, &from, TLI_IN(BACKEND_COMPRESS));
 }
 
 static tl_result tli_cpu_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
-    return tli_move((tli_cpu *)self, TLI_WORK_EXPAND, codec, &to, &from, "expand");
+    return tli_move((tli_cpu *)self, TLI_WORK_EXPAND, codec, &to, &from, TLI_IN(BACKEND_EXPAND));
 }
 #else
-static tl_result tli_cpu_refuse(tli_cpu *cpu, const char *function) {
-    return tli_cpu_fail(cpu, TL_ERROR_UNSUPPORTED, function, "codec: TL_NO_CODECS left all of them out");
+static tl_result tli_cpu_refuse(tli_cpu *cpu, tli_function function) {
+    return tli_cpu_fail(cpu, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODEC_TL_NO_CODECS_LEFT_ALL_OF_THEM));
 }
 
 static tl_result tli_cpu_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
     (void)codec; (void)to; (void)from;
-    return tli_cpu_refuse((tli_cpu *)self, "compress");
+    return tli_cpu_refuse((tli_cpu *)self, TLI_IN(BACKEND_COMPRESS));
 }
 
 static tl_result tli_cpu_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
     (void)codec; (void)to; (void)from;
-    return tli_cpu_refuse((tli_cpu *)self, "expand");
+    return tli_cpu_refuse((tli_cpu *)self, TLI_IN(BACKEND_EXPAND));
 }
 #endif
 
 static tl_result tli_cpu_fill(void *self, tl_range to, uint32_t word) {
     tli_cpu *cpu = (tli_cpu *)self;
-    tl_result result = tli_check_range(cpu, &to, "fill");
+    tl_result result = tli_check_range(cpu, &to, TLI_IN(BACKEND_FILL));
     if (result) return result;
     if (tli_is_checked(cpu) && tli_is_mapped(cpu, to, 1))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "fill", "range: is mapped");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_FILL), TLI_RULE(RANGE_IS_MAPPED));
     cpu->counters.fill_count++;
     return tli_enqueue(cpu, TLI_WORK_FILL, TL_CODEC_NONE, &to, NULL, word);
 }
@@ -724,7 +735,7 @@ static tl_result tli_cpu_order(void *self, const tl_access *accesses, int32_t ac
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < access_count && !result; i++)
-        result = tli_check_range(cpu, &accesses[i].range, "order");
+        result = tli_check_range(cpu, &accesses[i].range, TLI_IN(BACKEND_ORDER));
     if (result || !tli_queued(cpu)) return result ? result : tli_report_late(cpu);
     (void)tli_mark_work(cpu, accesses, access_count);
     tli_run_marked(cpu);
@@ -752,7 +763,8 @@ static tl_result tli_cpu_poll(void *self, tl_ticket ticket) {
     uint64_t runs;
     cpu->counters.poll_count++;
     if (ticket.value > cpu->submitted)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "poll", "ticket: was never submitted");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_POLL),
+                            TLI_RULE(TICKET_WAS_NEVER_SUBMITTED));
     if (tli_queued(cpu))
         for (runs = tl_next_random_below(&cpu->random, 4); runs; runs--) tli_run_random(cpu);
     result = tli_report_late(cpu);
@@ -763,45 +775,49 @@ static tl_result tli_cpu_wait(void *self, tl_ticket ticket) {
     tli_cpu *cpu = (tli_cpu *)self;
     cpu->counters.wait_count++;
     if (ticket.value > cpu->submitted)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "wait", "ticket: was never submitted");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_WAIT),
+                            TLI_RULE(TICKET_WAS_NEVER_SUBMITTED));
     while (!tli_has_passed(cpu, ticket)) tli_run_random(cpu);
     return tli_report_late(cpu);
 }
 
 // Deferred: a range may be mapped only when no queued work on it is left. Upkeep is carried out here,
 // because no ticket stands for it and a caller cannot wait for it.
-static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, const char *function) {
+static tl_result tli_settle(tli_cpu *cpu, tl_range range, int writes, tli_function function) {
     tl_access access;
     access.range = range;
     access.writes = writes;
     if (!tli_queued(cpu)) return TL_OK;
     if (tli_mark_work(cpu, &access, 1))
         return tli_cpu_fail(cpu, TL_ERROR_BACKEND, function,
-                            "range: work on it was neither ordered nor waited for");
+                            TLI_RULE(RANGE_WORK_ON_IT_WAS_NEITHER_ORDERED));
     tli_run_marked(cpu);
     return tli_report_late(cpu);
 }
 
 static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void **host) {
     tli_cpu *cpu = (tli_cpu *)self;
-    tl_result result = tli_check_range(cpu, &range, "map");
+    tl_result result = tli_check_range(cpu, &range, TLI_IN(BACKEND_MAP));
     int writes = mode != TL_MAP_READ;
     tli_mapping *mapping;
     *host = NULL;
     if (!result && !tli_is_below((int64_t)mode, TL_MAP_MODE_COUNT))
-        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "map", "mode: unknown");
+        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_MAP), TLI_RULE(MODE_UNKNOWN));
     if (result) return result;
     cpu->counters.map_count++;
     if (!range.bytes) return TL_OK;
-    if ((result = tli_settle(cpu, range, writes, "map")) != TL_OK) return result;
+    if ((result = tli_settle(cpu, range, writes, TLI_IN(BACKEND_MAP))) != TL_OK) return result;
     if (!tli_is_checked(cpu)) { *host = tli_address(cpu, range); return TL_OK; }
     if (tli_is_mapped(cpu, range, writes))
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "map", "range: overlaps one that is mapped");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_MAP),
+                            TLI_RULE(RANGE_OVERLAPS_ONE_THAT_IS_MAPPED));
     if (!tli_grow(cpu->env, (void **)&cpu->mappings, &cpu->mapping_capacity, cpu->mapping_count,
                   (int64_t)cpu->mapping_count + 1, sizeof *cpu->mappings))
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "map", "no memory for the table of mappings");
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_MAP),
+                            TLI_RULE(NO_MEMORY_FOR_TABLE_OF_MAPPINGS));
     *host = tli_alloc(cpu->env, (size_t)range.bytes);
-    if (!*host) return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "map", "no memory for the copy of the range");
+    if (!*host) return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_MAP),
+                                    TLI_RULE(NO_MEMORY_FOR_COPY_OF_RANGE));
     if (mode == TL_MAP_WRITE) tli_poison((char *)*host, range.bytes);
     else tli_copy(*host, tli_address(cpu, range), (size_t)range.bytes);
     mapping = &cpu->mappings[cpu->mapping_count++];
@@ -813,21 +829,24 @@ static tl_result tli_cpu_map(void *self, tl_range range, tl_map_mode mode, void 
 
 static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, void *host) {
     tli_cpu *cpu = (tli_cpu *)self;
-    tl_result result = tli_check_range(cpu, &range, "unmap");
+    tl_result result = tli_check_range(cpu, &range, TLI_IN(BACKEND_UNMAP));
     int32_t i;
     if (result || !range.bytes) return result;
-    result = tli_settle(cpu, range, mode != TL_MAP_READ, "unmap");
+    result = tli_settle(cpu, range, mode != TL_MAP_READ, TLI_IN(BACKEND_UNMAP));
     if (!tli_is_checked(cpu)) return result;
     for (i = 0; i < cpu->mapping_count; i++)
         if (cpu->mappings[i].host == host && tli_is_same_range(&cpu->mappings[i].range, &range)) break;
     if (i == cpu->mapping_count)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "host: is not what map gave for this range");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_UNMAP),
+                            TLI_RULE(HOST_IS_NOT_WHAT_MAP_GAVE_FOR_THIS));
     if (mode != cpu->mappings[i].mode)
-        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "unmap", "mode: is not that of the mapping");
+        result = tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_UNMAP),
+                              TLI_RULE(MODE_IS_NOT_THAT_OF_MAPPING));
     else if (mode != TL_MAP_READ)
         tli_copy(tli_address(cpu, range), host, (size_t)range.bytes);
     else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes) != 0)
-        result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "unmap", "bytes of a read-only range were written");
+        result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
+                              TLI_RULE(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN));
     tli_release(cpu->env, host);
     cpu->mappings[i] = cpu->mappings[--cpu->mapping_count];
     return result;
@@ -843,7 +862,8 @@ static tl_result tli_cpu_check(void *self) {
     }
     for (i = 0; tli_is_checked(cpu) && i < cpu->block_count; i++)
         if (cpu->blocks[i].alive && !cpu->blocks[i].pending && !tli_is_intact(cpu, &cpu->blocks[i]))
-            return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, "check", "bytes that nobody claimed were written");
+            return tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_CHECK),
+                                TLI_RULE(BYTES_THAT_NOBODY_CLAIMED_WERE_WRITTEN));
     return tli_report_late(cpu);
 }
 
@@ -922,34 +942,34 @@ static tl_result tli_open_memory(tli_cpu *cpu) {
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
     size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1), bytes;
     if (cpu->desc.memory_bytes > SIZE_MAX / 4 || cpu->desc.memory_bytes < shift + alignment)
-        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, "tl_init_cpu_backend",
-                            "memory_bytes: too few for one aligned block, or too many");
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(INIT_CPU_BACKEND),
+                            TLI_RULE(MEMORY_BYTES_TOO_FEW_FOR_ONE_ALIGNED));
     cpu->memory = (char *)cpu->desc.memory + shift;
     bytes = ((size_t)cpu->desc.memory_bytes - shift) & ~(alignment - 1);
     if (!tli_open_heap(cpu->env, bytes, alignment, &cpu->heap))
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, "tl_init_cpu_backend",
-                            "no memory for the table of pieces");
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(INIT_CPU_BACKEND),
+                            TLI_RULE(NO_MEMORY_FOR_TABLE_OF_PIECES));
     return TL_OK;
 }
 
 TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend) {
-    const char *function = "tl_init_cpu_backend";
+    const tli_function function = TLI_IN(INIT_CPU_BACKEND);
     tl_result result = TL_OK;
     tli_cpu *cpu;
     int tier;
     TL_ASSERT(desc && backend);
     tli_zero(backend, sizeof *backend);
     if (desc->alignment_bytes & (desc->alignment_bytes - 1) || desc->alignment_bytes > SIZE_MAX / 16)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "alignment_bytes: not a power of two");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_NOT_POWER_OF_TWO));
     if (!desc->memory && desc->memory_bytes)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "memory_bytes: without memory");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_BYTES_WITHOUT_MEMORY));
 #ifdef TL_NO_CHECKS
     if (desc->checked || desc->deferred)
         return tli_fail(env, TL_ERROR_UNSUPPORTED, function,
-                        "checked, deferred: left out by TL_NO_CHECKS");
+                        TLI_RULE(CHECKED_DEFERRED_LEFT_OUT));
 #endif
     cpu = (tli_cpu *)tli_alloc_array(env, 1, sizeof *cpu);
-    if (!cpu) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory");
+    if (!cpu) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY));
     cpu->env = env;
     cpu->desc = *desc;
     if (!cpu->desc.alignment_bytes) cpu->desc.alignment_bytes = 64;
@@ -960,18 +980,16 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
     if (desc->memory) result = tli_open_memory(cpu);
     if (!result && tli_is_deferred(cpu)) {
         cpu->queue = (tli_work *)tli_alloc_array(env, TLI_QUEUE_CAPACITY, sizeof *cpu->queue);
-        if (!cpu->queue) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the queue");
+        if (!cpu->queue) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_QUEUE));
     }
     if (result) (void)tl_free_cpu_backend(env, backend);
     return result;
 }
 
-static tl_result tli_fail_users(tl_env *env, const char *function, int32_t count) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
-    tli_put(&w, "backend: still in use (runs and managers: ");
-    tli_put_i64(&w, count);
-    tli_put(&w, "): free those first");
-    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+static tl_result tli_fail_users(tl_env *env, tli_function function, int32_t count) {
+    return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                           TLI_RULE(BACKEND_STILL_IN_USE_RUNS_AND_MANAGERS),
+                           (uint64_t)count, 0);
 }
 
 TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
@@ -979,7 +997,7 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     int32_t i;
     if (!backend || !backend->self) return TL_OK;
     cpu = (tli_cpu *)backend->self;
-    if (cpu->open_count) return tli_fail_users(env, "tl_free_cpu_backend", cpu->open_count);
+    if (cpu->open_count) return tli_fail_users(env, TLI_IN(FREE_CPU_BACKEND), cpu->open_count);
     for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++)
         tli_release(env, cpu->mappings[i].host);
     for (i = 0; i < cpu->block_count; i++) {

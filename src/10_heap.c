@@ -38,7 +38,7 @@ static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
     if (!env) return;
     env->log = quiet->log;
     if (!result || !env->error.code) env->error = quiet->error;
-    else if (env->log) env->log(env->user, env->error.text);
+    else if (TLI_ERROR_TEXT && env->log) env->log(env->user, env->error.text);
 }
 
 // -- codecs: integer arithmetic on the bits only, so that every backend and compiler gives the same --
@@ -337,19 +337,20 @@ static int tli_open_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap *h
 }
 
 TLI_IMPL tl_result tl_init_heap(tl_env *env, size_t bytes, size_t alignment, tl_heap **heap) {
-    const char *function = "tl_init_heap";
+    const tli_function function = TLI_IN(INIT_HEAP);
     tl_heap *h;
     TL_ASSERT(heap);
     *heap = NULL;
     if (alignment & (alignment - 1))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "alignment: not a power of two");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_NOT_POWER_OF_TWO));
     if (!alignment) alignment = 1;
     bytes &= ~(alignment - 1);
-    if (!bytes) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "bytes: fewer than one aligned piece");
+    if (!bytes)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_FEWER_THAN_ONE_ALIGNED_PIECE));
     h = (tl_heap *)tli_alloc_array(env, 1, sizeof *h);
     if (!h || !tli_open_heap(env, bytes, alignment, h)) {
         tli_release(env, h);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of pieces");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_TABLE_OF_PIECES));
     }
     *heap = h;
     return TL_OK;
@@ -367,9 +368,11 @@ TLI_IMPL tl_result tl_add_piece(tl_heap *heap, size_t bytes, size_t *offset, int
     TL_ASSERT(heap && offset && piece);
     *offset = 0;
     *piece = 0;
-    if (!bytes) return tli_fail(heap->env, TL_ERROR_INVALID_ARG, "tl_add_piece", "bytes: must be > 0");
+    if (!bytes)
+        return tli_fail(heap->env, TL_ERROR_INVALID_ARG, TLI_IN(ADD_PIECE), TLI_RULE(BYTES_MUST_BE_POSITIVE));
     *piece = tli_take_piece(heap, bytes);
-    if (!*piece) return tli_fail(heap->env, TL_ERROR_NO_MEMORY, "tl_add_piece", "bytes: no place for so many");
+    if (!*piece)
+        return tli_fail(heap->env, TL_ERROR_NO_MEMORY, TLI_IN(ADD_PIECE), TLI_RULE(BYTES_NO_PLACE_FOR_SO_MANY));
     *offset = heap->extents[*piece - 1].offset;
     return TL_OK;
 }

@@ -33,11 +33,11 @@ typedef struct tli_gauge_job {
     tl_range to, from;
 } tli_gauge_job;
 
-static tl_result tli_gauge_fail(const tli_gauge *g, const char *call, tl_result code) {
-    tli_writer w = tli_begin_error(g->env, code, "tl_measure_device");
-    tli_put(&w, "backend: "); tli_put(&w, call); tli_put(&w, ": ");
-    tli_put(&w, tl_explain_result(code));
-    return tli_end_error(g->env, &w, code);
+static tl_result tli_gauge_fail(const tli_gauge *g, tli_rule rule, tl_result code) {
+    tli_sentence s = tli_begin_error(g->env, code, TLI_IN(MEASURE_DEVICE), rule, 0, 0);
+    if (TLI_ERROR_TEXT) tli_put(&s.text, "backend: ");
+    tli_put_text(&s, tl_explain_result(code));
+    return tli_end_error(g->env, &s, code);
 }
 
 // Submit and wait until the work is finished: only then is its time known.
@@ -45,12 +45,12 @@ static tl_result tli_gauge_wait(const tli_gauge *g) {
     const tl_backend *b = g->backend;
     tl_ticket ticket;
     tl_result result = b->submit(b->self, &ticket);
-    if (result && result != TL_NOT_READY) return tli_gauge_fail(g, "submit", result);
+    if (result && result != TL_NOT_READY) return tli_gauge_fail(g, TLI_RULE(SUBMIT_FAILED), result);
     if (!result) result = b->wait(b->self, ticket);
     if (result == TL_NOT_READY)
-        return tli_fail(g->env, TL_ERROR_UNSUPPORTED, "tl_measure_device",
-                        "backend: cannot wait, so that nothing can be timed");
-    return result ? tli_gauge_fail(g, "wait", result) : TL_OK;
+        return tli_fail(g->env, TL_ERROR_UNSUPPORTED, TLI_IN(MEASURE_DEVICE),
+                        TLI_RULE(BACKEND_CANNOT_WAIT_SO_THAT_NOTHING));
+    return result ? tli_gauge_fail(g, TLI_RULE(WAIT_FAILED), result) : TL_OK;
 }
 
 // Enqueue a job on the first `bytes` (uncompressed) bytes of its ranges.
@@ -62,15 +62,15 @@ static tl_result tli_gauge_enqueue(const tli_gauge *g, const tli_gauge_job *job,
     switch (job->work) {
     case TLI_GAUGE_COPY:
         result = b->copy(b->self, to, from);
-        return result ? tli_gauge_fail(g, "copy", result) : TL_OK;
+        return result ? tli_gauge_fail(g, TLI_RULE(COPY_FAILED), result) : TL_OK;
     case TLI_GAUGE_COMPRESS:
         to.bytes = tl_find_codec_bytes(job->codec, bytes);
         result = b->compress(b->self, job->codec, to, from);
-        return result ? tli_gauge_fail(g, "compress", result) : TL_OK;
+        return result ? tli_gauge_fail(g, TLI_RULE(COMPRESS_FAILED), result) : TL_OK;
     case TLI_GAUGE_EXPAND:
         from.bytes = tl_find_codec_bytes(job->codec, bytes);
         result = b->expand(b->self, job->codec, to, from);
-        return result ? tli_gauge_fail(g, "expand", result) : TL_OK;
+        return result ? tli_gauge_fail(g, TLI_RULE(EXPAND_FAILED), result) : TL_OK;
     }
     return result;
 }
@@ -206,7 +206,8 @@ static tl_result tli_measure_flops(const tli_gauge *g, tl_device *device) {
             if (i >= 0) samples[i] = end > start ? (double)flops * 1e9 / (double)(end - start) : 0;
         }
         if (result && result != TL_ERROR_UNSUPPORTED)
-            return tli_fail(g->env, TL_ERROR_KERNEL, "tl_measure_device", "compute: reported a failure");
+            return tli_fail(g->env, TL_ERROR_KERNEL, TLI_IN(MEASURE_DEVICE),
+                            TLI_RULE(COMPUTE_REPORTED_FAILURE));
         if (!result) device->flops_per_second[p] = tli_find_median(samples, g->desc.sample_count);
     }
     single = device->flops_per_second[TL_PRECISION_SINGLE];
@@ -273,7 +274,7 @@ static tl_result tli_size_gauge(tli_gauge *g) {
     }
     if (!result) return TL_OK;
     g->large = 0;
-    return result == TL_ERROR_NO_MEMORY ? TL_OK : tli_gauge_fail(g, "add_block, claim", result);
+    return result == TL_ERROR_NO_MEMORY ? TL_OK : tli_gauge_fail(g, TLI_RULE(ADD_BLOCK_CLAIM_FAILED), result);
 }
 
 static tl_result tli_measure_blocks(tli_gauge *g, tl_device *device) {
@@ -281,7 +282,7 @@ static tl_result tli_measure_blocks(tli_gauge *g, tl_device *device) {
     tl_result result = tli_size_gauge(g);
     if (result || !g->large) return result;
     result = b->fill(b->self, g->ranges[0], 0x3F800000u);
-    if (result) result = tli_gauge_fail(g, "fill", result);
+    if (result) result = tli_gauge_fail(g, TLI_RULE(FILL_FAILED), result);
     if (!result) result = tli_measure_copies(g, device);
 #ifndef TL_NO_CODECS
     if (!result) result = tli_measure_codecs(g, device);
@@ -301,7 +302,8 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
     tli_zero(&g, sizeof g);
     if (desc) g.desc = *desc;
     if (g.desc.sample_count < 0 || g.desc.sample_count > TLI_GAUGE_SAMPLES)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_measure_device", "sample_count: must be 0 .. 31");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(MEASURE_DEVICE),
+                        TLI_RULE(SAMPLE_COUNT_MUST_BE_0_TO_31));
     if (!g.desc.sample_count) g.desc.sample_count = 5;
     if (!g.desc.bytes) g.desc.bytes = TLI_GAUGE_LARGE;
     g.env = env;

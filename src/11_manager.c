@@ -69,12 +69,12 @@ TLI_IMPL tl_recompute_policy tl_recompute_policy_every_n(uint64_t n) {
 TLI_IMPL tl_recompute_policy tl_default_recompute_policy(void) { return tl_recompute_policy_selective(100); }
 
 TLI_IMPL tl_result tl_check_recompute_policy(tl_env *env, const tl_recompute_policy *policy) {
-    const char *function = "tl_check_recompute_policy";
+    const tli_function function = TLI_IN(CHECK_RECOMPUTE_POLICY);
     TL_ASSERT(policy);
     if (!tli_is_below((int64_t)policy->kind, TL_RECOMPUTE_POLICY_COUNT))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "kind: unknown");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KIND_UNKNOWN));
     if (policy->kind == TL_RECOMPUTE_POLICY_EVERY_N && !policy->as.every_n.n)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "n: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(N_MUST_BE_POSITIVE));
     return TL_OK;
 }
 
@@ -332,13 +332,11 @@ static void tli_unborrow(tl_manager *m, int32_t i) {
 
 // -- memory and work of the backend --
 
-static tl_result tli_fail_backend(tl_env *env, const char *function, const char *what, tl_result result) {
-    tli_writer w = tli_begin_error(env, result, function);
-    tli_put(&w, "backend: ");
-    tli_put(&w, what);
-    tli_put(&w, ": ");
-    tli_put(&w, tl_explain_result(result));
-    return tli_end_error(env, &w, result);
+static tl_result tli_fail_backend(tl_env *env, tli_function function, tli_rule rule, tl_result result) {
+    tli_sentence s = tli_begin_error(env, result, function, rule, 0, 0);
+    if (TLI_ERROR_TEXT) tli_put(&s.text, "backend: ");
+    tli_put_text(&s, tl_explain_result(result));
+    return tli_end_error(env, &s, result);
 }
 
 // Map held bytes once the work on them is finished. After the device was lost, the host tier can still be
@@ -432,7 +430,7 @@ static tl_result tli_move_entry(tl_manager *m, int32_t i, tli_held *to, tl_codec
 }
 
 // Compress or spill an entry. *full = 1, and nothing was done: there is no memory for the compressed bytes.
-static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, int32_t i, tli_exit way,
+static tl_result tli_relocate(tl_env *env, tl_manager *m, tli_function function, int32_t i, tli_exit way,
                               int *full) {
     tli_entry *e = &m->entries[i];
     int packs = way == TLI_EXIT_COMPRESS;
@@ -445,28 +443,29 @@ static tl_result tli_relocate(tl_env *env, tl_manager *m, const char *function, 
     *full = result == TL_ERROR_NO_MEMORY && packs && m->device_is_finite;
     tli_end_quiet(&quiet, *full ? TL_OK : result);
     if (*full) return TL_OK;
-    if (result) return tli_fail_backend(env, function, "add_block", result);
+    if (result) return tli_fail_backend(env, function, TLI_RULE(ADD_BLOCK_FAILED), result);
     result = tli_claim_placed(&m->store, &to);
     if (!result) result = tli_move_entry(m, i, &to, codec);
-    if (result) return tli_fail_backend(env, function, packs ? "compress" : "spill", result);
+    if (result) return tli_fail_backend(env, function, packs ? TLI_RULE(COMPRESS_FAILED)
+                                        : TLI_RULE(SPILL_FAILED), result);
     if (packs) m->statistics.compressions++;
     else m->statistics.spills++;
     return TL_OK;
 }
 
 // Free the bytes of an entry and remove it.
-static tl_result tli_discard(tl_env *env, tl_manager *m, const char *function, int32_t i) {
+static tl_result tli_discard(tl_env *env, tl_manager *m, tli_function function, int32_t i) {
     int gone;
     tl_result result = tli_give_back(&m->store, &m->entries[i].held, &gone);
     if (gone) {
         tli_delist(m, i);
         tli_remove_entry(m, i);
     }
-    return result ? tli_fail_backend(env, function, "release", result) : TL_OK;
+    return result ? tli_fail_backend(env, function, TLI_RULE(RELEASE_FAILED), result) : TL_OK;
 }
 
 // Evict one entry of a bank. TL_ERROR_OVER_BUDGET, without a text, if there is none to evict.
-static tl_result tli_evict_one(tl_env *env, tl_manager *m, const char *function, int32_t bank) {
+static tl_result tli_evict_one(tl_env *env, tl_manager *m, tli_function function, int32_t bank) {
     int32_t i = tli_pick_victim(m, bank);
     tli_exit way = i >= 0 ? tli_find_exit(m, &m->entries[i], 1) : TLI_EXIT_NONE;
     tl_result result = TL_OK;
@@ -483,23 +482,25 @@ static tl_result tli_evict_one(tl_env *env, tl_manager *m, const char *function,
     return result;
 }
 
-static tl_result tli_refuse(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_OVER_BUDGET, function);
-    tli_put(&w, "budget: ");
-    tli_put_u64(&w, bytes);
-    tli_put(&w, " bytes do not fit, ");
-    tli_put_u64(&w, m->store.bytes[TL_TIER_DEVICE]);
-    tli_put(&w, " of ");
-    tli_put_u64(&w, m->budget[TL_TIER_DEVICE]);
-    tli_put(&w, " are in use and ");
-    tli_put_u64(&w, m->droppable_bytes);
-    tli_put(&w, " of these may be evicted");
-    return tli_end_error(env, &w, TL_ERROR_OVER_BUDGET);
+static tl_result tli_refuse(tl_env *env, tl_manager *m, tli_function function, uint64_t bytes) {
+    uint64_t used = m->store.bytes[TL_TIER_DEVICE], need;
+    tli_sentence s;
+    if (!tli_add_u64(used - m->droppable_bytes, bytes, &need)) need = UINT64_MAX;
+    s = tli_begin_error(env, TL_ERROR_OVER_BUDGET, function,
+                        TLI_RULE(BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE),
+                        m->budget[TL_TIER_DEVICE], need);
+    tli_put_rule(&s);
+    tli_put_u64(&s.text, bytes);
+    tli_put_rule(&s);
+    tli_put_u64(&s.text, used);
+    tli_put_rule(&s);
+    tli_put_u64(&s.text, m->droppable_bytes);
+    return tli_end_error(env, &s, TL_ERROR_OVER_BUDGET);
 }
 
 // Ensure that dropping all droppable entries would make room; if not, compress or spill kept ones. So a
 // request that cannot be met is refused before anything is dropped.
-static tl_result tli_clear_way(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
+static tl_result tli_clear_way(tl_env *env, tl_manager *m, tli_function function, uint64_t bytes) {
     uint64_t budget = m->budget[TL_TIER_DEVICE];
     tl_result result = bytes > budget ? TL_ERROR_OVER_BUDGET : TL_OK;
     while (!result && m->store.bytes[TL_TIER_DEVICE] - m->droppable_bytes > budget - bytes)
@@ -507,7 +508,7 @@ static tl_result tli_clear_way(tl_env *env, tl_manager *m, const char *function,
     return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
 }
 
-static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *function, uint64_t bytes) {
+static tl_result tli_evict_until(tl_env *env, tl_manager *m, tli_function function, uint64_t bytes) {
     tl_result result = TL_OK;
     while (!result && !tli_has_room(m, bytes))
         result = tli_evict_one(env, m, function, TLI_DROPPABLE);
@@ -516,7 +517,8 @@ static tl_result tli_evict_until(tl_env *env, tl_manager *m, const char *functio
 
 // Claim bytes in the device tier, evicting for them. Their memory is found before anything is evicted, so
 // nothing is lost if there is none. Only if the backend's capacity is known are entries evicted for it.
-static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, uint64_t bytes, tli_held *held) {
+static tl_result tli_acquire(tl_env *env, tl_manager *m, tli_function function, uint64_t bytes,
+                             tli_held *held) {
     tl_result result, evicted = TL_OK;
     tli_quiet quiet;
     tli_zero(held, sizeof *held);
@@ -531,35 +533,31 @@ static tl_result tli_acquire(tl_env *env, tl_manager *m, const char *function, u
     }
     tli_end_quiet(&quiet, result);  // also where an eviction failed: no block was made then
     if (evicted && evicted != TL_ERROR_OVER_BUDGET) return evicted;
-    if (result) return tli_fail_backend(env, function, "add_block", result);
+    if (result) return tli_fail_backend(env, function, TLI_RULE(ADD_BLOCK_FAILED), result);
     result = tli_evict_until(env, m, function, bytes);
     if (result) {
         (void)tli_free_held_block(&m->store, held);
         return result;
     }
     result = tli_claim_placed(&m->store, held);
-    return result ? tli_fail_backend(env, function, "claim", result) : TL_OK;
+    return result ? tli_fail_backend(env, function, TLI_RULE(CLAIM_FAILED), result) : TL_OK;
 }
 
 // -- save --
 
 static tl_result tli_check_save(tl_env *env, const tl_save_desc *desc) {
-    const char *why = NULL;
-    if (desc->key.node < 0) why = "key: node: must be >= 0";
-    else if (desc->key.output < TL_SAVED) why = "key: output: must be >= 0 or TL_SAVED";
-    else if (desc->key.micro_batch < 0) why = "key: micro_batch: must be >= 0";
-    else if (desc->data && desc->source.bytes) why = "source: only where data is 0";
-    else if (!desc->data && desc->bytes && desc->bytes != desc->source.bytes) why = "data: missing";
-    return why ? tli_fail(env, TL_ERROR_INVALID_ARG, "tl_save_checkpoint", why) : TL_OK;
+    tli_rule why = TLI_NO_RULE;
+    if (desc->key.node < 0) why = TLI_RULE(KEY_NODE_MUST_BE_NOT_NEGATIVE);
+    else if (desc->key.output < TL_SAVED) why = TLI_RULE(KEY_OUTPUT_MUST_BE_NOT_NEGATIVE);
+    else if (desc->key.micro_batch < 0) why = TLI_RULE(KEY_MICRO_BATCH_MUST_BE_NOT_NEGATIVE);
+    else if (desc->data && desc->source.bytes) why = TLI_RULE(SOURCE_ONLY_WHERE_DATA_IS_0);
+    else if (!desc->data && desc->bytes && desc->bytes != desc->source.bytes) why = TLI_RULE(DATA_MISSING);
+    return why ? tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(SAVE_CHECKPOINT), why) : TL_OK;
 }
 
-static tl_result tli_fail_step(tl_env *env, const char *function, uint64_t held, uint64_t asked) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_STALE, function);
-    tli_put(&w, "key: step: is ");
-    tli_put_u64(&w, asked);
-    tli_put(&w, ", held is that of step ");
-    tli_put_u64(&w, held);
-    return tli_end_error(env, &w, TL_ERROR_STALE);
+static tl_result tli_fail_step(tl_env *env, tli_function function, uint64_t held, uint64_t asked) {
+    return tli_fail_values(env, TL_ERROR_STALE, function,
+                           TLI_RULE(KEY_STEP_IS_HELD_IS_THAT_OF_STEP), asked, held);
 }
 
 // Write the bytes of a save into a claimed range.
@@ -591,16 +589,16 @@ static void tli_fill_entry(tl_manager *m, int32_t i, const tl_save_desc *desc, u
 // copy can fail half way: the old bytes are untouched until the mapping succeeded. If the unmap fails,
 // the range holds an unknown mix of both, and the entry is dropped.
 static tl_result tli_rewrite(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t i) {
-    const char *function = "tl_save_checkpoint";
+    const tli_function function = TLI_IN(SAVE_CHECKPOINT);
     const tli_held *held = &m->entries[i].held;
     void *host;
     tl_result result = tli_map_held(&m->store, held, TL_MAP_WRITE, &host);
-    if (result) return tli_fail_backend(env, function, "map", result);
+    if (result) return tli_fail_backend(env, function, TLI_RULE(MAP_FAILED), result);
     tli_copy(host, desc->data, (size_t)held->range.bytes);
     result = tli_unmap_held(&m->store, held, TL_MAP_WRITE, host);
     if (result) {
         (void)tli_discard(NULL, m, function, i);
-        return tli_fail_backend(env, function, "unmap", result);
+        return tli_fail_backend(env, function, TLI_RULE(UNMAP_FAILED), result);
     }
     tli_delist(m, i);
     tli_fill_entry(m, i, desc, desc->bytes);
@@ -616,18 +614,18 @@ static int tli_may_rewrite(const tl_manager *m, const tl_save_desc *desc, int32_
 // Write the bytes of a save into new memory. The entry that it replaces is freed once they are complete.
 static tl_result tli_store_save(tl_env *env, tl_manager *m, const tl_save_desc *desc, int32_t old,
                                 tli_held *held) {
-    const char *function = "tl_save_checkpoint";
+    const tli_function function = TLI_IN(SAVE_CHECKPOINT);
     tl_result result = tli_write_save(m, desc, held);
     uint64_t bytes = held->range.bytes;
     int gone = 1;
     if (result) {
         (void)tli_abandon(&m->store, held);
-        return tli_fail_backend(env, function, "copy", result);
+        return tli_fail_backend(env, function, TLI_RULE(COPY_FAILED), result);
     }
     if (old >= 0) {
         int was_spilled = m->entries[old].held.tier == TL_TIER_HOST;
         result = tli_replace(&m->store, &m->entries[old].held, held, &gone);
-        if (!gone) return tli_fail_backend(env, function, "release", result);
+        if (!gone) return tli_fail_backend(env, function, TLI_RULE(RELEASE_FAILED), result);
         m->spilled -= was_spilled;
         tli_delist(m, old);
     } else {
@@ -635,11 +633,11 @@ static tl_result tli_store_save(tl_env *env, tl_manager *m, const tl_save_desc *
         m->entries[old].held = *held;
     }
     tli_fill_entry(m, old, desc, bytes);
-    return result ? tli_fail_backend(env, function, "release", result) : TL_OK;
+    return result ? tli_fail_backend(env, function, TLI_RULE(RELEASE_FAILED), result) : TL_OK;
 }
 
 static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_desc *desc) {
-    const char *function = "tl_save_checkpoint";
+    const tli_function function = TLI_IN(SAVE_CHECKPOINT);
     uint64_t bytes = desc->data ? desc->bytes : desc->source.bytes;
     tli_held held;
     int32_t old = tli_find_entry(m, &desc->key);
@@ -649,14 +647,14 @@ static tl_result tli_save_unlocked(tl_env *env, tl_manager *m, const tl_save_des
     if (old >= 0 && m->entries[old].key.step > desc->key.step)
         return tli_fail_step(env, function, m->entries[old].key.step, desc->key.step);
     if (old >= 0 && m->entries[old].borrows)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KEY_IS_BORROWED));
     if (!desc->keep && !tli_wants_checkpoint(&m->desc.policy, desc->key.node, desc->cost)) {
         result = old >= 0 ? tli_discard(env, m, function, old) : TL_OK;  // not to be mistaken for this one
         if (!result) m->statistics.skipped++;
         return result;
     }
     if (old < 0 && !tli_reserve_entries(m, (int64_t)m->held + 1))
-        return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of checkpoints");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_TABLE_OF_CHECKPOINTS));
     if (old >= 0) tli_borrow(m, old);
     rewrites = tli_may_rewrite(m, desc, old);
     quiet = tli_begin_quiet(rewrites ? env : NULL);
@@ -683,7 +681,7 @@ TLI_IMPL tl_result tl_save_checkpoint(tl_env *env, tl_manager *manager, const tl
 // -- take, peek, release --
 
 // The entry of a key, if it is of the key's step. counts: 1 = count a hit or a miss.
-static tl_result tli_look_up(tl_env *env, tl_manager *m, const char *function, const tl_checkpoint_key *key,
+static tl_result tli_look_up(tl_env *env, tl_manager *m, tli_function function, const tl_checkpoint_key *key,
                              int counts, int32_t *entry) {
     *entry = tli_find_entry(m, key);
     if (*entry >= 0 && m->entries[*entry].key.step == key->step) {
@@ -692,22 +690,23 @@ static tl_result tli_look_up(tl_env *env, tl_manager *m, const char *function, c
     }
     m->statistics.misses += counts != 0;
     if (*entry >= 0) return tli_fail_step(env, function, m->entries[*entry].key.step, key->step);
-    return tli_fail(env, TL_ERROR_NOT_FOUND, function, "key: nothing is held under it");
+    return tli_fail(env, TL_ERROR_NOT_FOUND, function, TLI_RULE(KEY_NOTHING_IS_HELD_UNDER_IT));
 }
 
-static tl_result tli_check_take(tl_env *env, tl_manager *m, const char *function,
+static tl_result tli_check_take(tl_env *env, tl_manager *m, tli_function function,
                                 const tl_checkpoint_key *key, uint64_t bytes, int32_t *entry) {
     tl_result result = tli_look_up(env, m, function, key, 1, entry);
     if (result) return result;
-    if (m->entries[*entry].borrows) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
+    if (m->entries[*entry].borrows)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KEY_IS_BORROWED));
     if (m->entries[*entry].bytes != bytes)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "bytes: are not those of the checkpoint");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_ARE_NOT_THOSE_OF_CHECKPOINT));
     return TL_OK;
 }
 
 static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key, void *data,
                                    uint64_t bytes) {
-    const char *function = "tl_take_checkpoint";
+    const tli_function function = TLI_IN(TAKE_CHECKPOINT);
     int32_t i;
     const tli_held *held;
     void *host;
@@ -716,10 +715,10 @@ static tl_result tli_take_unlocked(tl_env *env, tl_manager *m, const tl_checkpoi
     held = &m->entries[i].held;
     if (held->range.bytes) {
         result = tli_map_held(&m->store, held, TL_MAP_READ, &host);
-        if (result) return tli_fail_backend(env, function, "map", result);
+        if (result) return tli_fail_backend(env, function, TLI_RULE(MAP_FAILED), result);
         tli_expand_bytes((tl_codec)m->entries[i].codec, data, host, bytes);
         result = tli_unmap_held(&m->store, held, TL_MAP_READ, host);
-        if (result) return tli_fail_backend(env, function, "unmap", result);
+        if (result) return tli_fail_backend(env, function, TLI_RULE(UNMAP_FAILED), result);
     }
     return tli_discard(env, m, function, i);
 }
@@ -736,7 +735,7 @@ TLI_IMPL tl_result tl_take_checkpoint(tl_env *env, tl_manager *manager, tl_check
 
 static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key,
                                          tl_range to, tl_ticket *ticket) {
-    const char *function = "tl_take_checkpoint_range";
+    const tli_function function = TLI_IN(TAKE_CHECKPOINT_RANGE);
     const tli_entry *e;
     int32_t i;
     tl_result result = tli_check_take(env, m, function, key, to.bytes, &i);
@@ -744,9 +743,9 @@ static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_ch
     e = &m->entries[i];
     if (to.bytes) {
         result = tli_transfer(&m->store, to, TL_CODEC_NONE, e->held.range, (tl_codec)e->codec);
-        if (result) return tli_fail_backend(env, function, "copy", result);
+        if (result) return tli_fail_backend(env, function, TLI_RULE(COPY_FAILED), result);
         result = ticket ? tli_submit_store(&m->store) : TL_OK;
-        if (result) return tli_fail_backend(env, function, "submit", result);
+        if (result) return tli_fail_backend(env, function, TLI_RULE(SUBMIT_FAILED), result);
     }
     result = tli_discard(env, m, function, i);
     if (!result && ticket) *ticket = m->store.last_ticket;
@@ -773,11 +772,11 @@ TLI_IMPL tl_result tl_submit_checkpoints(tl_env *env, tl_manager *manager, tl_ti
     tli_unlock_manager(manager);
     if (!result) return TL_OK;
     ticket->value = 0;
-    return tli_fail_backend(env, "tl_submit_checkpoints", "submit", result);
+    return tli_fail_backend(env, TLI_IN(SUBMIT_CHECKPOINTS), TLI_RULE(SUBMIT_FAILED), result);
 }
 
 // Bring an entry into the device tier, uncompressed, if it is not.
-static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function, int32_t i) {
+static tl_result tli_bring_back(tl_env *env, tl_manager *m, tli_function function, int32_t i) {
     const tli_entry *e = &m->entries[i];
     int fetches = e->held.tier == TL_TIER_HOST;
     tli_held held;
@@ -786,7 +785,7 @@ static tl_result tli_bring_back(tl_env *env, tl_manager *m, const char *function
     result = tli_acquire(env, m, function, e->bytes, &held);
     if (result) return result;
     result = tli_move_entry(m, i, &held, TL_CODEC_NONE);
-    if (result) return tli_fail_backend(env, function, "fetch", result);
+    if (result) return tli_fail_backend(env, function, TLI_RULE(FETCH_FAILED), result);
     m->statistics.fetches += fetches != 0;
     return TL_OK;
 }
@@ -807,7 +806,7 @@ static tl_result tli_unpack(tl_manager *m, const tli_entry *e, void **data) {
 
 // Map the bytes of an entry, after bringing it back into the device tier. After the device was lost,
 // those in the host tier are mapped, or unpacked into memory of the env.
-static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function, int32_t i) {
+static tl_result tli_map_entry(tl_env *env, tl_manager *m, tli_function function, int32_t i) {
     tli_entry *e = &m->entries[i];
     void *host = NULL;
     tli_quiet quiet = tli_begin_quiet(env), backend_quiet = tli_begin_quiet(m->store.backend_env);
@@ -821,14 +820,14 @@ static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function,
     result = TL_OK;
     if (e->owns_mapped) result = tli_unpack(m, e, &host);
     else if (e->bytes) result = tli_map_held(&m->store, &e->held, TL_MAP_READ, &host);
-    if (result) return tli_fail_backend(env, function, "map", result);
+    if (result) return tli_fail_backend(env, function, TLI_RULE(MAP_FAILED), result);
     e->mapped = host;
     return TL_OK;
 }
 
 static tl_result tli_peek_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key,
                                    const void **data, uint64_t *bytes) {
-    const char *function = "tl_peek_checkpoint";
+    const tli_function function = TLI_IN(PEEK_CHECKPOINT);
     tl_result result;
     tli_entry *e;
     int32_t i;
@@ -877,14 +876,15 @@ static tl_result tli_unmap_entry(tl_manager *m, int32_t i) {
 }
 
 static tl_result tli_release_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key) {
-    const char *function = "tl_release_checkpoint";
+    const tli_function function = TLI_IN(RELEASE_CHECKPOINT);
     int32_t i;
     tl_result result = tli_look_up(env, m, function, key, 0, &i);
     if (result) return result;
-    if (!m->entries[i].borrows) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is not borrowed");
+    if (!m->entries[i].borrows)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KEY_IS_NOT_BORROWED));
     if (m->entries[i].borrows == 1) result = tli_unmap_entry(m, i);
     if (!result || result == TL_ERROR_CORRUPT) tli_unborrow(m, i);
-    return result ? tli_fail_backend(env, function, "unmap", result) : TL_OK;
+    return result ? tli_fail_backend(env, function, TLI_RULE(UNMAP_FAILED), result) : TL_OK;
 }
 
 TLI_IMPL tl_result tl_release_checkpoint(tl_env *env, tl_manager *manager, tl_checkpoint_key key) {
@@ -910,11 +910,11 @@ TLI_IMPL int tl_has_checkpoint(tl_manager *manager, tl_checkpoint_key key) {
 }
 
 static tl_result tli_drop_unlocked(tl_env *env, tl_manager *m, const tl_checkpoint_key *key) {
-    const char *function = "tl_drop_checkpoint";
+    const tli_function function = TLI_IN(DROP_CHECKPOINT);
     int32_t i;
     tl_result result = tli_look_up(env, m, function, key, 0, &i);
     if (result) return result;
-    if (m->entries[i].borrows) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "key: is borrowed");
+    if (m->entries[i].borrows) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KEY_IS_BORROWED));
     return tli_discard(env, m, function, i);
 }
 
@@ -934,14 +934,14 @@ TLI_IMPL tl_result tl_find_checkpoint(tl_env *env, tl_manager *manager, tl_check
     TL_ASSERT(manager && info);
     tli_zero(info, sizeof *info);
     tli_lock_manager(manager);
-    result = tli_look_up(env, manager, "tl_find_checkpoint", &key, 0, &i);
+    result = tli_look_up(env, manager, TLI_IN(FIND_CHECKPOINT), &key, 0, &i);
     if (!result) tli_fill_info(&manager->entries[i], info);
     tli_unlock_manager(manager);
     return result;
 }
 
 TLI_IMPL tl_result tl_evict_checkpoints(tl_env *env, tl_manager *manager, uint64_t bytes) {
-    const char *function = "tl_evict_checkpoints";
+    const tli_function function = TLI_IN(EVICT_CHECKPOINTS);
     tl_result result;
     TL_ASSERT(manager);
     tli_lock_manager(manager);
@@ -951,7 +951,7 @@ TLI_IMPL tl_result tl_evict_checkpoints(tl_env *env, tl_manager *manager, uint64
     return result;
 }
 
-static tl_result tli_reset_unlocked(tl_env *env, tl_manager *m, const char *function) {
+static tl_result tli_reset_unlocked(tl_env *env, tl_manager *m, tli_function function) {
     tl_result first = TL_OK;
     uint32_t at = 0;
     int32_t i;
@@ -960,7 +960,7 @@ static tl_result tli_reset_unlocked(tl_env *env, tl_manager *m, const char *func
         if (!m->cells[at].entry) { at++; continue; }
         i = m->cells[at].entry - 1;
         result = tli_unmap_entry(m, i);
-        if (result && !first) first = tli_fail_backend(env, function, "unmap", result);
+        if (result && !first) first = tli_fail_backend(env, function, TLI_RULE(UNMAP_FAILED), result);
         if (!m->entries[i].mapped) {
             while (m->entries[i].borrows) tli_unborrow(m, i);
             result = tli_discard(env, m, function, i);
@@ -975,7 +975,7 @@ TLI_IMPL tl_result tl_reset_manager(tl_env *env, tl_manager *manager) {
     tl_result result;
     TL_ASSERT(manager);
     tli_lock_manager(manager);
-    result = tli_reset_unlocked(env, manager, "tl_reset_manager");
+    result = tli_reset_unlocked(env, manager, TLI_IN(RESET_MANAGER));
     (void)tli_retry_lost(&manager->store);
     tli_zero(&manager->statistics, sizeof manager->statistics);
     manager->store.peak_bytes = manager->store.bytes[TL_TIER_DEVICE];
@@ -1023,20 +1023,21 @@ TLI_IMPL void tl_measure_manager(tl_manager *manager, tl_checkpoint_statistics *
 
 static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc,
                                    const tl_backend_limits *limits) {
-    const char *function = "tl_init_manager", *why = NULL;
-    if (!backend->self && !backend->add_block) why = "backend: is not initialised";
+    const tli_function function = TLI_IN(INIT_MANAGER);
+    tli_rule why = TLI_NO_RULE;
+    if (!backend->self && !backend->add_block) why = TLI_RULE(BACKEND_IS_NOT_INITIALISED);
     else if (tl_check_recompute_policy(env, &desc->policy)) return TL_ERROR_INVALID_ARG;
-    else if (!tli_is_below((int64_t)desc->eviction, TL_EVICTION_COUNT)) why = "eviction: unknown";
+    else if (!tli_is_below((int64_t)desc->eviction, TL_EVICTION_COUNT)) why = TLI_RULE(EVICTION_UNKNOWN);
     else if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
-        why = "evict: must be given with TL_EVICTION_CALLER, and only then";
-    else if (!tli_is_below((int64_t)desc->codec, TL_CODEC_COUNT)) why = "codec: unknown";
-    else if (!desc->lock.lock != !desc->lock.unlock) why = "lock: both functions or neither";
-    else if (desc->checkpoint_capacity < 0) why = "checkpoint_capacity: must be >= 0";
+        why = TLI_RULE(EVICT_MUST_BE_GIVEN);
+    else if (!tli_is_below((int64_t)desc->codec, TL_CODEC_COUNT)) why = TLI_RULE(CODEC_UNKNOWN);
+    else if (!desc->lock.lock != !desc->lock.unlock) why = TLI_RULE(LOCK_BOTH_FUNCTIONS_OR_NEITHER);
+    else if (desc->checkpoint_capacity < 0) why = TLI_RULE(CHECKPOINT_CAPACITY_MUST_BE_NOT);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, function, why);
     if (!TLI_CODECS && desc->codec != TL_CODEC_NONE)
-        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, "codec: TL_NO_CODECS left all of them out");
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODEC_TL_NO_CODECS_LEFT_ALL_OF_THEM));
     if (desc->codec != TL_CODEC_NONE && !(limits->codecs >> desc->codec & 1u))
-        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, "codec: the backend cannot convert to it");
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODEC_BACKEND_CANNOT_CONVERT_TO_IT));
     return TL_OK;
 }
 
@@ -1044,20 +1045,15 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
 static tl_result tli_check_manager_room(tl_env *env, const tli_budget *budget,
                                         const tl_backend_limits *limits) {
     uint64_t free_bytes = limits->budget_bytes[TL_TIER_DEVICE];
-    tli_writer w;
     if (!budget->is_limited || budget->limit != TLI_LIMIT_CALLER || budget->bytes <= free_bytes) return TL_OK;
-    w = tli_begin_error(env, TL_ERROR_NO_MEMORY, "tl_init_manager");
-    tli_put(&w, "device_budget_bytes: ");
-    tli_put_u64(&w, budget->bytes);
-    tli_put(&w, " bytes, of which the backend has ");
-    tli_put_u64(&w, free_bytes);
-    tli_put(&w, " free at present");
-    return tli_end_error(env, &w, TL_ERROR_NO_MEMORY);
+    return tli_fail_values(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_MANAGER),
+                           TLI_RULE(DEVICE_BUDGET_BYTES_BYTES_OF_WHICH),
+                           budget->bytes, free_bytes);
 }
 
 TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const tl_manager_desc *desc,
                                    tl_manager **manager) {
-    const char *function = "tl_init_manager";
+    const tli_function function = TLI_IN(INIT_MANAGER);
     tl_backend_limits limits;
     tli_budget budget;
     tl_result result;
@@ -1072,7 +1068,7 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
     if (!result) result = tli_check_manager_room(env, &budget, &limits);
     if (result) return result;
     m = (tl_manager *)tli_alloc_array(env, 1, sizeof *m);
-    if (!m) return tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory");
+    if (!m) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY));
     m->env = env;
     m->backend = *backend;
     m->desc = *desc;
@@ -1081,9 +1077,9 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
     m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
     m->host_visible = limits.host_visible;
     result = tli_open_store(env, &m->backend, m->budget, &m->store);
-    if (result) result = tli_fail_backend(env, function, "open_account", result);
+    if (result) result = tli_fail_backend(env, function, TLI_RULE(OPEN_ACCOUNT_FAILED), result);
     else if (desc->checkpoint_capacity && !tli_reserve_entries(m, desc->checkpoint_capacity))
-        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, "no memory for the table of checkpoints");
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_TABLE_OF_CHECKPOINTS));
     if (result) {
         tl_free_manager(m);
         return result;
@@ -1098,7 +1094,7 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
     if (!manager) return;
     env = manager->env;
     quiet = tli_begin_quiet(manager->store.backend_env);
-    (void)tli_reset_unlocked(NULL, manager, "tl_free_manager");
+    (void)tli_reset_unlocked(NULL, manager, TLI_IN(FREE_MANAGER));
     tli_close_store(&manager->store);
     tli_end_quiet(&quiet, TL_OK);
     tli_release(env, manager->candidates);

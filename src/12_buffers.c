@@ -144,8 +144,6 @@ struct tl_run {
 #endif
 };
 
-static const char *const tli_run_function = "tl_run_plan";
-
 // What was planned for the pass, or decided in it.
 static const tl_report *tli_planned_pass(const tl_run *run) {
 #ifndef TL_NO_ONLINE
@@ -167,8 +165,6 @@ static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
 #endif
 
 // -- buffers: claims --
-
-static const char tli_cannot_wait[] = "backend: work is under way that it cannot wait for";
 
 static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
     tl_account_counters counters;

@@ -21,15 +21,16 @@ static void tli_put_last_step(const tl_run *run, tli_writer *w) {
 }
 
 // Report an error of the backend. A step that was begun cannot be repeated, so TL_NOT_READY is an error here.
-static tl_result tli_run_fail_backend(tl_run *run, tl_result why, const char *what) {
+static tl_result tli_run_fail_backend(tl_run *run, tl_result why, tli_rule rule) {
     tl_result code = why == TL_NOT_READY ? TL_ERROR_BACKEND : why;
-    tli_writer w = tli_begin_error(run->env, code, tli_run_function);
-    tli_put_last_step(run, &w);
-    tli_put(&w, ": ");
-    tli_put(&w, what);
-    tli_put(&w, ": ");
-    tli_put(&w, tl_explain_result(why));
-    return tli_end_error(run->env, &w, code);
+    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(RUN_PLAN), rule, (uint64_t)run->event.index,
+                                     (uint64_t)run->last.node);
+    if (TLI_ERROR_TEXT) {
+        tli_put_last_step(run, &s.text);
+        tli_put(&s.text, ": ");
+    }
+    tli_put_text(&s, tl_explain_result(why));
+    return tli_end_error(run->env, &s, code);
 }
 
 static uint64_t tli_run_now(const tl_run *run) {
@@ -433,7 +434,7 @@ static tl_result tli_convert(tl_run *run, int adds) {
     }
     run->event.end_ns = tli_run_now(run);
     run->report.convert_count++;
-    return result ? tli_run_fail_backend(run, result, "convert") : TL_OK;
+    return result ? tli_run_fail_backend(run, result, TLI_RULE(CONVERT_FAILED)) : TL_OK;
 }
 #endif
 
@@ -450,7 +451,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     }
     result = backward ? tli_begin_backward(run) : tli_begin_forward(run, &outputs_ready);
     run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
-    if (result) return tli_run_fail_backend(run, result, "claim");
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
     if (backward) tli_describe_backward(run); else tli_describe_forward(run, outputs_ready);
     tli_describe_call(run, &out->call);
     out->call.outputs_ready = outputs_ready;
@@ -464,9 +465,9 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     out->is_compute = 1;
     out->kernel = &run->kernels[kernel];
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
-    if (result) return tli_run_fail_backend(run, result, "order");
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
-    if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, "map");
+    if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
     tli_update_call(run, &out->call);
     return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
@@ -538,7 +539,7 @@ static tl_result tli_memory_step(tl_run *run) {
         run->report.drop_count++;
         (void)tli_call_access(&run->call, saved->device.range, 1);
         result = tli_buffer_drop(run, saved);
-        return result ? tli_run_fail_backend(run, result, "release") : TL_OK;
+        return result ? tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED)) : TL_OK;
     }
     tli_step_outputs(run, &run->last, &i, &end);
     for (; i < end && !result; i++) {
@@ -547,7 +548,7 @@ static tl_result tli_memory_step(tl_run *run) {
         result = tli_memory_act(run, i);
         tli_note_buffer(run, i);
     }
-    return result ? tli_run_fail_backend(run, result, "memory") : TL_OK;
+    return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
 }
 
 // -- the executor: dependencies of a step --
@@ -594,7 +595,8 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
     for (i = 0; i < run->call.access_count; i++) {
         tli_follow(run, &run->call.accesses[i], depends_on);
         if (!tli_note_access(run, &run->call.accesses[i]))
-            return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_next_step", "record of the ranges");
+            return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(NEXT_STEP),
+                            TLI_RULE(RECORD_OF_RANGES_NO_MEMORY));
     }
     return TL_OK;
 }
@@ -641,15 +643,9 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     return why;
 }
 
-static tl_result tli_run_mismatch(tl_run *run, const char *what, uint64_t measured,
+static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
                                   uint64_t planned) {
-    tli_writer w = tli_begin_error(run->env, TL_ERROR_MISMATCH, tli_run_function);
-    tli_put(&w, what);
-    tli_put(&w, ": measured ");
-    tli_put_u64(&w, measured);
-    tli_put(&w, " bytes, planned ");
-    tli_put_u64(&w, planned);
-    return tli_end_error(run->env, &w, TL_ERROR_MISMATCH);
+    return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), rule, measured, planned);
 }
 
 // Compare the bytes that the backend counted with the simulated ones: two independent counts.
@@ -658,7 +654,7 @@ static tl_result tli_check_pass(tl_run *run) {
     const tl_report *planned = tli_planned_pass(run);
     tl_account_counters counters;
     tl_result result = run->backend.check(run->backend.self);
-    if (result) return tli_run_fail_backend(run, result, "check");
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CHECK_FAILED));
     tli_measure_store(&run->store, 0, &counters);
     report->planned_peak_bytes = planned->peak_bytes;
     report->planned_arena_bytes = planned->arena_bytes;
@@ -676,19 +672,20 @@ static tl_result tli_check_pass(tl_run *run) {
     if (run->is_online) report->eviction_count = run->online.eviction_count;
 #endif
     if (report->measured_peak_bytes != report->planned_peak_bytes)
-        return tli_run_mismatch(run, "peak", report->measured_peak_bytes,
+        return tli_run_mismatch(run, TLI_RULE(PEAK_MEASURED_BYTES_PLANNED), report->measured_peak_bytes,
                                 report->planned_peak_bytes);
     if (report->measured_host_peak_bytes != report->planned_host_peak_bytes)
-        return tli_run_mismatch(run, "host peak", report->measured_host_peak_bytes,
+        return tli_run_mismatch(run, TLI_RULE(HOST_PEAK_MEASURED_BYTES_PLANNED),
+                                report->measured_host_peak_bytes,
                                 report->planned_host_peak_bytes);
     if (report->measured_arena_bytes != report->planned_arena_bytes)
-        return tli_run_mismatch(run, "arena", report->measured_arena_bytes,
+        return tli_run_mismatch(run, TLI_RULE(ARENA_MEASURED_BYTES_PLANNED), report->measured_arena_bytes,
                                 report->planned_arena_bytes);
     if (report->end_bytes != planned->end_bytes)
-        return tli_run_mismatch(run, "in use after the pass", report->end_bytes,
+        return tli_run_mismatch(run, TLI_RULE(IN_USE_AFTER_PASS_MEASURED_BYTES), report->end_bytes,
                                 planned->end_bytes);
     if (counters.live_bytes[TL_TIER_HOST] != planned->end_host_bytes)
-        return tli_run_mismatch(run, "in use on the host after the pass",
+        return tli_run_mismatch(run, TLI_RULE(IN_USE_ON_HOST_AFTER_PASS_MEASURED),
                                 counters.live_bytes[TL_TIER_HOST], planned->end_host_bytes);
     return TL_OK;
 }
@@ -696,7 +693,7 @@ static tl_result tli_check_pass(tl_run *run) {
 static tl_result tli_end_pass(tl_run *run) {
     tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
-    if (result) return tli_run_fail_backend(run, result, "submit");
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(SUBMIT_FAILED));
 #ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
 #endif
@@ -717,11 +714,11 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tl_account_counters counters;
     TL_ASSERT(run);
     if (run->active)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_start_pass",
-                        "run: a pass is under way");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
+                        TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     if (micro_batch < 0)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_start_pass",
-                        "micro_batch: must be >= 0");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
+                        TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE));
     tli_release_buffers(run, 0);
     if (micro_batch == 0) tli_start_training_step(run);
     run->micro_batch = micro_batch;
@@ -810,7 +807,7 @@ static tl_result tli_close_compute(tl_run *run) {
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
     if (run->last.kind == TL_STEP_BACKWARD)
         tli_keep_first(&first, tli_buffer_drop(run, &run->saved[run->last.node]));
-    if (first) return tli_run_fail_backend(run, first, "release");
+    if (first) return tli_run_fail_backend(run, first, TLI_RULE(RELEASE_FAILED));
     if (!run->event.end_ns) run->event.end_ns = tli_run_now(run);
     tli_observe_step(run);
     return TL_OK;
@@ -841,7 +838,7 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tli_open_step(run, step, out);
     result = tli_poll_step(run, &step);
     if (result == TL_NOT_READY) return result;
-    if (result) return tli_run_fail_backend(run, result, "poll");
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
     run->position++;
     run->report.step_count++;
     if (step.kind <= TL_STEP_BACKWARD) {
@@ -860,10 +857,14 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
 }
 
 static tl_result tli_fail_unfinished(tl_run *run) {
-    tli_writer w = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, "tl_next_step");
-    tli_put_last_step(run, &w);
-    tli_put(&w, " was not carried out: call tl_run_step_kernel, or tl_finish_step after a call of your own");
-    return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
+                                     TLI_RULE(WAS_NOT_CARRIED_OUT_CALL),
+                                     (uint64_t)run->event.index, (uint64_t)run->last.node);
+    if (TLI_ERROR_TEXT) {
+        tli_put_last_step(run, &s.text);
+        tli_put(&s.text, ": ");
+    }
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
 TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
@@ -873,8 +874,8 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     if (run->active && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_next_step",
-                        "run: no pass is under way");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
+                        TLI_RULE(RUN_NO_PASS_IS_UNDER_WAY));
     result = tli_take_step(run, step, done);
     if (!result && *done && !run->by_hand) {
         result = tli_end_pass(run);
@@ -889,14 +890,15 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 // -- the executor: kernels --
 
 static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
-    tli_writer w = tli_begin_error(run->env, TL_ERROR_KERNEL, tli_run_function);
-    tli_put(&w, run->last.kind == TL_STEP_BACKWARD ? "backward of node " : "forward of node ");
-    tli_put_i64(&w, run->last.node);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_node(run->graph, run->last.node));
-    tli_put(&w, "): the kernel returned ");
-    tli_put(&w, tl_name_result(code));
-    return tli_end_error(run->env, &w, TL_ERROR_KERNEL);
+    tli_rule rule = run->last.kind == TL_STEP_BACKWARD
+        ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
+        : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), rule,
+                                     (uint64_t)run->last.node,
+                                     (uint64_t)code);
+    tli_put_text(&s, tl_name_node(run->graph, run->last.node));
+    tli_put_text(&s, tl_name_result(code));
+    return tli_end_error(run->env, &s, TL_ERROR_KERNEL);
 }
 
 // Call the random hook, which restores the random state of the node's first run.
@@ -929,36 +931,37 @@ static int tli_is_current(const tl_run *run, const tl_run_step *step) {
            step->call.micro_batch == run->micro_batch;
 }
 
-static tl_result tli_fail_stale_step(tl_run *run, const char *function) {
+static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
     return tli_fail(run->env, TL_ERROR_STALE, function,
-                    "step: not the compute step that was yielded last, or carried out already");
+                    TLI_RULE(STEP_NOT_COMPUTE_STEP_THAT_WAS_YIELDED));
 }
 
-static tl_result tli_map_last_step(tl_run *run, const char *function) {
+static tl_result tli_map_last_step(tl_run *run, tli_function function) {
     tl_result result = run->call.is_mapped ? TL_OK : tli_map_accesses(run);
-    if (result == TL_NOT_READY) return tli_fail(run->env, result, function, tli_cannot_wait);
-    return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, "map")) : TL_OK;
+    if (result == TL_NOT_READY)
+        return tli_fail(run->env, result, function, TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
+    return result ? tli_abort_pass(run, tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED))) : TL_OK;
 }
 
 // The step yielded last was carried out, with this result.
 static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
     tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
     run->computing = TLI_COMPUTING_DONE;
-    if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, "unmap");
+    if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
 
 TLI_IMPL tl_result tl_map_step(tl_run *run, tl_run_step *step) {
     tl_result result;
     TL_ASSERT(run && step);
-    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, "tl_map_step");
-    result = tli_map_last_step(run, "tl_map_step");
+    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, TLI_IN(MAP_STEP));
+    result = tli_map_last_step(run, TLI_IN(MAP_STEP));
     if (!result) tli_update_call(run, &step->call);
     return result;
 }
 
 TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
-    const char *function = "tl_run_step_kernel";
+    const tli_function function = TLI_IN(RUN_STEP_KERNEL);
     tl_result result;
     TL_ASSERT(run && step);
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, function);
@@ -971,7 +974,7 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
 TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     TL_ASSERT(run && step);
     if (!step->is_compute) return TL_OK;
-    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, "tl_finish_step");
+    if (!tli_is_current(run, step)) return tli_fail_stale_step(run, TLI_IN(FINISH_STEP));
     run->event.end_ns = tli_run_now(run);
     return tli_leave_kernel(run, TL_OK);
 }
@@ -988,7 +991,8 @@ static tl_result tli_run_steps(tl_run *run) {
     }
     run->by_itself = 0;
     if (result != TL_NOT_READY) return result;
-    return tli_abort_pass(run, tli_fail(run->env, result, tli_run_function, tli_cannot_wait));
+    return tli_abort_pass(run, tli_fail(run->env, result, TLI_IN(RUN_PLAN),
+                                        TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT)));
 }
 
 TLI_IMPL tl_result tl_run_plan(tl_run *run) {
@@ -997,12 +1001,12 @@ TLI_IMPL tl_result tl_run_plan(tl_run *run) {
     int32_t k;
     TL_ASSERT(run);
     if (run->active)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_run_plan", "run: a pass is under way");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(RUN_PLAN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     step = run->next_step;
     for (k = 0; k < run->repeat_count && !result; k++) {
         if (run->desc.load && run->desc.load(run, k, run->desc.load_user)) {
-            result = tli_fail(run->env, TL_ERROR_KERNEL, "tl_run_plan",
-                              "load: the hook reported a failure");
+            result = tli_fail(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN),
+                              TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
             (void)tli_abort_pass(run, result);
         }
         if (!result) result = tl_start_pass(run, k);
@@ -1054,27 +1058,27 @@ TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
 
 // -- tensors of the caller --
 
-static tl_result tli_access_tensor(tl_run *run, const char *function, tl_tensor tensor,
+static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor tensor,
                                    uint64_t bytes, tli_buffer **buffer) {
     const tl_graph *graph = run->graph;
     int32_t index;
     *buffer = NULL;
     if (tensor.node < 0 || tensor.node >= graph->node_count || tensor.output < 0 ||
         tensor.output >= graph->nodes[tensor.node].output_count)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, "tensor: not of this graph");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(TENSOR_NOT_OF_THIS_GRAPH));
     index = graph->nodes[tensor.node].first_output + tensor.output;
     if (bytes != graph->outputs[index].bytes)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, "bytes: not those of the tensor");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
     if (run->active)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, "run: a pass is under way");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     if (run->tensors[index].state != TLI_RESIDENT && run->tensors[index].state != TLI_LEAVING)
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
-                        "tensor: neither an input nor a result of the last pass");
+                        TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT));
     *buffer = &run->tensors[index];
     return TL_OK;
 }
 
-static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range range, tl_map_mode mode,
+static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range range, tl_map_mode mode,
                                  void *to, const void *from) {
     tl_access access;
     void *host = NULL;
@@ -1090,8 +1094,9 @@ static tl_result tli_move_tensor(tl_run *run, const char *function, tl_range ran
         else tli_copy(to, host, (size_t)range.bytes);
         result = run->backend.unmap(run->backend.self, range, mode, host);
     }
-    if (result == TL_NOT_READY) return tli_fail(run->env, result, function, tli_cannot_wait);
-    return result ? tli_fail(run->env, result, function, "tensor: the backend could not map it")
+    if (result == TL_NOT_READY)
+        return tli_fail(run->env, result, function, TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
+    return result ? tli_fail(run->env, result, function, TLI_RULE(TENSOR_BACKEND_COULD_NOT_MAP_IT))
                   : TL_OK;
 }
 
@@ -1100,21 +1105,21 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
     tli_buffer *buffer;
     tl_result result;
     TL_ASSERT(run && (data || !bytes));
-    result = tli_access_tensor(run, "tl_write_tensor", tensor, bytes, &buffer);
+    result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
     if (!result && !run->graph->nodes[tensor.node].is_input)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_write_tensor",
-                        "tensor: not a graph input");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
+                        TLI_RULE(TENSOR_NOT_GRAPH_INPUT));
     if (result) return result;
-    return tli_move_tensor(run, "tl_write_tensor", buffer->device.range, TL_MAP_WRITE, NULL, data);
+    return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, TL_MAP_WRITE, NULL, data);
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
     tli_buffer *buffer;
     tl_result result;
     TL_ASSERT(run && (data || !bytes));
-    result = tli_access_tensor(run, "tl_read_tensor", tensor, bytes, &buffer);
+    result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
     if (result) return result;
-    return tli_move_tensor(run, "tl_read_tensor", buffer->device.range, TL_MAP_READ, data, NULL);
+    return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, TL_MAP_READ, data, NULL);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -49,7 +49,7 @@ static tl_result tli_online_emit(tl_run *run, tl_step_kind kind, int32_t node, i
     o->clock++;
     tli_add_step(&o->record, step);
     return o->record.failed
-               ? tli_fail(run->env, TL_ERROR_NO_MEMORY, tli_run_function, "record of the steps")
+               ? tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(RUN_PLAN), TLI_RULE(RECORD_OF_STEPS_NO_MEMORY))
                : TL_OK;
 }
 
@@ -182,21 +182,18 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
 // Nothing is left to evict: refuse. Only the refusal of a bare goal is final (see tli_online_reach_goal).
 static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     tli_online *o = &run->online;
-    tli_writer w;
+    tli_sentence s;
     if (!o->is_bare) return TL_ERROR_OVER_BUDGET;
     if (o->searches) { o->budget = o->sim.live_bytes + bytes; return TL_OK; }
     run->report.limiting_node = node;
     run->report.needed_bytes = tli_add_base(&run->budget, o->sim.live_bytes + bytes);
-    w = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, tli_run_function);
-    tli_put(&w, tli_limit_names[run->budget.limit]);
-    tli_put(&w, ": node ");
-    tli_put_i64(&w, node);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_node(run->graph, node));
-    tli_put(&w, ") needs ");
-    tli_put_u64(&w, run->report.needed_bytes);
-    tli_put(&w, " bytes with all else evicted");
-    return tli_end_error(run->env, &w, TL_ERROR_OVER_BUDGET);
+    s = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, TLI_IN(RUN_PLAN),
+                        TLI_RULE(NODE_NEEDS_BYTES_WITH_ALL_ELSE_EVICTED),
+                        run->budget.allowed_bytes, run->report.needed_bytes);
+    tli_put_text(&s, tli_limit_names[run->budget.limit]);
+    tli_put_rule(&s);
+    tli_put_named(&s.text, node, tl_name_node(run->graph, node));
+    return tli_end_error(run->env, &s, TL_ERROR_OVER_BUDGET);
 }
 
 // Evict until `bytes` more fit, for the next step of the node.
@@ -657,10 +654,10 @@ static tl_result tli_init_online(tl_run *run) {
     if (!o->forward_uses || !o->backward_uses || !o->pins || !o->made_at || !o->used_at ||
         !o->closure || !o->wanted || !o->wanted_uses || !o->left || !o->cuts ||
         (asks && (!o->candidates || !o->candidate_items)))
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_run", "state of the online decisions");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(ONLINE_STATE_NO_MEMORY));
     tli_zero(&flags, sizeof flags);
     flags.inference = run->inference;
-    return tli_init_sim(env, &o->sim, tli_run_function, run->graph, run->desc.device, &flags);
+    return tli_init_sim(env, &o->sim, TLI_IN(RUN_PLAN), run->graph, run->desc.device, &flags);
 }
 
 static void tli_online_count_uses(tl_run *run) {

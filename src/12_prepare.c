@@ -9,8 +9,8 @@
 //
 // -- preparing a run: strategy --
 
-static tl_result tli_unsupported(tl_run *run, const char *what) {
-    return tli_fail(run->env, TL_ERROR_UNSUPPORTED, "tl_init_run", what);
+static tl_result tli_unsupported(tl_run *run, tli_rule what) {
+    return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), what);
 }
 
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
@@ -20,25 +20,25 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     int placed = desc->plan && desc->plan->offset_count > 0;
     if (strategy->mode == TL_MODE_HYBRID)
         return tli_unsupported(
-            run, "strategy.mode: hybrid cannot be run by this version; use eager or lazy");
+            run, TLI_RULE(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN));
     if (strategy->precision == TL_PRECISION_MIXED && !desc->formats)
         return tli_unsupported(
-            run, "strategy.precision: mixed needs formats, as tl_apply_precision makes them");
+            run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
     if (strategy->memory == TL_MEMORY_POOLED && !placed)
         return tli_unsupported(
             run,
-            "strategy.memory: pooled needs a plan with offsets; this version makes none by itself");
+            TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_CACHED || strategy->memory == TL_MEMORY_MINIMAL_PEAK)
         return tli_unsupported(
-            run, "strategy.memory: this version runs standard, or pooled with planned offsets");
+            run, TLI_RULE(STRATEGY_MEMORY_THIS_VERSION_RUNS));
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run",
-                        "strategy.memory: standard, but the plan has offsets");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                        TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));
     if (workers > 1 || strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
         strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
-        return tli_unsupported(run, "strategy.parallelism: this version runs one worker");
+        return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
     if (strategy->enable_fusion)
-        return tli_unsupported(run, "strategy.enable_fusion: this version fuses nothing");
+        return tli_unsupported(run, TLI_RULE(STRATEGY_ENABLE_FUSION_THIS_VERSION));
     return TL_OK;
 }
 
@@ -46,21 +46,21 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
 static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = &strategy->gradient;
-    const char *why = NULL;
+    tli_rule why = TLI_NO_RULE;
     if (strategy->mode == TL_MODE_EAGER && !run->is_online)
-        why = "strategy.mode: eager decides online, leave plan and checkpoints out";
+        why = TLI_RULE(STRATEGY_MODE_EAGER_DECIDES_ONLINE);
     if (desc->plan && desc->plan->inference == gradient->computes)
-        why = "strategy.gradient: the plan is of the other kind";
+        why = TLI_RULE(STRATEGY_GRADIENT_PLAN_IS_OF_OTHER);
     if ((desc->plan || desc->checkpoints) && gradient->checkpoint_interval)
-        why = "strategy.gradient: an interval, and a plan or checkpoints: give one of them";
+        why = TLI_RULE(STRATEGY_GRADIENT_INTERVAL_AND_PLAN);
     if (desc->checkpoints && !gradient->checkpointed)
-        why = "strategy.gradient: not checkpointed, but checkpoints are given";
+        why = TLI_RULE(STRATEGY_GRADIENT_NOT_CHECKPOINTED_BUT);
     if (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL && gradient->computes &&
         (!gradient->checkpointed || gradient->checkpoint_interval))
-        why = "strategy.gradient: says what is kept, leave policy out";
+        why = TLI_RULE(STRATEGY_GRADIENT_SAYS_WHAT_IS_KEPT);
     if (gradient->accumulation_steps > INT32_MAX)
-        why = "strategy.gradient: accumulation_steps must be below 2^31";
-    return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why) : TL_OK;
+        why = TLI_RULE(STRATEGY_GRADIENT_ACCUMULATION_STEPS);
+    return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why) : TL_OK;
 }
 
 // Set the flags of the run from the strategy.
@@ -96,38 +96,38 @@ static tl_result tli_apply_strategy(tl_run *run) {
 
 static tl_result tli_check_run_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
-    const char *why = NULL;
+    tli_rule why = TLI_NO_RULE;
     tl_result result = TL_OK;
 #ifndef TL_NO_ONLINE
     result = tl_check_recompute_policy(run->env, &desc->policy);
 #endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
     if (result) return result;
-    if (desc->plan && desc->checkpoints) why = "plan, checkpoints: give one of them";
+    if (desc->plan && desc->checkpoints) why = TLI_RULE(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM);
     if ((uint32_t)desc->eviction >= TL_EVICTION_COUNT || (uint32_t)desc->codec >= TL_CODEC_COUNT)
-        why = "eviction, codec: unknown kind";
+        why = TLI_RULE(EVICTION_CODEC_UNKNOWN_KIND);
     if ((desc->eviction == TL_EVICTION_CALLER) != (desc->evict != NULL))
-        why = "evict: goes with TL_EVICTION_CALLER";
+        why = TLI_RULE(EVICT_GOES_WITH_TL_EVICTION_CALLER);
     if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
-        why = "kernel_count, repeat_count: must be >= 0, with kernels";
-    if (desc->inference != 0 && desc->inference != 1) why = "inference: must be 0 or 1";
-    if (desc->checkpoints && desc->inference) why = "checkpoints: a forward-only run has none";
+        why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
+    if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
+    if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
         (desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec))
-        why = "policy, eviction, codec: are for online runs, not for plans";
+        why = TLI_RULE(POLICY_EVICTION_CODEC_ARE_FOR_ONLINE);
 #if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
     if (desc->formats || desc->loss_scaler)
 #ifdef TL_NO_PRECISION
-        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PRECISION left them out");
+        return tli_unsupported(run, TLI_RULE(FORMATS_LOSS_SCALER_TL_NO_PRECISION));
 #else
-        return tli_unsupported(run, "formats, loss_scaler: TL_NO_PLANNERS left them out");
+        return tli_unsupported(run, TLI_RULE(FORMATS_LOSS_SCALER_TL_NO_PLANNERS));
 #endif
 #endif
-    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
+    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
     if (!TLI_CODECS && desc->codec != TL_CODEC_NONE)
-        return tli_unsupported(run, "codec: TL_NO_CODECS left all of them out");
+        return tli_unsupported(run, TLI_RULE(CODEC_TL_NO_CODECS_LEFT_ALL_OF_THEM));
     if (desc->codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << desc->codec)))
-        return tli_unsupported(run, "codec: the backend cannot convert it");
+        return tli_unsupported(run, TLI_RULE(CODEC_BACKEND_CANNOT_CONVERT_IT));
     return TL_OK;
 }
 
@@ -138,25 +138,25 @@ static tl_result tli_check_run_desc(tl_run *run) {
 static tl_result tli_check_formats(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_graph *graph = run->graph;
-    const char *why = NULL;
+    tli_rule why = TLI_NO_RULE;
     int is_mixed = 0;
     int32_t i;
     for (i = 0; i < graph->tensor_count && desc->formats && !why; i++) {
         const tl_node_output *output = &graph->outputs[i];
         uint8_t format = desc->formats[i];
         is_mixed |= format != TL_FORMAT_F32;
-        if (format >= TL_FORMAT_COUNT) why = "formats: unknown format";
+        if (format >= TL_FORMAT_COUNT) why = TLI_RULE(FORMATS_UNKNOWN_FORMAT);
         else if (format != TL_FORMAT_F32 && format != TL_FORMAT_I8 && output->bytes % 2)
-            why = "formats: 16-bit elements, but an odd number of bytes";
+            why = TLI_RULE(FORMATS_16_BIT_ELEMENTS_BUT_ODD_NUMBER);
         else if (format >= TL_FORMAT_I16 && !run->inference && graph->nodes[output->node].has_grad)
-            why = "formats: integers have no gradient, run the graph forward only";
+            why = TLI_RULE(FORMATS_INTEGERS_HAVE_NO_GRADIENT_RUN);
     }
     if (desc->formats && run->desc.strategy && run->precision != TL_PRECISION_MIXED)
-        why = "strategy.precision: with formats it must be mixed";
-    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_init_run", why);
+        why = TLI_RULE(STRATEGY_PRECISION_WITH_FORMATS_IT);
+    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
     if (desc->formats) run->precision = TL_PRECISION_MIXED;
     if (is_mixed && !(desc->kernel_precisions & (1u << TL_PRECISION_MIXED)))
-        return tli_unsupported(run, "formats: mixed is not among kernel_precisions");
+        return tli_unsupported(run, TLI_RULE(FORMATS_MIXED_IS_NOT_AMONG));
     return TL_OK;
 }
 #endif
@@ -185,7 +185,7 @@ static tl_result tli_scale_graph(tl_run *run) {
     if (run->desc.formats) return tli_check_formats(run);
 #endif
     if (!(can & (1u << run->precision)))
-        return tli_unsupported(run, "strategy.precision: not among kernel_precisions");
+        return tli_unsupported(run, TLI_RULE(STRATEGY_PRECISION_NOT_AMONG));
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
     nodes = (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *nodes);
     outputs = (tl_node_output *)tli_alloc_array(run->env, (uint64_t)graph->tensor_count, sizeof *outputs);
@@ -194,7 +194,7 @@ static tl_result tli_scale_graph(tl_run *run) {
     run->own_graph.outputs = outputs;
     run->owns_nodes = 1;
     if (!nodes || !outputs)
-        return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_init_run", "graph of another precision");
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(GRAPH_OF_PRECISION_NO_MEMORY));
     tli_copy(nodes, graph->nodes, (size_t)graph->node_count * sizeof *nodes);
     tli_copy(outputs, graph->outputs, (size_t)graph->tensor_count * sizeof *outputs);
     for (i = 0; i < graph->node_count; i++) {
@@ -213,45 +213,43 @@ static tl_result tli_scale_graph(tl_run *run) {
 }
 
 static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
-    tli_writer w = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, "tl_init_run");
-    tli_put(&w, run->kernel_of[id] < 0 ? "kernels: none for op "
-                                       : "kernels: forward or backward missing for op ");
-    tli_put(&w, tl_name_op(run->graph, id));
-    tli_put(&w, " of node ");
-    tli_put_i64(&w, id);
-    return tli_end_error(run->env, &w, TL_ERROR_INVALID_ARG);
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), run->kernel_of[id] < 0
+        ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
+        : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_op(run->graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-static tl_result tli_fail_conversion(tl_run *run, tl_result code, const char *what, int32_t id) {
-    tli_writer w = tli_begin_error(run->env, code, "tl_init_run");
-    tli_put(&w, what);
-    tli_put(&w, ": node ");
-    tli_put_i64(&w, id);
-    tli_put(&w, " (");
-    tli_put(&w, tl_name_node(run->graph, id));
-    tli_put(&w, ")");
-    return tli_end_error(run->env, &w, code);
+static tl_result tli_fail_conversion(tl_run *run, tl_result code, tli_rule rule, int32_t id) {
+    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(INIT_RUN), rule, (uint64_t)id, 0);
+    if (TLI_ERROR_TEXT) {
+        tli_put_rule(&s);
+        tli_put(&s.text, ": node ");
+        tli_put_named(&s.text, id, tl_name_node(run->graph, id));
+    }
+    return tli_end_error(run->env, &s, code);
 }
 
 // Why a tensor cannot be converted; NULL = it can.
-static const char *tli_find_missing(tl_run *run, int32_t tensor, tl_result *code) {
+static tli_rule tli_find_missing(tl_run *run, int32_t tensor, tl_result *code) {
     tl_format format = tli_run_format(run, tensor);
     tl_codec codec = tli_format_codec(format);
     float none = 0.0f;
     int16_t to;
     *code = TL_ERROR_UNSUPPORTED;
     if (codec != TL_CODEC_NONE && !TLI_CODECS)
-        return "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel";
+        return TLI_RULE(FORMATS_TL_NO_CODECS_LEFT_CONVERSIONS);
     if (codec != TL_CODEC_NONE && !(run->limits.codecs & (1u << codec)))
-        return "formats: the backend has no such codec, give a kernel";
-    if (!tli_is_integer(format)) return NULL;
+        return TLI_RULE(FORMATS_BACKEND_HAS_NO_SUCH_CODEC_GIVE);
+    if (!tli_is_integer(format)) return TLI_NO_RULE;
     if (!run->limits.host_visible)
-        return "formats: integers need a host-visible backend, or a kernel of the caller";
+        return TLI_RULE(FORMATS_INTEGERS_NEED_HOST_VISIBLE);
     *code = TL_ERROR_INVALID_ARG;
     if (run->desc.quantizations &&
-        !tl_quantize(run->env, &run->desc.quantizations[tensor], 1, 1, format, &none, &to, 1)) return NULL;
-    return "quantizations: a conversion needs one that its format holds";
+        !tl_quantize(run->env, &run->desc.quantizations[tensor], 1, 1, format, &none, &to,
+                     1)) return TLI_NO_RULE;
+    return TLI_RULE(QUANTIZATIONS_CONVERSION_NEEDS_ONE);
 }
 
 // Whether the backward of a later node adds to the gradient of a tensor before that of this node does.
@@ -272,31 +270,31 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
     int32_t input, output = node->first_output;
     tl_format from, to;
     uint64_t wide;
-    const char *why = NULL;
+    tli_rule why = TLI_NO_RULE;
     tl_result code = TL_ERROR_INVALID_ARG;
     int trains = !run->inference && node->has_grad;
     if (node->input_count != 1 || node->output_count != 1 || node->inplace >= 0 || node->saved_bytes)
         return tli_fail_conversion(run, code,
-                                   "formats: a conversion has one input, one output, and nothing else",
+                                   TLI_RULE(FORMATS_CONVERSION_HAS_ONE_INPUT_ONE),
                                    id);
     input = graph->inputs[node->first_input].tensor;
     from = tli_run_format(run, input);
     to = tli_run_format(run, output);
     wide = tli_count_in_format(to, graph->outputs[output].bytes);
     if (wide != tli_count_in_format(from, graph->outputs[input].bytes))
-        why = "formats: a conversion has as many elements before as after";
+        why = TLI_RULE(FORMATS_CONVERSION_HAS_AS_MANY);
     wide = from != to && from != TL_FORMAT_F32 && to != TL_FORMAT_F32 ? 4 * wide : 0;
     if (!why && !run->limits.host_visible &&
         (node->fwork_bytes < wide || (trains && node->bwork_bytes < wide))) {
         code = TL_ERROR_UNSUPPORTED;
-        why = "formats: between f16 and bf16 this backend needs 4 bytes an element of fwork and bwork";
+        why = TLI_RULE(FORMATS_BETWEEN_F16_AND_BF16_THIS);
     }
     if (!why) why = tli_find_missing(run, input, &code);
     if (!why) why = tli_find_missing(run, output, &code);
     trains = trains && graph->nodes[graph->outputs[input].node].has_grad;  // else the gradient ends here
     if (!why && trains && !run->limits.host_visible && tli_is_added_to(run, input, id)) {
         code = TL_ERROR_UNSUPPORTED;
-        why = "formats: adding to a gradient needs a host-visible backend, or a kernel of the caller";
+        why = TLI_RULE(FORMATS_ADDING_TO_GRADIENT_NEEDS_HOST);
     }
     return why ? tli_fail_conversion(run, code, why, id) : TL_OK;
 }
@@ -338,7 +336,7 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     uint64_t number = 0;
     int32_t id, i;
     tl_result result;
-    if (!keep) return tli_fail(run->env, TL_ERROR_NO_MEMORY, "tl_init_run", "kept set");
+    if (!keep) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(KEPT_SET_NO_MEMORY));
     for (id = 0; id < run->graph->node_count; id++) {
         const tl_node *node = &run->graph->nodes[id];
         int kept = node->is_input || number % interval == 0;
@@ -375,7 +373,7 @@ static tl_result tli_plan_desc(tl_run *run) {
 }
 #else
 static tl_result tli_plan_desc(tl_run *run) {
-    return tli_unsupported(run, "plan: give one; TL_NO_PLANNERS left the planners out");
+    return tli_unsupported(run, TLI_RULE(PLAN_GIVE_ONE_TL_NO_PLANNERS_LEFT));
 }
 #endif
 
@@ -386,12 +384,12 @@ static tl_result tli_check_compressed(tl_run *run) {
     for (k = 0; k < run->plan.step_count; k++) {
         const tl_step *step = &run->plan.steps[k];
         if (step->kind != TL_STEP_COMPRESS) continue;
-        if (!TLI_CODECS) return tli_unsupported(run, "plan: compresses; TL_NO_CODECS left that out");
+        if (!TLI_CODECS) return tli_unsupported(run, TLI_RULE(PLAN_COMPRESSES_TL_NO_CODECS_LEFT));
         tli_step_outputs(run, step, &i, &end);
         for (; i < end; i++)
             if (tli_run_format(run, i) != TL_FORMAT_F32)
-                return tli_fail(run->env, TL_ERROR_INVALID_PLAN, "tl_init_run",
-                                "plan: compresses a tensor whose format is not f32");
+                return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(INIT_RUN),
+                                TLI_RULE(PLAN_COMPRESSES_TENSOR_WHOSE_FORMAT));
     }
     return TL_OK;
 }
@@ -423,21 +421,16 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
-static tl_result tli_infeasible(tl_run *run, const char *limit, const char *what, uint64_t bytes,
+static tl_result tli_infeasible(tl_run *run, const char *limit, tli_rule rule, uint64_t budget, uint64_t bytes,
                                 int32_t node) {
-    tli_writer w = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, "tl_init_run");
-    tli_put(&w, limit);
-    tli_put(&w, what);
-    tli_put_u64(&w, bytes);
-    tli_put(&w, " bytes");
-    if (node >= 0) {
-        tli_put(&w, ", because of node ");
-        tli_put_i64(&w, node);
-        tli_put(&w, " (");
-        tli_put(&w, tl_name_node(run->graph, node));
-        tli_put(&w, ")");
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN), rule, budget, bytes);
+    tli_put_text(&s, limit);
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT && node >= 0) {
+        tli_put(&s.text, ", because of node ");
+        tli_put_named(&s.text, node, tl_name_node(run->graph, node));
     }
-    return tli_end_error(run->env, &w, TL_ERROR_INFEASIBLE);
+    return tli_end_error(run->env, &s, TL_ERROR_INFEASIBLE);
 }
 
 #ifndef TL_NO_ONLINE
@@ -474,7 +467,8 @@ static tl_result tli_check_online_budget(tl_run *run) {
         result = TL_OK;
     }
     if (result) return result;
-    return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the least that works is ",
+    return tli_infeasible(run, tli_limit_names[run->budget.limit],
+                          TLI_RULE(LEAST_THAT_WORKS_IS_BYTES), run->budget.allowed_bytes,
                           tli_add_base(&run->budget, works), node);
 }
 #endif
@@ -505,17 +499,13 @@ static tl_result tli_check_present(tl_run *run) {
     int tier;
     for (tier = 0; tier < TL_TIER_COUNT; tier++) {
         uint64_t bytes = tli_pass_bytes(run, (tl_tier)tier);
-        tli_writer w;
+        tli_sentence s;
         if (bytes <= run->limits.budget_bytes[tier]) continue;
-        w = tli_begin_error(run->env, TL_ERROR_NO_MEMORY, "tl_init_run");
-        tli_put(&w, "backend: a pass takes ");
-        tli_put_u64(&w, bytes);
-        tli_put(&w, " bytes of the ");
-        tli_put(&w, tli_tier_names[tier]);
-        tli_put(&w, ", of which ");
-        tli_put_u64(&w, run->limits.budget_bytes[tier]);
-        tli_put(&w, " are free at present");
-        return tli_end_error(run->env, &w, TL_ERROR_NO_MEMORY);
+        s = tli_begin_error(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
+                            TLI_RULE(BACKEND_PASS_TAKES_BYTES_OF_OF_WHICH),
+                            bytes, run->limits.budget_bytes[tier]);
+        tli_put_text(&s, tli_tier_names[tier]);
+        return tli_end_error(run->env, &s, TL_ERROR_NO_MEMORY);
     }
     return TL_OK;
 }
@@ -528,13 +518,14 @@ static tl_result tli_check_budget(tl_run *run) {
 #endif
     bytes = tli_pass_bytes(run, TL_TIER_DEVICE);
     if (run->budget.is_over || bytes > run->budget.bytes)
-        return tli_infeasible(run, tli_limit_names[run->budget.limit], ": the plan takes ",
+        return tli_infeasible(run, tli_limit_names[run->budget.limit], TLI_RULE(PLAN_TAKES_BYTES),
+                              run->budget.allowed_bytes,
                               tli_add_base(&run->budget, bytes),
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
     if (planned->host_peak_bytes > run->budget.host_bytes)
-        return tli_infeasible(run, tli_host_limit_names[run->budget.host_limit], ": the plan takes ",
-                              planned->host_peak_bytes, -1);
+        return tli_infeasible(run, tli_host_limit_names[run->budget.host_limit], TLI_RULE(PLAN_TAKES_BYTES),
+                              run->budget.host_bytes, planned->host_peak_bytes, -1);
     return TL_OK;
 }
 
@@ -575,7 +566,7 @@ static tl_result tli_alloc_run(tl_run *run) {
         !run->is_result || !run->kernel_of || !run->kernels || !run->call.operands ||
         !run->call.access_of || !run->call.accesses || !run->call.writable || !run->call.hosts ||
         !run->call.twice || !run->call.made)
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_run", "state of the run");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     tli_copy(run->kernels, run->desc.kernels,
              (size_t)run->desc.kernel_count * sizeof *run->kernels);
     for (id = 0; id < graph->input_count; id++) run->is_read[graph->inputs[id].tensor] = 1;
@@ -613,8 +604,8 @@ static tl_result tli_claim_inputs(tl_run *run) {
         if (!result) result = tli_fill_range(&run->store, input->device.range, 0);
     }
     if (result)
-        return tli_fail(run->env, result, "tl_init_run",
-                        "backend: could not take the graph's inputs");
+        return tli_fail(run->env, result, TLI_IN(INIT_RUN),
+                        TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS));
     tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
     run->input_count = run->next_offset;
@@ -635,7 +626,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result && run->is_online) result = tli_init_online(run);
 #else
     if (!result && run->is_online)
-        result = tli_unsupported(run, "plan: none given or asked for, and TL_NO_ONLINE left out runs without");
+        result = tli_unsupported(run, TLI_RULE(PLAN_NONE_GIVEN_OR_ASKED));
 #endif
     if (!result) result = tli_check_budget(run);
     if (!result) result = tli_check_present(run);
@@ -664,7 +655,7 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *gr
     tl_result result;
     if (!run) {
         if (graph) tl_free_graph(env, graph);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_run", "run");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(RUN_NO_MEMORY));
     }
     run->env = env;
     run->backend = *desc->backend;
@@ -743,8 +734,8 @@ static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer
     tl_node_desc node;
     tl_tensor input;
     if (!layer->forward)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_layer_run",
-                        "layers: forward is missing");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_LAYER_RUN),
+                        TLI_RULE(LAYERS_FORWARD_IS_MISSING));
     tli_put(&w, "layer");
     tli_put_i64(&w, index);
     tli_finish(&w);
@@ -802,13 +793,14 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
     TL_ASSERT(desc && desc->backend && layers && run);
     *run = NULL;
     if (layer_count < 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_layer_run", "layer_count: must be > 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_LAYER_RUN),
+                        TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
     tl_init_graph(&graph);
     kernels = (tl_kernel *)tli_alloc_array(env, (uint64_t)layer_count, sizeof *kernels);
     ops = (char *)tli_alloc_array(env, (uint64_t)layer_count, 24);
     result = kernels && ops
                  ? tli_add_layer_nodes(env, layers, layer_count, input_bytes, &graph, kernels, ops)
-                 : tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_layer_run", "layers");
+                 : tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_LAYER_RUN), TLI_RULE(LAYERS_NO_MEMORY));
     layered = *desc;
     layered.graph = NULL;
     layered.kernels = kernels;
@@ -832,10 +824,9 @@ static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last
     return result || !is_last ? result : tli_run_steps(run);
 }
 
-static tl_result tli_fail_layer_turn(tl_run *run, const char *function) {
+static tl_result tli_fail_layer_turn(tl_run *run, tli_function function) {
     return tli_fail(run->env, TL_ERROR_INVALID_ARG, function,
-                    "layer: forward goes 0, 1, ... to the last, then backward down to 0, on an "
-                    "online run over layers");
+                    TLI_RULE(LAYER_FORWARD_GOES_0_1_TO_LAST_THEN));
 }
 
 TLI_IMPL tl_result tl_run_forward(tl_run *run, int32_t layer) {
@@ -844,13 +835,13 @@ TLI_IMPL tl_result tl_run_forward(tl_run *run, int32_t layer) {
     TL_ASSERT(run);
     last = run->graph->node_count - 1;
     if (!run->is_online || !run->owns_layers || layer < 0 || layer >= last)
-        return tli_fail_layer_turn(run, "tl_run_forward");
+        return tli_fail_layer_turn(run, TLI_IN(RUN_FORWARD));
     id = layer + 1;
     if (!run->active && layer == 0) result = tl_start_pass(run, 0);
     if (result) return result;
     if (run->active && run->online.next_forward == 0) run->online.next_forward = 1;  // the input
     if (!run->active || id != run->online.next_forward)
-        return tli_fail_layer_turn(run, "tl_run_forward");
+        return tli_fail_layer_turn(run, TLI_IN(RUN_FORWARD));
     run->online.next_forward = id + 1;
     return tli_run_goal(run, id, 0, run->inference && id == last);
 }
@@ -860,7 +851,7 @@ TLI_IMPL tl_result tl_run_backward(tl_run *run, int32_t layer) {
     if (!run->is_online || !run->owns_layers || !run->active || run->inference || layer < 0 ||
         run->online.next_forward != run->graph->node_count ||
         layer != run->online.next_backward - 1)
-        return tli_fail_layer_turn(run, "tl_run_backward");
+        return tli_fail_layer_turn(run, TLI_IN(RUN_BACKWARD));
     run->online.next_backward = layer;
     return tli_run_goal(run, layer + 1, 1, layer == 0);
 }
@@ -868,8 +859,8 @@ TLI_IMPL tl_result tl_run_backward(tl_run *run, int32_t layer) {
 TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
     TL_ASSERT(run);
     if (run->active || !run->is_online)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, "tl_enable_checkpoints",
-                        "run: not online, or a pass is under way");
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(ENABLE_CHECKPOINTS),
+                        TLI_RULE(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY));
     run->checkpoints_on = on != 0;
     return TL_OK;
 }

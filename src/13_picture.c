@@ -101,13 +101,15 @@ static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char 
 
 // -- the picture: checks and layout --
 
-static tl_result tli_fail_curve(tl_env *env, int32_t curve, const char *rule) {
-    tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, "tl_write_memory_svg");
-    tli_put(&w, "curve ");
-    tli_put_i64(&w, curve);
-    tli_put(&w, ": ");
-    tli_put(&w, rule);
-    return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+static tl_result tli_fail_curve(tl_env *env, int32_t curve, tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG), rule,
+                                     (uint64_t)curve, 0);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&s.text, "curve ");
+        tli_put_i64(&s.text, curve);
+        tli_put(&s.text, ": ");
+    }
+    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
 }
 
 // Check one curve, find its peak, and widen both axes to it.
@@ -116,16 +118,16 @@ static tl_result tli_measure_curve(tl_env *env, tli_picture *p, int32_t index) {
     uint64_t peak = 0;
     double last = 0;
     int32_t i;
-    if (curve->count < 1) return tli_fail_curve(env, index, "count: must be > 0");
+    if (curve->count < 1) return tli_fail_curve(env, index, TLI_RULE(COUNT_MUST_BE_POSITIVE));
     TL_ASSERT(curve->live_bytes);
     for (i = 0; i < curve->count; i++) {
         double time = tli_step_end(curve, i);
-        if (!(time >= last)) return tli_fail_curve(env, index, "times: must be >= 0 and never fall");
+        if (!(time >= last)) return tli_fail_curve(env, index, TLI_RULE(TIMES_MUST_BE_NOT_NEGATIVE_AND_NEVER));
         last = time;
         if (curve->live_bytes[i] > peak) { peak = curve->live_bytes[i]; p->peak_steps[index] = i; }
     }
     if (!(last >= 1e-12 && last <= 1e18))
-        return tli_fail_curve(env, index, "times: must end between 1e-12 and 1e18");
+        return tli_fail_curve(env, index, TLI_RULE(TIMES_MUST_END_BETWEEN_1E_12_AND_1E18));
     if (last > p->last_time) p->last_time = last;
     if (peak > p->peak_bytes) p->peak_bytes = peak;
     if (curve->times) p->whole_steps = 0;
@@ -140,10 +142,11 @@ static tl_result tli_open_picture(tl_env *env, tli_picture *p, const tl_svg_styl
     p->time_label = style && style->time_label ? style->time_label : "step";
     p->whole_steps = 1;
     if (p->curve_count < 1 || p->curve_count > TLI_CURVE_LIMIT)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_write_memory_svg", "curve_count: must be 1 to 8");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG),
+                        TLI_RULE(CURVE_COUNT_MUST_BE_1_TO_8));
     if (p->width < 320 || p->width > 16384 || p->height < 240 || p->height > 16384)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_write_memory_svg",
-                        "style: must be 320 to 16384 pixels wide and 240 to 16384 high, or 0");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG),
+                        TLI_RULE(STYLE_MUST_BE_320_TO_16384_PIXELS_WIDE));
     for (i = 0; i < p->curve_count; i++) {
         tl_result result = tli_measure_curve(env, p, i);
         if (result) return result;
@@ -512,7 +515,7 @@ TLI_IMPL tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curve
     tli_draw_time_axis(&p);
     tli_draw_peaks(&p);
     tli_send(&p.out, "</svg>\n");
-    return tli_close_stream(&p.out, env, "tl_write_memory_svg");
+    return tli_close_stream(&p.out, env, TLI_IN(WRITE_MEMORY_SVG));
 }
 #endif  // TL_NO_TEXT
 #endif  // TL_NO_TRACE

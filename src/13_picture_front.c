@@ -47,31 +47,35 @@ static double tli_loss_tick(int32_t tick) {
 
 // -- the picture of a front: rules and axes --
 
-static const char *tli_check_front_point(const tl_precision_front *front, int32_t index) {
+static tli_rule tli_check_front_point(const tl_precision_front *front, int32_t index) {
     const tl_precision_point *point = &front->points[index];
     if (!(point->loss >= 0 && point->loss <= TLI_LOSS_MOST) || (index && point->loss < point[-1].loss))
-        return "loss: must be 0 to 1e300 and never fall";
-    if (!(point->speedup >= 0 && point->speedup <= TLI_SPEED_MOST)) return "speedup: must be 0 to 1e18";
-    return point->bound_cost > point->cost ? "bound_cost: must not be above cost" : NULL;
+        return TLI_RULE(LOSS_MUST_BE_0_TO_1E300_AND_NEVER_FALL);
+    if (!(point->speedup >= 0 && point->speedup <= TLI_SPEED_MOST)) return TLI_RULE(SPEEDUP_MUST_BE_0_TO_1E18);
+    return point->bound_cost > point->cost ? TLI_RULE(BOUND_COST_MUST_NOT_BE_ABOVE_COST) : TLI_NO_RULE;
+}
+
+static tl_result tli_fail_point(tl_env *env, int32_t point, tli_rule rule) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_FRONT_SVG), rule,
+                                     (uint64_t)point, 0);
+    if (TLI_ERROR_TEXT) {
+        tli_put(&s.text, "point ");
+        tli_put_i64(&s.text, point);
+        tli_put(&s.text, ": ");
+    }
+    return tli_end_error(env, &s, TL_ERROR_INVALID_ARG);
 }
 
 static tl_result tli_check_front(tl_env *env, const tl_precision_front *front) {
-    static const char function[] = "tl_write_front_svg";
+    const tli_function function = TLI_IN(WRITE_FRONT_SVG);
     int32_t i;
     if (front->point_count < 1 || !front->points)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "points: there must be at least one");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(POINTS_THERE_MUST_BE_AT_LEAST_ONE));
     if (!tli_is_below(front->knee, front->point_count))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, "knee: must be one of the points");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(KNEE_MUST_BE_ONE_OF_POINTS));
     for (i = 0; i < front->point_count; i++) {
-        const char *rule = tli_check_front_point(front, i);
-        tli_writer w;
-        if (!rule) continue;
-        w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
-        tli_put(&w, "point ");
-        tli_put_i64(&w, i);
-        tli_put(&w, ": ");
-        tli_put(&w, rule);
-        return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
+        tli_rule rule = tli_check_front_point(front, i);
+        if (rule) return tli_fail_point(env, i, rule);
     }
     return TL_OK;
 }
@@ -323,7 +327,7 @@ TLI_IMPL tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *fro
     tli_draw_stairs(&f, 0);
     tli_draw_front_points(&f);
     tli_send(&f.p.out, "</svg>\n");
-    return tli_close_stream(&f.p.out, env, "tl_write_front_svg");
+    return tli_close_stream(&f.p.out, env, TLI_IN(WRITE_FRONT_SVG));
 }
 #endif
 
@@ -360,10 +364,12 @@ TLI_IMPL tl_result tl_init_file_sink(tl_env *env, const char *path, tl_file_sink
     tli_zero(sink, sizeof *sink);
     length = tli_text_length(path);
     if (!length || length + sizeof TLI_FILE_SUFFIX > sizeof part)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_file_sink", "path: must be 1 to 472 bytes");
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_FILE_SINK),
+                        TLI_RULE(PATH_MUST_BE_1_TO_472_BYTES));
     tli_find_part_path(path, part, sizeof part);
     file->file = fopen(part, "wb");
-    if (!file->file) return tli_fail_path(env, TL_ERROR_IO, "tl_init_file_sink", "cannot open", part);
+    if (!file->file)
+        return tli_fail_path(env, TL_ERROR_IO, TLI_IN(INIT_FILE_SINK), TLI_RULE(PATH_CANNOT_OPEN), part);
     tli_copy(file->path, path, length + 1);
     sink->write = tli_write_file_sink;
     sink->user = file;
@@ -378,14 +384,14 @@ static int tli_move_file(const char *from, const char *to) {
 }
 
 TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_result written) {
-    static const char function[] = "tl_finish_file_sink";
+    const tli_function function = TLI_IN(FINISH_FILE_SINK);
     char part[sizeof file->path], path[sizeof file->path];
     FILE *stream;
     int failed;
     TL_ASSERT(file);
     stream = (FILE *)file->file;
     if (!stream && written) return written;
-    if (!stream) return tli_fail(env, TL_ERROR_INVALID_ARG, function, "file: is not open");
+    if (!stream) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(FILE_IS_NOT_OPEN));
     tli_copy(path, file->path, sizeof path);
     tli_find_part_path(path, part, sizeof part);
     tli_zero(file, sizeof *file);
@@ -393,8 +399,8 @@ TLI_IMPL tl_result tl_finish_file_sink(tl_env *env, tl_file_sink *file, tl_resul
     if (fclose(stream)) failed = 1;  // writes what is buffered: a full disk may be noticed only here
     if (!failed && !written && (tli_is_device(path) || tli_move_file(part, path))) return TL_OK;
     if (!tli_is_device(path)) remove(part);
-    if (failed) return tli_fail_path(env, TL_ERROR_IO, function, "cannot write", path);
-    return written ? written : tli_fail_path(env, TL_ERROR_IO, function, "cannot replace", path);
+    if (failed) return tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_WRITE), path);
+    return written ? written : tli_fail_path(env, TL_ERROR_IO, function, TLI_RULE(PATH_CANNOT_REPLACE), path);
 }
 #endif
 #endif

@@ -95,7 +95,8 @@ static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
     uint8_t *ran = (uint8_t *)tli_alloc_array(g->env, (uint64_t)g->graph->node_count, 1);
     uint64_t total = 0, now = 0;
     int32_t i;
-    if (!ran) return tli_fail(g->env, TL_ERROR_NO_MEMORY, "tl_write_plan_svg", "no memory for the picture");
+    if (!ran)
+        return tli_fail(g->env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_SVG), TLI_RULE(NO_MEMORY_FOR_PICTURE));
     for (i = 0; i < g->plan->step_count; i++) if (g->end[i] > total) total = g->end[i];
     tli_scale_time(g, total, has_device);
     for (i = 0; i < g->plan->step_count; i++) {
@@ -345,7 +346,7 @@ static tl_result tli_alloc_gantt(tli_gantt *g) {
     g->times = (double *)tli_alloc_array(g->env, count, sizeof *g->times);
     g->lanes = (uint8_t *)tli_alloc_array(g->env, count, 1);
     if (!g->start || !g->times || !g->lanes)
-        return tli_fail(g->env, TL_ERROR_NO_MEMORY, "tl_write_plan_svg", "no memory for the picture");
+        return tli_fail(g->env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_SVG), TLI_RULE(NO_MEMORY_FOR_PICTURE));
     g->end = g->start + count;
     g->live = g->end + count;
     g->host = g->live + count;
@@ -354,7 +355,7 @@ static tl_result tli_alloc_gantt(tli_gantt *g) {
 
 static tl_result tli_write_gantt(tli_gantt *g, const tl_device *device, tl_sink sink) {
     tl_simulate_desc desc;
-    tl_result result = tli_check_plan(g->env, "tl_write_plan_svg", g->plan);
+    tl_result result = tli_check_plan(g->env, TLI_IN(WRITE_PLAN_SVG), g->plan);
     if (!result) result = tli_alloc_gantt(g);
     if (result) return result;
     tli_zero(&desc, sizeof desc);
@@ -365,7 +366,7 @@ static tl_result tli_write_gantt(tli_gantt *g, const tl_device *device, tl_sink 
     desc.host_bytes = g->host;
     desc.start_cost = g->start;
     desc.end_cost = g->end;
-    result = tli_find_peak(g->env, "tl_write_plan_svg", &desc, &g->peak);
+    result = tli_find_peak(g->env, TLI_IN(WRITE_PLAN_SVG), &desc, &g->peak);
     if (!result) result = tli_read_gantt(g, device != NULL);
     if (result) return result;
     tli_sort_largest(&g->peak, g->peak.live_count < TLI_EXPLAIN_ROWS ? g->peak.live_count : TLI_EXPLAIN_ROWS);
@@ -373,7 +374,7 @@ static tl_result tli_write_gantt(tli_gantt *g, const tl_device *device, tl_sink 
     tli_scale_byte_axis(&g->p);
     tli_open_stream(&g->p.out, sink);
     tli_draw_gantt(g);
-    return tli_close_stream(&g->p.out, g->env, "tl_write_plan_svg");
+    return tli_close_stream(&g->p.out, g->env, TLI_IN(WRITE_PLAN_SVG));
 }
 
 TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,

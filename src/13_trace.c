@@ -17,12 +17,13 @@ TLI_IMPL tl_result tl_init_trace(tl_env *env, int32_t capacity, tl_trace **trace
     tl_trace *made;
     TL_ASSERT(trace);
     *trace = NULL;
-    if (capacity < 1) return tli_fail(env, TL_ERROR_INVALID_ARG, "tl_init_trace", "capacity: must be > 0");
+    if (capacity < 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_TRACE), TLI_RULE(CAPACITY_MUST_BE_POSITIVE));
     made = (tl_trace *)tli_alloc_array(env, 1, sizeof *made);
     if (made) made->events = (tl_run_event *)tli_alloc_array(env, (uint64_t)capacity, sizeof *made->events);
     if (!made || !made->events) {
         tli_release(env, made);
-        return tli_fail(env, TL_ERROR_NO_MEMORY, "tl_init_trace", "capacity: no memory for the events");
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_TRACE), TLI_RULE(CAPACITY_NO_MEMORY_FOR_EVENTS));
     }
     made->env = env;
     made->capacity = capacity;
@@ -204,7 +205,7 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
     tli_send(&t.out, ",\"dropped\":");
     tli_send_i32(&t.out, trace->dropped);
     tli_send(&t.out, "}}\n");
-    return tli_close_stream(&t.out, env, "tl_write_trace_json");
+    return tli_close_stream(&t.out, env, TLI_IN(WRITE_TRACE_JSON));
 }
 #endif  // TL_NO_TEXT
 #endif  // TL_NO_TRACE

@@ -1,6 +1,7 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #undef TLI_NAME
 #undef TLI_HELP
+#undef TLI_HELP_ROOM
 #undef TLI_NAME4
 #undef TLI_LABEL4
 #undef TLI_IMPL

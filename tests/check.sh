@@ -218,14 +218,29 @@ step_options() {
     echo "${all[*]}: $(wc -l < $out/options.list) builds"
 }
 
-# With every option set: only <stddef.h> and <stdint.h>, no symbol but the four that compilers emit by themselves.
+# Names of functions and sentences of errors, cut where a value or a name goes.
+error_texts() {
+    sed -n '/^#define TLI_[A-Z]*_RULES(X)\|^#define TLI_FUNCTIONS(X)/,/^$/p' src/01_rules.c | grep -oE '"([^"\\]|\\.)*"' |
+        sed 's/^"//; s/"$//; s/%[s01]/\n/g' | grep -E '.{10}' | sed 's/^tl_[a-z0-9_]*$/"&"/' | sort -u
+}
+
+# With every option set: only <stddef.h> and <stdint.h>, no symbol but the four that compilers emit by themselves. Without
+# the text of errors, none of it is among the strings.
 step_freestanding() {
     local cc opt o other included
+    error_texts > $out/error_texts
+    [ "$(wc -l < $out/error_texts)" -gt 500 ] || fail "src/01_rules.c: its lists are not found"
+    implementation_source tl_strategy.h
     for cc in gcc clang; do for opt in -O0 -Os -O2 -O3; do
         $cc -std=c99 $opt "${strict[@]}" -ffreestanding -fno-stack-protector -c -o $out/freestanding.o tests/build/freestanding.c
         other=$(nm -u $out/freestanding.o | awk '{print $2}' | grep -vE "$allowed" || true)
         [ -z "$other" ] || fail "$cc $opt needs other symbols:"$'\n'"$other"
     done; done
+    for cc in gcc clang; do     # -O0 removes least
+        other=$($cc -std=c99 -O0 -I. -DNDEBUG -DTL_NO_ERROR_TEXT -S -o - $out/implementation.c |
+            grep -E '^\s*\.(string|ascii|asciz)' | grep -Ff $out/error_texts || true)
+        [ -z "$other" ] || fail "$cc: TL_NO_ERROR_TEXT leaves text of errors:"$'\n'"$other"
+    done
     for o in $(options); do
         grep -q "define $o\b" tests/build/freestanding.c || fail "tests/build/freestanding.c does not set $o"
     done

@@ -52,7 +52,7 @@ static void check_json(const char *text, size_t length) {
     size_t needed, i;
     tli_writer w = tli_writer_of(NULL, 0);
     tli_word raw;
-    tli_json j = tli_json_open(NULL, "f", text, length);
+    tli_json j = tli_json_open(NULL, TLI_IN(PARSE_STRATEGY_JSON), text, length);
     tl_result result;
     tli_json_skip(&j);
     result = tli_json_end(&j);
@@ -65,7 +65,7 @@ static void check_json(const char *text, size_t length) {
     w = tli_writer_of(out, needed + 1);
     tli_put_json_text(&w, name);
     MUST(tli_finish(&w) == needed && strlen(out) == needed);
-    j = tli_json_open(NULL, "f", out, needed);
+    j = tli_json_open(NULL, TLI_IN(PARSE_STRATEGY_JSON), out, needed);
     MUST(tli_json_string(&j, &raw) && !tli_json_end(&j));
     for (i = 0; i < length && (unsigned char)name[i] < 0x80; i++) {}
     if (i == length) MUST(tli_json_is(raw, name));
@@ -75,7 +75,7 @@ static void check_json(const char *text, size_t length) {
     out[0] = '[';
     memcpy(out + 1, text, length);
     out[length + 1] = ']';
-    j = tli_json_open(NULL, "f", out, length + 2);
+    j = tli_json_open(NULL, TLI_IN(PARSE_STRATEGY_JSON), out, length + 2);
     if (tli_json_enter(&j, '['))
         while (tli_json_next(&j, NULL)) tli_json_skip(&j);
     if (!result && !tli_json_end(&j)) MUST(j.depth == 0);

@@ -18,7 +18,7 @@
 
 static void must_be_json(const char *text) {
     tl_env env = silent_env();
-    tli_json j = tli_json_open(&env, "json", text, strlen(text));
+    tli_json j = tli_json_open(&env, TLI_IN(PARSE_STRATEGY_JSON), text, strlen(text));
     tli_json_skip(&j);
     if (tli_json_end(&j)) fail_msg("%s\n%s", env.error.text, text);
 }
@@ -714,7 +714,7 @@ static void svg_bytes_read_well(void **state) {
         tli_stream s;
         tli_open_stream(&s, sink_of(&m, -1));
         tli_send_size(&s, rows[i].bytes);
-        assert_int_equal(tli_close_stream(&s, NULL, ""), TL_OK);
+        assert_int_equal(tli_close_stream(&s, NULL, TLI_IN(WRITE_TRACE_JSON)), TL_OK);
         assert_string_equal(m.text, rows[i].text);
         free(m.text);
     }

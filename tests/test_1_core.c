@@ -75,21 +75,22 @@ static void errors_are_one_sentence_in_the_env_and_in_the_log(void **state) {
     memset(&env, 0, sizeof env);
     env.log = log_text;
     env.user = &count;
-    assert_int_equal(tli_fail(&env, TL_ERROR_STALE, "tl_x", "key: too old"), TL_ERROR_STALE);
+    assert_int_equal(tl_record_error(&env, TL_ERROR_STALE, "tl_x", "key: too old"), TL_ERROR_STALE);
     assert_int_equal(env.error.code, TL_ERROR_STALE);
     assert_string_equal(env.error.text, "tl_x: key: too old");
     assert_string_equal(logged, env.error.text);
     assert_int_equal(count, 1);
-    assert_int_equal(tli_fail_line(&env, TL_ERROR_PARSE, "tl_x", 12, "why"), TL_ERROR_PARSE);
-    assert_string_equal(env.error.text, "tl_x: line 12: why");
+    assert_int_equal(tli_fail_line(&env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), 12, TLI_RULE(TEXT_AFTER_SUMMARY)),
+                     TL_ERROR_PARSE);
+    assert_string_equal(env.error.text, "tl_parse_schedule: line 12: text after the summary");
     memset(text, 'y', sizeof text);
     text[sizeof text - 1] = 0;
-    tli_fail(&env, TL_ERROR_IO, "tl_x", text);
+    tl_record_error(&env, TL_ERROR_IO, "tl_x", text);
     assert_int_equal(strlen(env.error.text), sizeof env.error.text - 1);
     assert_int_equal(count, 3);
-    assert_int_equal(tli_fail(NULL, TL_ERROR_IO, "tl_x", text), TL_ERROR_IO);
+    assert_int_equal(tl_record_error(NULL, TL_ERROR_IO, "tl_x", text), TL_ERROR_IO);
     env.log = NULL;
-    assert_int_equal(tli_fail(&env, TL_ERROR_IO, "tl_x", text), TL_ERROR_IO);
+    assert_int_equal(tl_record_error(&env, TL_ERROR_IO, "tl_x", text), TL_ERROR_IO);
     assert_int_equal(count, 3);
 }
 
@@ -149,7 +150,7 @@ static void a_sentence_that_is_too_long_ends_with_a_whole_character(void **state
         for (k = 0; k < rows[i].lead; k++) strcat(rule, "a");
         for (k = 0; k < 130; k++) strcat(rule, rows[i].unit);
         if (!rows[i].unit[1]) memset(rule + strlen(rule), rows[i].unit[0], 200);
-        tl_record_error(&env, TL_ERROR_KERNEL, "f", rule);    // "f: " and the rule
+        tl_record_error(&env, TL_ERROR_KERNEL, "f", rule);    // "tl_parse_strategy_json: " and the rule
         assert_int_equal(strlen(env.error.text), rows[i].length);
         assert_memory_equal(env.error.text + 3, rule, rows[i].length - 3);
     }
@@ -882,7 +883,7 @@ static void numbers_of_many_digits_are_read_exactly(void **state) {
 
 // Read one value of any kind; the result, and the error in env.
 static tl_result read_json(tl_env *env, const char *text, size_t length) {
-    tli_json j = tli_json_open(env, "f", text, length);
+    tli_json j = tli_json_open(env, TLI_IN(PARSE_STRATEGY_JSON), text, length);
     tli_json_skip(&j);
     return tli_json_end(&j);
 }
@@ -946,7 +947,7 @@ static void json_that_is_not_strict_is_refused_with_its_place(void **state) {
     memset(&env, 0, sizeof env);
     for (i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (read_json(&env, bad[i].text, strlen(bad[i].text)) != TL_ERROR_PARSE) fail_msg("accepted: %s", bad[i].text);
-        snprintf(expected, sizeof expected, "f: %s", bad[i].error);
+        snprintf(expected, sizeof expected, "tl_parse_strategy_json: %s", bad[i].error);
         if (strcmp(env.error.text, expected)) fail_msg("%s: %s", bad[i].text, env.error.text);
         assert_int_equal(read_json(NULL, bad[i].text, strlen(bad[i].text)), TL_ERROR_PARSE);
     }
@@ -975,20 +976,20 @@ static void json_of_any_depth_is_refused_without_recursion(void **state) {
     memset(&env, 0, sizeof env);
     memset(text, '[', length);
     assert_int_equal(read_json(&env, text, length), TL_ERROR_PARSE);
-    assert_string_equal(env.error.text, "f: line 1, column 33: nested deeper than 32 levels");
+    assert_string_equal(env.error.text, "tl_parse_strategy_json: line 1, column 33: nested deeper than 32 levels");
     for (i = 0; i + 5 <= length; i += 5) memcpy(text + i, "{\"a\":", 5);
     assert_int_equal(read_json(&env, text, length), TL_ERROR_PARSE);
     assert_non_null(strstr(env.error.text, "nested deeper"));
     free(text);
     assert_int_equal(read_json(&env, "", TLI_TEXT_LIMIT + 1), TL_ERROR_PARSE);  // not looked at
-    assert_string_equal(env.error.text, "f: line 1, column 1: the text is longer than 2^30 bytes");
+    assert_string_equal(env.error.text, "tl_parse_strategy_json: line 1, column 1: the text is longer than 2^30 bytes");
 }
 
 typedef struct sample { uint64_t count; double ratio, sum; int on; int32_t name; uint32_t seen; } sample;
 
 static tl_result read_sample(tl_env *env, const char *text, sample *s) {
     static const char *const keys[] = { "count", "ratio", "on", "name", "list" }, *const names[] = { "zero", "one" };
-    tli_json j = tli_json_open(env, "f", text, strlen(text));
+    tli_json j = tli_json_open(env, TLI_IN(PARSE_STRATEGY_JSON), text, strlen(text));
     int32_t key;
     memset(s, 0, sizeof *s);
     if (tli_json_enter(&j, '{'))
@@ -1041,7 +1042,7 @@ static void json_values_of_the_wrong_kind_are_refused(void **state) {
     memset(&env, 0, sizeof env);
     for (i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(read_sample(&env, bad[i].text, &s), TL_ERROR_PARSE);
-        snprintf(expected, sizeof expected, "f: %s", bad[i].error);
+        snprintf(expected, sizeof expected, "tl_parse_strategy_json: %s", bad[i].error);
         assert_string_equal(env.error.text, expected);
     }
 }

@@ -634,7 +634,7 @@ static void what_makes_the_peak_adds_up(void **state) {
         memset(&desc, 0, sizeof desc);
         desc.graph = &graph;
         desc.plan = &plan;
-        assert_int_equal(tli_find_peak(NULL, "test", &desc, &peak), TL_OK);
+        assert_int_equal(tli_find_peak(NULL, TLI_IN(EXPLAIN_PLAN), &desc, &peak), TL_OK);
         for (k = 0; k < peak.live_count; k++) { sum += peak.live[k].bytes; uses[peak.live[k].use]++; }
         assert_int_equal(sum, plan.peak_bytes);
         kinds[peak.report.peak_step < 0 ? TL_STEP_COUNT : plan.steps[peak.report.peak_step].kind]++;

@@ -801,10 +801,19 @@ def an_interrupt_ends_with_the_best_so_far():
     got = json.loads(out)
     assert child.returncode == 0 and 'stopped early' in err and got['peak_bytes'] <= got['budget_bytes'], (out, err)
 
+def an_error_is_explained_by_its_numbers():
+    lines = [planned('--explain-error', str(function << 16 | 0x0302)).strip() for function in (1, 2, 5)]
+    assert lines == ['%s: outputs: there must be at least one (node 0, line 0)' % name
+                     for name in ('tl_init_arena', 'tl_check_strategy', 'tl_parse_strategy_json')], lines
+    assert planned('--explain-error', str(6 << 16 | 0x0302), '7', '9').endswith(' one (node 7, line 9)\n')
+    assert planned('--explain-error', str(6 << 16 | 0x0302), '18446744073709551615').endswith(' (node none, line 0)\n')
+    for numbers in ([], ['1', '2', '3', '4'], ['x'], ['-1'], ['0'], ['65536'], ['4294967296'], ['99999999999999999999'], ['65793', 'y']):
+        refused(1, ['--explain-error'], '--explain-error', *numbers)
+
 def help_names_every_option():
     out = planned('--help')
     for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--work', '--schedule', '--json', '--c-table', '--svg', '--html', '--pareto', '--explain',
-                   '--precision', '--front', '--profiles', '--default-profiles', '--help'):
+                   '--precision', '--front', '--profiles', '--default-profiles', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
 
@@ -816,7 +825,8 @@ FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_sho
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          pictures_are_xml, pages_are_whole, hostile_models_are_refused, hostile_options_are_refused,
          extreme_values_are_planned, files_are_whole_or_absent, outputs_that_would_lose_a_file_are_refused, pipes_and_links_are_written_through,
-         an_interrupt_ends_with_the_best_so_far, help_names_every_option]
+         an_interrupt_ends_with_the_best_so_far, an_error_is_explained_by_its_numbers,
+         help_names_every_option]
 
 def main():
     global program, folder, every

@@ -7,6 +7,7 @@
 #define TL_NO_TRACE
 #define TL_NO_PLANNERS
 #define TL_NO_CHECKS
+#define TL_NO_ERROR_TEXT
 #define TL_NO_PRECISION
 #define TL_NO_OFFLOAD
 #define TL_NO_CODECS

@@ -1,0 +1,173 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- errors: recording --
+//
+// A failing call records code, site and values in the env, and the sentence "function: field: rule". Words
+// beside the rule's sentence are written only where TLI_ERROR_TEXT is 1; compilers drop them where it is 0.
+
+// The sentence of an error that is being written. Code, site and values are in the env already.
+typedef struct tli_sentence {
+    tli_writer      text;    // writes to env->error.text, or nowhere
+    const char     *rest;    // the part of the rule's sentence that is not written yet
+    const uint64_t *values;  // [2]
+} tli_sentence;
+
+// Record an error by its site, and begin its sentence with the name of a function.
+static tli_sentence tli_begin_site(tl_env *env, tl_result code, uint32_t site, const char *function,
+                                   const char *sentence, uint64_t first, uint64_t second) {
+    tli_sentence s;
+    s.text = tli_writer_of(NULL, 0);
+    s.rest = "";
+    s.values = NULL;
+    if (!env) return s;
+    env->error.code = code;
+    env->error.site = site;
+    env->error.values[0] = first;
+    env->error.values[1] = second;
+    env->error.text[0] = 0;
+    if (!TLI_ERROR_TEXT) return s;
+    s.text = tli_writer_of(env->error.text, sizeof env->error.text);
+    s.rest = sentence;
+    s.values = env->error.values;
+    if (*function) { tli_put(&s.text, function); tli_put(&s.text, ": "); }
+    return s;
+}
+
+static tli_sentence tli_begin_error(tl_env *env, tl_result code, tli_function function, tli_rule rule,
+                                    uint64_t first, uint64_t second) {
+    return tli_begin_site(env, code, tli_number_function(function) << 16 | tli_number_rule(rule),
+                          tli_name_function(function), tli_name_rule(rule), first, second);
+}
+
+// Write the rule's sentence up to its next %s, and return 1; or up to its end, and return 0.
+static int tli_put_rule(tli_sentence *s) {
+    const char *at = s->rest;
+    while (TLI_ERROR_TEXT && *at) {
+        if (*at != '%') { tli_put_bytes(&s->text, at++, 1); continue; }
+        s->rest = at += 2;
+        if (at[-1] == 's') return 1;
+        tli_put_u64(&s->text, s->values[at[-1] - '0']);
+    }
+    s->rest = at;
+    return 0;
+}
+
+// Write the rule's sentence up to its next %s, and a text instead of that.
+static void tli_put_text(tli_sentence *s, const char *text) {
+    tli_put_rule(s);
+    tli_put(&s->text, text);
+}
+
+// Write the rest of the sentence and log it. A sentence that is too long is cut between two characters.
+static tl_result tli_end_error(tl_env *env, tli_sentence *s, tl_result code) {
+    tli_writer *w = &s->text;
+    while (tli_put_rule(s)) continue;
+    if (w->size && w->length >= w->size) w->size = tli_whole_characters(w->buf, w->size - 1) + 1;
+    tli_finish(w);
+    if (TLI_ERROR_TEXT && env && env->log) env->log(env->user, env->error.text);
+    return code;
+}
+
+static tl_result tli_fail_values(tl_env *env, tl_result code, tli_function function, tli_rule rule,
+                                 uint64_t first, uint64_t second) {
+    tli_sentence s = tli_begin_error(env, code, function, rule, first, second);
+    return tli_end_error(env, &s, code);
+}
+
+static tl_result tli_fail(tl_env *env, tl_result code, tli_function function, tli_rule rule) {
+    return tli_fail_values(env, code, function, rule, 0, 0);
+}
+
+// Write "3 (conv1)".
+static void tli_put_named(tli_writer *w, int64_t number, const char *name) {
+    tli_put_i64(w, number);
+    tli_put(w, " (");
+    tli_put(w, name);
+    tli_put(w, ")");
+}
+
+TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *function, const char *rule) {
+    tli_sentence s;
+    TL_ASSERT(function && rule);
+    s = tli_begin_site(env, code, TLI_RULE_OF_A_BACKEND, function, "", 0, 0);
+    tli_put(&s.text, rule);
+    return tli_end_error(env, &s, code);
+}
+
+// Tell whether the values of a rule are a budget and the least one that would do.
+static int tli_names_budget(uint32_t rule) {
+    return rule == TLI_RULE_BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE ||
+           rule == TLI_RULE_LEAST_THAT_WORKS_IS_BYTES ||
+           rule == TLI_RULE_POLICY_NEEDS_BYTES ||
+           rule == TLI_RULE_NODE_NEEDS_BYTES_WITH_ALL_ELSE_EVICTED ||
+           rule == TLI_RULE_NO_KEPT_SET_HAS_PEAK_OF_AT_MOST_BYTES ||
+           rule == TLI_RULE_NO_PERSISTENT_SCHEDULE_FITS_BELOW ||
+           rule == TLI_RULE_NO_PERSISTENT_SCHEDULE_FOUND_BELOW ||
+           rule == TLI_RULE_NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS ||
+           rule == TLI_RULE_NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE ||
+           rule == TLI_RULE_PLAN_TAKES_BYTES;
+}
+
+TLI_IMPL uint64_t tl_find_least_budget(const tl_error *error) {
+    TL_ASSERT(error);
+    return tli_names_budget(error->site & 0xFFFF) ? error->values[1] : UINT64_MAX;
+}
+
+#if !defined(TL_NO_TEXT) && !defined(TL_NO_ERROR_TEXT)
+// -- errors: explanations --
+
+#define TLI_FUNCTION_PLACE(id, name) &tli_in_##id,
+#define TLI_RULE_PLACE(id, sentence, values) &tli_rule_##id,
+#define TLI_RULE_VALUES(id, sentence, values) values,
+
+static const void *const tli_all_functions[] = { TLI_FUNCTIONS(TLI_FUNCTION_PLACE) NULL };
+static const void *const tli_all_rules[] = { TLI_RULES(TLI_RULE_PLACE) NULL };
+static const char *const tli_all_values[] = { TLI_RULES(TLI_RULE_VALUES) NULL };
+
+// Find the index of the text with a number; the index of the NULL at the end if there is none.
+static int32_t tli_find_text(const void *const *texts, uint32_t number) {
+    int32_t i = 0;
+    while (texts[i] && tli_number_text(texts[i]) != number) i++;
+    return i;
+}
+
+// Write " (budget 40, least budget 96)". names: "budget, least budget"; "" = nothing is written.
+static void tli_put_values(tli_writer *w, const char *names, const uint64_t *values) {
+    int32_t i;
+    if (!*names) return;
+    tli_put(w, " (");
+    for (i = 0; *names; i++) {
+        size_t length = 0;
+        while (names[length] && names[length] != ',') length++;
+        tli_put_bytes(w, names, length);
+        tli_put(w, " ");
+        if (values[i] == UINT64_MAX) tli_put(w, "none");
+        else tli_put_u64(w, values[i]);
+        names += length;
+        if (*names) { tli_put(w, ", "); names += 2; }
+    }
+    tli_put(w, ")");
+}
+
+TLI_IMPL size_t tl_explain_error(const tl_error *error, char *buf, size_t size) {
+    int32_t function, rule;
+    tli_sentence s;
+    TL_ASSERT(error);
+    function = tli_find_text(tli_all_functions, error->site >> 16);
+    rule = tli_find_text(tli_all_rules, error->site & 0xFFFF);
+    s.text = tli_writer_of(buf, size);
+    s.values = error->values;
+    if (error->site == TLI_RULE_OF_A_BACKEND) {
+        tli_put(&s.text, "tl_record_error: a sentence of the function that called it");
+    } else if (tli_all_functions[function] && tli_all_rules[rule]) {
+        s.rest = tli_name_rule((tli_rule)tli_all_rules[rule]);
+        tli_put(&s.text, tli_name_function((tli_function)tli_all_functions[function]));
+        tli_put(&s.text, ": ");
+        while (tli_put_rule(&s)) tli_put(&s.text, "...");
+        tli_put_values(&s.text, tli_all_values[rule], error->values);
+    }
+    return tli_finish(&s.text);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+

@@ -1,0 +1,937 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- errors: sites --
+//
+// A site is a number: the function's above bit 16, the rule's below. Programs and devices report sites, and
+// tl_explain_error reads what another build reported, so a number never changes its meaning. Functions are
+// numbered by their place in TLI_FUNCTIONS, rules by section and by their place in the section's list: 0x0503
+// is the third of [5]. A new function or rule goes to the end of its list, and one that nothing uses any more
+// stays in it.
+//
+// Code says TLI_IN(INIT_RUN) and TLI_RULE(NO_MEMORY). With text both are addresses, of a number and a text, so
+// that a program holds the texts of what it links and no others. Under TL_NO_ERROR_TEXT they are the numbers.
+
+// -- errors: functions --
+//
+// Those that can fail. The functions of a backend have the names that they have in tl_backend.
+
+#define TLI_FUNCTIONS(X) \
+    /* [1] CORE */ \
+    X(INIT_ARENA, "tl_init_arena") \
+    /* [2] STRATEGY */ \
+    X(CHECK_STRATEGY, "tl_check_strategy") \
+    X(RECOMMEND_QUICK, "tl_recommend_quick") \
+    X(PARSE_STRATEGY, "tl_parse_strategy") \
+    X(PARSE_STRATEGY_JSON, "tl_parse_strategy_json") \
+    /* [3] GRAPH */ \
+    X(ADD_NODE, "tl_add_node") \
+    X(ADD_VIEW, "tl_add_view") \
+    X(FIND_TENSOR, "tl_find_tensor") \
+    X(ADD_CHAIN, "tl_add_chain") \
+    X(CHECK_GRAPH, "tl_check_graph") \
+    X(CHECK_DEVICE, "tl_check_device") \
+    X(FIND_BASE_BYTES, "tl_find_base_bytes") \
+    X(PARSE_GRAPH, "tl_parse_graph") \
+    X(READ_GRAPH, "tl_read_graph") \
+    X(WRITE_GRAPH, "tl_write_graph") \
+    X(ADD_INPUT, "tl_add_input") \
+    X(ADD_CONV2D, "tl_add_conv2d") \
+    X(ADD_BATCH_NORM, "tl_add_batch_norm") \
+    X(ADD_DENSE, "tl_add_dense") \
+    X(ADD_DEPTHWISE_CONV2D, "tl_add_depthwise_conv2d") \
+    X(ADD_TRANSPOSED_CONV2D, "tl_add_transposed_conv2d") \
+    X(ADD_POOL, "tl_add_pool") \
+    X(ADD_UPSAMPLE, "tl_add_upsample") \
+    X(ADD_LAYER_NORM, "tl_add_layer_norm") \
+    X(ADD_ELEMENTWISE, "tl_add_elementwise") \
+    X(ADD_SOFTMAX, "tl_add_softmax") \
+    X(ADD_EMBEDDING, "tl_add_embedding") \
+    X(ADD_ATTENTION, "tl_add_attention") \
+    X(ADD_RECURRENT, "tl_add_recurrent") \
+    X(ADD_CONCAT, "tl_add_concat") \
+    X(ADD_SPLIT, "tl_add_split") \
+    X(ADD_LOSS, "tl_add_loss") \
+    X(MEASURE_GRAPH, "tl_measure_graph") \
+    X(PLAN_FUSION, "tl_plan_fusion") \
+    /* [5] PLAN */ \
+    X(SIMULATE_PLAN, "tl_simulate_plan") \
+    X(MEASURE_PLAN, "tl_measure_plan") \
+    X(COPY_PLAN, "tl_copy_plan") \
+    X(PLAN_KEEP_ALL, "tl_plan_keep_all") \
+    X(PLAN_KEPT_SET, "tl_plan_kept_set") \
+    X(PLAN_REVOLVE, "tl_plan_revolve") \
+    X(CHECKPOINT_DYNAMIC, "tl_checkpoint_dynamic") \
+    X(CHECK_CHECKPOINT_CONFIG, "tl_check_checkpoint_config") \
+    X(FIND_KEPT_LAYERS, "tl_find_kept_layers") \
+    X(PLAN_CHECKPOINTS, "tl_plan_checkpoints") \
+    X(MEASURE_CHECKPOINTS, "tl_measure_checkpoints") \
+    X(PARSE_SCHEDULE, "tl_parse_schedule") \
+    X(EXPLAIN_PLAN, "tl_explain_plan") \
+    X(WRITE_PLAN_TABLE, "tl_write_plan_table") \
+    X(PARSE_CHECKPOINT_CONFIG_JSON, "tl_parse_checkpoint_config_json") \
+    /* [6] REMAT */ \
+    X(PLAN_REMAT, "tl_plan_remat") \
+    X(PLAN_CHAIN, "tl_plan_chain") \
+    X(PLAN_POLICY, "tl_plan_policy") \
+    /* [7] PRECISION */ \
+    X(FIND_QUANTIZATION, "tl_find_quantization") \
+    X(QUANTIZE, "tl_quantize") \
+    X(DEQUANTIZE, "tl_dequantize") \
+    X(QUANTIZE_DYNAMIC, "tl_quantize_dynamic") \
+    X(FIND_MULTIPLIER, "tl_find_multiplier") \
+    X(OBSERVE_DATA, "tl_observe_data") \
+    X(INIT_OBSERVER, "tl_init_observer") \
+    X(OBSERVE_EXTREMES, "tl_observe_extremes") \
+    X(MERGE_OBSERVER, "tl_merge_observer") \
+    X(MEASURE_OBSERVER, "tl_measure_observer") \
+    X(FIND_OBSERVED_QUANTIZATION, "tl_find_observed_quantization") \
+    X(ESTIMATE_NOISE, "tl_estimate_noise") \
+    X(MEASURE_RANGE, "tl_measure_range") \
+    X(MEASURE_NOISE, "tl_measure_noise") \
+    X(MEASURE_FORMAT_NOISE, "tl_measure_format_noise") \
+    X(CHECK_PROFILES, "tl_check_profiles") \
+    X(PLAN_PRECISION, "tl_plan_precision") \
+    X(PLAN_PRECISION_FRONT, "tl_plan_precision_front") \
+    X(MEASURE_SENSITIVITY, "tl_measure_sensitivity") \
+    X(APPLY_PRECISION, "tl_apply_precision") \
+    /* [10] BACKEND */ \
+    X(INIT_CPU_BACKEND, "tl_init_cpu_backend") \
+    X(FREE_CPU_BACKEND, "tl_free_cpu_backend") \
+    X(INIT_HEAP, "tl_init_heap") \
+    X(ADD_PIECE, "tl_add_piece") \
+    X(MEASURE_DEVICE, "tl_measure_device") \
+    X(BACKEND_ADD_BLOCK, "add_block") \
+    X(BACKEND_FREE_BLOCK, "free_block") \
+    X(BACKEND_CLAIM, "claim") \
+    X(BACKEND_RELEASE, "release") \
+    X(BACKEND_COPY, "copy") \
+    X(BACKEND_COMPRESS, "compress") \
+    X(BACKEND_EXPAND, "expand") \
+    X(BACKEND_FILL, "fill") \
+    X(BACKEND_POLL, "poll") \
+    X(BACKEND_WAIT, "wait") \
+    X(BACKEND_MAP, "map") \
+    X(BACKEND_UNMAP, "unmap") \
+    X(BACKEND_CHECK, "check") \
+    X(BACKEND_ORDER, "order") \
+    X(BACKEND_OPEN_ACCOUNT, "open_account") \
+    X(BACKEND_CLOSE_ACCOUNT, "close_account") \
+    X(BACKEND_CLAIM_ON, "claim_on") \
+    X(BACKEND_RELEASE_ON, "release_on") \
+    X(BACKEND_MEASURE_ACCOUNT, "measure_account") \
+    /* [11] MANAGER */ \
+    X(CHECK_RECOMPUTE_POLICY, "tl_check_recompute_policy") \
+    X(INIT_MANAGER, "tl_init_manager") \
+    X(FREE_MANAGER, "tl_free_manager") \
+    X(SAVE_CHECKPOINT, "tl_save_checkpoint") \
+    X(TAKE_CHECKPOINT, "tl_take_checkpoint") \
+    X(TAKE_CHECKPOINT_RANGE, "tl_take_checkpoint_range") \
+    X(PEEK_CHECKPOINT, "tl_peek_checkpoint") \
+    X(RELEASE_CHECKPOINT, "tl_release_checkpoint") \
+    X(DROP_CHECKPOINT, "tl_drop_checkpoint") \
+    X(FIND_CHECKPOINT, "tl_find_checkpoint") \
+    X(EVICT_CHECKPOINTS, "tl_evict_checkpoints") \
+    X(SUBMIT_CHECKPOINTS, "tl_submit_checkpoints") \
+    X(RESET_MANAGER, "tl_reset_manager") \
+    /* [12] RUN */ \
+    X(INIT_RUN, "tl_init_run") \
+    X(WRITE_TENSOR, "tl_write_tensor") \
+    X(READ_TENSOR, "tl_read_tensor") \
+    X(RUN_PLAN, "tl_run_plan") \
+    X(START_PASS, "tl_start_pass") \
+    X(NEXT_STEP, "tl_next_step") \
+    X(FINISH_STEP, "tl_finish_step") \
+    X(MAP_STEP, "tl_map_step") \
+    X(RUN_STEP_KERNEL, "tl_run_step_kernel") \
+    X(INIT_LAYER_RUN, "tl_init_layer_run") \
+    X(RUN_FORWARD, "tl_run_forward") \
+    X(RUN_BACKWARD, "tl_run_backward") \
+    X(ENABLE_CHECKPOINTS, "tl_enable_checkpoints") \
+    /* [13] TRACE */ \
+    X(WRITE_TRACE_JSON, "tl_write_trace_json") \
+    X(WRITE_MEMORY_SVG, "tl_write_memory_svg") \
+    X(WRITE_PLAN_SVG, "tl_write_plan_svg") \
+    X(INIT_TRACE, "tl_init_trace") \
+    X(WRITE_FRONT_SVG, "tl_write_front_svg") \
+    X(INIT_FILE_SINK, "tl_init_file_sink") \
+    X(FINISH_FILE_SINK, "tl_finish_file_sink")
+
+// -- errors: rules --
+//
+// Each with its sentence, and with the names of the error's two values. In the sentence %0 and %1 are these
+// values, %s is a name or another text that the sentence alone has. A value without a name is 0. The names:
+//
+//     node, line      the number of the node, or of the view, and the line of the text being read (0 = no text)
+//     line, column    of the text being read, from 1
+//     step, node      of a plan; step is the number of steps after the last one, node is none without a step
+//     step, tensor    the second is a place in the graph's outputs
+//     budget, least budget    the limit that was exceeded and the least that would do, both with the base
+//     result          a tl_result
+//     .. as f64 bits  the bytes of a double
+//
+// UINT64_MAX stands for none, or not known. In front of the sentence a text may say where the rule was broken:
+// "node 3 (conv1): ".
+
+#define TLI_NAME_RULE "must be 1 to 255 bytes of UTF-8 without control characters, spaces, # and ="
+
+// -- errors: rules of [1] CORE --
+
+#define TLI_CORE_RULES(X) \
+    X(OF_A_BACKEND, "a sentence of the function that called tl_record_error", "") \
+    X(BYTES_TOO_FEW_FOR_BOOKKEEPING, "bytes: too few for the bookkeeping", "") \
+    X(TEXT_IS_LONGER_THAN_2_30_BYTES, "the text is longer than 2^30 bytes", "line, column") \
+    X(EXPECTED_STRING, "expected a string", "line, column") \
+    X(STRING_MAY_NOT_HOLD_THIS, "a string may not hold this", "line, column") \
+    X(STRING_DOES_NOT_END, "the string does not end", "line, column") \
+    X(EXPECTED_OBJECT, "expected an object", "line, column") \
+    X(EXPECTED_ARRAY, "expected an array", "line, column") \
+    X(NESTED_DEEPER_THAN_32_LEVELS, "nested deeper than 32 levels", "line, column") \
+    X(EXPECTED_COMMA_OR_BRACE, "expected , or }", "line, column") \
+    X(EXPECTED_COMMA_OR_BRACKET, "expected , or ]", "line, column") \
+    X(EXPECTED_COLON, "expected :", "line, column") \
+    X(EXPECTED_NUMBER, "expected a number", "line, column") \
+    X(EXPECTED_VALUE, "expected a value", "line, column") \
+    X(THIS_KEY_COMES_TWICE, "this key comes twice", "line, column") \
+    X(EXPECTED_TRUE_OR_FALSE, "expected true or false", "line, column") \
+    X(EXPECTED_WHOLE_NUMBER_FROM_0_TO_2_64_1, "expected a whole number from 0 to 2^64 - 1", "line, column") \
+    X(NUMBER_IS_TOO_LARGE, "the number is too large", "line, column") \
+    X(UNKNOWN_NAME, "unknown name", "line, column") \
+    X(TEXT_AFTER_VALUE, "text after the value", "line, column") \
+    X(SINK_STOPPED_WITH_AFTER_BYTES, "sink: stopped with %s after %1 bytes", "result, bytes")
+
+// -- errors: rules of [2] STRATEGY --
+
+#define TLI_STRATEGY_RULES(X) \
+    X(MODE_UNKNOWN_VALUE, "mode: unknown value", "") \
+    X(GRADIENT_COMPUTES_MUST_BE_0_OR_1, "gradient.computes: must be 0 or 1", "") \
+    X(GRADIENT_CHECKPOINTED_MUST_BE_0_OR_1, "gradient.checkpointed: must be 0 or 1", "") \
+    X(GRADIENT_CHECKPOINTED_NEEDS_GRADIENTS, "gradient.checkpointed: needs gradients to be computed", "") \
+    X(GRADIENT_CHECKPOINT_INTERVAL_NEEDS, "gradient.checkpoint_interval: needs checkpointed to be 1", "") \
+    X(GRADIENT_ACCUMULATION_STEPS_NEEDS, "gradient.accumulation_steps: needs gradients to be computed", "") \
+    X(PRECISION_UNKNOWN_VALUE, "precision: unknown value", "") \
+    X(MEMORY_UNKNOWN_VALUE, "memory: unknown value", "") \
+    X(PARALLELISM_WORKER_COUNT, "parallelism: worker_count must be > 0", "") \
+    X(PARALLELISM_DEVICE_COUNT, "parallelism: device_count must be > 0", "") \
+    X(PARALLELISM_STAGE_COUNT, "parallelism: stage_count must be > 0", "") \
+    X(PARALLELISM_UNKNOWN_KIND, "parallelism: unknown kind", "") \
+    X(ENABLE_FUSION_MUST_BE_0_OR_1, "enable_fusion: must be 0 or 1", "") \
+    X(ENABLE_PROFILING_MUST_BE_0_OR_1, "enable_profiling: must be 0 or 1", "") \
+    X(BATCH_SIZE_MUST_BE_POSITIVE, "batch_size: must be > 0", "") \
+    X(MODEL_MIB_MUST_BE_POSITIVE, "model_mib: must be > 0", "") \
+    X(AVAILABLE_MIB_MUST_BE_POSITIVE, "available_mib: must be > 0", "") \
+    X(MODEL_MIB_TIMES_BATCH_SIZE_EXCEEDS_64, "model_mib: times batch_size exceeds 64 bits", "") \
+    X(EXPECTED_EXECUTION_STRATEGY, "expected \"Execution Strategy:\"", "line") \
+    X(EXPECTED_MODE_AND_ONE_OF_EAGER_LAZY, "expected \"- Mode:\" and one of Eager, Lazy, Hybrid", "line") \
+    X(EXPECTED_GRADIENT_AND_NONE_FULL, \
+      "expected \"- Gradient:\" and None, Full, or Checkpointed or Accumulated { .. > 0 }", "line") \
+    X(EXPECTED_PRECISION_AND_ONE_OF_FULL, \
+      "expected \"- Precision:\" and one of Full, Single, Mixed, Half, BFloat16", "line") \
+    X(EXPECTED_MEMORY_AND_ONE_OF_STANDARD, \
+      "expected \"- Memory:\" and one of Standard, Pooled, Cached, MinimalPeak", "line") \
+    X(EXPECTED_PARALLELISM_AND_ITS_KIND_SOME, \
+      "expected \"- Parallelism:\" and its kind, some with { a number > 0 }", "line") \
+    X(EXPECTED_FUSION_AND_TRUE_OR_FALSE, "expected \"- Fusion:\" and true or false", "line") \
+    X(EXPECTED_PROFILING_AND_TRUE_OR_FALSE, "expected \"- Profiling:\" and true or false", "line") \
+    X(TEXT_AFTER_SUMMARY, "text after the summary", "line") \
+    X(THIS_KIND_HAS_NO_COUNT, "this kind has no count", "line, column")
+
+// -- errors: rules of [3] GRAPH --
+
+#define TLI_GRAPH_RULES(X) \
+    X(INPUTS_MUST_FOLLOW_THOSE_OF_NODE_ABOVE, \
+      "inputs: must follow those of the node above, inside the array", "node, line") \
+    X(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE, "outputs: there must be at least one", "node, line") \
+    X(OUTPUTS_MUST_FOLLOW_THOSE_OF_NODE, \
+      "outputs: must follow those of the node above, inside the array", "node, line") \
+    X(NAME_MUST_BE_1_TO_255_BYTES_OF_UTF_8, "name: " TLI_NAME_RULE, "node, line") \
+    X(OP_MUST_BE_1_TO_255_BYTES_OF_UTF_8, "op: " TLI_NAME_RULE, "node, line") \
+    X(UNIT_MUST_BE_1_TO_255_BYTES_OF_UTF_8, "unit: " TLI_NAME_RULE, "node, line") \
+    X(INPUTS_EACH_MUST_BE_MADE_BY_NODE_ABOVE, "inputs: each must be made by a node above it", "node, line") \
+    X(NEEDS_MUST_BE_NONE_WHERE_THERE_IS_NO, "needs: must be none where there is no gradient", "node, line") \
+    X(OUTPUTS_EACH_MUST_KNOW_ITS_NODE, "outputs: each must know its node and number", "node, line") \
+    X(INPLACE_THERE_IS_NO_SUCH_INPUT, "inplace: there is no such input", "node, line") \
+    X(INPLACE_GRAPH_INPUT_MUST_NOT, "inplace: a graph input must not be overwritten", "node, line") \
+    X(INPLACE_INPUT_MUST_HAVE_BYTES, "inplace: the input must have the bytes of output 0", "node, line") \
+    X(FLAGS_MUST_BE_0_OR_1, "flags: must be 0 or 1", "node, line") \
+    X(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS, "op: must be input exactly for inputs", "node, line") \
+    X(LAYER_MUST_BE_NUMBER_BELOW_2_31_1, "layer: must be a number below 2^31 - 1", "node, line") \
+    X(GRAD_INPUT_MUST_HAVE_NONE, "grad: an input must have none", "node, line") \
+    X(INPUTS_INPUT_MUST_HAVE_NONE_OF_ITS_OWN, "inputs: an input must have none of its own", "node, line") \
+    X(FWD_MUST_BE_0_FOR_INPUT, "fwd: must be 0 for an input", "node, line") \
+    X(FWORK_MUST_BE_0_FOR_INPUT, "fwork: must be 0 for an input", "node, line") \
+    X(PARAM_MUST_BE_0_FOR_INPUT, "param: must be 0 for an input", "node, line") \
+    X(BWD_MUST_BE_0_WHERE_THERE_IS_NO, "bwd: must be 0 where there is no gradient", "node, line") \
+    X(SAVED_MUST_BE_0_WHERE_THERE_IS_NO, "saved: must be 0 where there is no gradient", "node, line") \
+    X(BWORK_MUST_BE_0_WHERE_THERE_IS_NO, "bwork: must be 0 where there is no gradient", "node, line") \
+    X(OUT_SUM_OF_ALL_BYTES_GRADIENTS, \
+      "out: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
+    X(SAVED_FWORK_BWORK_SUM_OF_ALL_BYTES, \
+      "saved, fwork, bwork: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
+    X(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64, "fwd, bwd: the sum of all costs must fit 64 bits", "node, line") \
+    X(PARAM_SUM_OF_ALL_WEIGHTS_MUST_FIT_64, "param: the sum of all weights must fit 64 bits", "node, line") \
+    X(NO_MEMORY_TO_COMPARE_NAMES, "no memory to compare names", "") \
+    X(NODES_THERE_MUST_BE_AT_LEAST_ONE, "nodes: there must be at least one", "") \
+    X(INPUTS_MISSING_OR_NEGATIVE_COUNT, "inputs: missing, or a negative count", "node, line") \
+    X(OUTPUTS_MISSING_OR_NEGATIVE_COUNT, "outputs: missing, or a negative count", "") \
+    X(VIEWS_MISSING_OR_NEGATIVE_COUNT, "views: missing, or a negative count", "") \
+    X(TEXT_MUST_END_WITH_0, "text: must end with 0", "") \
+    X(TENSOR_THERE_IS_NO_SUCH_OUTPUT, "tensor: there is no such output", "node, line") \
+    X(INPUTS_OUTPUTS_EACH_MUST_BELONG, "inputs, outputs: each must belong to a node", "") \
+    X(NAME_MUST_BE_UNIQUE, "name: must be unique", "node, line") \
+    X(FLOPS_PER_SECOND_MUST_BE_FINITE, "flops_per_second: must be finite and not negative", "") \
+    X(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER, "alignment_bytes: must be 0 or a power of two", "") \
+    X(SUPPORTED_MUST_NAME_KNOWN_PRECISIONS, "supported: must name known precisions only", "") \
+    X(GRAPH_COUNTS_MUST_STAY_BELOW_2_31, "graph: counts must stay below 2^31", "") \
+    X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
+    X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
+    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed: must be 0 or 1", "node, line") \
+    X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
+    X(NEEDS_MUST_BE_NONE_OR_LIST, \
+      "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
+    X(OF_THERE_IS_NO_SUCH_TENSOR, "of: there is no such tensor", "node, line") \
+    X(LAYER_COUNT_MUST_BE_POSITIVE, "layer_count: must be > 0", "") \
+    X(NAME_NO_TENSOR_IS_CALLED, "name: no tensor is called %s", "") \
+    X(GRADIENT_RATIO_OPTIMIZER_RATIO, "gradient_ratio, optimizer_ratio: must be finite and not negative", "") \
+    X(PARAM_SUM_MUST_FIT_64_BITS, "param: the sum must fit 64 bits", "") \
+    X(THERE_IS_NO_SUCH_ATTRIBUTE, "there is no such attribute", "line") \
+    X(IS_GIVEN_TWICE, "is given twice", "line") \
+    X(TAKES_NO_VALUE, "takes no value", "line") \
+    X(NEEDS_VALUE, "needs a value", "line") \
+    X(IS_MISSING, "is missing", "line") \
+    X(MUST_BE_NUMBER_BELOW_2_64, "must be a number below 2^64", "line") \
+    X(MUST_BE_NUMBER_BELOW_2_31_1, "must be a number below 2^31 - 1", "line") \
+    X(CAN_ONLY_BE_NO, "can only be no", "line") \
+    X(NO_MEMORY_FOR_LINE, "no memory for a line", "") \
+    X(MUST_BE_NUMBERS_BELOW_2_64_WITH_COMMAS, "must be numbers below 2^64, with commas between them", "line") \
+    X(MUST_BE_MINUS_OR_TENSORS_LIKE_3_OR_3_1, \
+      "must be - or tensors like 3 or 3.1, with commas between them", "line") \
+    X(NODE_IDS_MUST_BE_0_1_2_IN_THIS_ORDER, "node ids must be 0, 1, 2, ... in this order", "line") \
+    X(NODE_NAME_AND_OP_MUST_FOLLOW_ID, "node: a name and an op must follow the id", "line") \
+    X(GRAPH_MUST_START_WITH_TLG_1, "a graph must start with tlg 1", "line") \
+    X(VERSION_MUST_BE_1, "the version must be 1", "line") \
+    X(LINE_MUST_START_WITH_NODE_OR_BATCH, "a line must start with node or batch", "line") \
+    X(MUST_STAND_ONCE_AND_ABOVE_NODES, "must stand once, and above the nodes", "line") \
+    X(MUST_BE_ONE_NUMBER_FROM_1_TO_2_64_1, "must be one number from 1 to 2^64 - 1", "line") \
+    X(LENGTH_MUST_NOT_EXCEED_2_30_BYTES, "length: must not exceed 2^30 bytes", "") \
+    X(TEXT_HOLDS_CONTROL_CHARACTER, "text: holds a control character", "line") \
+    X(TEXT_MUST_START_WITH_TLG_1, "text: must start with tlg 1", "line") \
+    X(TEXT_ENDS_BEFORE_FIRST_NODE, "text: ends before the first node", "line") \
+    X(PATH_CANNOT_OPEN, "path: cannot open %s", "") \
+    X(PATH_MORE_THAN_2_30_BYTES_IN, "path: more than 2^30 bytes in %s", "") \
+    X(PATH_NO_MEMORY_TO_HOLD, "path: no memory to hold %s", "") \
+    X(PATH_CANNOT_READ, "path: cannot read %s", "") \
+    X(PATH_NO_MEMORY_TO_PRINT_FOR, "path: no memory to print for %s", "") \
+    X(PATH_CANNOT_WRITE, "path: cannot write %s", "") \
+    X(SHAPE_BYTES_AND_COSTS_MUST_FIT_64_BITS, "shape: bytes and costs must fit 64 bits", "node, line") \
+    X(ACTIVATION_MUST_BE_NONE_HERE, "activation: must be none here", "node, line") \
+    X(INPLACE_MUST_BE_0_HERE, "inplace: must be 0 here", "node, line") \
+    X(NO_BIAS_MUST_BE_0_HERE, "no_bias: must be 0 here", "node, line") \
+    X(FLATTEN_MUST_BE_0_HERE, "flatten: must be 0 here", "node, line") \
+    X(CHANNELS_MUST_BE_0_HERE, "channels: must be 0 here", "node, line") \
+    X(KERNEL_MUST_BE_0_HERE, "kernel: must be 0 here", "node, line") \
+    X(STRIDE_MUST_BE_0_HERE, "stride: must be 0 here", "node, line") \
+    X(PADDING_MUST_BE_0_HERE, "padding: must be 0 here", "node, line") \
+    X(DILATION_MUST_BE_0_HERE, "dilation: must be 0 here", "node, line") \
+    X(GROUPS_MUST_BE_0_HERE, "groups: must be 0 here", "node, line") \
+    X(HEIGHT_WIDTH_MUST_BE_0_HERE, "height, width: must be 0 here", "node, line") \
+    X(HEADS_MUST_BE_0_HERE, "heads: must be 0 here", "node, line") \
+    X(VOCABULARY_MUST_BE_0_HERE, "vocabulary: must be 0 here", "node, line") \
+    X(SAVED_BYTES_FWORK_BYTES_BWORK_BYTES, \
+      "saved_bytes, fwork_bytes, bwork_bytes: must be 0 here", "node, line") \
+    X(INPUT_UNKNOWN_PRECISION, "input: unknown precision", "node, line") \
+    X(INPUT_NO_CALL_MADE_THIS_VALUE, "input: no call made this value", "node, line") \
+    X(INPUT_THERE_IS_NO_SUCH_TENSOR, "input: there is no such tensor", "node, line") \
+    X(INPUT_ITS_SHAPE_DOES_NOT_HAVE_BYTES, \
+      "input: its shape does not have the bytes of its tensor", "node, line") \
+    X(PRECISION_UNKNOWN, "precision: unknown", "node, line") \
+    X(INPLACE_NO_BIAS_FLATTEN_MUST_BE_0_OR_1, "inplace, no_bias, flatten: must be 0 or 1", "node, line") \
+    X(ACTIVATION_ITS_BACKWARD_MUST_READ, \
+      "activation: its backward must read its output alone: make it a node of its own", "node, line") \
+    X(KERNEL_LARGER_THAN_PADDED_INPUT, "kernel: larger than the padded input", "node, line") \
+    X(PADDING_NOTHING_IS_LEFT_OF_RESULT, "padding: nothing is left of the result", "node, line") \
+    X(GROUPS_MUST_DIVIDE_CHANNELS_OF_INPUT, \
+      "groups: must divide the channels of the input and of the result", "node, line") \
+    X(KIND_UNKNOWN, "kind: unknown", "node, line") \
+    X(HEIGHT_WIDTH_MORE_POSITIONS_THAN_INPUT, \
+      "height, width: more positions than the input has", "node, line") \
+    X(NO_MEMORY_FOR_ITS_INPUTS, "no memory for its inputs", "node, line") \
+    X(KIND_UNKNOWN_OR_NONE, "kind: unknown, or none", "node, line") \
+    X(INPUTS_ADD_AND_MUL_TAKE_2_OR_MORE_SUB, \
+      "inputs: add and mul take 2 or more, sub 2, the others 1", "node, line") \
+    X(INPUTS_EACH_EXTENT, "inputs: each extent must be that of the first input, or 1", "node, line") \
+    X(INPUT_MUST_HAVE_1_CHANNEL_ID, "input: must have 1 channel, the id", "node, line") \
+    X(CHANNELS_VOCABULARY_MUST_BE_POSITIVE, "channels, vocabulary: must be > 0", "node, line") \
+    X(INPUTS_THERE_MUST_BE_AT_LEAST_ONE, "inputs: there must be at least one", "node, line") \
+    X(INPUTS_ALL_MUST_HAVE_SAME_BATCH_HEIGHT, \
+      "inputs: all must have the same batch, height, width and precision", "node, line") \
+    X(OUTPUT_COUNT_MUST_DIVIDE_CHANNELS, "output_count: must divide the channels of the input", "node, line") \
+    X(CHANNELS_EACH_MUST_BE_POSITIVE, "channels: each must be > 0", "node, line") \
+    X(CHANNELS_THEIR_SUM, "channels: their sum must be that of the input", "node, line") \
+    X(OUTPUT_COUNT_MUST_BE_POSITIVE, "output_count: must be > 0", "node, line") \
+    X(NO_MEMORY_FOR_ITS_OUTPUTS, "no memory for its outputs", "node, line") \
+    X(INPUTS_QUERIES_KEYS_AND_VALUES_IN_ONE, \
+      "inputs: queries, keys and values in one tensor are 3 x the channels", "node, line") \
+    X(HEADS_MUST_DIVIDE_CHANNELS, "heads: must divide the channels", "node, line") \
+    X(INPUTS_BATCH_AND_CHANNELS, \
+      "inputs: batch and channels must be equal, and the tokens of the last two", "node, line") \
+    X(INPUTS_THERE_MUST_BE_1_OR_3, "inputs: there must be 1 or 3", "node, line") \
+    X(STATE_MUST_HAVE_BATCH_OF_INPUT_EQUAL, \
+      "state: must have the batch of the input, equal channels and one position", "node, line") \
+    X(INPUT_MUST_HAVE_ONE_POSITION, "input: must have one position", "node, line") \
+    X(NO_MEMORY_TO_COUNT_IN, "no memory to count in", "") \
+    X(BLOCK_BYTES_MUST_BE_MULTIPLE_OF_64, "block_bytes: must be a multiple of 64", "") \
+    X(OP_MUST_NOT_BE_INPUT_AND_MUST_BE_1, "op: must not be input, and " TLI_NAME_RULE, "") \
+    X(OPS_MISSING_OR_NEGATIVE_COUNT, "ops: missing, or a negative count", "") \
+    X(INFERENCE_MUST_BE_0_OR_1, "inference: must be 0 or 1", "") \
+    X(OPS_EACH_MUST_BE_1_TO_255_BYTES_OF_UTF, "ops: each " TLI_NAME_RULE, "") \
+    X(NO_MEMORY_TO_FIND_CHAINS_IN, "no memory to find chains in", "")
+
+// -- errors: rules of [5] PLAN --
+
+#define TLI_PLAN_RULES(X) \
+    X(NO_MEMORY_FOR_STEPS, "no memory for the steps", "") \
+    X(OFFSETS_FEWER_THAN_ALLOCATIONS, "offsets: fewer than allocations", "step, node") \
+    X(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT, "offsets: not a multiple of the alignment", "step, node") \
+    X(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64, "offsets: offset + bytes does not fit 64 bits", "step, node") \
+    X(OFFSETS_TWO_LIVE_ALLOCATIONS_OVERLAP, "offsets: two live allocations overlap", "step, node") \
+    X(LIVE_BYTES_DO_NOT_FIT_64_BITS, "live bytes do not fit 64 bits", "step, node") \
+    X(ALLOCATIONS_DO_NOT_FIT_31_BITS, "allocations do not fit 31 bits", "step, node") \
+    X(COST_DOES_NOT_FIT_64_BITS, "cost does not fit 64 bits", "step, node") \
+    X(MAY_NOT_RUN_IN_PLACE, "may not run in place", "step, node") \
+    X(INPUT_CANNOT_BE_OVERWRITTEN_IT, "input %s cannot be overwritten: it is being spilled", "step, tensor") \
+    X(OUTPUT_0_IS_ALREADY_RESIDENT, "output 0 is already resident", "step, node") \
+    X(READS_OVERWRITTEN_TENSOR_TWICE, "reads the overwritten tensor %s twice", "step, tensor") \
+    X(INPUT_IS_NOT_RESIDENT, "input %s is not resident", "step, tensor") \
+    X(OUTPUT_IS_BEING_FETCHED, "output %s is being fetched", "step, tensor") \
+    X(OUTPUT_IS_COMPRESSED, "output %s is compressed", "step, tensor") \
+    X(HAS_NO_SAVED_BYTES, "has no saved bytes", "step, node") \
+    X(SAVED_BYTES_ARE_ALREADY_RESIDENT, "saved bytes are already resident", "step, node") \
+    X(ALL_OUTPUTS_ARE_ALREADY_RESIDENT, "all outputs are already resident", "step, node") \
+    X(NO_BACKWARD_IN_INFERENCE, "no backward in inference", "step, node") \
+    X(HAS_NO_GRADIENT, "has no gradient", "step, node") \
+    X(BACKWARD_ALREADY_RAN, "backward already ran", "step, node") \
+    X(FORWARD_NEVER_RAN, "forward never ran", "step, node") \
+    X(BACKWARD_OUT_OF_ORDER_NODE_IS_NEXT, "backward out of order: node %s is next", "step, node") \
+    X(CONSUMER_HAS_NOT_RUN_BACKWARD, "consumer %s has not run backward", "step, node") \
+    X(NEEDS_WHICH_IS_NOT_RESIDENT, "needs %s, which is not resident", "step, tensor") \
+    X(NEEDS_ITS_SAVED_BYTES, "needs its saved bytes", "step, node") \
+    X(HOST_HAS_ALREADY, "the host has %s already", "step, tensor") \
+    X(HOST_HAS_NO_COPY_OF, "the host has no copy of %s", "step, tensor") \
+    X(COPY_OF_IS_UNDER_WAY, "a copy of %s is under way", "step, tensor") \
+    X(TENSOR_IS_ABSENT, "the tensor is absent", "step, node") \
+    X(TENSOR_IS_RESIDENT, "the tensor is resident", "step, node") \
+    X(TENSOR_IS_BEING_SPILLED, "the tensor is being spilled", "step, node") \
+    X(TENSOR_IS_BEING_FETCHED, "the tensor is being fetched", "step, node") \
+    X(TENSOR_IS_COMPRESSED, "the tensor is compressed", "step, node") \
+    X(NO_OUTPUT_IS_IN_STATE_TO_ACT_ON, "no output is in a state to act on", "step, node") \
+    X(NO_SUCH_KIND_OF_STEP, "no such kind of step", "step, node") \
+    X(RESERVED_MUST_BE_0, "reserved must be 0", "step, node") \
+    X(NO_SUCH_NODE, "no such node", "step, node") \
+    X(INPUT_NODES_TAKE_NO_STEPS, "input nodes take no steps", "step, node") \
+    X(ACTS_ON_NODE_OUTPUT, "acts on a node: output must be TL_ALL_OUTPUTS", "step, node") \
+    X(NO_SUCH_OUTPUT, "no such output", "step, node") \
+    X(CODEC_MUST_BE_F16_BF16_OR_Q8_2, "codec must be f16, bf16 or q8", "step, node") \
+    X(CODEC_IS_FOR_COMPRESS_ONLY, "codec is for COMPRESS only", "step, node") \
+    X(SAVED_BYTES_ARE_NOT_RESIDENT, "saved bytes are not resident", "step, node") \
+    X(STEPS_DO_NOT_FIT_31_BITS, "steps do not fit 31 bits", "step, node") \
+    X(NODE_NEVER_RAN_BACKWARD, "node %s never ran backward", "step, node") \
+    X(RESULT_IS_NOT_RESIDENT, "result %s is not resident", "step, tensor") \
+    X(OFFSETS_MORE_THAN_ALLOCATIONS, "offsets: more than allocations", "step, node") \
+    X(GRAPH_TOO_MANY_TENSORS, "graph: too many tensors", "step, node") \
+    X(NO_MEMORY_FOR_SIMULATION, "no memory for the simulation", "") \
+    X(STEP_COUNT_MUST_BE_NUMBER_OF_STEPS, "step_count: must be the number of steps", "") \
+    X(OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS, "offset_count: must be the number of offsets", "") \
+    X(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE, "repeat_count: must be >= 0", "") \
+    X(INFERENCE_ANY_ORDER_MUST_BE_0_OR_1, "inference, any_order: must be 0 or 1", "") \
+    X(GRAPH_MUST_BE_CHAIN_INPUT_THEN_NODES, \
+      "graph: must be a chain: an input, then nodes with one output and a gradient, each reading the last", \
+      "") \
+    X(SLOT_COUNT_MUST_BE_POSITIVE, "slot_count: must be > 0", "") \
+    X(STEP_MUST_BE_F_I_S_B_D_DS_O_L_W_DH_C, "step: must be F, I, S, B, D, DS, O, L, W, DH, C or X", "line") \
+    X(TARGET_MUST_BE_NODE_NUMBER_AS_IN_F_3, "target: must be a node number, as in F 3", "line") \
+    X(TARGET_MUST_BE_NODE_NUMBER_OR_OUTPUT, \
+      "target: must be a node number or an output, as in D 3.1", "line") \
+    X(CODEC_MUST_BE_F16_BF16_OR_Q8, "codec: must be f16, bf16 or q8", "line") \
+    X(MORE_WORDS_THAN_STEP_TAKES, "more words than the step takes", "line") \
+    X(TEXT_LONGER_THAN_1_GIB, "text: longer than 1 GiB", "") \
+    X(NO_MEMORY_TO_LOOK_AT_PEAK, "no memory to look at the peak", "") \
+    X(NO_MEMORY_TO_COUNT_FORWARDS, "no memory to count forwards", "") \
+    X(NAME_MUST_BE_1_TO_48_LETTERS_DIGITS, \
+      "name: must be 1 to 48 letters, digits and single _, a letter first and no _ at the end", "") \
+    X(DYNAMIC_LAYER_COUNT_MUST_BE_POSITIVE, "dynamic layer_count: must be > 0", "") \
+    X(MEMORY_FRACTION_MUST_BE_IN_0_TO_1, "memory_fraction: must be in [0, 1]", "") \
+    X(LAYERS_MISSING, "layers: missing", "") \
+    X(LAYERS_IS_NOT_BELOW_NUMBER_OF_LAYERS, "layers: %0 is not below the number of layers", "layer") \
+    X(NO_MEMORY_TO_SORT_LAYERS, "no memory to sort the layers", "") \
+    X(LAYERS_IS_LISTED_TWICE, "layers: %0 is listed twice", "layer") \
+    X(CHECKPOINT_ATTENTION_CHECKPOINT_FFN, "checkpoint_attention, checkpoint_ffn: must be 0 or 1", "") \
+    X(INTERVAL_MUST_BE_POSITIVE, "interval: must be > 0", "") \
+    X(DYNAMIC_LAYER_COUNT_MUST_BE_NUMBER, "dynamic layer_count: must be the number of layers, %0", "layer") \
+    X(STRATEGY_THERE_IS_NO_SUCH_KIND, "strategy: there is no such kind", "") \
+    X(NO_MEMORY_FOR_LAYERS, "no memory for the layers", "") \
+    X(NO_MEMORY_FOR_SEARCH, "no memory for the search", "") \
+    X(NO_KEPT_SET_HAS_PEAK_OF_AT_MOST_BYTES, \
+      "%s: no kept set has a peak of at most %0 bytes, the least found is %1%s", "budget, least budget") \
+    X(GRAPH_NO_NODE_CARRIES_LAYER_NUMBER, "graph: no node carries a layer number", "") \
+    X(LAYER_COUNT_MUST_BE_THAT_OF_GRAPH, "layer_count: must be that of the graph, %0", "layer") \
+    X(NO_MEMORY_FOR_KEPT_LAYERS, "no memory for the kept layers", "") \
+    X(LAYER_COUNT_MUST_BE_BELOW_2_31_1, "layer_count: must be below 2^31 - 1", "") \
+    X(THERE_MUST_BE, "there must be %s", "line, column") \
+    X(THIS_STRATEGY_MUST_HAVE_ITS_FIELDS, "this strategy must have its fields", "line, column") \
+    X(THERE_MUST_BE_STRATEGY, "there must be a strategy", "line, column") \
+    X(EXPECTED_NULL, "expected null", "line, column") \
+    X(THERE_MUST_BE_ONE_STRATEGY_ONLY, "there must be one strategy only", "line, column")
+
+// -- errors: rules of [6] REMAT --
+
+#define TLI_REMAT_RULES(X) \
+    X(NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS, \
+      "%s: no plan found below %1 bytes%s; none fits", "budget, least budget") \
+    X(NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE, \
+      "%s: no plan found below %1 bytes%s; whether one exists is not known", "budget, least budget") \
+    X(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT, \
+      "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host", "") \
+    X(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS, "graph: bytes must fit 60 bits, costs of forwards 56", "") \
+    X(NO_MEMORY_TO_PLAN, "no memory to plan", "") \
+    X(NO_PERSISTENT_SCHEDULE_FITS_BELOW, \
+      "%s: no persistent schedule fits below %1 bytes, which node %s takes", "budget, least budget") \
+    X(NO_PERSISTENT_SCHEDULE_FOUND_BELOW, \
+      "%s: no persistent schedule found below %1 bytes, which node %s takes", "budget, least budget") \
+    X(GRAPH_COSTS_TIMES_STAGES_MUST_FIT_62, "graph: costs times stages must fit 62 bits", "") \
+    X(NUMBER_OF_FORWARDS_DOES_NOT_FIT_64, "the number of forwards does not fit 64 bits", "") \
+    X(POLICY_NEEDS_BYTES, "%s: %s needs %1 bytes%s", "budget, least budget") \
+    X(POLICY_THERE_IS_NO_SUCH_ONE, "policy: there is no such one", "") \
+    X(POLICY_MUST_BE_KEEP_ALL_FOR_INFERENCE, \
+      "policy: must be keep-all for inference: without backwards there is nothing to keep", "") \
+    X(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64, "graph: the cost of the plan does not fit 64 bits", "")
+
+// -- errors: rules of [7] PRECISION --
+
+#define TLI_PRECISION_RULES(X) \
+    X(LOW_HIGH_MUST_BE_WITHIN_32768_TO_65535, "low, high: must be within -32768 .. 65535", "channel") \
+    X(LOW_MUST_BE_BELOW_HIGH, "low: must be < high", "channel") \
+    X(LOW_HIGH_MUST_BE_OF_AT_MOST_16_BITS, "low, high: must be of at most 16 bits", "channel") \
+    X(RULE_NO_SUCH_RULE, "rule: no such rule", "") \
+    X(LEAST_MUST_BE_FINITE, "least: must be finite", "") \
+    X(MOST_MUST_BE_FINITE, "most: must be finite", "") \
+    X(LEAST_MUST_BE_AT_MOST_MOST, "least: must be <= most", "") \
+    X(LOW_MUST_BE_AT_MOST_HIGH_UNDER_NARROW, "low: must be <= -high under narrow", "") \
+    X(LOW_HIGH_MUST_HOLD_0_UNDER_WIDE, "low, high: must hold 0 under wide", "") \
+    X(HIGH_MUST_BE_POSITIVE_UNDER_HALF, "high: must be > 0 under half", "") \
+    X(MOST_MOST_LEAST_DOES_NOT_FIT_F32, "most: most - least does not fit f32", "") \
+    X(SCALE_MUST_BE_FINITE_AND_POSITIVE, "scale: must be finite and > 0", "channel") \
+    X(ZERO_POINT_MUST_BE_WITHIN_LOW_TO_HIGH, "zero_point: must be within low .. high", "channel") \
+    X(ROUNDING_NO_SUCH_ROUNDING, "rounding: no such rounding", "channel") \
+    X(LOW_HIGH_ARE_MORE_THAN_I8_HOLDS, "low, high: are more than i8 holds", "channel") \
+    X(LOW_HIGH_ARE_MORE_THAN_I16_HOLDS, "low, high: are more than i16 holds", "channel") \
+    X(CHANNEL_COUNT_MUST_BE_POSITIVE, "channel_count: must be > 0", "") \
+    X(INNER_COUNT_MUST_BE_POSITIVE, "inner_count: must be > 0", "") \
+    X(FORMAT_MUST_BE_I8_OR_I16, "format: must be i8 or i16", "") \
+    X(QUANTIZATIONS_MUST_NOT_BE_NULL, "quantizations: must not be NULL", "") \
+    X(FROM_TO_MUST_NOT_BE_NULL, "from, to: must not be NULL", "") \
+    X(COUNT_MUST_BE_POSITIVE, "count: must be > 0", "curve") \
+    X(FROM_VALUE_IS_NOT_FINITE, "from: a value is not finite", "") \
+    X(FROM_MOST_LEAST_DOES_NOT_FIT_F32, "from: most - least does not fit f32", "") \
+    X(MUST_BE_FINITE_AND_POSITIVE, "a: must be finite and > 0", "") \
+    X(B_MUST_BE_FINITE_AND_POSITIVE, "b: must be finite and > 0", "") \
+    X(C_MUST_BE_FINITE_AND_POSITIVE, "c: must be finite and > 0", "") \
+    X(WEIGHTS_MUST_BE_FINITE_AND_NOT, "weights: must be finite and >= 0", "") \
+    X(WEIGHTS_MUST_NOT_ALL_BE_0, "weights: must not all be 0", "") \
+    X(DATA_MUST_NOT_BE_NULL, "data: must not be NULL", "") \
+    X(DATA_VALUE_IS_NOT_FINITE, "data: a value is not finite", "") \
+    X(FORMAT_MUST_BE_F32_F16_OR_BF16, "format: must be f32, f16 or bf16", "") \
+    X(KIND_NO_SUCH_OBSERVER, "kind: no such observer", "") \
+    X(CHANNEL_COUNT_MUST_BE_NOT_NEGATIVE, "channel_count: must be >= 0", "") \
+    X(RATE_MUST_BE_POSITIVE_AND_AT_MOST_1, "rate: must be > 0 and <= 1", "") \
+    X(PERCENTILE_RATIO_MUST_BE_POSITIVE, "percentile_ratio: must be > 0 and <= 1", "") \
+    X(HIGH_MUST_BE_WITHIN_1_TO_32767, "high: must be within 1 .. 32767", "") \
+    X(BIN_COUNT_MUST_BE_POWER_OF_TWO_WITHIN, "bin_count: must be a power of two within 128 .. 8192", "") \
+    X(NO_MEMORY_FOR_CHANNELS, "no memory for the channels", "") \
+    X(COUNT_CHANNEL_TAKES_AT_MOST_2_48, "count: a channel takes at most 2^48 values", "") \
+    X(OBSERVER_HISTOGRAM_NEEDS_DATA, "observer: a histogram needs the data", "") \
+    X(CHANNEL_NO_SUCH_CHANNEL, "channel: no such channel", "") \
+    X(OTHER_MUST_BE_OF_SAME_DESC, "other: must be of the same desc", "") \
+    X(CHANNEL_HAS_SEEN_NOTHING, "channel: %0 has seen nothing", "channel") \
+    X(OBSERVER_HAS_NO_HISTOGRAM, "observer: has no histogram", "") \
+    X(DESC_MUST_BE_OF_ONE_CHANNEL, "desc: must be of one channel", "") \
+    X(OP_MUST_NOT_BE_EMPTY, "op: must not be empty", "row") \
+    X(MOST_ELEMENTS_MUST_BE_AT_LEAST, "most_elements: must be >= least_elements", "row") \
+    X(SCHEMES_UNKNOWN_BIT, "schemes: unknown bit", "row") \
+    X(LOSS_MUST_BE_FINITE_AND_NOT_NEGATIVE, "loss: must be finite and >= 0", "row") \
+    X(SPEEDUP_MUST_BE_FINITE_AND_POSITIVE, "speedup: must be finite and > 0", "node, line") \
+    X(LOSS_SPEEDUP_MUST_BE_0_AND_1_FOR_F32, "loss, speedup: must be 0 and 1 for f32", "row") \
+    X(RECOMMENDED_MUST_BE_ONE_OF_ITS_SCHEMES, "recommended: must be one of its schemes", "row") \
+    X(SENSITIVE_MUST_BE_0_OR_1, "sensitive: must be 0 or 1", "row") \
+    X(PROFILE_COUNT_MUST_BE_NOT_NEGATIVE, "profile_count: must be >= 0", "") \
+    X(PROFILES_MUST_NOT_BE_NULL_WHERE_THERE, "profiles: must not be NULL where there are some", "") \
+    X(NEVER_FITS_ROW_ABOVE_IT_ALWAYS_DOES, "never fits: a row above it always does", "row") \
+    X(CRITERION_UNKNOWN, "criterion: unknown", "") \
+    X(OBJECTIVE_UNKNOWN, "objective: unknown", "") \
+    X(LOSS_SOURCE_UNKNOWN, "loss_source: unknown", "") \
+    X(LOSS_LIMIT_MUST_BE_NOT_NEGATIVE, "loss_limit: must be >= 0 and a number", "") \
+    X(LEAST_SPEEDUP_MUST_BE_FINITE_AND_NOT, "least_speedup: must be finite and >= 0", "") \
+    X(TRAINING_ALLOW_SENSITIVE_ALLOW_UNKNOWN, \
+      "training, allow_sensitive, allow_unknown, any_result: must be 0 or 1", "") \
+    X(SCHEMES_TRAINING_TAKES_F32_F16, "schemes: training takes f32, f16 and bf16 alone", "") \
+    X(PERFORMANCE_WEIGHT_ACCURACY_WEIGHT, "performance_weight, accuracy_weight: must be finite and >= 0", "") \
+    X(PRIORITIES_MUST_BE_FINITE, "priorities: must be finite", "") \
+    X(ROUND_LIMIT_MUST_BE_NOT_NEGATIVE, "round_limit: must be >= 0", "") \
+    X(NODE_SCHEMES_UNKNOWN_BIT, "node_schemes: unknown bit", "node, line") \
+    X(LOSSES_MUST_BE_FINITE_AND_NOT_NEGATIVE, "losses: must be finite and >= 0, or NaN", "node, line") \
+    X(LOSSES_MUST_BE_0_FOR_F32_OTHERS_ARE, \
+      "losses: must be 0 for f32: others are compared with it", "node, line") \
+    X(SCHEMES_NONE_IS_LEFT_OF_THOSE, "schemes: none is left of those that its op can have", "node, line") \
+    X(GRAPH_NODES_AND_RESULTS_MUST_BE_AT, "graph: nodes and results must be at most 2^24", "") \
+    X(NO_MEMORY_FOR_CHOICE, "no memory for the choice", "") \
+    X(GRAPH_SUM_OF_COSTS_AND_CONVERSIONS, "graph: the sum of costs and conversions must fit 60 bits", "") \
+    X(LOSSES_SUM_OF_LARGEST_MUST_BE_FINITE, "losses: the sum of the largest must be finite", "") \
+    X(LOSS_LIMIT_IS_TOO_SMALL_BESIDE_LOSSES, \
+      "loss_limit: is too small beside the losses of so many nodes", "") \
+    X(LOSS_LIMIT_CANNOT_BE_HELD_LEAST_LOSS, \
+      "loss_limit: %s cannot be held: the least loss is %s", \
+      "loss_limit as f64 bits, least loss as f64 bits") \
+    X(LEAST_SPEEDUP_CANNOT_BE_HELD_AT_MOST, \
+      "least_speedup: %s cannot be held: at most %s can be reached%s", "cost in f32, least cost") \
+    X(LEAST_SPEEDUP_WAS_NOT_FOUND_AT_MOST, \
+      "least_speedup: %s was not found: at most %s was%s", "cost in f32, least cost") \
+    X(EVALUATE_FAILED, "evaluate: failed: %s", "result") \
+    X(EVALUATE_LOSS_IS_NOT_NUMBER, "evaluate: the loss is not a number", "") \
+    X(LOSS_LIMIT_CANNOT_BE_HELD_EVALUATE, \
+      "loss_limit: %s cannot be held: evaluate measured %s for the choice of the least loss", \
+      "loss_limit as f64 bits, measured loss as f64 bits") \
+    X(NO_MEMORY_FOR_PLAN, "no memory for the plan", "") \
+    X(NO_MEMORY_FOR_POINTS, "no memory for the points", "") \
+    X(POINT_LIMIT_MUST_BE_0_OR_2_AND_MORE, "point_limit: must be 0, or 2 and more", "") \
+    X(EVALUATE_MUST_NOT_BE_NULL, "evaluate: must not be NULL", "") \
+    X(EVALUATE_NODE_IN, "evaluate: node %0 (%s) in %s: %s", "node, scheme") \
+    X(EVALUATE_NODE_IN_LOSS_IS_NOT_FINITE, \
+      "evaluate: node %0 (%s) in %s: the loss is not finite", "node, scheme") \
+    X(SCHEME_THERE_IS_NO_SUCH, "scheme: there is no such", "node, line") \
+    X(SCHEME_GRAPH_INPUT_MUST_BE_F32, "scheme: a graph input must be f32", "node, line") \
+    X(TRAINING_ANY_RESULT_MUST_BE_0_OR_1, "training, any_result: must be 0 or 1", "") \
+    X(PLAN_NODES_THERE_MUST_BE_ONE_FOR_EACH, "plan: nodes: there must be one for each node of the graph", "") \
+    X(DEVICE_TIME_OF_CONVERSION_MUST_FIT_64, \
+      "device: the time of a conversion must fit 64 bits", "node, line") \
+    X(SPEEDUP_COST_MUST_FIT_64_BITS, "speedup: the cost must fit 64 bits", "node, line") \
+    X(NO_MEMORY_FOR_NEW_GRAPH, "no memory for the new graph", "")
+
+// -- errors: rules of [10] BACKEND --
+
+#define TLI_BACKEND_RULES(X) \
+    X(ALIGNMENT_NOT_POWER_OF_TWO, "alignment: not a power of two", "") \
+    X(BYTES_FEWER_THAN_ONE_ALIGNED_PIECE, "bytes: fewer than one aligned piece", "") \
+    X(NO_MEMORY_FOR_TABLE_OF_PIECES, "no memory for the table of pieces", "") \
+    X(BYTES_MUST_BE_POSITIVE, "bytes: must be > 0", "") \
+    X(BYTES_NO_PLACE_FOR_SO_MANY, "bytes: no place for so many", "") \
+    X(BLOCK_NOT_HANDLE_OF_THIS_BACKEND, "block: not a handle of this backend", "") \
+    X(BLOCK_HANDLE_IS_OF_FREED_BLOCK, "block: the handle is of a freed block or of another backend", "") \
+    X(RANGE_REACHES_BEYOND_ITS_BLOCK, "range: reaches beyond its block", "") \
+    X(RANGE_OFFSET_NOT_MULTIPLE_OF_ALIGNMENT, "range: offset: not a multiple of the alignment", "") \
+    X(RANGE_NOT_INSIDE_CLAIMED_RANGE, "range: not inside a claimed range", "") \
+    X(BYTES_THAT_NOBODY_CLAIMED_WERE_WRITTEN, "bytes that nobody claimed were written", "") \
+    X(BYTES_WERE_WRITTEN_WHILE_NOBODY_HELD, "the bytes were written while nobody held them", "") \
+    X(TIER_UNKNOWN, "tier: unknown", "") \
+    X(NO_MEMORY_FOR_TABLE_OF_BLOCKS, "no memory for the table of blocks", "") \
+    X(NO_ROOM_FOR_BLOCK, "no room for the block", "") \
+    X(BLOCK_RANGE_IN_IT_IS_STILL_CLAIMED, "block: a range in it is still claimed", "") \
+    X(RANGE_OVERLAPS_ONE_THAT_IS_CLAIMED, "range: overlaps one that is claimed", "") \
+    X(NO_MEMORY_FOR_TABLE_OF_RANGES, "no memory for the table of ranges", "") \
+    X(RANGE_BYTES_TIERS_CAPACITY_IS_USED_UP, "range: bytes: the tier's capacity is used up", "") \
+    X(RANGE_WAS_NOT_CLAIMED, "range: was not claimed", "") \
+    X(RANGE_WAS_NOT_CLAIMED_AS_IT_IS, "range: was not claimed as it is", "") \
+    X(RANGE_IS_MAPPED, "range: is mapped", "") \
+    X(ACCOUNT_WAS_CLOSED_OR_IS_OF_ANOTHER, "account: was closed, or is of another backend", "") \
+    X(NO_MEMORY_FOR_TABLE_OF_ACCOUNTS, "no memory for the table of accounts", "") \
+    X(RANGE_BYTES_BEYOND_ACCOUNTS_LIMIT, "range: bytes: beyond the account's limit", "") \
+    X(RANGE_WAS_NOT_CLAIMED_ON_THIS_ACCOUNT, "range: was not claimed on this account", "") \
+    X(CODEC_NONE_OR_UNKNOWN, "codec: none or unknown", "") \
+    X(TO_BYTES_DO_NOT_FIT_THOSE_OF_FROM, "to: bytes: do not fit those of from", "") \
+    X(TO_OVERLAPS_FROM, "to: overlaps from", "") \
+    X(CODEC_TL_NO_CODECS_LEFT_ALL_OF_THEM, "codec: TL_NO_CODECS left all of them out", "") \
+    X(TICKET_WAS_NEVER_SUBMITTED, "ticket: was never submitted", "") \
+    X(RANGE_WORK_ON_IT_WAS_NEITHER_ORDERED, "range: work on it was neither ordered nor waited for", "") \
+    X(MODE_UNKNOWN, "mode: unknown", "") \
+    X(RANGE_OVERLAPS_ONE_THAT_IS_MAPPED, "range: overlaps one that is mapped", "") \
+    X(NO_MEMORY_FOR_TABLE_OF_MAPPINGS, "no memory for the table of mappings", "") \
+    X(NO_MEMORY_FOR_COPY_OF_RANGE, "no memory for the copy of the range", "") \
+    X(HOST_IS_NOT_WHAT_MAP_GAVE_FOR_THIS, "host: is not what map gave for this range", "") \
+    X(MODE_IS_NOT_THAT_OF_MAPPING, "mode: is not that of the mapping", "") \
+    X(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN, "bytes of a read-only range were written", "") \
+    X(MEMORY_BYTES_TOO_FEW_FOR_ONE_ALIGNED, "memory_bytes: too few for one aligned block, or too many", "") \
+    X(ALIGNMENT_BYTES_NOT_POWER_OF_TWO, "alignment_bytes: not a power of two", "") \
+    X(MEMORY_BYTES_WITHOUT_MEMORY, "memory_bytes: without memory", "") \
+    X(CHECKED_DEFERRED_LEFT_OUT, "checked, deferred: left out by TL_NO_CHECKS", "") \
+    X(NO_MEMORY, "no memory", "") \
+    X(NO_MEMORY_FOR_QUEUE, "no memory for the queue", "") \
+    X(BACKEND_STILL_IN_USE_RUNS_AND_MANAGERS, \
+      "backend: still in use (runs and managers: %0): free those first", "runs and managers") \
+    X(SUBMIT_FAILED, "submit: %s", "step, node") \
+    X(BACKEND_CANNOT_WAIT_SO_THAT_NOTHING, "backend: cannot wait, so that nothing can be timed", "") \
+    X(WAIT_FAILED, "wait: %s", "") \
+    X(COPY_FAILED, "copy: %s", "") \
+    X(COMPRESS_FAILED, "compress: %s", "") \
+    X(EXPAND_FAILED, "expand: %s", "") \
+    X(COMPUTE_REPORTED_FAILURE, "compute: reported a failure", "") \
+    X(ADD_BLOCK_CLAIM_FAILED, "add_block, claim: %s", "") \
+    X(FILL_FAILED, "fill: %s", "") \
+    X(SAMPLE_COUNT_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "")
+
+// -- errors: rules of [11] MANAGER --
+
+#define TLI_MANAGER_RULES(X) \
+    X(N_MUST_BE_POSITIVE, "n: must be > 0", "") \
+    X(ADD_BLOCK_FAILED, "add_block: %s", "") \
+    X(SPILL_FAILED, "spill: %s", "") \
+    X(RELEASE_FAILED, "release: %s", "step, node") \
+    X(BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE, \
+      "budget: %s bytes do not fit, %s of %0 are in use and %s of these may be evicted", \
+      "budget, least budget") \
+    X(CLAIM_FAILED, "claim: %s", "step, node") \
+    X(KEY_NODE_MUST_BE_NOT_NEGATIVE, "key: node: must be >= 0", "") \
+    X(KEY_OUTPUT_MUST_BE_NOT_NEGATIVE, "key: output: must be >= 0 or TL_SAVED", "") \
+    X(KEY_MICRO_BATCH_MUST_BE_NOT_NEGATIVE, "key: micro_batch: must be >= 0", "") \
+    X(SOURCE_ONLY_WHERE_DATA_IS_0, "source: only where data is 0", "") \
+    X(DATA_MISSING, "data: missing", "") \
+    X(KEY_STEP_IS_HELD_IS_THAT_OF_STEP, "key: step: is %0, held is that of step %1", "step asked, step held") \
+    X(MAP_FAILED, "map: %s", "step, node") \
+    X(UNMAP_FAILED, "unmap: %s", "step, node") \
+    X(KEY_IS_BORROWED, "key: is borrowed", "") \
+    X(NO_MEMORY_FOR_TABLE_OF_CHECKPOINTS, "no memory for the table of checkpoints", "") \
+    X(KEY_NOTHING_IS_HELD_UNDER_IT, "key: nothing is held under it", "") \
+    X(BYTES_ARE_NOT_THOSE_OF_CHECKPOINT, "bytes: are not those of the checkpoint", "") \
+    X(FETCH_FAILED, "fetch: %s", "") \
+    X(KEY_IS_NOT_BORROWED, "key: is not borrowed", "") \
+    X(BACKEND_IS_NOT_INITIALISED, "backend: is not initialised", "") \
+    X(EVICTION_UNKNOWN, "eviction: unknown", "") \
+    X(EVICT_MUST_BE_GIVEN, "evict: must be given with TL_EVICTION_CALLER, and only then", "") \
+    X(CODEC_UNKNOWN, "codec: unknown", "") \
+    X(LOCK_BOTH_FUNCTIONS_OR_NEITHER, "lock: both functions or neither", "") \
+    X(CHECKPOINT_CAPACITY_MUST_BE_NOT, "checkpoint_capacity: must be >= 0", "") \
+    X(CODEC_BACKEND_CANNOT_CONVERT_TO_IT, "codec: the backend cannot convert to it", "") \
+    X(DEVICE_BUDGET_BYTES_BYTES_OF_WHICH, \
+      "device_budget_bytes: %0 bytes, of which the backend has %1 free at present", \
+      "bytes asked, bytes free") \
+    X(OPEN_ACCOUNT_FAILED, "open_account: %s", "")
+
+// -- errors: rules of [12] RUN --
+
+#define TLI_RUN_RULES(X) \
+    X(RECORD_OF_STEPS_NO_MEMORY, "record of the steps", "") \
+    X(NODE_NEEDS_BYTES_WITH_ALL_ELSE_EVICTED, \
+      "%s: node %s needs %1 bytes with all else evicted", "budget, least budget") \
+    X(ONLINE_STATE_NO_MEMORY, "state of the online decisions", "") \
+    X(CONVERT_FAILED, "convert: %s", "step, node") \
+    X(ORDER_FAILED, "order: %s", "step, node") \
+    X(MEMORY_FAILED, "memory: %s", "step, node") \
+    X(RECORD_OF_RANGES_NO_MEMORY, "record of the ranges", "") \
+    X(CHECK_FAILED, "check: %s", "step, node") \
+    X(PEAK_MEASURED_BYTES_PLANNED, "peak: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(HOST_PEAK_MEASURED_BYTES_PLANNED, \
+      "host peak: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(ARENA_MEASURED_BYTES_PLANNED, "arena: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(IN_USE_AFTER_PASS_MEASURED_BYTES, \
+      "in use after the pass: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(IN_USE_ON_HOST_AFTER_PASS_MEASURED, \
+      "in use on the host after the pass: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(RUN_PASS_IS_UNDER_WAY, "run: a pass is under way", "") \
+    X(MICRO_BATCH_MUST_BE_NOT_NEGATIVE, "micro_batch: must be >= 0", "") \
+    X(POLL_FAILED, "poll: %s", "step, node") \
+    X(WAS_NOT_CARRIED_OUT_CALL, \
+      "was not carried out: call tl_run_step_kernel, or tl_finish_step after your own call", "step, node") \
+    X(RUN_NO_PASS_IS_UNDER_WAY, "run: no pass is under way", "") \
+    X(BACKWARD_OF_NODE_KERNEL_RETURNED, "backward of node %0 (%s): the kernel returned %s", "node, result") \
+    X(FORWARD_OF_NODE_KERNEL_RETURNED, "forward of node %0 (%s): the kernel returned %s", "node, result") \
+    X(STEP_NOT_COMPUTE_STEP_THAT_WAS_YIELDED, \
+      "step: not the compute step that was yielded last, or carried out already", "") \
+    X(BACKEND_WORK_IS_UNDER_WAY_THAT_IT, "backend: work is under way that it cannot wait for", "") \
+    X(LOAD_HOOK_REPORTED_FAILURE, "load: the hook reported a failure", "") \
+    X(TENSOR_NOT_OF_THIS_GRAPH, "tensor: not of this graph", "") \
+    X(BYTES_NOT_THOSE_OF_TENSOR, "bytes: not those of the tensor", "") \
+    X(TENSOR_NEITHER_INPUT_NOR_RESULT, "tensor: neither an input nor a result of the last pass", "") \
+    X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
+    X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
+    X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
+      "strategy.mode: hybrid cannot be run by this version; use eager or lazy", "") \
+    X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
+      "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
+    X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
+      "strategy.memory: pooled needs a plan with offsets; this version makes none by itself", "") \
+    X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
+      "strategy.memory: this version runs standard, or pooled with planned offsets", "") \
+    X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
+    X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, "strategy.parallelism: this version runs one worker", "") \
+    X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
+    X(STRATEGY_MODE_EAGER_DECIDES_ONLINE, \
+      "strategy.mode: eager decides online, leave plan and checkpoints out", "") \
+    X(STRATEGY_GRADIENT_PLAN_IS_OF_OTHER, "strategy.gradient: the plan is of the other kind", "") \
+    X(STRATEGY_GRADIENT_INTERVAL_AND_PLAN, \
+      "strategy.gradient: an interval, and a plan or checkpoints: give one of them", "") \
+    X(STRATEGY_GRADIENT_NOT_CHECKPOINTED_BUT, \
+      "strategy.gradient: not checkpointed, but checkpoints are given", "") \
+    X(STRATEGY_GRADIENT_SAYS_WHAT_IS_KEPT, "strategy.gradient: says what is kept, leave policy out", "") \
+    X(STRATEGY_GRADIENT_ACCUMULATION_STEPS, "strategy.gradient: accumulation_steps must be below 2^31", "") \
+    X(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM, "plan, checkpoints: give one of them", "") \
+    X(EVICTION_CODEC_UNKNOWN_KIND, "eviction, codec: unknown kind", "") \
+    X(EVICT_GOES_WITH_TL_EVICTION_CALLER, "evict: goes with TL_EVICTION_CALLER", "") \
+    X(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT, "kernel_count, repeat_count: must be >= 0, with kernels", "") \
+    X(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE, "checkpoints: a forward-only run has none", "") \
+    X(POLICY_EVICTION_CODEC_ARE_FOR_ONLINE, \
+      "policy, eviction, codec: are for online runs, not for plans", "") \
+    X(FORMATS_LOSS_SCALER_TL_NO_PRECISION, "formats, loss_scaler: TL_NO_PRECISION left them out", "") \
+    X(FORMATS_LOSS_SCALER_TL_NO_PLANNERS, "formats, loss_scaler: TL_NO_PLANNERS left them out", "") \
+    X(CODEC_BACKEND_CANNOT_CONVERT_IT, "codec: the backend cannot convert it", "") \
+    X(FORMATS_UNKNOWN_FORMAT, "formats: unknown format", "") \
+    X(FORMATS_16_BIT_ELEMENTS_BUT_ODD_NUMBER, "formats: 16-bit elements, but an odd number of bytes", "") \
+    X(FORMATS_INTEGERS_HAVE_NO_GRADIENT_RUN, \
+      "formats: integers have no gradient, run the graph forward only", "") \
+    X(STRATEGY_PRECISION_WITH_FORMATS_IT, "strategy.precision: with formats it must be mixed", "") \
+    X(FORMATS_MIXED_IS_NOT_AMONG, "formats: mixed is not among kernel_precisions", "") \
+    X(STRATEGY_PRECISION_NOT_AMONG, "strategy.precision: not among kernel_precisions", "") \
+    X(GRAPH_OF_PRECISION_NO_MEMORY, "graph of another precision", "") \
+    X(KERNELS_NONE_FOR_OP_OF_NODE, "kernels: none for op %s of node %0", "node") \
+    X(KERNELS_FORWARD_OR_BACKWARD_MISSING, \
+      "kernels: forward or backward missing for op %s of node %0", "node") \
+    X(FORMATS_TL_NO_CODECS_LEFT_CONVERSIONS, \
+      "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel", "node") \
+    X(FORMATS_BACKEND_HAS_NO_SUCH_CODEC_GIVE, \
+      "formats: the backend has no such codec, give a kernel", "node") \
+    X(FORMATS_INTEGERS_NEED_HOST_VISIBLE, \
+      "formats: integers need a host-visible backend, or a kernel of the caller", "node") \
+    X(QUANTIZATIONS_CONVERSION_NEEDS_ONE, \
+      "quantizations: a conversion needs one that its format holds", "node") \
+    X(FORMATS_CONVERSION_HAS_ONE_INPUT_ONE, \
+      "formats: a conversion has one input, one output, and nothing else", "node") \
+    X(FORMATS_CONVERSION_HAS_AS_MANY, "formats: a conversion has as many elements before as after", "node") \
+    X(FORMATS_BETWEEN_F16_AND_BF16_THIS, \
+      "formats: between f16 and bf16 this backend needs 4 bytes an element of fwork and bwork", "node") \
+    X(FORMATS_ADDING_TO_GRADIENT_NEEDS_HOST, \
+      "formats: adding to a gradient needs a host-visible backend, or a kernel of the caller", "node") \
+    X(KEPT_SET_NO_MEMORY, "kept set", "") \
+    X(PLAN_GIVE_ONE_TL_NO_PLANNERS_LEFT, "plan: give one; TL_NO_PLANNERS left the planners out", "") \
+    X(PLAN_COMPRESSES_TL_NO_CODECS_LEFT, "plan: compresses; TL_NO_CODECS left that out", "") \
+    X(PLAN_COMPRESSES_TENSOR_WHOSE_FORMAT, "plan: compresses a tensor whose format is not f32", "") \
+    X(LEAST_THAT_WORKS_IS_BYTES, "%s: the least that works is %1 bytes%s", "budget, least budget") \
+    X(BACKEND_PASS_TAKES_BYTES_OF_OF_WHICH, \
+      "backend: a pass takes %0 bytes of the %s, of which %1 are free at present", "bytes asked, bytes free") \
+    X(PLAN_TAKES_BYTES, "%s: the plan takes %1 bytes%s", "budget, least budget") \
+    X(STATE_OF_RUN_NO_MEMORY, "state of the run", "") \
+    X(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS, "backend: could not take the graph's inputs", "") \
+    X(PLAN_NONE_GIVEN_OR_ASKED, "plan: none given or asked for, and TL_NO_ONLINE left out runs without", "") \
+    X(RUN_NO_MEMORY, "run", "") \
+    X(LAYERS_FORWARD_IS_MISSING, "layers: forward is missing", "") \
+    X(LAYERS_NO_MEMORY, "layers", "") \
+    X(LAYER_FORWARD_GOES_0_1_TO_LAST_THEN, \
+      "layer: forward goes 0, 1, ... to the last, then backward down to 0, on an online run over layers", "") \
+    X(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY, "run: not online, or a pass is under way", "")
+
+// -- errors: rules of [13] TRACE --
+
+#define TLI_TRACE_RULES(X) \
+    X(CAPACITY_MUST_BE_POSITIVE, "capacity: must be > 0", "") \
+    X(CAPACITY_NO_MEMORY_FOR_EVENTS, "capacity: no memory for the events", "") \
+    X(TIMES_MUST_BE_NOT_NEGATIVE_AND_NEVER, "times: must be >= 0 and never fall", "curve") \
+    X(TIMES_MUST_END_BETWEEN_1E_12_AND_1E18, "times: must end between 1e-12 and 1e18", "curve") \
+    X(CURVE_COUNT_MUST_BE_1_TO_8, "curve_count: must be 1 to 8", "") \
+    X(STYLE_MUST_BE_320_TO_16384_PIXELS_WIDE, \
+      "style: must be 320 to 16384 pixels wide and 240 to 16384 high, or 0", "") \
+    X(NO_MEMORY_FOR_PICTURE, "no memory for the picture", "") \
+    X(LOSS_MUST_BE_0_TO_1E300_AND_NEVER_FALL, "loss: must be 0 to 1e300 and never fall", "point") \
+    X(SPEEDUP_MUST_BE_0_TO_1E18, "speedup: must be 0 to 1e18", "point") \
+    X(BOUND_COST_MUST_NOT_BE_ABOVE_COST, "bound_cost: must not be above cost", "point") \
+    X(POINTS_THERE_MUST_BE_AT_LEAST_ONE, "points: there must be at least one", "") \
+    X(KNEE_MUST_BE_ONE_OF_POINTS, "knee: must be one of the points", "") \
+    X(PATH_MUST_BE_1_TO_472_BYTES, "path: must be 1 to 472 bytes", "") \
+    X(FILE_IS_NOT_OPEN, "file: is not open", "") \
+    X(PATH_CANNOT_REPLACE, "path: cannot replace %s", "")
+
+#define TLI_RULES(X) \
+    TLI_CORE_RULES(X) \
+    TLI_STRATEGY_RULES(X) \
+    TLI_GRAPH_RULES(X) \
+    TLI_PLAN_RULES(X) \
+    TLI_REMAT_RULES(X) \
+    TLI_PRECISION_RULES(X) \
+    TLI_BACKEND_RULES(X) \
+    TLI_MANAGER_RULES(X) \
+    TLI_RUN_RULES(X) \
+    TLI_TRACE_RULES(X)
+
+// -- errors: numbers and texts --
+
+#define TLI_FUNCTION_NUMBER(id, name) TLI_IN_##id,
+#define TLI_RULE_NUMBER(id, sentence, values) TLI_RULE_##id,
+
+enum { TLI_FUNCTIONS_FROM, TLI_FUNCTIONS(TLI_FUNCTION_NUMBER) TLI_FUNCTIONS_END };
+
+enum {
+    TLI_CORE_RULES_FROM = 0x0100, TLI_CORE_RULES(TLI_RULE_NUMBER) TLI_CORE_RULES_END,
+    TLI_STRATEGY_RULES_FROM = 0x0200, TLI_STRATEGY_RULES(TLI_RULE_NUMBER) TLI_STRATEGY_RULES_END,
+    TLI_GRAPH_RULES_FROM = 0x0300, TLI_GRAPH_RULES(TLI_RULE_NUMBER) TLI_GRAPH_RULES_END,
+    TLI_PLAN_RULES_FROM = 0x0500, TLI_PLAN_RULES(TLI_RULE_NUMBER) TLI_PLAN_RULES_END,
+    TLI_REMAT_RULES_FROM = 0x0600, TLI_REMAT_RULES(TLI_RULE_NUMBER) TLI_REMAT_RULES_END,
+    TLI_PRECISION_RULES_FROM = 0x0700, TLI_PRECISION_RULES(TLI_RULE_NUMBER) TLI_PRECISION_RULES_END,
+    TLI_BACKEND_RULES_FROM = 0x0A00, TLI_BACKEND_RULES(TLI_RULE_NUMBER) TLI_BACKEND_RULES_END,
+    TLI_MANAGER_RULES_FROM = 0x0B00, TLI_MANAGER_RULES(TLI_RULE_NUMBER) TLI_MANAGER_RULES_END,
+    TLI_RUN_RULES_FROM = 0x0C00, TLI_RUN_RULES(TLI_RULE_NUMBER) TLI_RUN_RULES_END,
+    TLI_TRACE_RULES_FROM = 0x0D00, TLI_TRACE_RULES(TLI_RULE_NUMBER) TLI_TRACE_RULES_END
+};
+
+// At most 255 in a list.
+typedef char tli_rules_fit[TLI_CORE_RULES_END <= 0x0200 &&
+                           TLI_STRATEGY_RULES_END <= 0x0300 &&
+                           TLI_GRAPH_RULES_END <= 0x0400 &&
+                           TLI_PLAN_RULES_END <= 0x0600 &&
+                           TLI_REMAT_RULES_END <= 0x0700 &&
+                           TLI_PRECISION_RULES_END <= 0x0800 &&
+                           TLI_BACKEND_RULES_END <= 0x0B00 &&
+                           TLI_MANAGER_RULES_END <= 0x0C00 &&
+                           TLI_RUN_RULES_END <= 0x0D00 &&
+                           TLI_TRACE_RULES_END <= 0x0E00 ? 1 : -1];
+
+#ifdef TL_NO_ERROR_TEXT
+#define TLI_ERROR_TEXT 0
+#define TLI_IN(id) ((tli_function)TLI_IN_##id)
+#define TLI_RULE(id) ((tli_rule)TLI_RULE_##id)
+
+typedef enum tli_function { TLI_FUNCTION_RANGE = 0xFFFF } tli_function;
+typedef enum tli_rule { TLI_NO_RULE, TLI_RULE_RANGE = 0xFFFF } tli_rule;
+
+static uint32_t tli_number_function(tli_function function) { return (uint32_t)function; }
+static uint32_t tli_number_rule(tli_rule rule) { return (uint32_t)rule; }
+static const char *tli_name_function(tli_function function) { (void)function; return ""; }
+static const char *tli_name_rule(tli_rule rule) { (void)rule; return ""; }
+#else
+#define TLI_ERROR_TEXT 1
+#define TLI_IN(id) ((tli_function)(const void *)&tli_in_##id)
+#define TLI_RULE(id) ((tli_rule)(const void *)&tli_rule_##id)
+#define TLI_NO_RULE ((tli_rule)0)
+
+// Every text is an object of its own type, of its own length; these two incomplete types stand for all of them.
+typedef const struct tli_function_text *tli_function;
+typedef const struct tli_rule_text *tli_rule;
+
+#define TLI_FUNCTION_TEXT(id, name) \
+    static const struct { uint16_t number; char text[sizeof(name)]; } tli_in_##id = { TLI_IN_##id, name };
+#define TLI_RULE_TEXT(id, sentence, values) \
+    static const struct { uint16_t number; char text[sizeof(sentence)]; } tli_rule_##id = { TLI_RULE_##id, \
+                                                                                            sentence };
+
+TLI_FUNCTIONS(TLI_FUNCTION_TEXT)
+TLI_RULES(TLI_RULE_TEXT)
+
+// Read the number in front of a text; 0 for NULL.
+static uint32_t tli_number_text(const void *text) {
+    uint16_t number = 0;
+    if (text) tli_copy(&number, text, sizeof number);
+    return number;
+}
+
+static uint32_t tli_number_function(tli_function function) { return tli_number_text(function); }
+static uint32_t tli_number_rule(tli_rule rule) { return tli_number_text(rule); }
+
+static const char *tli_text_after_number(const void *text) { return (const char *)text + sizeof(uint16_t); }
+static const char *tli_name_function(tli_function function) { return tli_text_after_number(function); }
+static const char *tli_name_rule(tli_rule rule) { return tli_text_after_number(rule); }
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
