@@ -60,6 +60,8 @@
                                     there, plans made elsewhere and online runs may still copy
        TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
                                     would convert to them, and so is a plan that compresses
+       TL_NO_ACCOUNTS               drops accounts: a backend is used by one run or manager at a time,
+                                    which the caller frees before it
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
        TL_NO_TRACE                  drops [13]
 
@@ -2443,7 +2445,8 @@ typedef struct tl_backend {
 
     // Accounts: all five functions, or none (0). Every run and every manager opens one for its lifetime and
     // claims on it, so that the backend counts and limits them apart, besides together, and refuses to be
-    // freed while one is open. Without accounts, runs and managers use claim and release.
+    // freed while one is open. Without accounts, runs and managers use claim and release; with TL_NO_ACCOUNTS
+    // the CPU backend has none, and no backend is asked for one.
 
     // Open an account.
     //
@@ -2493,6 +2496,7 @@ TLDEF tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc
 // Free the CPU backend, with its blocks. Accepts NULL and a backend that is all zero.
 //
 // Errors:  TL_ERROR_INVALID_ARG: runs or managers still use it, the text tells how many; nothing is freed.
+//          With TL_NO_ACCOUNTS they are not counted: the caller frees them first.
 TLDEF tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 
 // A heap gives out pieces of a range of offsets (of device memory, of a file, of an arena) and never
@@ -25490,6 +25494,7 @@ typedef struct tli_work {
     uint64_t ticket;    // of its submit; 0 = not submitted
 } tli_work;
 
+#ifndef TL_NO_ACCOUNTS
 typedef struct tli_account {
     tl_account_counters counters;
     uint64_t limit_bytes[TL_TIER_COUNT];
@@ -25497,6 +25502,7 @@ typedef struct tli_account {
     int32_t  next_free;       // next unused slot + 1; 0 = none
     int32_t  is_open;
 } tli_account;
+#endif
 
 typedef struct tli_mapping { tl_range range; void *host; tl_map_mode mode; } tli_mapping;
 
@@ -25506,9 +25512,11 @@ typedef struct tli_cpu {
     tl_backend_counters counters;
     tli_cpu_block *blocks;
     int32_t block_count, block_capacity, free_block;  // free_block: first unused slot + 1; 0 = none
+#ifndef TL_NO_ACCOUNTS
     tli_account *accounts;
     int32_t account_count, account_capacity, free_account;  // free_account: first unused slot + 1; 0 = none
     int32_t open_count;              // accounts
+#endif
     uint64_t submitted;
     char *memory;                    // the caller's, aligned
     tl_heap heap;                    // places blocks in it
@@ -25997,6 +26005,7 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     return result;
 }
 
+#ifndef TL_NO_ACCOUNTS
 // -- the functions of the table: accounts --
 
 // The account of a handle; NULL, with an error, where there is none.
@@ -26100,6 +26109,7 @@ static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t re
     *counters = account->counters;
     return TL_OK;
 }
+#endif
 
 // -- the functions of the table: work --
 
@@ -26354,11 +26364,13 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->limits = tli_cpu_limits;
     backend->counters = tli_cpu_counters;
     backend->reset_peaks = tli_cpu_reset_peaks;
+#ifndef TL_NO_ACCOUNTS
     backend->open_account = tli_cpu_open_account;
     backend->close_account = tli_cpu_close_account;
     backend->claim_on = tli_cpu_claim_on;
     backend->release_on = tli_cpu_release_on;
     backend->measure_account = tli_cpu_measure_account;
+#endif
 }
 
 // Make a heap over the caller's memory, less the bytes that its alignment takes.
@@ -26410,6 +26422,7 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
     return result;
 }
 
+#ifndef TL_NO_ACCOUNTS
 static tl_result tli_fail_users(tl_env *env, const char *function, int32_t count) {
     tli_writer w = tli_begin_error(env, TL_ERROR_INVALID_ARG, function);
     tli_put(&w, "backend: still in use (runs and managers: ");
@@ -26417,13 +26430,17 @@ static tl_result tli_fail_users(tl_env *env, const char *function, int32_t count
     tli_put(&w, "): free those first");
     return tli_end_error(env, &w, TL_ERROR_INVALID_ARG);
 }
+#endif
 
 TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_cpu *cpu;
     int32_t i;
     if (!backend || !backend->self) return TL_OK;
     cpu = (tli_cpu *)backend->self;
+#ifndef TL_NO_ACCOUNTS
     if (cpu->open_count) return tli_fail_users(env, "tl_free_cpu_backend", cpu->open_count);
+    tli_release(env, cpu->accounts);
+#endif
     for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++)
         tli_release(env, cpu->mappings[i].host);
     for (i = 0; i < cpu->block_count; i++) {
@@ -26437,7 +26454,6 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_release(env, cpu->queue);
     tli_release(env, cpu->heap.extents);
     tli_release(env, cpu->blocks);
-    tli_release(env, cpu->accounts);
     tli_release(env, cpu);
     tli_zero(backend, sizeof *backend);
     return TL_OK;
@@ -26813,7 +26829,9 @@ typedef struct tli_store {
     tl_env    *env;                    // allocates the list
     tl_env    *backend_env;            // where the backend records errors; NULL = not known
     const tl_backend *backend;         // must outlive the store; NULL = closed
+#ifndef TL_NO_ACCOUNTS
     uint64_t   account;                // 0 = the backend has no accounts
+#endif
     uint64_t   bytes[TL_TIER_COUNT];   // claimed now
     uint64_t   peak_bytes;             // device tier: most bytes since the caller set it
     uint64_t   foreign[TL_TIER_COUNT]; // without accounts: live bytes of others when the peaks were reset
@@ -26827,6 +26845,17 @@ typedef struct tli_store {
 
 // -- the store: its account --
 
+// Its account; 0 = it uses claim and release. With TL_NO_ACCOUNTS this is a constant, so that the compiler
+// removes the code behind it.
+static uint64_t tli_account_of(const tli_store *store) {
+#ifndef TL_NO_ACCOUNTS
+    return store->account;
+#else
+    (void)store;
+    return 0;
+#endif
+}
+
 // limit_bytes: of each tier; 0 = none.
 static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
                                 const uint64_t limit_bytes[TL_TIER_COUNT], tli_store *store) {
@@ -26837,7 +26866,11 @@ static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
     if (backend->limits) backend->limits(backend->self, &limits);
     store->env = env;
     store->backend_env = limits.env;
+#ifndef TL_NO_ACCOUNTS
     if (backend->open_account) result = backend->open_account(backend->self, limit_bytes, &store->account);
+#else
+    (void)limit_bytes;
+#endif
     if (!result) store->backend = backend;
     return result;
 }
@@ -26849,8 +26882,8 @@ static void tli_measure_store(tli_store *store, int resets, tl_account_counters 
     int tier;
     tli_zero(counters, sizeof *counters);
     if (resets) backend->reset_peaks(backend->self);
-    if (store->account) {
-        (void)backend->measure_account(backend->self, store->account, resets, counters);
+    if (tli_account_of(store)) {
+        (void)backend->measure_account(backend->self, tli_account_of(store), resets, counters);
         return;
     }
     backend->counters(backend->self, &all);
@@ -26913,8 +26946,9 @@ static void tli_lose(tli_store *store, const tli_held *held, void *host, tl_map_
 
 static tl_result tli_release_range(tli_store *store, const tli_held *held) {
     const tl_backend *backend = store->backend;
-    tl_result result = store->account ? backend->release_on(backend->self, store->account, held->range)
-                                      : backend->release(backend->self, held->range);
+    uint64_t account = tli_account_of(store);
+    tl_result result = account ? backend->release_on(backend->self, account, held->range)
+                               : backend->release(backend->self, held->range);
     if (!result) store->bytes[held->tier] -= held->range.bytes;
     return result;
 }
@@ -27007,7 +27041,7 @@ static void tli_close_store(tli_store *store) {
     const tl_backend *backend = store->backend;
     if (backend) {
         tli_retry_quietly(store);
-        if (store->account) (void)backend->close_account(backend->self, store->account);
+        if (tli_account_of(store)) (void)backend->close_account(backend->self, tli_account_of(store));
     }
     tli_release(store->env, store->lost);
     store->backend = NULL;
@@ -27035,8 +27069,9 @@ static tl_result tli_place_held(tli_store *store, tl_tier tier, uint64_t bytes, 
 // Claim a range whose memory was found. If that fails its own block is freed and *held is empty.
 static tl_result tli_claim_placed(tli_store *store, tli_held *held) {
     const tl_backend *backend = store->backend;
-    tl_result result = store->account ? backend->claim_on(backend->self, store->account, held->range)
-                                      : backend->claim(backend->self, held->range);
+    uint64_t account = tli_account_of(store);
+    tl_result result = account ? backend->claim_on(backend->self, account, held->range)
+                               : backend->claim(backend->self, held->range);
     if (result) {
         (void)tli_free_held_block(store, held);
         return result;
