@@ -62,7 +62,8 @@
                                     would convert to them, and so is a plan that compresses
        TL_NO_ACCOUNTS               drops accounts: a backend is used by one run or manager at a time,
                                     which the caller frees before it
-       TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
+       TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays, names
+                                    may hold any byte beyond ASCII
        TL_NO_TRACE                  drops [13]
 
    RULES
@@ -530,7 +531,8 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //   desc   not changed; its arrays and texts are copied
 //   id     may be NULL; receives the id of the new node
 //
-// Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =.
+// Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =. With TL_NO_TEXT
+// bytes beyond ASCII are not checked.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as
 //          it was, and *id is 0.
 // Cost:    amortised O(inputs + outputs + length of the names).
@@ -3356,6 +3358,7 @@ static int tli_same_text(const char *a, const char *b) {
 
 // -- UTF-8 --
 
+#ifndef TL_NO_TEXT
 // The length in bytes of the UTF-8 character at the start, and its code point; 0 if it is not valid
 // UTF-8.
 static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
@@ -3371,6 +3374,7 @@ static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
     if (*code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff)) return 0;
     return length;
 }
+#endif
 
 // The length of a text without a character that is cut off at its end.
 static size_t tli_whole_characters(const char *text, size_t length) {
@@ -3382,6 +3386,7 @@ static size_t tli_whole_characters(const char *text, size_t length) {
     return length - at < needed ? at : length;
 }
 
+#ifndef TL_NO_TEXT
 // Whether a character may stand in a name: no control character, no space of any width, and no character that
 // is invisible or changes the direction of the text, with which two names could look the same.
 static int tli_is_visible(uint32_t code) {
@@ -3391,6 +3396,7 @@ static int tli_is_visible(uint32_t code) {
         return (code > 0x200f && code < 0x2028) || (code > 0x202f && code < 0x205f);
     return (code & 0xfffe) != 0xfffe;  // what Unicode and XML exclude
 }
+#endif
 
 // -- checked arithmetic --
 //
@@ -5362,13 +5368,26 @@ TLI_IMPL tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t 
 #define TLI_NAME_LIMIT 255  // bytes of a name
 #define TLI_NAME_RULE  "must be 1 to 255 bytes of UTF-8 without control characters, spaces, # and ="
 
+// The length of the character at the start of a name; 0 if it must not stand there. With TL_NO_TEXT no name is
+// read from a text or printed, and all bytes beyond ASCII are taken as they are.
+static size_t tli_name_character(const char *at, const char *end) {
+#ifndef TL_NO_TEXT
+    uint32_t code = 0;
+    size_t length = tli_utf8_length(at, end, &code);
+    return tli_is_visible(code) && code != '#' && code != '=' ? length : 0;
+#else
+    unsigned char code = (unsigned char)*at;
+    (void)end;
+    return code > ' ' && code != 0x7f && code != '#' && code != '=';
+#endif
+}
+
 static int tli_is_name(const char *text) {
     const char *at = text, *end = text + tli_text_length(text);
     if (at == end || end - at > TLI_NAME_LIMIT) return 0;
     while (at < end) {
-        uint32_t code = 0;
-        size_t length = tli_utf8_length(at, end, &code);
-        if (!length || !tli_is_visible(code) || code == '#' || code == '=') return 0;
+        size_t length = tli_name_character(at, end);
+        if (!length) return 0;
         at += length;
     }
     return 1;
@@ -5430,6 +5449,7 @@ static tli_graph_rules tli_rules_of(tl_env *env, const char *function) {
 
 #define TLI_CLIP_BYTES 48
 
+#ifndef TL_NO_TEXT
 // Write a text from outside, cut to what a sentence can hold, with ? for what is not visible.
 static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
     const char *end = text + length;
@@ -5444,6 +5464,15 @@ static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
         text += read ? read : 1;
     }
 }
+#else
+// The same by bytes: only control characters of ASCII are not visible.
+static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
+    size_t shown = length > TLI_CLIP_BYTES ? tli_whole_characters(text, TLI_CLIP_BYTES) : length, i;
+    for (i = 0; i < shown; i++)
+        tli_put_bytes(w, (unsigned char)text[i] < ' ' || text[i] == 0x7f ? "?" : text + i, 1);
+    if (shown < length) tli_put(w, "...");
+}
+#endif
 
 // Fail with "tl_add_node: node 3 (conv1): inputs: ...".
 static tl_result tli_fail_item(const tli_graph_rules *rules, tl_result code, const char *kind, int64_t id,
@@ -5656,8 +5685,12 @@ TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
                          tli_name_of(graph, (uint32_t)found), "name: must be unique");
 }
 
-// Whether a value is finite and not negative. NaN fails both comparisons.
-static int tli_is_amount(double value) { return value >= 0 && value <= 1.7976931348623157e308; }
+// Whether a value is finite and not negative. By its bits, because microcontrollers compare doubles in software.
+static int tli_is_amount(double value) {
+    uint64_t bits;
+    tli_copy(&bits, &value, sizeof bits);
+    return bits < UINT64_C(0x7FF) << 52 || bits == UINT64_C(1) << 63;  // the last one is -0
+}
 
 TLI_IMPL tl_result tl_check_device(tl_env *env, const tl_device *device) {
     uint64_t alignment;

@@ -62,7 +62,8 @@
                                     would convert to them, and so is a plan that compresses
        TL_NO_ACCOUNTS               drops accounts: a backend is used by one run or manager at a time,
                                     which the caller frees before it
-       TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
+       TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays, names
+                                    may hold any byte beyond ASCII
        TL_NO_TRACE                  drops [13]
 
    RULES
