@@ -26938,30 +26938,30 @@ static tl_result tli_submit_store(tli_store *store) {
     return result;
 }
 
-static tl_result tli_order_range(const tli_store *store, tl_range range, int writes) {
+static tl_result tli_order_range(const tli_store *store, const tl_range *range, int writes) {
     tl_access access;
-    access.range = range;
+    access.range = *range;
     access.writes = writes;
     return store->backend->order(store->backend->self, &access, 1);
 }
 
 // Enqueue a copy or a conversion between two ranges, by the codecs in which their bytes are.
-static tl_result tli_transfer(tli_store *store, tl_range to, tl_codec to_codec, tl_range from,
+static tl_result tli_transfer(tli_store *store, const tl_range *to, tl_codec to_codec, const tl_range *from,
                               tl_codec from_codec) {
     const tl_backend *backend = store->backend;
     tl_result result;
-    if (!from.bytes) return TL_OK;
-    if (to_codec == from_codec) result = backend->copy(backend->self, to, from);
-    else if (to_codec == TL_CODEC_NONE) result = backend->expand(backend->self, from_codec, to, from);
-    else result = backend->compress(backend->self, to_codec, to, from);
+    if (!from->bytes) return TL_OK;
+    if (to_codec == from_codec) result = backend->copy(backend->self, *to, *from);
+    else if (to_codec == TL_CODEC_NONE) result = backend->expand(backend->self, from_codec, *to, *from);
+    else result = backend->compress(backend->self, to_codec, *to, *from);
     if (!result) store->enqueued = 1;
     return result;
 }
 
-static tl_result tli_fill_range(tli_store *store, tl_range to, uint32_t word) {
-    if (!to.bytes) return TL_OK;
+static tl_result tli_fill_range(tli_store *store, const tl_range *to, uint32_t word) {
+    if (!to->bytes) return TL_OK;
     store->enqueued = 1;
-    return store->backend->fill(store->backend->self, to, word);
+    return store->backend->fill(store->backend->self, *to, word);
 }
 
 // -- the store: give back --
@@ -27141,7 +27141,7 @@ static tl_result tli_replace(tli_store *store, tli_held *held, tli_held *to, int
 // was refused.
 static tl_result tli_move_held(tli_store *store, tli_held *held, tl_codec from_codec, tli_held *to,
                                tl_codec to_codec, int *gone) {
-    tl_result result = tli_transfer(store, to->range, to_codec, held->range, from_codec);
+    tl_result result = tli_transfer(store, &to->range, to_codec, &held->range, from_codec);
     *gone = 0;
     if (!result) return tli_replace(store, held, to, gone);
     (void)tli_abandon(store, to);
@@ -27638,7 +27638,7 @@ static tl_result tli_fail_backend(tl_env *env, const char *function, const char 
 // Map held bytes once the work on them is finished. After the device was lost, the host tier can still be
 // read.
 static tl_result tli_map_held(const tli_store *store, const tli_held *held, tl_map_mode mode, void **host) {
-    tl_result result = tli_order_range(store, held->range, mode != TL_MAP_READ);
+    tl_result result = tli_order_range(store, &held->range, mode != TL_MAP_READ);
     *host = NULL;
     if (result == TL_ERROR_DEVICE_LOST && held->tier == TL_TIER_HOST && mode == TL_MAP_READ) result = TL_OK;
     return result ? result : store->backend->map(store->backend->self, held->range, mode, host);
@@ -27861,7 +27861,7 @@ static tl_result tli_write_save(tl_manager *m, const tl_save_desc *desc, const t
     tl_result result;
     void *host;
     if (!to->range.bytes) return TL_OK;
-    if (!desc->data) return tli_transfer(&m->store, to->range, TL_CODEC_NONE, desc->source, TL_CODEC_NONE);
+    if (!desc->data) return tli_transfer(&m->store, &to->range, TL_CODEC_NONE, &desc->source, TL_CODEC_NONE);
     result = tli_map_held(&m->store, to, TL_MAP_WRITE, &host);
     if (result) return result;
     tli_copy(host, desc->data, (size_t)to->range.bytes);
@@ -28037,7 +28037,7 @@ static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_ch
     if (result) return result;
     e = &m->entries[i];
     if (to.bytes) {
-        result = tli_transfer(&m->store, to, TL_CODEC_NONE, e->held.range, (tl_codec)e->codec);
+        result = tli_transfer(&m->store, &to, TL_CODEC_NONE, &e->held.range, (tl_codec)e->codec);
         if (result) return tli_fail_backend(env, function, "copy", result);
         result = ticket ? tli_submit_store(&m->store) : TL_OK;
         if (result) return tli_fail_backend(env, function, "submit", result);
@@ -28107,7 +28107,7 @@ static tl_result tli_map_entry(tl_env *env, tl_manager *m, const char *function,
     tli_quiet quiet = tli_begin_quiet(env), backend_quiet = tli_begin_quiet(m->store.backend_env);
     tl_result result = tli_bring_back(env, m, function, i);
     int is_lost = result && e->held.tier == TL_TIER_HOST &&
-                  tli_order_range(&m->store, e->held.range, 0) == TL_ERROR_DEVICE_LOST;
+                  tli_order_range(&m->store, &e->held.range, 0) == TL_ERROR_DEVICE_LOST;
     tli_end_quiet(&backend_quiet, is_lost ? TL_OK : result);
     tli_end_quiet(&quiet, is_lost ? TL_OK : result);
     if (result && !is_lost) return result;
@@ -28614,7 +28614,7 @@ static tl_result tli_buffer_drop_host(tl_run *run, tli_buffer *buffer) {
 
 // Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
 static tl_result tli_buffer_copy(tl_run *run, tli_buffer *buffer, const tli_held *to, const tli_held *from) {
-    tl_result result = tli_transfer(&run->store, to->range, TL_CODEC_NONE, from->range, TL_CODEC_NONE);
+    tl_result result = tli_transfer(&run->store, &to->range, TL_CODEC_NONE, &from->range, TL_CODEC_NONE);
     if (!result && !run->limits.in_order) result = tli_submit_store(&run->store);
     buffer->copied = run->store.last_ticket;
     return result;
@@ -29416,25 +29416,25 @@ static uint64_t tli_run_now(const tl_run *run) {
 }
 
 // Add an access, or find the one of the same range; returns its index, -1 for no bytes.
-static int32_t tli_call_access(tli_call *call, tl_range range, int writes) {
+static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes) {
     int32_t i;
-    if (!range.bytes) return -1;
+    if (!range->bytes) return -1;
     for (i = 0; i < call->access_count; i++) {
-        if (!tli_is_same_range(&call->accesses[i].range, &range)) continue;
+        if (!tli_is_same_range(&call->accesses[i].range, range)) continue;
         call->accesses[i].writes |= writes;
         return i;
     }
-    call->accesses[i].range = range;
+    call->accesses[i].range = *range;
     call->accesses[i].writes = writes;
     call->writable[i] = 0;
     call->access_count++;
     return i;
 }
 
-static void tli_call_operand(tli_call *call, tl_range range, int writes) {
+static void tli_call_operand(tli_call *call, const tl_range *range, int writes) {
     tl_operand *operand = &call->operands[call->operand_count];
     int32_t access = tli_call_access(call, range, writes);
-    operand->range = range;
+    operand->range = *range;
     operand->host = NULL;
     operand->format = TL_FORMAT_F32;
     call->access_of[call->operand_count++] = access;
@@ -29540,16 +29540,16 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_operand(call, run->tensors[tensor].device.range, 0);
+        tli_call_operand(call, &run->tensors[tensor].device.range, 0);
     }
     for (i = 0; i < node->output_count; i++) {
-        tl_range twice = call->twice[i].range, own = run->tensors[node->first_output + i].device.range;
-        tli_call_operand(call, twice.bytes ? twice : own, !outputs_ready);
+        const tl_range *own = &run->tensors[node->first_output + i].device.range, *twice = &call->twice[i].range;
+        tli_call_operand(call, twice->bytes ? twice : own, !outputs_ready);
     }
-    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, none, 0);
+    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);
     tli_call_operand(
-        call, run->last.kind == TL_STEP_FORWARD_SAVE ? run->saved[run->last.node].device.range : none, 1);
-    tli_call_operand(call, call->scratch.range, 1);
+        call, run->last.kind == TL_STEP_FORWARD_SAVE ? &run->saved[run->last.node].device.range : &none, 1);
+    tli_call_operand(call, &call->scratch.range, 1);
 }
 
 // The gradient of one element of a loss, before it is converted to its format.
@@ -29589,7 +29589,7 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     uint64_t at;
     tl_result result;
     if (!range.bytes) return TL_OK;
-    result = tli_order_range(&run->store, range, 1);
+    result = tli_order_range(&run->store, &range, 1);
     if (!result) result = run->backend.map(run->backend.self, range, TL_MAP_WRITE, &host);
     if (result) return result;
     for (at = 0; range.bytes - at >= sizeof value; at += sizeof value)
@@ -29609,10 +29609,10 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     result = tli_claim_device(run, output->bytes, &gradient->device);
     if (result) return result;
     gradient->state = TLI_RESIDENT;
-    (void)tli_call_access(&run->call, gradient->device.range, 1);
-    if (run->is_read[tensor]) return tli_fill_range(&run->store, gradient->device.range, 0);
+    (void)tli_call_access(&run->call, &gradient->device.range, 1);
+    if (run->is_read[tensor]) return tli_fill_range(&run->store, &gradient->device.range, 0);
     if (doubles) return tli_fill_doubles(run, gradient->device.range);
-    return tli_fill_range(&run->store, gradient->device.range, tli_first_word(run, tensor));
+    return tli_fill_range(&run->store, &gradient->device.range, tli_first_word(run, tensor));
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -29637,16 +29637,16 @@ static void tli_describe_backward(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_operand(call, input->needed ? run->tensors[input->tensor].device.range : none, 0);
+        tli_call_operand(call, input->needed ? &run->tensors[input->tensor].device.range : &none, 0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, graph->outputs[i].needed ? run->tensors[i].device.range : none, 0);
+        tli_call_operand(call, graph->outputs[i].needed ? &run->tensors[i].device.range : &none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, run->gradients[i].device.range, 0);
+        tli_call_operand(call, &run->gradients[i].device.range, 0);
     for (i = 0; i < node->input_count; i++)
-        tli_call_operand(call, run->gradients[graph->inputs[node->first_input + i].tensor].device.range, 1);
-    tli_call_operand(call, run->saved[run->last.node].device.range, 0);
-    tli_call_operand(call, call->scratch.range, 1);
+        tli_call_operand(call, &run->gradients[graph->inputs[node->first_input + i].tensor].device.range, 1);
+    tli_call_operand(call, &run->saved[run->last.node].device.range, 0);
+    tli_call_operand(call, &call->scratch.range, 1);
 }
 
 // -- the executor: operands on the host --
@@ -29789,10 +29789,11 @@ static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const t
     tl_codec from_codec = tli_format_codec(from->format), to_codec = tli_format_codec(to->format);
     tl_range target = to->operand->range, source = from->operand->range, wide = run->call.scratch.range;
     tl_result result;
-    if (!tli_find_wide_bytes(to, from)) return tli_transfer(&run->store, target, to_codec, source, from_codec);
+    if (!tli_find_wide_bytes(to, from))
+        return tli_transfer(&run->store, &target, to_codec, &source, from_codec);
     wide.bytes = 4 * to->count;
-    result = tli_transfer(&run->store, wide, TL_CODEC_NONE, source, from_codec);
-    return result ? result : tli_transfer(&run->store, target, to_codec, wide, TL_CODEC_NONE);
+    result = tli_transfer(&run->store, &wide, TL_CODEC_NONE, &source, from_codec);
+    return result ? result : tli_transfer(&run->store, &target, to_codec, &wide, TL_CODEC_NONE);
 }
 
 // Convert; the operands of the step are claimed. adds: the gradient of the input was there before.
@@ -29897,9 +29898,9 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
     const tli_buffer *buffer = &run->tensors[tensor];
     int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
     int frees_host = run->last.kind == TL_STEP_DROP_HOST;
-    if (!frees_host) (void)tli_call_access(&run->call, buffer->device.range, !spill);
+    if (!frees_host) (void)tli_call_access(&run->call, &buffer->device.range, !spill);
     if (spill || fetch || frees_host || run->last.kind == TL_STEP_WAIT)
-        (void)tli_call_access(&run->call, buffer->host.range, !fetch);
+        (void)tli_call_access(&run->call, &buffer->host.range, !fetch);
 }
 
 // The tensors that a step names: from *from up to, but without, *end.
@@ -29915,7 +29916,7 @@ static tl_result tli_memory_step(tl_run *run) {
     int32_t i, end;
     if (run->last.kind == TL_STEP_DROP_SAVED) {
         run->report.drop_count++;
-        (void)tli_call_access(&run->call, saved->device.range, 1);
+        (void)tli_call_access(&run->call, &saved->device.range, 1);
         result = tli_buffer_drop(run, saved);
         return result ? tli_run_fail_backend(run, result, "release") : TL_OK;
     }
@@ -31109,7 +31110,7 @@ static tl_result tli_claim_inputs(tl_run *run) {
         if (!graph->nodes[graph->outputs[i].node].is_input) continue;
         input->state = TLI_RESIDENT;
         result = tli_claim_device(run, graph->outputs[i].bytes, &input->device);
-        if (!result) result = tli_fill_range(&run->store, input->device.range, 0);
+        if (!result) result = tli_fill_range(&run->store, &input->device.range, 0);
     }
     if (result)
         return tli_fail(run->env, result, "tl_init_run",

@@ -119,30 +119,30 @@ static tl_result tli_submit_store(tli_store *store) {
     return result;
 }
 
-static tl_result tli_order_range(const tli_store *store, tl_range range, int writes) {
+static tl_result tli_order_range(const tli_store *store, const tl_range *range, int writes) {
     tl_access access;
-    access.range = range;
+    access.range = *range;
     access.writes = writes;
     return store->backend->order(store->backend->self, &access, 1);
 }
 
 // Enqueue a copy or a conversion between two ranges, by the codecs in which their bytes are.
-static tl_result tli_transfer(tli_store *store, tl_range to, tl_codec to_codec, tl_range from,
+static tl_result tli_transfer(tli_store *store, const tl_range *to, tl_codec to_codec, const tl_range *from,
                               tl_codec from_codec) {
     const tl_backend *backend = store->backend;
     tl_result result;
-    if (!from.bytes) return TL_OK;
-    if (to_codec == from_codec) result = backend->copy(backend->self, to, from);
-    else if (to_codec == TL_CODEC_NONE) result = backend->expand(backend->self, from_codec, to, from);
-    else result = backend->compress(backend->self, to_codec, to, from);
+    if (!from->bytes) return TL_OK;
+    if (to_codec == from_codec) result = backend->copy(backend->self, *to, *from);
+    else if (to_codec == TL_CODEC_NONE) result = backend->expand(backend->self, from_codec, *to, *from);
+    else result = backend->compress(backend->self, to_codec, *to, *from);
     if (!result) store->enqueued = 1;
     return result;
 }
 
-static tl_result tli_fill_range(tli_store *store, tl_range to, uint32_t word) {
-    if (!to.bytes) return TL_OK;
+static tl_result tli_fill_range(tli_store *store, const tl_range *to, uint32_t word) {
+    if (!to->bytes) return TL_OK;
     store->enqueued = 1;
-    return store->backend->fill(store->backend->self, to, word);
+    return store->backend->fill(store->backend->self, *to, word);
 }
 
 // -- the store: give back --
@@ -322,7 +322,7 @@ static tl_result tli_replace(tli_store *store, tli_held *held, tli_held *to, int
 // was refused.
 static tl_result tli_move_held(tli_store *store, tli_held *held, tl_codec from_codec, tli_held *to,
                                tl_codec to_codec, int *gone) {
-    tl_result result = tli_transfer(store, to->range, to_codec, held->range, from_codec);
+    tl_result result = tli_transfer(store, &to->range, to_codec, &held->range, from_codec);
     *gone = 0;
     if (!result) return tli_replace(store, held, to, gone);
     (void)tli_abandon(store, to);
