@@ -60,7 +60,10 @@
                                     there, plans made elsewhere and online runs may still copy
        TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
                                     would convert to them, and so is a plan that compresses
-       TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
+       TL_NO_ACCOUNTS               drops accounts: a backend is used by one run or manager at a time,
+                                    which the caller frees before it
+       TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays, names
+                                    may hold any byte beyond ASCII
        TL_NO_TRACE                  drops [13]
        TL_NO_ERROR_TEXT             drops the sentences of errors: code, site and values of tl_error stay,
                                     its text is "", and log is not called
@@ -553,7 +556,8 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //   desc   not changed; its arrays and texts are copied
 //   id     may be NULL; receives the id of the new node
 //
-// Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =.
+// Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =. With TL_NO_TEXT
+// bytes beyond ASCII are not checked.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as
 //          it was, and *id is 0.
 // Cost:    amortised O(inputs + outputs + length of the names).
@@ -2469,7 +2473,8 @@ typedef struct tl_backend {
 
     // Accounts: all five functions, or none (0). Every run and every manager opens one for its lifetime and
     // claims on it, so that the backend counts and limits them apart, besides together, and refuses to be
-    // freed while one is open. Without accounts, runs and managers use claim and release.
+    // freed while one is open. Without accounts, runs and managers use claim and release; with TL_NO_ACCOUNTS
+    // the CPU backend has none, and no backend is asked for one.
 
     // Open an account.
     //
@@ -2519,6 +2524,7 @@ TLDEF tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc
 // Free the CPU backend, with its blocks. Accepts NULL and a backend that is all zero.
 //
 // Errors:  TL_ERROR_INVALID_ARG: runs or managers still use it, the text tells how many; nothing is freed.
+//          With TL_NO_ACCOUNTS they are not counted: the caller frees them first.
 TLDEF tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 
 // A heap gives out pieces of a range of offsets (of device memory, of a file, of an arena) and never
@@ -3378,6 +3384,7 @@ static int tli_same_text(const char *a, const char *b) {
 
 // -- UTF-8 --
 
+#ifndef TL_NO_TEXT
 // The length in bytes of the UTF-8 character at the start, and its code point; 0 if it is not valid
 // UTF-8.
 static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
@@ -3393,6 +3400,7 @@ static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
     if (*code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff)) return 0;
     return length;
 }
+#endif
 
 // The length of a text without a character that is cut off at its end.
 static size_t tli_whole_characters(const char *text, size_t length) {
@@ -3404,6 +3412,7 @@ static size_t tli_whole_characters(const char *text, size_t length) {
     return length - at < needed ? at : length;
 }
 
+#ifndef TL_NO_TEXT
 // Whether a character may stand in a name: no control character, no space of any width, and no character that
 // is invisible or changes the direction of the text, with which two names could look the same.
 static int tli_is_visible(uint32_t code) {
@@ -3413,6 +3422,7 @@ static int tli_is_visible(uint32_t code) {
         return (code > 0x200f && code < 0x2028) || (code > 0x202f && code < 0x205f);
     return (code & 0xfffe) != 0xfffe;  // what Unicode and XML exclude
 }
+#endif
 
 // -- checked arithmetic --
 //
@@ -6479,13 +6489,26 @@ TLI_IMPL tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t 
 
 #define TLI_NAME_LIMIT 255  // bytes of a name
 
+// The length of the character at the start of a name; 0 if it must not stand there. With TL_NO_TEXT no name is
+// read from a text or printed, and all bytes beyond ASCII are taken as they are.
+static size_t tli_name_character(const char *at, const char *end) {
+#ifndef TL_NO_TEXT
+    uint32_t code = 0;
+    size_t length = tli_utf8_length(at, end, &code);
+    return tli_is_visible(code) && code != '#' && code != '=' ? length : 0;
+#else
+    unsigned char code = (unsigned char)*at;
+    (void)end;
+    return code > ' ' && code != 0x7f && code != '#' && code != '=';
+#endif
+}
+
 static int tli_is_name(const char *text) {
     const char *at = text, *end = text + tli_text_length(text);
     if (at == end || end - at > TLI_NAME_LIMIT) return 0;
     while (at < end) {
-        uint32_t code = 0;
-        size_t length = tli_utf8_length(at, end, &code);
-        if (!length || !tli_is_visible(code) || code == '#' || code == '=') return 0;
+        size_t length = tli_name_character(at, end);
+        if (!length) return 0;
         at += length;
     }
     return 1;
@@ -6547,6 +6570,7 @@ static tli_graph_rules tli_rules_of(tl_env *env, tli_function function) {
 
 #define TLI_CLIP_BYTES 48
 
+#ifndef TL_NO_TEXT
 // Write a text from outside, cut to what a sentence can hold, with ? for what is not visible.
 static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
     const char *end = text + length;
@@ -6561,6 +6585,15 @@ static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
         text += read ? read : 1;
     }
 }
+#else
+// The same by bytes: only control characters of ASCII are not visible.
+static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
+    size_t shown = length > TLI_CLIP_BYTES ? tli_whole_characters(text, TLI_CLIP_BYTES) : length, i;
+    for (i = 0; i < shown; i++)
+        tli_put_bytes(w, (unsigned char)text[i] < ' ' || text[i] == 0x7f ? "?" : text + i, 1);
+    if (shown < length) tli_put(w, "...");
+}
+#endif
 
 // Begin the sentence "tl_add_node: node 3 (conv1): inputs: ...", after "line 5: " while a text is read.
 static tli_sentence tli_begin_item(const tli_graph_rules *rules, tl_result code, const char *kind, int64_t id,
@@ -6784,8 +6817,12 @@ TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
                          tli_name_of(graph, (uint32_t)found), TLI_RULE(NAME_MUST_BE_UNIQUE));
 }
 
-// Whether a value is finite and not negative. NaN fails both comparisons.
-static int tli_is_amount(double value) { return value >= 0 && value <= 1.7976931348623157e308; }
+// Whether a value is finite and not negative. By its bits, because microcontrollers compare doubles in software.
+static int tli_is_amount(double value) {
+    uint64_t bits;
+    tli_copy(&bits, &value, sizeof bits);
+    return bits < UINT64_C(0x7FF) << 52 || bits == UINT64_C(1) << 63;  // the last one is -0
+}
 
 TLI_IMPL tl_result tl_check_device(tl_env *env, const tl_device *device) {
     uint64_t alignment;
@@ -26652,6 +26689,7 @@ typedef struct tli_work {
     uint64_t ticket;    // of its submit; 0 = not submitted
 } tli_work;
 
+#ifndef TL_NO_ACCOUNTS
 typedef struct tli_account {
     tl_account_counters counters;
     uint64_t limit_bytes[TL_TIER_COUNT];
@@ -26659,6 +26697,7 @@ typedef struct tli_account {
     int32_t  next_free;       // next unused slot + 1; 0 = none
     int32_t  is_open;
 } tli_account;
+#endif
 
 typedef struct tli_mapping { tl_range range; void *host; tl_map_mode mode; } tli_mapping;
 
@@ -26668,9 +26707,11 @@ typedef struct tli_cpu {
     tl_backend_counters counters;
     tli_cpu_block *blocks;
     int32_t block_count, block_capacity, free_block;  // free_block: first unused slot + 1; 0 = none
+#ifndef TL_NO_ACCOUNTS
     tli_account *accounts;
     int32_t account_count, account_capacity, free_account;  // free_account: first unused slot + 1; 0 = none
     int32_t open_count;              // accounts
+#endif
     uint64_t submitted;
     char *memory;                    // the caller's, aligned
     tl_heap heap;                    // places blocks in it
@@ -27167,6 +27208,7 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     return result;
 }
 
+#ifndef TL_NO_ACCOUNTS
 // -- the functions of the table: accounts --
 
 // The account of a handle; NULL, with an error, where there is none.
@@ -27273,6 +27315,7 @@ static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t re
     *counters = account->counters;
     return TL_OK;
 }
+#endif
 
 // -- the functions of the table: work --
 
@@ -27536,11 +27579,13 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->limits = tli_cpu_limits;
     backend->counters = tli_cpu_counters;
     backend->reset_peaks = tli_cpu_reset_peaks;
+#ifndef TL_NO_ACCOUNTS
     backend->open_account = tli_cpu_open_account;
     backend->close_account = tli_cpu_close_account;
     backend->claim_on = tli_cpu_claim_on;
     backend->release_on = tli_cpu_release_on;
     backend->measure_account = tli_cpu_measure_account;
+#endif
 }
 
 // Make a heap over the caller's memory, less the bytes that its alignment takes.
@@ -27592,18 +27637,23 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
     return result;
 }
 
+#ifndef TL_NO_ACCOUNTS
 static tl_result tli_fail_users(tl_env *env, tli_function function, int32_t count) {
     return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
                            TLI_RULE(BACKEND_STILL_IN_USE_RUNS_AND_MANAGERS),
                            (uint64_t)count, 0);
 }
+#endif
 
 TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_cpu *cpu;
     int32_t i;
     if (!backend || !backend->self) return TL_OK;
     cpu = (tli_cpu *)backend->self;
+#ifndef TL_NO_ACCOUNTS
     if (cpu->open_count) return tli_fail_users(env, TLI_IN(FREE_CPU_BACKEND), cpu->open_count);
+    tli_release(env, cpu->accounts);
+#endif
     for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++)
         tli_release(env, cpu->mappings[i].host);
     for (i = 0; i < cpu->block_count; i++) {
@@ -27617,7 +27667,6 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_release(env, cpu->queue);
     tli_release(env, cpu->heap.extents);
     tli_release(env, cpu->blocks);
-    tli_release(env, cpu->accounts);
     tli_release(env, cpu);
     tli_zero(backend, sizeof *backend);
     return TL_OK;
@@ -27995,7 +28044,9 @@ typedef struct tli_store {
     tl_env    *env;                    // allocates the list
     tl_env    *backend_env;            // where the backend records errors; NULL = not known
     const tl_backend *backend;         // must outlive the store; NULL = closed
+#ifndef TL_NO_ACCOUNTS
     uint64_t   account;                // 0 = the backend has no accounts
+#endif
     uint64_t   bytes[TL_TIER_COUNT];   // claimed now
     uint64_t   peak_bytes;             // device tier: most bytes since the caller set it
     uint64_t   foreign[TL_TIER_COUNT]; // without accounts: live bytes of others when the peaks were reset
@@ -28009,6 +28060,17 @@ typedef struct tli_store {
 
 // -- the store: its account --
 
+// Its account; 0 = it uses claim and release. With TL_NO_ACCOUNTS this is a constant, so that the compiler
+// removes the code behind it.
+static uint64_t tli_account_of(const tli_store *store) {
+#ifndef TL_NO_ACCOUNTS
+    return store->account;
+#else
+    (void)store;
+    return 0;
+#endif
+}
+
 // limit_bytes: of each tier; 0 = none.
 static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
                                 const uint64_t limit_bytes[TL_TIER_COUNT], tli_store *store) {
@@ -28019,7 +28081,11 @@ static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
     if (backend->limits) backend->limits(backend->self, &limits);
     store->env = env;
     store->backend_env = limits.env;
+#ifndef TL_NO_ACCOUNTS
     if (backend->open_account) result = backend->open_account(backend->self, limit_bytes, &store->account);
+#else
+    (void)limit_bytes;
+#endif
     if (!result) store->backend = backend;
     return result;
 }
@@ -28031,8 +28097,8 @@ static void tli_measure_store(tli_store *store, int resets, tl_account_counters 
     int tier;
     tli_zero(counters, sizeof *counters);
     if (resets) backend->reset_peaks(backend->self);
-    if (store->account) {
-        (void)backend->measure_account(backend->self, store->account, resets, counters);
+    if (tli_account_of(store)) {
+        (void)backend->measure_account(backend->self, tli_account_of(store), resets, counters);
         return;
     }
     backend->counters(backend->self, &all);
@@ -28054,30 +28120,30 @@ static tl_result tli_submit_store(tli_store *store) {
     return result;
 }
 
-static tl_result tli_order_range(const tli_store *store, tl_range range, int writes) {
+static tl_result tli_order_range(const tli_store *store, const tl_range *range, int writes) {
     tl_access access;
-    access.range = range;
+    access.range = *range;
     access.writes = writes;
     return store->backend->order(store->backend->self, &access, 1);
 }
 
 // Enqueue a copy or a conversion between two ranges, by the codecs in which their bytes are.
-static tl_result tli_transfer(tli_store *store, tl_range to, tl_codec to_codec, tl_range from,
+static tl_result tli_transfer(tli_store *store, const tl_range *to, tl_codec to_codec, const tl_range *from,
                               tl_codec from_codec) {
     const tl_backend *backend = store->backend;
     tl_result result;
-    if (!from.bytes) return TL_OK;
-    if (to_codec == from_codec) result = backend->copy(backend->self, to, from);
-    else if (to_codec == TL_CODEC_NONE) result = backend->expand(backend->self, from_codec, to, from);
-    else result = backend->compress(backend->self, to_codec, to, from);
+    if (!from->bytes) return TL_OK;
+    if (to_codec == from_codec) result = backend->copy(backend->self, *to, *from);
+    else if (to_codec == TL_CODEC_NONE) result = backend->expand(backend->self, from_codec, *to, *from);
+    else result = backend->compress(backend->self, to_codec, *to, *from);
     if (!result) store->enqueued = 1;
     return result;
 }
 
-static tl_result tli_fill_range(tli_store *store, tl_range to, uint32_t word) {
-    if (!to.bytes) return TL_OK;
+static tl_result tli_fill_range(tli_store *store, const tl_range *to, uint32_t word) {
+    if (!to->bytes) return TL_OK;
     store->enqueued = 1;
-    return store->backend->fill(store->backend->self, to, word);
+    return store->backend->fill(store->backend->self, *to, word);
 }
 
 // -- the store: give back --
@@ -28095,8 +28161,9 @@ static void tli_lose(tli_store *store, const tli_held *held, void *host, tl_map_
 
 static tl_result tli_release_range(tli_store *store, const tli_held *held) {
     const tl_backend *backend = store->backend;
-    tl_result result = store->account ? backend->release_on(backend->self, store->account, held->range)
-                                      : backend->release(backend->self, held->range);
+    uint64_t account = tli_account_of(store);
+    tl_result result = account ? backend->release_on(backend->self, account, held->range)
+                               : backend->release(backend->self, held->range);
     if (!result) store->bytes[held->tier] -= held->range.bytes;
     return result;
 }
@@ -28189,7 +28256,7 @@ static void tli_close_store(tli_store *store) {
     const tl_backend *backend = store->backend;
     if (backend) {
         tli_retry_quietly(store);
-        if (store->account) (void)backend->close_account(backend->self, store->account);
+        if (tli_account_of(store)) (void)backend->close_account(backend->self, tli_account_of(store));
     }
     tli_release(store->env, store->lost);
     store->backend = NULL;
@@ -28217,8 +28284,9 @@ static tl_result tli_place_held(tli_store *store, tl_tier tier, uint64_t bytes, 
 // Claim a range whose memory was found. If that fails its own block is freed and *held is empty.
 static tl_result tli_claim_placed(tli_store *store, tli_held *held) {
     const tl_backend *backend = store->backend;
-    tl_result result = store->account ? backend->claim_on(backend->self, store->account, held->range)
-                                      : backend->claim(backend->self, held->range);
+    uint64_t account = tli_account_of(store);
+    tl_result result = account ? backend->claim_on(backend->self, account, held->range)
+                               : backend->claim(backend->self, held->range);
     if (result) {
         (void)tli_free_held_block(store, held);
         return result;
@@ -28255,7 +28323,7 @@ static tl_result tli_replace(tli_store *store, tli_held *held, tli_held *to, int
 // was refused.
 static tl_result tli_move_held(tli_store *store, tli_held *held, tl_codec from_codec, tli_held *to,
                                tl_codec to_codec, int *gone) {
-    tl_result result = tli_transfer(store, to->range, to_codec, held->range, from_codec);
+    tl_result result = tli_transfer(store, &to->range, to_codec, &held->range, from_codec);
     *gone = 0;
     if (!result) return tli_replace(store, held, to, gone);
     (void)tli_abandon(store, to);
@@ -28750,7 +28818,7 @@ static tl_result tli_fail_backend(tl_env *env, tli_function function, tli_rule r
 // Map held bytes once the work on them is finished. After the device was lost, the host tier can still be
 // read.
 static tl_result tli_map_held(const tli_store *store, const tli_held *held, tl_map_mode mode, void **host) {
-    tl_result result = tli_order_range(store, held->range, mode != TL_MAP_READ);
+    tl_result result = tli_order_range(store, &held->range, mode != TL_MAP_READ);
     *host = NULL;
     if (result == TL_ERROR_DEVICE_LOST && held->tier == TL_TIER_HOST && mode == TL_MAP_READ) result = TL_OK;
     return result ? result : store->backend->map(store->backend->self, held->range, mode, host);
@@ -28973,7 +29041,7 @@ static tl_result tli_write_save(tl_manager *m, const tl_save_desc *desc, const t
     tl_result result;
     void *host;
     if (!to->range.bytes) return TL_OK;
-    if (!desc->data) return tli_transfer(&m->store, to->range, TL_CODEC_NONE, desc->source, TL_CODEC_NONE);
+    if (!desc->data) return tli_transfer(&m->store, &to->range, TL_CODEC_NONE, &desc->source, TL_CODEC_NONE);
     result = tli_map_held(&m->store, to, TL_MAP_WRITE, &host);
     if (result) return result;
     tli_copy(host, desc->data, (size_t)to->range.bytes);
@@ -29150,7 +29218,7 @@ static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_ch
     if (result) return result;
     e = &m->entries[i];
     if (to.bytes) {
-        result = tli_transfer(&m->store, to, TL_CODEC_NONE, e->held.range, (tl_codec)e->codec);
+        result = tli_transfer(&m->store, &to, TL_CODEC_NONE, &e->held.range, (tl_codec)e->codec);
         if (result) return tli_fail_backend(env, function, TLI_RULE(COPY_FAILED), result);
         result = ticket ? tli_submit_store(&m->store) : TL_OK;
         if (result) return tli_fail_backend(env, function, TLI_RULE(SUBMIT_FAILED), result);
@@ -29220,7 +29288,7 @@ static tl_result tli_map_entry(tl_env *env, tl_manager *m, tli_function function
     tli_quiet quiet = tli_begin_quiet(env), backend_quiet = tli_begin_quiet(m->store.backend_env);
     tl_result result = tli_bring_back(env, m, function, i);
     int is_lost = result && e->held.tier == TL_TIER_HOST &&
-                  tli_order_range(&m->store, e->held.range, 0) == TL_ERROR_DEVICE_LOST;
+                  tli_order_range(&m->store, &e->held.range, 0) == TL_ERROR_DEVICE_LOST;
     tli_end_quiet(&backend_quiet, is_lost ? TL_OK : result);
     tli_end_quiet(&quiet, is_lost ? TL_OK : result);
     if (result && !is_lost) return result;
@@ -29720,7 +29788,7 @@ static tl_result tli_buffer_drop_host(tl_run *run, tli_buffer *buffer) {
 
 // Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
 static tl_result tli_buffer_copy(tl_run *run, tli_buffer *buffer, const tli_held *to, const tli_held *from) {
-    tl_result result = tli_transfer(&run->store, to->range, TL_CODEC_NONE, from->range, TL_CODEC_NONE);
+    tl_result result = tli_transfer(&run->store, &to->range, TL_CODEC_NONE, &from->range, TL_CODEC_NONE);
     if (!result && !run->limits.in_order) result = tli_submit_store(&run->store);
     buffer->copied = run->store.last_ticket;
     return result;
@@ -30517,25 +30585,25 @@ static uint64_t tli_run_now(const tl_run *run) {
 }
 
 // Add an access, or find the one of the same range; returns its index, -1 for no bytes.
-static int32_t tli_call_access(tli_call *call, tl_range range, int writes) {
+static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes) {
     int32_t i;
-    if (!range.bytes) return -1;
+    if (!range->bytes) return -1;
     for (i = 0; i < call->access_count; i++) {
-        if (!tli_is_same_range(&call->accesses[i].range, &range)) continue;
+        if (!tli_is_same_range(&call->accesses[i].range, range)) continue;
         call->accesses[i].writes |= writes;
         return i;
     }
-    call->accesses[i].range = range;
+    call->accesses[i].range = *range;
     call->accesses[i].writes = writes;
     call->writable[i] = 0;
     call->access_count++;
     return i;
 }
 
-static void tli_call_operand(tli_call *call, tl_range range, int writes) {
+static void tli_call_operand(tli_call *call, const tl_range *range, int writes) {
     tl_operand *operand = &call->operands[call->operand_count];
     int32_t access = tli_call_access(call, range, writes);
-    operand->range = range;
+    operand->range = *range;
     operand->host = NULL;
     operand->format = TL_FORMAT_F32;
     call->access_of[call->operand_count++] = access;
@@ -30641,16 +30709,16 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_operand(call, run->tensors[tensor].device.range, 0);
+        tli_call_operand(call, &run->tensors[tensor].device.range, 0);
     }
     for (i = 0; i < node->output_count; i++) {
-        tl_range twice = call->twice[i].range, own = run->tensors[node->first_output + i].device.range;
-        tli_call_operand(call, twice.bytes ? twice : own, !outputs_ready);
+        const tl_range *own = &run->tensors[node->first_output + i].device.range, *twice = &call->twice[i].range;
+        tli_call_operand(call, twice->bytes ? twice : own, !outputs_ready);
     }
-    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, none, 0);
+    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);
     tli_call_operand(
-        call, run->last.kind == TL_STEP_FORWARD_SAVE ? run->saved[run->last.node].device.range : none, 1);
-    tli_call_operand(call, call->scratch.range, 1);
+        call, run->last.kind == TL_STEP_FORWARD_SAVE ? &run->saved[run->last.node].device.range : &none, 1);
+    tli_call_operand(call, &call->scratch.range, 1);
 }
 
 // The gradient of one element of a loss, before it is converted to its format.
@@ -30690,7 +30758,7 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     uint64_t at;
     tl_result result;
     if (!range.bytes) return TL_OK;
-    result = tli_order_range(&run->store, range, 1);
+    result = tli_order_range(&run->store, &range, 1);
     if (!result) result = run->backend.map(run->backend.self, range, TL_MAP_WRITE, &host);
     if (result) return result;
     for (at = 0; range.bytes - at >= sizeof value; at += sizeof value)
@@ -30710,10 +30778,10 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     result = tli_claim_device(run, output->bytes, &gradient->device);
     if (result) return result;
     gradient->state = TLI_RESIDENT;
-    (void)tli_call_access(&run->call, gradient->device.range, 1);
-    if (run->is_read[tensor]) return tli_fill_range(&run->store, gradient->device.range, 0);
+    (void)tli_call_access(&run->call, &gradient->device.range, 1);
+    if (run->is_read[tensor]) return tli_fill_range(&run->store, &gradient->device.range, 0);
     if (doubles) return tli_fill_doubles(run, gradient->device.range);
-    return tli_fill_range(&run->store, gradient->device.range, tli_first_word(run, tensor));
+    return tli_fill_range(&run->store, &gradient->device.range, tli_first_word(run, tensor));
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -30738,16 +30806,16 @@ static void tli_describe_backward(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_operand(call, input->needed ? run->tensors[input->tensor].device.range : none, 0);
+        tli_call_operand(call, input->needed ? &run->tensors[input->tensor].device.range : &none, 0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, graph->outputs[i].needed ? run->tensors[i].device.range : none, 0);
+        tli_call_operand(call, graph->outputs[i].needed ? &run->tensors[i].device.range : &none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, run->gradients[i].device.range, 0);
+        tli_call_operand(call, &run->gradients[i].device.range, 0);
     for (i = 0; i < node->input_count; i++)
-        tli_call_operand(call, run->gradients[graph->inputs[node->first_input + i].tensor].device.range, 1);
-    tli_call_operand(call, run->saved[run->last.node].device.range, 0);
-    tli_call_operand(call, call->scratch.range, 1);
+        tli_call_operand(call, &run->gradients[graph->inputs[node->first_input + i].tensor].device.range, 1);
+    tli_call_operand(call, &run->saved[run->last.node].device.range, 0);
+    tli_call_operand(call, &call->scratch.range, 1);
 }
 
 // -- the executor: operands on the host --
@@ -30890,10 +30958,11 @@ static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const t
     tl_codec from_codec = tli_format_codec(from->format), to_codec = tli_format_codec(to->format);
     tl_range target = to->operand->range, source = from->operand->range, wide = run->call.scratch.range;
     tl_result result;
-    if (!tli_find_wide_bytes(to, from)) return tli_transfer(&run->store, target, to_codec, source, from_codec);
+    if (!tli_find_wide_bytes(to, from))
+        return tli_transfer(&run->store, &target, to_codec, &source, from_codec);
     wide.bytes = 4 * to->count;
-    result = tli_transfer(&run->store, wide, TL_CODEC_NONE, source, from_codec);
-    return result ? result : tli_transfer(&run->store, target, to_codec, wide, TL_CODEC_NONE);
+    result = tli_transfer(&run->store, &wide, TL_CODEC_NONE, &source, from_codec);
+    return result ? result : tli_transfer(&run->store, &target, to_codec, &wide, TL_CODEC_NONE);
 }
 
 // Convert; the operands of the step are claimed. adds: the gradient of the input was there before.
@@ -30998,9 +31067,9 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
     const tli_buffer *buffer = &run->tensors[tensor];
     int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
     int frees_host = run->last.kind == TL_STEP_DROP_HOST;
-    if (!frees_host) (void)tli_call_access(&run->call, buffer->device.range, !spill);
+    if (!frees_host) (void)tli_call_access(&run->call, &buffer->device.range, !spill);
     if (spill || fetch || frees_host || run->last.kind == TL_STEP_WAIT)
-        (void)tli_call_access(&run->call, buffer->host.range, !fetch);
+        (void)tli_call_access(&run->call, &buffer->host.range, !fetch);
 }
 
 // The tensors that a step names: from *from up to, but without, *end.
@@ -31016,7 +31085,7 @@ static tl_result tli_memory_step(tl_run *run) {
     int32_t i, end;
     if (run->last.kind == TL_STEP_DROP_SAVED) {
         run->report.drop_count++;
-        (void)tli_call_access(&run->call, saved->device.range, 1);
+        (void)tli_call_access(&run->call, &saved->device.range, 1);
         result = tli_buffer_drop(run, saved);
         return result ? tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED)) : TL_OK;
     }
@@ -32205,7 +32274,7 @@ static tl_result tli_claim_inputs(tl_run *run) {
         if (!graph->nodes[graph->outputs[i].node].is_input) continue;
         input->state = TLI_RESIDENT;
         result = tli_claim_device(run, graph->outputs[i].bytes, &input->device);
-        if (!result) result = tli_fill_range(&run->store, input->device.range, 0);
+        if (!result) result = tli_fill_range(&run->store, &input->device.range, 0);
     }
     if (result)
         return tli_fail(run->env, result, TLI_IN(INIT_RUN),

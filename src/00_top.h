@@ -60,7 +60,10 @@
                                     there, plans made elsewhere and online runs may still copy
        TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
                                     would convert to them, and so is a plan that compresses
-       TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays
+       TL_NO_ACCOUNTS               drops accounts: a backend is used by one run or manager at a time,
+                                    which the caller frees before it
+       TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays, names
+                                    may hold any byte beyond ASCII
        TL_NO_TRACE                  drops [13]
        TL_NO_ERROR_TEXT             drops the sentences of errors: code, site and values of tl_error stay,
                                     its text is "", and log is not called

@@ -40,6 +40,7 @@ static int tli_same_text(const char *a, const char *b) {
 
 // -- UTF-8 --
 
+#ifndef TL_NO_TEXT
 // The length in bytes of the UTF-8 character at the start, and its code point; 0 if it is not valid
 // UTF-8.
 static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
@@ -55,6 +56,7 @@ static size_t tli_utf8_length(const char *at, const char *end, uint32_t *code) {
     if (*code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff)) return 0;
     return length;
 }
+#endif
 
 // The length of a text without a character that is cut off at its end.
 static size_t tli_whole_characters(const char *text, size_t length) {
@@ -66,6 +68,7 @@ static size_t tli_whole_characters(const char *text, size_t length) {
     return length - at < needed ? at : length;
 }
 
+#ifndef TL_NO_TEXT
 // Whether a character may stand in a name: no control character, no space of any width, and no character that
 // is invisible or changes the direction of the text, with which two names could look the same.
 static int tli_is_visible(uint32_t code) {
@@ -75,6 +78,7 @@ static int tli_is_visible(uint32_t code) {
         return (code > 0x200f && code < 0x2028) || (code > 0x202f && code < 0x205f);
     return (code & 0xfffe) != 0xfffe;  // what Unicode and XML exclude
 }
+#endif
 
 // -- checked arithmetic --
 //

@@ -14,13 +14,26 @@
 
 #define TLI_NAME_LIMIT 255  // bytes of a name
 
+// The length of the character at the start of a name; 0 if it must not stand there. With TL_NO_TEXT no name is
+// read from a text or printed, and all bytes beyond ASCII are taken as they are.
+static size_t tli_name_character(const char *at, const char *end) {
+#ifndef TL_NO_TEXT
+    uint32_t code = 0;
+    size_t length = tli_utf8_length(at, end, &code);
+    return tli_is_visible(code) && code != '#' && code != '=' ? length : 0;
+#else
+    unsigned char code = (unsigned char)*at;
+    (void)end;
+    return code > ' ' && code != 0x7f && code != '#' && code != '=';
+#endif
+}
+
 static int tli_is_name(const char *text) {
     const char *at = text, *end = text + tli_text_length(text);
     if (at == end || end - at > TLI_NAME_LIMIT) return 0;
     while (at < end) {
-        uint32_t code = 0;
-        size_t length = tli_utf8_length(at, end, &code);
-        if (!length || !tli_is_visible(code) || code == '#' || code == '=') return 0;
+        size_t length = tli_name_character(at, end);
+        if (!length) return 0;
         at += length;
     }
     return 1;
@@ -82,6 +95,7 @@ static tli_graph_rules tli_rules_of(tl_env *env, tli_function function) {
 
 #define TLI_CLIP_BYTES 48
 
+#ifndef TL_NO_TEXT
 // Write a text from outside, cut to what a sentence can hold, with ? for what is not visible.
 static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
     const char *end = text + length;
@@ -96,6 +110,15 @@ static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
         text += read ? read : 1;
     }
 }
+#else
+// The same by bytes: only control characters of ASCII are not visible.
+static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
+    size_t shown = length > TLI_CLIP_BYTES ? tli_whole_characters(text, TLI_CLIP_BYTES) : length, i;
+    for (i = 0; i < shown; i++)
+        tli_put_bytes(w, (unsigned char)text[i] < ' ' || text[i] == 0x7f ? "?" : text + i, 1);
+    if (shown < length) tli_put(w, "...");
+}
+#endif
 
 // Begin the sentence "tl_add_node: node 3 (conv1): inputs: ...", after "line 5: " while a text is read.
 static tli_sentence tli_begin_item(const tli_graph_rules *rules, tl_result code, const char *kind, int64_t id,
@@ -319,8 +342,12 @@ TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
                          tli_name_of(graph, (uint32_t)found), TLI_RULE(NAME_MUST_BE_UNIQUE));
 }
 
-// Whether a value is finite and not negative. NaN fails both comparisons.
-static int tli_is_amount(double value) { return value >= 0 && value <= 1.7976931348623157e308; }
+// Whether a value is finite and not negative. By its bits, because microcontrollers compare doubles in software.
+static int tli_is_amount(double value) {
+    uint64_t bits;
+    tli_copy(&bits, &value, sizeof bits);
+    return bits < UINT64_C(0x7FF) << 52 || bits == UINT64_C(1) << 63;  // the last one is -0
+}
 
 TLI_IMPL tl_result tl_check_device(tl_env *env, const tl_device *device) {
     uint64_t alignment;

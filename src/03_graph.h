@@ -119,7 +119,8 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //   desc   not changed; its arrays and texts are copied
 //   id     may be NULL; receives the id of the new node
 //
-// Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =.
+// Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =. With TL_NO_TEXT
+// bytes beyond ASCII are not checked.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as
 //          it was, and *id is 0.
 // Cost:    amortised O(inputs + outputs + length of the names).

@@ -149,7 +149,8 @@ typedef struct tl_backend {
 
     // Accounts: all five functions, or none (0). Every run and every manager opens one for its lifetime and
     // claims on it, so that the backend counts and limits them apart, besides together, and refuses to be
-    // freed while one is open. Without accounts, runs and managers use claim and release.
+    // freed while one is open. Without accounts, runs and managers use claim and release; with TL_NO_ACCOUNTS
+    // the CPU backend has none, and no backend is asked for one.
 
     // Open an account.
     //
@@ -199,6 +200,7 @@ TLDEF tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc
 // Free the CPU backend, with its blocks. Accepts NULL and a backend that is all zero.
 //
 // Errors:  TL_ERROR_INVALID_ARG: runs or managers still use it, the text tells how many; nothing is freed.
+//          With TL_NO_ACCOUNTS they are not counted: the caller frees them first.
 TLDEF tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend);
 
 // A heap gives out pieces of a range of offsets (of device memory, of a file, of an arena) and never

@@ -46,6 +46,7 @@ typedef struct tli_work {
     uint64_t ticket;    // of its submit; 0 = not submitted
 } tli_work;
 
+#ifndef TL_NO_ACCOUNTS
 typedef struct tli_account {
     tl_account_counters counters;
     uint64_t limit_bytes[TL_TIER_COUNT];
@@ -53,6 +54,7 @@ typedef struct tli_account {
     int32_t  next_free;       // next unused slot + 1; 0 = none
     int32_t  is_open;
 } tli_account;
+#endif
 
 typedef struct tli_mapping { tl_range range; void *host; tl_map_mode mode; } tli_mapping;
 
@@ -62,9 +64,11 @@ typedef struct tli_cpu {
     tl_backend_counters counters;
     tli_cpu_block *blocks;
     int32_t block_count, block_capacity, free_block;  // free_block: first unused slot + 1; 0 = none
+#ifndef TL_NO_ACCOUNTS
     tli_account *accounts;
     int32_t account_count, account_capacity, free_account;  // free_account: first unused slot + 1; 0 = none
     int32_t open_count;              // accounts
+#endif
     uint64_t submitted;
     char *memory;                    // the caller's, aligned
     tl_heap heap;                    // places blocks in it
@@ -561,6 +565,7 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     return result;
 }
 
+#ifndef TL_NO_ACCOUNTS
 // -- the functions of the table: accounts --
 
 // The account of a handle; NULL, with an error, where there is none.
@@ -667,6 +672,7 @@ static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t re
     *counters = account->counters;
     return TL_OK;
 }
+#endif
 
 // -- the functions of the table: work --
 
@@ -930,11 +936,13 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->limits = tli_cpu_limits;
     backend->counters = tli_cpu_counters;
     backend->reset_peaks = tli_cpu_reset_peaks;
+#ifndef TL_NO_ACCOUNTS
     backend->open_account = tli_cpu_open_account;
     backend->close_account = tli_cpu_close_account;
     backend->claim_on = tli_cpu_claim_on;
     backend->release_on = tli_cpu_release_on;
     backend->measure_account = tli_cpu_measure_account;
+#endif
 }
 
 // Make a heap over the caller's memory, less the bytes that its alignment takes.
@@ -986,18 +994,23 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
     return result;
 }
 
+#ifndef TL_NO_ACCOUNTS
 static tl_result tli_fail_users(tl_env *env, tli_function function, int32_t count) {
     return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
                            TLI_RULE(BACKEND_STILL_IN_USE_RUNS_AND_MANAGERS),
                            (uint64_t)count, 0);
 }
+#endif
 
 TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_cpu *cpu;
     int32_t i;
     if (!backend || !backend->self) return TL_OK;
     cpu = (tli_cpu *)backend->self;
+#ifndef TL_NO_ACCOUNTS
     if (cpu->open_count) return tli_fail_users(env, TLI_IN(FREE_CPU_BACKEND), cpu->open_count);
+    tli_release(env, cpu->accounts);
+#endif
     for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++)
         tli_release(env, cpu->mappings[i].host);
     for (i = 0; i < cpu->block_count; i++) {
@@ -1011,7 +1024,6 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_release(env, cpu->queue);
     tli_release(env, cpu->heap.extents);
     tli_release(env, cpu->blocks);
-    tli_release(env, cpu->accounts);
     tli_release(env, cpu);
     tli_zero(backend, sizeof *backend);
     return TL_OK;

@@ -342,7 +342,7 @@ static tl_result tli_fail_backend(tl_env *env, tli_function function, tli_rule r
 // Map held bytes once the work on them is finished. After the device was lost, the host tier can still be
 // read.
 static tl_result tli_map_held(const tli_store *store, const tli_held *held, tl_map_mode mode, void **host) {
-    tl_result result = tli_order_range(store, held->range, mode != TL_MAP_READ);
+    tl_result result = tli_order_range(store, &held->range, mode != TL_MAP_READ);
     *host = NULL;
     if (result == TL_ERROR_DEVICE_LOST && held->tier == TL_TIER_HOST && mode == TL_MAP_READ) result = TL_OK;
     return result ? result : store->backend->map(store->backend->self, held->range, mode, host);
@@ -565,7 +565,7 @@ static tl_result tli_write_save(tl_manager *m, const tl_save_desc *desc, const t
     tl_result result;
     void *host;
     if (!to->range.bytes) return TL_OK;
-    if (!desc->data) return tli_transfer(&m->store, to->range, TL_CODEC_NONE, desc->source, TL_CODEC_NONE);
+    if (!desc->data) return tli_transfer(&m->store, &to->range, TL_CODEC_NONE, &desc->source, TL_CODEC_NONE);
     result = tli_map_held(&m->store, to, TL_MAP_WRITE, &host);
     if (result) return result;
     tli_copy(host, desc->data, (size_t)to->range.bytes);
@@ -742,7 +742,7 @@ static tl_result tli_take_range_unlocked(tl_env *env, tl_manager *m, const tl_ch
     if (result) return result;
     e = &m->entries[i];
     if (to.bytes) {
-        result = tli_transfer(&m->store, to, TL_CODEC_NONE, e->held.range, (tl_codec)e->codec);
+        result = tli_transfer(&m->store, &to, TL_CODEC_NONE, &e->held.range, (tl_codec)e->codec);
         if (result) return tli_fail_backend(env, function, TLI_RULE(COPY_FAILED), result);
         result = ticket ? tli_submit_store(&m->store) : TL_OK;
         if (result) return tli_fail_backend(env, function, TLI_RULE(SUBMIT_FAILED), result);
@@ -812,7 +812,7 @@ static tl_result tli_map_entry(tl_env *env, tl_manager *m, tli_function function
     tli_quiet quiet = tli_begin_quiet(env), backend_quiet = tli_begin_quiet(m->store.backend_env);
     tl_result result = tli_bring_back(env, m, function, i);
     int is_lost = result && e->held.tier == TL_TIER_HOST &&
-                  tli_order_range(&m->store, e->held.range, 0) == TL_ERROR_DEVICE_LOST;
+                  tli_order_range(&m->store, &e->held.range, 0) == TL_ERROR_DEVICE_LOST;
     tli_end_quiet(&backend_quiet, is_lost ? TL_OK : result);
     tli_end_quiet(&quiet, is_lost ? TL_OK : result);
     if (result && !is_lost) return result;

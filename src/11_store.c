@@ -43,7 +43,9 @@ typedef struct tli_store {
     tl_env    *env;                    // allocates the list
     tl_env    *backend_env;            // where the backend records errors; NULL = not known
     const tl_backend *backend;         // must outlive the store; NULL = closed
+#ifndef TL_NO_ACCOUNTS
     uint64_t   account;                // 0 = the backend has no accounts
+#endif
     uint64_t   bytes[TL_TIER_COUNT];   // claimed now
     uint64_t   peak_bytes;             // device tier: most bytes since the caller set it
     uint64_t   foreign[TL_TIER_COUNT]; // without accounts: live bytes of others when the peaks were reset
@@ -57,6 +59,17 @@ typedef struct tli_store {
 
 // -- the store: its account --
 
+// Its account; 0 = it uses claim and release. With TL_NO_ACCOUNTS this is a constant, so that the compiler
+// removes the code behind it.
+static uint64_t tli_account_of(const tli_store *store) {
+#ifndef TL_NO_ACCOUNTS
+    return store->account;
+#else
+    (void)store;
+    return 0;
+#endif
+}
+
 // limit_bytes: of each tier; 0 = none.
 static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
                                 const uint64_t limit_bytes[TL_TIER_COUNT], tli_store *store) {
@@ -67,7 +80,11 @@ static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
     if (backend->limits) backend->limits(backend->self, &limits);
     store->env = env;
     store->backend_env = limits.env;
+#ifndef TL_NO_ACCOUNTS
     if (backend->open_account) result = backend->open_account(backend->self, limit_bytes, &store->account);
+#else
+    (void)limit_bytes;
+#endif
     if (!result) store->backend = backend;
     return result;
 }
@@ -79,8 +96,8 @@ static void tli_measure_store(tli_store *store, int resets, tl_account_counters 
     int tier;
     tli_zero(counters, sizeof *counters);
     if (resets) backend->reset_peaks(backend->self);
-    if (store->account) {
-        (void)backend->measure_account(backend->self, store->account, resets, counters);
+    if (tli_account_of(store)) {
+        (void)backend->measure_account(backend->self, tli_account_of(store), resets, counters);
         return;
     }
     backend->counters(backend->self, &all);
@@ -102,30 +119,30 @@ static tl_result tli_submit_store(tli_store *store) {
     return result;
 }
 
-static tl_result tli_order_range(const tli_store *store, tl_range range, int writes) {
+static tl_result tli_order_range(const tli_store *store, const tl_range *range, int writes) {
     tl_access access;
-    access.range = range;
+    access.range = *range;
     access.writes = writes;
     return store->backend->order(store->backend->self, &access, 1);
 }
 
 // Enqueue a copy or a conversion between two ranges, by the codecs in which their bytes are.
-static tl_result tli_transfer(tli_store *store, tl_range to, tl_codec to_codec, tl_range from,
+static tl_result tli_transfer(tli_store *store, const tl_range *to, tl_codec to_codec, const tl_range *from,
                               tl_codec from_codec) {
     const tl_backend *backend = store->backend;
     tl_result result;
-    if (!from.bytes) return TL_OK;
-    if (to_codec == from_codec) result = backend->copy(backend->self, to, from);
-    else if (to_codec == TL_CODEC_NONE) result = backend->expand(backend->self, from_codec, to, from);
-    else result = backend->compress(backend->self, to_codec, to, from);
+    if (!from->bytes) return TL_OK;
+    if (to_codec == from_codec) result = backend->copy(backend->self, *to, *from);
+    else if (to_codec == TL_CODEC_NONE) result = backend->expand(backend->self, from_codec, *to, *from);
+    else result = backend->compress(backend->self, to_codec, *to, *from);
     if (!result) store->enqueued = 1;
     return result;
 }
 
-static tl_result tli_fill_range(tli_store *store, tl_range to, uint32_t word) {
-    if (!to.bytes) return TL_OK;
+static tl_result tli_fill_range(tli_store *store, const tl_range *to, uint32_t word) {
+    if (!to->bytes) return TL_OK;
     store->enqueued = 1;
-    return store->backend->fill(store->backend->self, to, word);
+    return store->backend->fill(store->backend->self, *to, word);
 }
 
 // -- the store: give back --
@@ -143,8 +160,9 @@ static void tli_lose(tli_store *store, const tli_held *held, void *host, tl_map_
 
 static tl_result tli_release_range(tli_store *store, const tli_held *held) {
     const tl_backend *backend = store->backend;
-    tl_result result = store->account ? backend->release_on(backend->self, store->account, held->range)
-                                      : backend->release(backend->self, held->range);
+    uint64_t account = tli_account_of(store);
+    tl_result result = account ? backend->release_on(backend->self, account, held->range)
+                               : backend->release(backend->self, held->range);
     if (!result) store->bytes[held->tier] -= held->range.bytes;
     return result;
 }
@@ -237,7 +255,7 @@ static void tli_close_store(tli_store *store) {
     const tl_backend *backend = store->backend;
     if (backend) {
         tli_retry_quietly(store);
-        if (store->account) (void)backend->close_account(backend->self, store->account);
+        if (tli_account_of(store)) (void)backend->close_account(backend->self, tli_account_of(store));
     }
     tli_release(store->env, store->lost);
     store->backend = NULL;
@@ -265,8 +283,9 @@ static tl_result tli_place_held(tli_store *store, tl_tier tier, uint64_t bytes, 
 // Claim a range whose memory was found. If that fails its own block is freed and *held is empty.
 static tl_result tli_claim_placed(tli_store *store, tli_held *held) {
     const tl_backend *backend = store->backend;
-    tl_result result = store->account ? backend->claim_on(backend->self, store->account, held->range)
-                                      : backend->claim(backend->self, held->range);
+    uint64_t account = tli_account_of(store);
+    tl_result result = account ? backend->claim_on(backend->self, account, held->range)
+                               : backend->claim(backend->self, held->range);
     if (result) {
         (void)tli_free_held_block(store, held);
         return result;
@@ -303,7 +322,7 @@ static tl_result tli_replace(tli_store *store, tli_held *held, tli_held *to, int
 // was refused.
 static tl_result tli_move_held(tli_store *store, tli_held *held, tl_codec from_codec, tli_held *to,
                                tl_codec to_codec, int *gone) {
-    tl_result result = tli_transfer(store, to->range, to_codec, held->range, from_codec);
+    tl_result result = tli_transfer(store, &to->range, to_codec, &held->range, from_codec);
     *gone = 0;
     if (!result) return tli_replace(store, held, to, gone);
     (void)tli_abandon(store, to);

@@ -204,7 +204,7 @@ static tl_result tli_buffer_drop_host(tl_run *run, tli_buffer *buffer) {
 
 // Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
 static tl_result tli_buffer_copy(tl_run *run, tli_buffer *buffer, const tli_held *to, const tli_held *from) {
-    tl_result result = tli_transfer(&run->store, to->range, TL_CODEC_NONE, from->range, TL_CODEC_NONE);
+    tl_result result = tli_transfer(&run->store, &to->range, TL_CODEC_NONE, &from->range, TL_CODEC_NONE);
     if (!result && !run->limits.in_order) result = tli_submit_store(&run->store);
     buffer->copied = run->store.last_ticket;
     return result;

@@ -38,25 +38,25 @@ static uint64_t tli_run_now(const tl_run *run) {
 }
 
 // Add an access, or find the one of the same range; returns its index, -1 for no bytes.
-static int32_t tli_call_access(tli_call *call, tl_range range, int writes) {
+static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes) {
     int32_t i;
-    if (!range.bytes) return -1;
+    if (!range->bytes) return -1;
     for (i = 0; i < call->access_count; i++) {
-        if (!tli_is_same_range(&call->accesses[i].range, &range)) continue;
+        if (!tli_is_same_range(&call->accesses[i].range, range)) continue;
         call->accesses[i].writes |= writes;
         return i;
     }
-    call->accesses[i].range = range;
+    call->accesses[i].range = *range;
     call->accesses[i].writes = writes;
     call->writable[i] = 0;
     call->access_count++;
     return i;
 }
 
-static void tli_call_operand(tli_call *call, tl_range range, int writes) {
+static void tli_call_operand(tli_call *call, const tl_range *range, int writes) {
     tl_operand *operand = &call->operands[call->operand_count];
     int32_t access = tli_call_access(call, range, writes);
-    operand->range = range;
+    operand->range = *range;
     operand->host = NULL;
     operand->format = TL_FORMAT_F32;
     call->access_of[call->operand_count++] = access;
@@ -162,16 +162,16 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_operand(call, run->tensors[tensor].device.range, 0);
+        tli_call_operand(call, &run->tensors[tensor].device.range, 0);
     }
     for (i = 0; i < node->output_count; i++) {
-        tl_range twice = call->twice[i].range, own = run->tensors[node->first_output + i].device.range;
-        tli_call_operand(call, twice.bytes ? twice : own, !outputs_ready);
+        const tl_range *own = &run->tensors[node->first_output + i].device.range, *twice = &call->twice[i].range;
+        tli_call_operand(call, twice->bytes ? twice : own, !outputs_ready);
     }
-    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, none, 0);
+    for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);
     tli_call_operand(
-        call, run->last.kind == TL_STEP_FORWARD_SAVE ? run->saved[run->last.node].device.range : none, 1);
-    tli_call_operand(call, call->scratch.range, 1);
+        call, run->last.kind == TL_STEP_FORWARD_SAVE ? &run->saved[run->last.node].device.range : &none, 1);
+    tli_call_operand(call, &call->scratch.range, 1);
 }
 
 // The gradient of one element of a loss, before it is converted to its format.
@@ -211,7 +211,7 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
     uint64_t at;
     tl_result result;
     if (!range.bytes) return TL_OK;
-    result = tli_order_range(&run->store, range, 1);
+    result = tli_order_range(&run->store, &range, 1);
     if (!result) result = run->backend.map(run->backend.self, range, TL_MAP_WRITE, &host);
     if (result) return result;
     for (at = 0; range.bytes - at >= sizeof value; at += sizeof value)
@@ -231,10 +231,10 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     result = tli_claim_device(run, output->bytes, &gradient->device);
     if (result) return result;
     gradient->state = TLI_RESIDENT;
-    (void)tli_call_access(&run->call, gradient->device.range, 1);
-    if (run->is_read[tensor]) return tli_fill_range(&run->store, gradient->device.range, 0);
+    (void)tli_call_access(&run->call, &gradient->device.range, 1);
+    if (run->is_read[tensor]) return tli_fill_range(&run->store, &gradient->device.range, 0);
     if (doubles) return tli_fill_doubles(run, gradient->device.range);
-    return tli_fill_range(&run->store, gradient->device.range, tli_first_word(run, tensor));
+    return tli_fill_range(&run->store, &gradient->device.range, tli_first_word(run, tensor));
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -259,16 +259,16 @@ static void tli_describe_backward(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_operand(call, input->needed ? run->tensors[input->tensor].device.range : none, 0);
+        tli_call_operand(call, input->needed ? &run->tensors[input->tensor].device.range : &none, 0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, graph->outputs[i].needed ? run->tensors[i].device.range : none, 0);
+        tli_call_operand(call, graph->outputs[i].needed ? &run->tensors[i].device.range : &none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, run->gradients[i].device.range, 0);
+        tli_call_operand(call, &run->gradients[i].device.range, 0);
     for (i = 0; i < node->input_count; i++)
-        tli_call_operand(call, run->gradients[graph->inputs[node->first_input + i].tensor].device.range, 1);
-    tli_call_operand(call, run->saved[run->last.node].device.range, 0);
-    tli_call_operand(call, call->scratch.range, 1);
+        tli_call_operand(call, &run->gradients[graph->inputs[node->first_input + i].tensor].device.range, 1);
+    tli_call_operand(call, &run->saved[run->last.node].device.range, 0);
+    tli_call_operand(call, &call->scratch.range, 1);
 }
 
 // -- the executor: operands on the host --
@@ -411,10 +411,11 @@ static tl_result tli_convert_on_backend(tl_run *run, const tli_side *to, const t
     tl_codec from_codec = tli_format_codec(from->format), to_codec = tli_format_codec(to->format);
     tl_range target = to->operand->range, source = from->operand->range, wide = run->call.scratch.range;
     tl_result result;
-    if (!tli_find_wide_bytes(to, from)) return tli_transfer(&run->store, target, to_codec, source, from_codec);
+    if (!tli_find_wide_bytes(to, from))
+        return tli_transfer(&run->store, &target, to_codec, &source, from_codec);
     wide.bytes = 4 * to->count;
-    result = tli_transfer(&run->store, wide, TL_CODEC_NONE, source, from_codec);
-    return result ? result : tli_transfer(&run->store, target, to_codec, wide, TL_CODEC_NONE);
+    result = tli_transfer(&run->store, &wide, TL_CODEC_NONE, &source, from_codec);
+    return result ? result : tli_transfer(&run->store, &target, to_codec, &wide, TL_CODEC_NONE);
 }
 
 // Convert; the operands of the step are claimed. adds: the gradient of the input was there before.
@@ -519,9 +520,9 @@ static void tli_note_buffer(tl_run *run, int32_t tensor) {
     const tli_buffer *buffer = &run->tensors[tensor];
     int spill = run->last.kind == TL_STEP_SPILL, fetch = run->last.kind == TL_STEP_FETCH;
     int frees_host = run->last.kind == TL_STEP_DROP_HOST;
-    if (!frees_host) (void)tli_call_access(&run->call, buffer->device.range, !spill);
+    if (!frees_host) (void)tli_call_access(&run->call, &buffer->device.range, !spill);
     if (spill || fetch || frees_host || run->last.kind == TL_STEP_WAIT)
-        (void)tli_call_access(&run->call, buffer->host.range, !fetch);
+        (void)tli_call_access(&run->call, &buffer->host.range, !fetch);
 }
 
 // The tensors that a step names: from *from up to, but without, *end.
@@ -537,7 +538,7 @@ static tl_result tli_memory_step(tl_run *run) {
     int32_t i, end;
     if (run->last.kind == TL_STEP_DROP_SAVED) {
         run->report.drop_count++;
-        (void)tli_call_access(&run->call, saved->device.range, 1);
+        (void)tli_call_access(&run->call, &saved->device.range, 1);
         result = tli_buffer_drop(run, saved);
         return result ? tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED)) : TL_OK;
     }

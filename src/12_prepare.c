@@ -601,7 +601,7 @@ static tl_result tli_claim_inputs(tl_run *run) {
         if (!graph->nodes[graph->outputs[i].node].is_input) continue;
         input->state = TLI_RESIDENT;
         result = tli_claim_device(run, graph->outputs[i].bytes, &input->device);
-        if (!result) result = tli_fill_range(&run->store, input->device.range, 0);
+        if (!result) result = tli_fill_range(&run->store, &input->device.range, 0);
     }
     if (result)
         return tli_fail(run->env, result, TLI_IN(INIT_RUN),

@@ -109,6 +109,7 @@ step_reduced() {
     done <<< "TL_NO_PRECISION _5_plan|_10_|_11_|_12_graph|_12_run|_13_plan|_13_trace|_nn\.
 TL_NO_OFFLOAD _5_plan|_6_[clpr]|_11_|_12_run|_nn\.
 TL_NO_CODECS _5_plan|_6_offload|_12_graph|_13_plan|_nn\.
+TL_NO_ACCOUNTS _11_|_12_budgets|_12_run|_nn\.
 TL_NO_ONLINE _5_plan|_6_remat|_10_|_12_graph|_13_plan|_7_pack"
 }
 

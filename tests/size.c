@@ -7,6 +7,9 @@
 #define TL_NO_TRACE
 #define TL_NO_PLANNERS
 #define TL_NO_CHECKS
+#define TL_NO_PRECISION  // f32 only
+#define TL_NO_OFFLOAD
+#define TL_NO_ACCOUNTS  // one run or manager uses the backend at a time
 #endif
 #define TL_MALLOC(user, size) ((void)(user), (void)(size), (void *)0)
 #define TL_FREE(user, ptr) ((void)(user), (void)(ptr))

@@ -1808,6 +1808,7 @@ static void capacity_made_at_init_means_no_allocation_later(void **state) {
     assert_int_equal(alloc.live, 0);
 }
 
+#ifndef TL_NO_ACCOUNTS
 static void the_account_of_a_manager_is_limited_and_holds_its_backend(void **state) {
     fixture f;
     (void)state;
@@ -1822,6 +1823,7 @@ static void the_account_of_a_manager_is_limited_and_holds_its_backend(void **sta
                         "tl_free_cpu_backend: backend: still in use (runs and managers: 1): free those first");
     close_manager(&f);
 }
+#endif
 
 static void an_exit_is_the_first_that_is_allowed_and_fits(void **state) {
     tli_exits x;
@@ -2403,7 +2405,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_recording_backend_serves_the_manager),
         cmocka_unit_test(every_failed_allocation_is_told_and_loses_nothing),
         cmocka_unit_test(capacity_made_at_init_means_no_allocation_later),
+#ifndef TL_NO_ACCOUNTS
         cmocka_unit_test(the_account_of_a_manager_is_limited_and_holds_its_backend),
+#endif
         cmocka_unit_test(an_exit_is_the_first_that_is_allowed_and_fits),
         cmocka_unit_test(full_memory_of_the_backend_evicts_too),
         cmocka_unit_test(a_kept_checkpoint_is_not_dropped_where_it_cannot_be_compressed),

@@ -1601,6 +1601,7 @@ static void a_step_is_finished_once_and_the_last_one_only(void **state) {
 
 // -- accounts --
 
+#ifndef TL_NO_ACCOUNTS
 static void a_backend_under_a_run_is_not_freed(void **state) {
     static bed b;
     tl_graph graph = graph_of(everything);
@@ -1669,6 +1670,7 @@ static void a_run_measures_its_own_account(void **state) {
     }
     tl_free_graph(NULL, &graph);
 }
+#endif
 
 static long packed_candidates;
 
@@ -3360,9 +3362,11 @@ int main(int argc, char **argv) {
         cmocka_unit_test(operands_of_a_yielded_step_are_mapped_or_a_call_maps_them),
         cmocka_unit_test(a_step_that_was_not_carried_out_is_named_and_nothing_is_lost),
         cmocka_unit_test(a_step_is_finished_once_and_the_last_one_only),
+#ifndef TL_NO_ACCOUNTS
         cmocka_unit_test(a_backend_under_a_run_is_not_freed),
         cmocka_unit_test(the_account_of_a_run_is_limited_to_its_budgets),
         cmocka_unit_test(a_run_measures_its_own_account),
+#endif
         cmocka_unit_test(nothing_is_claimed_before_what_was_refused_is_taken_back),
         cmocka_unit_test(the_peak_of_a_pass_is_not_that_of_the_pass_before),
         cmocka_unit_test(a_pass_in_order_submits_once_and_neither_polls_nor_waits),

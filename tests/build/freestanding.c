@@ -12,6 +12,7 @@
 #define TL_NO_OFFLOAD
 #define TL_NO_CODECS
 #define TL_NO_ONLINE
+#define TL_NO_ACCOUNTS
 #define TL_MALLOC(user, size) ((void)(user), (void)(size), (void *)0)
 #define TL_FREE(user, ptr) ((void)(user), (void)(ptr))
 #define TL_ASSERT(x) ((void)(x))

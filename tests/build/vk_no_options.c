@@ -9,6 +9,7 @@
 #define TL_NO_OFFLOAD
 #define TL_NO_CODECS
 #define TL_NO_ONLINE
+#define TL_NO_ACCOUNTS
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "../../tl_vk_backend.h"
