@@ -17,7 +17,7 @@ static void tli_release(tl_env *env, void *ptr) {
 static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
     uint64_t bytes;
     void *array;
-    if (!tli_mul_u64(count ? count : 1, item_bytes, &bytes) || bytes > SIZE_MAX / 2) return NULL;
+    if (!tli_mul_u64(count ? count : 1, item_bytes, &bytes) || !bytes || bytes > SIZE_MAX / 2) return NULL;
     array = tli_alloc(env, (size_t)bytes);
     if (array) tli_zero(array, (size_t)bytes);
     return array;
