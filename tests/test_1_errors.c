@@ -130,6 +130,12 @@ static void a_site_that_nobody_has_explains_to_nothing(void **state) {
     }
 }
 
+static void a_value_that_is_not_known_is_none(void **state) {
+    tl_error error = error_at(TLI_IN_ADD_NODE, TLI_RULE_NAME_MUST_BE_UNIQUE, UINT64_MAX, UINT64_MAX - 1);
+    (void)state;
+    assert_string_equal(explained(error), "tl_add_node: name: must be unique (node none, line 18446744073709551614)");
+}
+
 static void an_explanation_truncates_like_snprintf(void **state) {
     tl_error error = error_at(TLI_IN_ADD_CHAIN, TLI_RULE_LAYER_COUNT_MUST_BE_POSITIVE, 0, 0);
     static const char whole[] = "tl_add_chain: layer_count: must be > 0";
@@ -368,6 +374,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_sentence_has_no_placeholder_but_values_that_have_names_and_texts),
         cmocka_unit_test(a_few_numbers_are_what_they_always_were),
         cmocka_unit_test(a_site_that_nobody_has_explains_to_nothing),
+        cmocka_unit_test(a_value_that_is_not_known_is_none),
         cmocka_unit_test(an_explanation_truncates_like_snprintf),
         cmocka_unit_test(what_a_backend_records_has_one_site_without_a_function),
         cmocka_unit_test(an_error_says_where_as_numbers),

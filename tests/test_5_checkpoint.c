@@ -672,7 +672,7 @@ static tli_search search_with(tl_result (*search)(tli_search *), const tl_graph 
     tl_plan all;
     uint8_t kept[3 * 64];
     assert_int_equal(tl_plan_keep_all(NULL, graph, 0, &all), TL_OK);
-    assert_int_equal(tli_init_layers(&env, &layers, "search", graph, config), TL_OK);
+    assert_int_equal(tli_init_layers(&env, &layers, TLI_IN(FIND_KEPT_LAYERS), graph, config), TL_OK);
     memset(&s, 0, sizeof s);
     s.layers = &layers;
     s.limit = limit;

@@ -860,11 +860,11 @@ static void every_rule_of_a_desc_is_named(void **state) {
     memset(&env, 0, sizeof env);
     memset(&device, 0, sizeof device);
     memset(&empty, 0, sizeof empty);
-    assert_int_equal(tli_check_precision_of(&env, "check", &good), TL_OK);
+    assert_int_equal(tli_check_precision_of(&env, TLI_IN(PLAN_PRECISION_FRONT), &good), TL_OK);
 #define REFUSED(change, rule) \
     desc = good; change; check_refused(&desc, TL_ERROR_INVALID_ARG, "tl_plan_precision: " rule); \
-    assert_int_equal(tli_check_precision_of(&env, "check", &desc), TL_ERROR_INVALID_ARG); \
-    assert_string_equal(env.error.text, "check: " rule)
+    assert_int_equal(tli_check_precision_of(&env, TLI_IN(PLAN_PRECISION_FRONT), &desc), TL_ERROR_INVALID_ARG); \
+    assert_string_equal(env.error.text, "tl_plan_precision_front: " rule)
     REFUSED(desc.criterion = TL_CRITERION_COUNT, "criterion: unknown");
     REFUSED(desc.objective = TL_OBJECTIVE_COUNT, "objective: unknown");
     REFUSED(desc.loss_source = TL_LOSS_SOURCE_COUNT, "loss_source: unknown");
@@ -894,7 +894,7 @@ static void every_rule_of_a_desc_is_named(void **state) {
     REFUSED((desc.profiles = &row, desc.profile_count = 1), "profiles: row 0 (a): schemes: unknown bit");
     for (i = 0; i < 4 * TL_SCHEME_COUNT; i++) losses[i] = (double)NAN;
     good.losses = losses;
-    assert_int_equal(tli_check_precision_of(&env, "check", &good), TL_OK);
+    assert_int_equal(tli_check_precision_of(&env, TLI_IN(PLAN_PRECISION_FRONT), &good), TL_OK);
     losses[TL_SCHEME_COUNT * 2 + 3] = -1;
     REFUSED((void)0, "node 2 (s): losses: must be finite and >= 0, or NaN");
     losses[TL_SCHEME_COUNT * 2 + 3] = (double)INFINITY;
@@ -906,11 +906,11 @@ static void every_rule_of_a_desc_is_named(void **state) {
     good.losses = NULL;
     desc = good;
     desc.graph = &empty;
-    assert_int_equal(tli_check_precision_of(&env, "check", &desc), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tli_check_precision_of(&env, TLI_IN(PLAN_PRECISION_FRONT), &desc), TL_ERROR_INVALID_ARG);
     desc = good;
     desc.device = &device;
     device.alignment_bytes = 3;
-    assert_int_equal(tli_check_precision_of(&env, "check", &desc), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tli_check_precision_of(&env, TLI_IN(PLAN_PRECISION_FRONT), &desc), TL_ERROR_INVALID_ARG);
     tl_free_graph(NULL, &graph);
 }
 

@@ -64,7 +64,7 @@ static double choose_alone(const char *name, const tl_precision_desc *desc) {
     tli_choice_plan plan;
     double start;
     memset(&env, 0, sizeof env);
-    must(tli_open_precision(&env, "bench_precision", desc, 1, &p), &env, name);
+    must(tli_open_precision(&env, TLI_IN(PLAN_PRECISION), desc, 1, &p), &env, name);
     p.choice.loss_limit = (uint64_t)1 << 40;
     start = processor_ms();
     must(tli_plan_choice(&env, &p.choice, &plan), &env, name);

@@ -185,7 +185,7 @@ static inline tl_result random_plan(tl_env *env, tl_random *random, const tl_gra
         result = tli_init_sim(env, &walk.sim, TLI_IN(SIMULATE_PLAN), graph, NULL, &walk.flags);
         if (!result) random_walk_steps(&walk);
         tli_free_sim(&walk.sim);
-        if (!result) result = tli_take_steps(&walk.list, "random_plan", &made);
+        if (!result) result = tli_take_steps(&walk.list, TLI_IN(PARSE_SCHEDULE), &made);
     }
     free(keep);
     if (result) return result;
