@@ -4669,7 +4669,7 @@ static void tli_put_text(tli_sentence *s, const char *text) {
 // Write the rest of the sentence and log it. A sentence that is too long is cut between two characters.
 static tl_result tli_end_error(tl_env *env, tli_sentence *s, tl_result code) {
     tli_writer *w = &s->text;
-    while (tli_put_rule(s)) continue;
+    tli_put_rule(s);
     if (w->size && w->length >= w->size) w->size = tli_whole_characters(w->buf, w->size - 1) + 1;
     tli_finish(w);
     if (TLI_ERROR_TEXT && env && env->log) env->log(env->user, env->error.text);
