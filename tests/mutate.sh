@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/.."
 out=build/mutate
-flags=(-std=c99 -ffp-contract=off -O1 -w -Iexamples)
+flags=(-std=c99 -ffp-contract=off -O1 -w -DTL_STRATEGY_STATIC -Iexamples)
 rm -rf $out && mkdir -p $out
 
 one() {  # number, test, flag, expression -> a line in $out/<number>.txt
