@@ -6817,7 +6817,8 @@ TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
                          tli_name_of(graph, (uint32_t)found), TLI_RULE(NAME_MUST_BE_UNIQUE));
 }
 
-// Whether a value is finite and not negative. By its bits, because microcontrollers compare doubles in software.
+// Whether a value is finite and not negative. By its bits, because microcontrollers compare doubles in
+// software.
 static int tli_is_amount(double value) {
     uint64_t bits;
     tli_copy(&bits, &value, sizeof bits);
@@ -30712,7 +30713,8 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
         tli_call_operand(call, &run->tensors[tensor].device.range, 0);
     }
     for (i = 0; i < node->output_count; i++) {
-        const tl_range *own = &run->tensors[node->first_output + i].device.range, *twice = &call->twice[i].range;
+        const tl_range *own = &run->tensors[node->first_output + i].device.range;
+        const tl_range *twice = &call->twice[i].range;
         tli_call_operand(call, twice->bytes ? twice : own, !outputs_ready);
     }
     for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);

@@ -342,7 +342,8 @@ TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
                          tli_name_of(graph, (uint32_t)found), TLI_RULE(NAME_MUST_BE_UNIQUE));
 }
 
-// Whether a value is finite and not negative. By its bits, because microcontrollers compare doubles in software.
+// Whether a value is finite and not negative. By its bits, because microcontrollers compare doubles in
+// software.
 static int tli_is_amount(double value) {
     uint64_t bits;
     tli_copy(&bits, &value, sizeof bits);

@@ -165,7 +165,8 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
         tli_call_operand(call, &run->tensors[tensor].device.range, 0);
     }
     for (i = 0; i < node->output_count; i++) {
-        const tl_range *own = &run->tensors[node->first_output + i].device.range, *twice = &call->twice[i].range;
+        const tl_range *own = &run->tensors[node->first_output + i].device.range;
+        const tl_range *twice = &call->twice[i].range;
         tli_call_operand(call, twice->bytes ? twice : own, !outputs_ready);
     }
     for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);
