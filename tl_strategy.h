@@ -60,8 +60,8 @@
                                     there, plans made elsewhere and online runs may still copy
        TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
                                     would convert to them, and so is a plan that compresses
-       TL_NO_ACCOUNTS               drops accounts: a backend is used by one run or manager at a time,
-                                    which the caller frees before it
+       TL_NO_ACCOUNTS               drops accounts: runs and managers may share a backend only if one
+                                    of them works at a time; the caller frees them before it
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays, names
                                     may hold any byte beyond ASCII
        TL_NO_TRACE                  drops [13]
@@ -74,9 +74,9 @@
        leaves env.error as it was. On error every output is all zero and safe to free. Wrong data is
        an error and never aborts; the library never prints and keeps no state outside arguments.
        A budget is the least of what the caller, the device and the backend allow, less base_bytes;
-       0 of the caller means no limit of his own on the device, and no host tier on the host (of a
-       plan that is given with host steps: as much as it needs). Bytes that are taken at present
-       never change a plan: a run that does not fit beside them is refused at init.
+       where the caller gives 0 he sets no limit on the device, and allows no copies on the host
+       (but a plan that is given with copies may make them). Memory that other programs use at
+       present never changes a plan: a run that does not fit beside it is refused at init.
        Zero is the default for every field of every desc. Pointers in a desc are read during the
        call only, unless it says that they must outlive something. One env per thread.
 
@@ -154,10 +154,22 @@ extern "C" {
 #define TLI_ENUM(id, name, help) id,  // undefined again at the end of this half
 typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;
 
+// Whose limit of bytes a refused plan, run or checkpoint does not keep to: id, field, whose it is
+#define TL_LIMITS(X) \
+    X(TL_LIMIT_BUDGET,       "budget_bytes",                 "the caller's, or a fraction that he gives")   \
+    X(TL_LIMIT_DEVICE,       "device_capacity_bytes",        "of the tl_device")                            \
+    X(TL_LIMIT_BACKEND,      "backend: capacity_bytes",      "of the backend's device tier")                \
+    X(TL_LIMIT_HOST_BUDGET,  "host_budget_bytes",            "the caller's, for copies on the host")        \
+    X(TL_LIMIT_HOST_DEVICE,  "host_capacity_bytes",          "of the tl_device, for copies on the host")    \
+    X(TL_LIMIT_HOST_BACKEND, "backend: host capacity_bytes", "of the backend's host tier")
+
+typedef enum tl_limit { TL_LIMITS(TLI_ENUM) TL_LIMIT_COUNT } tl_limit;
+
 // Why a call failed. The layout is the same with and without text, and so are code, site and values.
 typedef struct tl_error {
     tl_result code;
-    uint32_t  site;       // number of the rule and of the function that found it broken: tl_explain_error
+    uint32_t  site;       // a number for where it failed and why: limit << 24 | function << 16 | rule, which
+                          // tl_explain_error turns into words; it never changes its meaning
     uint64_t  values[2];  // numbers of that rule, 0 where it has none; tl_explain_error names them. Of a
                           // budget that was refused: the budget, and the least that would do
     char      text[248];  // "tl_check_graph: node 3 (conv1): inputs: ..."; "" with TL_NO_ERROR_TEXT
@@ -191,8 +203,12 @@ TLDEF const char *tl_name_result(tl_result result);  // "no memory"; "?" out of 
 TLDEF const char *tl_explain_result(tl_result result);  // "the allocator or the backend has none left"
 
 // Find the least budget in bytes that an error names: of TL_ERROR_INFEASIBLE and TL_ERROR_OVER_BUDGET, where
-// it is known. UINT64_MAX for every other error.
+// it is known, base_bytes included. UINT64_MAX for every other error, and where it does not fit 64 bits.
 TLDEF uint64_t tl_find_least_budget(const tl_error *error);
+
+// Find whose limit an error of tl_find_least_budget is about: raise that one to the least budget and try
+// again. TL_LIMIT_BUDGET for every other error.
+TLDEF tl_limit tl_find_limit(const tl_error *error);
 
 #if !defined(TL_NO_TEXT) && !defined(TL_NO_ERROR_TEXT)
 // Explain site and values of an error, also of one that a build without text reported:
@@ -200,7 +216,8 @@ TLDEF uint64_t tl_find_least_budget(const tl_error *error);
 //
 //   error   only its site and its values are read; "..." stands for names that are in its text alone
 //
-// Returns the length of the text, as tl_print_graph does; 0 for a site that does not exist.
+// Returns the length of the whole text without the 0 at its end; at most size - 1 bytes of it are written.
+// 0 for a site that does not exist.
 TLDEF size_t tl_explain_error(const tl_error *error, char *buf, size_t size);
 #endif
 
@@ -340,7 +357,8 @@ TLDEF tl_parallelism tl_parallelism_model(uint64_t device_count);
 TLDEF tl_parallelism tl_parallelism_pipeline(uint64_t stage_count);
 TLDEF tl_parallelism tl_parallelism_automatic(void);
 
-// Return a preset: a filled strategy.
+// Return a preset: a filled strategy. This version cannot run every value of them: tl_init_run names the
+// first that it cannot, TL_ERROR_UNSUPPORTED.
 TLDEF tl_strategy tl_strategy_new(void);               // all zero
 TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, pooled, automatic, fused, timed
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused
@@ -475,11 +493,11 @@ typedef struct tl_device {
     uint64_t link_bytes_per_second;            // host link, one way; 0 = copies take no time
     uint64_t link_latency_ns;                  // per copy
     uint64_t codec_bytes_per_second;           // compress and expand, uncompressed side; 0 = no time
-    uint64_t device_capacity_bytes;            // 0 = not limited
+    uint64_t device_capacity_bytes;            // weights and all; 0 = not limited
     uint64_t host_capacity_bytes;              // 0 = not limited
     uint64_t alignment_bytes;                  // of every buffer; 0 = 1; else a power of two
     uint64_t worker_count;                     // 0 = 1
-    uint32_t supported;                        // bits 1 << tl_precision: supported and worth it
+    uint32_t supported;                        // bits 1 << tl_precision: computes in it, and faster
 } tl_device;
 
 // A node to add. Zero is the default everywhere; arrays are read during the call only.
@@ -595,9 +613,9 @@ typedef struct tl_chain_desc {
     const char     *needs;             // of every layer; 0 = "in"
 } tl_chain_desc;
 
-// Make a layer chain in one call. Layer i is node i+1 and carries layer number i.
+// Make a graph that is a layer chain, in one call. Layer i is node i+1 and carries layer number i.
 //
-//   graph   overwritten (not freed); release with tl_free_graph
+//   graph   overwritten, unlike that of tl_add_node, and not freed before; release with tl_free_graph
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; *graph is empty then.
 TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *desc);
@@ -840,9 +858,9 @@ TLDEF tl_result tl_add_embedding(tl_env *env, tl_graph *graph, const tl_layer_de
 //   stored   one node of op attention: forward both products and N, backward the products twice and
 //            N; needs in; saves the N weights; fwork N (the scores), bwork N (their gradients)
 //   tiled    one node of op attention: forward the same; backward computes Q K^T and the weights
-//            again: 5/2 of the products and 2 N; needs in,out; saves one number (the logarithm of
-//            the sum) for each of the B heads T rows, and bwork is as large. A number has the bytes
-//            of an element, at least 4. Dao et al., FlashAttention, 2022, arXiv:2205.14135, section
+//            again: 5/2 of the products and 2 N; needs in,out; saves the logarithm of the sum of
+//            each of the B heads T rows, stored as an element of at least 4 bytes, and bwork is
+//            as large. Dao et al., FlashAttention, 2022, arXiv:2205.14135, section
 //            3
 //   split    three nodes of ops bmm, softmax and bmm, named <name>_qk, _softmax and _av; the
 //            products need in, softmax needs out
@@ -910,7 +928,7 @@ typedef struct tl_op_statistics {
 // a lower peak.
 typedef struct tl_graph_statistics {
     const tl_op_statistics *ops;  // [op_count] in order of first appearance
-    const int32_t *cuts;        // [cut_count] nodes which no edge passes: no node below reads one above
+    const int32_t *cuts;        // [cut_count] cut nodes: nothing made before one is read after it
     int32_t  op_count, cut_count;
     int32_t  node_count, tensor_count;
     int32_t  input_node_count;  // graph inputs
@@ -968,7 +986,8 @@ typedef struct tl_fusion_plan {
     const int32_t *nodes;            // [nodes of the old graph] the new node that computes this old node
     const int32_t *first_members;    // [graph.node_count + 1] index into members
     const int32_t *members;          // [nodes of the old graph] old nodes by new node, in their old order
-    const int32_t *remade_counts;    // [graph.node_count] the first so many members run again in backward
+    const int32_t *remade_counts;    // [graph.node_count] how many members, from the first on, run
+                                     // again in backward
     uint64_t       block_bytes;      // defaults filled in
     int32_t        fused_count;      // new nodes of two or more members
     uint64_t       inner_bytes;      // sum over the tensors that no longer exist
@@ -1076,6 +1095,8 @@ typedef struct tl_step {
 // -- what steps allocate and free --
 //
 // A replay with an allocator of its own needs these rules and no others; tl_simulate_plan counts by them.
+// A kernel writes all outputs of its node: one that is still resident is written into a second copy, which
+// nobody reads.
 // v is a node, T one output of a node (with TL_ALL_OUTPUTS: each output in the state that is named, one
 // after the other). A tensor is absent, resident, leaving (O until W), coming (L until W) or compressed.
 //
@@ -1086,8 +1107,8 @@ typedef struct tl_step {
 //              3. fwork
 //   I v        as F, but output 0 takes over the bytes     as F; the input is absent, its bytes are
 //              of input `inplace`, and has no second copy  output 0
-//   S v        as F, and saved(v) before fwork; with no    as F; saved(v) stays until B v or DS v
-//              absent output no second copies either
+//   S v        as F, and saved(v) before fwork; if all     as F; saved(v) stays until B v or DS v
+//              outputs are resident, no second copies
 //   B v        1. the gradient of each output of v         at the end of the call: bwork, the gradient
 //              2. the gradient of each input of v whose    of EVERY output of v, and saved(v)
 //                 node has a backward
@@ -2136,7 +2157,7 @@ TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  //
 // + bytes of the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16
 // 4 E / codec_bytes_per_second, if that is known); without a device that has these rates it costs E, like
 // an elementwise call in FLOP. In training a conversion costs twice that if the tensor has a gradient,
-// which is converted back; for simplicity also if only readers without a gradient want the format.
+// which is converted back; this is an upper bound where only readers without a gradient want the format.
 // Bytes: weights and tensors in their formats, and their converted copies; graph inputs count as f32.
 //
 // Losses add up over nodes. The choice works on integers: losses in units of loss_limit / 2^40, rounded up,
@@ -2387,14 +2408,14 @@ typedef struct tl_backend_limits {
     uint64_t alignment_bytes;    // of every offset; a power of two
     uint64_t granularity_bytes;  // the bytes of a block are rounded up to a multiple of it
     uint64_t range_bytes;        // largest range one call may name
-    uint64_t capacity_bytes[TL_TIER_COUNT];  // TL_UNLIMITED = not known
+    uint64_t capacity_bytes[TL_TIER_COUNT];  // base_bytes of a run included; TL_UNLIMITED = not known
     uint64_t budget_bytes[TL_TIER_COUNT];    // the part of the capacity that is free at present
     uint32_t codecs;             // bits 1 << tl_codec that compress and expand can do
     int32_t  host_visible;       // 1 = map costs nothing: host kernels may run on device ranges
     int32_t  in_order;           // 1 = copies and kernels run in the order in which they were enqueued:
                                  // work enqueued after a copy need not wait for the copy's ticket
-    tl_env  *env;                // where the backend's functions record errors, so that attempts that may
-                                 // fail are kept quiet; 0 = nothing is kept quiet
+    tl_env  *env;                // where the backend's functions record errors: a run restores it, and
+                                 // mutes its log, around calls that may fail. 0 = not known
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
@@ -2495,7 +2516,8 @@ typedef struct tl_backend {
 typedef struct tl_cpu_backend_desc {
     void    *memory;              // device tier in one block of the caller; 0 = each block from the env
     uint64_t memory_bytes;        // of that block
-    uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time; 0 = TL_UNLIMITED
+    uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time, and of a run
+                                  // with its base_bytes; 0 = TL_UNLIMITED
     uint64_t alignment_bytes;     // 0 = 64; a power of two
     uint64_t (*now_ns)(void *user);  // the clock; 0 = none, every time is 0
     void    *user;
@@ -2987,7 +3009,8 @@ typedef struct tl_run_desc {
     tl_codec    codec;                // compress evicted f32 tensors (lossy); 0 = never
 
     // Hooks; 0 = none.
-    tl_result (*load)(tl_run *run, int32_t micro_batch, void *user);  // write the inputs
+    tl_result (*load)(tl_run *run, int32_t micro_batch, void *user);  // write the inputs; what was
+                                      // never written is undefined, and no error
     void       *load_user;
     void      (*random)(tl_random_moment moment, int32_t node, int32_t micro_batch, void *user);
     void       *random_user;
@@ -2996,7 +3019,8 @@ typedef struct tl_run_desc {
     int32_t     profiling;            // 1 = time every step (or the strategy's flag)
     uint64_t    seed;                 // of call->seed
     uint64_t    first_step;           // number of the first training step; > 0 when a training is resumed
-    uint32_t    loss_gradient_word;   // fills the gradient of an output that no node reads; 0 = 1.0f. With
+    uint32_t    loss_gradient_word;   // the gradient of a loss, that is of each output that no node reads, is
+                                      // filled with it; 0 = the bits of 1.0f. With
                                       // formats or a loss_scaler: bits of an f32, converted to its format
 
     // Mixed precision. The graph's bytes are those of the formats. The run itself carries out nodes of op
@@ -4156,10 +4180,11 @@ static size_t tli_finish(tli_writer *w) {
 // -- errors: rules of [6] REMAT --
 
 #define TLI_REMAT_RULES(X) \
-    X(NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS, \
-      "%s: no plan found below %1 bytes%s; none fits", "budget, least budget") \
-    X(NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE, \
-      "%s: no plan found below %1 bytes%s; whether one exists is not known", "budget, least budget") \
+    X(BYTES_ARE_TOO_FEW_FOR_ANY_PLAN, \
+      "%s: %0 bytes are too few for any plan; the least that one was found for is %1%s", \
+      "budget, least budget") \
+    X(NO_PLAN_WAS_FOUND_FOR_BYTES, \
+      "%s: no plan was found for %0 bytes; the least that one was found for is %1%s", "budget, least budget") \
     X(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT, \
       "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host", "") \
     X(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS, "graph: bytes must fit 60 bits, costs of forwards 56", "") \
@@ -4487,7 +4512,8 @@ static size_t tli_finish(tli_writer *w) {
     X(PLAN_TAKES_BYTES, "%s: the plan takes %1 bytes%s", "budget, least budget") \
     X(STATE_OF_RUN_NO_MEMORY, "state of the run", "") \
     X(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS, "backend: could not take the graph's inputs", "") \
-    X(PLAN_NONE_GIVEN_OR_ASKED, "plan: none given or asked for, and TL_NO_ONLINE left out runs without", "") \
+    X(PLAN_NONE_GIVEN_OR_ASKED, \
+      "plan: none given or asked for, and TL_NO_ONLINE left out runs without one", "") \
     X(RUN_NO_MEMORY, "run", "") \
     X(LAYERS_FORWARD_IS_MISSING, "layers: forward is missing", "") \
     X(LAYERS_NO_MEMORY, "layers", "") \
@@ -4660,10 +4686,20 @@ static int tli_put_rule(tli_sentence *s) {
     return 0;
 }
 
+#define TLI_LIMIT_FIELD(id, field, whose) field,
+static const char *const tli_limit_fields[] = { TL_LIMITS(TLI_LIMIT_FIELD) };
+#undef TLI_LIMIT_FIELD
+
 // Write the rule's sentence up to its next %s, and a text instead of that.
 static void tli_put_text(tli_sentence *s, const char *text) {
     tli_put_rule(s);
     tli_put(&s->text, text);
+}
+
+// The same with the name of a limit, which becomes part of the site.
+static void tli_put_limit(tl_env *env, tli_sentence *s, tl_limit limit) {
+    if (env) env->error.site |= (uint32_t)limit << 24;
+    tli_put_text(s, tli_limit_fields[limit]);
 }
 
 // Write the rest of the sentence and log it. A sentence that is too long is cut between two characters.
@@ -4711,14 +4747,21 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_NO_KEPT_SET_HAS_PEAK_OF_AT_MOST_BYTES ||
            rule == TLI_RULE_NO_PERSISTENT_SCHEDULE_FITS_BELOW ||
            rule == TLI_RULE_NO_PERSISTENT_SCHEDULE_FOUND_BELOW ||
-           rule == TLI_RULE_NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS ||
-           rule == TLI_RULE_NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE ||
+           rule == TLI_RULE_BYTES_ARE_TOO_FEW_FOR_ANY_PLAN ||
+           rule == TLI_RULE_NO_PLAN_WAS_FOUND_FOR_BYTES ||
            rule == TLI_RULE_PLAN_TAKES_BYTES;
 }
 
 TLI_IMPL uint64_t tl_find_least_budget(const tl_error *error) {
     TL_ASSERT(error);
     return tli_names_budget(error->site & 0xFFFF) ? error->values[1] : UINT64_MAX;
+}
+
+TLI_IMPL tl_limit tl_find_limit(const tl_error *error) {
+    uint32_t limit;
+    TL_ASSERT(error);
+    limit = error->site >> 24;
+    return tli_names_budget(error->site & 0xFFFF) && limit < TL_LIMIT_COUNT ? (tl_limit)limit : TL_LIMIT_BUDGET;
 }
 
 #if !defined(TL_NO_TEXT) && !defined(TL_NO_ERROR_TEXT)
@@ -4758,19 +4801,23 @@ static void tli_put_values(tli_writer *w, const char *names, const uint64_t *val
 }
 
 TLI_IMPL size_t tl_explain_error(const tl_error *error, char *buf, size_t size) {
+    uint32_t limit;
     int32_t function, rule;
     tli_sentence s;
     TL_ASSERT(error);
-    function = tli_find_text(tli_all_functions, error->site >> 16);
+    limit = error->site >> 24;
+    function = tli_find_text(tli_all_functions, error->site >> 16 & 0xFF);
     rule = tli_find_text(tli_all_rules, error->site & 0xFFFF);
     s.text = tli_writer_of(buf, size);
     s.values = error->values;
     if (error->site == TLI_RULE_OF_A_BACKEND) {
         tli_put(&s.text, "tl_record_error: a sentence of the function that called it");
-    } else if (tli_all_functions[function] && tli_all_rules[rule]) {
+    } else if (tli_all_functions[function] && tli_all_rules[rule] && limit < TL_LIMIT_COUNT &&
+               (!limit || tli_names_budget(error->site & 0xFFFF))) {
         s.rest = tli_name_rule((tli_rule)tli_all_rules[rule]);
         tli_put(&s.text, tli_name_function((tli_function)tli_all_functions[function]));
         tli_put(&s.text, ": ");
+        if (*s.rest == '%' && tli_names_budget(error->site & 0xFFFF)) tli_put_text(&s, tli_limit_fields[limit]);
         while (tli_put_rule(&s)) tli_put(&s.text, "...");
         tli_put_values(&s.text, tli_all_values[rule], error->values);
     }
@@ -10350,8 +10397,6 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
 // reports as free at present are not part of the rule: they change from call to call, and the same desc must
 // give the same plan. They are compared with the bytes of the finished plan when a run is made.
 
-typedef enum tli_limit { TLI_LIMIT_CALLER, TLI_LIMIT_DEVICE, TLI_LIMIT_BACKEND } tli_limit;
-
 typedef struct tli_budget {
     uint64_t  bytes;            // of a plan, without the base: with it they fit 64 bits, limited or not
     uint64_t  allowed_bytes;    // with the base, what errors name; UINT64_MAX = nobody limits
@@ -10359,16 +10404,10 @@ typedef struct tli_budget {
     uint64_t  base_bytes;
     int32_t   is_limited;       // 1 = somebody limits the bytes on the device
     int32_t   is_over;          // 1 = the base alone exceeds the limit
-    tli_limit limit, host_limit;  // whose limit is the least
+    tl_limit  limit, host_limit;  // whose limit is the least
 } tli_budget;
 
-// What error texts call a limit, on the device and on the host.
-static const char *const tli_limit_names[] = { "budget_bytes", "device_capacity_bytes",
-                                               "backend: capacity_bytes" };
-static const char *const tli_host_limit_names[] = { "host_budget_bytes", "host_capacity_bytes",
-                                                    "backend: host capacity_bytes" };
-
-static void tli_lower_limit(uint64_t *least, tli_limit *limit, uint64_t bytes, tli_limit whose) {
+static void tli_lower_limit(uint64_t *least, tl_limit *limit, uint64_t bytes, tl_limit whose) {
     if (bytes >= *least) return;
     *least = bytes;
     *limit = whose;
@@ -10387,13 +10426,16 @@ static tli_budget tli_find_budget(uint64_t caller, uint64_t host, uint64_t base,
     budget.base_bytes = base;
     budget.bytes = caller ? caller : UINT64_MAX;
     budget.host_bytes = host || !has_host_steps ? host : UINT64_MAX;
+    budget.limit = TL_LIMIT_BUDGET;
+    budget.host_limit = TL_LIMIT_HOST_BUDGET;
     if (device && device->device_capacity_bytes)
-        tli_lower_limit(&budget.bytes, &budget.limit, device->device_capacity_bytes, TLI_LIMIT_DEVICE);
+        tli_lower_limit(&budget.bytes, &budget.limit, device->device_capacity_bytes, TL_LIMIT_DEVICE);
     if (device && device->host_capacity_bytes)
-        tli_lower_limit(&budget.host_bytes, &budget.host_limit, device->host_capacity_bytes, TLI_LIMIT_DEVICE);
+        tli_lower_limit(&budget.host_bytes, &budget.host_limit, device->host_capacity_bytes,
+                        TL_LIMIT_HOST_DEVICE);
     if (backend) {
-        tli_lower_limit(&budget.bytes, &budget.limit, backend[0], TLI_LIMIT_BACKEND);
-        tli_lower_limit(&budget.host_bytes, &budget.host_limit, backend[1], TLI_LIMIT_BACKEND);
+        tli_lower_limit(&budget.bytes, &budget.limit, backend[0], TL_LIMIT_BACKEND);
+        tli_lower_limit(&budget.host_bytes, &budget.host_limit, backend[1], TL_LIMIT_HOST_BACKEND);
     }
     budget.is_limited = budget.bytes != UINT64_MAX;
     budget.allowed_bytes = budget.bytes;
@@ -12112,10 +12154,10 @@ static tl_result tli_fail_fraction(tli_search *search) {
                         TLI_RULE(NO_KEPT_SET_HAS_PEAK_OF_AT_MOST_BYTES),
                         search->is_budget ? tli_add_base(budget, search->limit) : search->limit,
                         search->is_budget ? tli_add_base(budget, search->least_peak) : search->least_peak);
-    if (!TLI_ERROR_TEXT) return TL_ERROR_INFEASIBLE;
-    tli_put_text(&s, search->is_budget ? tli_limit_names[budget->limit] : "memory_fraction");
+    if (search->is_budget) tli_put_limit(env, &s, budget->limit);
+    else tli_put_text(&s, "memory_fraction");
     tli_put_rule(&s);
-    if (node >= 0) {
+    if (TLI_ERROR_TEXT && node >= 0) {
         tli_put(&s.text, ", at node ");
         tli_put_named(&s.text, node, tl_name_node(search->layers->graph, node));
     }
@@ -18729,16 +18771,15 @@ static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_bud
                                   const tl_remat_report *report) {
     int32_t node = report->limiting_node;
     tli_rule rule = report->proven
-        ? TLI_RULE(NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS)
-        : TLI_RULE(NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE);
+        ? TLI_RULE(BYTES_ARE_TOO_FEW_FOR_ANY_PLAN)
+        : TLI_RULE(NO_PLAN_WAS_FOUND_FOR_BYTES);
     tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_REMAT), rule, budget->allowed_bytes,
                                      report->least_budget_bytes);
-    tli_put_text(&s, tli_limit_names[budget->limit]);
+    tli_put_limit(env, &s, budget->limit);
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && node >= 0) {
-        tli_put(&s.text, ", which node ");
+        tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, node, tl_name_node(r->graph, node));
-        tli_put(&s.text, " takes");
     }
     return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
@@ -18845,7 +18886,7 @@ static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_
         : TLI_RULE(NO_PERSISTENT_SCHEDULE_FOUND_BELOW);
     tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_CHAIN), rule, budget->allowed_bytes,
                                      report->least_budget_bytes);
-    tli_put_text(&s, tli_limit_names[budget->limit]);
+    tli_put_limit(env, &s, budget->limit);
     tli_put_rule(&s);
     tli_put_named(&s.text, report->limiting_node, tl_name_node(graph, report->limiting_node));
     return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
@@ -19410,7 +19451,7 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     if (result) return result;
     s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
                         p->budget.allowed_bytes, tli_add_base(&p->budget, p->plan.peak_bytes));
-    tli_put_text(&s, tli_limit_names[p->budget.limit]);
+    tli_put_limit(env, &s, p->budget.limit);
     tli_put_text(&s, tl_name_policy(p->desc->policy));
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && report.peak_step >= 0) {
@@ -22957,8 +22998,8 @@ static tl_result tli_choice_reoptimise(tli_choice *x, uint64_t work_limit) {
         uint64_t before = x->best_value;
         tli_choice part;
         for (i = 0; i < x->desc->node_count; i++)
-            allowed[i] = tl_next_random_below(&random, 1024) < fixed ? (uint16_t)(1u << x->best[i])
-                                                                     : x->allowed[i];
+            allowed[i] = (uint16_t)(tl_next_random_below(&random, 1024) < fixed ? 1u << x->best[i]
+                                                                                : x->allowed[i]);
         tli_choice_init_part(&part, x, allowed, work_limit);
         part.most_cells = 1 << 15;
         part.label_limit = 64;
@@ -29522,7 +29563,7 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
 static tl_result tli_check_manager_room(tl_env *env, const tli_budget *budget,
                                         const tl_backend_limits *limits) {
     uint64_t free_bytes = limits->budget_bytes[TL_TIER_DEVICE];
-    if (!budget->is_limited || budget->limit != TLI_LIMIT_CALLER || budget->bytes <= free_bytes) return TL_OK;
+    if (!budget->is_limited || budget->limit != TL_LIMIT_BUDGET || budget->bytes <= free_bytes) return TL_OK;
     return tli_fail_values(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_MANAGER),
                            TLI_RULE(DEVICE_BUDGET_BYTES_BYTES_OF_WHICH),
                            budget->bytes, free_bytes);
@@ -30024,7 +30065,7 @@ static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     s = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, TLI_IN(RUN_PLAN),
                         TLI_RULE(NODE_NEEDS_BYTES_WITH_ALL_ELSE_EVICTED),
                         run->budget.allowed_bytes, run->report.needed_bytes);
-    tli_put_text(&s, tli_limit_names[run->budget.limit]);
+    tli_put_limit(run->env, &s, run->budget.limit);
     tli_put_rule(&s);
     tli_put_named(&s.text, node, tl_name_node(run->graph, node));
     return tli_end_error(run->env, &s, TL_ERROR_OVER_BUDGET);
@@ -32096,10 +32137,10 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
-static tl_result tli_infeasible(tl_run *run, const char *limit, tli_rule rule, uint64_t budget, uint64_t bytes,
+static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint64_t budget, uint64_t bytes,
                                 int32_t node) {
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN), rule, budget, bytes);
-    tli_put_text(&s, limit);
+    tli_put_limit(run->env, &s, limit);
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && node >= 0) {
         tli_put(&s.text, ", because of node ");
@@ -32142,7 +32183,7 @@ static tl_result tli_check_online_budget(tl_run *run) {
         result = TL_OK;
     }
     if (result) return result;
-    return tli_infeasible(run, tli_limit_names[run->budget.limit],
+    return tli_infeasible(run, run->budget.limit,
                           TLI_RULE(LEAST_THAT_WORKS_IS_BYTES), run->budget.allowed_bytes,
                           tli_add_base(&run->budget, works), node);
 }
@@ -32193,13 +32234,13 @@ static tl_result tli_check_budget(tl_run *run) {
 #endif
     bytes = tli_pass_bytes(run, TL_TIER_DEVICE);
     if (run->budget.is_over || bytes > run->budget.bytes)
-        return tli_infeasible(run, tli_limit_names[run->budget.limit], TLI_RULE(PLAN_TAKES_BYTES),
+        return tli_infeasible(run, run->budget.limit, TLI_RULE(PLAN_TAKES_BYTES),
                               run->budget.allowed_bytes,
                               tli_add_base(&run->budget, bytes),
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
     if (planned->host_peak_bytes > run->budget.host_bytes)
-        return tli_infeasible(run, tli_host_limit_names[run->budget.host_limit], TLI_RULE(PLAN_TAKES_BYTES),
+        return tli_infeasible(run, run->budget.host_limit, TLI_RULE(PLAN_TAKES_BYTES),
                               run->budget.host_bytes, planned->host_peak_bytes, -1);
     return TL_OK;
 }

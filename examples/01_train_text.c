@@ -678,7 +678,8 @@ static void init_scaler(training *t) {
 }
 
 // Begin a training from the seed, or from weights, by a plan, which belongs to the training then.
-// The backend has room for the budget and not one byte more. On error free_training is still due.
+// The backend has room for the weights and the budget, and not one byte more. On error free_training is
+// still due.
 static tl_result init_training(tl_env *env, training *t, const training_model *m,
                                const training_text *txt, const options *o, const weights *w,
                                tl_plan *plan, uint64_t budget) {
@@ -702,7 +703,7 @@ static tl_result init_training(tl_env *env, training *t, const training_model *m
     if (result) return result;
     init_floats(t, w);
     result = init_memory(t);
-    cpu.capacity_bytes[TL_TIER_DEVICE] = budget;  // 0 = no limit
+    cpu.capacity_bytes[TL_TIER_DEVICE] = budget ? budget + training_base_bytes(m) : 0;  // 0 = no limit
     cpu.now_ns = now_ns;
     cpu.checked = o->checked;
     if (!result) result = tl_init_cpu_backend(&t->memory, &cpu, &t->backend);

@@ -8,7 +8,7 @@
 //
 // check:
 //
-//     cc -std=c99 -o build/04_steps examples/04_steps.c && build/04_steps
+//     mkdir -p build && cc -std=c99 -o build/04_steps examples/04_steps.c && build/04_steps
 
 #include <stdio.h>
 

@@ -221,8 +221,9 @@ static int report(void) {
               tl_find_base_bytes(&env, &net, 1, 2, &base);
     if (!bad) {
         tl_print_graph_statistics(&net, &s, text, sizeof text);
-        printf("%s\nthe floor is set by %s (%s %s); logits take %.1f MiB\n", text, tl_name_node(&net, s.floor_node),
-               tl_name_op(&net, s.floor_node), tl_name_unit(&net, s.floor_node), (double)net.outputs[net.nodes[logits.node].first_output + logits.output].bytes / 1048576);
+        printf("%s\nthe floor is set by %s (%s%s%s); logits take %.1f MiB\n", text, tl_name_node(&net, s.floor_node),
+               tl_name_op(&net, s.floor_node), *tl_name_unit(&net, s.floor_node) ? " " : "",
+               tl_name_unit(&net, s.floor_node), (double)net.outputs[net.nodes[logits.node].first_output + logits.output].bytes / 1048576);
         bad = plan(base - 4 * shared_bytes(), s.keep_all_bytes);  // a weight, its gradient, two states
     }
     tl_free_graph_statistics(&env, &s);

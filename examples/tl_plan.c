@@ -1113,14 +1113,14 @@ static const char *limiting_node(const program *p) {
 static int fail_infeasible(const program *p) {
     const tl_remat_report *r = &p->report;
     const char *node = limiting_node(p);
+    label proof = { "and none takes less" };
+    if (r->least_budget_bytes != r->bound_budget_bytes)
+        snprintf(proof.text, sizeof proof.text, "and all take %llu or more", (ull)r->bound_budget_bytes);
     return fail(CODE_INFEASIBLE,
-                "%s: no plan %s %llu bytes; the least budget found is %llu bytes, %s %llu%s%s%s",
+                "%s: no plan %s %llu bytes; the least that one was found for is %llu bytes%s%s, %s%s",
                 path_of(p), r->proven ? "fits" : "was found within", (ull)p->budget_bytes,
-                (ull)r->least_budget_bytes,
-                r->least_budget_bytes == r->bound_budget_bytes ? "and certainly it takes"
-                                                               : "and certainly it takes at least",
-                (ull)r->bound_budget_bytes, node ? ", because of node " : "", node ? node : "",
-                interrupted ? " (stopped early)" : "");
+                (ull)r->least_budget_bytes, node ? ", because of node " : "", node ? node : "",
+                proof.text, interrupted ? " (stopped early)" : "");
 }
 
 // -- writing --
@@ -1138,6 +1138,10 @@ static int open_part(writer *w) {
     if (snprintf(w->part, sizeof w->part, "%s.XXXXXX", w->name) >= (int)sizeof w->part) {
         w->part[0] = 0;
         errno = ENAMETOOLONG;
+        return 0;
+    }
+    if (access(w->name, F_OK) == 0 && access(w->name, W_OK) != 0) {  // rename would replace it all the same
+        w->part[0] = 0;
         return 0;
     }
     number = mkstemp(w->part);
@@ -1361,8 +1365,9 @@ static int explain_peak(const program *p, const lives *l, FILE *out) {
         if (l->items[i].bytes && l->items[i].first <= step && step <= l->items[i].last) index[count++] = i;
     sorted_lives = l->items;
     qsort(index, (size_t)count, sizeof *index, compare_lives);
-    fprintf(out, "\nThe peak of %llu bytes (%s) is at ", (ull)l->report.peak_bytes,
-            bytes_label(l->report.peak_bytes).text);
+    fprintf(out, "\nThe peak of %llu bytes", (ull)l->report.peak_bytes);
+    if (l->report.peak_bytes >= 1024) fprintf(out, " (%s)", bytes_label(l->report.peak_bytes).text);
+    fprintf(out, " is at ");
     if (p->plan.step_count) print_step(p, out, step);
     else fprintf(out, "the start");
     fprintf(out, ". %d things live there:\n", (int)count);
@@ -1496,7 +1501,7 @@ static int explain_again(const program *p, const lives *l, FILE *out) {
         items[count++] = items[i];
     }
     qsort(items, (size_t)count, sizeof *items, compare_agains);
-    fprintf(out, "\n%d nodes run again, the dearest first:\n", (int)count);
+    fprintf(out, "\n%d node%s again, the dearest first:\n", (int)count, count == 1 ? " runs" : "s run");
     listed = count < LISTED ? count : LISTED;
     for (i = 0; i < listed; i++) {
         fprintf(out, "  %3d x  cost %.6f  %s\n", (int)items[i].count,
@@ -2899,6 +2904,17 @@ static int plan_model(program *p) {
     return code;
 }
 
+// A whole number, or after 0x one to 16 hexadecimal digits. 1 = it is one.
+static int read_site(const char *text, uint64_t *number) {
+    size_t length = strlen(text);
+    if (strncmp(text, "0x", 2) == 0 && length > 2 && length <= 18 &&
+        strspn(text + 2, "0123456789abcdefABCDEF") == length - 2) {
+        *number = strtoull(text, NULL, 16);
+        return 1;
+    }
+    return strcmp(text, "0") == 0 || read_count(text, number);
+}
+
 // --explain-error N [VALUE [VALUE]]: numbers that another program, or a device, reported.
 static int explain_error(int count, char **numbers) {
     uint64_t values[3] = { 0, 0, 0 };
@@ -2907,8 +2923,9 @@ static int explain_error(int count, char **numbers) {
     int i;
     if (count < 1 || count > 3) return fail(CODE_INPUT, "--explain-error: takes a site and at most two values");
     for (i = 0; i < count; i++)
-        if (strcmp(numbers[i], "0") != 0 && !read_count(numbers[i], &values[i]))
-            return fail(CODE_INPUT, "--explain-error %s: must be a whole number below 2^64", numbers[i]);
+        if (!read_site(numbers[i], &values[i]))
+            return fail(CODE_INPUT, "--explain-error %s: must be a whole number below 2^64, or a hexadecimal one "
+                        "that begins with 0x", numbers[i]);
     memset(&error, 0, sizeof error);
     error.site = (uint32_t)values[0];
     error.values[0] = values[1];

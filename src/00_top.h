@@ -60,8 +60,8 @@
                                     there, plans made elsewhere and online runs may still copy
        TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
                                     would convert to them, and so is a plan that compresses
-       TL_NO_ACCOUNTS               drops accounts: a backend is used by one run or manager at a time,
-                                    which the caller frees before it
+       TL_NO_ACCOUNTS               drops accounts: runs and managers may share a backend only if one
+                                    of them works at a time; the caller frees them before it
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays, names
                                     may hold any byte beyond ASCII
        TL_NO_TRACE                  drops [13]
@@ -74,9 +74,9 @@
        leaves env.error as it was. On error every output is all zero and safe to free. Wrong data is
        an error and never aborts; the library never prints and keeps no state outside arguments.
        A budget is the least of what the caller, the device and the backend allow, less base_bytes;
-       0 of the caller means no limit of his own on the device, and no host tier on the host (of a
-       plan that is given with host steps: as much as it needs). Bytes that are taken at present
-       never change a plan: a run that does not fit beside them is refused at init.
+       where the caller gives 0 he sets no limit on the device, and allows no copies on the host
+       (but a plan that is given with copies may make them). Memory that other programs use at
+       present never changes a plan: a run that does not fit beside it is refused at init.
        Zero is the default for every field of every desc. Pointers in a desc are read during the
        call only, unless it says that they must outlive something. One env per thread.
 

@@ -37,10 +37,22 @@ extern "C" {
 #define TLI_ENUM(id, name, help) id,  // undefined again at the end of this half
 typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;
 
+// Whose limit of bytes a refused plan, run or checkpoint does not keep to: id, field, whose it is
+#define TL_LIMITS(X) \
+    X(TL_LIMIT_BUDGET,       "budget_bytes",                 "the caller's, or a fraction that he gives")   \
+    X(TL_LIMIT_DEVICE,       "device_capacity_bytes",        "of the tl_device")                            \
+    X(TL_LIMIT_BACKEND,      "backend: capacity_bytes",      "of the backend's device tier")                \
+    X(TL_LIMIT_HOST_BUDGET,  "host_budget_bytes",            "the caller's, for copies on the host")        \
+    X(TL_LIMIT_HOST_DEVICE,  "host_capacity_bytes",          "of the tl_device, for copies on the host")    \
+    X(TL_LIMIT_HOST_BACKEND, "backend: host capacity_bytes", "of the backend's host tier")
+
+typedef enum tl_limit { TL_LIMITS(TLI_ENUM) TL_LIMIT_COUNT } tl_limit;
+
 // Why a call failed. The layout is the same with and without text, and so are code, site and values.
 typedef struct tl_error {
     tl_result code;
-    uint32_t  site;       // number of the rule and of the function that found it broken: tl_explain_error
+    uint32_t  site;       // a number for where it failed and why: limit << 24 | function << 16 | rule, which
+                          // tl_explain_error turns into words; it never changes its meaning
     uint64_t  values[2];  // numbers of that rule, 0 where it has none; tl_explain_error names them. Of a
                           // budget that was refused: the budget, and the least that would do
     char      text[248];  // "tl_check_graph: node 3 (conv1): inputs: ..."; "" with TL_NO_ERROR_TEXT
@@ -74,8 +86,12 @@ TLDEF const char *tl_name_result(tl_result result);  // "no memory"; "?" out of 
 TLDEF const char *tl_explain_result(tl_result result);  // "the allocator or the backend has none left"
 
 // Find the least budget in bytes that an error names: of TL_ERROR_INFEASIBLE and TL_ERROR_OVER_BUDGET, where
-// it is known. UINT64_MAX for every other error.
+// it is known, base_bytes included. UINT64_MAX for every other error, and where it does not fit 64 bits.
 TLDEF uint64_t tl_find_least_budget(const tl_error *error);
+
+// Find whose limit an error of tl_find_least_budget is about: raise that one to the least budget and try
+// again. TL_LIMIT_BUDGET for every other error.
+TLDEF tl_limit tl_find_limit(const tl_error *error);
 
 #if !defined(TL_NO_TEXT) && !defined(TL_NO_ERROR_TEXT)
 // Explain site and values of an error, also of one that a build without text reported:
@@ -83,7 +99,8 @@ TLDEF uint64_t tl_find_least_budget(const tl_error *error);
 //
 //   error   only its site and its values are read; "..." stands for names that are in its text alone
 //
-// Returns the length of the text, as tl_print_graph does; 0 for a site that does not exist.
+// Returns the length of the whole text without the 0 at its end; at most size - 1 bytes of it are written.
+// 0 for a site that does not exist.
 TLDEF size_t tl_explain_error(const tl_error *error, char *buf, size_t size);
 #endif
 

@@ -52,10 +52,20 @@ static int tli_put_rule(tli_sentence *s) {
     return 0;
 }
 
+#define TLI_LIMIT_FIELD(id, field, whose) field,
+static const char *const tli_limit_fields[] = { TL_LIMITS(TLI_LIMIT_FIELD) };
+#undef TLI_LIMIT_FIELD
+
 // Write the rule's sentence up to its next %s, and a text instead of that.
 static void tli_put_text(tli_sentence *s, const char *text) {
     tli_put_rule(s);
     tli_put(&s->text, text);
+}
+
+// The same with the name of a limit, which becomes part of the site.
+static void tli_put_limit(tl_env *env, tli_sentence *s, tl_limit limit) {
+    if (env) env->error.site |= (uint32_t)limit << 24;
+    tli_put_text(s, tli_limit_fields[limit]);
 }
 
 // Write the rest of the sentence and log it. A sentence that is too long is cut between two characters.
@@ -103,14 +113,21 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_NO_KEPT_SET_HAS_PEAK_OF_AT_MOST_BYTES ||
            rule == TLI_RULE_NO_PERSISTENT_SCHEDULE_FITS_BELOW ||
            rule == TLI_RULE_NO_PERSISTENT_SCHEDULE_FOUND_BELOW ||
-           rule == TLI_RULE_NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS ||
-           rule == TLI_RULE_NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE ||
+           rule == TLI_RULE_BYTES_ARE_TOO_FEW_FOR_ANY_PLAN ||
+           rule == TLI_RULE_NO_PLAN_WAS_FOUND_FOR_BYTES ||
            rule == TLI_RULE_PLAN_TAKES_BYTES;
 }
 
 TLI_IMPL uint64_t tl_find_least_budget(const tl_error *error) {
     TL_ASSERT(error);
     return tli_names_budget(error->site & 0xFFFF) ? error->values[1] : UINT64_MAX;
+}
+
+TLI_IMPL tl_limit tl_find_limit(const tl_error *error) {
+    uint32_t limit;
+    TL_ASSERT(error);
+    limit = error->site >> 24;
+    return tli_names_budget(error->site & 0xFFFF) && limit < TL_LIMIT_COUNT ? (tl_limit)limit : TL_LIMIT_BUDGET;
 }
 
 #if !defined(TL_NO_TEXT) && !defined(TL_NO_ERROR_TEXT)
@@ -150,19 +167,23 @@ static void tli_put_values(tli_writer *w, const char *names, const uint64_t *val
 }
 
 TLI_IMPL size_t tl_explain_error(const tl_error *error, char *buf, size_t size) {
+    uint32_t limit;
     int32_t function, rule;
     tli_sentence s;
     TL_ASSERT(error);
-    function = tli_find_text(tli_all_functions, error->site >> 16);
+    limit = error->site >> 24;
+    function = tli_find_text(tli_all_functions, error->site >> 16 & 0xFF);
     rule = tli_find_text(tli_all_rules, error->site & 0xFFFF);
     s.text = tli_writer_of(buf, size);
     s.values = error->values;
     if (error->site == TLI_RULE_OF_A_BACKEND) {
         tli_put(&s.text, "tl_record_error: a sentence of the function that called it");
-    } else if (tli_all_functions[function] && tli_all_rules[rule]) {
+    } else if (tli_all_functions[function] && tli_all_rules[rule] && limit < TL_LIMIT_COUNT &&
+               (!limit || tli_names_budget(error->site & 0xFFFF))) {
         s.rest = tli_name_rule((tli_rule)tli_all_rules[rule]);
         tli_put(&s.text, tli_name_function((tli_function)tli_all_functions[function]));
         tli_put(&s.text, ": ");
+        if (*s.rest == '%' && tli_names_budget(error->site & 0xFFFF)) tli_put_text(&s, tli_limit_fields[limit]);
         while (tli_put_rule(&s)) tli_put(&s.text, "...");
         tli_put_values(&s.text, tli_all_values[rule], error->values);
     }

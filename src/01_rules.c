@@ -485,10 +485,11 @@
 // -- errors: rules of [6] REMAT --
 
 #define TLI_REMAT_RULES(X) \
-    X(NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS, \
-      "%s: no plan found below %1 bytes%s; none fits", "budget, least budget") \
-    X(NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE, \
-      "%s: no plan found below %1 bytes%s; whether one exists is not known", "budget, least budget") \
+    X(BYTES_ARE_TOO_FEW_FOR_ANY_PLAN, \
+      "%s: %0 bytes are too few for any plan; the least that one was found for is %1%s", \
+      "budget, least budget") \
+    X(NO_PLAN_WAS_FOUND_FOR_BYTES, \
+      "%s: no plan was found for %0 bytes; the least that one was found for is %1%s", "budget, least budget") \
     X(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT, \
       "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host", "") \
     X(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS, "graph: bytes must fit 60 bits, costs of forwards 56", "") \
@@ -816,7 +817,8 @@
     X(PLAN_TAKES_BYTES, "%s: the plan takes %1 bytes%s", "budget, least budget") \
     X(STATE_OF_RUN_NO_MEMORY, "state of the run", "") \
     X(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS, "backend: could not take the graph's inputs", "") \
-    X(PLAN_NONE_GIVEN_OR_ASKED, "plan: none given or asked for, and TL_NO_ONLINE left out runs without", "") \
+    X(PLAN_NONE_GIVEN_OR_ASKED, \
+      "plan: none given or asked for, and TL_NO_ONLINE left out runs without one", "") \
     X(RUN_NO_MEMORY, "run", "") \
     X(LAYERS_FORWARD_IS_MISSING, "layers: forward is missing", "") \
     X(LAYERS_NO_MEMORY, "layers", "") \

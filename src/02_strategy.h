@@ -95,7 +95,8 @@ TLDEF tl_parallelism tl_parallelism_model(uint64_t device_count);
 TLDEF tl_parallelism tl_parallelism_pipeline(uint64_t stage_count);
 TLDEF tl_parallelism tl_parallelism_automatic(void);
 
-// Return a preset: a filled strategy.
+// Return a preset: a filled strategy. This version cannot run every value of them: tl_init_run names the
+// first that it cannot, TL_ERROR_UNSUPPORTED.
 TLDEF tl_strategy tl_strategy_new(void);               // all zero
 TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, pooled, automatic, fused, timed
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused

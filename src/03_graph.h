@@ -38,11 +38,11 @@ typedef struct tl_device {
     uint64_t link_bytes_per_second;            // host link, one way; 0 = copies take no time
     uint64_t link_latency_ns;                  // per copy
     uint64_t codec_bytes_per_second;           // compress and expand, uncompressed side; 0 = no time
-    uint64_t device_capacity_bytes;            // 0 = not limited
+    uint64_t device_capacity_bytes;            // weights and all; 0 = not limited
     uint64_t host_capacity_bytes;              // 0 = not limited
     uint64_t alignment_bytes;                  // of every buffer; 0 = 1; else a power of two
     uint64_t worker_count;                     // 0 = 1
-    uint32_t supported;                        // bits 1 << tl_precision: supported and worth it
+    uint32_t supported;                        // bits 1 << tl_precision: computes in it, and faster
 } tl_device;
 
 // A node to add. Zero is the default everywhere; arrays are read during the call only.
@@ -158,9 +158,9 @@ typedef struct tl_chain_desc {
     const char     *needs;             // of every layer; 0 = "in"
 } tl_chain_desc;
 
-// Make a layer chain in one call. Layer i is node i+1 and carries layer number i.
+// Make a graph that is a layer chain, in one call. Layer i is node i+1 and carries layer number i.
 //
-//   graph   overwritten (not freed); release with tl_free_graph
+//   graph   overwritten, unlike that of tl_add_node, and not freed before; release with tl_free_graph
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; *graph is empty then.
 TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *desc);
@@ -403,9 +403,9 @@ TLDEF tl_result tl_add_embedding(tl_env *env, tl_graph *graph, const tl_layer_de
 //   stored   one node of op attention: forward both products and N, backward the products twice and
 //            N; needs in; saves the N weights; fwork N (the scores), bwork N (their gradients)
 //   tiled    one node of op attention: forward the same; backward computes Q K^T and the weights
-//            again: 5/2 of the products and 2 N; needs in,out; saves one number (the logarithm of
-//            the sum) for each of the B heads T rows, and bwork is as large. A number has the bytes
-//            of an element, at least 4. Dao et al., FlashAttention, 2022, arXiv:2205.14135, section
+//            again: 5/2 of the products and 2 N; needs in,out; saves the logarithm of the sum of
+//            each of the B heads T rows, stored as an element of at least 4 bytes, and bwork is
+//            as large. Dao et al., FlashAttention, 2022, arXiv:2205.14135, section
 //            3
 //   split    three nodes of ops bmm, softmax and bmm, named <name>_qk, _softmax and _av; the
 //            products need in, softmax needs out
@@ -473,7 +473,7 @@ typedef struct tl_op_statistics {
 // a lower peak.
 typedef struct tl_graph_statistics {
     const tl_op_statistics *ops;  // [op_count] in order of first appearance
-    const int32_t *cuts;        // [cut_count] nodes which no edge passes: no node below reads one above
+    const int32_t *cuts;        // [cut_count] cut nodes: nothing made before one is read after it
     int32_t  op_count, cut_count;
     int32_t  node_count, tensor_count;
     int32_t  input_node_count;  // graph inputs
@@ -531,7 +531,8 @@ typedef struct tl_fusion_plan {
     const int32_t *nodes;            // [nodes of the old graph] the new node that computes this old node
     const int32_t *first_members;    // [graph.node_count + 1] index into members
     const int32_t *members;          // [nodes of the old graph] old nodes by new node, in their old order
-    const int32_t *remade_counts;    // [graph.node_count] the first so many members run again in backward
+    const int32_t *remade_counts;    // [graph.node_count] how many members, from the first on, run
+                                     // again in backward
     uint64_t       block_bytes;      // defaults filled in
     int32_t        fused_count;      // new nodes of two or more members
     uint64_t       inner_bytes;      // sum over the tensors that no longer exist

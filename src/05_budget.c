@@ -16,8 +16,6 @@
 // reports as free at present are not part of the rule: they change from call to call, and the same desc must
 // give the same plan. They are compared with the bytes of the finished plan when a run is made.
 
-typedef enum tli_limit { TLI_LIMIT_CALLER, TLI_LIMIT_DEVICE, TLI_LIMIT_BACKEND } tli_limit;
-
 typedef struct tli_budget {
     uint64_t  bytes;            // of a plan, without the base: with it they fit 64 bits, limited or not
     uint64_t  allowed_bytes;    // with the base, what errors name; UINT64_MAX = nobody limits
@@ -25,16 +23,10 @@ typedef struct tli_budget {
     uint64_t  base_bytes;
     int32_t   is_limited;       // 1 = somebody limits the bytes on the device
     int32_t   is_over;          // 1 = the base alone exceeds the limit
-    tli_limit limit, host_limit;  // whose limit is the least
+    tl_limit  limit, host_limit;  // whose limit is the least
 } tli_budget;
 
-// What error texts call a limit, on the device and on the host.
-static const char *const tli_limit_names[] = { "budget_bytes", "device_capacity_bytes",
-                                               "backend: capacity_bytes" };
-static const char *const tli_host_limit_names[] = { "host_budget_bytes", "host_capacity_bytes",
-                                                    "backend: host capacity_bytes" };
-
-static void tli_lower_limit(uint64_t *least, tli_limit *limit, uint64_t bytes, tli_limit whose) {
+static void tli_lower_limit(uint64_t *least, tl_limit *limit, uint64_t bytes, tl_limit whose) {
     if (bytes >= *least) return;
     *least = bytes;
     *limit = whose;
@@ -53,13 +45,16 @@ static tli_budget tli_find_budget(uint64_t caller, uint64_t host, uint64_t base,
     budget.base_bytes = base;
     budget.bytes = caller ? caller : UINT64_MAX;
     budget.host_bytes = host || !has_host_steps ? host : UINT64_MAX;
+    budget.limit = TL_LIMIT_BUDGET;
+    budget.host_limit = TL_LIMIT_HOST_BUDGET;
     if (device && device->device_capacity_bytes)
-        tli_lower_limit(&budget.bytes, &budget.limit, device->device_capacity_bytes, TLI_LIMIT_DEVICE);
+        tli_lower_limit(&budget.bytes, &budget.limit, device->device_capacity_bytes, TL_LIMIT_DEVICE);
     if (device && device->host_capacity_bytes)
-        tli_lower_limit(&budget.host_bytes, &budget.host_limit, device->host_capacity_bytes, TLI_LIMIT_DEVICE);
+        tli_lower_limit(&budget.host_bytes, &budget.host_limit, device->host_capacity_bytes,
+                        TL_LIMIT_HOST_DEVICE);
     if (backend) {
-        tli_lower_limit(&budget.bytes, &budget.limit, backend[0], TLI_LIMIT_BACKEND);
-        tli_lower_limit(&budget.host_bytes, &budget.host_limit, backend[1], TLI_LIMIT_BACKEND);
+        tli_lower_limit(&budget.bytes, &budget.limit, backend[0], TL_LIMIT_BACKEND);
+        tli_lower_limit(&budget.host_bytes, &budget.host_limit, backend[1], TL_LIMIT_HOST_BACKEND);
     }
     budget.is_limited = budget.bytes != UINT64_MAX;
     budget.allowed_bytes = budget.bytes;

@@ -64,6 +64,8 @@ typedef struct tl_step {
 // -- what steps allocate and free --
 //
 // A replay with an allocator of its own needs these rules and no others; tl_simulate_plan counts by them.
+// A kernel writes all outputs of its node: one that is still resident is written into a second copy, which
+// nobody reads.
 // v is a node, T one output of a node (with TL_ALL_OUTPUTS: each output in the state that is named, one
 // after the other). A tensor is absent, resident, leaving (O until W), coming (L until W) or compressed.
 //
@@ -74,8 +76,8 @@ typedef struct tl_step {
 //              3. fwork
 //   I v        as F, but output 0 takes over the bytes     as F; the input is absent, its bytes are
 //              of input `inplace`, and has no second copy  output 0
-//   S v        as F, and saved(v) before fwork; with no    as F; saved(v) stays until B v or DS v
-//              absent output no second copies either
+//   S v        as F, and saved(v) before fwork; if all     as F; saved(v) stays until B v or DS v
+//              outputs are resident, no second copies
 //   B v        1. the gradient of each output of v         at the end of the call: bwork, the gradient
 //              2. the gradient of each input of v whose    of EVERY output of v, and saved(v)
 //                 node has a backward

@@ -458,7 +458,7 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     if (result) return result;
     s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
                         p->budget.allowed_bytes, tli_add_base(&p->budget, p->plan.peak_bytes));
-    tli_put_text(&s, tli_limit_names[p->budget.limit]);
+    tli_put_limit(env, &s, p->budget.limit);
     tli_put_text(&s, tl_name_policy(p->desc->policy));
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && report.peak_step >= 0) {

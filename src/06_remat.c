@@ -342,16 +342,15 @@ static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_bud
                                   const tl_remat_report *report) {
     int32_t node = report->limiting_node;
     tli_rule rule = report->proven
-        ? TLI_RULE(NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS)
-        : TLI_RULE(NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE);
+        ? TLI_RULE(BYTES_ARE_TOO_FEW_FOR_ANY_PLAN)
+        : TLI_RULE(NO_PLAN_WAS_FOUND_FOR_BYTES);
     tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_REMAT), rule, budget->allowed_bytes,
                                      report->least_budget_bytes);
-    tli_put_text(&s, tli_limit_names[budget->limit]);
+    tli_put_limit(env, &s, budget->limit);
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && node >= 0) {
-        tli_put(&s.text, ", which node ");
+        tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, node, tl_name_node(r->graph, node));
-        tli_put(&s.text, " takes");
     }
     return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
@@ -458,7 +457,7 @@ static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_
         : TLI_RULE(NO_PERSISTENT_SCHEDULE_FOUND_BELOW);
     tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_CHAIN), rule, budget->allowed_bytes,
                                      report->least_budget_bytes);
-    tli_put_text(&s, tli_limit_names[budget->limit]);
+    tli_put_limit(env, &s, budget->limit);
     tli_put_rule(&s);
     tli_put_named(&s.text, report->limiting_node, tl_name_node(graph, report->limiting_node));
     return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);

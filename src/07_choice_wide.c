@@ -531,8 +531,8 @@ static tl_result tli_choice_reoptimise(tli_choice *x, uint64_t work_limit) {
         uint64_t before = x->best_value;
         tli_choice part;
         for (i = 0; i < x->desc->node_count; i++)
-            allowed[i] = tl_next_random_below(&random, 1024) < fixed ? (uint16_t)(1u << x->best[i])
-                                                                     : x->allowed[i];
+            allowed[i] = (uint16_t)(tl_next_random_below(&random, 1024) < fixed ? 1u << x->best[i]
+                                                                                : x->allowed[i]);
         tli_choice_init_part(&part, x, allowed, work_limit);
         part.most_cells = 1 << 15;
         part.label_limit = 64;

@@ -508,7 +508,7 @@ TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  //
 // + bytes of the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16
 // 4 E / codec_bytes_per_second, if that is known); without a device that has these rates it costs E, like
 // an elementwise call in FLOP. In training a conversion costs twice that if the tensor has a gradient,
-// which is converted back; for simplicity also if only readers without a gradient want the format.
+// which is converted back; this is an upper bound where only readers without a gradient want the format.
 // Bytes: weights and tensors in their formats, and their converted copies; graph inputs count as f32.
 //
 // Losses add up over nodes. The choice works on integers: losses in units of loss_limit / 2^40, rounded up,

@@ -63,14 +63,14 @@ typedef struct tl_backend_limits {
     uint64_t alignment_bytes;    // of every offset; a power of two
     uint64_t granularity_bytes;  // the bytes of a block are rounded up to a multiple of it
     uint64_t range_bytes;        // largest range one call may name
-    uint64_t capacity_bytes[TL_TIER_COUNT];  // TL_UNLIMITED = not known
+    uint64_t capacity_bytes[TL_TIER_COUNT];  // base_bytes of a run included; TL_UNLIMITED = not known
     uint64_t budget_bytes[TL_TIER_COUNT];    // the part of the capacity that is free at present
     uint32_t codecs;             // bits 1 << tl_codec that compress and expand can do
     int32_t  host_visible;       // 1 = map costs nothing: host kernels may run on device ranges
     int32_t  in_order;           // 1 = copies and kernels run in the order in which they were enqueued:
                                  // work enqueued after a copy need not wait for the copy's ticket
-    tl_env  *env;                // where the backend's functions record errors, so that attempts that may
-                                 // fail are kept quiet; 0 = nothing is kept quiet
+    tl_env  *env;                // where the backend's functions record errors: a run restores it, and
+                                 // mutes its log, around calls that may fail. 0 = not known
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
@@ -171,7 +171,8 @@ typedef struct tl_backend {
 typedef struct tl_cpu_backend_desc {
     void    *memory;              // device tier in one block of the caller; 0 = each block from the env
     uint64_t memory_bytes;        // of that block
-    uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time; 0 = TL_UNLIMITED
+    uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time, and of a run
+                                  // with its base_bytes; 0 = TL_UNLIMITED
     uint64_t alignment_bytes;     // 0 = 64; a power of two
     uint64_t (*now_ns)(void *user);  // the clock; 0 = none, every time is 0
     void    *user;

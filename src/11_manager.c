@@ -1045,7 +1045,7 @@ static tl_result tli_check_manager(tl_env *env, const tl_backend *backend, const
 static tl_result tli_check_manager_room(tl_env *env, const tli_budget *budget,
                                         const tl_backend_limits *limits) {
     uint64_t free_bytes = limits->budget_bytes[TL_TIER_DEVICE];
-    if (!budget->is_limited || budget->limit != TLI_LIMIT_CALLER || budget->bytes <= free_bytes) return TL_OK;
+    if (!budget->is_limited || budget->limit != TL_LIMIT_BUDGET || budget->bytes <= free_bytes) return TL_OK;
     return tli_fail_values(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_MANAGER),
                            TLI_RULE(DEVICE_BUDGET_BYTES_BYTES_OF_WHICH),
                            budget->bytes, free_bytes);

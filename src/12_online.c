@@ -190,7 +190,7 @@ static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     s = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, TLI_IN(RUN_PLAN),
                         TLI_RULE(NODE_NEEDS_BYTES_WITH_ALL_ELSE_EVICTED),
                         run->budget.allowed_bytes, run->report.needed_bytes);
-    tli_put_text(&s, tli_limit_names[run->budget.limit]);
+    tli_put_limit(run->env, &s, run->budget.limit);
     tli_put_rule(&s);
     tli_put_named(&s.text, node, tl_name_node(run->graph, node));
     return tli_end_error(run->env, &s, TL_ERROR_OVER_BUDGET);

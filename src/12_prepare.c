@@ -421,10 +421,10 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
-static tl_result tli_infeasible(tl_run *run, const char *limit, tli_rule rule, uint64_t budget, uint64_t bytes,
+static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint64_t budget, uint64_t bytes,
                                 int32_t node) {
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN), rule, budget, bytes);
-    tli_put_text(&s, limit);
+    tli_put_limit(run->env, &s, limit);
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && node >= 0) {
         tli_put(&s.text, ", because of node ");
@@ -467,7 +467,7 @@ static tl_result tli_check_online_budget(tl_run *run) {
         result = TL_OK;
     }
     if (result) return result;
-    return tli_infeasible(run, tli_limit_names[run->budget.limit],
+    return tli_infeasible(run, run->budget.limit,
                           TLI_RULE(LEAST_THAT_WORKS_IS_BYTES), run->budget.allowed_bytes,
                           tli_add_base(&run->budget, works), node);
 }
@@ -518,13 +518,13 @@ static tl_result tli_check_budget(tl_run *run) {
 #endif
     bytes = tli_pass_bytes(run, TL_TIER_DEVICE);
     if (run->budget.is_over || bytes > run->budget.bytes)
-        return tli_infeasible(run, tli_limit_names[run->budget.limit], TLI_RULE(PLAN_TAKES_BYTES),
+        return tli_infeasible(run, run->budget.limit, TLI_RULE(PLAN_TAKES_BYTES),
                               run->budget.allowed_bytes,
                               tli_add_base(&run->budget, bytes),
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
     if (planned->host_peak_bytes > run->budget.host_bytes)
-        return tli_infeasible(run, tli_host_limit_names[run->budget.host_limit], TLI_RULE(PLAN_TAKES_BYTES),
+        return tli_infeasible(run, run->budget.host_limit, TLI_RULE(PLAN_TAKES_BYTES),
                               run->budget.host_bytes, planned->host_peak_bytes, -1);
     return TL_OK;
 }

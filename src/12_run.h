@@ -135,7 +135,8 @@ typedef struct tl_run_desc {
     tl_codec    codec;                // compress evicted f32 tensors (lossy); 0 = never
 
     // Hooks; 0 = none.
-    tl_result (*load)(tl_run *run, int32_t micro_batch, void *user);  // write the inputs
+    tl_result (*load)(tl_run *run, int32_t micro_batch, void *user);  // write the inputs; what was
+                                      // never written is undefined, and no error
     void       *load_user;
     void      (*random)(tl_random_moment moment, int32_t node, int32_t micro_batch, void *user);
     void       *random_user;
@@ -144,7 +145,8 @@ typedef struct tl_run_desc {
     int32_t     profiling;            // 1 = time every step (or the strategy's flag)
     uint64_t    seed;                 // of call->seed
     uint64_t    first_step;           // number of the first training step; > 0 when a training is resumed
-    uint32_t    loss_gradient_word;   // fills the gradient of an output that no node reads; 0 = 1.0f. With
+    uint32_t    loss_gradient_word;   // the gradient of a loss, that is of each output that no node reads, is
+                                      // filled with it; 0 = the bits of 1.0f. With
                                       // formats or a loss_scaler: bits of an f32, converted to its format
 
     // Mixed precision. The graph's bytes are those of the formats. The run itself carries out nodes of op

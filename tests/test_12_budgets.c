@@ -37,6 +37,8 @@ typedef struct answer {
     tl_result result;
     uint64_t  peak, host_peak;  // counted from outside, without the base
     uint64_t  steps;            // a hash of the plan
+    tl_limit  limit;
+    uint64_t  least;
     char      text[256];
 } answer;
 
@@ -228,6 +230,8 @@ static answer ask(const question *q) {
     else if (q->entry < MANAGER) ask_run(&env, q, &device, &graph, &backend, &a);
     else ask_manager(&env, q, &backend, &a);
     if (a.result) snprintf(a.text, sizeof a.text, "%s", env.error.text);
+    a.limit = tl_find_limit(&env.error);
+    a.least = tl_find_least_budget(&env.error);
     if (q->taken) { backend.release(backend.self, range); backend.free_block(backend.self, range.block); }
     tl_free_cpu_backend(&env, &backend);
     tl_free_graph(&env, &graph);
@@ -329,6 +333,8 @@ static void a_plan_that_is_given_runs_where_its_peak_fits_every_limit(void **sta
         a = ask(&q);
         assert_int_equal(a.result, TL_ERROR_INFEASIBLE);
         assert_non_null(strstr(a.text, names[party]));
+        assert_int_equal(a.limit, party);
+        assert_int_equal(a.least, plan.peak_bytes + BASE);
     }
     tl_free_plan(NULL, &plan);
 }
@@ -346,11 +352,13 @@ static void a_refusal_names_the_limit_that_binds(void **state) {
             q.given = &plan;
             set_limit(&q.bytes, 0, 100 * BYTES + BASE);
             set_limit(&q.bytes, party, 2 * BYTES + BASE);
-            a = is_party(q.entry, party) ? ask(&q) : a;
+            if (is_party(q.entry, party)) a = ask(&q);
             tl_free_plan(NULL, &plan);
             if (!is_party(q.entry, party)) continue;
             assert_int_equal(a.result, TL_ERROR_INFEASIBLE);
             if (!strstr(a.text, names[party])) fail_msg("entry %d: %s", e, a.text);
+            if ((int)a.limit != party) fail_msg("entry %d: limit %d: %s", e, (int)a.limit, a.text);
+            assert_true(a.least > 2 * BYTES + BASE && a.least < 100 * BYTES + BASE);
         }
 }
 
@@ -440,6 +448,8 @@ static void a_plan_with_host_steps_has_as_much_host_as_it_needs(void **state) {
         a = ask(&q);
         assert_int_equal(a.result, TL_ERROR_INFEASIBLE);
         assert_non_null(strstr(a.text, names[party]));
+        assert_int_equal(a.limit, TL_LIMIT_HOST_BUDGET + party);
+        assert_int_equal(a.least, plan.host_peak_bytes);
     }
     tl_free_plan(NULL, &plan);
 }

@@ -112,7 +112,7 @@ static void a_few_numbers_are_what_they_always_were(void **state) {
     assert_int_equal(TLI_RULE_MODE_UNKNOWN_VALUE, 0x0201);
     assert_int_equal(TLI_RULE_NAME_MUST_BE_UNIQUE, 0x0324);
     assert_int_equal(TLI_RULE_INPUT_IS_NOT_RESIDENT, 0x050D);
-    assert_int_equal(TLI_RULE_NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS, 0x0601);
+    assert_int_equal(TLI_RULE_BYTES_ARE_TOO_FEW_FOR_ANY_PLAN, 0x0601);
     assert_int_equal(TLI_RULE_SCALE_MUST_BE_FINITE_AND_POSITIVE, 0x070C);
     assert_int_equal(TLI_RULE_RUN_NO_MEMORY, 0x0C4E);
 }

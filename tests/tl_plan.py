@@ -546,7 +546,7 @@ def choices_are_planned_in_memory():
     planned(MODEL, '--precision', 'loss=0.01,training', '--policy', 'chen-greedy')
     points = json.loads(planned(MODEL, '--precision', 'loss=0.01,training', '--pareto', '--work', '100000', '--json', '-'))
     assert len(points['points']) > 3 and points['precision']['criterion'] == 'performance', points
-    refused(2, ['least budget'], MODEL, '--precision', 'loss=0.01', '--budget', '1')
+    refused(2, ['no plan fits 1 bytes; the least that one was found for'], MODEL, '--precision', 'loss=0.01', '--budget', '1')
 
 def shares_are_of_the_model_as_it_was_read():
     plain = json.loads(planned(MODEL, '--budget', '50%', '--work', '1', '--json', '-'))
@@ -717,6 +717,12 @@ def files_are_whole_or_absent():
     planned(MODEL, '--budget', '60%', '--schedule', target)
     assert open(target).read().startswith('F ')
     assert os.listdir(folder) == ['kept'], os.listdir(folder)
+    if os.getuid():                             # root may write whatever it likes
+        os.chmod(target, 0o444)
+        kept = open(target).read()
+        refused(1, ['cannot be written: Permission denied'], MODEL, '--budget', '55%', '--schedule', target)
+        assert open(target).read() == kept and os.listdir(folder) == ['kept'], os.listdir(folder)
+        os.chmod(target, 0o644)
     for option in ('--schedule', '--json', '--svg', '--html', '--c-table'):
         refused(1, ['nowhere'], MODEL, '--budget', '60%', option, path('nowhere/file'))
     for option in ('--json', '--svg', '--html'): refused(1, ['nowhere'], MODEL, '--pareto', '--work', '1', option, path('nowhere/file'))
@@ -806,8 +812,14 @@ def an_error_is_explained_by_its_numbers():
     assert lines == ['%s: outputs: there must be at least one (node 0, line 0)' % name
                      for name in ('tl_init_arena', 'tl_check_strategy', 'tl_parse_strategy_json')], lines
     assert planned('--explain-error', str(6 << 16 | 0x0302), '7', '9').endswith(' one (node 7, line 9)\n')
+    assert planned('--explain-error', '0x60302', '7', '9') == planned('--explain-error', str(6 << 16 | 0x0302), '7', '9')
+    done = run(MODEL, '--budget', '10', '--json', '-')
+    assert 'no plan fits 10 bytes; the least that one was found for is ' in done[2], done
+    for limit, name in enumerate(('budget_bytes', 'device_capacity_bytes', 'backend: capacity_bytes')):
+        sentence = planned('--explain-error', hex(limit << 24 | 0x320601), '10', '96')
+        assert sentence.startswith('tl_plan_remat: %s: 10 bytes are too few for any plan; ' % name), sentence
     assert planned('--explain-error', str(6 << 16 | 0x0302), '18446744073709551615').endswith(' (node none, line 0)\n')
-    for numbers in ([], ['1', '2', '3', '4'], ['x'], ['-1'], ['0'], ['65536'], ['4294967296'], ['99999999999999999999'], ['65793', 'y']):
+    for numbers in ([], ['1', '2', '3', '4'], ['x'], ['-1'], ['0'], ['65536'], ['4294967296'], ['99999999999999999999'], ['0x'], ['0x10000000000000000'], ['0x1g'], ['0x7320601'], ['0x1060302'], ['65793', 'y']):
         refused(1, ['--explain-error'], '--explain-error', *numbers)
 
 def help_names_every_option():

@@ -39,7 +39,8 @@ typedef enum tl_vk_copy_path { TL_VK_COPY_PATHS(TLI_VK_ENUM) TL_VK_COPY_PATH_COU
 
 typedef struct tl_vk_backend_desc {
     tl_vk_device device;         // copied; what it points to must outlive the backend
-    uint64_t capacity_bytes[TL_TIER_COUNT];  // of claimed ranges; 0 = TL_UNLIMITED
+    uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time, and of a run with its
+                                 // base_bytes; 0 = TL_UNLIMITED
     uint64_t chunk_bytes;        // 0 = an eighth of the heap, within 4 and 64 MiB
     uint64_t staging_bytes;      // of the staging ring; 0 = 4 MiB. A larger range gets a buffer of its own
     uint64_t submit_bytes;       // bytes of work after which the backend submits by itself; 0 = 256 MiB
