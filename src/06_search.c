@@ -389,16 +389,6 @@ static void tli_search_try(tli_search_state *r, uint64_t heat) {
     tli_search_undo(s, 0);
 }
 
-// Make the sequence anew from a list of calls; 0 = no memory.
-static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
-    int32_t i;
-    tli_search_empty_seq(s);
-    s->logs = 0;
-    for (i = 0; i < calls->count; i++)
-        if (tli_search_put(s, calls->calls[i], s->last_place) < 0) return 0;
-    return 1;
-}
-
 // -- search: from a sequence to steps --
 
 static void tli_search_emit_drops(tli_search_seq *s, int32_t at, tli_steps *list) {
@@ -432,9 +422,10 @@ static void tli_search_emit(tli_search_seq *s, tli_steps *list) {
 
 // The rules that the greedy planner tries in turn.
 static const tli_search_rule tli_search_rules[] = {
-    { 2, 2, 2, 0, 0 }, { 2, 2, 2, 0, 1 }, { 2, 2, 1, 0, 0 }, { 2, 2, 4, 0, 0 }, { 2, 2, 0, 0, 0 },
-    { 2, 1, 2, 0, 0 }, { 2, 4, 2, 0, 0 }, { 1, 2, 2, 0, 1 }, { 0, 0, 2, 0, 1 }, { 2, 2, 2, 1, 0 },
-    { 2, 2, 2, 1, 1 }, { 2, 2, 0, 1, 1 }
+    { 2, 2, 2, 0, 0, 0 }, { 2, 2, 2, 0, 1, 0 }, { 2, 2, 1, 0, 0, 0 }, { 2, 2, 4, 0, 0, 0 },
+    { 2, 2, 0, 0, 0, 0 }, { 2, 1, 2, 0, 0, 0 }, { 2, 4, 2, 0, 0, 0 }, { 1, 2, 2, 0, 1, 0 },
+    { 0, 0, 2, 0, 1, 0 }, { 2, 2, 2, 1, 0, 0 }, { 2, 2, 2, 1, 1, 0 }, { 2, 2, 0, 1, 1, 0 },
+    { 2, 2, 2, 0, 0, 1 }, { 2, 2, 2, 0, 1, 1 }, { 2, 2, 1, 0, 1, 1 }, { 2, 2, 0, 0, 1, 1 }
 };
 
 #define TLI_SEARCH_RULES ((int32_t)(sizeof tli_search_rules / sizeof tli_search_rules[0]))
