@@ -680,6 +680,7 @@ typedef struct tli_search_event {
     int32_t before, behind;  // neighbours in time of the same item; -1 = none
     int32_t sibling;         // next event of the same call
     uint8_t is_use;
+    int64_t order;           // that of the call
 } tli_search_event;
 
 typedef struct tli_search_place {
@@ -951,7 +952,7 @@ static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_searc
     int was, is_left, is_right;
     if (e >= 0) s->free_event = s->events[e].sibling;
     else e = s->event_count++;
-    while (x >= 0 && s->places[s->events[x].call].order > s->places[at].order) {
+    while (x >= 0 && s->events[x].order > s->places[at].order) {
         y = x;
         x = s->events[x].before;
         s->work++;
@@ -960,6 +961,7 @@ static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_searc
     event->item = touch->item;
     event->is_use = touch->is_use;
     event->call = at;
+    event->order = s->places[at].order;
     event->sibling = s->places[at].first_event;
     s->places[at].first_event = e;
     event->before = x;
@@ -993,12 +995,13 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
 // Number the places in time order, with room between the numbers for places inserted later.
 static void tli_search_number(tli_search_seq *s) {
     int64_t order = 0;
-    int32_t at;
+    int32_t at, e;
     for (at = 0; at >= 0; at = s->places[at].behind) {
         s->places[at].order = order;
+        for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) s->events[e].order = order;
         order += (int64_t)1 << 24;
-        s->work++;
     }
+    s->work += 8 * (uint64_t)s->used;
 }
 
 static void tli_search_log_change(tli_search_seq *s, int32_t call, int32_t place) {
@@ -1115,13 +1118,14 @@ static int tli_search_append(tli_search_seq *s, int32_t call) {
 static int tli_search_make_blocks(tli_search_seq *s) {
     const tli_search_problem *p = s->p;
     int64_t live = p->input_bytes, gradients = 0, order = 0, change = s->places[0].order;
-    int32_t at, number = 0;
+    int32_t at, e, number = 0;
     s->places[0].order = 0;
     for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) {
         tli_search_place *place = &s->places[at];
         live += change;
         change = place->order;
         place->order = order += (int64_t)1 << 24;
+        for (e = place->first_event; e >= 0; e = s->events[e].sibling) s->events[e].order = order;
         place->own = p->call_bytes[place->call];
         if (place->call % 2) place->own -= gradients = p->gradient_bytes[place->call / 2];
         place->gradients = gradients;
