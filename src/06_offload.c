@@ -341,7 +341,7 @@ static void tli_offload_try(tli_offload_search *x, uint64_t heat) {
     r->distance = tli_search_draw(r, 4);
     r->is_exact = !tli_search_draw(r, 8);
     r->link_price = tli_offload_draw_price(r);
-    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    mark = tli_search_shake(r);
     if (mark >= 0 && most >= r->bwd_cost && tli_search_mend(r, most - r->bwd_cost, 40)) {
         tli_search_tidy(r, mark);
         time = s->failed ? UINT64_MAX : tli_offload_time(&x->o, NULL);
