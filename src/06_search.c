@@ -29,7 +29,6 @@ typedef struct tli_search_state {
     int64_t       noise;         // width of the random part of scores
     int32_t       distance;      // exponent of the distance in scores, in halves
     int           is_exact;      // 1 = freed bytes beyond the excess do not count in scores
-    uint64_t      tries;
     uint64_t     *copy_ns;       // [tensors] time of one copy; NULL = there is no host tier
     uint64_t      link_price;    // cost of a nanosecond of the link, in 256ths
 } tli_search_state;
@@ -386,21 +385,26 @@ static int tli_search_save_best(tli_search_state *r) {
     return 1;
 }
 
-// Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
-// cost by an exponentially distributed number of mean `heat`; else undo.
-static void tli_search_try(tli_search_state *r, uint64_t heat) {
-    tli_search_seq *s = &r->seq;
-    uint64_t was = s->cost, most;
+// Draw how the next try scores, and the most that it may cost: above what it costs now by an exponentially
+// distributed number of mean `heat`.
+static uint64_t tli_search_temper(tli_search_state *r, uint64_t was, uint64_t heat) {
     int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a random ratio
-    int32_t mark;
-    s->change_count = 0;
-    s->logs = 1;
-    r->tries++;
-    most = was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
     r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
     if (!tli_search_draw(r, 8)) r->noise *= 8;
     r->distance = tli_search_draw(r, 4);
     r->is_exact = !tli_search_draw(r, 8);
+    return was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
+}
+
+// Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
+// cost by an exponentially distributed number of mean `heat`; else undo.
+static void tli_search_try(tli_search_state *r, uint64_t heat) {
+    tli_search_seq *s = &r->seq;
+    uint64_t most;
+    int32_t mark;
+    s->change_count = 0;
+    s->logs = 1;
+    most = tli_search_temper(r, s->cost, heat);
     mark = tli_search_shake(r);
     if (mark >= 0 && tli_search_mend(r, most, 40)) {
         tli_search_tidy(r, mark);
