@@ -15480,6 +15480,7 @@ typedef struct tli_search_seq {
     tli_search_block  *blocks;    // block 0 has place 0, so it is never empty
     int32_t        block_count, block_capacity, free_block;
     int32_t       *first, *last;  // [items] first and last event; -1 = none
+    int32_t       *recent;        // [items] the event found last by tli_search_event_before; -1 = none yet
     int32_t        last_place;
     int32_t        over_count;    // blocks with a call over the budget
     uint64_t       cost;          // of forwards
@@ -15496,6 +15497,7 @@ static void tli_search_free_seq(tli_search_seq *s) {
     tli_release(s->p->env, s->blocks);
     tli_release(s->p->env, s->first);
     tli_release(s->p->env, s->last);
+    tli_release(s->p->env, s->recent);
     tli_release(s->p->env, s->changes);
 }
 
@@ -15532,7 +15534,7 @@ static void tli_search_empty_seq(tli_search_seq *s) {
     tli_search_place *start = &s->places[0];
     tli_search_block *block = &s->blocks[0];
     int32_t i;
-    for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = -1;
+    for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = s->recent[i] = -1;
     s->place_count = s->block_count = 1;
     s->event_count = 0;
     s->free_place = s->free_event = s->free_block = -1;
@@ -15555,7 +15557,8 @@ static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq
     s->free_block = -1;
     s->first = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->first);
     s->last = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->last);
-    if (s->first && s->last && tli_search_reserve_block(s) &&
+    s->recent = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->recent);
+    if (s->first && s->last && s->recent && tli_search_reserve_block(s) &&
         tli_grow(p->env, &array, &s->place_capacity, 0, 64, sizeof *s->places)) {
         s->places = (tli_search_place *)array;
         tli_search_empty_seq(s);
@@ -15706,18 +15709,30 @@ static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
     if (event >= 0) tli_search_refresh(s, s->events[event].call);
 }
 
+// The last event of an item at or before a moment in time order; -1 = none. The event found last is near by, as a
+// rule.
+static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
+    int32_t e = s->recent[item], next;
+    if (e < 0) e = s->last[item];
+    while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
+    if (e < 0) return -1;
+    for (next = s->events[e].behind; next >= 0 && s->places[s->events[next].call].order <= order; s->work++) {
+        e = next;
+        next = s->events[e].behind;
+    }
+    s->recent[item] = e;
+    return e;
+}
+
 static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_search_touch *touch) {
-    int32_t e = s->free_event, x = s->last[touch->item], y = -1, c;
+    int32_t e = s->free_event, x, y, c;
     int64_t bytes = s->p->item_bytes[touch->item];
     tli_search_event *event;
     int was, is_left, is_right;
     if (e >= 0) s->free_event = s->events[e].sibling;
     else e = s->event_count++;
-    while (x >= 0 && s->places[s->events[x].call].order > s->places[at].order) {
-        y = x;
-        x = s->events[x].before;
-        s->work++;
-    }
+    x = tli_search_event_before(s, touch->item, s->places[at].order);
+    y = x >= 0 ? s->events[x].behind : s->first[touch->item];
     event = &s->events[e];
     event->item = touch->item;
     event->is_use = touch->is_use;
@@ -15745,6 +15760,7 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
     int was_right = tli_search_is_use(s, y);
     if (x >= 0) s->events[x].behind = y; else s->first[event->item] = y;
     if (y >= 0) s->events[y].before = x; else s->last[event->item] = x;
+    if (s->recent[event->item] == e) s->recent[event->item] = x >= 0 ? x : y;
     if (will != was_left) tli_search_shift(s, s->events[x].call, at, will ? bytes : -bytes);
     if (will != was_right) tli_search_shift(s, at, s->events[y].call, will ? bytes : -bytes);
     event->sibling = s->free_event;
@@ -15925,13 +15941,6 @@ static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
     return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
 }
 
-// The last event of an item at or before a moment in time order; -1 = none.
-static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
-    int32_t e = s->last[item];
-    while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
-    return e;
-}
-
 // The cost of spilling and fetching a tensor at the present price of the link.
 static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor) {
     uint64_t ns = r->copy_ns[tensor];
@@ -16018,7 +16027,7 @@ static void tli_search_compare(tli_search_state *r, int32_t item, int32_t full, 
     int32_t x, y, count;
     if (!r->p->item_bytes[item] || s->last[item] < 0) return;
     x = tli_search_event_before(s, item, order);
-    s->work++;
+    s->work += 3;
     if (x < 0 || s->events[x].call == full) return;
     y = s->events[x].behind;
     if (!tli_search_is_use(s, y)) return;
@@ -16741,73 +16750,100 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 // are kept that lower the peak, whatever they cost (Bartan et al., Moccasin, 2023, arXiv:2304.14463, begin with
 // feasibility as well).
 
+#define TLI_WINDOW_VIEWS 8  // bits of is_listed
+#define TLI_WINDOW_TURNS 64 // tries in one window
+
+// A part of the sequence, and what may be held there.
+typedef struct tli_window_view {
+    int32_t  first, last;      // places around it
+    int32_t  call_of_first, call_of_last;
+    int32_t *items;            // [item_count]
+    int32_t  item_count;
+} tli_window_view;
+
 typedef struct tli_search_window {
     tli_search_state *r;
-    int32_t  first, last;      // places around it, which no try removes
-    int32_t  call_of_first, call_of_last;
-    int32_t  count;            // calls between them when it was set
-    int32_t *items;            // [item_count] items that may be live in it
-    int32_t  item_count;
-    uint8_t *is_listed;        // [items of the problem]
+    tli_window_view views[TLI_WINDOW_VIEWS];  // [view_count] the window, then parts that exceeded the budget
+    int32_t  view_count, oldest;              // oldest: the view that gives way to the next one
+    int32_t  count;            // calls in the window when it was set
+    uint8_t *is_listed;        // [items of the problem] a bit for each view
     int32_t  noted;            // changes of the log whose items are listed
 } tli_search_window;
 
 // -- window: what is held in it --
 
-static void tli_window_list(tli_search_window *w, int32_t item) {
-    if (w->is_listed[item] || !w->r->p->item_bytes[item]) return;
-    w->is_listed[item] = 1;
-    w->items[w->item_count++] = item;
+static void tli_window_list(tli_search_window *w, int32_t view, int32_t item) {
+    if (w->is_listed[item] >> view & 1 || !w->r->p->item_bytes[item]) return;
+    w->is_listed[item] = (uint8_t)(w->is_listed[item] | 1 << view);
+    w->views[view].items[w->views[view].item_count++] = item;
 }
 
-// List the items with an event in the window, or held across it.
-static void tli_window_fill(tli_search_window *w) {
+// Put a view around a place, `half` calls to each side, and list the items with an event in it or held across it.
+// Returns the number of its calls.
+static int32_t tli_window_set(tli_search_window *w, int32_t number, int32_t at, int32_t half) {
     tli_search_seq *s = &w->r->seq;
-    int64_t from = s->places[w->first].order, to = s->places[w->last].order;
-    int32_t item, items = w->r->p->item_count - w->r->p->node_count;
-    while (w->item_count) w->is_listed[w->items[--w->item_count]] = 0;
-    w->noted = 0;
+    tli_window_view *view = &w->views[number];
+    int32_t item, items = w->r->p->item_count - w->r->p->node_count, i, count = -1;
+    int64_t from, to;
+    view->first = view->last = at;
+    for (i = 0; i < half && s->places[view->first].before >= 0; i++, count++) view->first = s->places[view->first].before;
+    for (i = 0; i < half && s->places[view->last].behind >= 0; i++, count++) view->last = s->places[view->last].behind;
+    view->call_of_first = s->places[view->first].call;
+    view->call_of_last = s->places[view->last].call;
+    from = s->places[view->first].order;
+    to = s->places[view->last].order;
+    while (view->item_count)
+        w->is_listed[view->items[--view->item_count]] &= (uint8_t)~(1u << number);
     for (item = 0; item < items; item++) {
-        int32_t e;
-        s->work++;
-        if (!w->r->p->item_bytes[item]) continue;
-        e = tli_search_event_before(s, item, to);
+        int32_t e = w->r->p->item_bytes[item] ? tli_search_event_before(s, item, to) : -1;
         if (e < 0) continue;
         if (s->places[s->events[e].call].order >= from || tli_search_is_use(s, s->events[e].behind))
-            tli_window_list(w, item);
+            tli_window_list(w, number, item);
     }
+    s->work += 2 * (uint64_t)half + 3 * (uint64_t)items;
+    return count;
 }
 
 // List the items of calls that have been inserted or removed since the last time.
 static void tli_window_note(tli_search_window *w) {
-    const tli_search_seq *s = &w->r->seq;
+    tli_search_seq *s = &w->r->seq;
     const tli_search_problem *p = w->r->p;
     for (; w->noted < s->change_count; w->noted++) {
         const tli_search_change *change = &s->changes[w->noted];
-        int32_t call = change->call < 0 ? s->places[change->place].call : change->call, k;
+        int32_t call = change->call < 0 ? s->places[change->place].call : change->call, k, view;
         if (call < 0) continue;
-        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) tli_window_list(w, p->touches[k].item);
+        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
+            for (view = 0; view < w->view_count; view++) tli_window_list(w, view, p->touches[k].item);
+        s->work += 4;
     }
 }
 
-// Put the window around a place, `half` calls to each side.
-static void tli_window_set(tli_search_window *w, int32_t at, int32_t half) {
-    tli_search_seq *s = &w->r->seq;
-    int32_t i;
-    w->first = w->last = at;
-    w->count = 1;
-    for (i = 0; i < half && s->places[w->first].before >= 0; i++, w->count++) w->first = s->places[w->first].before;
-    for (i = 0; i < half && s->places[w->last].behind >= 0; i++, w->count++) w->last = s->places[w->last].behind;
-    w->call_of_first = s->places[w->first].call;
-    w->call_of_last = s->places[w->last].call;
-    w->count -= 2;
-    s->work += 2 * (uint64_t)half;
-    tli_window_fill(w);
+static int tli_window_holds(const tli_search_window *w, int32_t view, int32_t at) {
+    const tli_search_place *places = w->r->seq.places;
+    return places[at].order > places[w->views[view].first].order &&
+           places[at].order < places[w->views[view].last].order;
 }
 
-static int tli_window_holds(const tli_search_window *w, int32_t at) {
+// Whether the places around a view are still there.
+static int tli_window_is_whole(const tli_search_window *w, int32_t view) {
     const tli_search_place *places = w->r->seq.places;
-    return places[at].order > places[w->first].order && places[at].order < places[w->last].order;
+    return places[w->views[view].first].call == w->views[view].call_of_first &&
+           places[w->views[view].last].call == w->views[view].call_of_last;
+}
+
+// A view that holds a place: one of those there are, or a new one.
+static int32_t tli_window_find_view(tli_search_window *w, int32_t at) {
+    int32_t view;
+    for (view = 0; view < w->view_count; view++)
+        if (tli_window_is_whole(w, view) && tli_window_holds(w, view, at)) return view;
+    if (w->view_count < TLI_WINDOW_VIEWS) {
+        view = w->view_count++;
+    } else {
+        view = w->oldest;
+        w->oldest = w->oldest % (TLI_WINDOW_VIEWS - 1) + 1;
+    }
+    tli_window_set(w, view, at, 48);
+    return view;
 }
 
 // -- window: one try --
@@ -16816,41 +16852,26 @@ static int tli_window_holds(const tli_search_window *w, int32_t at) {
 // forward; -1 = none.
 static int32_t tli_window_pick(tli_search_window *w, int moves) {
     tli_search_seq *s = &w->r->seq;
-    int32_t skip = tli_search_draw(w->r, w->count), at = s->places[w->first].behind, tries = 16;
+    int32_t skip = tli_search_draw(w->r, w->count), at = s->places[w->views[0].first].behind, tries = 16,
+            last = w->views[0].last;
     s->work += (uint64_t)skip / 2;
-    for (; skip > 0 && at != w->last; skip--) at = s->places[at].behind;
-    for (; tries > 0 && at != w->last; tries--, at = s->places[at].behind) {
+    for (; skip > 0 && at != last; skip--) at = s->places[at].behind;
+    for (; tries > 0 && at != last; tries--, at = s->places[at].behind) {
         s->work += 4;
         if (moves ? tli_search_is_forward(s, at) : tli_search_can_remove(s, at)) return at;
     }
     return -1;
 }
 
-// The place with the most live bytes among the blocks of the window; -1 = none of them exceeds the budget.
-static int32_t tli_window_find_full(const tli_search_window *w) {
-    tli_search_seq *s = &w->r->seq;
-    int32_t b = s->places[w->first].block, end = s->blocks[s->places[w->last].block].behind, full = -1, at;
-    for (; b != end; b = s->blocks[b].behind) {
-        const tli_search_block *block = &s->blocks[b];
-        s->work++;
-        if (!block->is_over) continue;
-        if (full < 0 || block->top + block->add > s->blocks[full].top + s->blocks[full].add) full = b;
-    }
-    if (full < 0) return -1;
-    for (at = s->blocks[full].first; s->places[at].held != s->blocks[full].top;) at = s->places[at].behind;
-    return at;
-}
-
-// As tli_search_choose, among the items of the window if the call is in it.
+// As tli_search_choose, among the items that may be held there.
 static int tli_window_choose(tli_search_window *w) {
     tli_search_state *r = w->r;
-    int32_t full = tli_window_find_full(w), i;
+    int32_t full = tli_search_find_full(&r->seq), i;
+    const tli_window_view *view = &w->views[tli_window_find_view(w, full)];
     int64_t least = 0;
-    if (full < 0) full = tli_search_find_full(&r->seq);
-    if (!tli_window_holds(w, full)) return tli_search_choose(r, full);
     r->chosen_count = 0;
     r->excess = tli_search_held(&r->seq, full) - r->seq.budget;
-    for (i = 0; i < w->item_count; i++) tli_search_compare(r, w->items[i], full, &least);
+    for (i = 0; i < view->item_count; i++) tli_search_compare(r, view->items[i], full, &least);
     return r->chosen_count > 0;
 }
 
@@ -16872,17 +16893,12 @@ static void tli_window_tidy(tli_search_window *w, int32_t mark) {
     int32_t at, next, end = s->change_count, i;
     for (i = mark; i < end; i++)
         if (s->changes[i].call < 0 && s->places[s->changes[i].place].call >= 0 &&
-            !tli_window_holds(w, s->changes[i].place)) tli_search_spare(s, s->changes[i].place);
-    for (at = s->places[w->first].behind; at != w->last && !s->failed; at = next) {
+            !tli_window_holds(w, 0, s->changes[i].place)) tli_search_spare(s, s->changes[i].place);
+    for (at = s->places[w->views[0].first].behind; at != w->views[0].last && !s->failed; at = next) {
         next = s->places[at].behind;
         tli_search_spare(s, at);
     }
     tli_window_note(w);
-}
-
-static int tli_window_is_whole(const tli_search_window *w) {
-    const tli_search_place *places = w->r->seq.places;
-    return places[w->first].call == w->call_of_first && places[w->last].call == w->call_of_last;
 }
 
 // As tli_search_try, inside the window. The log keeps the changes of earlier tries.
@@ -16893,7 +16909,7 @@ static void tli_window_try(tli_search_window *w, uint64_t heat) {
     int32_t mark = s->change_count, from;
     if (tli_search_draw(r, 4)) from = tli_search_ruin(r, tli_window_pick(w, 0));
     else from = tli_search_move(r, tli_window_pick(w, 1));
-    if (from >= 0 && tli_window_is_whole(w) && tli_window_mend(w, most, 40)) {
+    if (from >= 0 && tli_window_is_whole(w, 0) && tli_window_mend(w, most, 40)) {
         tli_window_tidy(w, mark);
     } else {
         tli_search_undo(s, mark);
@@ -16907,9 +16923,9 @@ static void tli_window_try(tli_search_window *w, uint64_t heat) {
 static void tli_window_anneal(tli_search_window *w, uint64_t heat) {
     tli_search_state *r = w->r;
     tli_search_seq *s = &r->seq;
-    int32_t turn, turns = 64, best = 0;
+    int32_t turn, turns = TLI_WINDOW_TURNS, best = 0;
     s->logs = 1;
-    s->change_count = 0;
+    s->change_count = w->noted = 0;
     r->best_cost = s->cost;
     for (turn = 0; turn < turns && tli_search_goes_on(r); turn++) {
         tli_window_try(w, heat);
@@ -16931,33 +16947,40 @@ static void tli_window_improve(tli_search_window *w) {
         int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
         s->work += 8;
         if (s->places[at].call < 0) continue;
-        tli_window_set(w, at, 8 << tli_search_draw(r, 5));
+        w->view_count = w->oldest = 1;
+        w->count = tli_window_set(w, 0, at, 8 << tli_search_draw(r, 5));
         if (w->count > 0)
             tli_window_anneal(w, (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) *
                                      heats[turn % 4]);
     }
 }
 
+// Memory for the views; 0 = there is none.
+static int tli_window_init(tli_search_window *w, tli_search_state *r) {
+    uint64_t items = (uint64_t)r->p->item_count;
+    int32_t *lists = (int32_t *)tli_alloc_array(r->p->env, TLI_WINDOW_VIEWS * items, sizeof *lists), i;
+    tli_zero(w, sizeof *w);
+    w->r = r;
+    for (i = 0; i < TLI_WINDOW_VIEWS; i++) w->views[i].items = lists ? lists + (size_t)i * items : NULL;
+    w->is_listed = (uint8_t *)tli_alloc_array(r->p->env, items, 1);
+    return lists && w->is_listed;
+}
+
 static tl_result tli_window_run(const tli_remat_input *in, tli_search_state *r) {
     tli_search_window w;
-    tl_env *env = r->p->env;
     tl_result result = TL_OK;
-    tli_zero(&w, sizeof w);
-    w.r = r;
-    w.items = (int32_t *)tli_alloc_array(env, (uint64_t)r->p->item_count, sizeof *w.items);
-    w.is_listed = (uint8_t *)tli_alloc_array(env, (uint64_t)r->p->item_count, 1);
-    if (!w.items || !w.is_listed || !tli_search_load(&r->seq, in->start)) result = TL_ERROR_NO_MEMORY;
+    if (!tli_window_init(&w, r) || !tli_search_load(&r->seq, in->start)) result = TL_ERROR_NO_MEMORY;
+    if (!result && r->seq.over_count) result = TL_ERROR_INFEASIBLE;
     if (!result) {
         r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
         r->watch = in->watch;
         r->limit = in->work_limit;
         r->best_cost = r->seq.cost;
-        if (r->seq.over_count) result = TL_ERROR_INFEASIBLE;
-        else tli_window_improve(&w);
+        tli_window_improve(&w);
         if (r->seq.failed) result = TL_ERROR_NO_MEMORY;
     }
-    tli_release(env, w.items);
-    tli_release(env, w.is_listed);
+    tli_release(r->p->env, w.views[0].items);
+    tli_release(r->p->env, w.is_listed);
     return result;
 }
 
@@ -18811,10 +18834,11 @@ static tl_result tli_remat_try_bound(tli_remat *r) {
 }
 
 // Keep the calls of a plan as a start of the search.
-static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
+static tl_result tli_remat_set_start(tli_remat *r, const tl_step *steps, int32_t count) {
     int32_t i;
-    for (i = 0; i < steps->count; i++) {
-        const tl_step *step = &steps->steps[i];
+    r->start.count = 0;
+    for (i = 0; i < count; i++) {
+        const tl_step *step = &steps[i];
         if (step->kind > TL_STEP_BACKWARD) continue;
         if (!tli_search_add_call(&r->quiet, &r->start, 2 * step->node + (step->kind == TL_STEP_BACKWARD)))
             return TL_ERROR_NO_MEMORY;
@@ -18829,7 +18853,7 @@ static tl_result tli_remat_try_chain(tli_remat *r) {
     uint64_t limit = tli_remat_share(r, 1, 10);
     tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, limit, &steps, &found);
     tli_remat_add_work(r, found.work);
-    if (!result) result = tli_remat_set_start(r, &steps);
+    if (!result) result = tli_remat_set_start(r, steps.steps, steps.count);
     if (!result) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW ? TL_OK : result;
@@ -18847,7 +18871,7 @@ static tl_result tli_remat_try_search(tli_remat *r) {
     in.graph = r->graph;
     in.budget = r->budget;
     in.inference = r->inference;
-    in.work_limit = r->none ? 0 : tli_remat_share(r, 1, 1);
+    in.work_limit = r->none ? 0 : tli_remat_share(r, 64, r->graph->node_count > 128 ? (uint64_t)r->graph->node_count : 128);
     in.bound = r->bound;
     in.start = &r->start;
     in.watch = &r->watch;
@@ -18857,6 +18881,28 @@ static tl_result tli_remat_try_search(tli_remat *r) {
     if (result == TL_ERROR_INFEASIBLE && least < r->least) { r->least = least; r->node = node; }
     if (!result) return tli_remat_offer_steps(r, &steps);
     return result == TL_ERROR_INFEASIBLE || r->uncountable ? TL_OK : result;
+}
+
+// Improve the best plan piece by piece.
+static tl_result tli_remat_try_window(tli_remat *r) {
+    tli_remat_input in;
+    tli_steps steps;
+    uint64_t cost, work;
+    tl_result result = tli_remat_set_start(r, r->plan.steps, r->plan.step_count);
+    if (result) return result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = tli_remat_share(r, 1, 1);
+    in.bound = r->bound;
+    in.start = &r->start;
+    in.watch = &r->watch;
+    result = tli_remat_window(&in, &steps, &cost, &work);
+    tli_remat_add_work(r, work);
+    if (!result) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
 // Nothing fits: find the least budget of a small graph exactly.
@@ -18964,6 +19010,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     if (!result && !r->none && has_stages && !tli_remat_is_done(r) && !r->watch.stopped)
         result = tli_remat_try_chain(r);
     if (!result && !tli_remat_is_done(r) && !(r->found && r->watch.stopped)) result = tli_remat_try_search(r);
+    if (!result && r->found && !tli_remat_is_done(r) && !r->watch.stopped) result = tli_remat_try_window(r);
     if (!result && !r->found) result = tli_remat_find_least(r);
     if (result) return result;
     if (r->found) return TL_OK;

@@ -38,13 +38,6 @@ static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
     return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
 }
 
-// The last event of an item at or before a moment in time order; -1 = none.
-static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
-    int32_t e = s->last[item];
-    while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
-    return e;
-}
-
 // The cost of spilling and fetching a tensor at the present price of the link.
 static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor) {
     uint64_t ns = r->copy_ns[tensor];
@@ -131,7 +124,7 @@ static void tli_search_compare(tli_search_state *r, int32_t item, int32_t full, 
     int32_t x, y, count;
     if (!r->p->item_bytes[item] || s->last[item] < 0) return;
     x = tli_search_event_before(s, item, order);
-    s->work++;
+    s->work += 3;
     if (x < 0 || s->events[x].call == full) return;
     y = s->events[x].behind;
     if (!tli_search_is_use(s, y)) return;
