@@ -16955,6 +16955,55 @@ static void tli_window_improve(tli_search_window *w) {
     }
 }
 
+// -- window: lower the peak --
+
+// Judge the sequence by another budget.
+static void tli_window_rebudget(tli_search_seq *s, int64_t budget) {
+    int32_t b;
+    s->budget = budget;
+    for (b = 0; b >= 0; b = s->blocks[b].behind, s->work++) tli_search_judge(s, &s->blocks[b]);
+}
+
+static int64_t tli_window_peak(tli_search_seq *s) { return tli_search_held(s, tli_search_find_full(s)); }
+
+// Try some changes near the fullest call that bring the sequence within s->budget, whatever they cost.
+static int tli_window_dip(tli_search_window *w) {
+    tli_search_state *r = w->r;
+    tli_search_seq *s = &r->seq;
+    int32_t turn, full = tli_search_find_full(s);
+    s->change_count = w->noted = 0;
+    s->logs = 1;
+    w->view_count = w->oldest = 1;
+    w->count = tli_window_set(w, 0, full, 8 << tli_search_draw(r, 5));
+    for (turn = 0; turn < TLI_WINDOW_TURNS / 4 && tli_search_goes_on(r); turn++) {
+        tli_search_temper(r, 0, 0);
+        if (turn % 4 == 1) tli_search_ruin(r, tli_window_pick(w, 0));
+        if (turn % 4 == 2) tli_search_move(r, tli_window_pick(w, 1));
+        if (tli_window_is_whole(w, 0) && tli_window_mend(w, TLI_SEARCH_MOST_COST, 80)) return 1;
+        tli_search_undo(s, 0);
+        w->noted = 0;
+    }
+    return 0;
+}
+
+// Lower the peak towards the budget, by less at a time where that fails. r->best gets the lowest sequence.
+static void tli_window_lower(tli_search_window *w) {
+    tli_search_state *r = w->r;
+    tli_search_seq *s = &r->seq;
+    int64_t target = r->p->budget, peak = tli_window_peak(s), step = peak - target;
+    while (peak > target && tli_search_goes_on(r)) {
+        if (step > peak - target) step = peak - target;
+        tli_window_rebudget(s, peak - step);
+        if (tli_window_dip(w)) {
+            peak = tli_window_peak(s);
+            step *= 2;
+        } else if (step > 1) {
+            step = step / 2;
+        }
+    }
+    tli_window_rebudget(s, target);
+}
+
 // Memory for the views; 0 = there is none.
 static int tli_window_init(tli_search_window *w, tli_search_state *r) {
     uint64_t items = (uint64_t)r->p->item_count;
@@ -16970,13 +17019,14 @@ static tl_result tli_window_run(const tli_remat_input *in, tli_search_state *r) 
     tli_search_window w;
     tl_result result = TL_OK;
     if (!tli_window_init(&w, r) || !tli_search_load(&r->seq, in->start)) result = TL_ERROR_NO_MEMORY;
-    if (!result && r->seq.over_count) result = TL_ERROR_INFEASIBLE;
     if (!result) {
         r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
         r->watch = in->watch;
         r->limit = in->work_limit;
+        tli_window_lower(&w);
         r->best_cost = r->seq.cost;
-        tli_window_improve(&w);
+        if (r->seq.over_count) result = TL_ERROR_INFEASIBLE;
+        else tli_window_improve(&w);
         if (r->seq.failed) result = TL_ERROR_NO_MEMORY;
     }
     tli_release(r->p->env, w.views[0].items);
@@ -16984,14 +17034,15 @@ static tl_result tli_window_run(const tli_remat_input *in, tli_search_state *r) 
     return result;
 }
 
-// Improve a sequence of calls (in->start) by work_limit steps. best gets the steps of the cheapest sequence.
+// Improve a sequence of calls (in->start) by work_limit steps. best gets the steps of the cheapest sequence found, or
+// with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
 //
-// Errors: TL_ERROR_INFEASIBLE: the start exceeds the budget; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY.
+// Errors: TL_ERROR_INFEASIBLE: the budget was not reached; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY.
 static tl_result tli_remat_window(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work) {
     tli_search_problem p;
     tli_search_state r;
     tli_search_start none[TLI_SEARCH_STARTS];
-    tl_result result;
+    tl_result result, last = TL_ERROR_NO_MEMORY;
     tli_zero(best, sizeof *best);
     tli_zero(none, sizeof none);
     *cost = *work = 0;
@@ -17001,8 +17052,8 @@ static tl_result tli_remat_window(const tli_remat_input *in, tli_steps *best, ui
     if (!result) {
         result = tli_window_run(in, &r);
         *work = r.seq.work;
-        if (!result && !tli_search_list_calls(&r.seq, &r.best)) result = TL_ERROR_NO_MEMORY;
-        if (!result) result = tli_search_finish(&r, best, cost);
+        if (!r.seq.failed && tli_search_list_calls(&r.seq, &r.best)) last = tli_search_finish(&r, best, cost);
+        if (last) result = last;
         tli_search_free_search(&r, none);
     }
     tli_search_free_problem(&p);
