@@ -15689,6 +15689,7 @@ typedef struct tli_search_seq {
     int32_t        block_count, block_capacity, free_block;
     int32_t        block_size;    // most places of a block: about the square root of their number
     int32_t       *first, *last;  // [items] first and last event; -1 = none
+    int32_t       *recent;        // [items] the event found last by tli_search_event_before; -1 = none yet
     int32_t        last_place;
     int32_t        over_count;    // blocks with a call over the budget
     uint64_t       cost;          // of forwards
@@ -15705,6 +15706,7 @@ static void tli_search_free_seq(tli_search_seq *s) {
     tli_release(s->p->env, s->blocks);
     tli_release(s->p->env, s->first);
     tli_release(s->p->env, s->last);
+    tli_release(s->p->env, s->recent);
     tli_release(s->p->env, s->changes);
 }
 
@@ -15741,7 +15743,7 @@ static void tli_search_empty_seq(tli_search_seq *s) {
     tli_search_place *start = &s->places[0];
     tli_search_block *block = &s->blocks[0];
     int32_t i;
-    for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = -1;
+    for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = s->recent[i] = -1;
     s->place_count = s->block_count = 1;
     s->event_count = 0;
     s->free_place = s->free_event = s->free_block = -1;
@@ -15765,7 +15767,8 @@ static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq
     s->block_size = TLI_SEARCH_BLOCK;
     s->first = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->first);
     s->last = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->last);
-    if (s->first && s->last && tli_search_reserve_block(s) &&
+    s->recent = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->recent);
+    if (s->first && s->last && s->recent && tli_search_reserve_block(s) &&
         tli_grow(p->env, &array, &s->place_capacity, 0, 64, sizeof *s->places)) {
         s->places = (tli_search_place *)array;
         tli_search_empty_seq(s);
@@ -15916,18 +15919,30 @@ static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
     if (event >= 0) tli_search_refresh(s, s->events[event].call);
 }
 
+// The last event of an item at or before a moment in time order; -1 = none. The event found last is near by, as a
+// rule.
+static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
+    int32_t e = s->recent[item], next;
+    if (e < 0) e = s->last[item];
+    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work++; }
+    if (e < 0) return -1;
+    for (next = s->events[e].behind; next >= 0 && s->events[next].order <= order; s->work++) {
+        e = next;
+        next = s->events[e].behind;
+    }
+    s->recent[item] = e;
+    return e;
+}
+
 static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_search_touch *touch) {
-    int32_t e = s->free_event, x = s->last[touch->item], y = -1, c;
+    int32_t e = s->free_event, x, y, c;
     int64_t bytes = s->p->item_bytes[touch->item];
     tli_search_event *event;
     int was, is_left, is_right;
     if (e >= 0) s->free_event = s->events[e].sibling;
     else e = s->event_count++;
-    while (x >= 0 && s->events[x].order > s->places[at].order) {
-        y = x;
-        x = s->events[x].before;
-        s->work++;
-    }
+    x = tli_search_event_before(s, touch->item, s->places[at].order);
+    y = x >= 0 ? s->events[x].behind : s->first[touch->item];
     event = &s->events[e];
     event->item = touch->item;
     event->is_use = touch->is_use;
@@ -15956,6 +15971,7 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
     int was_right = tli_search_is_use(s, y);
     if (x >= 0) s->events[x].behind = y; else s->first[event->item] = y;
     if (y >= 0) s->events[y].before = x; else s->last[event->item] = x;
+    if (s->recent[event->item] == e) s->recent[event->item] = x >= 0 ? x : y;
     if (will != was_left) tli_search_shift(s, s->events[x].call, at, will ? bytes : -bytes);
     if (will != was_right) tli_search_shift(s, at, s->events[y].call, will ? bytes : -bytes);
     event->sibling = s->free_event;
@@ -16224,7 +16240,6 @@ typedef struct tli_search_state {
     int64_t       noise;         // width of the random part of scores
     int32_t       distance;      // exponent of the distance in scores, in halves
     int           is_exact;      // 1 = freed bytes beyond the excess do not count in scores
-    uint64_t      tries;
     uint64_t     *copy_ns;       // [tensors] time of one copy; NULL = there is no host tier
     uint64_t      link_price;    // cost of a nanosecond of the link, in 256ths
 } tli_search_state;
@@ -16232,13 +16247,6 @@ typedef struct tli_search_state {
 // A random number below limit.
 static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
     return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
-}
-
-// The last event of an item at or before a moment in time order; -1 = none.
-static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
-    int32_t e = s->last[item];
-    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work += 3; }
-    return e;
 }
 
 // The cost of spilling and fetching a tensor at the present price of the link.
@@ -16323,53 +16331,58 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
 #define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
 #define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
 
+// Compare making an item again later, instead of holding it across the full call, with the best choice so far,
+// whose score is *least. 1 = the item is live across the call.
+static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, int64_t *least) {
+    tli_search_seq *s = &r->seq;
+    int64_t order = s->places[full].order, score;
+    int32_t x, y, count;
+    if (!r->p->item_bytes[item] || s->last[item] < 0) return 0;
+    x = tli_search_event_before(s, item, order);
+    s->work += 4;
+    if (x < 0 || s->events[x].call == full) return 0;
+    y = s->events[x].behind;
+    if (!tli_search_is_use(s, y)) return 0;
+    s->work += 6;
+    if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
+        score = tli_search_score_fetch(r, item, x, y);
+        if (!r->chosen_count || score < *least) {
+            *least = score;
+            r->chosen_count = 1;
+            r->chosen[0] = -1 - item;
+            r->chosen_place = s->events[y].call;
+        }
+    }
+    if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
+        score = s->events[y].order - s->events[x].order;
+        score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
+        if (r->is_exact && r->p->item_bytes[item] > r->excess)
+            score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
+                     2 * tli_search_log((uint64_t)r->excess);
+        if (score >= *least) return 1;
+    }
+    score = tli_search_weigh(r, item, x, y, order, &count);
+    if (!count || (r->chosen_count && score >= *least)) return 1;
+    *least = score;
+    r->chosen_count = count;
+    r->chosen_place = s->events[y].call;
+    tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
+    return 1;
+}
+
 // Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large graph
 // only some items are candidates, spread over the listing from a random one on.
 static int tli_search_choose(tli_search_state *r, int32_t full) {
-    tli_search_seq *s = &r->seq;
-    int64_t order = s->places[full].order, least = 0;
+    int64_t least = 0;
     int32_t items = r->p->item_count - r->p->node_count, left = items, item = 0, k;
     if (items > TLI_SEARCH_FEW_ITEMS) {
         left = TLI_SEARCH_CANDIDATES;
         item = tli_search_draw(r, items);
     }
     r->chosen_count = 0;
-    r->excess = tli_search_held(s, full) - s->budget;
-    for (k = 0; k < items && left > 0; k++, item += item < items - r->stride ? r->stride : r->stride - items) {
-        int32_t x, y, count;
-        int64_t score;
-        if (!r->p->item_bytes[item] || s->last[item] < 0) continue;
-        x = tli_search_event_before(s, item, order);
-        s->work += 4;
-        if (x < 0 || s->events[x].call == full) continue;
-        y = s->events[x].behind;
-        if (!tli_search_is_use(s, y)) continue;
-        left--;
-        s->work += 6;
-        if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
-            score = tli_search_score_fetch(r, item, x, y);
-            if (!r->chosen_count || score < least) {
-                least = score;
-                r->chosen_count = 1;
-                r->chosen[0] = -1 - item;
-                r->chosen_place = s->events[y].call;
-            }
-        }
-        if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
-            score = s->events[y].order - s->events[x].order;
-            score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
-            if (r->is_exact && r->p->item_bytes[item] > r->excess)
-                score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
-                         2 * tli_search_log((uint64_t)r->excess);
-            if (score >= least) continue;
-        }
-        score = tli_search_weigh(r, item, x, y, order, &count);
-        if (!count || (r->chosen_count && score >= least)) continue;
-        least = score;
-        r->chosen_count = count;
-        r->chosen_place = s->events[y].call;
-        tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
-    }
+    r->excess = tli_search_held(&r->seq, full) - r->seq.budget;
+    for (k = 0; k < items && left > 0; k++, item += item < items - r->stride ? r->stride : r->stride - items)
+        left -= tli_search_compare(r, item, full, &least);
     return r->chosen_count > 0;
 }
 
@@ -16471,6 +16484,17 @@ static int tli_search_may_fit(tli_search_seq *s, int32_t at) {
     return 1;
 }
 
+// Remove a call if it is a recomputation that the budget does not require.
+static void tli_search_spare(tli_search_seq *s, int32_t at) {
+    int32_t mark = s->change_count;
+    s->work += 2;
+    if (!at || !tli_search_can_remove(s, at)) return;
+    s->work += 8;
+    if (!tli_search_is_useless(s, at) && !tli_search_may_fit(s, at)) return;
+    tli_search_remove(s, at);
+    if (s->over_count) tli_search_undo(s, mark);
+}
+
 #define TLI_SEARCH_NEARBY 2000  // places that are tidied after one try
 
 // Remove every recomputation that the budget does not require, from a place on: at most `count` places, once around.
@@ -16478,15 +16502,8 @@ static void tli_search_tidy_some(tli_search_state *r, int32_t from, int32_t coun
     tli_search_seq *s = &r->seq;
     int32_t at = s->places[from].call < 0 ? 0 : from;
     while (count-- > 0 && !s->failed) {
-        int32_t next = s->places[at].behind, mark = s->change_count;
-        s->work += 2;
-        if (at && tli_search_can_remove(s, at)) {
-            s->work += 8;
-            if (tli_search_is_useless(s, at) || tli_search_may_fit(s, at)) {
-                tli_search_remove(s, at);
-                if (s->over_count) tli_search_undo(s, mark);
-            }
-        }
+        int32_t next = s->places[at].behind;
+        tli_search_spare(s, at);
         at = next < 0 ? 0 : next;
     }
 }
@@ -16497,7 +16514,8 @@ static void tli_search_tidy(tli_search_state *r, int32_t from) {
 
 // -- search: one try: remove, mend, tidy, keep or undo --
 
-static int32_t tli_search_pick_forward(tli_search_state *r) {
+// A recomputation drawn at random; -1 = none found.
+static int32_t tli_search_pick_again(tli_search_state *r) {
     tli_search_seq *s = &r->seq;
     int32_t tries;
     for (tries = 0; tries < 64; tries++) {
@@ -16508,16 +16526,15 @@ static int32_t tli_search_pick_forward(tli_search_state *r) {
     return -1;
 }
 
-// Remove some recomputations near one that is drawn at random. Returns a place from which to tidy; -1 = none.
-static int32_t tli_search_ruin(tli_search_state *r) {
+// Remove some recomputations near a place. Returns a place from which to tidy; -1 = none.
+static int32_t tli_search_ruin(tli_search_state *r, int32_t at) {
     tli_search_seq *s = &r->seq;
-    int32_t at = tli_search_pick_forward(r), wanted = 1 + tli_search_draw(r, 6),
-            span = 4 * wanted + 4, mark = 0;
+    int32_t wanted = 1 + tli_search_draw(r, 6), span = 4 * wanted + 4, mark = 0, first = s->change_count;
     int forwards = tli_search_draw(r, 2);
     if (at < 0) return -1;
     while (at > 0 && wanted > 0 && span-- > 0) {
         int32_t next = forwards ? s->places[at].behind : s->places[at].before;
-        if (tli_search_can_remove(s, at) && (!s->change_count || tli_search_draw(r, 3))) {
+        if (tli_search_can_remove(s, at) && (s->change_count == first || tli_search_draw(r, 3))) {
             mark = s->places[at].before;
             tli_search_remove(s, at);
             wanted--;
@@ -16527,16 +16544,23 @@ static int32_t tli_search_ruin(tli_search_state *r) {
     return mark;
 }
 
+// A forward drawn at random; -1 = none found.
+static int32_t tli_search_pick_forward(tli_search_state *r) {
+    tli_search_seq *s = &r->seq;
+    int32_t tries;
+    for (tries = 0; tries < 64; tries++) {
+        int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
+        s->work += 4;
+        if (tli_search_is_forward(s, at)) return at;
+    }
+    return -1;
+}
+
 // Move a forward to another time, after its inputs are made and before the first use of its outputs. Returns a
 // place from which to tidy; -1 = nothing moved.
-static int32_t tli_search_move(tli_search_state *r) {
+static int32_t tli_search_move(tli_search_state *r, int32_t at) {
     tli_search_seq *s = &r->seq;
-    int32_t tries, at = -1, e, lo = 0, hi = -1, call, steps;
-    for (tries = 0; tries < 64 && at < 0; tries++) {
-        s->work += 4;
-        at = 1 + tli_search_draw(r, s->place_count - 1);
-        if (!tli_search_is_forward(s, at)) at = -1;
-    }
+    int32_t e, lo = 0, hi = -1, call, steps;
     if (at < 0) return -1;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
         int32_t x = s->events[e].before;
@@ -16563,6 +16587,12 @@ static int32_t tli_search_move(tli_search_state *r) {
     return e;
 }
 
+// Change the sequence somewhere. Returns a place from which to tidy; -1 = nothing changed.
+static int32_t tli_search_shake(tli_search_state *r) {
+    return tli_search_draw(r, 4) ? tli_search_ruin(r, tli_search_pick_again(r))
+                                 : tli_search_move(r, tli_search_pick_forward(r));
+}
+
 static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {
     int32_t at;
     list->count = 0;
@@ -16578,22 +16608,27 @@ static int tli_search_save_best(tli_search_state *r) {
     return 1;
 }
 
-// Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
-// cost by an exponentially distributed number of mean `heat`; else undo.
-static void tli_search_try(tli_search_state *r, uint64_t heat) {
-    tli_search_seq *s = &r->seq;
-    uint64_t was = s->cost, most;
+// Draw how the next try scores, and the most that it may cost: above what it costs now by an exponentially
+// distributed number of mean `heat`.
+static uint64_t tli_search_temper(tli_search_state *r, uint64_t was, uint64_t heat) {
     int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a random ratio
-    int32_t mark;
-    s->change_count = 0;
-    s->logs = 1;
-    r->tries++;
-    most = was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
     r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
     if (!tli_search_draw(r, 8)) r->noise *= 8;
     r->distance = tli_search_draw(r, 4);
     r->is_exact = !tli_search_draw(r, 8);
-    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    return was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
+}
+
+// Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
+// cost by an exponentially distributed number of mean `heat`; else undo.
+static void tli_search_try(tli_search_state *r, uint64_t heat) {
+    tli_search_seq *s = &r->seq;
+    uint64_t most;
+    int32_t mark;
+    s->change_count = 0;
+    s->logs = 1;
+    most = tli_search_temper(r, s->cost, heat);
+    mark = tli_search_shake(r);
     if (mark >= 0 && tli_search_mend(r, most, 40)) {
         tli_search_tidy_some(r, mark, s->used < TLI_SEARCH_NEARBY ? s->used : TLI_SEARCH_NEARBY);
         if (!s->failed && s->cost < r->best_cost) tli_search_save_best(r);
@@ -16984,6 +17019,7 @@ static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
     r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
     r->watch = in->watch;
     r->limit = in->work_limit > spent ? in->work_limit - spent : 0;
+    r->mend_limit = UINT64_MAX;
     tli_search_improve(r, starts);
     *work = r->seq.work + spent;
     return r->seq.failed ? TL_ERROR_NO_MEMORY : TL_OK;
@@ -17017,6 +17053,335 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- window: a sequence improved piece by piece --
+//
+//     calls     . . . . [ . . . . . . . . ] . . . . .      Calls are removed, moved and tidied between two
+//                     first             last               places alone, and what is held there is listed
+//                                                          once: a try takes the time of the window, not of
+//                                                          the sequence. In long sequences there are many more
+//                                                          tries in the same work.
+//
+// A window is annealed by itself: it is warm at first, cools down, and ends with the cheapest sequence that it
+// met, which the log of changes brings back. So the sequence never becomes dearer from one window to the next.
+//
+// A sequence that exceeds the budget is lowered first: windows are put around its fullest call, and changes
+// are kept that lower the peak, whatever they cost (Bartan et al., Moccasin, 2023, arXiv:2304.14463, begin with
+// feasibility as well).
+
+#define TLI_WINDOW_VIEWS 8  // bits of is_listed
+#define TLI_WINDOW_TURNS 64 // tries in one window
+
+// A part of the sequence, and what may be held there.
+typedef struct tli_window_view {
+    int32_t  first, last;      // places around it
+    int32_t  call_of_first, call_of_last;
+    int32_t *items;            // [item_count]
+    int32_t  item_count;
+} tli_window_view;
+
+typedef struct tli_search_window {
+    tli_search_state *r;
+    tli_window_view views[TLI_WINDOW_VIEWS];  // [view_count] the window, then parts that exceeded the budget
+    int32_t  view_count, oldest;              // oldest: the view that gives way to the next one
+    int32_t  count;            // calls in the window when it was set
+    uint8_t *is_listed;        // [items of the problem] a bit for each view
+    int32_t  noted;            // changes of the log whose items are listed
+} tli_search_window;
+
+// -- window: what is held in it --
+
+static void tli_window_list(tli_search_window *w, int32_t view, int32_t item) {
+    if (w->is_listed[item] >> view & 1 || !w->r->p->item_bytes[item]) return;
+    w->is_listed[item] = (uint8_t)(w->is_listed[item] | 1 << view);
+    w->views[view].items[w->views[view].item_count++] = item;
+}
+
+// Put a view around a place, `half` calls to each side, and list the items with an event in it or held across it.
+// Returns the number of its calls.
+static int32_t tli_window_set(tli_search_window *w, int32_t number, int32_t at, int32_t half) {
+    tli_search_seq *s = &w->r->seq;
+    tli_window_view *view = &w->views[number];
+    int32_t item, items = w->r->p->item_count - w->r->p->node_count, i, count = -1;
+    int64_t from, to;
+    view->first = view->last = at;
+    for (i = 0; i < half && s->places[view->first].before >= 0; i++, count++) view->first = s->places[view->first].before;
+    for (i = 0; i < half && s->places[view->last].behind >= 0; i++, count++) view->last = s->places[view->last].behind;
+    view->call_of_first = s->places[view->first].call;
+    view->call_of_last = s->places[view->last].call;
+    from = s->places[view->first].order;
+    to = s->places[view->last].order;
+    while (view->item_count)
+        w->is_listed[view->items[--view->item_count]] &= (uint8_t)~(1u << number);
+    for (item = 0; item < items; item++) {
+        int32_t e = w->r->p->item_bytes[item] ? tli_search_event_before(s, item, to) : -1;
+        if (e < 0) continue;
+        if (s->places[s->events[e].call].order >= from || tli_search_is_use(s, s->events[e].behind))
+            tli_window_list(w, number, item);
+    }
+    s->work += 2 * (uint64_t)half + 3 * (uint64_t)items;
+    return count;
+}
+
+// List the items of calls that have been inserted or removed since the last time.
+static void tli_window_note(tli_search_window *w) {
+    tli_search_seq *s = &w->r->seq;
+    const tli_search_problem *p = w->r->p;
+    for (; w->noted < s->change_count; w->noted++) {
+        const tli_search_change *change = &s->changes[w->noted];
+        int32_t call = change->call < 0 ? s->places[change->place].call : change->call, k, view;
+        if (call < 0) continue;
+        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
+            for (view = 0; view < w->view_count; view++) tli_window_list(w, view, p->touches[k].item);
+        s->work += 4;
+    }
+}
+
+static int tli_window_holds(const tli_search_window *w, int32_t view, int32_t at) {
+    const tli_search_place *places = w->r->seq.places;
+    return places[at].order > places[w->views[view].first].order &&
+           places[at].order < places[w->views[view].last].order;
+}
+
+// Whether the places around a view are still there.
+static int tli_window_is_whole(const tli_search_window *w, int32_t view) {
+    const tli_search_place *places = w->r->seq.places;
+    return places[w->views[view].first].call == w->views[view].call_of_first &&
+           places[w->views[view].last].call == w->views[view].call_of_last;
+}
+
+// A view that holds a place: one of those there are, or a new one.
+static int32_t tli_window_find_view(tli_search_window *w, int32_t at) {
+    int32_t view;
+    for (view = 0; view < w->view_count; view++)
+        if (tli_window_is_whole(w, view) && tli_window_holds(w, view, at)) return view;
+    if (w->view_count < TLI_WINDOW_VIEWS) {
+        view = w->view_count++;
+    } else {
+        view = w->oldest;
+        w->oldest = w->oldest % (TLI_WINDOW_VIEWS - 1) + 1;
+    }
+    tli_window_set(w, view, at, 48);
+    return view;
+}
+
+// -- window: one try --
+
+// A call of the window drawn at random, or one of the next few that is a recomputation or, where moves is set, a
+// forward; -1 = none.
+static int32_t tli_window_pick(tli_search_window *w, int moves) {
+    tli_search_seq *s = &w->r->seq;
+    int32_t skip = tli_search_draw(w->r, w->count), at = s->places[w->views[0].first].behind, tries = 16,
+            last = w->views[0].last;
+    s->work += (uint64_t)skip / 2;
+    for (; skip > 0 && at != last; skip--) at = s->places[at].behind;
+    for (; tries > 0 && at != last; tries--, at = s->places[at].behind) {
+        s->work += 4;
+        if (moves ? tli_search_is_forward(s, at) : tli_search_can_remove(s, at)) return at;
+    }
+    return -1;
+}
+
+// As tli_search_choose, among the items that may be held there.
+static int tli_window_choose(tli_search_window *w) {
+    tli_search_state *r = w->r;
+    int32_t full = tli_search_find_full(&r->seq), i;
+    const tli_window_view *view = &w->views[tli_window_find_view(w, full)];
+    int64_t least = 0;
+    r->chosen_count = 0;
+    r->excess = tli_search_held(&r->seq, full) - r->seq.budget;
+    for (i = 0; i < view->item_count; i++) tli_search_compare(r, view->items[i], full, &least);
+    return r->chosen_count > 0;
+}
+
+// As tli_search_mend.
+static int tli_window_mend(tli_search_window *w, uint64_t most_cost, int32_t steps) {
+    tli_search_seq *s = &w->r->seq;
+    while (s->over_count > 0) {
+        if (s->cost > most_cost || steps-- <= 0 || s->failed) return 0;
+        tli_window_note(w);
+        if (!tli_window_choose(w) || !tli_search_apply(w->r)) return 0;
+    }
+    tli_window_note(w);
+    return s->cost <= most_cost;
+}
+
+// Remove the recomputations of the window, and those among the inserted calls, that the budget does not require.
+static void tli_window_tidy(tli_search_window *w, int32_t mark) {
+    tli_search_seq *s = &w->r->seq;
+    int32_t at, next, end = s->change_count, i;
+    for (i = mark; i < end; i++)
+        if (s->changes[i].call < 0 && s->places[s->changes[i].place].call >= 0 &&
+            !tli_window_holds(w, 0, s->changes[i].place)) tli_search_spare(s, s->changes[i].place);
+    for (at = s->places[w->views[0].first].behind; at != w->views[0].last && !s->failed; at = next) {
+        next = s->places[at].behind;
+        tli_search_spare(s, at);
+    }
+    tli_window_note(w);
+}
+
+// As tli_search_try, inside the window. The log keeps the changes of earlier tries.
+static void tli_window_try(tli_search_window *w, uint64_t heat) {
+    tli_search_state *r = w->r;
+    tli_search_seq *s = &r->seq;
+    uint64_t most = tli_search_temper(r, s->cost, heat);
+    int32_t mark = s->change_count, from;
+    if (tli_search_draw(r, 4)) from = tli_search_ruin(r, tli_window_pick(w, 0));
+    else from = tli_search_move(r, tli_window_pick(w, 1));
+    if (from >= 0 && tli_window_is_whole(w, 0) && tli_window_mend(w, most, 40)) {
+        tli_window_tidy(w, mark);
+    } else {
+        tli_search_undo(s, mark);
+        if (w->noted > mark) w->noted = mark;
+    }
+}
+
+// -- window: one after another --
+
+// Anneal the window and return to the cheapest sequence that was met.
+static void tli_window_anneal(tli_search_window *w, uint64_t heat) {
+    tli_search_state *r = w->r;
+    tli_search_seq *s = &r->seq;
+    int32_t turn, turns = TLI_WINDOW_TURNS, best = 0;
+    s->logs = 1;
+    s->change_count = w->noted = 0;
+    r->best_cost = s->cost;
+    for (turn = 0; turn < turns && tli_search_goes_on(r); turn++) {
+        tli_window_try(w, heat);
+        if (turn % (turns / 16) == 0) heat -= heat / 4;
+        if (s->failed || s->cost > r->best_cost) continue;
+        r->best_cost = s->cost;
+        best = s->change_count;
+    }
+    if (!s->failed) tli_search_undo(s, best);
+}
+
+static void tli_window_improve(tli_search_window *w) {
+    tli_search_state *r = w->r;
+    tli_search_seq *s = &r->seq;
+    static const uint8_t heats[] = { 16, 2, 64, 1 };  // of the mean cost of a call, in 16ths
+    int32_t turn;
+    for (turn = 0; tli_search_goes_on(r); turn++) {
+        uint64_t mean = s->cost / (uint64_t)s->used / 16;
+        int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
+        s->work += 8;
+        if (s->places[at].call < 0) continue;
+        w->view_count = w->oldest = 1;
+        w->count = tli_window_set(w, 0, at, 8 << tli_search_draw(r, 5));
+        if (w->count > 0)
+            tli_window_anneal(w, (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) *
+                                     heats[turn % 4]);
+    }
+}
+
+// -- window: lower the peak --
+
+// Judge the sequence by another budget.
+static void tli_window_rebudget(tli_search_seq *s, int64_t budget) {
+    int32_t b;
+    s->budget = budget;
+    for (b = 0; b >= 0; b = s->blocks[b].behind, s->work++) tli_search_judge(s, &s->blocks[b]);
+}
+
+static int64_t tli_window_peak(tli_search_seq *s) { return tli_search_held(s, tli_search_find_full(s)); }
+
+// Try some changes near the fullest call that bring the sequence within s->budget, whatever they cost.
+static int tli_window_dip(tli_search_window *w) {
+    tli_search_state *r = w->r;
+    tli_search_seq *s = &r->seq;
+    int32_t turn, full = tli_search_find_full(s);
+    s->change_count = w->noted = 0;
+    s->logs = 1;
+    w->view_count = w->oldest = 1;
+    w->count = tli_window_set(w, 0, full, 8 << tli_search_draw(r, 5));
+    for (turn = 0; turn < TLI_WINDOW_TURNS / 4 && tli_search_goes_on(r); turn++) {
+        tli_search_temper(r, 0, 0);
+        if (turn % 4 == 1) tli_search_ruin(r, tli_window_pick(w, 0));
+        if (turn % 4 == 2) tli_search_move(r, tli_window_pick(w, 1));
+        if (tli_window_is_whole(w, 0) && tli_window_mend(w, TLI_SEARCH_MOST_COST, 80)) return 1;
+        tli_search_undo(s, 0);
+        w->noted = 0;
+    }
+    return 0;
+}
+
+// Lower the peak towards the budget, by less at a time where that fails. r->best gets the lowest sequence.
+static void tli_window_lower(tli_search_window *w) {
+    tli_search_state *r = w->r;
+    tli_search_seq *s = &r->seq;
+    int64_t target = r->p->budget, peak = tli_window_peak(s), step = peak - target;
+    while (peak > target && tli_search_goes_on(r)) {
+        if (step > peak - target) step = peak - target;
+        tli_window_rebudget(s, peak - step);
+        if (tli_window_dip(w)) {
+            peak = tli_window_peak(s);
+            step *= 2;
+        } else if (step > 1) {
+            step = step / 2;
+        }
+    }
+    tli_window_rebudget(s, target);
+}
+
+// Memory for the views; 0 = there is none.
+static int tli_window_init(tli_search_window *w, tli_search_state *r) {
+    uint64_t items = (uint64_t)r->p->item_count;
+    int32_t *lists = (int32_t *)tli_alloc_array(r->p->env, TLI_WINDOW_VIEWS * items, sizeof *lists), i;
+    tli_zero(w, sizeof *w);
+    w->r = r;
+    for (i = 0; i < TLI_WINDOW_VIEWS; i++) w->views[i].items = lists ? lists + (size_t)i * items : NULL;
+    w->is_listed = (uint8_t *)tli_alloc_array(r->p->env, items, 1);
+    return lists && w->is_listed;
+}
+
+static tl_result tli_window_run(const tli_remat_input *in, tli_search_state *r) {
+    tli_search_window w;
+    tl_result result = TL_OK;
+    if (!tli_window_init(&w, r) || !tli_search_load(&r->seq, in->start)) result = TL_ERROR_NO_MEMORY;
+    if (!result) {
+        r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
+        r->watch = in->watch;
+        r->limit = in->work_limit;
+        tli_window_lower(&w);
+        r->best_cost = r->seq.cost;
+        if (r->seq.over_count) result = TL_ERROR_INFEASIBLE;
+        else tli_window_improve(&w);
+        if (r->seq.failed) result = TL_ERROR_NO_MEMORY;
+    }
+    tli_release(r->p->env, w.views[0].items);
+    tli_release(r->p->env, w.is_listed);
+    return result;
+}
+
+// Improve a sequence of calls (in->start) by work_limit steps. best gets the steps of the cheapest sequence found, or
+// with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
+//
+// Errors: TL_ERROR_INFEASIBLE: the budget was not reached; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY.
+static tl_result tli_remat_window(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work) {
+    tli_search_problem p;
+    tli_search_state r;
+    tli_search_start none[TLI_SEARCH_STARTS];
+    tl_result result, last = TL_ERROR_NO_MEMORY;
+    tli_zero(best, sizeof *best);
+    tli_zero(none, sizeof none);
+    *cost = *work = 0;
+    result = tli_search_init_problem(in, &p);
+    if (result) return result;
+    result = tli_search_init_search(&p, &r);
+    if (!result) {
+        result = tli_window_run(in, &r);
+        *work = r.seq.work;
+        if (!r.seq.failed && tli_search_list_calls(&r.seq, &r.best)) last = tli_search_finish(&r, best, cost);
+        if (last) result = last;
+        tli_search_free_search(&r, none);
+    }
+    tli_search_free_problem(&p);
+    return result;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
@@ -18529,18 +18894,12 @@ static void tli_offload_try(tli_offload_search *x, uint64_t heat) {
     tli_search_state *r = &x->r;
     tli_search_seq *s = &r->seq;
     uint64_t most, time;
-    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);
     int32_t mark;
     s->change_count = 0;
     s->logs = 1;
-    r->tries++;
-    most = x->time + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
-    if (!tli_search_draw(r, 8)) r->noise *= 8;
-    r->distance = tli_search_draw(r, 4);
-    r->is_exact = !tli_search_draw(r, 8);
+    most = tli_search_temper(r, x->time, heat);
     r->link_price = tli_offload_draw_price(r);
-    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    mark = tli_search_shake(r);
     if (mark >= 0 && most >= r->bwd_cost && tli_search_mend(r, most - r->bwd_cost, 40)) {
         tli_search_tidy(r, mark);
         time = s->failed ? UINT64_MAX : tli_offload_time(&x->o, NULL);
@@ -18849,10 +19208,11 @@ static tl_result tli_remat_try_bound(tli_remat *r) {
 }
 
 // Keep the calls of a plan as a start of the search.
-static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
+static tl_result tli_remat_set_start(tli_remat *r, const tl_step *steps, int32_t count) {
     int32_t i;
-    for (i = 0; i < steps->count; i++) {
-        const tl_step *step = &steps->steps[i];
+    r->start.count = 0;
+    for (i = 0; i < count; i++) {
+        const tl_step *step = &steps[i];
         if (step->kind > TL_STEP_BACKWARD) continue;
         if (!tli_search_add_call(&r->quiet, &r->start, 2 * step->node + (step->kind == TL_STEP_BACKWARD)))
             return TL_ERROR_NO_MEMORY;
@@ -18867,7 +19227,7 @@ static tl_result tli_remat_try_chain(tli_remat *r) {
     uint64_t limit = tli_remat_share(r, 1, 10);
     tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, limit, &steps, &found);
     tli_remat_add_work(r, found.work);
-    if (!result) result = tli_remat_set_start(r, &steps);
+    if (!result) result = tli_remat_set_start(r, steps.steps, steps.count);
     if (!result) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW ? TL_OK : result;
@@ -18885,7 +19245,7 @@ static tl_result tli_remat_try_search(tli_remat *r) {
     in.graph = r->graph;
     in.budget = r->budget;
     in.inference = r->inference;
-    in.work_limit = r->none ? 0 : tli_remat_share(r, 1, 1);
+    in.work_limit = r->none ? 0 : tli_remat_share(r, 64, r->graph->node_count > 128 ? (uint64_t)r->graph->node_count : 128);
     in.bound = r->bound;
     in.start = &r->start;
     in.watch = &r->watch;
@@ -18895,6 +19255,28 @@ static tl_result tli_remat_try_search(tli_remat *r) {
     if (result == TL_ERROR_INFEASIBLE && least < r->least) { r->least = least; r->node = node; }
     if (!result) return tli_remat_offer_steps(r, &steps);
     return result == TL_ERROR_INFEASIBLE || r->uncountable ? TL_OK : result;
+}
+
+// Improve the best plan piece by piece.
+static tl_result tli_remat_try_window(tli_remat *r) {
+    tli_remat_input in;
+    tli_steps steps;
+    uint64_t cost, work;
+    tl_result result = tli_remat_set_start(r, r->plan.steps, r->plan.step_count);
+    if (result) return result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = tli_remat_share(r, 1, 1);
+    in.bound = r->bound;
+    in.start = &r->start;
+    in.watch = &r->watch;
+    result = tli_remat_window(&in, &steps, &cost, &work);
+    tli_remat_add_work(r, work);
+    if (!result) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
 // Nothing fits: find the least budget of a small graph exactly.
@@ -19002,6 +19384,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     if (!result && !r->none && has_stages && !tli_remat_is_done(r) && !r->watch.stopped)
         result = tli_remat_try_chain(r);
     if (!result && !tli_remat_is_done(r) && !(r->found && r->watch.stopped)) result = tli_remat_try_search(r);
+    if (!result && r->found && !tli_remat_is_done(r) && !r->watch.stopped) result = tli_remat_try_window(r);
     if (!result && !r->found) result = tli_remat_find_least(r);
     if (result) return result;
     if (r->found) return TL_OK;

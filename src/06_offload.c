@@ -330,18 +330,12 @@ static void tli_offload_try(tli_offload_search *x, uint64_t heat) {
     tli_search_state *r = &x->r;
     tli_search_seq *s = &r->seq;
     uint64_t most, time;
-    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);
     int32_t mark;
     s->change_count = 0;
     s->logs = 1;
-    r->tries++;
-    most = x->time + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
-    if (!tli_search_draw(r, 8)) r->noise *= 8;
-    r->distance = tli_search_draw(r, 4);
-    r->is_exact = !tli_search_draw(r, 8);
+    most = tli_search_temper(r, x->time, heat);
     r->link_price = tli_offload_draw_price(r);
-    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    mark = tli_search_shake(r);
     if (mark >= 0 && most >= r->bwd_cost && tli_search_mend(r, most - r->bwd_cost, 40)) {
         tli_search_tidy(r, mark);
         time = s->failed ? UINT64_MAX : tli_offload_time(&x->o, NULL);

@@ -143,10 +143,11 @@ static tl_result tli_remat_try_bound(tli_remat *r) {
 }
 
 // Keep the calls of a plan as a start of the search.
-static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
+static tl_result tli_remat_set_start(tli_remat *r, const tl_step *steps, int32_t count) {
     int32_t i;
-    for (i = 0; i < steps->count; i++) {
-        const tl_step *step = &steps->steps[i];
+    r->start.count = 0;
+    for (i = 0; i < count; i++) {
+        const tl_step *step = &steps[i];
         if (step->kind > TL_STEP_BACKWARD) continue;
         if (!tli_search_add_call(&r->quiet, &r->start, 2 * step->node + (step->kind == TL_STEP_BACKWARD)))
             return TL_ERROR_NO_MEMORY;
@@ -161,7 +162,7 @@ static tl_result tli_remat_try_chain(tli_remat *r) {
     uint64_t limit = tli_remat_share(r, 1, 10);
     tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, limit, &steps, &found);
     tli_remat_add_work(r, found.work);
-    if (!result) result = tli_remat_set_start(r, &steps);
+    if (!result) result = tli_remat_set_start(r, steps.steps, steps.count);
     if (!result) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW ? TL_OK : result;
@@ -179,7 +180,7 @@ static tl_result tli_remat_try_search(tli_remat *r) {
     in.graph = r->graph;
     in.budget = r->budget;
     in.inference = r->inference;
-    in.work_limit = r->none ? 0 : tli_remat_share(r, 1, 1);
+    in.work_limit = r->none ? 0 : tli_remat_share(r, 64, r->graph->node_count > 128 ? (uint64_t)r->graph->node_count : 128);
     in.bound = r->bound;
     in.start = &r->start;
     in.watch = &r->watch;
@@ -189,6 +190,28 @@ static tl_result tli_remat_try_search(tli_remat *r) {
     if (result == TL_ERROR_INFEASIBLE && least < r->least) { r->least = least; r->node = node; }
     if (!result) return tli_remat_offer_steps(r, &steps);
     return result == TL_ERROR_INFEASIBLE || r->uncountable ? TL_OK : result;
+}
+
+// Improve the best plan piece by piece.
+static tl_result tli_remat_try_window(tli_remat *r) {
+    tli_remat_input in;
+    tli_steps steps;
+    uint64_t cost, work;
+    tl_result result = tli_remat_set_start(r, r->plan.steps, r->plan.step_count);
+    if (result) return result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = tli_remat_share(r, 1, 1);
+    in.bound = r->bound;
+    in.start = &r->start;
+    in.watch = &r->watch;
+    result = tli_remat_window(&in, &steps, &cost, &work);
+    tli_remat_add_work(r, work);
+    if (!result) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
 // Nothing fits: find the least budget of a small graph exactly.
@@ -296,6 +319,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     if (!result && !r->none && has_stages && !tli_remat_is_done(r) && !r->watch.stopped)
         result = tli_remat_try_chain(r);
     if (!result && !tli_remat_is_done(r) && !(r->found && r->watch.stopped)) result = tli_remat_try_search(r);
+    if (!result && r->found && !tli_remat_is_done(r) && !r->watch.stopped) result = tli_remat_try_window(r);
     if (!result && !r->found) result = tli_remat_find_least(r);
     if (result) return result;
     if (r->found) return TL_OK;

@@ -30,7 +30,6 @@ typedef struct tli_search_state {
     int64_t       noise;         // width of the random part of scores
     int32_t       distance;      // exponent of the distance in scores, in halves
     int           is_exact;      // 1 = freed bytes beyond the excess do not count in scores
-    uint64_t      tries;
     uint64_t     *copy_ns;       // [tensors] time of one copy; NULL = there is no host tier
     uint64_t      link_price;    // cost of a nanosecond of the link, in 256ths
 } tli_search_state;
@@ -38,13 +37,6 @@ typedef struct tli_search_state {
 // A random number below limit.
 static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
     return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
-}
-
-// The last event of an item at or before a moment in time order; -1 = none.
-static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
-    int32_t e = s->last[item];
-    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work += 3; }
-    return e;
 }
 
 // The cost of spilling and fetching a tensor at the present price of the link.
@@ -129,53 +121,58 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
 #define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
 #define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
 
+// Compare making an item again later, instead of holding it across the full call, with the best choice so far,
+// whose score is *least. 1 = the item is live across the call.
+static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, int64_t *least) {
+    tli_search_seq *s = &r->seq;
+    int64_t order = s->places[full].order, score;
+    int32_t x, y, count;
+    if (!r->p->item_bytes[item] || s->last[item] < 0) return 0;
+    x = tli_search_event_before(s, item, order);
+    s->work += 4;
+    if (x < 0 || s->events[x].call == full) return 0;
+    y = s->events[x].behind;
+    if (!tli_search_is_use(s, y)) return 0;
+    s->work += 6;
+    if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
+        score = tli_search_score_fetch(r, item, x, y);
+        if (!r->chosen_count || score < *least) {
+            *least = score;
+            r->chosen_count = 1;
+            r->chosen[0] = -1 - item;
+            r->chosen_place = s->events[y].call;
+        }
+    }
+    if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
+        score = s->events[y].order - s->events[x].order;
+        score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
+        if (r->is_exact && r->p->item_bytes[item] > r->excess)
+            score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
+                     2 * tli_search_log((uint64_t)r->excess);
+        if (score >= *least) return 1;
+    }
+    score = tli_search_weigh(r, item, x, y, order, &count);
+    if (!count || (r->chosen_count && score >= *least)) return 1;
+    *least = score;
+    r->chosen_count = count;
+    r->chosen_place = s->events[y].call;
+    tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
+    return 1;
+}
+
 // Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large graph
 // only some items are candidates, spread over the listing from a random one on.
 static int tli_search_choose(tli_search_state *r, int32_t full) {
-    tli_search_seq *s = &r->seq;
-    int64_t order = s->places[full].order, least = 0;
+    int64_t least = 0;
     int32_t items = r->p->item_count - r->p->node_count, left = items, item = 0, k;
     if (items > TLI_SEARCH_FEW_ITEMS) {
         left = TLI_SEARCH_CANDIDATES;
         item = tli_search_draw(r, items);
     }
     r->chosen_count = 0;
-    r->excess = tli_search_held(s, full) - s->budget;
-    for (k = 0; k < items && left > 0; k++, item += item < items - r->stride ? r->stride : r->stride - items) {
-        int32_t x, y, count;
-        int64_t score;
-        if (!r->p->item_bytes[item] || s->last[item] < 0) continue;
-        x = tli_search_event_before(s, item, order);
-        s->work += 4;
-        if (x < 0 || s->events[x].call == full) continue;
-        y = s->events[x].behind;
-        if (!tli_search_is_use(s, y)) continue;
-        left--;
-        s->work += 6;
-        if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
-            score = tli_search_score_fetch(r, item, x, y);
-            if (!r->chosen_count || score < least) {
-                least = score;
-                r->chosen_count = 1;
-                r->chosen[0] = -1 - item;
-                r->chosen_place = s->events[y].call;
-            }
-        }
-        if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
-            score = s->events[y].order - s->events[x].order;
-            score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
-            if (r->is_exact && r->p->item_bytes[item] > r->excess)
-                score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
-                         2 * tli_search_log((uint64_t)r->excess);
-            if (score >= least) continue;
-        }
-        score = tli_search_weigh(r, item, x, y, order, &count);
-        if (!count || (r->chosen_count && score >= least)) continue;
-        least = score;
-        r->chosen_count = count;
-        r->chosen_place = s->events[y].call;
-        tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
-    }
+    r->excess = tli_search_held(&r->seq, full) - r->seq.budget;
+    for (k = 0; k < items && left > 0; k++, item += item < items - r->stride ? r->stride : r->stride - items)
+        left -= tli_search_compare(r, item, full, &least);
     return r->chosen_count > 0;
 }
 
@@ -277,6 +274,17 @@ static int tli_search_may_fit(tli_search_seq *s, int32_t at) {
     return 1;
 }
 
+// Remove a call if it is a recomputation that the budget does not require.
+static void tli_search_spare(tli_search_seq *s, int32_t at) {
+    int32_t mark = s->change_count;
+    s->work += 2;
+    if (!at || !tli_search_can_remove(s, at)) return;
+    s->work += 8;
+    if (!tli_search_is_useless(s, at) && !tli_search_may_fit(s, at)) return;
+    tli_search_remove(s, at);
+    if (s->over_count) tli_search_undo(s, mark);
+}
+
 #define TLI_SEARCH_NEARBY 2000  // places that are tidied after one try
 
 // Remove every recomputation that the budget does not require, from a place on: at most `count` places, once around.
@@ -284,15 +292,8 @@ static void tli_search_tidy_some(tli_search_state *r, int32_t from, int32_t coun
     tli_search_seq *s = &r->seq;
     int32_t at = s->places[from].call < 0 ? 0 : from;
     while (count-- > 0 && !s->failed) {
-        int32_t next = s->places[at].behind, mark = s->change_count;
-        s->work += 2;
-        if (at && tli_search_can_remove(s, at)) {
-            s->work += 8;
-            if (tli_search_is_useless(s, at) || tli_search_may_fit(s, at)) {
-                tli_search_remove(s, at);
-                if (s->over_count) tli_search_undo(s, mark);
-            }
-        }
+        int32_t next = s->places[at].behind;
+        tli_search_spare(s, at);
         at = next < 0 ? 0 : next;
     }
 }
@@ -303,7 +304,8 @@ static void tli_search_tidy(tli_search_state *r, int32_t from) {
 
 // -- search: one try: remove, mend, tidy, keep or undo --
 
-static int32_t tli_search_pick_forward(tli_search_state *r) {
+// A recomputation drawn at random; -1 = none found.
+static int32_t tli_search_pick_again(tli_search_state *r) {
     tli_search_seq *s = &r->seq;
     int32_t tries;
     for (tries = 0; tries < 64; tries++) {
@@ -314,16 +316,15 @@ static int32_t tli_search_pick_forward(tli_search_state *r) {
     return -1;
 }
 
-// Remove some recomputations near one that is drawn at random. Returns a place from which to tidy; -1 = none.
-static int32_t tli_search_ruin(tli_search_state *r) {
+// Remove some recomputations near a place. Returns a place from which to tidy; -1 = none.
+static int32_t tli_search_ruin(tli_search_state *r, int32_t at) {
     tli_search_seq *s = &r->seq;
-    int32_t at = tli_search_pick_forward(r), wanted = 1 + tli_search_draw(r, 6),
-            span = 4 * wanted + 4, mark = 0;
+    int32_t wanted = 1 + tli_search_draw(r, 6), span = 4 * wanted + 4, mark = 0, first = s->change_count;
     int forwards = tli_search_draw(r, 2);
     if (at < 0) return -1;
     while (at > 0 && wanted > 0 && span-- > 0) {
         int32_t next = forwards ? s->places[at].behind : s->places[at].before;
-        if (tli_search_can_remove(s, at) && (!s->change_count || tli_search_draw(r, 3))) {
+        if (tli_search_can_remove(s, at) && (s->change_count == first || tli_search_draw(r, 3))) {
             mark = s->places[at].before;
             tli_search_remove(s, at);
             wanted--;
@@ -333,16 +334,23 @@ static int32_t tli_search_ruin(tli_search_state *r) {
     return mark;
 }
 
+// A forward drawn at random; -1 = none found.
+static int32_t tli_search_pick_forward(tli_search_state *r) {
+    tli_search_seq *s = &r->seq;
+    int32_t tries;
+    for (tries = 0; tries < 64; tries++) {
+        int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
+        s->work += 4;
+        if (tli_search_is_forward(s, at)) return at;
+    }
+    return -1;
+}
+
 // Move a forward to another time, after its inputs are made and before the first use of its outputs. Returns a
 // place from which to tidy; -1 = nothing moved.
-static int32_t tli_search_move(tli_search_state *r) {
+static int32_t tli_search_move(tli_search_state *r, int32_t at) {
     tli_search_seq *s = &r->seq;
-    int32_t tries, at = -1, e, lo = 0, hi = -1, call, steps;
-    for (tries = 0; tries < 64 && at < 0; tries++) {
-        s->work += 4;
-        at = 1 + tli_search_draw(r, s->place_count - 1);
-        if (!tli_search_is_forward(s, at)) at = -1;
-    }
+    int32_t e, lo = 0, hi = -1, call, steps;
     if (at < 0) return -1;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
         int32_t x = s->events[e].before;
@@ -369,6 +377,12 @@ static int32_t tli_search_move(tli_search_state *r) {
     return e;
 }
 
+// Change the sequence somewhere. Returns a place from which to tidy; -1 = nothing changed.
+static int32_t tli_search_shake(tli_search_state *r) {
+    return tli_search_draw(r, 4) ? tli_search_ruin(r, tli_search_pick_again(r))
+                                 : tli_search_move(r, tli_search_pick_forward(r));
+}
+
 static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {
     int32_t at;
     list->count = 0;
@@ -384,22 +398,27 @@ static int tli_search_save_best(tli_search_state *r) {
     return 1;
 }
 
-// Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
-// cost by an exponentially distributed number of mean `heat`; else undo.
-static void tli_search_try(tli_search_state *r, uint64_t heat) {
-    tli_search_seq *s = &r->seq;
-    uint64_t was = s->cost, most;
+// Draw how the next try scores, and the most that it may cost: above what it costs now by an exponentially
+// distributed number of mean `heat`.
+static uint64_t tli_search_temper(tli_search_state *r, uint64_t was, uint64_t heat) {
     int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a random ratio
-    int32_t mark;
-    s->change_count = 0;
-    s->logs = 1;
-    r->tries++;
-    most = was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
     r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
     if (!tli_search_draw(r, 8)) r->noise *= 8;
     r->distance = tli_search_draw(r, 4);
     r->is_exact = !tli_search_draw(r, 8);
-    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    return was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
+}
+
+// Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
+// cost by an exponentially distributed number of mean `heat`; else undo.
+static void tli_search_try(tli_search_state *r, uint64_t heat) {
+    tli_search_seq *s = &r->seq;
+    uint64_t most;
+    int32_t mark;
+    s->change_count = 0;
+    s->logs = 1;
+    most = tli_search_temper(r, s->cost, heat);
+    mark = tli_search_shake(r);
     if (mark >= 0 && tli_search_mend(r, most, 40)) {
         tli_search_tidy_some(r, mark, s->used < TLI_SEARCH_NEARBY ? s->used : TLI_SEARCH_NEARBY);
         if (!s->failed && s->cost < r->best_cost) tli_search_save_best(r);
@@ -790,6 +809,7 @@ static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
     r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
     r->watch = in->watch;
     r->limit = in->work_limit > spent ? in->work_limit - spent : 0;
+    r->mend_limit = UINT64_MAX;
     tli_search_improve(r, starts);
     *work = r->seq.work + spent;
     return r->seq.failed ? TL_ERROR_NO_MEMORY : TL_OK;

@@ -718,6 +718,7 @@ typedef struct tli_search_seq {
     int32_t        block_count, block_capacity, free_block;
     int32_t        block_size;    // most places of a block: about the square root of their number
     int32_t       *first, *last;  // [items] first and last event; -1 = none
+    int32_t       *recent;        // [items] the event found last by tli_search_event_before; -1 = none yet
     int32_t        last_place;
     int32_t        over_count;    // blocks with a call over the budget
     uint64_t       cost;          // of forwards
@@ -734,6 +735,7 @@ static void tli_search_free_seq(tli_search_seq *s) {
     tli_release(s->p->env, s->blocks);
     tli_release(s->p->env, s->first);
     tli_release(s->p->env, s->last);
+    tli_release(s->p->env, s->recent);
     tli_release(s->p->env, s->changes);
 }
 
@@ -770,7 +772,7 @@ static void tli_search_empty_seq(tli_search_seq *s) {
     tli_search_place *start = &s->places[0];
     tli_search_block *block = &s->blocks[0];
     int32_t i;
-    for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = -1;
+    for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = s->recent[i] = -1;
     s->place_count = s->block_count = 1;
     s->event_count = 0;
     s->free_place = s->free_event = s->free_block = -1;
@@ -794,7 +796,8 @@ static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq
     s->block_size = TLI_SEARCH_BLOCK;
     s->first = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->first);
     s->last = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->last);
-    if (s->first && s->last && tli_search_reserve_block(s) &&
+    s->recent = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->recent);
+    if (s->first && s->last && s->recent && tli_search_reserve_block(s) &&
         tli_grow(p->env, &array, &s->place_capacity, 0, 64, sizeof *s->places)) {
         s->places = (tli_search_place *)array;
         tli_search_empty_seq(s);
@@ -945,18 +948,30 @@ static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
     if (event >= 0) tli_search_refresh(s, s->events[event].call);
 }
 
+// The last event of an item at or before a moment in time order; -1 = none. The event found last is near by, as a
+// rule.
+static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
+    int32_t e = s->recent[item], next;
+    if (e < 0) e = s->last[item];
+    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work++; }
+    if (e < 0) return -1;
+    for (next = s->events[e].behind; next >= 0 && s->events[next].order <= order; s->work++) {
+        e = next;
+        next = s->events[e].behind;
+    }
+    s->recent[item] = e;
+    return e;
+}
+
 static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_search_touch *touch) {
-    int32_t e = s->free_event, x = s->last[touch->item], y = -1, c;
+    int32_t e = s->free_event, x, y, c;
     int64_t bytes = s->p->item_bytes[touch->item];
     tli_search_event *event;
     int was, is_left, is_right;
     if (e >= 0) s->free_event = s->events[e].sibling;
     else e = s->event_count++;
-    while (x >= 0 && s->events[x].order > s->places[at].order) {
-        y = x;
-        x = s->events[x].before;
-        s->work++;
-    }
+    x = tli_search_event_before(s, touch->item, s->places[at].order);
+    y = x >= 0 ? s->events[x].behind : s->first[touch->item];
     event = &s->events[e];
     event->item = touch->item;
     event->is_use = touch->is_use;
@@ -985,6 +1000,7 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
     int was_right = tli_search_is_use(s, y);
     if (x >= 0) s->events[x].behind = y; else s->first[event->item] = y;
     if (y >= 0) s->events[y].before = x; else s->last[event->item] = x;
+    if (s->recent[event->item] == e) s->recent[event->item] = x >= 0 ? x : y;
     if (will != was_left) tli_search_shift(s, s->events[x].call, at, will ? bytes : -bytes);
     if (will != was_right) tli_search_shift(s, at, s->events[y].call, will ? bytes : -bytes);
     event->sibling = s->free_event;
