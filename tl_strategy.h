@@ -1610,8 +1610,8 @@ typedef struct tl_policy_desc {
 //          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
 //          another than keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
-//          revolve: O(forwards) for each slot count; with slot_count 0 no schedule of more than a
-//          million forwards of stages is tried; chain: as tl_plan_chain.
+//          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step, is what
+//          bounds it: 10000 layers in one slot are 100 million steps; chain: as tl_plan_chain.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
@@ -10667,10 +10667,11 @@ typedef struct tli_unit_chain {
     const tl_graph *graph;
     tli_steps       list;
     int32_t         reached;  // the highest node that ran
+    int32_t         first;    // the first layer; the nodes before it are graph inputs
 } tli_unit_chain;
 
 static void tli_revolve_drop(tli_unit_chain *chain, int32_t id) {
-    if (id && !chain->graph->nodes[id].keep)
+    if (id >= chain->first && !chain->graph->nodes[id].keep)
         tli_add_tensor_step(&chain->list, chain->graph, TL_STEP_DROP, chain->graph->nodes[id].first_output);
 }
 
@@ -10701,11 +10702,20 @@ static void tli_revolve_backward(tli_unit_chain *chain, int32_t id) {
     if (reads_output) tli_revolve_drop(chain, id);
 }
 
-// Add the binomial schedule. `slots` is a stack of the nodes whose output is held as a checkpoint.
+// The number of graph inputs before the first layer of a chain.
+static int32_t tli_find_first_layer(const tl_graph *graph) {
+    int32_t first = 0;
+    while (first < graph->node_count && graph->nodes[first].is_input) first++;
+    return first;
+}
+
+// Add the binomial schedule. `slots` is a stack of the nodes whose output is held as a checkpoint; the first
+// stands for the graph inputs, if there are any.
 static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t *slots) {
     int32_t right = chain->graph->node_count - 1, depth = 1;
-    slots[0] = 0;
-    while (right > 0) {
+    chain->first = tli_find_first_layer(chain->graph);
+    chain->reached = slots[0] = chain->first - 1;
+    while (right >= chain->first) {
         int32_t left = slots[depth - 1], count = right - left;
         if (count == 1) {
             tli_revolve_backward(chain, right--);
@@ -10747,7 +10757,6 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE), TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
     chain.graph = graph;
     chain.list = tli_steps_of(env);
-    chain.reached = 0;
     most = slot_count < graph->node_count ? slot_count : graph->node_count;
     slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
     chain.list.failed = !slots;
@@ -16452,7 +16461,6 @@ static int tli_search_begin_chain(tli_search_state *r, tli_search_start *starts)
         tli_unit_chain chain;
         chain.graph = p->graph;
         chain.list = tli_steps_of(p->env);
-        chain.reached = 0;
         if (middle > 1 || p->node_count < 200) tli_reverse_chain(&chain, middle, slots);
         ok = !chain.list.failed;
         for (calls.count = i = 0; i < chain.list.count && ok; i++) {
@@ -17774,26 +17782,30 @@ static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
 
 // -- chain: equal layers --
 
-// Whether a graph is the chain of Revolve: layers of equal bytes and costs whose backwards read what forward
-// read, with the same scratch in both. With n > 1 layers of b bytes and w bytes of scratch, up to three live
-// tensors are not checkpoints: two of an advance and a gradient, or two gradients and the tensor that a
-// backward reads. The input is the first of the c slots of Revolve, so (c + 2) b + w bytes beside the input
-// give c slots. The binomial schedule is then optimal over all schedules; the tests compare it with the exact
-// search.
+// Whether a graph is the chain of Revolve: graph inputs, or none, then two layers or more of equal bytes and costs,
+// whose backwards read what forward read, with the same scratch in both. With n > 1 layers of b bytes and w bytes
+// of scratch, up to three live tensors are not checkpoints: two of an advance and a gradient, or two gradients and
+// the tensor that a backward reads. The inputs are the first of the c slots of Revolve, even if they are none, so
+// (c + 2) b + w bytes beside them give c slots. The binomial schedule is then optimal over all schedules; the tests
+// compare it with the exact search.
 static int tli_is_revolve_chain(const tl_graph *graph) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
-    int32_t id;
-    if (graph->node_count < 3 || !graph->nodes[0].is_input || graph->nodes[0].output_count != 1) return 0;
-    for (id = 1; id < graph->node_count; id++) {
+    int32_t first = tli_find_first_layer(graph), id, i;
+    if (graph->node_count - first < 2) return 0;
+    for (id = first; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         const tl_node_output *out = &graph->outputs[node->first_output];
-        if (!node->has_grad || node->keep || node->input_count != 1 || node->output_count != 1) return 0;
-        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
-        if (!graph->inputs[node->first_input].needed || out->needed || node->inplace >= 0) return 0;
+        if (!node->has_grad || node->keep || node->is_input || node->output_count != 1) return 0;
+        if (out->needed || node->inplace >= 0) return 0;
         if (node->saved_bytes || node->fwork_bytes != one->fwork_bytes) return 0;
         if (node->bwork_bytes != one->fwork_bytes || !out->bytes) return 0;
         if (out->bytes != graph->outputs[one->first_output].bytes) return 0;
         if (node->fwd_cost != one->fwd_cost) return 0;
+        for (i = node->first_input; i < node->first_input + node->input_count && id == first; i++)
+            if (!graph->nodes[graph->outputs[graph->inputs[i].tensor].node].is_input) return 0;
+        if (id == first) continue;
+        if (node->input_count != 1 || !graph->inputs[node->first_input].needed) return 0;
+        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
     }
     return 1;
 }
@@ -17801,12 +17813,16 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
 // The number of slots that a budget gives; 0 = no schedule fits: the last backward takes *least bytes.
 static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t *least) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
-    uint64_t beside = graph->outputs[graph->nodes[0].first_output].bytes + one->fwork_bytes, tensors;
+    uint64_t beside = one->fwork_bytes, tensors;
+    int32_t i;
+    for (i = 0; i < graph->nodes[tli_find_first_layer(graph)].first_output; i++) beside += graph->outputs[i].bytes;
     *least = beside + 3 * graph->outputs[one->first_output].bytes;
     if (budget < beside) return 0;
     tensors = (budget - beside) / graph->outputs[one->first_output].bytes;
     return tensors > 2 ? tensors - 2 : 0;
 }
+
+#define TLI_REVOLVE_WORK UINT64_C(16)  // elementary steps for each step of a schedule, made and simulated
 
 // Make the binomial schedule for so many slots.
 static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_count, tli_steps *steps) {
@@ -17815,7 +17831,6 @@ static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_c
     int32_t *slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
     chain.graph = graph;
     chain.list = tli_steps_of(env);
-    chain.reached = 0;
     chain.list.failed = !slots;
     if (slots) tli_reverse_chain(&chain, most, slots);
     tli_release(env, slots);
@@ -17861,7 +17876,10 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     if (tli_is_revolve_chain(graph)) {
         uint64_t slots = tli_find_slots(graph, budget, &found->least);
         found->exact = 1;
-        return slots ? tli_revolve(env, graph, slots, steps) : TL_ERROR_INFEASIBLE;
+        if (!slots) return TL_ERROR_INFEASIBLE;
+        result = tli_revolve(env, graph, slots, steps);
+        found->work = TLI_REVOLVE_WORK * (uint64_t)steps->count;
+        return result;
     }
     result = tli_chain_init(env, graph, &chain);
     if (!result) {
@@ -18477,9 +18495,9 @@ static tl_result tli_remat_try_revolve(tli_remat *r) {
     }
     result = tli_revolve(&r->quiet, r->graph, slots, &steps);
     if (result) { tli_release(&r->quiet, steps.steps); return result; }
+    tli_remat_add_work(r, (uint64_t)r->graph->node_count + TLI_REVOLVE_WORK * (uint64_t)steps.count);
     result = tli_remat_offer_steps(r, &steps);
     if (!result && r->found) r->watch.now.bound_cost = r->bound = r->plan.cost;
-    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
     return result;
 }
 
@@ -18973,7 +18991,6 @@ TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
 #endif
 
 #define TLI_POLICY_NODES UINT64_C(1048576)  // about so many nodes in all candidates of one walk together
-#define TLI_POLICY_ADVANCES UINT64_C(1048576)  // most forwards of stages in one candidate of revolve
 
 typedef struct tli_policy {
     tl_env          quiet;       // allocator of the caller's env, without its log: candidates may fail
@@ -19329,14 +19346,25 @@ static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slo
     return tli_policy_offer(p, made, &plan);
 }
 
+// Try slot counts from the largest down in growing steps until a plan fits, then those between it and the last one
+// that did not, by bisection. For equal layers the largest that fits is known.
 static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
-    uint64_t slots = (uint64_t)p->cut_count, advances;
-    tl_result result = tli_policy_try_slots(p, s, slots ? slots : 1);
+    uint64_t slots = p->cut_count ? (uint64_t)p->cut_count : 1, high = slots, least;
+    tl_result result;
+    if (tli_is_revolve_chain(p->graph)) {
+        slots = tli_find_slots(p->graph, p->budget.bytes, &least);
+        return tli_policy_try_slots(p, s, slots ? slots : 1);
+    }
+    result = tli_policy_try_slots(p, s, slots);
     while (!result && slots > 1 && !tli_policy_fits(p, &p->plan)) {
+        high = slots;
         slots -= tli_policy_step(p, slots);
-        if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances) ||
-            advances > TLI_POLICY_ADVANCES) break;
         result = tli_policy_try_slots(p, s, slots);
+    }
+    while (!result && high - slots > 1 && tli_policy_fits(p, &p->plan)) {
+        uint64_t middle = slots + (high - slots) / 2, cost = p->plan.cost;
+        result = tli_policy_try_slots(p, s, middle);
+        if (p->plan.cost < cost) slots = middle; else high = middle;
     }
     return result;
 }

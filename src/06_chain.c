@@ -1075,26 +1075,30 @@ static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
 
 // -- chain: equal layers --
 
-// Whether a graph is the chain of Revolve: layers of equal bytes and costs whose backwards read what forward
-// read, with the same scratch in both. With n > 1 layers of b bytes and w bytes of scratch, up to three live
-// tensors are not checkpoints: two of an advance and a gradient, or two gradients and the tensor that a
-// backward reads. The input is the first of the c slots of Revolve, so (c + 2) b + w bytes beside the input
-// give c slots. The binomial schedule is then optimal over all schedules; the tests compare it with the exact
-// search.
+// Whether a graph is the chain of Revolve: graph inputs, or none, then two layers or more of equal bytes and costs,
+// whose backwards read what forward read, with the same scratch in both. With n > 1 layers of b bytes and w bytes
+// of scratch, up to three live tensors are not checkpoints: two of an advance and a gradient, or two gradients and
+// the tensor that a backward reads. The inputs are the first of the c slots of Revolve, even if they are none, so
+// (c + 2) b + w bytes beside them give c slots. The binomial schedule is then optimal over all schedules; the tests
+// compare it with the exact search.
 static int tli_is_revolve_chain(const tl_graph *graph) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
-    int32_t id;
-    if (graph->node_count < 3 || !graph->nodes[0].is_input || graph->nodes[0].output_count != 1) return 0;
-    for (id = 1; id < graph->node_count; id++) {
+    int32_t first = tli_find_first_layer(graph), id, i;
+    if (graph->node_count - first < 2) return 0;
+    for (id = first; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         const tl_node_output *out = &graph->outputs[node->first_output];
-        if (!node->has_grad || node->keep || node->input_count != 1 || node->output_count != 1) return 0;
-        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
-        if (!graph->inputs[node->first_input].needed || out->needed || node->inplace >= 0) return 0;
+        if (!node->has_grad || node->keep || node->is_input || node->output_count != 1) return 0;
+        if (out->needed || node->inplace >= 0) return 0;
         if (node->saved_bytes || node->fwork_bytes != one->fwork_bytes) return 0;
         if (node->bwork_bytes != one->fwork_bytes || !out->bytes) return 0;
         if (out->bytes != graph->outputs[one->first_output].bytes) return 0;
         if (node->fwd_cost != one->fwd_cost) return 0;
+        for (i = node->first_input; i < node->first_input + node->input_count && id == first; i++)
+            if (!graph->nodes[graph->outputs[graph->inputs[i].tensor].node].is_input) return 0;
+        if (id == first) continue;
+        if (node->input_count != 1 || !graph->inputs[node->first_input].needed) return 0;
+        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
     }
     return 1;
 }
@@ -1102,12 +1106,16 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
 // The number of slots that a budget gives; 0 = no schedule fits: the last backward takes *least bytes.
 static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t *least) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
-    uint64_t beside = graph->outputs[graph->nodes[0].first_output].bytes + one->fwork_bytes, tensors;
+    uint64_t beside = one->fwork_bytes, tensors;
+    int32_t i;
+    for (i = 0; i < graph->nodes[tli_find_first_layer(graph)].first_output; i++) beside += graph->outputs[i].bytes;
     *least = beside + 3 * graph->outputs[one->first_output].bytes;
     if (budget < beside) return 0;
     tensors = (budget - beside) / graph->outputs[one->first_output].bytes;
     return tensors > 2 ? tensors - 2 : 0;
 }
+
+#define TLI_REVOLVE_WORK UINT64_C(16)  // elementary steps for each step of a schedule, made and simulated
 
 // Make the binomial schedule for so many slots.
 static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_count, tli_steps *steps) {
@@ -1116,7 +1124,6 @@ static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_c
     int32_t *slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
     chain.graph = graph;
     chain.list = tli_steps_of(env);
-    chain.reached = 0;
     chain.list.failed = !slots;
     if (slots) tli_reverse_chain(&chain, most, slots);
     tli_release(env, slots);
@@ -1162,7 +1169,10 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     if (tli_is_revolve_chain(graph)) {
         uint64_t slots = tli_find_slots(graph, budget, &found->least);
         found->exact = 1;
-        return slots ? tli_revolve(env, graph, slots, steps) : TL_ERROR_INFEASIBLE;
+        if (!slots) return TL_ERROR_INFEASIBLE;
+        result = tli_revolve(env, graph, slots, steps);
+        found->work = TLI_REVOLVE_WORK * (uint64_t)steps->count;
+        return result;
     }
     result = tli_chain_init(env, graph, &chain);
     if (!result) {

@@ -91,9 +91,9 @@ static tl_result tli_remat_try_revolve(tli_remat *r) {
     }
     result = tli_revolve(&r->quiet, r->graph, slots, &steps);
     if (result) { tli_release(&r->quiet, steps.steps); return result; }
+    tli_remat_add_work(r, (uint64_t)r->graph->node_count + TLI_REVOLVE_WORK * (uint64_t)steps.count);
     result = tli_remat_offer_steps(r, &steps);
     if (!result && r->found) r->watch.now.bound_cost = r->bound = r->plan.cost;
-    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
     return result;
 }
 
