@@ -665,7 +665,8 @@ static uint64_t hash_of(const tl_plan *plan) {
 }
 
 static void the_same_desc_is_the_same_plan_on_every_machine(void **state) {
-    static const uint64_t limits[] = { 0, 100000 }, hash = UINT64_C(0xf97b1f90c4355b95);  // the optimum in both
+    static const uint64_t limits[] = { 0, 400000 };  // the optimum, and what little work finds
+    static const uint64_t hashes[] = { UINT64_C(0xf97b1f90c4355b95), UINT64_C(0x32ecc43251ed1b6a) };
     tl_graph graph = random_chain(60, 9);
     uint64_t peak = keep_all_peak(&graph);
     size_t k;
@@ -676,7 +677,7 @@ static void the_same_desc_is_the_same_plan_on_every_machine(void **state) {
         tl_remat_report report;
         tl_chain_plan_desc desc = desc_of(&graph, peak / 3, limits[k]);
         assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
-        assert_int_equal(hash_of(&plan), hash);
+        assert_int_equal(hash_of(&plan), hashes[k]);
         tl_free_plan(&env, &plan);
     }
     tl_free_graph(NULL, &graph);
