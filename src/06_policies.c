@@ -22,7 +22,6 @@ TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
 #endif
 
 #define TLI_POLICY_NODES UINT64_C(1048576)  // about so many nodes in all candidates of one walk together
-#define TLI_POLICY_ADVANCES UINT64_C(1048576)  // most forwards of stages in one candidate of revolve
 
 typedef struct tli_policy {
     tl_env          quiet;       // allocator of the caller's env, without its log: candidates may fail
@@ -378,14 +377,25 @@ static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slo
     return tli_policy_offer(p, made, &plan);
 }
 
+// Try slot counts from the largest down in growing steps until a plan fits, then those between it and the last one
+// that did not, by bisection. For equal layers the largest that fits is known.
 static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
-    uint64_t slots = (uint64_t)p->cut_count, advances;
-    tl_result result = tli_policy_try_slots(p, s, slots ? slots : 1);
+    uint64_t slots = p->cut_count ? (uint64_t)p->cut_count : 1, high = slots, least;
+    tl_result result;
+    if (tli_is_revolve_chain(p->graph)) {
+        slots = tli_find_slots(p->graph, p->budget.bytes, &least);
+        return tli_policy_try_slots(p, s, slots ? slots : 1);
+    }
+    result = tli_policy_try_slots(p, s, slots);
     while (!result && slots > 1 && !tli_policy_fits(p, &p->plan)) {
+        high = slots;
         slots -= tli_policy_step(p, slots);
-        if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances) ||
-            advances > TLI_POLICY_ADVANCES) break;
         result = tli_policy_try_slots(p, s, slots);
+    }
+    while (!result && high - slots > 1 && tli_policy_fits(p, &p->plan)) {
+        uint64_t middle = slots + (high - slots) / 2, cost = p->plan.cost;
+        result = tli_policy_try_slots(p, s, middle);
+        if (p->plan.cost < cost) slots = middle; else high = middle;
     }
     return result;
 }

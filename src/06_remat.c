@@ -91,9 +91,9 @@ static tl_result tli_remat_try_revolve(tli_remat *r) {
     }
     result = tli_revolve(&r->quiet, r->graph, slots, &steps);
     if (result) { tli_release(&r->quiet, steps.steps); return result; }
+    tli_remat_add_work(r, (uint64_t)r->graph->node_count + TLI_REVOLVE_WORK * (uint64_t)steps.count);
     result = tli_remat_offer_steps(r, &steps);
     if (!result && r->found) r->watch.now.bound_cost = r->bound = r->plan.cost;
-    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
     return result;
 }
 
@@ -159,8 +159,8 @@ static tl_result tli_remat_set_start(tli_remat *r, const tl_step *steps, int32_t
 static tl_result tli_remat_try_chain(tli_remat *r) {
     tli_chain_result found;
     tli_steps steps;
-    uint64_t limit = tli_remat_share(r, 1, 10);
-    tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, limit, &steps, &found);
+    uint64_t limit = tli_remat_share(r, 1, 4);
+    tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, &r->watch, limit, &steps, &found);
     tli_remat_add_work(r, found.work);
     if (!result) result = tli_remat_set_start(r, steps.steps, steps.count);
     if (!result) return tli_remat_offer_steps(r, &steps);
@@ -509,8 +509,12 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
     tli_steps steps;
     tli_remat_watch watch;
     tl_remat_desc remat;
-    tl_result result = tli_remat_chain(env, desc->graph, budget->bytes, limit, &steps, &found), last;
+    tl_result result, last;
     int infeasible;
+    tli_zero(&remat, sizeof remat);
+    tli_zero(&watch, sizeof watch);
+    watch.desc = &remat;
+    result = tli_remat_chain(env, desc->graph, budget->bytes, &watch, limit, &steps, &found);
     if (!result && budget->is_over) result = TL_ERROR_INFEASIBLE;  // a plan of no bytes
     infeasible = result == TL_ERROR_INFEASIBLE;
     report->work = found.work;
@@ -533,10 +537,7 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
     }
     report->cost = report->bound_cost = plan->cost;
     if (found.exact) return TL_OK;
-    tli_zero(&remat, sizeof remat);
-    tli_zero(&watch, sizeof watch);
-    watch.desc = &remat;
-    result = tli_remat_bound(env, desc->graph, budget->bytes, 0, &watch, limit / 4, &report->bound_cost, &work);
+    result = tli_remat_bound(env, desc->graph, budget->bytes, 0, &watch, limit / 2, &report->bound_cost, &work);
     report->work += work;
     return result;
 }

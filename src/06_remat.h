@@ -195,8 +195,8 @@ typedef struct tl_policy_desc {
 //          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
 //          another than keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
-//          revolve: O(forwards) for each slot count; with slot_count 0 no schedule of more than a
-//          million forwards of stages is tried; chain: as tl_plan_chain.
+//          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step, is what
+//          bounds it: 10000 layers in one slot are 100 million steps; chain: as tl_plan_chain.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 

@@ -597,7 +597,6 @@ static int tli_search_begin_chain(tli_search_state *r, tli_search_start *starts)
         tli_unit_chain chain;
         chain.graph = p->graph;
         chain.list = tli_steps_of(p->env);
-        chain.reached = 0;
         if (middle > 1 || p->node_count < 200) tli_reverse_chain(&chain, middle, slots);
         ok = !chain.list.failed;
         for (calls.count = i = 0; i < chain.list.count && ok; i++) {
