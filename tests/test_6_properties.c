@@ -77,7 +77,7 @@ typedef struct question {
     planner_shape  shape;
     int32_t        index;
     uint8_t        shown[COUNTER_COUNT];
-    int            inference, host, verbose, exports;
+    int            inference, host, verbose, exports, export_count;
     tl_device      device;
     uint64_t       host_budget, keep_all;
     void          *pool;
@@ -124,10 +124,9 @@ static void add_fault(question *q, counter id, uint64_t budget, ull is, ull shou
 
 // -- export --
 
-static FILE *export_file(const question *q, const char *name, const char *mode) {
+static FILE *export_file(const char *name, const char *mode) {
     char path[1024];
     FILE *file;
-    (void)q;
     snprintf(path, sizeof path, "%s/%s", getenv("TL_EXPORT"), name);
     file = fopen(path, mode);
     if (!file) fail_msg("cannot write %s", path);
@@ -137,7 +136,7 @@ static FILE *export_file(const question *q, const char *name, const char *mode) 
 static void export_text(const question *q, const char *name, const tl_plan *plan) {
     size_t size = plan ? tl_print_schedule(plan, NULL, 0) : tl_print_graph(&q->graph, NULL, 0);
     char *text = (char *)malloc(size + 1);
-    FILE *file = export_file(q, name, "w");
+    FILE *file = export_file(name, "w");
     assert_non_null(text);
     if (plan) tl_print_schedule(plan, text, size + 1);
     else tl_print_graph(&q->graph, text, size + 1);
@@ -154,9 +153,9 @@ static void export_plan(question *q, const tl_plan *plan, uint64_t budget) {
     snprintf(name, sizeof name, "g%llu_%d.tlg", (ull)q->s->seed, (int)q->index);
     export_text(q, name, NULL);
     if (!plan) return;
-    snprintf(name, sizeof name, "g%llu_%d_%llu_%d%d.sched", (ull)q->s->seed, (int)q->index, (ull)budget, q->inference, q->host);
+    snprintf(name, sizeof name, "g%llu_%d_%d.sched", (ull)q->s->seed, (int)q->index, q->export_count++);
     export_text(q, name, plan);
-    index = export_file(q, "index.csv", "a");
+    index = export_file("index.csv", "a");
     fprintf(index, "g%llu_%d.tlg,%s,%d,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n", (ull)q->s->seed, (int)q->index, name, q->inference,
             (ull)budget, (ull)(q->host ? q->host_budget : 0), (ull)q->device.link_bytes_per_second, (ull)q->device.link_latency_ns,
             (ull)plan->peak_bytes, (ull)plan->host_peak_bytes, (ull)plan->cost);
