@@ -5,7 +5,8 @@ cpsat_remat.py small
 Plans of OR-tools' CP-SAT (pip install ortools) beside those of build/tl_plan: never cheaper than ours, never below our bound.
 Reference data is read from TL_SHARED, else ../shared; not part of any check.
 
-  solve  each graph and budget for --seconds, rows appended to RESULTS.csv; what has a row of as many seconds is left out
+  solve  each graph and budget for --seconds, rows appended to RESULTS.csv; what has a row of as many seconds is left out.
+         The solver begins with the plan of tl_plan where that can be written in its form (not with --no-hint)
   beat   the same, but only a plan cheaper than tl_plan's is asked for: "infeasible" proves that there is none in this form
   check  all rows of RESULTS.csv against --program: prints a line each and the counts; exit status 1 where one fails
   small  the model itself against brute_force.py on the small graphs: never below its optimum, and how often equal
@@ -144,6 +145,29 @@ class Form:
             size = self.nodes[t[0]].out[t[1]]
             if size: self.items.append((self.model.NewFixedSizeIntervalVar(at, self.backward_at(t[0]) + 1 - at, ''), size))
 
+    def hint(self, steps):
+        """Begin with a schedule. Runs that come in another order than this form has are moved to the next place that it has."""
+        last, dropped, runs = -1, {}, {v: [] for v in self.runs}        # runs: [start, [end of each tensor]]
+        for words in steps:
+            v, _, k = words[1].partition('.'); v = int(v)
+            if words[0] == 'B': last = max(last, self.backward_at(v))
+            elif words[0] in ('F', 'I', 'S'):
+                stage = max(last // self.width, v)
+                if stage * self.width + v <= last: stage += 1
+                last = stage * self.width + v
+                if words[0] == 'I':
+                    source = self.nodes[v].ins[self.nodes[v].inplace]; runs[source[0]][-1][1][source[1]] = last
+                if len(runs[v]) and any(e == self.end for e in runs[v][-1][1]): runs[v][-1][1] = [min(e, last) for e in runs[v][-1][1]]
+                runs[v].append([last, [self.end] * len(self.nodes[v].out)])
+            elif words[0] == 'D' and runs[v]:
+                for j in [int(k)] if k else range(len(self.nodes[v].out)): runs[v][-1][1][j] = min(last + 1, runs[v][-1][1][j])
+        for v, found in runs.items():
+            for k, r in enumerate(self.runs[v]):
+                self.model.AddHint(r.there, k < len(found))
+                if k >= len(found): continue
+                self.model.AddHint(r.stage, found[k][0] // self.width)
+                for end, at in zip(r.ends, found[k][1]): self.model.AddHint(end, at)
+
     def solve(self, seconds, wall):
         solver = self.solver = self.cp.CpSolver()
         solver.parameters.num_workers = 1
@@ -173,10 +197,11 @@ class Form:
             steps.append(text)
         return steps
 
-def run_one(checker, path, budget, intervals, seconds, wall, below=None):
+def run_one(checker, path, budget, intervals, seconds, wall, below=None, steps=None):
     """(status, cost, bound in this form, peak)"""
     nodes = checker.load(path)
     form = Form(nodes, budget, intervals, below)
+    if steps: form.hint(steps)
     status = form.solve(seconds, wall)
     if status not in ('OPTIMAL', 'FEASIBLE'): return status, None, None, None
     got = checker.replay(nodes, [s.split() for s in form.schedule()])
@@ -185,9 +210,21 @@ def run_one(checker, path, budget, intervals, seconds, wall, below=None):
     return status, int(got['cost']), int(form.solver.BestObjectiveBound() + form.base), got['peak']
 
 def ours(program, path, budget, work):
-    command = [program, path, '--budget', str(budget), '--json', '-'] + (['--work', str(work)] if work else [])
-    done = subprocess.run(command, capture_output=True, text=True)
-    return json.loads(done.stdout[done.stdout.index('{'):].split('}tl_plan')[0]) if '{' in done.stdout else {}
+    """What the program says, with 'steps' where it has a plan."""
+    with tempfile.TemporaryDirectory() as folder:
+        schedule = os.path.join(folder, 'schedule')
+        command = [program, path, '--budget', str(budget), '--json', '-', '--schedule', schedule] + (['--work', str(work)] if work else [])
+        done = subprocess.run(command, capture_output=True, text=True)
+        figures = json.loads(done.stdout[done.stdout.index('{'):]) if '{' in done.stdout else {}
+        if 'total_cost' in figures: figures['steps'] = [line.split() for line in open(schedule) if line.strip()]
+    return figures
+
+def intervals_for(count, steps):
+    """Two more than our plan has, which is enough for the chains of one slot, and four in any case."""
+    runs = {}
+    for words in steps or []:
+        if words[0] in ('F', 'I', 'S'): runs[words[1]] = runs.get(words[1], 0) + 1
+    return min(max(max(runs.values(), default=0) + 2, 4), 12 if count <= 30 else 6)
 
 def graphs():
     """Twelve of 10 to 60 nodes."""
@@ -217,8 +254,9 @@ def solve(a, mode):
                 start, figures = time.process_time(), ours(a.program, path, budget, a.work)
                 below = figures.get('total_cost') if mode == 'beat' else None
                 count = len(checker.load(path))
-                status, cost, bound, peak = run_one(checker, path, budget, a.intervals or (4 if count <= 30 else 3), a.seconds, 10 * a.seconds, below)
-                out.writerow(dict(zip(FIELDS, [name, count, budget, percent, a.intervals or (4 if count <= 30 else 3), a.seconds, mode, status, cost, bound, peak,
+                intervals = a.intervals or intervals_for(count, figures.get('steps'))
+                status, cost, bound, peak = run_one(checker, path, budget, intervals, a.seconds, 10 * a.seconds, below, None if a.no_hint else figures.get('steps'))
+                out.writerow(dict(zip(FIELDS, [name, count, budget, percent, intervals, a.seconds, mode, status, cost, bound, peak,
                                                figures.get('total_cost'), round(time.process_time() - start, 1)])))
                 file.flush()
                 print(name, percent, budget, mode, status, cost, bound, 'ours', figures.get('total_cost'), figures.get('lower_bound_cost'), flush=True)
@@ -262,6 +300,7 @@ def main():
     ap = argparse.ArgumentParser(); ap.add_argument('what', choices=('solve', 'beat', 'check', 'small')); ap.add_argument('results', nargs='?', default='build/cpsat_remat.csv')
     ap.add_argument('--seconds', type=float, default=120, help='of the solver, by its own deterministic clock'); ap.add_argument('--intervals', type=int)
     ap.add_argument('--program', default='build/tl_plan'); ap.add_argument('--work', type=int)
+    ap.add_argument('--no-hint', action='store_true')
     a = ap.parse_args()
     if a.what == 'small': return small(a)
     if a.what == 'check': return check(a)
