@@ -424,6 +424,9 @@ static void run_graph(sweep *s, int32_t index, int verbose) {
     q.shape = (planner_shape)(index % PLANNER_SHAPE_COUNT);
     q.inference = index / PLANNER_SHAPE_COUNT % 4 == 2;         // of four graphs of a shape, one
     q.host = index / PLANNER_SHAPE_COUNT % 8 == 1 || index / PLANNER_SHAPE_COUNT % 16 == 6;     // training, inference
+#ifdef TL_NO_OFFLOAD
+    q.host = 0;
+#endif
     q.device.link_bytes_per_second = UINT64_C(1000000000) * (uint64_t)random_count(&random, 1, 32);
     q.device.link_latency_ns = (uint64_t)random_count(&random, 0, 1000);
     size = planner_size(&random);
