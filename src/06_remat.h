@@ -50,6 +50,9 @@ typedef struct tl_remat_progress {
     uint64_t cost, bound_cost;  // of the best plan so far; lower bound of any plan. 0 = none yet
 } tl_remat_progress;
 
+// Plans and bounds that were found for one graph; calls that share it find no worse plan than any of them did.
+typedef struct tl_remat_pool tl_remat_pool;
+
 typedef struct tl_remat_desc {
     const tl_graph *graph;      // not NULL
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
@@ -61,6 +64,7 @@ typedef struct tl_remat_desc {
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
+    tl_remat_pool *pool;        // of tl_init_remat_pool; 0 = this call begins with nothing
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -103,6 +107,22 @@ typedef struct tl_remat_report {
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
+
+// Make an empty pool of plans, to be shared by calls of tl_plan_remat for one graph.
+//
+//   env    copied; it allocates what the pool keeps
+//   pool   overwritten; release with tl_free_remat_pool
+//
+// The first call that gets the pool says for what it is: graph, inference, host budget and link. Calls with
+// another are refused. With a pool, a call answers with the best plan that any call has found, knows the
+// bounds that they proved, and searches on from there; the least budget that it names is the lowest peak in
+// the pool. So in whatever order budgets are asked, cost does not rise with the budget from the second time on.
+//
+// Errors:  TL_ERROR_NO_MEMORY. *pool is NULL then.
+// Cost:    one allocation. The pool keeps at most 32 MiB of steps beside the answers that it gave.
+// Threads: a pool is used by one thread at a time.
+TLDEF tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool);
+TLDEF void      tl_free_remat_pool(tl_remat_pool *pool);  // accepts NULL
 
 // -- chains --
 
