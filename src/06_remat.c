@@ -423,10 +423,10 @@ static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_is_equal_chain, tli_remat_try_revolve },
     { 1, tli_remat_always, tli_remat_try_floor },
     { 1, tli_remat_always, tli_remat_try_exact },
-    { 0, tli_remat_always, tli_remat_try_bound },
-    { 1, tli_remat_trains, tli_remat_try_chain },
     { 1, tli_remat_always, tli_remat_find_first },
     { 1, tli_remat_trains, tli_remat_try_policies },
+    { 1, tli_remat_trains, tli_remat_try_chain },
+    { 0, tli_remat_always, tli_remat_try_bound },
     { 0, tli_remat_always, tli_remat_improve }
 };
 
