@@ -1441,14 +1441,19 @@ extern "C" {
 //            spans. What is resident at an instant fits the budget, and what is not resident
 //            must be made in the span after it. The Lagrangian relaxation of this is one
 //            minimum cut for each span; branching narrows the duality gap
-//   search   a schedule is described by its sequence of calls alone. Greedy schedules are
-//            improved by removing recomputations and adding others until the budget is kept
+//   policies the rules below, and the optimum over persistent schedules of a chain
+//   search   a schedule is described by its sequence of calls alone. Greedy schedules, and the best
+//            of the other parts, are improved by removing recomputations and adding others until
+//            the budget is kept
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
 //            is the time at which the last call ends, copies and waits included
 //
+// All plans go into one pool, and the answer is the best that fits: never dearer than any policy.
+// If none fits, a ladder of budgets that depends on the graph and the work limit alone leads to the
+// least budget: every call names the same one, and gets a plan where it asks for it.
+//
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
-// over persistent schedules is computed stage by stage (tl_plan_chain). The search takes that
-// optimum as one of its starts.
+// over persistent schedules is computed stage by stage (tl_plan_chain).
 //
 // All arithmetic is in integers, and limits are numbers of elementary steps, never times: the
 // same desc gives the same plan on every machine.
@@ -1473,8 +1478,8 @@ typedef struct tl_remat_desc {
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
-    uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 times the square of the number of
-                                // nodes, but 30 to 250 million: about 0.1 s at 100 nodes, 0.7 s from 250 on
+    uint64_t work_limit;        // elementary steps of 2 to 3 ns, of all parts together; 0 = as many as it takes
+                                // to come within 0.1 % of the bound, at most 700 million: about two seconds
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
@@ -1517,8 +1522,8 @@ typedef struct tl_remat_report {
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small; TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out. *plan is all zero
 //          then.
-// Cost:    work_limit (twice with a host budget); beyond it only the work of a first plan: O(calls of the
-//          plan x tensors live across one).
+// Cost:    work_limit (twice with a host budget), and O(nodes + inputs). With little work no plan may be
+//          found where one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
@@ -16479,57 +16484,6 @@ static int tli_search_load_program(tli_search_seq *s, const tli_search_greedy *g
     return tli_search_load(s, &bare);
 }
 
-// Equal layers: add the binomial schedule of the most slots that keeps the budget. 0 = no memory.
-static int tli_search_begin_chain(tli_search_state *r, tli_search_start *starts) {
-    const tli_search_problem *p = r->p;
-    tli_search_calls calls;
-    int32_t low = 0, high = p->node_count, *slots, i;
-    int ok;
-    slots = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->node_count, sizeof *slots);
-    tli_zero(&calls, sizeof calls);
-    for (ok = slots != NULL; ok && high - low > 1;) {
-        int32_t middle = low + (high - low) / 2;
-        tli_unit_chain chain;
-        chain.graph = p->graph;
-        chain.list = tli_steps_of(p->env);
-        chain.reached = 0;
-        if (middle > 1 || p->node_count < 200) tli_reverse_chain(&chain, middle, slots);
-        ok = !chain.list.failed;
-        for (calls.count = i = 0; i < chain.list.count && ok; i++) {
-            const tl_step *step = &chain.list.steps[i];
-            if (step->kind > TL_STEP_BACKWARD) continue;
-            ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
-        }
-        ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p)) &&
-             tli_search_load(&r->seq, &calls);
-        if (ok && chain.list.count && !r->seq.over_count) {
-            low = middle;
-            ok = tli_search_add_start(r, starts);
-        } else {
-            high = middle;
-        }
-        tli_release(p->env, chain.list.steps);
-    }
-    tli_release(p->env, calls.calls);
-    tli_release(p->env, slots);
-    return ok;
-}
-
-static int tli_search_is_equal_chain(const tl_graph *graph) {
-    const tl_node *first = &graph->nodes[graph->node_count > 1];
-    int32_t id;
-    for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        if (node->is_input != (id == 0) || node->output_count != 1 || node->input_count != (id > 0) ||
-            node->has_grad != (id > 0) || node->keep) return 0;
-        if (graph->outputs[node->first_output].bytes != graph->outputs[first->first_output].bytes) return 0;
-        if (!id) continue;
-        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
-        if (node->fwd_cost != first->fwd_cost || node->saved_bytes != first->saved_bytes) return 0;
-    }
-    return graph->node_count > 2;
-}
-
 // The largest working set of one call, and its node: a lower bound of every budget.
 static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node) {
     int64_t most = p->input_bytes;
@@ -16549,7 +16503,7 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// Make the starts: the plan that keeps everything, mended; the binomial schedule; greedy plans. 0 = no memory.
+// Make the starts: the plan that keeps everything, mended; greedy plans. 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
     int32_t i;
@@ -16561,7 +16515,6 @@ static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_searc
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
-    if (!p->inference && tli_search_is_equal_chain(p->graph) && !tli_search_begin_chain(r, starts)) return 0;
     for (i = 0; i < TLI_SEARCH_RULES && (!r->best.count || g->work < TLI_SEARCH_GREEDY_LIMIT); i++) {
         if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
             if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
@@ -16735,9 +16688,8 @@ static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_lim
     return TL_OK;
 }
 
-// Start from a plan, too; mend it if it exceeds the budget.
-static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
-    tli_search_state *r = &s->r;
+// Load the calls of a plan without copies to a host.
+static int tli_search_load_plan(tli_sequence_search *s, const tl_plan *plan) {
     tli_search_calls calls;
     int32_t i, ok = 1;
     tli_zero(&calls, sizeof calls);
@@ -16747,16 +16699,31 @@ static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan
         ok = tli_search_add_call(s->p.env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
     ok = ok && tli_search_add_call(s->p.env, &calls, tli_search_end_call(&s->p)) &&
-         tli_search_load(&r->seq, &calls);
+         tli_search_load(&s->r.seq, &calls);
     tli_release(s->p.env, calls.calls);
-    if (ok && r->seq.over_count) {
-        r->distance = 2;
-        r->noise = 0;
-        r->mend_limit = r->seq.work + 4 * r->try_work;
-        tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * s->p.node_count + 64);
-        r->mend_limit = UINT64_MAX;
-    }
-    return ok && tli_search_add_start(r, s->starts) ? TL_OK : TL_ERROR_NO_MEMORY;
+    return ok;
+}
+
+// Start from a plan that keeps the budget, too.
+static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
+    return tli_search_load_plan(s, plan) && tli_search_add_start(&s->r, s->starts) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Try to lower the peak of a plan to the budget. The best sequence is then the lowest one that was found.
+static tl_result tli_search_lower(tli_sequence_search *s, const tl_plan *plan, uint64_t work_limit) {
+    tli_search_state *r = &s->r;
+    int64_t least;
+    int32_t node;
+    if (!tli_search_load_plan(s, plan) || !tli_search_save_best(r)) return TL_ERROR_NO_MEMORY;
+    least = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
+    r->mend_limit = r->seq.work + work_limit;
+    return tli_search_squeeze(r, s->p.budget, &least, &node) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Forget the best sequence, which exceeds the budget.
+static void tli_search_forget_best(tli_sequence_search *s) {
+    s->r.best.count = 0;
+    s->r.best_cost = UINT64_MAX;
 }
 
 // Improve the best sequence until the work limit or the bound is reached.
@@ -19544,6 +19511,7 @@ typedef struct tli_remat {
     int32_t         is_shared;    // 1 = the pool is the caller's
     int32_t         alone;        // 1 = plans without a host are made, though there is one
     int32_t         none;         // 1 = it is proven that no plan fits
+    int32_t         bound_is_stuck;  // 1 = its last work did not raise it
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
     tli_sequence_search      search;
@@ -19625,6 +19593,9 @@ static int tli_remat_has_host(const tli_remat *r) { return r->host_budget > 0; }
 #endif
 static int tli_remat_trains(const tli_remat *r) { return !r->inference; }
 
+// More work raises the bound, as far as is known: the last work did.
+static int tli_remat_may_raise(const tli_remat *r) { return !r->bound_is_stuck; }
+
 static int tli_remat_is_equal_chain(const tli_remat *r) {
     return !r->inference && !r->is_over && tli_is_revolve_chain(r->graph);
 }
@@ -19685,13 +19656,14 @@ static tl_result tli_remat_try_exact(tli_remat *r, uint64_t limit) {
 }
 
 static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
-    uint64_t bound, work = 0;
+    uint64_t bound, work = 0, before = r->bound;
     tl_result result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit / 2,
                                        &bound, &work);
     tli_remat_add_work(r, work);
-    return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r)
-           : result                      ? result
-                                         : tli_remat_raise_bound(r, bound);
+    if (result == TL_ERROR_INFEASIBLE) return tli_remat_rule_out(r);
+    if (!result) result = tli_remat_raise_bound(r, bound);
+    r->bound_is_stuck = r->bound == before;
+    return result;
 }
 
 // Plan the optimum over persistent schedules, stage by stage, as tl_plan_chain does; with a budget of 0, the
@@ -19762,6 +19734,19 @@ static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
     if (!result && tli_search_is_found(&r->search)) result = tli_search_go_on(&r->search, limit, r->bound);
     tli_remat_add_work(r, tli_search_count(&r->search));
     return result ? result : tli_remat_offer_search(r, &r->search);
+}
+
+// Lower the peak of the lowest plan to the budget, or as far as it goes.
+static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
+    const tl_plan *least = tli_pool_least(r->pool);
+    tli_steps steps;
+    tl_result result;
+    if (!r->search.is_open || !least || least->host_peak_bytes) return TL_OK;
+    result = tli_search_lower(&r->search, least, limit);
+    tli_remat_add_work(r, tli_search_count(&r->search));
+    if (!result) result = tli_search_take_best(&r->search, &steps);
+    tli_search_forget_best(&r->search);
+    return result ? result : tli_remat_offer_steps(r, &steps);
 }
 
 // -- remat: the least budget --
@@ -19872,8 +19857,11 @@ typedef struct tli_remat_part {
 static tl_result tli_remat_run_parts(tli_remat *r, const tli_remat_part *parts, int32_t count, int32_t round) {
     tl_result result = TL_OK;
     int32_t i;
-    for (i = 0; i < count && !result && !r->none && !tli_remat_is_done(r); i++)
-        if ((!round || !parts[i].once) && parts[i].applies(r)) result = parts[i].run(r, tli_remat_left(r));
+    for (i = 0; i < count && !result && !r->none && !tli_remat_is_done(r); i++) {
+        uint64_t limit = tli_remat_left(r);
+        if ((round && parts[i].once) || (!limit && tli_remat_best(r)) || !parts[i].applies(r)) continue;
+        result = parts[i].run(r, limit);
+    }
     return result;
 }
 
@@ -19931,7 +19919,7 @@ static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_always, tli_remat_find_first },
     { 1, tli_remat_trains, tli_remat_try_policies },
     { 1, tli_remat_trains, tli_remat_try_chain },
-    { 0, tli_remat_always, tli_remat_try_bound },
+    { 0, tli_remat_may_raise, tli_remat_try_bound },
     { 0, tli_remat_always, tli_remat_improve }
 };
 
@@ -19947,6 +19935,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
         if (r->work_limit - r->work > length + r->reserve) r->round_end = r->work + length + r->reserve;
         result = tli_remat_run_parts(r, tli_remat_parts, TLI_REMAT_COUNT(tli_remat_parts), round);
         if (!result && !tli_remat_best(r) && !r->alone) result = tli_remat_run_ladder(r);
+        if (!result && !tli_remat_best(r) && !r->none) result = tli_remat_lower(r, r->work_limit / 8);
         r->reserve = 0;
         if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) break;
         if (r->is_default && tli_remat_is_near(r)) break;

@@ -39,6 +39,7 @@ typedef struct tli_remat {
     int32_t         is_shared;    // 1 = the pool is the caller's
     int32_t         alone;        // 1 = plans without a host are made, though there is one
     int32_t         none;         // 1 = it is proven that no plan fits
+    int32_t         bound_is_stuck;  // 1 = its last work did not raise it
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
     tli_sequence_search      search;
@@ -120,6 +121,9 @@ static int tli_remat_has_host(const tli_remat *r) { return r->host_budget > 0; }
 #endif
 static int tli_remat_trains(const tli_remat *r) { return !r->inference; }
 
+// More work raises the bound, as far as is known: the last work did.
+static int tli_remat_may_raise(const tli_remat *r) { return !r->bound_is_stuck; }
+
 static int tli_remat_is_equal_chain(const tli_remat *r) {
     return !r->inference && !r->is_over && tli_is_revolve_chain(r->graph);
 }
@@ -180,13 +184,14 @@ static tl_result tli_remat_try_exact(tli_remat *r, uint64_t limit) {
 }
 
 static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
-    uint64_t bound, work = 0;
+    uint64_t bound, work = 0, before = r->bound;
     tl_result result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit / 2,
                                        &bound, &work);
     tli_remat_add_work(r, work);
-    return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r)
-           : result                      ? result
-                                         : tli_remat_raise_bound(r, bound);
+    if (result == TL_ERROR_INFEASIBLE) return tli_remat_rule_out(r);
+    if (!result) result = tli_remat_raise_bound(r, bound);
+    r->bound_is_stuck = r->bound == before;
+    return result;
 }
 
 // Plan the optimum over persistent schedules, stage by stage, as tl_plan_chain does; with a budget of 0, the
@@ -257,6 +262,19 @@ static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
     if (!result && tli_search_is_found(&r->search)) result = tli_search_go_on(&r->search, limit, r->bound);
     tli_remat_add_work(r, tli_search_count(&r->search));
     return result ? result : tli_remat_offer_search(r, &r->search);
+}
+
+// Lower the peak of the lowest plan to the budget, or as far as it goes.
+static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
+    const tl_plan *least = tli_pool_least(r->pool);
+    tli_steps steps;
+    tl_result result;
+    if (!r->search.is_open || !least || least->host_peak_bytes) return TL_OK;
+    result = tli_search_lower(&r->search, least, limit);
+    tli_remat_add_work(r, tli_search_count(&r->search));
+    if (!result) result = tli_search_take_best(&r->search, &steps);
+    tli_search_forget_best(&r->search);
+    return result ? result : tli_remat_offer_steps(r, &steps);
 }
 
 // -- remat: the least budget --
@@ -367,8 +385,11 @@ typedef struct tli_remat_part {
 static tl_result tli_remat_run_parts(tli_remat *r, const tli_remat_part *parts, int32_t count, int32_t round) {
     tl_result result = TL_OK;
     int32_t i;
-    for (i = 0; i < count && !result && !r->none && !tli_remat_is_done(r); i++)
-        if ((!round || !parts[i].once) && parts[i].applies(r)) result = parts[i].run(r, tli_remat_left(r));
+    for (i = 0; i < count && !result && !r->none && !tli_remat_is_done(r); i++) {
+        uint64_t limit = tli_remat_left(r);
+        if ((round && parts[i].once) || (!limit && tli_remat_best(r)) || !parts[i].applies(r)) continue;
+        result = parts[i].run(r, limit);
+    }
     return result;
 }
 
@@ -426,7 +447,7 @@ static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_always, tli_remat_find_first },
     { 1, tli_remat_trains, tli_remat_try_policies },
     { 1, tli_remat_trains, tli_remat_try_chain },
-    { 0, tli_remat_always, tli_remat_try_bound },
+    { 0, tli_remat_may_raise, tli_remat_try_bound },
     { 0, tli_remat_always, tli_remat_improve }
 };
 
@@ -442,6 +463,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
         if (r->work_limit - r->work > length + r->reserve) r->round_end = r->work + length + r->reserve;
         result = tli_remat_run_parts(r, tli_remat_parts, TLI_REMAT_COUNT(tli_remat_parts), round);
         if (!result && !tli_remat_best(r) && !r->alone) result = tli_remat_run_ladder(r);
+        if (!result && !tli_remat_best(r) && !r->none) result = tli_remat_lower(r, r->work_limit / 8);
         r->reserve = 0;
         if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) break;
         if (r->is_default && tli_remat_is_near(r)) break;

@@ -565,57 +565,6 @@ static int tli_search_load_program(tli_search_seq *s, const tli_search_greedy *g
     return tli_search_load(s, &bare);
 }
 
-// Equal layers: add the binomial schedule of the most slots that keeps the budget. 0 = no memory.
-static int tli_search_begin_chain(tli_search_state *r, tli_search_start *starts) {
-    const tli_search_problem *p = r->p;
-    tli_search_calls calls;
-    int32_t low = 0, high = p->node_count, *slots, i;
-    int ok;
-    slots = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->node_count, sizeof *slots);
-    tli_zero(&calls, sizeof calls);
-    for (ok = slots != NULL; ok && high - low > 1;) {
-        int32_t middle = low + (high - low) / 2;
-        tli_unit_chain chain;
-        chain.graph = p->graph;
-        chain.list = tli_steps_of(p->env);
-        chain.reached = 0;
-        if (middle > 1 || p->node_count < 200) tli_reverse_chain(&chain, middle, slots);
-        ok = !chain.list.failed;
-        for (calls.count = i = 0; i < chain.list.count && ok; i++) {
-            const tl_step *step = &chain.list.steps[i];
-            if (step->kind > TL_STEP_BACKWARD) continue;
-            ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
-        }
-        ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p)) &&
-             tli_search_load(&r->seq, &calls);
-        if (ok && chain.list.count && !r->seq.over_count) {
-            low = middle;
-            ok = tli_search_add_start(r, starts);
-        } else {
-            high = middle;
-        }
-        tli_release(p->env, chain.list.steps);
-    }
-    tli_release(p->env, calls.calls);
-    tli_release(p->env, slots);
-    return ok;
-}
-
-static int tli_search_is_equal_chain(const tl_graph *graph) {
-    const tl_node *first = &graph->nodes[graph->node_count > 1];
-    int32_t id;
-    for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        if (node->is_input != (id == 0) || node->output_count != 1 || node->input_count != (id > 0) ||
-            node->has_grad != (id > 0) || node->keep) return 0;
-        if (graph->outputs[node->first_output].bytes != graph->outputs[first->first_output].bytes) return 0;
-        if (!id) continue;
-        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
-        if (node->fwd_cost != first->fwd_cost || node->saved_bytes != first->saved_bytes) return 0;
-    }
-    return graph->node_count > 2;
-}
-
 // The largest working set of one call, and its node: a lower bound of every budget.
 static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node) {
     int64_t most = p->input_bytes;
@@ -635,7 +584,7 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// Make the starts: the plan that keeps everything, mended; the binomial schedule; greedy plans. 0 = no memory.
+// Make the starts: the plan that keeps everything, mended; greedy plans. 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
     int32_t i;
@@ -647,7 +596,6 @@ static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_searc
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
-    if (!p->inference && tli_search_is_equal_chain(p->graph) && !tli_search_begin_chain(r, starts)) return 0;
     for (i = 0; i < TLI_SEARCH_RULES && (!r->best.count || g->work < TLI_SEARCH_GREEDY_LIMIT); i++) {
         if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
             if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
@@ -821,9 +769,8 @@ static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_lim
     return TL_OK;
 }
 
-// Start from a plan, too; mend it if it exceeds the budget.
-static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
-    tli_search_state *r = &s->r;
+// Load the calls of a plan without copies to a host.
+static int tli_search_load_plan(tli_sequence_search *s, const tl_plan *plan) {
     tli_search_calls calls;
     int32_t i, ok = 1;
     tli_zero(&calls, sizeof calls);
@@ -833,16 +780,31 @@ static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan
         ok = tli_search_add_call(s->p.env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
     ok = ok && tli_search_add_call(s->p.env, &calls, tli_search_end_call(&s->p)) &&
-         tli_search_load(&r->seq, &calls);
+         tli_search_load(&s->r.seq, &calls);
     tli_release(s->p.env, calls.calls);
-    if (ok && r->seq.over_count) {
-        r->distance = 2;
-        r->noise = 0;
-        r->mend_limit = r->seq.work + 4 * r->try_work;
-        tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * s->p.node_count + 64);
-        r->mend_limit = UINT64_MAX;
-    }
-    return ok && tli_search_add_start(r, s->starts) ? TL_OK : TL_ERROR_NO_MEMORY;
+    return ok;
+}
+
+// Start from a plan that keeps the budget, too.
+static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
+    return tli_search_load_plan(s, plan) && tli_search_add_start(&s->r, s->starts) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Try to lower the peak of a plan to the budget. The best sequence is then the lowest one that was found.
+static tl_result tli_search_lower(tli_sequence_search *s, const tl_plan *plan, uint64_t work_limit) {
+    tli_search_state *r = &s->r;
+    int64_t least;
+    int32_t node;
+    if (!tli_search_load_plan(s, plan) || !tli_search_save_best(r)) return TL_ERROR_NO_MEMORY;
+    least = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
+    r->mend_limit = r->seq.work + work_limit;
+    return tli_search_squeeze(r, s->p.budget, &least, &node) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Forget the best sequence, which exceeds the budget.
+static void tli_search_forget_best(tli_sequence_search *s) {
+    s->r.best.count = 0;
+    s->r.best_cost = UINT64_MAX;
 }
 
 // Improve the best sequence until the work limit or the bound is reached.
