@@ -1149,8 +1149,8 @@ static tl_result train_step(trainer *t, const engine *e, frame *f, int32_t *is_c
     t->in_pass = 1;
     result = tl_next_step(t->run, &step, &done);
     if (!result && done) result = end_pass(t, e, f);
-    *is_compute = step.is_compute;
-    return result || !step.is_compute ? result : tl_run_step_kernel(t->run, &step);
+    *is_compute = !result && step.is_compute;
+    return *is_compute ? tl_run_step_kernel(t->run, &step) : result;
 }
 
 // Nothing that the range holds is wanted any more. So kernels may write to it, also where a frame

@@ -446,6 +446,7 @@ static int tli_parse_name(const char *const *names, int32_t count, const char *t
 // The number of characters of a text in UTF-8, up to a limit.
 static int32_t tli_count_characters(const char *text, int32_t limit) {
     int32_t count = 0;
+    TL_ASSERT(text);
     for (; *text && count < limit; text++) count += ((unsigned char)*text & 0xC0) != 0x80;
     return count;
 }

@@ -3320,8 +3320,10 @@ static void what_succeeds_is_silent(void **state) {
         desc.budget_bytes = budgets[i];
         desc.strategy = &strategy;
         run_layers(&env, &backend, &desc, 2);
+#ifndef TL_NO_OFFLOAD
         desc.host_budget_bytes = 64 << 10;
         run_layers(&env, &backend, &desc, 2);
+#endif
     }
     tl_free_cpu_backend(&env, &backend);
     if (!is_silent(&env, lines)) fail_msg("%ld lines, last: %s", lines, env.error.text);

@@ -20,7 +20,7 @@ static tl_quantization found(tl_range_rule rule, float least, float most, int32_
     tl_quantization q;
     tl_env env = {0};
     if (tl_find_quantization(&env, rule, least, most, low, high, &q)) fail_msg("%s", env.error.text);
-    if (tli_quantization_broken(&q)) fail_msg("%s", tli_quantization_broken(&q));
+    if (tli_quantization_broken(&q)) fail_msg("%s", tli_name_rule(tli_quantization_broken(&q)));
     return q;
 }
 
