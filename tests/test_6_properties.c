@@ -326,7 +326,8 @@ static void compare_answers(question *q, uint64_t least) {
         const answer *a = &q->answers[i];
         compare_policies(q, a);
         if (a->result == TL_ERROR_INFEASIBLE) compare_refusal(q, a, least, lowest);
-        if (a->result == TL_ERROR_INFEASIBLE && a->budget == least) add_fault(q, COUNT_LEAST_LOST, least, (ull)a->least, (ull)least);
+        if (a->result == TL_ERROR_INFEASIBLE && a->budget == least)
+            add_fault(q, COUNT_LEAST_LOST, least, (ull)a->least, (ull)least);
         for (k = 0; k < i; k++) compare_pair(q, &q->answers[k], a);
     }
 }
@@ -343,7 +344,8 @@ static void check_pool(question *q, const uint64_t *budgets) {
         for (k = 0; k < count; k++) {
             const answer *b = &before[k];
             if (b->result) continue;
-            if (a.result == TL_ERROR_INFEASIBLE && a.least > b->peak) add_fault(q, COUNT_POOL_LEAST, a.budget, (ull)a.least, (ull)b->peak);
+            if (a.result == TL_ERROR_INFEASIBLE && a.least > b->peak)
+                add_fault(q, COUNT_POOL_LEAST, a.budget, (ull)a.least, (ull)b->peak);
             if (b->budget <= a.budget && (a.result || a.cost > b->cost))
                 add_fault(q, COUNT_POOL_DEARER, a.budget, (ull)a.cost, (ull)b->cost);
             if (!a.result && b->budget <= a.budget && a.bound > b->cost)

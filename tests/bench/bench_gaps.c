@@ -15,7 +15,7 @@
 
 typedef unsigned long long ull;
 
-typedef struct totals { int rows, upper, above, floors, far; double ms, gaps, worst_upper, worst_floor; } totals;
+typedef struct totals { int rows, upper, above, floors, distant; double ms, gaps, worst_upper, worst_floor; } totals;
 
 static void must(tl_result result, const char *path) {
     if (!result) return;
@@ -53,13 +53,15 @@ static uint64_t one_budget(const char *name, const tl_graph *graph, int percent,
         }
         if (!percent) {
             t->floors++;
-            t->far += report.gap_ratio > 0.02;
+            t->distant += report.gap_ratio > 0.02;
             if (report.gap_ratio > t->worst_floor) t->worst_floor = report.gap_ratio;
         }
     }
     tl_free_plan(NULL, &plan);
     return report.least_budget_bytes;
 }
+
+static uint64_t part_of(uint64_t bytes, uint64_t percent) { return bytes / 100 * percent + bytes % 100 * percent / 100; }
 
 static void one_model(const char *path, uint64_t work, totals *t) {
     const char *slash = strrchr(path, '/');
@@ -74,7 +76,7 @@ static void one_model(const char *path, uint64_t work, totals *t) {
     must(tl_read_graph(NULL, path, &graph), path);
     must(tl_plan_keep_all(NULL, &graph, 0, &all), path);
     for (percent = 95; percent > 0 && !least; percent -= 5)
-        least = one_budget(name, &graph, percent, all.peak_bytes / 100 * (uint64_t)percent + all.peak_bytes % 100 * (uint64_t)percent / 100, work, t);
+        least = one_budget(name, &graph, percent, part_of(all.peak_bytes, (uint64_t)percent), work, t);
     if (!least) least = one_budget(name, &graph, -1, 1, work, t);
     if (least) one_budget(name, &graph, 0, least, work, t);
     tl_free_plan(NULL, &all);
@@ -108,6 +110,6 @@ int main(int argc, char **argv) {
     for (; k < argc; k++) one_model(argv[k], work, &t);
     fprintf(stderr, "%d plans, gap %.3f %% on average; at 30 %% and more %d of %d above 0.3 %%, at most %.3f %%; at the least budget "
             "%d of %d above 2 %%, at most %.3f %%; %.1f s\n", t.rows, 100 * t.gaps / (t.rows ? t.rows : 1), t.above, t.upper,
-            100 * t.worst_upper, t.far, t.floors, 100 * t.worst_floor, t.ms / 1000);
+            100 * t.worst_upper, t.distant, t.floors, 100 * t.worst_floor, t.ms / 1000);
     return 0;
 }

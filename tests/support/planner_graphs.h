@@ -37,9 +37,9 @@ static inline int planner_fits_in_place(const tl_graph *graph, tl_tensor from, u
     return !source->is_input && graph->outputs[source->first_output + from.output].bytes == bytes;
 }
 
-// Add a node with the extras of this graph; returns its first output. share: of bytes that a second output takes.
-static inline tl_tensor planner_node(planner_build *b, const char *op, const char *needs, const tl_tensor *inputs, int32_t input_count,
-                                     uint64_t bytes, uint64_t cost) {
+// Add a node with the extras of this graph; returns its first output.
+static inline tl_tensor planner_node(planner_build *b, const char *op, const char *needs, const tl_tensor *inputs,
+                                     int32_t input_count, uint64_t bytes, uint64_t cost) {
     int parametric = !strcmp(needs, "in");
     uint64_t outputs[3];
     tl_tensor made;
@@ -62,7 +62,8 @@ static inline tl_tensor planner_node(planner_build *b, const char *op, const cha
     if (parametric && random_chance(b->random, b->scratch)) desc.fwork_bytes = outputs[0] / 2;
     if (parametric && random_chance(b->random, b->scratch)) desc.bwork_bytes = outputs[0];
     if (random_chance(b->random, b->results)) desc.keep = 1;
-    if (input_count && random_chance(b->random, b->in_place) && planner_fits_in_place(b->graph, inputs[0], outputs[0])) desc.inplace = 1;
+    if (input_count && random_chance(b->random, b->in_place) && planner_fits_in_place(b->graph, inputs[0], outputs[0]))
+        desc.inplace = 1;
     if (b->graph->node_count < b->frozen_until) {
         desc.no_grad = 1;
         desc.needs = NULL;
@@ -72,7 +73,8 @@ static inline tl_tensor planner_node(planner_build *b, const char *op, const cha
     return made;
 }
 
-static inline tl_tensor planner_one(planner_build *b, const char *op, const char *needs, tl_tensor from, uint64_t bytes, uint64_t cost) {
+static inline tl_tensor planner_one(planner_build *b, const char *op, const char *needs, tl_tensor from, uint64_t bytes,
+                                    uint64_t cost) {
     return planner_node(b, op, needs, &from, 1, bytes, cost);
 }
 
@@ -129,7 +131,8 @@ static inline void planner_residual(planner_build *b, tl_tensor at) {
 
 // Transformer layers. heads: bytes of attention weights, more or fewer than those of a row of activations.
 static inline void planner_encoder(planner_build *b, tl_tensor at) {
-    uint64_t row = (uint64_t)random_count(b->random, 1, 16) * 8192, heads = row * (uint64_t)random_count(b->random, 1, 6) / 2;
+    uint64_t row = (uint64_t)random_count(b->random, 1, 16) * 8192;
+    uint64_t heads = row * (uint64_t)random_count(b->random, 1, 6) / 2;
     uint64_t work = (uint64_t)random_count(b->random, 20, 300);
     while (planner_more(b)) {
         tl_tensor n, q, k, v, x;

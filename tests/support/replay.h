@@ -49,10 +49,12 @@ static inline void replay_forward(replay *r, const tl_node *node, replay_node *s
         replay_need(r, node->inplace >= 0, "may not run in place");
         if (r->broken) return;
         from = r->graph->inputs[node->first_input + node->inplace].tensor;
-        for (i = node->first_input; i < node->first_input + node->input_count; i++) reads += r->graph->inputs[i].tensor == from;
-        replay_need(r, r->tensors[from].state == REPLAY_HERE && reads == 1 && !r->graph->nodes[r->graph->outputs[from].node].is_input &&
-                       r->tensors[node->first_output].state == REPLAY_ABSENT &&
-                       r->graph->outputs[from].bytes == r->graph->outputs[node->first_output].bytes, "cannot overwrite this input");
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            reads += r->graph->inputs[i].tensor == from;
+        replay_need(r, r->tensors[from].state == REPLAY_HERE && reads == 1, "its input is not there alone");
+        replay_need(r, !r->graph->nodes[r->graph->outputs[from].node].is_input, "overwrites a graph input");
+        replay_need(r, r->tensors[node->first_output].state == REPLAY_ABSENT, "its output is there already");
+        replay_need(r, r->graph->outputs[from].bytes == r->graph->outputs[node->first_output].bytes, "other bytes in place");
         r->tensors[from].state = REPLAY_ABSENT;
         r->live -= r->graph->outputs[from].bytes;
     }
@@ -80,7 +82,8 @@ static inline void replay_backward(replay *r, const tl_node *node, replay_node *
     replay_need(r, state->ran, "its forward never ran");
     replay_need(r, !node->saved_bytes || state->has_saved, "its saved bytes are missing");
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        replay_need(r, !r->graph->inputs[i].needed || replay_readable(r, r->graph->inputs[i].tensor), "an input that it needs is missing");
+        replay_need(r, !r->graph->inputs[i].needed || replay_readable(r, r->graph->inputs[i].tensor),
+                    "an input that it needs is missing");
     for (i = node->first_output; i < last; i++) {
         replay_need(r, !r->graph->outputs[i].needed || replay_readable(r, i), "an output that it needs is missing");
         replay_gradient(r, i);
@@ -104,7 +107,7 @@ static inline void replay_copy(replay *r, int32_t tensor) {
     r->tensors[tensor].ready = r->link = start;     // bytes below 2^34
 }
 
-// One tensor under D, O, L, W or DH. asked: it is named, and not one of all outputs. Returns 1 if the step acts on it.
+// One tensor under D, O, L, W or DH. Returns 1 if the step acts on it.
 static inline int replay_move(replay *r, int32_t tensor, tl_step_kind kind) {
     replay_tensor *t = &r->tensors[tensor];
     uint64_t bytes = r->graph->outputs[tensor].bytes;
@@ -162,7 +165,8 @@ static inline void replay_step(replay *r, const tl_step *step) {
         replay_need(r, state->has_saved, "no saved bytes");
         state->has_saved = 0;
         r->live -= node->saved_bytes;
-    } else if (kind == TL_STEP_DROP || kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_WAIT || kind == TL_STEP_DROP_HOST) {
+    } else if (kind == TL_STEP_DROP || kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_WAIT ||
+               kind == TL_STEP_DROP_HOST) {
         for (i = 0; i < node->output_count; i++)
             if (step->output < 0 || step->output == i) acted += replay_move(r, node->first_output + i, kind);
         replay_need(r, acted > 0, "no output that the step can act on");
