@@ -13465,6 +13465,11 @@ typedef struct tli_bound {
     int64_t  *cost;              // [node_count] scaled fwd
     uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
     uint64_t *room;              // [order_count] budget less the working set of that backward
+    uint64_t *calls;             // [node_count] bytes of a forward call: see tli_bound_call_bytes
+    uint64_t *reused;            // [node_count] of these, the input that it may overwrite; 0 = none
+    uint64_t *calls_above;       // [node_count] the largest call over the node and all that it depends on
+    int32_t  *stack, *stamps;    // [node_count] scratch: tli_bound_exceeds_in_gap
+    int64_t   steps_left;        // of walks, for each tli_bound_open: tli_bound_exceeds_in_gap
     uint8_t  *reads_mark;        // [thing_count] scratch
     int64_t  *enter;             // [thing_count] scratch: tli_bound_find_enters
     int32_t  *last_use;          // [thing_count] scratch: tli_bound_find_uses
@@ -13571,6 +13576,27 @@ static void tli_bound_mark_reads(const tli_bound *model, int32_t id, uint8_t *ma
     if (thing >= 0) mark[thing] = value;
 }
 
+// Unmark a thing and return its bytes; 0 = it was not marked.
+static uint64_t tli_bound_take_mark(const tli_bound *model, int32_t thing) {
+    if (thing < 0 || !model->reads_mark[thing]) return 0;
+    model->reads_mark[thing] = 0;
+    return model->exact[thing];
+}
+
+// The bytes of all things that the backward of a node reads, each once; reads_mark[] is zero before and after.
+static uint64_t tli_bound_sum_reads(const tli_bound *model, int32_t id) {
+    const tl_graph *graph = model->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t sum = 0;
+    int32_t i;
+    tli_bound_mark_reads(model, id, model->reads_mark, 1);
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        sum += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        sum += tli_bound_take_mark(model, model->thing_of[i]);
+    return sum + tli_bound_take_mark(model, model->thing_of[graph->tensor_count + id]);
+}
+
 static uint64_t tli_bound_input_bytes(const tl_graph *graph) {
     uint64_t sum = 0;
     int32_t i;
@@ -13597,10 +13623,7 @@ static void tli_bound_find_sets(tli_bound *model, uint8_t *has_gradient) {
             has_gradient[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
-        model->sets[p] = live + node->bwork_bytes;
-        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
-        for (i = 0; i < model->thing_count; i++) if (model->reads_mark[i]) model->sets[p] += model->exact[i];
-        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 0);
+        model->sets[p] = live + node->bwork_bytes + tli_bound_sum_reads(model, model->order[p]);
         for (i = node->first_output; i < end; i++) live -= graph->outputs[i].bytes;
         model->between[p] = live;
     }
@@ -14547,6 +14570,35 @@ static int64_t tli_bound_branch(tli_bound_search *search) {
 
 // -- bound: set-up and the whole --
 
+#define TLI_BOUND_WALK INT64_C(16000000)  // inputs seen by all walks of tli_bound_exceeds_in_gap that follow one tli_bound_open
+
+// Find calls[], reused[] and calls_above[].
+static void tli_bound_find_calls(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t end = node->first_input + node->input_count, reads = 0, over = -1;
+        uint64_t above = 0;
+        if (node->is_input) continue;
+        if (node->inplace >= 0) over = graph->inputs[node->first_input + node->inplace].tensor;
+        for (i = node->first_input; i < end; i++) {
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
+            reads += tensor == over;
+            if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
+            if (model->calls_above[maker] > above) above = model->calls_above[maker];
+        }
+        model->calls[id] = node->fwork_bytes;
+        for (i = node->first_input; i < end; i++)
+            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            model->calls[id] += graph->outputs[i].bytes;
+        model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
+        model->calls_above[id] = model->calls[id] + node->saved_bytes;
+        if (model->calls_above[id] < above) model->calls_above[id] = above;
+    }
+}
+
 // Read everything that does not depend on the budget.
 static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     const tl_graph *graph = model->graph;
@@ -14559,18 +14611,25 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
     model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
     model->last_use = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
-    model->order = (int32_t *)tli_bound_take(model, 2 * nodes, sizeof(int32_t));
+    model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
     model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
-    model->room = (uint64_t *)tli_bound_take(model, 3 * nodes, sizeof(uint64_t));
+    model->room = (uint64_t *)tli_bound_take(model, 6 * nodes, sizeof(uint64_t));
     if (model->failed) return TL_ERROR_NO_MEMORY;
     model->reads_mark = model->at_end + things;
     model->runs_by = model->order + nodes;
     model->sets = model->room + nodes;
     model->between = model->sets + nodes;
+    model->calls = model->between + nodes;
+    model->reused = model->calls + nodes;
+    model->calls_above = model->reused + nodes;
+    model->stack = model->runs_by + nodes;
+    model->stamps = model->stack + nodes;
+    model->steps_left = TLI_BOUND_WALK;
     tli_bound_find_things(model, inference);
     tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
     tli_bound_find_sets(model, scratch);
+    tli_bound_find_calls(model);
     tli_bound_scale_bytes(model);
     tli_bound_scale_costs(model);
     return TL_OK;
@@ -14654,67 +14713,70 @@ static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
 
 // -- bound: the least budget --
 
-// The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
-// is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
-static uint64_t tli_bound_call_bytes(const tl_graph *graph, int32_t id, int saves) {
-    const tl_node *node = &graph->nodes[id];
-    uint64_t sum = node->fwork_bytes + (saves ? node->saved_bytes : 0);
-    int32_t i, k, reads = 0, end = node->first_input + node->input_count;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        sum += graph->outputs[i].bytes;
-    for (i = node->first_input; i < end; i++) {
-        int32_t tensor = graph->inputs[i].tensor;
-        for (k = node->first_input; k < i && graph->inputs[k].tensor != tensor; k++) { }
-        if (k == i && !graph->nodes[graph->outputs[tensor].node].is_input) sum += graph->outputs[tensor].bytes;
-    }
-    if (node->inplace < 0 || saves) return sum;
-    k = graph->inputs[node->first_input + node->inplace].tensor;
-    for (i = node->first_input; i < end; i++) reads += graph->inputs[i].tensor == k;
-    return reads == 1 ? sum - graph->outputs[k].bytes : sum;
+// Steps of tli_bound_open and of the walks after it.
+static uint64_t tli_bound_set_up_work(const tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    uint64_t size = (uint64_t)graph->node_count + (uint64_t)graph->input_count + (uint64_t)graph->tensor_count;
+    return 10 * size + 2 * (uint64_t)(TLI_BOUND_WALK - model->steps_left);
 }
 
-// The bytes and the node of the largest call that every schedule within the budget makes between the
-// backwards at positions p - 1 and p. A thing that backward p reads is made there if it does not fit beside
-// the working set of backward p - 1; the same holds for the inputs of the call that makes it.
-static uint64_t tli_bound_find_gap(tli_bound *model, uint64_t budget, int32_t p, int32_t *node) {
+// The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
+// is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
+static uint64_t tli_bound_call_bytes(const tli_bound *model, int32_t id, int saves) {
+    return saves ? model->calls[id] + model->graph->nodes[id].saved_bytes : model->calls[id] - model->reused[id];
+}
+
+// Push the maker of a thing, once, if the thing is marked `mark` and does not fit the room, and if a call that is
+// made then may need more than `most` bytes.
+static void tli_bound_push_maker(tli_bound *model, int32_t thing, uint8_t mark, uint64_t room, uint64_t most,
+                                 int32_t p, int32_t *count) {
+    int32_t maker = thing < 0 ? 0 : model->maker[thing];
+    if (thing < 0 || model->reads_mark[thing] != mark || model->exact[thing] <= room) return;
+    if (model->stamps[maker] == p || model->calls_above[maker] <= most) return;
+    model->stamps[maker] = p;
+    model->stack[(*count)++] = maker;
+}
+
+// Whether every schedule within the budget makes a call between the backwards at positions p - 1 and p that
+// exceeds the budget; the largest one is at *node. A thing that backward p reads is made there if it does not fit
+// beside the working set of backward p - 1; the same holds for the inputs of the call that makes it. In very large
+// graphs the walk over these ends early: it finds less then, and what it finds is true.
+static int tli_bound_exceeds_in_gap(tli_bound *model, uint64_t budget, int32_t p, int32_t *node) {
+    enum { READ = 1, HELD = 2 };
     const tl_graph *graph = model->graph;
-    uint64_t most = 0, room = budget - model->sets[p - 1];
-    uint8_t *must = model->reads_mark;
-    int32_t id, i, t;
-    tli_bound_mark_reads(model, model->order[p], must, 1);
-    tli_bound_mark_reads(model, model->order[p - 1], must, 0);
-    for (id = graph->node_count; id-- > 0;) {
+    const tl_node *last = &graph->nodes[model->order[p]];
+    uint64_t room = budget - model->sets[p - 1], most, bytes;
+    int32_t saved = model->thing_of[graph->tensor_count + model->order[p]], count = 0, found = 0, i;
+    most = budget - model->between[p - 1];
+    tli_bound_mark_reads(model, model->order[p], model->reads_mark, READ);
+    tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, HELD);
+    for (i = last->first_input; i < last->first_input + last->input_count; i++)
+        tli_bound_push_maker(model, model->thing_of[graph->inputs[i].tensor], READ, room, most, p, &count);
+    for (i = last->first_output; i < last->first_output + last->output_count; i++)
+        tli_bound_push_maker(model, model->thing_of[i], READ, room, most, p, &count);
+    tli_bound_push_maker(model, saved, READ, room, most, p, &count);
+    tli_bound_mark_reads(model, model->order[p], model->reads_mark, 0);
+    tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, HELD);
+    while (count > 0) {
+        int32_t id = model->stack[--count];
         const tl_node *maker = &graph->nodes[id];
-        int is_made = 0, saves;
-        uint64_t call;
-        t = model->thing_of[graph->tensor_count + id];
-        saves = is_made = t >= 0 && must[t] && model->exact[t] > room;
-        for (i = maker->first_output; i < maker->first_output + maker->output_count; i++) {
-            t = model->thing_of[i];
-            is_made |= t >= 0 && must[t] && model->exact[t] > room;
-        }
-        if (!is_made) continue;
-        call = model->between[p - 1] + tli_bound_call_bytes(graph, id, saves);
-        if (call > most) { most = call; *node = id; }
-        for (i = maker->first_input; i < maker->first_input + maker->input_count; i++)
-            if (model->thing_of[graph->inputs[i].tensor] >= 0)
-                must[model->thing_of[graph->inputs[i].tensor]] = 1;
-        tli_bound_mark_reads(model, model->order[p - 1], must, 0);
+        bytes = tli_bound_call_bytes(model, id, id == model->order[p] && saved >= 0 && model->exact[saved] > room);
+        if (bytes > most) { most = bytes; *node = id; found = 1; }
+        model->steps_left -= maker->input_count;
+        for (i = maker->first_input; i < maker->first_input + maker->input_count && model->steps_left > 0; i++)
+            tli_bound_push_maker(model, model->thing_of[graph->inputs[i].tensor], 0, room, most, p, &count);
     }
-    tli_zero(must, (size_t)model->thing_count);
-    return most;
+    tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, 0);
+    return found;
 }
 
 // Whether no such call exceeds the budget, which must be at least the largest working set; if one does, *node
 // is its node.
 static int tli_bound_fits_gaps(tli_bound *model, uint64_t budget, int32_t *node) {
     int32_t p;
-    for (p = 1; p < model->order_count; p++) {
-        int32_t largest = -1;
-        if (tli_bound_find_gap(model, budget, p, &largest) <= budget) continue;
-        *node = largest;
-        return 0;
-    }
+    tli_zero(model->stamps, (size_t)model->graph->node_count * sizeof *model->stamps);
+    model->steps_left -= model->order_count;
+    for (p = 1; p < model->order_count; p++) if (tli_bound_exceeds_in_gap(model, budget, p, node)) return 0;
     return 1;
 }
 
@@ -14730,7 +14792,7 @@ static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_
         int saves = graph->nodes[i].has_grad && !inference && graph->nodes[i].saved_bytes;
         uint64_t call;
         if (graph->nodes[i].is_input || model->runs_by[i] == INT32_MAX) continue;
-        call = inputs + tli_bound_call_bytes(graph, i, saves);
+        call = inputs + tli_bound_call_bytes(model, i, saves);
         if (call > most) { most = call; *node = i; }
     }
     for (i = 0; i < model->order_count; i++)
@@ -14740,9 +14802,9 @@ static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_
 
 // Find a number of bytes below which no schedule fits, and the node that sets it: the largest working set
 // of a call that every schedule makes, or, without a host tier, of a call that the budget itself makes
-// necessary (tli_bound_find_gap).
+// necessary (tli_bound_exceeds_in_gap). Linear in nodes and inputs, but for the walks, which are limited.
 static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inference, int32_t has_host,
-                                 uint64_t *bound_budget, int32_t *node) {
+                                 uint64_t *bound_budget, int32_t *node, uint64_t *work) {
     tli_bound model;
     uint64_t low, high;
     tl_result result;
@@ -14763,6 +14825,7 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
         }
         *bound_budget = high;
     }
+    *work += tli_bound_set_up_work(&model);
     tli_bound_free(&model);
     return result;
 }
@@ -14843,6 +14906,7 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
     if (!result && (budget < tli_bound_find_floor(&model, inference, &node) ||
                     (!host && !tli_bound_fits_gaps(&model, budget, &node))))
         value = TLI_BOUND_INFINITE;
+    *work += tli_bound_set_up_work(&model);
     for (p = 0; p < model.order_count && !result && !value; p++) model.room[p] = budget - model.sets[p];
 #ifndef TL_NO_OFFLOAD
     if (!result && !value && host) tli_bound_add_host(&model, host);
@@ -15150,6 +15214,7 @@ typedef struct tli_search_rule {
     int8_t cost, bytes, distance;  // exponents of the score, in halves
     int8_t backwards;              // 1 = missing inputs are made in reverse order
     int8_t dead_first;             // 1 = evict first the items that no later call of the program uses
+    int8_t in_order;               // 1 = all that is missing is made in listing order
 } tli_search_rule;
 
 typedef struct tli_search_frame { int32_t call, next; } tli_search_frame;
@@ -15163,13 +15228,15 @@ typedef struct tli_search_greedy {
     int32_t      *first_use;     // [items + 1] into uses
     int32_t      *uses;          // positions in the program at which an item is used, ascending
     int32_t      *next_use;      // [items] cursor into uses
-    int32_t      *resident;      // [resident_count] resident items that have bytes
-    int32_t      *place;         // [items] index into resident
-    int32_t       resident_count;
+    int32_t      *heap;          // [heap_count] items that may be evicted, the one of the least key first
+    int32_t      *place;         // [items] index into heap; -1 = not there
+    int64_t      *key;           // [items] the score when it was last computed; TLI_SEARCH_NO_SCORE = not yet
+    int32_t       heap_count;
     int32_t      *program;       // [program_count] each wanted call once: the plan that keeps everything
     int32_t       program_count, now;  // now: the position in it
     tli_search_frame *stack;     // [nodes + 1] calls that wait for their inputs
-    int32_t      *queue;         // [nodes] of tli_search_price
+    int32_t      *queue;         // [nodes] of tli_search_price and tli_search_list_missing
+    int32_t      *order;         // [nodes] of tli_search_demand_in_order
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the queue
     uint32_t      stamped;
     tli_search_calls  calls;
@@ -15185,11 +15252,13 @@ static void tli_search_free_greedy(tli_search_greedy *g) {
     tli_release(env, g->first_use);
     tli_release(env, g->uses);
     tli_release(env, g->next_use);
-    tli_release(env, g->resident);
+    tli_release(env, g->heap);
     tli_release(env, g->place);
+    tli_release(env, g->key);
     tli_release(env, g->program);
     tli_release(env, g->stack);
     tli_release(env, g->queue);
+    tli_release(env, g->order);
     tli_release(env, g->stamp);
     tli_release(env, g->calls.calls);
 }
@@ -15227,14 +15296,16 @@ static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_
     g->uses = (int32_t *)tli_alloc_array(env, (uint64_t)p->first_touch[tli_search_end_call(p) + 1],
                                          sizeof *g->uses);
     g->next_use = (int32_t *)tli_alloc_array(env, items, sizeof *g->next_use);
-    g->resident = (int32_t *)tli_alloc_array(env, items, sizeof *g->resident);
+    g->heap = (int32_t *)tli_alloc_array(env, items, sizeof *g->heap);
+    g->key = (int64_t *)tli_alloc_array(env, items, sizeof *g->key);
     g->place = (int32_t *)tli_alloc_array(env, items, sizeof *g->place);
     g->program = (int32_t *)tli_alloc_array(env, 2 * nodes + 1, sizeof *g->program);
     g->stack = (tli_search_frame *)tli_alloc_array(env, nodes + 1, sizeof *g->stack);
     g->queue = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->queue);
+    g->order = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->order);
     g->stamp = (uint32_t *)tli_alloc_array(env, nodes, sizeof *g->stamp);
-    if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->resident && g->place && g->program &&
-        g->stack && g->queue && g->stamp) {
+    if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->heap && g->place && g->key &&
+        g->program && g->stack && g->queue && g->order && g->stamp) {
         tli_search_list_program(g);
         return TL_OK;
     }
@@ -15262,7 +15333,7 @@ static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
             g->queue[count++] = id;
         }
     }
-    g->work += (uint64_t)count + 4;
+    g->work += 3 * (uint64_t)count + 20;
     return cost;
 }
 
@@ -15276,40 +15347,80 @@ static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
     return score;
 }
 
+// -- search: greedy: the items that may be evicted, in a heap --
+//
+// An item is in the heap while it is resident, has bytes, and no call on the stack uses it. Its key is the score
+// that it had when it was last looked at. As its next use comes nearer and what it is made of is evicted, its
+// score rises, so keys are lower bounds but for the price of items whose inputs have been made again. The item on
+// top is scored anew until it stays there: few items are scored for each that is evicted.
+
+#define TLI_SEARCH_NO_SCORE INT64_MIN
+
+static int tli_search_goes_first(const tli_search_greedy *g, int32_t a, int32_t b) {
+    return g->key[a] != g->key[b] ? g->key[a] < g->key[b] : a < b;
+}
+
+static void tli_search_set_heap(tli_search_greedy *g, int32_t at, int32_t item) {
+    g->heap[at] = item;
+    g->place[item] = at;
+}
+
+// Move the item at a place of the heap up or down to where its key belongs.
+static void tli_search_sift(tli_search_greedy *g, int32_t at) {
+    int32_t item = g->heap[at], child;
+    for (; at && tli_search_goes_first(g, item, g->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        tli_search_set_heap(g, at, g->heap[(at - 1) / 2]);
+    for (; (child = 2 * at + 1) < g->heap_count; at = child) {
+        if (child + 1 < g->heap_count && tli_search_goes_first(g, g->heap[child + 1], g->heap[child])) child++;
+        if (!tli_search_goes_first(g, g->heap[child], item)) break;
+        tli_search_set_heap(g, at, g->heap[child]);
+    }
+    tli_search_set_heap(g, at, item);
+    g->work += 8;
+}
+
+// Put an item into the heap or take it out, as its state asks.
+static void tli_search_update_heap(tli_search_greedy *g, int32_t item) {
+    int32_t at = g->place[item], belongs = g->here[item] && !g->pins[item] && g->p->item_bytes[item];
+    if (belongs && at < 0) {
+        g->key[item] = TLI_SEARCH_NO_SCORE;
+        g->heap[g->heap_count] = item;
+        tli_search_sift(g, g->heap_count++);
+    } else if (!belongs && at >= 0) {
+        int32_t last = g->heap[--g->heap_count];
+        g->place[item] = -1;
+        if (last == item) return;
+        g->heap[at] = last;
+        tli_search_sift(g, at);
+    }
+}
+
 static void tli_search_make_resident(tli_search_greedy *g, int32_t item) {
     if (g->here[item]) return;
     g->here[item] = 1;
     g->live += g->p->item_bytes[item];
-    if (!g->p->item_bytes[item]) return;
-    g->place[item] = g->resident_count;
-    g->resident[g->resident_count++] = item;
+    tli_search_update_heap(g, item);
 }
 
 static void tli_search_evict(tli_search_greedy *g, int32_t item) {
-    int32_t last;
     g->here[item] = 0;
     g->live -= g->p->item_bytes[item];
-    last = g->resident[--g->resident_count];
-    g->resident[g->place[item]] = last;
-    g->place[last] = g->place[item];
+    tli_search_update_heap(g, item);
 }
 
 // Evict until so many more bytes fit; 0 if everything that is left is pinned.
 static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
     while (g->live + g->gradients + bytes > g->budget) {
-        int64_t least = 0;
-        int32_t i, worst = -1;
-        for (i = 0; i < g->resident_count; i++) {
-            int32_t item = g->resident[i];
-            int64_t score;
-            if (g->pins[item]) continue;
-            score = tli_search_score(g, item);
-            if (worst >= 0 && (score > least || (score == least && item > worst))) continue;
-            worst = item;
-            least = score;
+        int32_t item = g->heap[0];
+        int64_t score;
+        if (!g->heap_count) return 0;
+        score = tli_search_score(g, item);
+        if (score > g->key[item]) {
+            g->key[item] = score;
+            tli_search_sift(g, 0);
+            if (g->heap[0] != item) continue;
         }
-        if (worst < 0) return 0;
-        tli_search_evict(g, worst);
+        tli_search_evict(g, item);
     }
     return 1;
 }
@@ -15317,8 +15428,12 @@ static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
 static void tli_search_pin(tli_search_greedy *g, int32_t call, int32_t by) {
     const tli_search_problem *p = g->p;
     int32_t k;
-    for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
-        if (p->touches[k].is_use) g->pins[p->touches[k].item] += by;
+    for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) {
+        if (!p->touches[k].is_use) continue;
+        g->pins[p->touches[k].item] += by;
+        tli_search_update_heap(g, p->touches[k].item);
+    }
+    g->work += 2 * (uint64_t)(p->first_touch[call + 1] - p->first_touch[call]);
 }
 
 // The bytes of the input that F of this node may overwrite: one that no other call on the stack and no later
@@ -15407,6 +15522,54 @@ static int tli_search_demand(tli_search_greedy *g, int32_t call) {
     return 1;
 }
 
+// Add to the queue the nodes that make what a call uses and that is missing, each once.
+static void tli_search_queue_missing(tli_search_greedy *g, int32_t call, int32_t *count) {
+    const tli_search_problem *p = g->p;
+    int32_t k;
+    for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) {
+        int32_t item = p->touches[k].item, id;
+        if (!p->touches[k].is_use || g->here[item] || item >= p->graph->tensor_count + p->node_count) continue;
+        id = tli_search_maker(p, item);
+        if (g->stamp[id] == g->stamped) continue;
+        g->stamp[id] = g->stamped;
+        g->queue[(*count)++] = id;
+    }
+    g->work += 4 * (uint64_t)(p->first_touch[call + 1] - p->first_touch[call]);
+}
+
+// List the nodes to run before a call, in listing order; returns how many. (Sorted by halving gaps, Shell, 1959.)
+static int32_t tli_search_list_missing(tli_search_greedy *g, int32_t call) {
+    int32_t count = 0, at, gap, i, k;
+    g->stamped++;
+    tli_search_queue_missing(g, call, &count);
+    for (at = 0; at < count; at++) tli_search_queue_missing(g, 2 * g->queue[at], &count);
+    for (gap = count / 2; gap > 0; gap /= 2)
+        for (i = gap; i < count; i++) {
+            int32_t id = g->queue[i];
+            for (k = i; k >= gap && g->queue[k - gap] > id; k -= gap) g->queue[k] = g->queue[k - gap];
+            g->queue[k] = id;
+            g->work += 4;
+        }
+    return count;
+}
+
+// Run a call after all that is missing, in listing order. What these calls use stays until they have used it.
+static int tli_search_demand_in_order(tli_search_greedy *g, int32_t call) {
+    int32_t count = tli_search_list_missing(g, call), i;
+    tli_search_pin(g, call, 1);
+    for (i = 0; i < count; i++) {
+        g->order[i] = g->queue[i];
+        tli_search_pin(g, 2 * g->queue[i], 1);
+    }
+    for (i = 0; i < count; i++) {
+        if (!tli_search_run_call(g, 2 * g->order[i])) return 0;
+        tli_search_pin(g, 2 * g->order[i], -1);
+    }
+    if (!tli_search_run_call(g, call)) return 0;
+    tli_search_pin(g, call, -1);
+    return 1;
+}
+
 // Run the greedy planner under a rule; 1 = g->calls is a sequence that keeps the budget.
 static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *rule, int64_t budget) {
     const tli_search_problem *p = g->p;
@@ -15417,10 +15580,11 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
     g->live = p->input_bytes;
     g->gradients = 0;
     g->cost = 0;
-    g->resident_count = g->calls.count = 0;
+    g->heap_count = g->calls.count = 0;
     g->most_calls = nodes * (nodes < 128 ? nodes : 128) + 1024;
     tli_zero(g->here, (size_t)p->item_count);
     tli_zero(g->pins, (size_t)p->item_count * sizeof *g->pins);
+    for (k = 0; k < p->item_count; k++) g->place[k] = -1;
     for (k = 0; k < p->graph->tensor_count; k++)
         if (p->graph->nodes[p->graph->outputs[k].node].is_input) g->here[k] = 1;
     for (k = 0; k < p->item_count; k++) g->next_use[k] = g->first_use[k];
@@ -15428,7 +15592,7 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
         int32_t call = g->program[g->now];
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) g->next_use[p->touches[k].item]++;
-        if (!tli_search_demand(g, call)) return 0;
+        if (!(rule->in_order ? tli_search_demand_in_order(g, call) : tli_search_demand(g, call))) return 0;
     }
     return 1;
 }
@@ -15444,6 +15608,7 @@ typedef struct tli_search_event {
     int32_t before, behind;  // neighbours in time of the same item; -1 = none
     int32_t sibling;         // next event of the same call
     uint8_t is_use;
+    int64_t order;           // that of the call
 } tli_search_event;
 
 typedef struct tli_search_place {
@@ -15458,7 +15623,7 @@ typedef struct tli_search_place {
     uint8_t  saves, overwrites;
 } tli_search_place;
 
-#define TLI_SEARCH_BLOCK 24  // most places of a block
+#define TLI_SEARCH_BLOCK 24  // most places of a block of a short sequence
 
 typedef struct tli_search_block {
     int32_t before, behind;  // neighbours in time
@@ -15479,6 +15644,7 @@ typedef struct tli_search_seq {
     int32_t        event_count, event_capacity, free_event;
     tli_search_block  *blocks;    // block 0 has place 0, so it is never empty
     int32_t        block_count, block_capacity, free_block;
+    int32_t        block_size;    // most places of a block: about the square root of their number
     int32_t       *first, *last;  // [items] first and last event; -1 = none
     int32_t       *recent;        // [items] the event found last by tli_search_event_before; -1 = none yet
     int32_t        last_place;
@@ -15555,6 +15721,7 @@ static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq
     s->p = p;
     s->budget = p->budget;
     s->free_block = -1;
+    s->block_size = TLI_SEARCH_BLOCK;
     s->first = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->first);
     s->last = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->last);
     s->recent = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->recent);
@@ -15596,7 +15763,7 @@ static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_
     tli_search_place *places = s->places;
     int32_t a = places[from].block, b = places[to].block, at = places[from].behind, block;
     if (!bytes) return;
-    s->work += TLI_SEARCH_BLOCK / 2;
+    s->work += (uint64_t)s->block_size / 2;
     if (a == b) {
         for (; at != to; at = places[at].behind) places[at].held += bytes;
         places[to].held += bytes;
@@ -15624,21 +15791,21 @@ static void tli_search_join(tli_search_seq *s, int32_t at, int64_t held) {
     s->places[at].block = old;
     s->places[at].held = held - block->add;
     block->count++;
-    if (block->count > TLI_SEARCH_BLOCK) {
+    if (block->count > s->block_size) {
         new_block = s->free_block;
         if (new_block >= 0) s->free_block = s->blocks[new_block].behind;
         else new_block = s->block_count++;
         half = &s->blocks[new_block];
-        for (first = block->first, i = 0; i < TLI_SEARCH_BLOCK / 2; i++) first = s->places[first].behind;
+        for (first = block->first, i = 0; i < s->block_size / 2; i++) first = s->places[first].behind;
         half->first = first;
-        half->count = block->count - TLI_SEARCH_BLOCK / 2;
+        half->count = block->count - s->block_size / 2;
         half->add = block->add;
         half->is_over = 0;
         half->before = old;
         half->behind = block->behind;
         if (block->behind >= 0) s->blocks[block->behind].before = new_block;
         block->behind = new_block;
-        block->count = TLI_SEARCH_BLOCK / 2;
+        block->count = s->block_size / 2;
         for (i = 0; i < half->count; i++, first = s->places[first].behind) s->places[first].block = new_block;
         tli_search_rescan(s, new_block);
     }
@@ -15714,9 +15881,9 @@ static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
 static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
     int32_t e = s->recent[item], next;
     if (e < 0) e = s->last[item];
-    while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
+    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work += 3; }
     if (e < 0) return -1;
-    for (next = s->events[e].behind; next >= 0 && s->places[s->events[next].call].order <= order; s->work++) {
+    for (next = s->events[e].behind; next >= 0 && s->events[next].order <= order; s->work += 3) {
         e = next;
         next = s->events[e].behind;
     }
@@ -15737,6 +15904,7 @@ static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_searc
     event->item = touch->item;
     event->is_use = touch->is_use;
     event->call = at;
+    event->order = s->places[at].order;
     event->sibling = s->places[at].first_event;
     s->places[at].first_event = e;
     event->before = x;
@@ -15771,12 +15939,13 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
 // Number the places in time order, with room between the numbers for places inserted later.
 static void tli_search_number(tli_search_seq *s) {
     int64_t order = 0;
-    int32_t at;
+    int32_t at, e;
     for (at = 0; at >= 0; at = s->places[at].behind) {
         s->places[at].order = order;
+        for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) s->events[e].order = order;
         order += (int64_t)1 << 24;
-        s->work++;
     }
+    s->work += 8 * (uint64_t)s->used;
 }
 
 static void tli_search_log_change(tli_search_seq *s, int32_t call, int32_t place) {
@@ -15843,6 +16012,101 @@ static void tli_search_take(tli_search_seq *s, int32_t at) {
     s->free_place = at;
     s->used--;
     s->work += 8;
+}
+
+// -- search: the sequence: all of it from a list of calls --
+//
+// In time linear in the touches of the calls, where putting one call after the other would take time for every
+// block between the uses of an item.
+
+// Add a call at the end, with its events. The bytes of items are left as changes: of the place itself (in `held`)
+// against the place before it, and of the place after it (in `order`).
+static int tli_search_append(tli_search_seq *s, int32_t call) {
+    const tli_search_problem *p = s->p;
+    int32_t k, from = p->first_touch[call], to = p->first_touch[call + 1], at;
+    tli_search_place *place;
+    if (!tli_search_reserve_events(s, to - from)) return 0;
+    at = tli_search_new_place(s);
+    if (at < 0) return 0;
+    place = &s->places[at];
+    tli_zero(place, sizeof *place);
+    place->call = call;
+    place->first_event = -1;
+    place->before = s->last_place;
+    place->behind = -1;
+    s->places[s->last_place].behind = at;
+    for (k = from; k < to; k++) {
+        int32_t item = p->touches[k].item, e = s->event_count++, x = s->last[item];
+        tli_search_event *event = &s->events[e];
+        event->item = item;
+        event->is_use = p->touches[k].is_use;
+        event->call = at;
+        event->sibling = place->first_event;
+        place->first_event = e;
+        event->before = x;
+        event->behind = -1;
+        s->last[item] = e;
+        if (x < 0) { s->first[item] = e; continue; }
+        s->events[x].behind = e;
+        if (!event->is_use) continue;
+        s->places[s->events[x].call].order += p->item_bytes[item];
+        place->order -= p->item_bytes[item];
+    }
+    s->last_place = at;
+    s->used++;
+    s->work += 4 + 4 * (uint64_t)(to - from);
+    return 1;
+}
+
+// Find the bytes and the order of all places from what tli_search_append left, and make the blocks.
+static int tli_search_make_blocks(tli_search_seq *s) {
+    const tli_search_problem *p = s->p;
+    int64_t live = p->input_bytes, gradients = 0, order = 0, change = s->places[0].order;
+    int32_t at, e, number = 0;
+    s->places[0].order = 0;
+    for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) {
+        tli_search_place *place = &s->places[at];
+        live += change;
+        change = place->order;
+        place->order = order += (int64_t)1 << 24;
+        for (e = place->first_event; e >= 0; e = s->events[e].sibling) s->events[e].order = order;
+        place->own = p->call_bytes[place->call];
+        if (place->call % 2) place->own -= gradients = p->gradient_bytes[place->call / 2];
+        place->gradients = gradients;
+        place->held = live + place->own + gradients;
+        if (s->blocks[number].count == s->block_size / 2) {
+            tli_search_block *block;
+            if (!tli_search_reserve_block(s)) return 0;
+            block = &s->blocks[s->block_count];
+            tli_zero(block, sizeof *block);
+            block->before = number;
+            block->behind = -1;
+            block->first = at;
+            s->blocks[number].behind = s->block_count;
+            number = s->block_count++;
+        }
+        place->block = number;
+        s->blocks[number].count++;
+        if (place->call % 2 == 0 && place->call < tli_search_end_call(p))
+            s->cost += p->graph->nodes[place->call / 2].fwd_cost;
+    }
+    for (number = 0; number >= 0; number = s->blocks[number].behind) tli_search_rescan(s, number);
+    s->work += 4 * (uint64_t)s->used;
+    return 1;
+}
+
+// Make the sequence anew from a list of calls; 0 = no memory.
+static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
+    int32_t i, at;
+    tli_search_empty_seq(s);
+    s->logs = 0;
+    s->block_size = TLI_SEARCH_BLOCK;
+    while (s->block_size < calls->count / s->block_size) s->block_size += s->block_size / 4;
+    for (i = 0; i < calls->count; i++) if (!tli_search_append(s, calls->calls[i])) return 0;
+    if (!tli_search_make_blocks(s)) return 0;
+    for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) tli_search_refresh(s, at);
+    s->work += (uint64_t)s->p->item_count + 2 * (uint64_t)s->used;
+    return 1;
 }
 
 // -- search: changes that can be undone --
@@ -15927,6 +16191,7 @@ typedef struct tli_search_state {
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
+    int32_t       stride;        // from one candidate to the next: no divisor in common with their number
     int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
     int64_t       excess;        // bytes by which the fullest call exceeds the budget
     int64_t       noise;         // width of the random part of scores
@@ -15968,7 +16233,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
                                 int32_t *count) {
     tli_search_seq *s = &r->seq;
     const tl_graph *graph = r->p->graph;
-    int64_t when = s->places[s->events[y].call].order - 1, score;
+    int64_t when = s->events[y].order - 1, score;
     int64_t freed = r->p->item_bytes[item];
     uint64_t cost;
     int32_t at, i;
@@ -15976,6 +16241,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     r->stamp[r->closure[0]] = ++r->stamped;
     cost = graph->nodes[r->closure[0]].fwd_cost;
     *count = 1;
+    s->work += 24;
     for (at = 0; at < *count; at++) {
         const tl_node *node = &graph->nodes[r->closure[at] < 0 ? 0 : r->closure[at]];
         if (r->closure[at] < 0) continue;
@@ -15984,10 +16250,10 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
             int64_t bytes = (int64_t)graph->outputs[tensor].bytes;
             if (graph->nodes[id].is_input || r->stamp[id] == r->stamped) continue;
             e = tli_search_event_before(s, tensor, when);
-            s->work += 4;
+            s->work += 8;
             if (e < 0) { *count = 0; return 0; }
             if (tli_search_is_use(s, s->events[e].behind)) continue;
-            if (s->places[s->events[e].call].order >= full) continue;
+            if (s->events[e].order >= full) continue;
             if (bytes < freed && tli_search_log(graph->nodes[id].fwd_cost) - tli_search_log((uint64_t)bytes) >
                                      tli_search_log(cost) - tli_search_log((uint64_t)freed) + 16384) {
                 freed -= bytes;
@@ -16002,7 +16268,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     if (!freed) { *count = 0; return 0; }
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_search_log(cost) - 2 * tli_search_log((uint64_t)freed);
-    score -= r->distance * tli_search_log((uint64_t)(when + 1 - s->places[s->events[x].call].order) >> 12);
+    score -= r->distance * tli_search_log((uint64_t)(when + 1 - s->events[x].order) >> 12);
     if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
     return score;
 }
@@ -16011,7 +16277,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
 static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t x, int32_t y) {
     tli_search_seq *s = &r->seq;
     int64_t freed = r->p->item_bytes[item], score;
-    int64_t span = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
+    int64_t span = s->events[y].order - s->events[x].order;
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_search_log(tli_search_copy_price(r, item)) - 2 * tli_search_log((uint64_t)freed);
     score -= r->distance * tli_search_log((uint64_t)span >> 12);
@@ -16020,17 +16286,18 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
 }
 
 // Compare making an item again later, instead of holding it across the full call, with the best choice so far,
-// whose score is *least.
-static void tli_search_compare(tli_search_state *r, int32_t item, int32_t full, int64_t *least) {
+// whose score is *least. Returns whether it is held across the call.
+static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, int64_t *least) {
     tli_search_seq *s = &r->seq;
     int64_t order = s->places[full].order, score;
     int32_t x, y, count;
-    if (!r->p->item_bytes[item] || s->last[item] < 0) return;
+    if (!r->p->item_bytes[item] || s->last[item] < 0) return 0;
     x = tli_search_event_before(s, item, order);
-    s->work += 3;
-    if (x < 0 || s->events[x].call == full) return;
+    s->work += 4;
+    if (x < 0 || s->events[x].call == full) return 0;
     y = s->events[x].behind;
-    if (!tli_search_is_use(s, y)) return;
+    if (!tli_search_is_use(s, y)) return 0;
+    s->work += 6;
     if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
         score = tli_search_score_fetch(r, item, x, y);
         if (!r->chosen_count || score < *least) {
@@ -16041,28 +16308,38 @@ static void tli_search_compare(tli_search_state *r, int32_t item, int32_t full, 
         }
     }
     if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
-        score = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
+        score = s->events[y].order - s->events[x].order;
         score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
         if (r->is_exact && r->p->item_bytes[item] > r->excess)
             score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
                      2 * tli_search_log((uint64_t)r->excess);
-        if (score >= *least) return;
+        if (score >= *least) return 1;
     }
     score = tli_search_weigh(r, item, x, y, order, &count);
-    if (!count || (r->chosen_count && score >= *least)) return;
+    if (!count || (r->chosen_count && score >= *least)) return 1;
     *least = score;
     r->chosen_count = count;
     r->chosen_place = s->events[y].call;
     tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
+    return 1;
 }
 
-// Choose the item to make again later instead of holding it across a call that exceeds the budget.
+#define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
+#define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
+
+// Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large graph
+// only some items are candidates, spread over the listing from a random one on.
 static int tli_search_choose(tli_search_state *r, int32_t full) {
     int64_t least = 0;
-    int32_t item, items = r->p->item_count - r->p->node_count;
+    int32_t items = r->p->item_count - r->p->node_count, left = items, item = 0, k;
+    if (items > TLI_SEARCH_FEW_ITEMS) {
+        left = TLI_SEARCH_CANDIDATES;
+        item = tli_search_draw(r, items);
+    }
     r->chosen_count = 0;
     r->excess = tli_search_held(&r->seq, full) - r->seq.budget;
-    for (item = 0; item < items; item++) tli_search_compare(r, item, full, &least);
+    for (k = 0; k < items && left > 0; k++, item += item < items - r->stride ? r->stride : r->stride - items)
+        left -= tli_search_compare(r, item, full, &least);
     return r->chosen_count > 0;
 }
 
@@ -16120,7 +16397,7 @@ static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search
         int is_wanted = tli_search_is_use(s, event->behind);
         if (event->before < 0 || event->is_use == is_wanted || !s->p->item_bytes[event->item]) continue;
         if (spans->count == TLI_SEARCH_SPANS) return 0;
-        spans->orders[spans->count] = s->places[s->events[event->before].call].order;
+        spans->orders[spans->count] = s->events[event->before].order;
         spans->bytes[spans->count++] = event->is_use ? -s->p->item_bytes[event->item]
                                                      : s->p->item_bytes[event->item];
     }
@@ -16175,15 +16452,21 @@ static void tli_search_spare(tli_search_seq *s, int32_t at) {
     if (s->over_count) tli_search_undo(s, mark);
 }
 
-// Remove every recomputation that the budget does not require, once around the sequence from a place on.
-static void tli_search_tidy(tli_search_state *r, int32_t from) {
+#define TLI_SEARCH_NEARBY 2000  // places that are tidied after one try
+
+// Remove every recomputation that the budget does not require, from a place on: at most `count` places, once around.
+static void tli_search_tidy_some(tli_search_state *r, int32_t from, int32_t count) {
     tli_search_seq *s = &r->seq;
-    int32_t at = s->places[from].call < 0 ? 0 : from, count = s->used;
+    int32_t at = s->places[from].call < 0 ? 0 : from;
     while (count-- > 0 && !s->failed) {
         int32_t next = s->places[at].behind;
         tli_search_spare(s, at);
         at = next < 0 ? 0 : next;
     }
+}
+
+static void tli_search_tidy(tli_search_state *r, int32_t from) {
+    tli_search_tidy_some(r, from, r->seq.used);
 }
 
 // -- search: one try: remove, mend, tidy, keep or undo --
@@ -16239,10 +16522,10 @@ static int32_t tli_search_move(tli_search_state *r, int32_t at) {
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
         int32_t x = s->events[e].before;
         if (s->events[e].is_use) while (x >= 0 && s->events[x].is_use) x = s->events[x].before;
-        if (x >= 0 && s->places[s->events[x].call].order > s->places[lo].order) lo = s->events[x].call;
+        if (x >= 0 && s->events[x].order > s->places[lo].order) lo = s->events[x].call;
         x = s->events[e].behind;
         if (s->events[e].is_use || !tli_search_is_kept(s, x)) continue;
-        if (hi < 0 || s->places[s->events[x].call].order < s->places[hi].order) hi = s->events[x].call;
+        if (hi < 0 || s->events[x].order < s->places[hi].order) hi = s->events[x].call;
     }
     call = s->places[at].call;
     steps = 1 + tli_search_draw(r, 8);
@@ -16270,6 +16553,7 @@ static int32_t tli_search_shake(tli_search_state *r) {
 static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {
     int32_t at;
     list->count = 0;
+    s->work += 2 * (uint64_t)s->used;
     for (at = s->places[0].behind; at >= 0 && !s->failed; at = s->places[at].behind)
         if (!tli_search_add_call(s->p->env, list, s->places[at].call)) s->failed = 1;
     return !s->failed;
@@ -16303,21 +16587,11 @@ static void tli_search_try(tli_search_state *r, uint64_t heat) {
     most = tli_search_temper(r, s->cost, heat);
     mark = tli_search_shake(r);
     if (mark >= 0 && tli_search_mend(r, most, 40)) {
-        tli_search_tidy(r, mark);
+        tli_search_tidy_some(r, mark, s->used < TLI_SEARCH_NEARBY ? s->used : TLI_SEARCH_NEARBY);
         if (!s->failed && s->cost < r->best_cost) tli_search_save_best(r);
         return;
     }
     tli_search_undo(s, 0);
-}
-
-// Make the sequence anew from a list of calls; 0 = no memory.
-static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
-    int32_t i;
-    tli_search_empty_seq(s);
-    s->logs = 0;
-    for (i = 0; i < calls->count; i++)
-        if (tli_search_put(s, calls->calls[i], s->last_place) < 0) return 0;
-    return 1;
 }
 
 // -- search: from a sequence to steps --
@@ -16353,9 +16627,10 @@ static void tli_search_emit(tli_search_seq *s, tli_steps *list) {
 
 // The rules that the greedy planner tries in turn.
 static const tli_search_rule tli_search_rules[] = {
-    { 2, 2, 2, 0, 0 }, { 2, 2, 2, 0, 1 }, { 2, 2, 1, 0, 0 }, { 2, 2, 4, 0, 0 }, { 2, 2, 0, 0, 0 },
-    { 2, 1, 2, 0, 0 }, { 2, 4, 2, 0, 0 }, { 1, 2, 2, 0, 1 }, { 0, 0, 2, 0, 1 }, { 2, 2, 2, 1, 0 },
-    { 2, 2, 2, 1, 1 }, { 2, 2, 0, 1, 1 }
+    { 2, 2, 2, 0, 0, 0 }, { 2, 2, 2, 0, 1, 0 }, { 2, 2, 1, 0, 0, 0 }, { 2, 2, 4, 0, 0, 0 },
+    { 2, 2, 0, 0, 0, 0 }, { 2, 1, 2, 0, 0, 0 }, { 2, 4, 2, 0, 0, 0 }, { 1, 2, 2, 0, 1, 0 },
+    { 0, 0, 2, 0, 1, 0 }, { 2, 2, 2, 1, 0, 0 }, { 2, 2, 2, 1, 1, 0 }, { 2, 2, 0, 1, 1, 0 },
+    { 2, 2, 2, 0, 0, 1 }, { 2, 2, 2, 0, 1, 1 }, { 2, 2, 1, 0, 1, 1 }, { 2, 2, 0, 0, 1, 1 }
 };
 
 #define TLI_SEARCH_RULES ((int32_t)(sizeof tli_search_rules / sizeof tli_search_rules[0]))
@@ -16402,6 +16677,9 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
         tli_release(p->env, r->ratio);
         return result;
     }
+    i = p->item_count - p->node_count;
+    r->stride = i > TLI_SEARCH_FEW_ITEMS ? (int32_t)((int64_t)i * 618 / 1000) : 1;  // about the golden ratio: spread well
+    while (tli_bound_gcd((uint64_t)i, (uint64_t)r->stride) > 1) r->stride++;
     for (i = 0; i < p->item_count; i++)
         r->ratio[i] = 2 * tli_search_log(p->graph->nodes[tli_search_maker(p, i)].fwd_cost) -
                       2 * tli_search_log((uint64_t)p->item_bytes[i]);
@@ -16797,7 +17075,7 @@ static int32_t tli_window_set(tli_search_window *w, int32_t number, int32_t at, 
     for (item = 0; item < items; item++) {
         int32_t e = w->r->p->item_bytes[item] ? tli_search_event_before(s, item, to) : -1;
         if (e < 0) continue;
-        if (s->places[s->events[e].call].order >= from || tli_search_is_use(s, s->events[e].behind))
+        if (s->events[e].order >= from || tli_search_is_use(s, s->events[e].behind))
             tli_window_list(w, number, item);
     }
     s->work += 2 * (uint64_t)half + 3 * (uint64_t)items;
@@ -18854,11 +19132,13 @@ static tl_result tli_remat_begin(tli_remat *r) {
         result = tli_remat_try_revolve(r);
         if (result || r->none || tli_remat_is_done(r)) return result;
     }
-    result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &r->floor, &r->floor_node);
+    result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &r->floor, &r->floor_node, &work);
     if (result) return result;
+    tli_remat_add_work(r, work);
     if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
+    work = 0;
     result = tli_remat_bound(&r->quiet, r->graph, UINT64_MAX, r->inference, &r->watch, 0, &r->bound, &work);
-    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
+    tli_remat_add_work(r, work);
     return result;
 }
 

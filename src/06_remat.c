@@ -110,11 +110,13 @@ static tl_result tli_remat_begin(tli_remat *r) {
         result = tli_remat_try_revolve(r);
         if (result || r->none || tli_remat_is_done(r)) return result;
     }
-    result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &r->floor, &r->floor_node);
+    result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &r->floor, &r->floor_node, &work);
     if (result) return result;
+    tli_remat_add_work(r, work);
     if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
+    work = 0;
     result = tli_remat_bound(&r->quiet, r->graph, UINT64_MAX, r->inference, &r->watch, 0, &r->bound, &work);
-    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
+    tli_remat_add_work(r, work);
     return result;
 }
 

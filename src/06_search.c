@@ -24,6 +24,7 @@ typedef struct tli_search_state {
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
+    int32_t       stride;        // from one candidate to the next: no divisor in common with their number
     int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
     int64_t       excess;        // bytes by which the fullest call exceeds the budget
     int64_t       noise;         // width of the random part of scores
@@ -65,7 +66,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
                                 int32_t *count) {
     tli_search_seq *s = &r->seq;
     const tl_graph *graph = r->p->graph;
-    int64_t when = s->places[s->events[y].call].order - 1, score;
+    int64_t when = s->events[y].order - 1, score;
     int64_t freed = r->p->item_bytes[item];
     uint64_t cost;
     int32_t at, i;
@@ -73,6 +74,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     r->stamp[r->closure[0]] = ++r->stamped;
     cost = graph->nodes[r->closure[0]].fwd_cost;
     *count = 1;
+    s->work += 24;
     for (at = 0; at < *count; at++) {
         const tl_node *node = &graph->nodes[r->closure[at] < 0 ? 0 : r->closure[at]];
         if (r->closure[at] < 0) continue;
@@ -81,10 +83,10 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
             int64_t bytes = (int64_t)graph->outputs[tensor].bytes;
             if (graph->nodes[id].is_input || r->stamp[id] == r->stamped) continue;
             e = tli_search_event_before(s, tensor, when);
-            s->work += 4;
+            s->work += 8;
             if (e < 0) { *count = 0; return 0; }
             if (tli_search_is_use(s, s->events[e].behind)) continue;
-            if (s->places[s->events[e].call].order >= full) continue;
+            if (s->events[e].order >= full) continue;
             if (bytes < freed && tli_search_log(graph->nodes[id].fwd_cost) - tli_search_log((uint64_t)bytes) >
                                      tli_search_log(cost) - tli_search_log((uint64_t)freed) + 16384) {
                 freed -= bytes;
@@ -99,7 +101,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     if (!freed) { *count = 0; return 0; }
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_search_log(cost) - 2 * tli_search_log((uint64_t)freed);
-    score -= r->distance * tli_search_log((uint64_t)(when + 1 - s->places[s->events[x].call].order) >> 12);
+    score -= r->distance * tli_search_log((uint64_t)(when + 1 - s->events[x].order) >> 12);
     if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
     return score;
 }
@@ -108,7 +110,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
 static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t x, int32_t y) {
     tli_search_seq *s = &r->seq;
     int64_t freed = r->p->item_bytes[item], score;
-    int64_t span = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
+    int64_t span = s->events[y].order - s->events[x].order;
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_search_log(tli_search_copy_price(r, item)) - 2 * tli_search_log((uint64_t)freed);
     score -= r->distance * tli_search_log((uint64_t)span >> 12);
@@ -117,17 +119,18 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
 }
 
 // Compare making an item again later, instead of holding it across the full call, with the best choice so far,
-// whose score is *least.
-static void tli_search_compare(tli_search_state *r, int32_t item, int32_t full, int64_t *least) {
+// whose score is *least. Returns whether it is held across the call.
+static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, int64_t *least) {
     tli_search_seq *s = &r->seq;
     int64_t order = s->places[full].order, score;
     int32_t x, y, count;
-    if (!r->p->item_bytes[item] || s->last[item] < 0) return;
+    if (!r->p->item_bytes[item] || s->last[item] < 0) return 0;
     x = tli_search_event_before(s, item, order);
-    s->work += 3;
-    if (x < 0 || s->events[x].call == full) return;
+    s->work += 4;
+    if (x < 0 || s->events[x].call == full) return 0;
     y = s->events[x].behind;
-    if (!tli_search_is_use(s, y)) return;
+    if (!tli_search_is_use(s, y)) return 0;
+    s->work += 6;
     if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
         score = tli_search_score_fetch(r, item, x, y);
         if (!r->chosen_count || score < *least) {
@@ -138,28 +141,38 @@ static void tli_search_compare(tli_search_state *r, int32_t item, int32_t full, 
         }
     }
     if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
-        score = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
+        score = s->events[y].order - s->events[x].order;
         score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
         if (r->is_exact && r->p->item_bytes[item] > r->excess)
             score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
                      2 * tli_search_log((uint64_t)r->excess);
-        if (score >= *least) return;
+        if (score >= *least) return 1;
     }
     score = tli_search_weigh(r, item, x, y, order, &count);
-    if (!count || (r->chosen_count && score >= *least)) return;
+    if (!count || (r->chosen_count && score >= *least)) return 1;
     *least = score;
     r->chosen_count = count;
     r->chosen_place = s->events[y].call;
     tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
+    return 1;
 }
 
-// Choose the item to make again later instead of holding it across a call that exceeds the budget.
+#define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
+#define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
+
+// Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large graph
+// only some items are candidates, spread over the listing from a random one on.
 static int tli_search_choose(tli_search_state *r, int32_t full) {
     int64_t least = 0;
-    int32_t item, items = r->p->item_count - r->p->node_count;
+    int32_t items = r->p->item_count - r->p->node_count, left = items, item = 0, k;
+    if (items > TLI_SEARCH_FEW_ITEMS) {
+        left = TLI_SEARCH_CANDIDATES;
+        item = tli_search_draw(r, items);
+    }
     r->chosen_count = 0;
     r->excess = tli_search_held(&r->seq, full) - r->seq.budget;
-    for (item = 0; item < items; item++) tli_search_compare(r, item, full, &least);
+    for (k = 0; k < items && left > 0; k++, item += item < items - r->stride ? r->stride : r->stride - items)
+        left -= tli_search_compare(r, item, full, &least);
     return r->chosen_count > 0;
 }
 
@@ -217,7 +230,7 @@ static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search
         int is_wanted = tli_search_is_use(s, event->behind);
         if (event->before < 0 || event->is_use == is_wanted || !s->p->item_bytes[event->item]) continue;
         if (spans->count == TLI_SEARCH_SPANS) return 0;
-        spans->orders[spans->count] = s->places[s->events[event->before].call].order;
+        spans->orders[spans->count] = s->events[event->before].order;
         spans->bytes[spans->count++] = event->is_use ? -s->p->item_bytes[event->item]
                                                      : s->p->item_bytes[event->item];
     }
@@ -272,15 +285,21 @@ static void tli_search_spare(tli_search_seq *s, int32_t at) {
     if (s->over_count) tli_search_undo(s, mark);
 }
 
-// Remove every recomputation that the budget does not require, once around the sequence from a place on.
-static void tli_search_tidy(tli_search_state *r, int32_t from) {
+#define TLI_SEARCH_NEARBY 2000  // places that are tidied after one try
+
+// Remove every recomputation that the budget does not require, from a place on: at most `count` places, once around.
+static void tli_search_tidy_some(tli_search_state *r, int32_t from, int32_t count) {
     tli_search_seq *s = &r->seq;
-    int32_t at = s->places[from].call < 0 ? 0 : from, count = s->used;
+    int32_t at = s->places[from].call < 0 ? 0 : from;
     while (count-- > 0 && !s->failed) {
         int32_t next = s->places[at].behind;
         tli_search_spare(s, at);
         at = next < 0 ? 0 : next;
     }
+}
+
+static void tli_search_tidy(tli_search_state *r, int32_t from) {
+    tli_search_tidy_some(r, from, r->seq.used);
 }
 
 // -- search: one try: remove, mend, tidy, keep or undo --
@@ -336,10 +355,10 @@ static int32_t tli_search_move(tli_search_state *r, int32_t at) {
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
         int32_t x = s->events[e].before;
         if (s->events[e].is_use) while (x >= 0 && s->events[x].is_use) x = s->events[x].before;
-        if (x >= 0 && s->places[s->events[x].call].order > s->places[lo].order) lo = s->events[x].call;
+        if (x >= 0 && s->events[x].order > s->places[lo].order) lo = s->events[x].call;
         x = s->events[e].behind;
         if (s->events[e].is_use || !tli_search_is_kept(s, x)) continue;
-        if (hi < 0 || s->places[s->events[x].call].order < s->places[hi].order) hi = s->events[x].call;
+        if (hi < 0 || s->events[x].order < s->places[hi].order) hi = s->events[x].call;
     }
     call = s->places[at].call;
     steps = 1 + tli_search_draw(r, 8);
@@ -367,6 +386,7 @@ static int32_t tli_search_shake(tli_search_state *r) {
 static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {
     int32_t at;
     list->count = 0;
+    s->work += 2 * (uint64_t)s->used;
     for (at = s->places[0].behind; at >= 0 && !s->failed; at = s->places[at].behind)
         if (!tli_search_add_call(s->p->env, list, s->places[at].call)) s->failed = 1;
     return !s->failed;
@@ -400,21 +420,11 @@ static void tli_search_try(tli_search_state *r, uint64_t heat) {
     most = tli_search_temper(r, s->cost, heat);
     mark = tli_search_shake(r);
     if (mark >= 0 && tli_search_mend(r, most, 40)) {
-        tli_search_tidy(r, mark);
+        tli_search_tidy_some(r, mark, s->used < TLI_SEARCH_NEARBY ? s->used : TLI_SEARCH_NEARBY);
         if (!s->failed && s->cost < r->best_cost) tli_search_save_best(r);
         return;
     }
     tli_search_undo(s, 0);
-}
-
-// Make the sequence anew from a list of calls; 0 = no memory.
-static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
-    int32_t i;
-    tli_search_empty_seq(s);
-    s->logs = 0;
-    for (i = 0; i < calls->count; i++)
-        if (tli_search_put(s, calls->calls[i], s->last_place) < 0) return 0;
-    return 1;
 }
 
 // -- search: from a sequence to steps --
@@ -450,9 +460,10 @@ static void tli_search_emit(tli_search_seq *s, tli_steps *list) {
 
 // The rules that the greedy planner tries in turn.
 static const tli_search_rule tli_search_rules[] = {
-    { 2, 2, 2, 0, 0 }, { 2, 2, 2, 0, 1 }, { 2, 2, 1, 0, 0 }, { 2, 2, 4, 0, 0 }, { 2, 2, 0, 0, 0 },
-    { 2, 1, 2, 0, 0 }, { 2, 4, 2, 0, 0 }, { 1, 2, 2, 0, 1 }, { 0, 0, 2, 0, 1 }, { 2, 2, 2, 1, 0 },
-    { 2, 2, 2, 1, 1 }, { 2, 2, 0, 1, 1 }
+    { 2, 2, 2, 0, 0, 0 }, { 2, 2, 2, 0, 1, 0 }, { 2, 2, 1, 0, 0, 0 }, { 2, 2, 4, 0, 0, 0 },
+    { 2, 2, 0, 0, 0, 0 }, { 2, 1, 2, 0, 0, 0 }, { 2, 4, 2, 0, 0, 0 }, { 1, 2, 2, 0, 1, 0 },
+    { 0, 0, 2, 0, 1, 0 }, { 2, 2, 2, 1, 0, 0 }, { 2, 2, 2, 1, 1, 0 }, { 2, 2, 0, 1, 1, 0 },
+    { 2, 2, 2, 0, 0, 1 }, { 2, 2, 2, 0, 1, 1 }, { 2, 2, 1, 0, 1, 1 }, { 2, 2, 0, 0, 1, 1 }
 };
 
 #define TLI_SEARCH_RULES ((int32_t)(sizeof tli_search_rules / sizeof tli_search_rules[0]))
@@ -499,6 +510,9 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
         tli_release(p->env, r->ratio);
         return result;
     }
+    i = p->item_count - p->node_count;
+    r->stride = i > TLI_SEARCH_FEW_ITEMS ? (int32_t)((int64_t)i * 618 / 1000) : 1;  // about the golden ratio: spread well
+    while (tli_bound_gcd((uint64_t)i, (uint64_t)r->stride) > 1) r->stride++;
     for (i = 0; i < p->item_count; i++)
         r->ratio[i] = 2 * tli_search_log(p->graph->nodes[tli_search_maker(p, i)].fwd_cost) -
                       2 * tli_search_log((uint64_t)p->item_bytes[i]);
