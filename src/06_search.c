@@ -121,11 +121,8 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
     return score;
 }
 
-#define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
-#define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
-
 // Compare making an item again later, instead of holding it across the full call, with the best choice so far,
-// whose score is *least. 1 = the item is live across the call.
+// whose score is *least. Returns whether it is held across the call.
 static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, int64_t *least) {
     tli_search_seq *s = &r->seq;
     int64_t order = s->places[full].order, score;
@@ -162,6 +159,9 @@ static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, i
     tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
     return 1;
 }
+
+#define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
+#define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
 
 // Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large graph
 // only some items are candidates, spread over the listing from a random one on.

@@ -950,14 +950,14 @@ static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
     if (event >= 0) tli_search_refresh(s, s->events[event].call);
 }
 
-// The last event of an item at or before a moment in time order; -1 = none. The event found last is near by, as a
-// rule.
+// The last event of an item at or before a moment in time order; -1 = none. As a rule it is near the one found
+// last.
 static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
     int32_t e = s->recent[item], next;
     if (e < 0) e = s->last[item];
-    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work++; }
+    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work += 3; }
     if (e < 0) return -1;
-    for (next = s->events[e].behind; next >= 0 && s->events[next].order <= order; s->work++) {
+    for (next = s->events[e].behind; next >= 0 && s->events[next].order <= order; s->work += 3) {
         e = next;
         next = s->events[e].behind;
     }

@@ -44,16 +44,18 @@ static void tli_window_list(tli_search_window *w, int32_t view, int32_t item) {
     w->views[view].items[w->views[view].item_count++] = item;
 }
 
-// Put a view around a place, `half` calls to each side, and list the items with an event in it or held across it.
-// Returns the number of its calls.
+// Put a view around a place, `half` calls to each side, and list the items with an event in it or held across
+// it. Returns the number of its calls.
 static int32_t tli_window_set(tli_search_window *w, int32_t number, int32_t at, int32_t half) {
     tli_search_seq *s = &w->r->seq;
     tli_window_view *view = &w->views[number];
     int32_t item, items = w->r->p->item_count - w->r->p->node_count, i, count = -1;
     int64_t from, to;
     view->first = view->last = at;
-    for (i = 0; i < half && s->places[view->first].before >= 0; i++, count++) view->first = s->places[view->first].before;
-    for (i = 0; i < half && s->places[view->last].behind >= 0; i++, count++) view->last = s->places[view->last].behind;
+    for (i = 0; i < half && s->places[view->first].before >= 0; i++, count++)
+        view->first = s->places[view->first].before;
+    for (i = 0; i < half && s->places[view->last].behind >= 0; i++, count++)
+        view->last = s->places[view->last].behind;
     view->call_of_first = s->places[view->first].call;
     view->call_of_last = s->places[view->last].call;
     from = s->places[view->first].order;
@@ -63,7 +65,7 @@ static int32_t tli_window_set(tli_search_window *w, int32_t number, int32_t at, 
     for (item = 0; item < items; item++) {
         int32_t e = w->r->p->item_bytes[item] ? tli_search_event_before(s, item, to) : -1;
         if (e < 0) continue;
-        if (s->places[s->events[e].call].order >= from || tli_search_is_use(s, s->events[e].behind))
+        if (s->events[e].order >= from || tli_search_is_use(s, s->events[e].behind))
             tli_window_list(w, number, item);
     }
     s->work += 2 * (uint64_t)half + 3 * (uint64_t)items;
@@ -114,8 +116,8 @@ static int32_t tli_window_find_view(tli_search_window *w, int32_t at) {
 
 // -- window: one try --
 
-// A call of the window drawn at random, or one of the next few that is a recomputation or, where moves is set, a
-// forward; -1 = none.
+// The first of a few calls, from a random one of the window on, that is a recomputation or, where moves is set,
+// a forward; -1 = none.
 static int32_t tli_window_pick(tli_search_window *w, int moves) {
     tli_search_seq *s = &w->r->seq;
     int32_t skip = tli_search_draw(w->r, w->count), at = s->places[w->views[0].first].behind, tries = 16,
@@ -153,7 +155,7 @@ static int tli_window_mend(tli_search_window *w, uint64_t most_cost, int32_t ste
     return s->cost <= most_cost;
 }
 
-// Remove the recomputations of the window, and those among the inserted calls, that the budget does not require.
+// Remove the recomputations of the window and those inserted outside it that the budget does not require.
 static void tli_window_tidy(tli_search_window *w, int32_t mark) {
     tli_search_seq *s = &w->r->seq;
     int32_t at, next, end = s->change_count, i;
@@ -300,8 +302,8 @@ static tl_result tli_window_run(const tli_remat_input *in, tli_search_state *r) 
     return result;
 }
 
-// Improve a sequence of calls (in->start) by work_limit steps. best gets the steps of the cheapest sequence found, or
-// with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
+// Improve a sequence of calls (in->start) by work_limit steps. best gets the steps of the cheapest sequence found,
+// or with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
 //
 // Errors: TL_ERROR_INFEASIBLE: the budget was not reached; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY.
 static tl_result tli_remat_window(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work) {
