@@ -16,6 +16,7 @@ typedef struct tli_search_state {
     tl_random     random;
     uint64_t      limit;         // seq.work at which the search ends
     uint64_t      mend_limit;    // seq.work at which the present mending ends
+    uint64_t      try_work;      // for one try to keep a budget that may be too small
     uint64_t      goal, bwd_cost;  // lower bound of the cost of forwards; cost of all backwards
     tli_remat_watch *watch;
     int32_t      *stack;         // [items + 1]
@@ -635,25 +636,42 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// The work for one try of a budget that may be too small; it limits the time until a graph is refused.
-static uint64_t tli_search_try_work(const tli_search_problem *p) {
-    return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
+// The work for one try of a budget that may be too small: at most an eighth of the work limit, but enough for one
+// greedy plan.
+static uint64_t tli_search_try_work(const tli_search_problem *p, uint64_t work_limit) {
+    uint64_t least = 1000 * (uint64_t)p->node_count + 100 * (uint64_t)p->graph->input_count;
+    uint64_t most = UINT64_C(8000000) + 1500 * (uint64_t)p->node_count;
+    if (work_limit / 8 < most) most = work_limit / 8;
+    return most > least ? most : least;
 }
 
-// Make the starts: the plan that keeps everything, mended; the binomial schedule; greedy plans. 0 = no memory.
+// Load the sequence that divides the graph for a budget, and mend it if it exceeds that. 0 = no memory.
+static int tli_search_load_divided(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
+    r->seq.budget = budget;
+    if (!tli_search_divide(r->p, budget, &g->calls, &g->work) || !tli_search_load(&r->seq, &g->calls)) return 0;
+    r->mend_limit = r->seq.work + r->try_work;
+    if (r->seq.over_count) tli_search_mend(r, TLI_SEARCH_MOST_COST, r->p->node_count);
+    return !r->seq.failed;
+}
+
+// Make the starts: the graph divided; the plan that keeps everything, mended; the binomial schedule; greedy plans.
+// 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
+    uint64_t limit = g->work + 4 * r->try_work;
     int32_t i;
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    r->mend_limit = r->seq.work + 4 * tli_search_try_work(p);
-    g->most_work = g->work + 4 * tli_search_try_work(p);
+    if (!p->inference && (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts))) return 0;
+    r->mend_limit = r->seq.work + 2 * r->try_work;
     if (!tli_search_load_program(&r->seq, g)) return 0;
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
     if (!p->inference && tli_search_is_equal_chain(p->graph) && !tli_search_begin_chain(r, starts)) return 0;
-    for (i = 0; i < TLI_SEARCH_RULES && (!r->best.count || g->work < TLI_SEARCH_GREEDY_LIMIT); i++) {
+    for (i = 0; i < TLI_SEARCH_RULES && g->work < limit; i++) {
+        if (r->best.count && g->work > TLI_SEARCH_GREEDY_LIMIT) break;
+        g->most_work = g->work + r->try_work;
         if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
             if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
         } else if (g->failed) {
@@ -682,18 +700,20 @@ static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_
 // Find and load a sequence that keeps a budget; -1 = no memory, 0 = none found.
 static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
     int32_t i;
-    g->most_work = g->work + tli_search_try_work(r->p);
     r->seq.budget = budget;
     r->distance = 2;
     r->noise = 0;
-    for (i = 0; i < TLI_SEARCH_RULES; i++) {
+    if (!r->p->inference && !tli_search_load_divided(r, g, budget)) return -1;
+    if (!r->p->inference && !r->seq.over_count) return 1;
+    g->most_work = g->work + r->try_work;
+    for (i = 0; i < TLI_SEARCH_RULES && g->work < g->most_work; i++) {
         if (tli_search_run_greedy(g, &tli_search_rules[i], budget)) {
             if (!tli_search_load(&r->seq, &g->calls)) return -1;
             if (!r->seq.over_count) return 1;
         }
         if (g->failed) return -1;
     }
-    r->mend_limit = r->seq.work + 4 * tli_search_try_work(r->p);
+    r->mend_limit = r->seq.work + r->try_work;
     if (!tli_search_load_program(&r->seq, g)) return -1;
     if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     return r->seq.failed ? -1 : 0;
@@ -705,30 +725,30 @@ static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
     return node < s->p->node_count ? node : -1;
 }
 
-// Find the least budget for which a sequence is found: the floor first, then budgets further and further above
-// it, then bisection until the work is used up. Returns 0 if memory ran out; the sequence is in r->best.
+// Find the least budget for which a sequence is found: the floor first; then halves of the least peak so far, as
+// long as these are kept; then bisection until the work is used up. Returns 0 if memory ran out; the sequence is in
+// r->best.
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
-    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
-    uint64_t limit = s->work + g->work + 16 * tli_search_try_work(r->p);
+    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, budget = floor;
+    uint64_t limit = s->work + g->work + 8 * r->try_work;
     int32_t full;
-    int found, bracketed = 0;
+    int found, is_halved = 1;
     if (!tli_search_load_program(s, g)) return 0;
     high = tli_search_held(s, tli_search_find_full(s));
     if (!tli_search_save_best(r)) return 0;
-    while (budget < high) {
+    while (budget < high && s->work + g->work < limit) {
         found = tli_search_find_any(r, g, budget);
         if (found < 0) return 0;
         if (found) {
             high = tli_search_held(s, tli_search_find_full(s));
             if (!tli_search_save_best(r)) return 0;
-            bracketed = 1;
         } else {
+            is_halved &= low == floor && budget == floor;
             low = budget;
         }
-        if (high - low <= 1 + high / 4096 || (bracketed && s->work + g->work > limit)) break;
-        budget = bracketed ? low + (high - low) / 2 : low + step;
-        step *= 2;
+        if (high - low <= 1 + high / 4096) break;
+        budget = is_halved && high / 2 > low ? high / 2 : low + (high - low) / 2;
     }
     if (!tli_search_load(s, &r->best)) return 0;
     full = tli_search_find_full(s);
@@ -745,7 +765,7 @@ static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_sea
     int32_t tries, floor_node;
     int64_t floor = tli_search_find_floor(r->p, &floor_node);
     if (!tli_search_find_least(r, g, least, node)) return 0;
-    r->mend_limit = s->work + 4 * tli_search_try_work(r->p);
+    r->mend_limit = s->work + 2 * r->try_work;
     for (tries = 0; tries < 200 && *least > r->p->budget && r->p->budget >= floor && s->work < r->mend_limit;
          tries++) {
         int32_t full;
@@ -776,6 +796,7 @@ static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
                                 uint64_t *least_budget, int32_t *limiting_node) {
     uint64_t spent;
     int64_t least = 0;
+    r->try_work = tli_search_try_work(r->p, in->work_limit);
     if (!tli_search_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
     if (in->start && in->start->count &&
         (!tli_search_load(&r->seq, in->start) || !tli_search_add_start(r, starts)))
