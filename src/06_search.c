@@ -16,7 +16,7 @@ typedef struct tli_search_state {
     tl_random     random;
     uint64_t      limit;         // seq.work at which the search ends
     uint64_t      mend_limit;    // seq.work at which the present mending ends
-    uint64_t      try_work;      // for one try to keep a budget that may be too small
+    uint64_t      try_work, mend_work;  // for one try to keep a budget that may be too small: to plan, to mend
     uint64_t      goal, bwd_cost;  // lower bound of the cost of forwards; cost of all backwards
     tli_remat_watch *watch;
     int32_t      *stack;         // [items + 1]
@@ -25,7 +25,7 @@ typedef struct tli_search_state {
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
-    int32_t       stride;        // from one candidate to the next: no divisor in common with their number
+    int32_t       group_count, stride;  // groups of candidates; from one to the next: no divisor in common
     int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
     int64_t       excess;        // bytes by which the fullest call exceeds the budget
     int64_t       noise;         // width of the random part of scores
@@ -129,22 +129,26 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
 
 #define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
 #define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
+#define TLI_SEARCH_GROUP 8          // neighbours in the listing that are looked at together, as memory likes it
 
 // Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large graph
-// only some items are candidates, spread over the listing from a random one on.
+// only some items are candidates: groups spread over the listing from a random one on.
 static int tli_search_choose(tli_search_state *r, int32_t full) {
     tli_search_seq *s = &r->seq;
     int64_t order = s->places[full].order, least = 0;
-    int32_t items = r->p->item_count - r->p->node_count, left = items, item = 0, k;
+    int32_t items = r->p->item_count - r->p->node_count, left = items, group = 0, k;
     if (items > TLI_SEARCH_FEW_ITEMS) {
         left = TLI_SEARCH_CANDIDATES;
-        item = tli_search_draw(r, items);
+        group = tli_search_draw(r, r->group_count);
     }
     r->chosen_count = 0;
     r->excess = tli_search_held(s, full) - s->budget;
-    for (k = 0; k < items && left > 0; k++, item += item < items - r->stride ? r->stride : r->stride - items) {
-        int32_t x, y, count;
+    for (k = 0; k < r->group_count * TLI_SEARCH_GROUP && left > 0; k++) {
+        int32_t x, y, count, item = group * TLI_SEARCH_GROUP + k % TLI_SEARCH_GROUP;
         int64_t score;
+        if (k % TLI_SEARCH_GROUP == TLI_SEARCH_GROUP - 1)
+            group += group < r->group_count - r->stride ? r->stride : r->stride - r->group_count;
+        if (item >= items) continue;
         if (!r->p->item_bytes[item] || s->last[item] < 0) continue;
         x = tli_search_event_before(s, item, order);
         s->work += 4;
@@ -493,8 +497,9 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
         return result;
     }
     i = p->item_count - p->node_count;
-    r->stride = i > TLI_SEARCH_FEW_ITEMS ? (int32_t)((int64_t)i * 618 / 1000) : 1;  // about the golden ratio: spread well
-    while (tli_bound_gcd((uint64_t)i, (uint64_t)r->stride) > 1) r->stride++;
+    r->group_count = (i + TLI_SEARCH_GROUP - 1) / TLI_SEARCH_GROUP;
+    r->stride = i > TLI_SEARCH_FEW_ITEMS ? (int32_t)((int64_t)r->group_count * 618 / 1000) : 1;  // golden ratio
+    while (tli_bound_gcd((uint64_t)r->group_count, (uint64_t)r->stride) > 1) r->stride++;
     for (i = 0; i < p->item_count; i++)
         r->ratio[i] = 2 * tli_search_log(p->graph->nodes[tli_search_maker(p, i)].fwd_cost) -
                       2 * tli_search_log((uint64_t)p->item_bytes[i]);
@@ -636,20 +641,20 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// The work for one try of a budget that may be too small: at most an eighth of the work limit, but enough for one
-// greedy plan.
-static uint64_t tli_search_try_work(const tli_search_problem *p, uint64_t work_limit) {
-    uint64_t least = 1000 * (uint64_t)p->node_count + 100 * (uint64_t)p->graph->input_count;
-    uint64_t most = UINT64_C(8000000) + 1500 * (uint64_t)p->node_count;
-    if (work_limit / 8 < most) most = work_limit / 8;
-    return most > least ? most : least;
+// Set the work for one try of a budget that may be too small: at most an eighth of the work limit, but for a plan
+// as much as a greedy one takes.
+static void tli_search_limit_tries(tli_search_state *r, uint64_t work_limit) {
+    uint64_t least = 500 * ((uint64_t)r->p->node_count + (uint64_t)r->p->graph->input_count);
+    uint64_t most = UINT64_C(8000000) + 1500 * (uint64_t)r->p->node_count;
+    r->mend_work = work_limit / 8 < most ? work_limit / 8 : most;
+    r->try_work = r->mend_work > least ? r->mend_work : least;
 }
 
 // Load the sequence that divides the graph for a budget, and mend it if it exceeds that. 0 = no memory.
 static int tli_search_load_divided(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
     r->seq.budget = budget;
     if (!tli_search_divide(r->p, budget, &g->calls, &g->work) || !tli_search_load(&r->seq, &g->calls)) return 0;
-    r->mend_limit = r->seq.work + r->try_work;
+    r->mend_limit = r->seq.work + r->mend_work;
     if (r->seq.over_count) tli_search_mend(r, TLI_SEARCH_MOST_COST, r->p->node_count);
     return !r->seq.failed;
 }
@@ -663,7 +668,7 @@ static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_searc
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
     if (!p->inference && (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts))) return 0;
-    r->mend_limit = r->seq.work + 2 * r->try_work;
+    r->mend_limit = r->seq.work + 2 * r->mend_work;
     if (!tli_search_load_program(&r->seq, g)) return 0;
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
@@ -713,7 +718,7 @@ static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_
         }
         if (g->failed) return -1;
     }
-    r->mend_limit = r->seq.work + r->try_work;
+    r->mend_limit = r->seq.work + r->mend_work;
     if (!tli_search_load_program(&r->seq, g)) return -1;
     if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     return r->seq.failed ? -1 : 0;
@@ -765,7 +770,7 @@ static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_sea
     int32_t tries, floor_node;
     int64_t floor = tli_search_find_floor(r->p, &floor_node);
     if (!tli_search_find_least(r, g, least, node)) return 0;
-    r->mend_limit = s->work + 2 * r->try_work;
+    r->mend_limit = s->work + 2 * r->mend_work;
     for (tries = 0; tries < 200 && *least > r->p->budget && r->p->budget >= floor && s->work < r->mend_limit;
          tries++) {
         int32_t full;
@@ -796,7 +801,7 @@ static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
                                 uint64_t *least_budget, int32_t *limiting_node) {
     uint64_t spent;
     int64_t least = 0;
-    r->try_work = tli_search_try_work(r->p, in->work_limit);
+    tli_search_limit_tries(r, in->work_limit);
     if (!tli_search_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
     if (in->start && in->start->count &&
         (!tli_search_load(&r->seq, in->start) || !tli_search_add_start(r, starts)))
