@@ -15242,6 +15242,7 @@ typedef struct tli_search_greedy {
     tli_search_calls  calls;
     int64_t       most_calls;
     uint64_t      cost, work, most_work;
+    tli_remat_watch *watch;      // NULL = none
     int           failed;        // 1 = no memory
 } tli_search_greedy;
 
@@ -15486,6 +15487,7 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     }
     if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
     if (g->calls.count >= g->most_calls || g->cost > TLI_SEARCH_MOST_COST || g->work > g->most_work) return 0;
+    if (g->watch && tli_remat_stops(g->watch, g->work)) return 0;
     if (!tli_search_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
     return 1;
 }
@@ -16174,8 +16176,8 @@ typedef struct tli_divide {
     const tli_search_problem *p;
     tli_search_calls *calls;
     int64_t  budget;
-    int32_t *last_read;           // [tensors] the last wanted node that reads it; -1 = none
-    int64_t *kept_bytes;          // [nodes] of what it makes and backwards read
+    int32_t *last_read;           // [tensors] the last wanted node that reads it; -1 = none, or a graph input
+    int64_t *kept_bytes;          // [nodes] of what it makes and others or its backward read
     tli_divide_segment *stack;    // [nodes + 1]
     int64_t *frontier;            // [nodes] scratch: of the segment's tensors that are read from there on
     int32_t  count;               // of the stack
@@ -16190,9 +16192,9 @@ static void tli_divide_read_graph(tli_divide *d) {
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count && p->is_wanted[id]; i++)
-            d->last_read[graph->inputs[i].tensor] = id;
+            if (!graph->nodes[graph->outputs[graph->inputs[i].tensor].node].is_input)
+                d->last_read[graph->inputs[i].tensor] = id;
     }
-    // Each item counts once, where it is made: marked for now by last_read of tensors, by kept_bytes of saved bytes.
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
@@ -16539,6 +16541,7 @@ static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t step
     tli_search_seq *s = &r->seq;
     while (s->over_count > 0) {
         if (s->cost > most_cost || steps-- <= 0 || s->failed || s->work > r->mend_limit) return 0;
+        if (r->watch && tli_remat_stops(r->watch, s->work)) return 0;
         if (!tli_search_choose(r, tli_search_find_full(s)) || !tli_search_apply(r)) return 0;
     }
     return s->cost <= most_cost;
@@ -17068,6 +17071,7 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
     while (budget < high && s->work + g->work < limit) {
         found = tli_search_find_any(r, g, budget);
         if (found < 0) return 0;
+        if (r->watch && r->watch->stopped) break;
         if (found) {
             high = tli_search_held(s, tli_search_find_full(s));
             if (!tli_search_save_best(r)) return 0;
@@ -17124,6 +17128,7 @@ static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
                                 uint64_t *least_budget, int32_t *limiting_node) {
     uint64_t spent;
     int64_t least = 0;
+    r->watch = g->watch = in->watch;
     tli_search_limit_tries(r, in->work_limit);
     if (!tli_search_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
     if (in->start && in->start->count &&
@@ -17137,7 +17142,6 @@ static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
         return TL_ERROR_INFEASIBLE;
     spent = g->work;
     r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
-    r->watch = in->watch;
     r->limit = in->work_limit > spent ? in->work_limit - spent : 0;
     tli_search_improve(r, starts);
     *work = r->seq.work + spent;

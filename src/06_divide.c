@@ -23,8 +23,8 @@ typedef struct tli_divide {
     const tli_search_problem *p;
     tli_search_calls *calls;
     int64_t  budget;
-    int32_t *last_read;           // [tensors] the last wanted node that reads it; -1 = none
-    int64_t *kept_bytes;          // [nodes] of what it makes and backwards read
+    int32_t *last_read;           // [tensors] the last wanted node that reads it; -1 = none, or a graph input
+    int64_t *kept_bytes;          // [nodes] of what it makes and others or its backward read
     tli_divide_segment *stack;    // [nodes + 1]
     int64_t *frontier;            // [nodes] scratch: of the segment's tensors that are read from there on
     int32_t  count;               // of the stack
@@ -39,9 +39,9 @@ static void tli_divide_read_graph(tli_divide *d) {
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count && p->is_wanted[id]; i++)
-            d->last_read[graph->inputs[i].tensor] = id;
+            if (!graph->nodes[graph->outputs[graph->inputs[i].tensor].node].is_input)
+                d->last_read[graph->inputs[i].tensor] = id;
     }
-    // Each item counts once, where it is made: marked for now by last_read of tensors, by kept_bytes of saved bytes.
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_output; i < node->first_output + node->output_count; i++)

@@ -216,6 +216,7 @@ static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t step
     tli_search_seq *s = &r->seq;
     while (s->over_count > 0) {
         if (s->cost > most_cost || steps-- <= 0 || s->failed || s->work > r->mend_limit) return 0;
+        if (r->watch && tli_remat_stops(r->watch, s->work)) return 0;
         if (!tli_search_choose(r, tli_search_find_full(s)) || !tli_search_apply(r)) return 0;
     }
     return s->cost <= most_cost;
@@ -745,6 +746,7 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
     while (budget < high && s->work + g->work < limit) {
         found = tli_search_find_any(r, g, budget);
         if (found < 0) return 0;
+        if (r->watch && r->watch->stopped) break;
         if (found) {
             high = tli_search_held(s, tli_search_find_full(s));
             if (!tli_search_save_best(r)) return 0;
@@ -801,6 +803,7 @@ static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
                                 uint64_t *least_budget, int32_t *limiting_node) {
     uint64_t spent;
     int64_t least = 0;
+    r->watch = g->watch = in->watch;
     tli_search_limit_tries(r, in->work_limit);
     if (!tli_search_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
     if (in->start && in->start->count &&
@@ -814,7 +817,6 @@ static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
         return TL_ERROR_INFEASIBLE;
     spent = g->work;
     r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
-    r->watch = in->watch;
     r->limit = in->work_limit > spent ? in->work_limit - spent : 0;
     tli_search_improve(r, starts);
     *work = r->seq.work + spent;
