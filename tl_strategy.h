@@ -5475,6 +5475,7 @@ static int tli_parse_name(const char *const *names, int32_t count, const char *t
 // The number of characters of a text in UTF-8, up to a limit.
 static int32_t tli_count_characters(const char *text, int32_t limit) {
     int32_t count = 0;
+    TL_ASSERT(text);
     for (; *text && count < limit; text++) count += ((unsigned char)*text & 0xC0) != 0x80;
     return count;
 }
@@ -15961,14 +15962,14 @@ static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
     if (event >= 0) tli_search_refresh(s, s->events[event].call);
 }
 
-// The last event of an item at or before a moment in time order; -1 = none. The event found last is near by, as a
-// rule.
+// The last event of an item at or before a moment in time order; -1 = none. As a rule it is near the one found
+// last.
 static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
     int32_t e = s->recent[item], next;
     if (e < 0) e = s->last[item];
-    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work++; }
+    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work += 3; }
     if (e < 0) return -1;
-    for (next = s->events[e].behind; next >= 0 && s->events[next].order <= order; s->work++) {
+    for (next = s->events[e].behind; next >= 0 && s->events[next].order <= order; s->work += 3) {
         e = next;
         next = s->events[e].behind;
     }
@@ -16253,6 +16254,178 @@ static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
+// -- search: dividing: a first sequence of few bytes, for graphs of any width --
+//
+//     a         mid           b      To reverse the nodes a..b, with all resident that they read of the nodes before
+//     |----------|------------|      a: run a..mid and keep what mid..b reads of it, the frontier of mid; reverse
+//      advance    reverse first      mid..b; then reverse a..mid. Nodes whose tensors all fit are run and reversed
+//     |..........|                   at once.
+//      reverse then
+//
+// This is Revolve (Griewank, Walther, 2000) over the nodes in listing order, with a set of tensors in the place of a
+// layer's output; with halves it takes O(nodes log nodes) calls and the largest frontier O(log nodes) times. How
+// many more frontiers fit says where to divide: with c of them and r repetitions at most, at r / (c + r). Near that
+// place the smallest frontier is taken. Whether the sequence keeps the budget is seen when it is loaded.
+
+#define TLI_DIVIDE_SLOTS 15
+#define TLI_DIVIDE_REPEATS 128  // calls of a sequence are at most this times the nodes
+
+typedef struct tli_divide_segment { int32_t first, end; int64_t held; } tli_divide_segment;
+
+typedef struct tli_divide {
+    const tli_search_problem *p;
+    tli_search_calls *calls;
+    int64_t  budget;
+    int32_t *last_read;           // [tensors] the last wanted node that reads it; -1 = none, or a graph input
+    int64_t *kept_bytes;          // [nodes] of what it makes and others or its backward read
+    tli_divide_segment *stack;    // [nodes + 1]
+    int64_t *frontier;            // [nodes] scratch: of the segment's tensors that are read from there on
+    int32_t  count;               // of the stack
+    uint64_t work;
+} tli_divide;
+
+static void tli_divide_read_graph(tli_divide *d) {
+    const tli_search_problem *p = d->p;
+    const tl_graph *graph = p->graph;
+    int32_t id, i, k;
+    for (i = 0; i < graph->tensor_count; i++) d->last_read[i] = -1;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count && p->is_wanted[id]; i++)
+            if (!graph->nodes[graph->outputs[graph->inputs[i].tensor].node].is_input)
+                d->last_read[graph->inputs[i].tensor] = id;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (graph->outputs[i].needed || d->last_read[i] >= 0) d->kept_bytes[id] += p->item_bytes[i];
+        for (k = p->first_touch[2 * id]; k < p->first_touch[2 * id + 1]; k++)
+            if (p->touches[k].item == tli_search_saved_item(p, id)) d->kept_bytes[id] += (int64_t)node->saved_bytes;
+    }
+    d->work += 8 * (uint64_t)(graph->node_count + graph->input_count + graph->tensor_count);
+}
+
+static int tli_divide_add_call(tli_divide *d, int32_t call) {
+    d->work += 4;
+    return tli_search_add_call(d->p->env, d->calls, call);
+}
+
+static int tli_divide_add_forwards(tli_divide *d, int32_t first, int32_t end) {
+    int32_t id, ok = 1;
+    for (id = first; id < end && ok; id++) if (d->p->is_wanted[id]) ok = tli_divide_add_call(d, 2 * id);
+    return ok;
+}
+
+static int tli_divide_add_backwards(tli_divide *d, int32_t first, int32_t end) {
+    int32_t id, ok = 1;
+    for (id = end; id-- > first && ok;)
+        if (d->p->graph->nodes[id].has_grad) ok = tli_divide_add_call(d, 2 * id + 1);
+    return ok;
+}
+
+// Find frontier[] of the nodes of a segment, and the bytes that running and reversing it at once takes.
+static int64_t tli_divide_scan(tli_divide *d, const tli_divide_segment *s) {
+    const tl_graph *graph = d->p->graph;
+    int64_t live = 0, kept = 0, most = 0, during;
+    int32_t id, i;
+    for (id = s->first; id < s->end; id++) {
+        const tl_node *node = &graph->nodes[id];
+        d->frontier[id] = live;
+        if (!d->p->is_wanted[id]) continue;
+        d->work += 8 + 2 * (uint64_t)node->input_count;
+        kept += d->kept_bytes[id];
+        during = node->has_grad ? d->p->call_bytes[2 * id + 1] : 0;
+        if (d->p->call_bytes[2 * id] > during) during = d->p->call_bytes[2 * id];
+        if (during > most) most = during;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (d->last_read[tensor] != id || graph->outputs[tensor].node < s->first) continue;
+            live -= d->p->item_bytes[tensor];
+            d->last_read[tensor] = -2 - id;  // a node may read it twice
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (d->last_read[graph->inputs[i].tensor] == -2 - id) d->last_read[graph->inputs[i].tensor] = id;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (d->last_read[i] > id) live += d->p->item_bytes[i];
+    }
+    return kept + most;
+}
+
+// The place at which to divide a segment that was scanned and that takes `bytes` at once.
+static int32_t tli_divide_choose(tli_divide *d, const tli_divide_segment *s, int64_t bytes) {
+    int64_t room = d->budget - d->p->input_bytes - s->held, mean = 0, slots, parts, repeats = 1, reach;
+    int32_t count = s->end - s->first, id, best, from, to;
+    for (id = s->first + 1; id < s->end; id++) mean += d->frontier[id];
+    mean = mean / count + 1;
+    slots = room > 0 ? room / mean / 2 : 0;  // half of the room for frontiers, half for what is run at once
+    if (slots > TLI_DIVIDE_SLOTS) slots = TLI_DIVIDE_SLOTS;
+    parts = room > 1 ? 1 + bytes / (room / 2) : count;
+    if (parts > count) parts = count;
+    for (reach = slots + 1; reach < parts && slots; repeats++)  // C(slots + repeats, slots) parts
+        reach = reach < INT64_C(1) << 30 ? reach * (slots + repeats + 1) / (repeats + 1) : parts;
+    if (!slots || repeats > 3 * slots) { slots = 1; repeats = 3; }
+    best = s->first + 1 + (int32_t)((count - 2) * repeats / (slots + repeats));
+    from = best - (best - s->first - 1) / 4;
+    to = best + (s->end - best - 1) / 4;
+    for (id = from; id <= to; id++) if (d->frontier[id] < d->frontier[best]) best = id;
+    return best;
+}
+
+static int tli_divide_run(tli_divide *d) {
+    int64_t most = (int64_t)d->p->node_count * TLI_DIVIDE_REPEATS + 1024;
+    int32_t i;
+    d->stack[0].end = d->p->node_count;
+    for (i = 0; i < d->p->graph->tensor_count; i++) if (d->p->is_result[i]) d->stack[0].held += d->p->item_bytes[i];
+    for (d->count = 1; d->count > 0;) {
+        tli_divide_segment s = d->stack[--d->count];
+        int64_t bytes = tli_divide_scan(d, &s);
+        int at_once = s.held + bytes + d->p->input_bytes <= d->budget || s.end - s.first < 2;
+        int32_t middle = at_once ? s.end : tli_divide_choose(d, &s, bytes);
+        if (d->calls->count > most) at_once = 1;
+        if (!tli_divide_add_forwards(d, s.first, at_once ? s.end : middle)) return 0;
+        if (at_once) {
+            if (!tli_divide_add_backwards(d, s.first, s.end)) return 0;
+            continue;
+        }
+        d->stack[d->count] = s;
+        d->stack[d->count++].end = middle;
+        d->stack[d->count].first = middle;
+        d->stack[d->count].end = s.end;
+        d->stack[d->count++].held = s.held + d->frontier[middle];
+    }
+    return tli_divide_add_call(d, tli_search_end_call(d->p));
+}
+
+// List a training sequence in `calls` that divides the graph so that the budget is kept, if it can. The work is added
+// to *work. 0 = no memory.
+static int tli_search_divide(const tli_search_problem *p, int64_t budget, tli_search_calls *calls, uint64_t *work) {
+    tli_divide d;
+    uint64_t nodes = (uint64_t)p->node_count;
+    int ok;
+    tli_zero(&d, sizeof d);
+    d.p = p;
+    d.calls = calls;
+    d.budget = budget;
+    calls->count = 0;
+    d.last_read = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->graph->tensor_count, sizeof *d.last_read);
+    d.kept_bytes = (int64_t *)tli_alloc_array(p->env, nodes, sizeof *d.kept_bytes);
+    d.frontier = (int64_t *)tli_alloc_array(p->env, nodes, sizeof *d.frontier);
+    d.stack = (tli_divide_segment *)tli_alloc_array(p->env, nodes + 1, sizeof *d.stack);
+    ok = d.last_read && d.kept_bytes && d.frontier && d.stack;
+    if (ok) tli_divide_read_graph(&d);
+    ok = ok && tli_divide_run(&d);
+    tli_release(p->env, d.last_read);
+    tli_release(p->env, d.kept_bytes);
+    tli_release(p->env, d.frontier);
+    tli_release(p->env, d.stack);
+    *work += d.work;
+    return ok;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- search: improving a sequence --
 //
 // This part changes the sequence of the part above. It chooses the recomputations to add when the budget is
@@ -16268,8 +16441,8 @@ typedef struct tli_search_state {
     tl_random     random;
     uint64_t      limit;         // seq.work at which the search ends
     uint64_t      mend_limit;    // seq.work at which the present mending ends
+    uint64_t      try_work, mend_work;  // for one try to keep a budget that may be too small: to plan, to mend
     uint64_t      goal, bwd_cost;  // lower bound of the cost of forwards; cost of all backwards
-    uint64_t      try_work;      // for one try to keep a budget that may be too small
     int32_t       phase, turn, turns;  // of the improvement: number of the next phase; of the present one
     uint64_t      heat;          // mean of the random threshold of the present phase
     tli_remat_watch *watch;
@@ -16279,7 +16452,7 @@ typedef struct tli_search_state {
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
-    int32_t       stride;        // from one candidate to the next: no divisor in common with their number
+    int32_t       group_count, stride;  // groups of candidates; from one to the next: no divisor in common
     int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
     int64_t       excess;        // bytes by which the fullest call exceeds the budget
     int64_t       noise;         // width of the random part of scores
@@ -16373,11 +16546,8 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
     return score;
 }
 
-#define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
-#define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
-
 // Compare making an item again later, instead of holding it across the full call, with the best choice so far,
-// whose score is *least. 1 = the item is live across the call.
+// whose score is *least. Returns whether it is held across the call.
 static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, int64_t *least) {
     tli_search_seq *s = &r->seq;
     int64_t order = s->places[full].order, score;
@@ -16415,19 +16585,27 @@ static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, i
     return 1;
 }
 
+#define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
+#define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
+#define TLI_SEARCH_GROUP 8          // neighbours in the listing that are looked at together, as memory likes it
+
 // Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large graph
-// only some items are candidates, spread over the listing from a random one on.
+// only some items are candidates: groups spread over the listing from a random one on.
 static int tli_search_choose(tli_search_state *r, int32_t full) {
     int64_t least = 0;
-    int32_t items = r->p->item_count - r->p->node_count, left = items, item = 0, k;
+    int32_t items = r->p->item_count - r->p->node_count, left = items, group = 0, k;
     if (items > TLI_SEARCH_FEW_ITEMS) {
         left = TLI_SEARCH_CANDIDATES;
-        item = tli_search_draw(r, items);
+        group = tli_search_draw(r, r->group_count);
     }
     r->chosen_count = 0;
     r->excess = tli_search_held(&r->seq, full) - r->seq.budget;
-    for (k = 0; k < items && left > 0; k++, item += item < items - r->stride ? r->stride : r->stride - items)
-        left -= tli_search_compare(r, item, full, &least);
+    for (k = 0; k < r->group_count * TLI_SEARCH_GROUP && left > 0; k++) {
+        int32_t item = group * TLI_SEARCH_GROUP + k % TLI_SEARCH_GROUP;
+        if (k % TLI_SEARCH_GROUP == TLI_SEARCH_GROUP - 1)
+            group += group < r->group_count - r->stride ? r->stride : r->stride - r->group_count;
+        if (item < items) left -= tli_search_compare(r, item, full, &least);
+    }
     return r->chosen_count > 0;
 }
 
@@ -16740,11 +16918,6 @@ static void tli_search_free_search(tli_search_state *r, tli_search_start *starts
     for (i = 0; i < TLI_SEARCH_STARTS; i++) tli_release(env, starts[i].calls.calls);
 }
 
-// The work for one try of a budget that may be too small; it limits the time until a graph is refused.
-static uint64_t tli_search_try_work(const tli_search_problem *p) {
-    return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
-}
-
 static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_state *r) {
     tl_result result;
     uint64_t nodes = (uint64_t)p->node_count, tensors = p->fetches ? (uint64_t)p->graph->tensor_count : 0;
@@ -16752,7 +16925,6 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
     tli_zero(r, sizeof *r);
     r->p = p;
     r->best_cost = r->mend_limit = UINT64_MAX;
-    r->try_work = tli_search_try_work(p);
     r->random.state = 1;
     for (i = 0; i < p->node_count; i++)
         if (!p->inference && p->graph->nodes[i].has_grad) r->bwd_cost += p->graph->nodes[i].bwd_cost;
@@ -16773,8 +16945,9 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
         return result;
     }
     i = p->item_count - p->node_count;
-    r->stride = i > TLI_SEARCH_FEW_ITEMS ? (int32_t)((int64_t)i * 618 / 1000) : 1;  // about the golden ratio: spread well
-    while (tli_bound_gcd((uint64_t)i, (uint64_t)r->stride) > 1) r->stride++;
+    r->group_count = (i + TLI_SEARCH_GROUP - 1) / TLI_SEARCH_GROUP;
+    r->stride = i > TLI_SEARCH_FEW_ITEMS ? (int32_t)((int64_t)r->group_count * 618 / 1000) : 1;  // golden ratio
+    while (tli_bound_gcd((uint64_t)r->group_count, (uint64_t)r->stride) > 1) r->stride++;
     for (i = 0; i < p->item_count; i++)
         r->ratio[i] = 2 * tli_search_log(p->graph->nodes[tli_search_maker(p, i)].fwd_cost) -
                       2 * tli_search_log((uint64_t)p->item_bytes[i]);
@@ -16868,19 +17041,41 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// Make the starts: the plan that keeps everything, mended; greedy plans. 0 = no memory.
+// Set the work for one try of a budget that may be too small: at most an eighth of the work limit, but for a plan
+// as much as a greedy one takes.
+static void tli_search_limit_tries(tli_search_state *r, uint64_t work_limit) {
+    uint64_t least = 500 * ((uint64_t)r->p->node_count + (uint64_t)r->p->graph->input_count);
+    uint64_t most = UINT64_C(8000000) + 1500 * (uint64_t)r->p->node_count;
+    r->mend_work = work_limit / 8 < most ? work_limit / 8 : most;
+    r->try_work = r->mend_work > least ? r->mend_work : least;
+}
+
+// Load the sequence that divides the graph for a budget, and mend it if it exceeds that. 0 = no memory.
+static int tli_search_load_divided(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
+    r->seq.budget = budget;
+    if (!tli_search_divide(r->p, budget, &g->calls, &g->work) || !tli_search_load(&r->seq, &g->calls)) return 0;
+    r->mend_limit = r->seq.work + r->mend_work;
+    if (r->seq.over_count) tli_search_mend(r, TLI_SEARCH_MOST_COST, r->p->node_count);
+    return !r->seq.failed;
+}
+
+// Make the starts: the graph divided; the plan that keeps everything, mended; greedy plans.
+// 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
+    uint64_t limit = g->work + 4 * r->try_work;
     int32_t i;
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    r->mend_limit = r->seq.work + 4 * r->try_work;
-    g->most_work = g->work + 4 * r->try_work;
+    if (!p->inference && (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts))) return 0;
+    r->mend_limit = r->seq.work + 2 * r->mend_work;
     if (!tli_search_load_program(&r->seq, g)) return 0;
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
-    for (i = 0; i < TLI_SEARCH_RULES && (!r->best.count || g->work < TLI_SEARCH_GREEDY_LIMIT); i++) {
+    for (i = 0; i < TLI_SEARCH_RULES && g->work < limit; i++) {
+        if (r->best.count && g->work > TLI_SEARCH_GREEDY_LIMIT) break;
+        g->most_work = g->work + r->try_work;
         if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
             if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
         } else if (g->failed) {
@@ -16909,18 +17104,20 @@ static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_
 // Find and load a sequence that keeps a budget; -1 = no memory, 0 = none found.
 static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
     int32_t i;
-    g->most_work = g->work + r->try_work;
     r->seq.budget = budget;
     r->distance = 2;
     r->noise = 0;
-    for (i = 0; i < TLI_SEARCH_RULES; i++) {
+    if (!r->p->inference && !tli_search_load_divided(r, g, budget)) return -1;
+    if (!r->p->inference && !r->seq.over_count) return 1;
+    g->most_work = g->work + r->try_work;
+    for (i = 0; i < TLI_SEARCH_RULES && g->work < g->most_work; i++) {
         if (tli_search_run_greedy(g, &tli_search_rules[i], budget)) {
             if (!tli_search_load(&r->seq, &g->calls)) return -1;
             if (!r->seq.over_count) return 1;
         }
         if (g->failed) return -1;
     }
-    r->mend_limit = r->seq.work + 4 * r->try_work;
+    r->mend_limit = r->seq.work + r->mend_work;
     if (!tli_search_load_program(&r->seq, g)) return -1;
     if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     return r->seq.failed ? -1 : 0;
@@ -16932,30 +17129,31 @@ static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
     return node < s->p->node_count ? node : -1;
 }
 
-// Find the least budget for which a sequence is found: the floor first, then budgets further and further above
-// it, then bisection until the work is used up. Returns 0 if memory ran out; the sequence is in r->best.
+// Find the least budget for which a sequence is found: the floor first; then halves of the least peak so far, as
+// long as these are kept; then bisection until the work is used up. Returns 0 if memory ran out; the sequence is in
+// r->best.
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
-    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
+    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, budget = floor;
+    uint64_t limit = s->work + g->work + 8 * r->try_work;
     int32_t full;
-    int found, bracketed = 0;
+    int found, is_halved = 1;
     if (!tli_search_load_program(s, g)) return 0;
     high = tli_search_held(s, tli_search_find_full(s));
     if (!tli_search_save_best(r)) return 0;
-    while (budget < high) {
+    while (budget < high && s->work + g->work < limit) {
         found = tli_search_find_any(r, g, budget);
         if (found < 0) return 0;
+        if (r->watch && r->watch->stopped) break;
         if (found) {
             high = tli_search_held(s, tli_search_find_full(s));
             if (!tli_search_save_best(r)) return 0;
-            bracketed = 1;
         } else {
+            is_halved &= low == floor && budget == floor;
             low = budget;
         }
         if (high - low <= 1 + high / 4096 || s->work + g->work > r->limit) break;
-        if (r->watch && r->watch->stopped) break;
-        budget = bracketed ? low + (high - low) / 2 : low + step;
-        step *= 2;
+        budget = is_halved && high / 2 > low ? high / 2 : low + (high - low) / 2;
     }
     if (!tli_search_load(s, &r->best)) return 0;
     full = tli_search_find_full(s);
@@ -17034,12 +17232,6 @@ static uint64_t tli_search_count(tli_sequence_search *s) {
     return work;
 }
 
-// Set the work that one try may take.
-static void tli_search_limit_tries(tli_sequence_search *s, uint64_t work_limit) {
-    uint64_t most = tli_search_try_work(&s->p);
-    s->r.try_work = work_limit < most ? work_limit : most;
-}
-
 static int tli_search_is_found(const tli_sequence_search *s) { return s->r.best.count > 0; }
 
 // The cost of the best sequence.
@@ -17047,7 +17239,7 @@ static uint64_t tli_search_cost(const tli_sequence_search *s) { return s->r.best
 
 // Make the first sequences that keep the budget.
 static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_limit) {
-    tli_search_limit_tries(s, work_limit / 8);
+    tli_search_limit_tries(&s->r, work_limit);
     if (!tli_search_begin(&s->r, &s->g, s->starts)) return TL_ERROR_NO_MEMORY;
     s->r.mend_limit = UINT64_MAX;
     return TL_OK;
@@ -17117,7 +17309,7 @@ static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_li
     uint64_t before = r->seq.work + s->g.work;
     int64_t least = 0;
     int32_t node;
-    tli_search_limit_tries(s, work_limit / 16);
+    tli_search_limit_tries(&s->r, work_limit / 2);
     r->limit = before + work_limit / 2;
     if (!tli_search_find_least(r, &s->g, &least, &node)) return TL_ERROR_NO_MEMORY;
     before = r->seq.work + s->g.work - before;
@@ -17174,16 +17366,18 @@ static void tli_window_list(tli_search_window *w, int32_t view, int32_t item) {
     w->views[view].items[w->views[view].item_count++] = item;
 }
 
-// Put a view around a place, `half` calls to each side, and list the items with an event in it or held across it.
-// Returns the number of its calls.
+// Put a view around a place, `half` calls to each side, and list the items with an event in it or held across
+// it. Returns the number of its calls.
 static int32_t tli_window_set(tli_search_window *w, int32_t number, int32_t at, int32_t half) {
     tli_search_seq *s = &w->r->seq;
     tli_window_view *view = &w->views[number];
     int32_t item, items = w->r->p->item_count - w->r->p->node_count, i, count = -1;
     int64_t from, to;
     view->first = view->last = at;
-    for (i = 0; i < half && s->places[view->first].before >= 0; i++, count++) view->first = s->places[view->first].before;
-    for (i = 0; i < half && s->places[view->last].behind >= 0; i++, count++) view->last = s->places[view->last].behind;
+    for (i = 0; i < half && s->places[view->first].before >= 0; i++, count++)
+        view->first = s->places[view->first].before;
+    for (i = 0; i < half && s->places[view->last].behind >= 0; i++, count++)
+        view->last = s->places[view->last].behind;
     view->call_of_first = s->places[view->first].call;
     view->call_of_last = s->places[view->last].call;
     from = s->places[view->first].order;
@@ -17193,7 +17387,7 @@ static int32_t tli_window_set(tli_search_window *w, int32_t number, int32_t at, 
     for (item = 0; item < items; item++) {
         int32_t e = w->r->p->item_bytes[item] ? tli_search_event_before(s, item, to) : -1;
         if (e < 0) continue;
-        if (s->places[s->events[e].call].order >= from || tli_search_is_use(s, s->events[e].behind))
+        if (s->events[e].order >= from || tli_search_is_use(s, s->events[e].behind))
             tli_window_list(w, number, item);
     }
     s->work += 2 * (uint64_t)half + 3 * (uint64_t)items;
@@ -17244,8 +17438,8 @@ static int32_t tli_window_find_view(tli_search_window *w, int32_t at) {
 
 // -- window: one try --
 
-// A call of the window drawn at random, or one of the next few that is a recomputation or, where moves is set, a
-// forward; -1 = none.
+// The first of a few calls, from a random one of the window on, that is a recomputation or, where moves is set,
+// a forward; -1 = none.
 static int32_t tli_window_pick(tli_search_window *w, int moves) {
     tli_search_seq *s = &w->r->seq;
     int32_t skip = tli_search_draw(w->r, w->count), at = s->places[w->views[0].first].behind, tries = 16,
@@ -17283,7 +17477,7 @@ static int tli_window_mend(tli_search_window *w, uint64_t most_cost, int32_t ste
     return s->cost <= most_cost;
 }
 
-// Remove the recomputations of the window, and those among the inserted calls, that the budget does not require.
+// Remove the recomputations of the window and those inserted outside it that the budget does not require.
 static void tli_window_tidy(tli_search_window *w, int32_t mark) {
     tli_search_seq *s = &w->r->seq;
     int32_t at, next, end = s->change_count, i;
@@ -17430,8 +17624,8 @@ static tl_result tli_window_run(const tli_remat_input *in, tli_search_state *r) 
     return result;
 }
 
-// Improve a sequence of calls (in->start) by work_limit steps. best gets the steps of the cheapest sequence found, or
-// with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
+// Improve a sequence of calls (in->start) by work_limit steps. best gets the steps of the cheapest sequence found,
+// or with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
 //
 // Errors: TL_ERROR_INFEASIBLE: the budget was not reached; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY.
 static tl_result tli_remat_window(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work) {

@@ -16,8 +16,8 @@ typedef struct tli_search_state {
     tl_random     random;
     uint64_t      limit;         // seq.work at which the search ends
     uint64_t      mend_limit;    // seq.work at which the present mending ends
+    uint64_t      try_work, mend_work;  // for one try to keep a budget that may be too small: to plan, to mend
     uint64_t      goal, bwd_cost;  // lower bound of the cost of forwards; cost of all backwards
-    uint64_t      try_work;      // for one try to keep a budget that may be too small
     int32_t       phase, turn, turns;  // of the improvement: number of the next phase; of the present one
     uint64_t      heat;          // mean of the random threshold of the present phase
     tli_remat_watch *watch;
@@ -27,7 +27,7 @@ typedef struct tli_search_state {
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
-    int32_t       stride;        // from one candidate to the next: no divisor in common with their number
+    int32_t       group_count, stride;  // groups of candidates; from one to the next: no divisor in common
     int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
     int64_t       excess;        // bytes by which the fullest call exceeds the budget
     int64_t       noise;         // width of the random part of scores
@@ -162,20 +162,25 @@ static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, i
 
 #define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
 #define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
+#define TLI_SEARCH_GROUP 8          // neighbours in the listing that are looked at together, as memory likes it
 
 // Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large graph
-// only some items are candidates, spread over the listing from a random one on.
+// only some items are candidates: groups spread over the listing from a random one on.
 static int tli_search_choose(tli_search_state *r, int32_t full) {
     int64_t least = 0;
-    int32_t items = r->p->item_count - r->p->node_count, left = items, item = 0, k;
+    int32_t items = r->p->item_count - r->p->node_count, left = items, group = 0, k;
     if (items > TLI_SEARCH_FEW_ITEMS) {
         left = TLI_SEARCH_CANDIDATES;
-        item = tli_search_draw(r, items);
+        group = tli_search_draw(r, r->group_count);
     }
     r->chosen_count = 0;
     r->excess = tli_search_held(&r->seq, full) - r->seq.budget;
-    for (k = 0; k < items && left > 0; k++, item += item < items - r->stride ? r->stride : r->stride - items)
-        left -= tli_search_compare(r, item, full, &least);
+    for (k = 0; k < r->group_count * TLI_SEARCH_GROUP && left > 0; k++) {
+        int32_t item = group * TLI_SEARCH_GROUP + k % TLI_SEARCH_GROUP;
+        if (k % TLI_SEARCH_GROUP == TLI_SEARCH_GROUP - 1)
+            group += group < r->group_count - r->stride ? r->stride : r->stride - r->group_count;
+        if (item < items) left -= tli_search_compare(r, item, full, &least);
+    }
     return r->chosen_count > 0;
 }
 
@@ -488,11 +493,6 @@ static void tli_search_free_search(tli_search_state *r, tli_search_start *starts
     for (i = 0; i < TLI_SEARCH_STARTS; i++) tli_release(env, starts[i].calls.calls);
 }
 
-// The work for one try of a budget that may be too small; it limits the time until a graph is refused.
-static uint64_t tli_search_try_work(const tli_search_problem *p) {
-    return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
-}
-
 static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_state *r) {
     tl_result result;
     uint64_t nodes = (uint64_t)p->node_count, tensors = p->fetches ? (uint64_t)p->graph->tensor_count : 0;
@@ -500,7 +500,6 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
     tli_zero(r, sizeof *r);
     r->p = p;
     r->best_cost = r->mend_limit = UINT64_MAX;
-    r->try_work = tli_search_try_work(p);
     r->random.state = 1;
     for (i = 0; i < p->node_count; i++)
         if (!p->inference && p->graph->nodes[i].has_grad) r->bwd_cost += p->graph->nodes[i].bwd_cost;
@@ -521,8 +520,9 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
         return result;
     }
     i = p->item_count - p->node_count;
-    r->stride = i > TLI_SEARCH_FEW_ITEMS ? (int32_t)((int64_t)i * 618 / 1000) : 1;  // about the golden ratio: spread well
-    while (tli_bound_gcd((uint64_t)i, (uint64_t)r->stride) > 1) r->stride++;
+    r->group_count = (i + TLI_SEARCH_GROUP - 1) / TLI_SEARCH_GROUP;
+    r->stride = i > TLI_SEARCH_FEW_ITEMS ? (int32_t)((int64_t)r->group_count * 618 / 1000) : 1;  // golden ratio
+    while (tli_bound_gcd((uint64_t)r->group_count, (uint64_t)r->stride) > 1) r->stride++;
     for (i = 0; i < p->item_count; i++)
         r->ratio[i] = 2 * tli_search_log(p->graph->nodes[tli_search_maker(p, i)].fwd_cost) -
                       2 * tli_search_log((uint64_t)p->item_bytes[i]);
@@ -616,19 +616,41 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// Make the starts: the plan that keeps everything, mended; greedy plans. 0 = no memory.
+// Set the work for one try of a budget that may be too small: at most an eighth of the work limit, but for a plan
+// as much as a greedy one takes.
+static void tli_search_limit_tries(tli_search_state *r, uint64_t work_limit) {
+    uint64_t least = 500 * ((uint64_t)r->p->node_count + (uint64_t)r->p->graph->input_count);
+    uint64_t most = UINT64_C(8000000) + 1500 * (uint64_t)r->p->node_count;
+    r->mend_work = work_limit / 8 < most ? work_limit / 8 : most;
+    r->try_work = r->mend_work > least ? r->mend_work : least;
+}
+
+// Load the sequence that divides the graph for a budget, and mend it if it exceeds that. 0 = no memory.
+static int tli_search_load_divided(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
+    r->seq.budget = budget;
+    if (!tli_search_divide(r->p, budget, &g->calls, &g->work) || !tli_search_load(&r->seq, &g->calls)) return 0;
+    r->mend_limit = r->seq.work + r->mend_work;
+    if (r->seq.over_count) tli_search_mend(r, TLI_SEARCH_MOST_COST, r->p->node_count);
+    return !r->seq.failed;
+}
+
+// Make the starts: the graph divided; the plan that keeps everything, mended; greedy plans.
+// 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
+    uint64_t limit = g->work + 4 * r->try_work;
     int32_t i;
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    r->mend_limit = r->seq.work + 4 * r->try_work;
-    g->most_work = g->work + 4 * r->try_work;
+    if (!p->inference && (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts))) return 0;
+    r->mend_limit = r->seq.work + 2 * r->mend_work;
     if (!tli_search_load_program(&r->seq, g)) return 0;
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
-    for (i = 0; i < TLI_SEARCH_RULES && (!r->best.count || g->work < TLI_SEARCH_GREEDY_LIMIT); i++) {
+    for (i = 0; i < TLI_SEARCH_RULES && g->work < limit; i++) {
+        if (r->best.count && g->work > TLI_SEARCH_GREEDY_LIMIT) break;
+        g->most_work = g->work + r->try_work;
         if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
             if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
         } else if (g->failed) {
@@ -657,18 +679,20 @@ static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_
 // Find and load a sequence that keeps a budget; -1 = no memory, 0 = none found.
 static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
     int32_t i;
-    g->most_work = g->work + r->try_work;
     r->seq.budget = budget;
     r->distance = 2;
     r->noise = 0;
-    for (i = 0; i < TLI_SEARCH_RULES; i++) {
+    if (!r->p->inference && !tli_search_load_divided(r, g, budget)) return -1;
+    if (!r->p->inference && !r->seq.over_count) return 1;
+    g->most_work = g->work + r->try_work;
+    for (i = 0; i < TLI_SEARCH_RULES && g->work < g->most_work; i++) {
         if (tli_search_run_greedy(g, &tli_search_rules[i], budget)) {
             if (!tli_search_load(&r->seq, &g->calls)) return -1;
             if (!r->seq.over_count) return 1;
         }
         if (g->failed) return -1;
     }
-    r->mend_limit = r->seq.work + 4 * r->try_work;
+    r->mend_limit = r->seq.work + r->mend_work;
     if (!tli_search_load_program(&r->seq, g)) return -1;
     if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     return r->seq.failed ? -1 : 0;
@@ -680,30 +704,31 @@ static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
     return node < s->p->node_count ? node : -1;
 }
 
-// Find the least budget for which a sequence is found: the floor first, then budgets further and further above
-// it, then bisection until the work is used up. Returns 0 if memory ran out; the sequence is in r->best.
+// Find the least budget for which a sequence is found: the floor first; then halves of the least peak so far, as
+// long as these are kept; then bisection until the work is used up. Returns 0 if memory ran out; the sequence is in
+// r->best.
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
-    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
+    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, budget = floor;
+    uint64_t limit = s->work + g->work + 8 * r->try_work;
     int32_t full;
-    int found, bracketed = 0;
+    int found, is_halved = 1;
     if (!tli_search_load_program(s, g)) return 0;
     high = tli_search_held(s, tli_search_find_full(s));
     if (!tli_search_save_best(r)) return 0;
-    while (budget < high) {
+    while (budget < high && s->work + g->work < limit) {
         found = tli_search_find_any(r, g, budget);
         if (found < 0) return 0;
+        if (r->watch && r->watch->stopped) break;
         if (found) {
             high = tli_search_held(s, tli_search_find_full(s));
             if (!tli_search_save_best(r)) return 0;
-            bracketed = 1;
         } else {
+            is_halved &= low == floor && budget == floor;
             low = budget;
         }
         if (high - low <= 1 + high / 4096 || s->work + g->work > r->limit) break;
-        if (r->watch && r->watch->stopped) break;
-        budget = bracketed ? low + (high - low) / 2 : low + step;
-        step *= 2;
+        budget = is_halved && high / 2 > low ? high / 2 : low + (high - low) / 2;
     }
     if (!tli_search_load(s, &r->best)) return 0;
     full = tli_search_find_full(s);
@@ -782,12 +807,6 @@ static uint64_t tli_search_count(tli_sequence_search *s) {
     return work;
 }
 
-// Set the work that one try may take.
-static void tli_search_limit_tries(tli_sequence_search *s, uint64_t work_limit) {
-    uint64_t most = tli_search_try_work(&s->p);
-    s->r.try_work = work_limit < most ? work_limit : most;
-}
-
 static int tli_search_is_found(const tli_sequence_search *s) { return s->r.best.count > 0; }
 
 // The cost of the best sequence.
@@ -795,7 +814,7 @@ static uint64_t tli_search_cost(const tli_sequence_search *s) { return s->r.best
 
 // Make the first sequences that keep the budget.
 static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_limit) {
-    tli_search_limit_tries(s, work_limit / 8);
+    tli_search_limit_tries(&s->r, work_limit);
     if (!tli_search_begin(&s->r, &s->g, s->starts)) return TL_ERROR_NO_MEMORY;
     s->r.mend_limit = UINT64_MAX;
     return TL_OK;
@@ -865,7 +884,7 @@ static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_li
     uint64_t before = r->seq.work + s->g.work;
     int64_t least = 0;
     int32_t node;
-    tli_search_limit_tries(s, work_limit / 16);
+    tli_search_limit_tries(&s->r, work_limit / 2);
     r->limit = before + work_limit / 2;
     if (!tli_search_find_least(r, &s->g, &least, &node)) return TL_ERROR_NO_MEMORY;
     before = r->seq.work + s->g.work - before;
