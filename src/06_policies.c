@@ -161,7 +161,10 @@ typedef struct tli_policy {
     uint64_t        fineness;    // values are tried in steps of value / fineness, at least 1
     uint8_t        *keep;        // [tensor_count] 1 = the candidate keeps it
     uint8_t        *read;        // [tensor_count] 1 = a backward reads it
-    uint8_t        *again;       // [node_count] 1 = the candidate runs its forward again
+    uint64_t       *gradients;   // [node_count] of gradients and scratch, live during its backward
+    uint64_t       *change;      // [node_count + 1] scratch of tli_policy_price, as the next two
+    int32_t        *again;       // [node_count]
+    int32_t        *until;       // [tensor_count]
     int32_t        *cuts;        // [cut_count] ascending
     int32_t        *last;        // [node_count] the last node that reads it
     int32_t         cut_count;
@@ -218,36 +221,70 @@ static void tli_policy_keep(tli_policy *p, int32_t id, int kept) {
         p->keep[i] = (uint8_t)kept;
 }
 
-// The forwards that the kept set runs again: what backwards read and is not kept, and what these forwards read.
-// Returns their cost and that of all other calls, UINT64_MAX where it does not fit; *bytes: of what is live
-// between the forwards and the backwards.
+// Count a tensor or saved bytes as live during the backwards of the nodes low to high.
+static void tli_policy_hold(tli_policy *p, int32_t low, int32_t high, uint64_t bytes) {
+    if (low > high) return;
+    p->change[low] += bytes;
+    p->change[high + 1] -= bytes;  // sums wrap around to what is meant
+}
+
+// Note that the forward that makes a tensor is run again before the backward of node `when`, at the latest.
+static void tli_policy_run_again(tli_policy *p, int32_t maker, int32_t when) {
+    if (p->again[maker] < when) p->again[maker] = when;
+}
+
+// Add what the outputs and the saved bytes of a node hold; what reads them has been looked at.
+static void tli_policy_hold_node(tli_policy *p, int32_t id, int all) {
+    const tl_graph *graph = p->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, last = graph->node_count - 1;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        if (node->keep || node->is_input) tli_policy_hold(p, 0, last, graph->outputs[i].bytes);
+        else if (p->keep[i] || p->again[id] >= 0)
+            tli_policy_hold(p, p->until[i], p->keep[i] ? last : p->again[id], graph->outputs[i].bytes);
+    }
+    if (node->has_grad) tli_policy_hold(p, id, all ? last : p->again[id], node->saved_bytes);
+}
+
+// Find what a kept set costs (UINT64_MAX where that does not fit), and a lower bound of its peak: what is live
+// during backwards. again[]: the backward before which a forward runs again, -1 = it does not; until[]: the
+// last backward across which a tensor is held.
 static uint64_t tli_policy_price(tli_policy *p, uint64_t *bytes) {
     const tl_graph *graph = p->graph;
-    uint64_t cost = 0;
+    uint64_t cost = 0, live = 0;
     int32_t id, i;
     int fits = 1;
-    *bytes = 0;
-    tli_zero(p->again, (size_t)graph->node_count);
+    for (id = 0; id < graph->node_count; id++) { p->again[id] = -1; p->change[id] = 0; }
+    for (i = 0; i < graph->tensor_count; i++) p->until[i] = INT32_MAX;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         int all = 1;
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
             int stays = p->keep[i] || node->keep || node->is_input;
             all &= stays;
-            p->again[id] |= (uint8_t)(node->has_grad && graph->outputs[i].needed && !stays);
-            if (stays && p->read[i]) *bytes += graph->outputs[i].bytes;
+            if (!node->has_grad || !graph->outputs[i].needed) continue;
+            p->until[i] = id;
+            if (!stays) tli_policy_run_again(p, id, id);
         }
-        p->again[id] |= (uint8_t)(node->has_grad && node->saved_bytes && !all);
+        if (node->has_grad && node->saved_bytes && !all) tli_policy_run_again(p, id, id);
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node, at = p->again[id];
+            int reads = node->has_grad && graph->inputs[i].needed;
+            if (at >= 0 && at + 1 < p->until[tensor]) p->until[tensor] = at + 1;
+            if (reads && id < p->until[tensor]) p->until[tensor] = id;
             if (p->keep[tensor] || graph->nodes[maker].keep || graph->nodes[maker].is_input) continue;
-            p->again[maker] |= (uint8_t)(p->again[id] || (node->has_grad && graph->inputs[i].needed));
+            tli_policy_run_again(p, maker, reads && id > at ? id : at);
         }
+        tli_policy_hold_node(p, id, all);
         if (!node->is_input) fits = fits && tli_add_u64(cost, node->fwd_cost, &cost);
-        if (p->again[id]) fits = fits && tli_add_u64(cost, node->fwd_cost, &cost);
+        if (p->again[id] >= 0) fits = fits && tli_add_u64(cost, node->fwd_cost, &cost);
         if (node->has_grad) fits = fits && tli_add_u64(cost, node->bwd_cost, &cost);
     }
-    p->work += (uint64_t)graph->node_count + (uint64_t)graph->input_count;
+    for (id = 0, *bytes = 0; id < graph->node_count; id++) {
+        live += p->change[id];
+        if (graph->nodes[id].has_grad && live + p->gradients[id] > *bytes) *bytes = live + p->gradients[id];
+    }
+    p->work += 3 * ((uint64_t)graph->node_count + (uint64_t)graph->input_count);
     return fits ? cost : UINT64_MAX;
 }
 
@@ -285,6 +322,32 @@ static void tli_find_cuts(tli_policy *p) {
         if (reach <= id) p->cuts[p->cut_count++] = id;
         if (p->last[id] > reach) reach = p->last[id];
     }
+}
+
+// Sum up the gradients that are live during each backward, which depend on the order of backwards alone.
+static void tli_policy_count_gradients(tli_policy *p) {
+    const tl_graph *graph = p->graph;
+    uint64_t live = 0;
+    int32_t id, i;
+    tli_zero(p->keep, (size_t)graph->tensor_count);  // 1 = its gradient is live
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (!node->has_grad) continue;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            if (!p->keep[i]) live += graph->outputs[i].bytes;
+            p->keep[i] = 1;
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (p->keep[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            p->keep[tensor] = 1;
+            live += graph->outputs[tensor].bytes;
+        }
+        p->gradients[id] = live + node->bwork_bytes;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            live -= graph->outputs[i].bytes;
+    }
+    tli_zero(p->keep, (size_t)graph->tensor_count);
 }
 
 // -- policies: the rules --
@@ -709,6 +772,7 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
 }
 
 static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tl_remat_pool *pool, tli_policy *p) {
+    uint64_t nodes = (uint64_t)desc->graph->node_count, tensors = (uint64_t)desc->graph->tensor_count;
     int32_t id;
     tli_zero(p, sizeof *p);
     if (env) p->quiet = *env;
@@ -720,19 +784,23 @@ static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tl_rem
     for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
     p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
     if (p->fineness < 32) p->fineness = 32;
-    p->keep = (uint8_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->tensor_count, 2);
-    p->again = (uint8_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, 1);
-    p->cuts = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, 2 * sizeof *p->cuts);
-    if (!p->keep || !p->again || !p->cuts) return TL_ERROR_NO_MEMORY;
-    p->read = p->keep + p->graph->tensor_count;
-    p->last = p->cuts + p->graph->node_count;
+    p->keep = (uint8_t *)tli_alloc_array(&p->quiet, tensors, 2);
+    p->gradients = (uint64_t *)tli_alloc_array(&p->quiet, 2 * nodes + 1, sizeof *p->gradients);
+    p->cuts = (int32_t *)tli_alloc_array(&p->quiet, 3 * nodes + tensors, sizeof *p->cuts);
+    if (!p->keep || !p->gradients || !p->cuts) return TL_ERROR_NO_MEMORY;
+    p->read = p->keep + tensors;
+    p->change = p->gradients + nodes;
+    p->last = p->cuts + nodes;
+    p->again = p->last + nodes;
+    p->until = p->again + nodes;
     tli_find_cuts(p);
+    tli_policy_count_gradients(p);
     return TL_OK;
 }
 
 static void tli_policy_free(tli_policy *p) {
     tli_release(&p->quiet, p->keep);
-    tli_release(&p->quiet, p->again);
+    tli_release(&p->quiet, p->gradients);
     tli_release(&p->quiet, p->cuts);
 }
 

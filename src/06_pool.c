@@ -77,17 +77,17 @@ static void tli_pool_remove(tl_remat_pool *pool, int32_t at) {
     for (--pool->plan_count; at < pool->plan_count; at++) pool->plans[at] = pool->plans[at + 1];
 }
 
-// Whether a plan is the answer to a budget that was asked for. The first one, of the least peak, always stays.
+// Whether a plan is the answer to a budget that was asked for.
 static int tli_pool_is_answer(const tl_remat_pool *pool, int32_t at) {
     uint64_t next = at + 1 < pool->plan_count ? pool->plans[at + 1].peak_bytes : UINT64_MAX;
     int32_t i;
-    if (!at) return 1;
     for (i = 0; i < pool->budget_count && pool->budgets[i] < pool->plans[at].peak_bytes;) i++;
     return i < pool->budget_count && (pool->budgets[i] < next || at + 1 == pool->plan_count);
 }
 
 // While there are too many bytes, remove the plan that matters least: the one before it is about as cheap, or
-// the one after it takes about as little. The number is log2 of the product of both differences.
+// the one after it takes about as little. The number is log2 of the product of both differences. The first plan,
+// that of the least peak, and answers stay.
 static void tli_pool_thin(tl_remat_pool *pool) {
     while (pool->bytes > pool->most_bytes) {
         int32_t at, worst = -1;

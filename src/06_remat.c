@@ -216,7 +216,8 @@ static tl_result tli_remat_try_chain(tli_remat *r, uint64_t limit) {
 
 static tl_result tli_remat_try_policies(tli_remat *r, uint64_t limit) {
     uint64_t work = 0;
-    tl_result result = tli_remat_policies(&r->quiet, r->graph, r->budget, 0, r->pool, &r->watch, limit, &work);
+    tl_result result = tli_remat_policies(&r->quiet, r->graph, r->budget, 0, r->pool, &r->watch, limit / 2,
+                                          &work);
     tli_remat_add_work(r, work);
     return result;
 }
