@@ -61,6 +61,7 @@ typedef struct tli_bound {
     tli_remat_watch *watch;
     uint64_t       *work, work_limit;
     uint64_t        table_limit;  // work of one table; 0 = no tables
+    uint64_t        flow_limit;   // of *work: flows end there, maximal or not
     int32_t   thing_count, order_count;
     int32_t  *thing_of;          // [tensor_count + node_count] thing of a tensor, of saved(v); -1 = none
     int32_t  *maker;             // [thing_count] node
@@ -338,15 +339,17 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
 }
 
 // Find the maximum flow (Dinic, 1970); left[] holds the residual capacities. Every path ends in an arc to
-// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full.
-static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work) {
+// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full. At `limit` it
+// ends early: any flow is a lower bound of the minimum cut.
+static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit) {
     int32_t source = net->vertex_count - 2, sink = source + 1, v;
     int64_t flow = 0;
-    while (tli_bound_find_levels(net, work)) {
+    while (*work < limit && tli_bound_find_levels(net, work)) {
         int32_t at = source, length = 0;
         for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
         for (;;) {
             int32_t arc = -1;
+            if (*work >= limit) break;
             if (at == sink) {
                 length = tli_bound_send(net, length, &flow);
                 *work += (uint64_t)length;
@@ -447,7 +450,7 @@ static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, 
         tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= s->at[a] ? model->cost[i] : 0);
     for (i = 2 * (2 * things + model->graph->node_count); i < net->arc_count; i += 2)
         tli_bound_set(net, i, TLI_BOUND_INFINITE);
-    flow = tli_bound_flow(net, model->work);
+    flow = tli_bound_flow(net, model->work, model->flow_limit);
     tli_bound_find_side(net, model->work);
     return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
 }
@@ -1031,9 +1034,9 @@ static int tli_bound_add_best(tli_bound_search *search) {
     return 1;
 }
 
-// Note the best state as search->top if its value, each span with the room as a hard limit, is the highest. Where a
-// few large things compete for the room, that is far above the value that the multipliers give, and one instant more
-// can lower it, since what is made again in two spans is then made twice by halves.
+// Note the best state as search->top if its value, each span with the room as a hard limit, is the highest.
+// Where a few large things compete for the room, that is far above the value that the multipliers give, and one
+// instant more can lower it: half of a call in each of two spans does what a whole call does in their union.
 static void tli_bound_keep_top(tli_bound_search *search) {
     tli_bound *model = search->model;
     tli_bound_copy_state(model, search->trial, search->best);
@@ -1245,6 +1248,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->stack = model->runs_by + nodes;
     model->stamps = model->stack + nodes;
     model->steps_left = TLI_BOUND_WALK;
+    model->flow_limit = UINT64_MAX;
     tli_bound_find_things(model, inference);
     tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
@@ -1280,6 +1284,7 @@ static tl_result tli_bound_open_net(tli_bound *model) {
 static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
     tli_bound *model = search->model;
     uint64_t limit = model->work_limit, start = *model->work, share = limit > start ? (limit - start) / 8 : 0;
+    if (!tli_add_u64(limit, limit / 8, &model->flow_limit)) model->flow_limit = UINT64_MAX;
     model->work_limit = start + 3 * share;
     tli_bound_try_singles(search);
     *value = 0;
