@@ -13732,8 +13732,8 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
 }
 
 // Find the maximum flow (Dinic, 1970); left[] holds the residual capacities. Every path ends in an arc to
-// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full. At `limit` it
-// ends early: any flow is a lower bound of the minimum cut.
+// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full. It ends
+// early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
 static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit) {
     int32_t source = net->vertex_count - 2, sink = source + 1, v;
     int64_t flow = 0;
