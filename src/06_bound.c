@@ -61,6 +61,7 @@ typedef struct tli_bound {
     tli_remat_watch *watch;
     uint64_t       *work, work_limit;
     uint64_t        table_limit;  // work of one table; 0 = no tables
+    uint64_t        flow_limit;   // of *work: flows end there, maximal or not
     int32_t   thing_count, order_count;
     int32_t  *thing_of;          // [tensor_count + node_count] thing of a tensor, of saved(v); -1 = none
     int32_t  *maker;             // [thing_count] node
@@ -338,15 +339,17 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
 }
 
 // Find the maximum flow (Dinic, 1970); left[] holds the residual capacities. Every path ends in an arc to
-// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full.
-static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work) {
+// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full. It ends
+// early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
+static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit) {
     int32_t source = net->vertex_count - 2, sink = source + 1, v;
     int64_t flow = 0;
-    while (tli_bound_find_levels(net, work)) {
+    while (*work < limit && tli_bound_find_levels(net, work)) {
         int32_t at = source, length = 0;
         for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
         for (;;) {
             int32_t arc = -1;
+            if (*work >= limit) break;
             if (at == sink) {
                 length = tli_bound_send(net, length, &flow);
                 *work += (uint64_t)length;
@@ -447,7 +450,7 @@ static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, 
         tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= s->at[a] ? model->cost[i] : 0);
     for (i = 2 * (2 * things + model->graph->node_count); i < net->arc_count; i += 2)
         tli_bound_set(net, i, TLI_BOUND_INFINITE);
-    flow = tli_bound_flow(net, model->work);
+    flow = tli_bound_flow(net, model->work, model->flow_limit);
     tli_bound_find_side(net, model->work);
     return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
 }
@@ -903,6 +906,7 @@ typedef struct tli_bound_search {
     tli_bound       *model;
     tli_bound_climb  climb;
     tli_bound_state *best, *trial;
+    tli_bound_state *top;    // of the highest value when spans keep the room as a hard limit
     int64_t      *single;    // [order_count] value with that instant alone; -1 = not computed
     int32_t      *listed;    // [order_count] positions to try
     int32_t       listed_count;
@@ -963,7 +967,7 @@ static int tli_bound_is_top(const tli_bound_search *search, int32_t position) {
 // List the instants to try together with others: all if there are few, else local maxima and evenly spaced
 // ones.
 static void tli_bound_list_instants(tli_bound_search *search) {
-    enum { LISTED = 64 };
+    enum { LISTED = 24 };
     int32_t p, count = 0, tops = 0, seen = 0, step;
     for (p = 0; p < search->model->order_count; p++) {
         count += search->single[p] > 0;
@@ -996,16 +1000,17 @@ static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, in
 }
 
 // Add the instant that raises the value most. All listed ones are tried with a few steps, the best of them
-// and their neighbours with more. Returns 0 if none raises it.
+// and their neighbours with more. Returns 0 if none raises it. More attempts find better instants, but later:
+// with three times as many of each, the bound was lower at equal work.
 static int tli_bound_add_best(tli_bound_search *search) {
-    enum { HOPEFUL = 5 };
+    enum { HOPEFUL = 3, NEAR = 2, FEW = 8, MORE = 40 };
     tli_bound *model = search->model;
     int64_t values[HOPEFUL], before = search->best->value;
     int32_t chosen[HOPEFUL], count = 0, nearby = -1, i, k;
     for (i = 0; i < search->listed_count && !tli_bound_is_over(model); i++) {
         int64_t value;
         if (tli_bound_has_instant(search->best, search->listed[i])) continue;
-        value = tli_bound_try_more(search, search->listed[i], 10);
+        value = tli_bound_try_more(search, search->listed[i], FEW);
         if (count == HOPEFUL && value <= values[count - 1]) continue;
         k = count < HOPEFUL ? count++ : count - 1;
         for (; k > 0 && values[k - 1] < value; k--) { values[k] = values[k - 1]; chosen[k] = chosen[k - 1]; }
@@ -1014,19 +1019,30 @@ static int tli_bound_add_best(tli_bound_search *search) {
     }
     tli_bound_copy_state(model, search->trial, search->best);
     for (i = 0; i < count && !tli_bound_is_over(model); i++)
-        if (tli_bound_try_more(search, chosen[i], 60) > search->trial->value) {
+        if (tli_bound_try_more(search, chosen[i], MORE) > search->trial->value) {
             tli_bound_copy_state(model, search->trial, search->climb.best);
             nearby = chosen[i];
         }
-    for (i = -3; i <= 3 && nearby >= 0 && !tli_bound_is_over(model); i++) {
+    for (i = -NEAR; i <= NEAR && nearby >= 0 && !tli_bound_is_over(model); i++) {
         if (nearby + i < 0 || nearby + i >= model->order_count) continue;
         if (tli_bound_has_instant(search->best, nearby + i)) continue;
-        if (tli_bound_try_more(search, nearby + i, 60) > search->trial->value)
+        if (tli_bound_try_more(search, nearby + i, MORE) > search->trial->value)
             tli_bound_copy_state(model, search->trial, search->climb.best);
     }
     if (search->trial->value <= before) return 0;
     tli_bound_copy_state(model, search->best, search->trial);
     return 1;
+}
+
+// Note the best state as search->top if its value, each span with the room as a hard limit, is the highest.
+// Where a few large things compete for the room, that is far above the value that the multipliers give, and one
+// instant more can lower it: half of a call in each of two spans does what a whole call does in their union.
+static void tli_bound_keep_top(tli_bound_search *search) {
+    tli_bound *model = search->model;
+    tli_bound_copy_state(model, search->trial, search->best);
+    if (!tli_bound_is_over(model)) tli_bound_tabulate(model, search->trial);
+    if (!search->top->count || search->trial->value > search->top->value)
+        tli_bound_copy_state(model, search->top, search->trial);
 }
 
 // -- bound: branching --
@@ -1127,7 +1143,7 @@ static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
 static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
     tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *half;
-    int32_t cell = tli_bound_choose_cell(model, low), rounds = low->count > 1 ? 24 : 0;
+    int32_t cell = tli_bound_choose_cell(model, low), rounds = low->count > 1 ? 6 : 0;
     tree->bound = low->value;
     if (tli_bound_is_over(model)) return 0;
     if (cell < 0) return tli_bound_extend(search, tree);
@@ -1153,11 +1169,11 @@ static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
 static int64_t tli_bound_branch(tli_bound_search *search) {
     tli_bound *model = search->model;
     tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(model, 1, sizeof *tree);
-    tli_bound_state *root = tree ? tli_bound_add_state(model, search->best->count) : NULL;
-    int64_t bound = search->best->value;
+    tli_bound_state *root = tree ? tli_bound_add_state(model, search->top->count) : NULL;
+    int64_t bound = search->top->value;
     uint64_t most, start;
     if (!root) return bound;
-    tli_bound_copy_state(model, root, search->best);
+    tli_bound_copy_state(model, root, search->top);
     most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->thing_count);
     tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
     if (tli_bound_find_branch(search, root, 40)) {
@@ -1232,6 +1248,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->stack = model->runs_by + nodes;
     model->stamps = model->stack + nodes;
     model->steps_left = TLI_BOUND_WALK;
+    model->flow_limit = UINT64_MAX;
     tli_bound_find_things(model, inference);
     tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
@@ -1267,6 +1284,7 @@ static tl_result tli_bound_open_net(tli_bound *model) {
 static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
     tli_bound *model = search->model;
     uint64_t limit = model->work_limit, start = *model->work, share = limit > start ? (limit - start) / 8 : 0;
+    if (!tli_add_u64(limit, limit / 8, &model->flow_limit)) model->flow_limit = UINT64_MAX;
     model->work_limit = start + 3 * share;
     tli_bound_try_singles(search);
     *value = 0;
@@ -1274,7 +1292,8 @@ static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
     if (search->best->count > 0) {
         tli_bound_list_instants(search);
         model->work_limit = start + 6 * share;
-        while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search)) { }
+        do { tli_bound_keep_top(search); }
+        while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search));
         model->work_limit = limit;
         *value = tli_bound_branch(search);
     }
@@ -1297,11 +1316,13 @@ static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     search.climb.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
     search.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
     search.trial = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.top = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
     if (!model->failed) tli_bound_search_all(&search, value);
     tli_bound_free_state(model, search.climb.now);
     tli_bound_free_state(model, search.climb.best);
     tli_bound_free_state(model, search.best);
     tli_bound_free_state(model, search.trial);
+    tli_bound_free_state(model, search.top);
     return model->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
