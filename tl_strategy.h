@@ -1466,6 +1466,7 @@ extern "C" {
 //   search   a schedule is described by its sequence of calls alone. Greedy schedules, and the best
 //            of the other parts, are improved by removing recomputations and adding others until
 //            the budget is kept
+//   once     a search over sets of kept tensors, for executors that run a node again at most once
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
 //            is the time at which the last call ends, copies and waits included
 //
@@ -1494,6 +1495,13 @@ typedef struct tl_remat_progress {
 // Plans and bounds that were found for one graph; calls that share it find no worse plan than any of them did.
 typedef struct tl_remat_pool tl_remat_pool;
 
+// id, name, what a plan may do
+#define TL_REMAT_FORMS(X) \
+    X(TL_REMAT_FORM_ANY,  "any",  "run any node again, at any time and as often as it pays")           \
+    X(TL_REMAT_FORM_ONCE, "once", "run each node again at most once, and only after the first pass")
+
+typedef enum tl_remat_form { TL_REMAT_FORMS(TLI_ENUM) TL_REMAT_FORM_COUNT } tl_remat_form;
+
 typedef struct tl_remat_desc {
     const tl_graph *graph;      // not NULL
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
@@ -1506,6 +1514,7 @@ typedef struct tl_remat_desc {
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
     tl_remat_pool *pool;        // of tl_init_remat_pool; 0 = this call begins with nothing
+    tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -1537,6 +1546,12 @@ typedef struct tl_remat_report {
 // first, as it would be without a host; then the same amount of work goes into a plan with copies,
 // which never costs more.
 //
+// With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
+// last use in the first pass, made again when a backward first needs it, and stays until its last reader.
+// PyTorch's partitioner and other executors that hand a set of tensors from forward to backward can
+// carry out these plans and no others. Costs and least budgets are those of this form. The bound is that
+// of any plan, but a plan of a small graph is compared with all others of the form and then proven.
+//
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
@@ -1554,7 +1569,7 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 //   env    copied; it allocates what the pool keeps
 //   pool   overwritten; release with tl_free_remat_pool
 //
-// The first call that gets the pool says for what it is: graph, inference, host budget and link. Calls with
+// The first call that gets the pool says for what it is: graph, inference, form, host budget and link. Calls with
 // another are refused. With a pool, a call answers with the best plan that any call has found, knows the
 // bounds that they proved, and searches on from there; the least budget that it names is the lowest peak in
 // the pool. So in whatever order budgets are asked, cost does not rise with the budget from the second time on.
@@ -1564,6 +1579,11 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 // Threads: a pool is used by one thread at a time.
 TLDEF tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool);
 TLDEF void      tl_free_remat_pool(tl_remat_pool *pool);  // accepts NULL
+
+TLDEF const char *tl_name_remat_form(tl_remat_form form);  // "once"; "?" out of range
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_remat_form(const char *text, tl_remat_form *form);
+#endif
 
 // -- chains --
 
@@ -4227,7 +4247,9 @@ static size_t tli_finish(tli_writer *w) {
     X(POLICY_THERE_IS_NO_SUCH_ONE, "policy: there is no such one", "") \
     X(POLICY_MUST_BE_KEEP_ALL_FOR_INFERENCE, \
       "policy: must be keep-all for inference: without backwards there is nothing to keep", "") \
-    X(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64, "graph: the cost of the plan does not fit 64 bits", "")
+    X(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64, "graph: the cost of the plan does not fit 64 bits", "") \
+    X(FORM_THERE_IS_NO_SUCH_ONE, "form: there is no such one", "") \
+    X(HOST_BUDGET_BYTES_NEEDS_FORM_ANY, "host_budget_bytes: needs the form any: no other copies to a host", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -13538,6 +13560,7 @@ typedef struct tli_bound {
     tli_remat_watch *watch;
     uint64_t       *work, work_limit;
     uint64_t        table_limit;  // work of one table; 0 = no tables
+    uint64_t        flow_limit;   // of *work: flows end there, maximal or not
     int32_t   thing_count, order_count;
     int32_t  *thing_of;          // [tensor_count + node_count] thing of a tensor, of saved(v); -1 = none
     int32_t  *maker;             // [thing_count] node
@@ -13815,15 +13838,17 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
 }
 
 // Find the maximum flow (Dinic, 1970); left[] holds the residual capacities. Every path ends in an arc to
-// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full.
-static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work) {
+// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full. It ends
+// early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
+static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit) {
     int32_t source = net->vertex_count - 2, sink = source + 1, v;
     int64_t flow = 0;
-    while (tli_bound_find_levels(net, work)) {
+    while (*work < limit && tli_bound_find_levels(net, work)) {
         int32_t at = source, length = 0;
         for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
         for (;;) {
             int32_t arc = -1;
+            if (*work >= limit) break;
             if (at == sink) {
                 length = tli_bound_send(net, length, &flow);
                 *work += (uint64_t)length;
@@ -13924,7 +13949,7 @@ static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, 
         tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= s->at[a] ? model->cost[i] : 0);
     for (i = 2 * (2 * things + model->graph->node_count); i < net->arc_count; i += 2)
         tli_bound_set(net, i, TLI_BOUND_INFINITE);
-    flow = tli_bound_flow(net, model->work);
+    flow = tli_bound_flow(net, model->work, model->flow_limit);
     tli_bound_find_side(net, model->work);
     return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
 }
@@ -14380,6 +14405,7 @@ typedef struct tli_bound_search {
     tli_bound       *model;
     tli_bound_climb  climb;
     tli_bound_state *best, *trial;
+    tli_bound_state *top;    // of the highest value when spans keep the room as a hard limit
     int64_t      *single;    // [order_count] value with that instant alone; -1 = not computed
     int32_t      *listed;    // [order_count] positions to try
     int32_t       listed_count;
@@ -14440,7 +14466,7 @@ static int tli_bound_is_top(const tli_bound_search *search, int32_t position) {
 // List the instants to try together with others: all if there are few, else local maxima and evenly spaced
 // ones.
 static void tli_bound_list_instants(tli_bound_search *search) {
-    enum { LISTED = 64 };
+    enum { LISTED = 24 };
     int32_t p, count = 0, tops = 0, seen = 0, step;
     for (p = 0; p < search->model->order_count; p++) {
         count += search->single[p] > 0;
@@ -14473,16 +14499,17 @@ static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, in
 }
 
 // Add the instant that raises the value most. All listed ones are tried with a few steps, the best of them
-// and their neighbours with more. Returns 0 if none raises it.
+// and their neighbours with more. Returns 0 if none raises it. More attempts find better instants, but later:
+// with three times as many of each, the bound was lower at equal work.
 static int tli_bound_add_best(tli_bound_search *search) {
-    enum { HOPEFUL = 5 };
+    enum { HOPEFUL = 3, NEAR = 2, FEW = 8, MORE = 40 };
     tli_bound *model = search->model;
     int64_t values[HOPEFUL], before = search->best->value;
     int32_t chosen[HOPEFUL], count = 0, nearby = -1, i, k;
     for (i = 0; i < search->listed_count && !tli_bound_is_over(model); i++) {
         int64_t value;
         if (tli_bound_has_instant(search->best, search->listed[i])) continue;
-        value = tli_bound_try_more(search, search->listed[i], 10);
+        value = tli_bound_try_more(search, search->listed[i], FEW);
         if (count == HOPEFUL && value <= values[count - 1]) continue;
         k = count < HOPEFUL ? count++ : count - 1;
         for (; k > 0 && values[k - 1] < value; k--) { values[k] = values[k - 1]; chosen[k] = chosen[k - 1]; }
@@ -14491,19 +14518,30 @@ static int tli_bound_add_best(tli_bound_search *search) {
     }
     tli_bound_copy_state(model, search->trial, search->best);
     for (i = 0; i < count && !tli_bound_is_over(model); i++)
-        if (tli_bound_try_more(search, chosen[i], 60) > search->trial->value) {
+        if (tli_bound_try_more(search, chosen[i], MORE) > search->trial->value) {
             tli_bound_copy_state(model, search->trial, search->climb.best);
             nearby = chosen[i];
         }
-    for (i = -3; i <= 3 && nearby >= 0 && !tli_bound_is_over(model); i++) {
+    for (i = -NEAR; i <= NEAR && nearby >= 0 && !tli_bound_is_over(model); i++) {
         if (nearby + i < 0 || nearby + i >= model->order_count) continue;
         if (tli_bound_has_instant(search->best, nearby + i)) continue;
-        if (tli_bound_try_more(search, nearby + i, 60) > search->trial->value)
+        if (tli_bound_try_more(search, nearby + i, MORE) > search->trial->value)
             tli_bound_copy_state(model, search->trial, search->climb.best);
     }
     if (search->trial->value <= before) return 0;
     tli_bound_copy_state(model, search->best, search->trial);
     return 1;
+}
+
+// Note the best state as search->top if its value, each span with the room as a hard limit, is the highest.
+// Where a few large things compete for the room, that is far above the value that the multipliers give, and one
+// instant more can lower it: half of a call in each of two spans does what a whole call does in their union.
+static void tli_bound_keep_top(tli_bound_search *search) {
+    tli_bound *model = search->model;
+    tli_bound_copy_state(model, search->trial, search->best);
+    if (!tli_bound_is_over(model)) tli_bound_tabulate(model, search->trial);
+    if (!search->top->count || search->trial->value > search->top->value)
+        tli_bound_copy_state(model, search->top, search->trial);
 }
 
 // -- bound: branching --
@@ -14604,7 +14642,7 @@ static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
 static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
     tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *half;
-    int32_t cell = tli_bound_choose_cell(model, low), rounds = low->count > 1 ? 24 : 0;
+    int32_t cell = tli_bound_choose_cell(model, low), rounds = low->count > 1 ? 6 : 0;
     tree->bound = low->value;
     if (tli_bound_is_over(model)) return 0;
     if (cell < 0) return tli_bound_extend(search, tree);
@@ -14630,11 +14668,11 @@ static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
 static int64_t tli_bound_branch(tli_bound_search *search) {
     tli_bound *model = search->model;
     tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(model, 1, sizeof *tree);
-    tli_bound_state *root = tree ? tli_bound_add_state(model, search->best->count) : NULL;
-    int64_t bound = search->best->value;
+    tli_bound_state *root = tree ? tli_bound_add_state(model, search->top->count) : NULL;
+    int64_t bound = search->top->value;
     uint64_t most, start;
     if (!root) return bound;
-    tli_bound_copy_state(model, root, search->best);
+    tli_bound_copy_state(model, root, search->top);
     most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->thing_count);
     tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
     if (tli_bound_find_branch(search, root, 40)) {
@@ -14709,6 +14747,7 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->stack = model->runs_by + nodes;
     model->stamps = model->stack + nodes;
     model->steps_left = TLI_BOUND_WALK;
+    model->flow_limit = UINT64_MAX;
     tli_bound_find_things(model, inference);
     tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
@@ -14744,6 +14783,7 @@ static tl_result tli_bound_open_net(tli_bound *model) {
 static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
     tli_bound *model = search->model;
     uint64_t limit = model->work_limit, start = *model->work, share = limit > start ? (limit - start) / 8 : 0;
+    if (!tli_add_u64(limit, limit / 8, &model->flow_limit)) model->flow_limit = UINT64_MAX;
     model->work_limit = start + 3 * share;
     tli_bound_try_singles(search);
     *value = 0;
@@ -14751,7 +14791,8 @@ static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
     if (search->best->count > 0) {
         tli_bound_list_instants(search);
         model->work_limit = start + 6 * share;
-        while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search)) { }
+        do { tli_bound_keep_top(search); }
+        while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search));
         model->work_limit = limit;
         *value = tli_bound_branch(search);
     }
@@ -14774,11 +14815,13 @@ static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     search.climb.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
     search.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
     search.trial = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.top = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
     if (!model->failed) tli_bound_search_all(&search, value);
     tli_bound_free_state(model, search.climb.now);
     tli_bound_free_state(model, search.climb.best);
     tli_bound_free_state(model, search.best);
     tli_bound_free_state(model, search.trial);
+    tli_bound_free_state(model, search.top);
     return model->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
@@ -18334,9 +18377,9 @@ static void tli_chain_add_way(tli_chain *chain, const tli_chain_way *way, uint64
     chain->next = swap;
 }
 
-// Leave out steps as long as the area between the curve and what is left of it stays within `area` from one kept
-// step to the next. The first and the last stay, so the least bytes and the least cost do. Only counts them if
-// `kept` is NULL.
+// Leave out steps as long as the area between the curve and what is left of it stays within `area` from one
+// kept step to the next. The first and the last stay, so the least bytes and the least cost do. Only counts
+// them if `kept` is NULL.
 static int32_t tli_chain_thin_within(const tli_chain_list *list, int32_t byte_shift, int32_t cost_shift,
                                      uint64_t area, tli_chain_point *kept) {
     const tli_chain_point *p = list->points;
@@ -18722,8 +18765,8 @@ static void tli_chain_search_final(tli_chain *chain) {
     for (i = 0; i < n; i++) *tli_chain_curve_of(chain, i, n - 1) = chain->final[i];
 }
 
-// Compute the curves: all of them if the work allows, which is hard to foresee, because repeated stages and little
-// memory make it easy; else of fewer segments with fewer steps. Returns 1 if the result is exact.
+// Compute the curves: all of them if the work allows, which is hard to foresee, because repeated stages and
+// little memory make it easy; else of fewer segments with fewer steps. Returns 1 if the result is exact.
 static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
     static const int32_t widths[] = { 10, 6, 4, 2 }, points[] = { 12, 12, 8, 8 };
     int32_t i;
@@ -18747,8 +18790,8 @@ static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
 
 // -- chain: the binomial schedule --
 //
-// The schedule of Revolve, with stages in place of layers. Where stages are nearly equal it is nearly the best, and
-// shortened curves may miss it.
+// The schedule of Revolve, with stages in place of layers. Where stages are nearly equal it is nearly the
+// best, and shortened curves may miss it.
 
 typedef struct tli_chain_binomial {
     tli_chain *chain;
@@ -18803,8 +18846,8 @@ static void tli_binomial_reverse(tli_chain_binomial *b) {
     }
 }
 
-// Find the most slots that fit by bisection; one slot is too slow to be of use in a long chain. UINT64_MAX = none
-// fits.
+// Find the most slots that fit by bisection; one slot is too slow to be of use in a long chain. UINT64_MAX =
+// none fits.
 static uint64_t tli_binomial_find(tli_chain_binomial *b) {
     int32_t low = b->chain->stage_count > 200, high = b->chain->stage_count;
     uint64_t cost = UINT64_MAX;
@@ -18821,12 +18864,12 @@ static uint64_t tli_binomial_find(tli_chain_binomial *b) {
 
 // -- chain: equal layers --
 
-// Whether a graph is the chain of Revolve: graph inputs, or none, then two layers or more of equal bytes and costs,
-// whose backwards read what forward read, with the same scratch in both. With n > 1 layers of b bytes and w bytes
-// of scratch, up to three live tensors are not checkpoints: two of an advance and a gradient, or two gradients and
-// the tensor that a backward reads. The inputs are the first of the c slots of Revolve, even if they are none, so
-// (c + 2) b + w bytes beside them give c slots. The binomial schedule is then optimal over all schedules; the tests
-// compare it with the exact search.
+// Whether a graph is the chain of Revolve: graph inputs, or none, then two layers or more of equal bytes and
+// costs, whose backwards read what forward read, with the same scratch in both. With n > 1 layers of b bytes
+// and w bytes of scratch, up to three live tensors are not checkpoints: two of an advance and a gradient, or
+// two gradients and the tensor that a backward reads. The inputs are the first of the c slots of Revolve, even
+// if they are none, so (c + 2) b + w bytes beside them give c slots. The binomial schedule is then optimal
+// over all schedules; the tests compare it with the exact search.
 static int tli_is_revolve_chain(const tl_graph *graph) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
     int32_t first = tli_find_first_layer(graph), id, i;
@@ -18853,8 +18896,8 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
 static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t *least) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
     uint64_t beside = one->fwork_bytes, tensors;
-    int32_t i;
-    for (i = 0; i < graph->nodes[tli_find_first_layer(graph)].first_output; i++) beside += graph->outputs[i].bytes;
+    int32_t i, end = graph->nodes[tli_find_first_layer(graph)].first_output;
+    for (i = 0; i < end; i++) beside += graph->outputs[i].bytes;
     *least = beside + 3 * graph->outputs[one->first_output].bytes;
     if (budget < beside) return 0;
     tensors = (budget - beside) / graph->outputs[one->first_output].bytes;
@@ -19377,22 +19420,20 @@ static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
     return ok;
 }
 
-// Make the starts: the plan found before, and the plan that keeps everything, mended at several prices of the
-// link. 0 = no memory.
-static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, const tl_plan *plan,
+// Make the starts for a budget: the plan that keeps everything, lowered to it at several prices of the link. 0
+// = no memory.
+static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, int64_t budget,
                              tli_search_calls *starts) {
     static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
     tli_search_state *r = &x->r;
     int32_t i;
-    if (plan->step_count &&
-        (!tli_offload_load_plan(x, plan) || !tli_offload_add_start(x, &starts[0])))
-        return 0;
     for (i = 1; i < TLI_OFFLOAD_STARTS; i++) {
         r->distance = 2;
         r->noise = 0;
         r->is_exact = 0;
         r->link_price = prices[i - 1];
         r->seq.logs = 0;
+        r->seq.budget = budget;
         if (!tli_search_load_program(&r->seq, g)) return 0;
         tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64);
         if (!tli_offload_add_start(x, &starts[i])) return 0;
@@ -19410,49 +19451,85 @@ static tl_result tli_offload_finish(tli_offload_search *x, tli_steps *best) {
     return TL_ERROR_NO_MEMORY;
 }
 
-static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in,
-                                 const tl_plan *plan, tli_steps *best) {
-    tli_search_greedy g;
-    tli_search_calls starts[TLI_OFFLOAD_STARTS];
-    int32_t i;
-    tl_result result = tli_search_init_greedy(x->r.p, &g);
-    if (result) return result;
-    tli_zero(starts, sizeof starts);
-    x->best_time = UINT64_MAX;
+// Search a plan within the budget that does not end later than `plan`.
+static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in, const tli_search_greedy *g,
+                                 const tl_plan *plan, tli_search_calls *starts) {
     x->r.goal = in->bound;
-    x->r.watch = in->watch;
     x->r.limit = in->work_limit;
     x->r.random.state = 1 + (uint64_t)plan->step_count;
-    if (!tli_offload_begin(x, &g, plan, starts)) result = TL_ERROR_NO_MEMORY;
-    else if (!x->r.best.count) result = TL_ERROR_INFEASIBLE;
-    if (!result) tli_offload_improve(x, starts);
-    if (!result) result = x->r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(x, best);
-    tli_search_free_greedy(&g);
-    for (i = 0; i < TLI_OFFLOAD_STARTS; i++) tli_release(in->env, starts[i].calls);
-    return result;
+    if (plan->step_count && (!tli_offload_load_plan(x, plan) || !tli_offload_add_start(x, &starts[0])))
+        return TL_ERROR_NO_MEMORY;
+    if (!tli_offload_begin(x, g, x->r.p->budget, starts)) return TL_ERROR_NO_MEMORY;
+    if (!x->r.best.count) return TL_ERROR_INFEASIBLE;
+    tli_offload_improve(x, starts);
+    return TL_OK;
 }
 
-// Find a plan with a host tier that does not end later than `plan` (no steps = none is known).
+// Find the least budget for which there is a start: the floor, then by bisection between it and what keeping
+// everything takes. What is tried depends on the graph, the host and the work limit alone.
+static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_input *in,
+                                       const tli_search_greedy *g, int64_t floor, tli_search_calls *starts) {
+    tli_search_seq *s = &x->r.seq;
+    tli_search_calls least;
+    int64_t low = floor, high, budget = floor;
+    int ok;
+    tli_zero(&least, sizeof least);
+    ok = tli_search_load_program(s, g) && tli_search_list_calls(s, &least);
+    high = ok ? tli_search_held(s, tli_search_find_full(s)) : floor;
+    while (ok && low < high && s->work <= in->work_limit && !tli_remat_stops(in->watch, s->work)) {
+        x->best_time = UINT64_MAX;
+        x->r.best.count = 0;
+        ok = tli_offload_begin(x, g, budget, starts);
+        if (ok && x->r.best.count) {
+            high = budget;
+            ok = tli_search_load(s, &x->r.best) && tli_search_list_calls(s, &least);
+        } else {
+            low = budget + 1;
+        }
+        if (high - low <= high / 4096) break;
+        budget = low + (high - low) / 2;
+    }
+    s->budget = high;
+    tli_release(in->env, x->r.best.calls);
+    x->r.best = least;
+    return ok ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Find a plan with a host tier that does not end later than `plan` (no steps = none is known). With `plan`
+// NULL: the plan of the least budget, which is not below the floor; bytes are without base.
 // TL_ERROR_INFEASIBLE: none was found.
 static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
-                                   const tl_plan *plan, tli_steps *best, uint64_t *work) {
+                                   const tl_plan *plan, uint64_t floor, tli_steps *best, uint64_t *work) {
     tli_search_problem p;
     tli_search_start none[TLI_SEARCH_STARTS];
+    tli_search_calls starts[TLI_OFFLOAD_STARTS];
     tli_offload_search x;
+    tli_search_greedy g;
     tl_result result;
+    int32_t i;
     tli_zero(best, sizeof *best);
     tli_zero(none, sizeof none);
+    tli_zero(starts, sizeof starts);
     tli_zero(&x, sizeof x);
     *work = 0;
     result = tli_search_init_problem(in, &p);
     if (result) return result;
     result = tli_search_init_search(&p, &x.r);
-    if (result) { tli_search_free_problem(&p); return result; }
-    if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
-    x.r.copy_ns = x.o.copy_ns;
-    if (!result) result = tli_offload_run(&x, in, plan, best);
-    *work = x.r.seq.work;
-    tli_offload_free(&x.o);
+    if (!result) result = tli_search_init_greedy(&p, &g);
+    else { tli_search_free_problem(&p); return result; }
+    if (!result) {
+        x.best_time = UINT64_MAX;
+        x.r.watch = in->watch;
+        if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
+        x.r.copy_ns = x.o.copy_ns;
+        if (!result) result = plan ? tli_offload_run(&x, in, &g, plan, starts)
+                                   : tli_offload_run_least(&x, in, &g, (int64_t)floor, starts);
+        if (!result) result = x.r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(&x, best);
+        *work = x.r.seq.work;
+        tli_offload_free(&x.o);
+        tli_search_free_greedy(&g);
+    }
+    for (i = 0; i < TLI_OFFLOAD_STARTS; i++) tli_release(in->env, starts[i].calls);
     tli_search_free_search(&x.r, none);
     tli_search_free_problem(&p);
     return result;
@@ -19539,17 +19616,17 @@ static void tli_pool_remove(tl_remat_pool *pool, int32_t at) {
     for (--pool->plan_count; at < pool->plan_count; at++) pool->plans[at] = pool->plans[at + 1];
 }
 
-// Whether a plan is the answer to a budget that was asked for. The first one, of the least peak, always stays.
+// Whether a plan is the answer to a budget that was asked for.
 static int tli_pool_is_answer(const tl_remat_pool *pool, int32_t at) {
     uint64_t next = at + 1 < pool->plan_count ? pool->plans[at + 1].peak_bytes : UINT64_MAX;
     int32_t i;
-    if (!at) return 1;
     for (i = 0; i < pool->budget_count && pool->budgets[i] < pool->plans[at].peak_bytes;) i++;
     return i < pool->budget_count && (pool->budgets[i] < next || at + 1 == pool->plan_count);
 }
 
 // While there are too many bytes, remove the plan that matters least: the one before it is about as cheap, or
-// the one after it takes about as little. The number is log2 of the product of both differences.
+// the one after it takes about as little. The number is log2 of the product of both differences. The first plan,
+// that of the least peak, and answers stay.
 static void tli_pool_thin(tl_remat_pool *pool) {
     while (pool->bytes > pool->most_bytes) {
         int32_t at, worst = -1;
@@ -19653,8 +19730,8 @@ static void tli_pool_raise_floor(tl_remat_pool *pool, uint64_t floor, int32_t no
 static void tli_pool_mix(uint64_t *key, uint64_t value) { *key = tl_mix_u64(*key ^ value, 1); }
 
 // A number that graphs and classes of plans share only by accident: one in 2^64.
-static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, uint64_t host_budget,
-                                  const tl_device *device) {
+static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_remat_form form,
+                                  uint64_t host_budget, const tl_device *device) {
     uint64_t key = tl_mix_u64((uint64_t)graph->node_count, (uint64_t)graph->tensor_count);
     int32_t i;
     for (i = 0; i < graph->node_count; i++) {
@@ -19672,7 +19749,7 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, uint
         tli_pool_mix(&key, graph->outputs[i].bytes << 1 ^ (uint64_t)(graph->outputs[i].needed != 0));
     for (i = 0; i < graph->input_count; i++)
         tli_pool_mix(&key, 2 * (uint64_t)graph->inputs[i].tensor + (uint64_t)(graph->inputs[i].needed != 0));
-    tli_pool_mix(&key, (uint64_t)inference);
+    tli_pool_mix(&key, (uint64_t)inference + 2 * (uint64_t)form);
     tli_pool_mix(&key, host_budget);
     if (host_budget && device) {
         tli_pool_mix(&key, device->link_bytes_per_second);
@@ -19696,6 +19773,619 @@ TLI_IMPL void tl_free_remat_pool(tl_remat_pool *pool) {
     env = pool->env;
     tli_pool_clear(pool);
     tli_release(&env, pool);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- once: plans that a kept set determines --
+//
+//     kept 2     F1 F2 F3 F4 | B4       F3 B3 B2  F1 B1     After the last forward of the first pass a node
+//     item 3           m~~u  |          m--u                runs again at most once: when a backward first
+//     item 2        m--------------------------u            needs what is not kept. What it makes stays until
+//                   first pass            made again        its last reader.
+//
+// Items are the tensors, then saved(v) of each node. The set of kept items is the whole decision: which nodes
+// run again is the closure of what backwards read and the set lacks, when they do follows from the order of
+// the backwards, and drops follow last uses. No forward runs in place. Executors that hand one set of tensors
+// from their forward to their backward (PyTorch's partitioner, torch/_functorch/partitioners.py) can carry out
+// exactly these plans.
+//
+// The search keeps sets of segments (what crosses a boundary of the listing) and of thresholds (what costs
+// much per byte), fills each up to the budget, and changes the best ones at random. With few items every set
+// is tried. o is the state of all this.
+
+#define TLI_ONCE_STARTS 4
+#define TLI_ONCE_EXACT 18    // items: so many are tried in all combinations, if the work allows
+
+enum { TLI_ONCE_FORWARD, TLI_ONCE_SAVE, TLI_ONCE_BACKWARD };  // a call is 4 * node + one of these
+
+typedef struct tli_once_set { uint8_t *keep; uint64_t cost, peak; } tli_once_set;  // no cost: UINT64_MAX
+
+typedef struct tli_once {
+    tl_env         *env;
+    const tl_graph *graph;
+    tli_remat_watch *watch;
+    uint64_t  budget, input_bytes, base_cost;
+    int32_t   inference, item_count, node_count;
+    uint64_t *item_bytes;            // [items]
+    uint8_t  *is_read;               // [items] by some backward
+    uint8_t  *is_result;             // [items] resident at the end
+    uint8_t  *runs;                  // [nodes] 1 = in the first pass
+    uint64_t *gradients, *left;      // [nodes] gradients and scratch during a backward, gradients after it
+    uint8_t  *here, *wanted;         // [items] scratch of a measurement
+    uint8_t  *again;                 // [nodes] 1 = runs again
+    int32_t  *stack, *cursors;       // [nodes]
+    int32_t  *calls;  int32_t first_count, call_count;  // [3 * nodes]
+    uint64_t *made, *beside, *freed; // [3 * nodes] bytes that a call adds, takes while it runs, frees
+    int32_t  *rank;                  // [items] those that can be kept, costly ones per byte first
+    int32_t   rank_count;
+    uint64_t  cost, peak;            // of the set measured last
+    int32_t   peak_node;
+    tli_once_set now, trial, best, least, starts[TLI_ONCE_STARTS];  // least: of the least peak met so far
+    int32_t   least_node;
+    tl_random random;
+    uint64_t  work, work_limit;
+} tli_once;
+
+static void tli_once_free(tli_once *o) {
+    int32_t i;
+    tli_release(o->env, o->item_bytes);
+    tli_release(o->env, o->is_read);
+    tli_release(o->env, o->runs);
+    tli_release(o->env, o->gradients);
+    tli_release(o->env, o->stack);
+    tli_release(o->env, o->made);
+    tli_release(o->env, o->rank);
+    tli_release(o->env, o->now.keep);
+    tli_release(o->env, o->trial.keep);
+    tli_release(o->env, o->best.keep);
+    tli_release(o->env, o->least.keep);
+    for (i = 0; i < TLI_ONCE_STARTS; i++) tli_release(o->env, o->starts[i].keep);
+}
+
+static int tli_once_new_set(tli_once *o, tli_once_set *set) {
+    set->keep = (uint8_t *)tli_alloc_array(o->env, (uint64_t)o->item_count + 1, 1);
+    set->cost = set->peak = UINT64_MAX;
+    return set->keep != NULL;
+}
+
+static tl_result tli_once_alloc(tli_once *o) {
+    uint64_t items = (uint64_t)o->item_count + 1, nodes = (uint64_t)o->node_count;
+    int32_t i;
+    int ok = tli_once_new_set(o, &o->now) && tli_once_new_set(o, &o->trial) && tli_once_new_set(o, &o->best) &&
+             tli_once_new_set(o, &o->least);
+    for (i = 0; i < TLI_ONCE_STARTS && ok; i++) ok = tli_once_new_set(o, &o->starts[i]);
+    o->item_bytes = (uint64_t *)tli_alloc_array(o->env, items, sizeof *o->item_bytes);
+    o->is_read = (uint8_t *)tli_alloc_array(o->env, 4 * items, 1);
+    o->runs = (uint8_t *)tli_alloc_array(o->env, 2 * nodes, 1);
+    o->gradients = (uint64_t *)tli_alloc_array(o->env, 2 * nodes, sizeof *o->gradients);
+    o->stack = (int32_t *)tli_alloc_array(o->env, 5 * nodes + 1, sizeof *o->stack);
+    o->made = (uint64_t *)tli_alloc_array(o->env, 9 * nodes, sizeof *o->made);
+    o->rank = (int32_t *)tli_alloc_array(o->env, items, sizeof *o->rank);
+    if (!ok || !o->item_bytes || !o->is_read || !o->runs || !o->gradients || !o->stack || !o->made || !o->rank)
+        return TL_ERROR_NO_MEMORY;
+    o->is_result = o->is_read + items;
+    o->here = o->is_result + items;
+    o->wanted = o->here + items;
+    o->again = o->runs + nodes;
+    o->left = o->gradients + nodes;
+    o->cursors = o->stack + nodes + 1;
+    o->calls = o->cursors + nodes;
+    o->beside = o->made + 3 * nodes;
+    o->freed = o->beside + 3 * nodes;
+    return TL_OK;
+}
+
+static int tli_once_trains(const tli_once *o, int32_t id) {
+    return !o->inference && o->graph->nodes[id].has_grad;
+}
+
+static int32_t tli_once_saved_item(const tli_once *o, int32_t id) { return o->graph->tensor_count + id; }
+
+// -- once: what the graph says --
+
+// Find the nodes that run in the first pass: those with a backward or a result, and what they need.
+static void tli_once_find_runs(tli_once *o) {
+    const tl_graph *graph = o->graph;
+    int32_t id, i;
+    for (id = o->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        o->runs[id] |= (uint8_t)tli_once_trains(o, id);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            o->runs[id] |= o->is_result[i];
+        if (node->is_input) o->runs[id] = 0;
+        if (!o->runs[id]) continue;
+        o->base_cost += node->fwd_cost + (tli_once_trains(o, id) ? node->bwd_cost : 0);
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            o->runs[graph->outputs[graph->inputs[i].tensor].node] = 1;
+    }
+}
+
+// Count the bytes of gradients, which depend on the order of the backwards alone. here: scratch.
+static void tli_once_count_gradients(tli_once *o) {
+    const tl_graph *graph = o->graph;
+    uint64_t live = 0;
+    int32_t id, i;
+    for (id = o->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (!tli_once_trains(o, id)) continue;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (!o->here[i]) { o->here[i] = 1; live += graph->outputs[i].bytes; }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (o->here[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            o->here[tensor] = 1;
+            live += graph->outputs[tensor].bytes;
+        }
+        o->gradients[id] = live + node->bwork_bytes;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            live -= graph->outputs[i].bytes;
+        o->left[id] = live;
+    }
+}
+
+static void tli_once_read_items(tli_once *o) {
+    const tl_graph *graph = o->graph;
+    int32_t id, i;
+    tli_mark_results(graph, o->inference, o->is_result);
+    for (id = 0; id < o->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int trains = tli_once_trains(o, id);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            o->item_bytes[i] = graph->outputs[i].bytes;
+            if (node->is_input) o->input_bytes += graph->outputs[i].bytes;
+            if (trains && graph->outputs[i].needed) o->is_read[i] = 1;
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (trains && graph->inputs[i].needed) o->is_read[graph->inputs[i].tensor] = 1;
+        if (trains && node->saved_bytes) {
+            o->item_bytes[tli_once_saved_item(o, id)] = node->saved_bytes;
+            o->is_read[tli_once_saved_item(o, id)] = 1;
+        }
+    }
+    for (i = 0; i < graph->tensor_count; i++)
+        if (graph->nodes[graph->outputs[i].node].is_input) o->is_read[i] = 0;
+}
+
+static int32_t tli_once_maker(const tli_once *o, int32_t item) {
+    return item < o->graph->tensor_count ? o->graph->outputs[item].node : item - o->graph->tensor_count;
+}
+
+// The cost of making an item again alone, per byte, in 256ths of a bit.
+static int64_t tli_once_worth(const tli_once *o, int32_t item) {
+    return (tli_search_log(o->graph->nodes[tli_once_maker(o, item)].fwd_cost) -
+            tli_search_log(o->item_bytes[item])) / 256;
+}
+
+// List the items that can be kept, those that cost most per byte first (shell sort: in place, and no ties).
+static void tli_once_rank_items(tli_once *o) {
+    int32_t item, gap, i, k;
+    for (item = 0; item < o->item_count; item++) {
+        int32_t id = tli_once_maker(o, item);
+        int is_tensor = item < o->graph->tensor_count;
+        if (!o->runs[id] || o->is_result[item] || (!is_tensor && !o->is_read[item])) continue;
+        o->rank[o->rank_count++] = item;
+    }
+    for (gap = o->rank_count / 2; gap > 0; gap /= 2)
+        for (i = gap; i < o->rank_count; i++) {
+            int64_t worth = tli_once_worth(o, item = o->rank[i]);
+            for (k = i; k >= gap; k -= gap) {
+                int64_t other = tli_once_worth(o, o->rank[k - gap]);
+                if (other > worth || (other == worth && o->rank[k - gap] < item)) break;
+                o->rank[k] = o->rank[k - gap];
+            }
+            o->rank[k] = item;
+        }
+}
+
+// -- once: the plan of a kept set --
+
+static void tli_once_call(tli_once *o, int32_t id, int32_t kind) { o->calls[o->call_count++] = 4 * id + kind; }
+
+// Add the forward of a node that runs again, after the forwards that make its missing inputs.
+static void tli_once_run_again(tli_once *o, int32_t root) {
+    const tl_graph *graph = o->graph;
+    int32_t depth = 1, i;
+    o->stack[0] = root;
+    o->cursors[0] = 0;
+    while (depth > 0) {
+        int32_t id = o->stack[depth - 1], *cursor = &o->cursors[depth - 1];
+        const tl_node *node = &graph->nodes[id];
+        int32_t saved = tli_once_saved_item(o, id);
+        const tl_node_input *inputs = tli_inputs_of(graph, node);
+        while (*cursor < node->input_count && o->here[inputs[*cursor].tensor]) ++*cursor;
+        if (*cursor < node->input_count) {
+            o->stack[depth] = graph->outputs[inputs[*cursor].tensor].node;
+            o->cursors[depth++] = 0;
+            continue;
+        }
+        tli_once_call(o, id, o->is_read[saved] && !o->here[saved] ? TLI_ONCE_SAVE : TLI_ONCE_FORWARD);
+        o->here[saved] = o->again[id] = 1;
+        o->cost += node->fwd_cost;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) o->here[i] = 1;
+        depth--;
+    }
+}
+
+static void tli_once_call_backward(tli_once *o, int32_t id) {
+    const tl_graph *graph = o->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, saved = tli_once_saved_item(o, id);
+    int missing = o->is_read[saved] && !o->here[saved];
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        missing |= graph->outputs[i].needed && !o->here[i];
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (graph->inputs[i].needed && !o->here[graph->inputs[i].tensor])
+            tli_once_run_again(o, graph->outputs[graph->inputs[i].tensor].node);
+    if (missing) tli_once_run_again(o, id);
+    tli_once_call(o, id, TLI_ONCE_BACKWARD);
+}
+
+// List the calls of the plan of a set; cost becomes its cost.
+static void tli_once_list_calls(tli_once *o, const uint8_t *keep) {
+    int32_t id, i;
+    o->call_count = 0;
+    o->cost = o->base_cost;
+    tli_zero(o->again, (size_t)o->node_count);
+    for (i = 0; i < o->item_count; i++) o->here[i] = (uint8_t)(keep[i] || o->is_result[i]);
+    for (id = 0; id < o->node_count; id++) {
+        int32_t saved = tli_once_saved_item(o, id);
+        const tl_node *node = &o->graph->nodes[id];
+        for (i = node->first_output; i < node->first_output + node->output_count && node->is_input; i++)
+            o->here[i] = 1;
+        if (o->runs[id])
+            tli_once_call(o, id, o->is_read[saved] && o->here[saved] ? TLI_ONCE_SAVE : TLI_ONCE_FORWARD);
+    }
+    o->first_count = o->call_count;
+    for (id = o->node_count; id-- > 0;)
+        if (tli_once_trains(o, id)) tli_once_call_backward(o, id);
+}
+
+// An item is used by call `at`: if nothing later uses this copy, it is freed behind the call.
+static void tli_once_use(tli_once *o, int32_t item, int32_t at) {
+    if (o->wanted[item]) return;
+    o->wanted[item] = 1;
+    o->freed[at] += o->item_bytes[item];
+}
+
+// An item is made by call `at`. A copy that nothing uses, or a second one, lives while the call runs.
+static void tli_once_make(tli_once *o, int32_t item, int32_t at, int is_second) {
+    if (is_second || !o->wanted[item]) { o->beside[at] += o->item_bytes[item]; return; }
+    o->wanted[item] = 0;
+    o->made[at] += o->item_bytes[item];
+}
+
+// Walk the calls backwards in time and find what each adds and frees. A copy is freed behind its last use, as
+// tli_place_drops does it.
+static void tli_once_find_lives(tli_once *o, const uint8_t *keep) {
+    const tl_graph *graph = o->graph;
+    int32_t at, i;
+    tli_zero(o->made, 9 * (size_t)o->node_count * sizeof *o->made);
+    tli_copy(o->wanted, o->is_result, (size_t)o->item_count);
+    for (at = o->call_count; at-- > 0;) {
+        int32_t id = o->calls[at] / 4, kind = o->calls[at] % 4, saved = tli_once_saved_item(o, id);
+        const tl_node *node = &graph->nodes[id];
+        int are_here = at >= o->first_count && kind == TLI_ONCE_SAVE;  // then the call makes saved bytes alone
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            are_here &= (keep[i] || o->is_result[i]) && o->wanted[i];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            int stays = at >= o->first_count && (keep[i] || o->is_result[i]);
+            if (kind == TLI_ONCE_BACKWARD) { if (graph->outputs[i].needed) tli_once_use(o, i, at); }
+            else if (!are_here) tli_once_make(o, i, at, stays);
+        }
+        if (kind == TLI_ONCE_BACKWARD && o->is_read[saved]) tli_once_use(o, saved, at);
+        if (kind == TLI_ONCE_SAVE) tli_once_make(o, saved, at, 0);
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (graph->nodes[graph->outputs[tensor].node].is_input) continue;
+            if (kind != TLI_ONCE_BACKWARD || graph->inputs[i].needed) tli_once_use(o, tensor, at);
+        }
+        o->work += 4 + 2 * (uint64_t)(node->input_count + node->output_count);
+    }
+}
+
+// Find cost and peak of the plan of a set.
+static void tli_once_measure(tli_once *o, const uint8_t *keep) {
+    uint64_t live = o->input_bytes, gradients = 0, sum;
+    int32_t at;
+    tli_once_list_calls(o, keep);
+    tli_once_find_lives(o, keep);
+    o->peak = live;
+    o->peak_node = -1;
+    for (at = 0; at < o->call_count; at++) {
+        int32_t id = o->calls[at] / 4;
+        int backward = o->calls[at] % 4 == TLI_ONCE_BACKWARD;
+        live += o->made[at];
+        sum = live + o->beside[at];
+        sum += backward ? o->gradients[id] : gradients + o->graph->nodes[id].fwork_bytes;
+        if (sum > o->peak) { o->peak = sum; o->peak_node = id; }
+        if (backward) gradients = o->left[id];
+        live -= o->freed[at];
+    }
+    o->work += 12 * (uint64_t)o->node_count + 2 * (uint64_t)o->item_count + 4 * (uint64_t)o->call_count;
+}
+
+// -- once: the search --
+
+static void tli_once_copy(const tli_once *o, tli_once_set *to, const tli_once_set *from) {
+    tli_copy(to->keep, from->keep, (size_t)o->item_count);
+    to->cost = from->cost;
+    to->peak = from->peak;
+}
+
+// Measure a set and remember it if it is the cheapest that fits, or the one with the least peak.
+static void tli_once_try(tli_once *o, tli_once_set *set) {
+    tli_once_measure(o, set->keep);
+    set->cost = o->cost;
+    set->peak = o->peak;
+    if (set->peak < o->least.peak || (set->peak == o->least.peak && set->cost < o->least.cost)) {
+        tli_once_copy(o, &o->least, set);
+        o->least_node = o->peak_node;
+    }
+    if (set->peak > o->budget || set->cost >= o->best.cost) return;
+    tli_once_copy(o, &o->best, set);
+    o->watch->now.cost = o->watch->now.cost && o->watch->now.cost < set->cost ? o->watch->now.cost : set->cost;
+}
+
+static int tli_once_goes_on(const tli_once *o, uint64_t limit) {
+    return o->work < limit && o->best.cost > o->base_cost && !tli_remat_stops(o->watch, o->work);
+}
+
+// Keep more items, the costliest per byte first, as long as the budget allows: in groups, smaller after a group
+// that does not fit.
+static void tli_once_fill(tli_once *o, tli_once_set *set, uint64_t limit) {
+    int32_t at = 0, size = o->rank_count / 4 + 1, i;
+    while (at < o->rank_count && tli_once_goes_on(o, limit)) {
+        int32_t end = size < o->rank_count - at ? at + size : o->rank_count, changed = 0;
+        tli_once_copy(o, &o->trial, set);
+        for (i = at; i < end; i++) {
+            changed += !o->trial.keep[o->rank[i]];
+            o->trial.keep[o->rank[i]] = 1;
+        }
+        if (!changed) { at = end; continue; }
+        tli_once_try(o, &o->trial);
+        if (o->trial.peak <= o->budget && o->trial.cost <= set->cost) {
+            tli_once_copy(o, set, &o->trial);
+            at = end;
+            size = size < o->rank_count / 4 ? 2 * size : size;
+        } else if (end - at > 1) {
+            size = (end - at) / 2;
+        } else {
+            at = end;
+        }
+    }
+}
+
+// Set now.keep to what crosses boundaries of the listing that are about so many bytes of outputs apart: within
+// half as much, that place is taken which the fewest bytes cross. across: [nodes] these bytes; last: [tensors]
+// the last node that reads each.
+static void tli_once_cut(tli_once *o, const uint64_t *across, const int32_t *last, uint64_t bytes) {
+    const tl_graph *graph = o->graph;
+    int32_t *next = o->stack, id, i, cut = -1;  // next: the boundary at or behind a node
+    uint64_t since = 0;
+    for (id = 0; id < o->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_output; i < node->first_output + node->output_count && o->runs[id]; i++)
+            since += o->item_bytes[i];
+        next[id] = 0;
+        if (since > bytes / 2 && o->runs[id] && (cut < 0 || across[id] <= across[cut])) cut = id;
+        if (since < bytes || cut < 0) continue;
+        next[cut] = 1;
+        id = cut;
+        since = 0;
+        cut = -1;
+    }
+    for (id = o->node_count, cut = INT32_MAX; id-- > 0;) next[id] = cut = next[id] ? id : cut;
+    tli_zero(o->now.keep, (size_t)o->item_count);
+    for (i = 0; i < graph->tensor_count; i++)
+        o->now.keep[i] = last[i] > next[graph->outputs[i].node];
+}
+
+// Find the last node that reads each tensor, and how many bytes cross from each node to the next.
+static void tli_once_find_across(const tli_once *o, uint64_t *across, int32_t *last) {
+    const tl_graph *graph = o->graph;
+    uint64_t live = 0;
+    int32_t id, i;
+    for (i = 0; i < graph->tensor_count; i++) last[i] = -1;
+    for (id = 0; id < o->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (o->runs[id]) last[graph->inputs[i].tensor] = id;
+    }
+    tli_zero(across, ((size_t)o->node_count + 1) * sizeof *across);
+    for (i = 0; i < graph->tensor_count; i++) {
+        if (!o->runs[graph->outputs[i].node] || last[i] < 0) continue;
+        across[graph->outputs[i].node] += o->item_bytes[i];
+        across[last[i]] -= o->item_bytes[i];
+    }
+    for (id = 0; id < o->node_count; id++) across[id] = live += across[id];
+}
+
+// Keep a set that fits among the cheapest starts.
+static void tli_once_add_start(tli_once *o, const tli_once_set *set) {
+    int32_t i, worst = 0;
+    if (set->peak > o->budget) return;
+    for (i = 0; i < TLI_ONCE_STARTS; i++) {
+        if (o->starts[i].cost == set->cost && o->starts[i].peak == set->peak) return;
+        if (o->starts[i].cost > o->starts[worst].cost) worst = i;
+    }
+    if (set->cost < o->starts[worst].cost) tli_once_copy(o, &o->starts[worst], set);
+}
+
+#define TLI_ONCE_STEPS 8  // thresholds and distances tried between a value and half of it
+
+// Try the sets that do not depend on the budget: everything, the items above a threshold of their worth,
+// segments of all lengths, and both together.
+static tl_result tli_once_begin(tli_once *o) {
+    uint64_t nodes = (uint64_t)o->node_count + 1, tensors = (uint64_t)o->graph->tensor_count + 1, bytes = 0;
+    uint64_t *across = (uint64_t *)tli_alloc_array(o->env, nodes, sizeof *across);
+    int32_t *last = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *last), i, k;
+    if (across && last) {
+        tli_once_find_across(o, across, last);
+        for (i = 0; i < o->graph->tensor_count; i++) bytes += o->item_bytes[i];
+        tli_zero(o->now.keep, (size_t)o->item_count);
+        for (i = 0, k = 0; i <= 16; i++) {  // less and less costly items
+            for (; k < o->rank_count * i / 16; k++) o->now.keep[o->rank[k]] = 1;
+            tli_once_try(o, &o->now);
+            tli_once_add_start(o, &o->now);
+        }
+        for (; bytes && tli_once_goes_on(o, o->work_limit / 4); bytes -= bytes / TLI_ONCE_STEPS + 1) {
+            tli_once_cut(o, across, last, bytes);
+            tli_once_try(o, &o->now);
+            tli_once_add_start(o, &o->now);
+            if (o->call_count && bytes < o->item_bytes[o->rank_count ? o->rank[0] : 0]) break;
+        }
+    }
+    tli_release(o->env, across);
+    tli_release(o->env, last);
+    return across && last ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+static int32_t tli_once_draw(tli_once *o, int32_t limit) {
+    return (int32_t)tl_next_random_below(&o->random, (uint64_t)limit);
+}
+
+// Change the trial a little: a few items near a place of the listing, and some that run again.
+static void tli_once_change(tli_once *o) {
+    int32_t count = 1 + tli_once_draw(o, 3), center = tli_once_draw(o, o->rank_count), reach, tries, id, i;
+    reach = 1 + tli_once_draw(o, 1 << (1 + tli_once_draw(o, 6)));
+    center = tli_once_maker(o, o->rank[center]);
+    for (tries = 0; tries < 16 && count > 0; tries++) {
+        id = center + tli_once_draw(o, 2 * reach + 1) - reach;
+        if (id < 0 || id >= o->node_count || !o->runs[id] || !o->graph->nodes[id].output_count) continue;
+        i = o->graph->nodes[id].first_output + tli_once_draw(o, o->graph->nodes[id].output_count);
+        if (o->is_read[tli_once_saved_item(o, id)] && tli_once_draw(o, 2)) i = tli_once_saved_item(o, id);
+        o->trial.keep[i] ^= 1;
+        count--;
+    }
+    for (count = tli_once_draw(o, 3), tries = 0; tries < 16 && count > 0; tries++) {
+        i = o->rank[tli_once_draw(o, o->rank_count)];
+        if (o->trial.keep[i] || !o->again[tli_once_maker(o, i)]) continue;
+        o->trial.keep[i] = 1;
+        count--;
+    }
+}
+
+// Lower the least peak at random until it fits, or for so much work. What is tried does not depend on the
+// budget.
+static void tli_once_lower(tli_once *o, uint64_t limit) {
+    o->random.state = 1;
+    while (o->rank_count && o->least.peak > o->budget && o->work < limit &&
+           !tli_remat_stops(o->watch, o->work)) {
+        tli_once_copy(o, &o->trial, &o->least);
+        tli_once_change(o);
+        tli_once_try(o, &o->trial);
+    }
+}
+
+// Improve in phases that cool down, as tli_search_improve does. The first begin with the starts.
+static void tli_once_improve(tli_once *o) {
+    static const uint8_t heats[] = { 16, 2, 128, 1 };  // of the mean cost of a forward, in 16ths
+    int32_t phase, turn;
+    o->random.state = 2;
+    for (phase = 0; tli_once_goes_on(o, o->work_limit); phase++) {
+        int32_t length = 200 << (phase < 24 ? phase / 2 : 12);
+        uint64_t heat = o->base_cost / (uint64_t)o->node_count / 16 * heats[phase % 4];
+        tli_once_copy(o, &o->now, phase < TLI_ONCE_STARTS ? &o->starts[phase] : &o->best);
+        if (o->now.cost == UINT64_MAX) continue;
+        for (turn = 0; turn < length && tli_once_goes_on(o, o->work_limit); turn++) {
+            int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&o->random) >> 32) + 1);
+            tli_once_copy(o, &o->trial, &o->now);
+            tli_once_change(o);
+            tli_once_try(o, &o->trial);
+            if (o->trial.peak <= o->budget && o->trial.cost <= o->now.cost + (heat * (uint64_t)u >> 16))
+                tli_once_copy(o, &o->now, &o->trial);
+            if (turn % (length / 20 + 1) == length / 20) heat -= heat / 3;
+        }
+    }
+}
+
+// Try every set if they are few; 1 = all were tried, so the best is the optimum.
+static int tli_once_try_all(tli_once *o) {
+    uint64_t set, sets = (uint64_t)1 << (o->rank_count < TLI_ONCE_EXACT ? o->rank_count : 0), start = o->work;
+    int32_t i;
+    if (o->rank_count > TLI_ONCE_EXACT) return 0;
+    tli_zero(o->now.keep, (size_t)o->item_count);
+    for (set = 0; set < sets; set++) {
+        for (i = 0; i < o->rank_count; i++) o->now.keep[o->rank[i]] = set >> i & 1;
+        tli_once_try(o, &o->now);
+        if (!set && (o->work - start) * sets > o->work_limit / 2) return 0;
+        if (tli_remat_stops(o->watch, o->work)) return 0;
+    }
+    return 1;
+}
+
+// Search; *proven = 1: the best set, or the least peak, is the optimum.
+static tl_result tli_once_search(tli_once *o, int32_t *proven) {
+    tl_result result;
+    int32_t i;
+    *proven = tli_once_try_all(o);
+    if (*proven) return TL_OK;
+    result = tli_once_begin(o);
+    if (result) return result;
+    if (o->best.cost == UINT64_MAX) {
+        tli_once_lower(o, o->work + o->work_limit / 4);
+        if (o->least.peak > o->budget) return TL_OK;
+        tli_once_copy(o, &o->starts[0], &o->least);
+    }
+    for (i = 0; i < TLI_ONCE_STARTS; i++)
+        if (o->starts[i].cost != UINT64_MAX && o->work < o->work_limit)
+            tli_once_fill(o, &o->starts[i], o->work + (o->work_limit - o->work) / 8);
+    if (o->rank_count) tli_once_improve(o);
+    return TL_OK;
+}
+
+// Make the plan of a set.
+static tl_result tli_once_make_plan(tli_once *o, const tli_once_set *set, tl_plan *plan) {
+    static const tl_step_kind kinds[] = { TL_STEP_FORWARD, TL_STEP_FORWARD_SAVE, TL_STEP_BACKWARD };
+    tli_steps calls = tli_steps_of(o->env);
+    int32_t at;
+    tli_once_list_calls(o, set->keep);
+    for (at = 0; at < o->graph->tensor_count; at++)
+        o->trial.keep[at] = set->keep[at] || o->is_result[at] ||
+                            o->graph->nodes[o->graph->outputs[at].node].is_input;
+    for (at = 0; at < o->call_count; at++)
+        tli_add_step(&calls, tli_step_of(kinds[o->calls[at] % 4], o->calls[at] / 4, TL_ALL_OUTPUTS));
+    return tli_plan_calls(&calls, o->first_count, o->trial.keep, TLI_IN(PLAN_REMAT), o->graph, o->inference,
+                          plan);
+}
+
+// What was found; the plan is that of the least peak if nothing fits (TL_ERROR_INFEASIBLE).
+typedef struct tli_once_result { tl_plan plan; uint64_t work; int32_t node, proven; } tli_once_result;
+
+// Find the cheapest plan of this form within the budget.
+static tl_result tli_remat_once(const tli_remat_input *in, tli_once_result *found) {
+    tli_once o;
+    tl_result result;
+    tli_zero(found, sizeof *found);
+    tli_zero(&o, sizeof o);
+    o.env = in->env;
+    o.graph = in->graph;
+    o.watch = in->watch;
+    o.budget = in->budget;
+    o.inference = in->inference;
+    o.work_limit = in->work_limit;
+    o.node_count = in->graph->node_count;
+    o.item_count = in->graph->tensor_count + in->graph->node_count;
+    result = tli_once_alloc(&o);
+    if (!result) {
+        tli_once_read_items(&o);
+        tli_once_find_runs(&o);
+        tli_once_count_gradients(&o);
+        tli_once_rank_items(&o);
+        result = tli_once_search(&o, &found->proven);
+    }
+    if (!result) {
+        int fits = o.best.cost != UINT64_MAX;
+        found->node = o.least_node;
+        result = tli_once_make_plan(&o, fits ? &o.best : &o.least, &found->plan);
+        if (!result && !fits) result = TL_ERROR_INFEASIBLE;
+    }
+    found->work = o.work;
+    tli_once_free(&o);
+    return result;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -19862,7 +20552,10 @@ typedef struct tli_policy {
     uint64_t        fineness;    // values are tried in steps of value / fineness, at least 1
     uint8_t        *keep;        // [tensor_count] 1 = the candidate keeps it
     uint8_t        *read;        // [tensor_count] 1 = a backward reads it
-    uint8_t        *again;       // [node_count] 1 = the candidate runs its forward again
+    uint64_t       *gradients;   // [node_count] of gradients and scratch, live during its backward
+    uint64_t       *change;      // [node_count + 1] scratch of tli_policy_price, as the next two
+    int32_t        *again;       // [node_count]
+    int32_t        *until;       // [tensor_count]
     int32_t        *cuts;        // [cut_count] ascending
     int32_t        *last;        // [node_count] the last node that reads it
     int32_t         cut_count;
@@ -19919,36 +20612,70 @@ static void tli_policy_keep(tli_policy *p, int32_t id, int kept) {
         p->keep[i] = (uint8_t)kept;
 }
 
-// The forwards that the kept set runs again: what backwards read and is not kept, and what these forwards read.
-// Returns their cost and that of all other calls, UINT64_MAX where it does not fit; *bytes: of what is live
-// between the forwards and the backwards.
+// Count a tensor or saved bytes as live during the backwards of the nodes low to high.
+static void tli_policy_hold(tli_policy *p, int32_t low, int32_t high, uint64_t bytes) {
+    if (low > high) return;
+    p->change[low] += bytes;
+    p->change[high + 1] -= bytes;  // sums wrap around to what is meant
+}
+
+// Note that the forward that makes a tensor is run again before the backward of node `when`, at the latest.
+static void tli_policy_run_again(tli_policy *p, int32_t maker, int32_t when) {
+    if (p->again[maker] < when) p->again[maker] = when;
+}
+
+// Add what the outputs and the saved bytes of a node hold; what reads them has been looked at.
+static void tli_policy_hold_node(tli_policy *p, int32_t id, int all) {
+    const tl_graph *graph = p->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, last = graph->node_count - 1;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        if (node->keep || node->is_input) tli_policy_hold(p, 0, last, graph->outputs[i].bytes);
+        else if (p->keep[i] || p->again[id] >= 0)
+            tli_policy_hold(p, p->until[i], p->keep[i] ? last : p->again[id], graph->outputs[i].bytes);
+    }
+    if (node->has_grad) tli_policy_hold(p, id, all ? last : p->again[id], node->saved_bytes);
+}
+
+// Find what a kept set costs (UINT64_MAX where that does not fit), and a lower bound of its peak: what is live
+// during backwards. again[]: the backward before which a forward runs again, -1 = it does not; until[]: the
+// last backward across which a tensor is held.
 static uint64_t tli_policy_price(tli_policy *p, uint64_t *bytes) {
     const tl_graph *graph = p->graph;
-    uint64_t cost = 0;
+    uint64_t cost = 0, live = 0;
     int32_t id, i;
     int fits = 1;
-    *bytes = 0;
-    tli_zero(p->again, (size_t)graph->node_count);
+    for (id = 0; id < graph->node_count; id++) { p->again[id] = -1; p->change[id] = 0; }
+    for (i = 0; i < graph->tensor_count; i++) p->until[i] = INT32_MAX;
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         int all = 1;
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
             int stays = p->keep[i] || node->keep || node->is_input;
             all &= stays;
-            p->again[id] |= (uint8_t)(node->has_grad && graph->outputs[i].needed && !stays);
-            if (stays && p->read[i]) *bytes += graph->outputs[i].bytes;
+            if (!node->has_grad || !graph->outputs[i].needed) continue;
+            p->until[i] = id;
+            if (!stays) tli_policy_run_again(p, id, id);
         }
-        p->again[id] |= (uint8_t)(node->has_grad && node->saved_bytes && !all);
+        if (node->has_grad && node->saved_bytes && !all) tli_policy_run_again(p, id, id);
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
-            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node, at = p->again[id];
+            int reads = node->has_grad && graph->inputs[i].needed;
+            if (at >= 0 && at + 1 < p->until[tensor]) p->until[tensor] = at + 1;
+            if (reads && id < p->until[tensor]) p->until[tensor] = id;
             if (p->keep[tensor] || graph->nodes[maker].keep || graph->nodes[maker].is_input) continue;
-            p->again[maker] |= (uint8_t)(p->again[id] || (node->has_grad && graph->inputs[i].needed));
+            tli_policy_run_again(p, maker, reads && id > at ? id : at);
         }
+        tli_policy_hold_node(p, id, all);
         if (!node->is_input) fits = fits && tli_add_u64(cost, node->fwd_cost, &cost);
-        if (p->again[id]) fits = fits && tli_add_u64(cost, node->fwd_cost, &cost);
+        if (p->again[id] >= 0) fits = fits && tli_add_u64(cost, node->fwd_cost, &cost);
         if (node->has_grad) fits = fits && tli_add_u64(cost, node->bwd_cost, &cost);
     }
-    p->work += (uint64_t)graph->node_count + (uint64_t)graph->input_count;
+    for (id = 0, *bytes = 0; id < graph->node_count; id++) {
+        live += p->change[id];
+        if (graph->nodes[id].has_grad && live + p->gradients[id] > *bytes) *bytes = live + p->gradients[id];
+    }
+    p->work += 3 * ((uint64_t)graph->node_count + (uint64_t)graph->input_count);
     return fits ? cost : UINT64_MAX;
 }
 
@@ -19986,6 +20713,32 @@ static void tli_find_cuts(tli_policy *p) {
         if (reach <= id) p->cuts[p->cut_count++] = id;
         if (p->last[id] > reach) reach = p->last[id];
     }
+}
+
+// Sum up the gradients that are live during each backward, which depend on the order of backwards alone.
+static void tli_policy_count_gradients(tli_policy *p) {
+    const tl_graph *graph = p->graph;
+    uint64_t live = 0;
+    int32_t id, i;
+    tli_zero(p->keep, (size_t)graph->tensor_count);  // 1 = its gradient is live
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (!node->has_grad) continue;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            if (!p->keep[i]) live += graph->outputs[i].bytes;
+            p->keep[i] = 1;
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (p->keep[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            p->keep[tensor] = 1;
+            live += graph->outputs[tensor].bytes;
+        }
+        p->gradients[id] = live + node->bwork_bytes;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            live -= graph->outputs[i].bytes;
+    }
+    tli_zero(p->keep, (size_t)graph->tensor_count);
 }
 
 // -- policies: the rules --
@@ -20410,6 +21163,7 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
 }
 
 static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tl_remat_pool *pool, tli_policy *p) {
+    uint64_t nodes = (uint64_t)desc->graph->node_count, tensors = (uint64_t)desc->graph->tensor_count;
     int32_t id;
     tli_zero(p, sizeof *p);
     if (env) p->quiet = *env;
@@ -20421,19 +21175,23 @@ static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tl_rem
     for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
     p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
     if (p->fineness < 32) p->fineness = 32;
-    p->keep = (uint8_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->tensor_count, 2);
-    p->again = (uint8_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, 1);
-    p->cuts = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, 2 * sizeof *p->cuts);
-    if (!p->keep || !p->again || !p->cuts) return TL_ERROR_NO_MEMORY;
-    p->read = p->keep + p->graph->tensor_count;
-    p->last = p->cuts + p->graph->node_count;
+    p->keep = (uint8_t *)tli_alloc_array(&p->quiet, tensors, 2);
+    p->gradients = (uint64_t *)tli_alloc_array(&p->quiet, 2 * nodes + 1, sizeof *p->gradients);
+    p->cuts = (int32_t *)tli_alloc_array(&p->quiet, 3 * nodes + tensors, sizeof *p->cuts);
+    if (!p->keep || !p->gradients || !p->cuts) return TL_ERROR_NO_MEMORY;
+    p->read = p->keep + tensors;
+    p->change = p->gradients + nodes;
+    p->last = p->cuts + nodes;
+    p->again = p->last + nodes;
+    p->until = p->again + nodes;
     tli_find_cuts(p);
+    tli_policy_count_gradients(p);
     return TL_OK;
 }
 
 static void tli_policy_free(tli_policy *p) {
     tli_release(&p->quiet, p->keep);
-    tli_release(&p->quiet, p->again);
+    tli_release(&p->quiet, p->gradients);
     tli_release(&p->quiet, p->cuts);
 }
 
@@ -20538,6 +21296,7 @@ typedef struct tli_remat {
     uint64_t        reserve;      // work kept for the ladder
     uint64_t        least;        // the least budget that was found; 0 = it was not searched
     int32_t         inference, node, floor_node;
+    tl_remat_form   form;
     int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
     int32_t         is_shared;    // 1 = the pool is the caller's
@@ -20720,7 +21479,8 @@ static tl_result tli_remat_try_chain(tli_remat *r, uint64_t limit) {
 
 static tl_result tli_remat_try_policies(tli_remat *r, uint64_t limit) {
     uint64_t work = 0;
-    tl_result result = tli_remat_policies(&r->quiet, r->graph, r->budget, 0, r->pool, &r->watch, limit, &work);
+    tl_result result = tli_remat_policies(&r->quiet, r->graph, r->budget, 0, r->pool, &r->watch, limit / 2,
+                                          &work);
     tli_remat_add_work(r, work);
     return result;
 }
@@ -20757,14 +21517,26 @@ static tl_result tli_remat_find_first(tli_remat *r, uint64_t limit) {
     return result ? result : tli_remat_offer_search(r, &r->search);
 }
 
-// Go on from the best plan, piece by piece, or lower the peak of a plan towards a budget.
-static tl_result tli_remat_add_window(tli_remat *r, const tl_plan *start, uint64_t budget, uint64_t limit) {
-    tli_search_calls calls;
+// Improve the best plan.
+static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
+    const tl_plan *best = tli_remat_best(r);
+    tl_result result = TL_OK;
+    if (!r->search.is_open || !best) return TL_OK;
+    if (!best->host_peak_bytes &&
+        (!tli_search_is_found(&r->search) || best->cost < tli_search_cost(&r->search)))
+        result = tli_search_add_plan(&r->search, best);
+    if (!result && tli_search_is_found(&r->search)) result = tli_search_go_on(&r->search, limit, r->bound);
+    tli_remat_add_work(r, tli_search_count(&r->search));
+    return result ? result : tli_remat_offer_search(r, &r->search);
+}
+
+// Improve a plan piece by piece, or lower its peak towards the budget.
+static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64_t budget, uint64_t limit) {
     tli_remat_input in;
     tli_steps steps;
-    uint64_t cost, work = 0;
+    uint64_t cost, work;
     tl_result result;
-    if (!start || start->host_peak_bytes || !limit) return TL_OK;
+    if (!start || start->host_peak_bytes) return TL_OK;
     tli_zero(&in, sizeof in);
     in.env = &r->quiet;
     in.graph = r->graph;
@@ -20772,34 +21544,17 @@ static tl_result tli_remat_add_window(tli_remat *r, const tl_plan *start, uint64
     in.inference = r->inference;
     in.work_limit = limit;
     in.bound = r->bound;
-    in.start = &calls;
     in.watch = &r->watch;
-    tli_zero(&steps, sizeof steps);
-    result = tli_search_list_plan(&r->quiet, r->graph, start, &calls);
-    if (!result) result = tli_remat_window(&in, &steps, &cost, &work);
-    tli_release(&r->quiet, calls.calls);
+    result = tli_remat_window(&in, start, &steps, &cost, &work);
     tli_remat_add_work(r, work);
-    if (!result || (result == TL_ERROR_INFEASIBLE && steps.count)) return tli_remat_offer_steps(r, &steps);
-    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+    if (!result || result == TL_ERROR_INFEASIBLE) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_OVERFLOW ? TL_OK : result;
 }
 
+// In small graphs a try of the whole sequence takes no longer than one in a window, so windows get less work.
 static tl_result tli_remat_try_window(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_window(r, tli_remat_best(r), r->budget, limit);
-}
-
-// Improve the best plan.
-static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
-    uint64_t nodes = r->graph->node_count > 128 ? (uint64_t)r->graph->node_count : 128;  // windows get the rest
-    const tl_plan *best = tli_remat_best(r);
-    tl_result result = TL_OK;
-    if (!r->search.is_open || !best) return TL_OK;
-    if (!best->host_peak_bytes &&
-        (!tli_search_is_found(&r->search) || best->cost < tli_search_cost(&r->search)))
-        result = tli_search_add_plan(&r->search, best);
-    if (!result && tli_search_is_found(&r->search))
-        result = tli_search_go_on(&r->search, limit / nodes * 64, r->bound);
-    tli_remat_add_work(r, tli_search_count(&r->search));
-    return result ? result : tli_remat_offer_search(r, &r->search);
+    uint64_t share = r->graph->node_count > 128 ? limit / 2 : limit / 8;
+    return tli_remat_run_window(r, tli_remat_best(r), r->budget, share);
 }
 
 // Lower the peak of the lowest plan to the budget, or as far as it goes.
@@ -20813,6 +21568,31 @@ static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
     if (!result) result = tli_search_take_best(&r->search, &steps);
     tli_search_forget_best(&r->search);
     return result ? result : tli_remat_offer_steps(r, &steps);
+}
+
+// Search plans of a kept set alone. The bound of any plan holds for them, and trying all sets may prove one.
+static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
+    tli_remat_input in;
+    tli_once_result found;
+    tl_result result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = limit;
+    in.watch = &r->watch;
+    result = tli_remat_once(&in, &found);
+    tli_remat_add_work(r, found.work);
+    if (!result && found.proven) result = tli_remat_raise_bound(r, found.plan.cost);
+    if (result == TL_ERROR_INFEASIBLE) {
+        if (found.proven) tli_remat_raise_floor(r, found.plan.peak_bytes, found.node);
+        if (found.proven) r->none = 1;
+        result = TL_OK;
+    }
+    if (!result) result = tli_remat_offer(r, &found.plan);
+    tl_free_plan(&r->quiet, &found.plan);
+    return result;
 }
 
 // -- remat: the least budget --
@@ -20854,48 +21634,34 @@ static tl_result tli_remat_ladder_search(tli_remat *r, uint64_t limit) {
     return result;
 }
 
-// Lower the peak of the plan of the least peak.
 static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_window(r, tli_pool_least(r->pool), r->floor ? r->floor : 1, limit);
+    return tli_remat_run_window(r, tli_pool_least(r->pool), r->floor, limit);
 }
 
 #ifndef TL_NO_OFFLOAD
-// Improve the best plan, or find one, with spills and fetches; *least: of its peak, at any budget.
-static tl_result tli_remat_add_offload(tli_remat *r, uint64_t budget, uint64_t work_limit) {
-    const tl_plan *best = budget ? tli_remat_best(r) : NULL;
+// Search a plan with spills and fetches that costs less than `start`, or with NULL, one of the least budget.
+static tl_result tli_remat_add_offload(tli_remat *r, const tl_plan *start, uint64_t limit) {
     tli_remat_input in;
     tli_steps steps;
-    tl_plan none;
     uint64_t work;
     tl_result result;
-    tli_zero(&none, sizeof none);
     tli_zero(&in, sizeof in);
     in.env = &r->quiet;
     in.graph = r->graph;
-    in.budget = budget ? budget : r->budget;
+    in.budget = r->budget;
     in.inference = r->inference;
-    in.work_limit = work_limit;
+    in.work_limit = limit;
     in.bound = r->bound;
     in.watch = &r->watch;
     in.fetches = 1;
-    result = tli_remat_offload(&in, r->device, r->host_budget, best ? best : &none, &steps, &work);
+    result = tli_remat_offload(&in, r->device, r->host_budget, start, r->floor, &steps, &work);
     tli_remat_add_work(r, work);
     if (!result) return tli_remat_offer_steps(r, &steps);
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
-// Nothing fits: find the least budget with a host by bisection between the floor and the peak of a known plan.
 static tl_result tli_remat_ladder_offload(tli_remat *r, uint64_t limit) {
-    uint64_t low = r->floor, budget = low, end = r->work + limit, high = tli_pool_least(r->pool)->peak_bytes;
-    tl_result result = TL_OK;
-    while (low < high && !result && !r->watch.stopped && r->work <= end) {
-        result = tli_remat_add_offload(r, budget, 0);
-        if (tli_pool_least(r->pool)->peak_bytes < high) high = tli_pool_least(r->pool)->peak_bytes;
-        else low = budget + 1;
-        if (high - low <= high / 4096) break;
-        budget = low + (high - low) / 2;
-    }
-    return result;
+    return tli_remat_add_offload(r, NULL, limit);
 }
 #endif
 
@@ -20948,6 +21714,12 @@ static const tli_remat_part tli_remat_ladder[] = {
 #endif
 };
 
+static const tli_remat_part tli_remat_once_ladder[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_ladder_floor },
+    { 1, tli_remat_always, tli_remat_try_once }
+};
+
 // Whether the plan of the least peak is known to be that.
 static int tli_remat_is_lowest(const tli_remat *r) {
     const tl_plan *least = tli_pool_least(r->pool);
@@ -20958,7 +21730,9 @@ static int tli_remat_is_lowest(const tli_remat *r) {
 // it finds must not depend on the budget, so it begins with the floor of the graph.
 static tl_result tli_remat_run_ladder(tli_remat *r) {
     tl_remat_pool ladder, *pool = r->pool;
+    const tli_remat_part *parts = r->form ? tli_remat_once_ladder : tli_remat_ladder;
     uint64_t floor = r->floor, budget = r->budget;
+    int32_t count = r->form ? TLI_REMAT_COUNT(tli_remat_once_ladder) : TLI_REMAT_COUNT(tli_remat_ladder);
     int32_t node = r->floor_node, i;
     tl_result result = TL_OK;
     r->round_end = r->work + r->reserve;
@@ -20968,8 +21742,8 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
     r->pool = &ladder;
     r->budget = 0;
     r->floor = 0;
-    for (i = 0; i < TLI_REMAT_COUNT(tli_remat_ladder) && !result && !tli_remat_is_lowest(r); i++)
-        if (tli_remat_ladder[i].applies(r)) result = tli_remat_ladder[i].run(r, tli_remat_left(r));
+    for (i = 0; i < count && !result && !tli_remat_is_lowest(r); i++)
+        if (parts[i].applies(r)) result = parts[i].run(r, tli_remat_left(r));
     r->pool = pool;
     r->budget = budget;
     if (r->floor < floor) { r->floor = floor; r->floor_node = node; }
@@ -20992,8 +21766,8 @@ static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_trains, tli_remat_try_policies },
     { 1, tli_remat_trains, tli_remat_try_chain },
     { 0, tli_remat_may_raise, tli_remat_try_bound },
-    { 0, tli_remat_always, tli_remat_improve },
-    { 0, tli_remat_always, tli_remat_try_window }
+    { 0, tli_remat_always, tli_remat_try_window },
+    { 0, tli_remat_always, tli_remat_improve }
 };
 
 // One tier: rounds of all parts. TL_OK also where no plan was found.
@@ -21017,15 +21791,34 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     return result;
 }
 
+static const tli_remat_part tli_remat_once_parts[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_try_floor },
+    { 1, tli_remat_always, tli_remat_try_bound },
+    { 1, tli_remat_always, tli_remat_try_once }
+};
+
+// The form once: a single round.
+static tl_result tli_remat_run_once(tli_remat *r) {
+    tl_result result;
+    r->round_end = r->work_limit;
+    result = tli_remat_run_parts(r, tli_remat_once_parts, TLI_REMAT_COUNT(tli_remat_once_parts), 0);
+    return result || tli_remat_best(r) ? result : tli_remat_run_ladder(r);
+}
+
 #ifndef TL_NO_OFFLOAD
 // -- remat: with a host tier --
 
-static tl_result tli_remat_begin_offload(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_offload(r, r->budget, limit / 8);
+// Improve the plan found so far, or find one, with spills and fetches.
+static tl_result tli_remat_improve_offload(tli_remat *r, uint64_t limit) {
+    const tl_plan *best = tli_remat_best(r);
+    tl_plan none;
+    tli_zero(&none, sizeof none);
+    return tli_remat_add_offload(r, best ? best : &none, limit);
 }
 
-static tl_result tli_remat_improve_offload(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_offload(r, r->budget, limit);
+static tl_result tli_remat_begin_offload(tli_remat *r, uint64_t limit) {
+    return tli_remat_improve_offload(r, limit / 8);
 }
 
 // Raise the bound by relaxations for several end times T0: a plan ends after T0, or not before g(T0). First
@@ -21092,10 +21885,13 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
 }
 
 static tl_result tli_remat_run(tli_remat *r) {
+    if (r->form == TL_REMAT_FORM_ONCE) return tli_remat_run_once(r);
     return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
 }
 #else
-static tl_result tli_remat_run(tli_remat *r) { return tli_remat_run_alone(r); }
+static tl_result tli_remat_run(tli_remat *r) {
+    return r->form == TL_REMAT_FORM_ONCE ? tli_remat_run_once(r) : tli_remat_run_alone(r);
+}
 #endif
 
 static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
@@ -21141,6 +21937,11 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
     tl_result result = tl_check_graph(env, desc->graph);
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
+    if ((uint32_t)desc->form >= (uint32_t)TL_REMAT_FORM_COUNT)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(FORM_THERE_IS_NO_SUCH_ONE));
+    if (desc->form && budget->host_bytes)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
+                        TLI_RULE(HOST_BUDGET_BYTES_NEEDS_FORM_ANY));
 #ifdef TL_NO_OFFLOAD
     if (budget->host_bytes)
         return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT),
@@ -21158,7 +21959,7 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
     r->is_shared = given != NULL;
     r->pool = given ? given : own;
     if (given) {
-        key = tli_pool_class_of(r->graph, r->inference, r->host_budget, r->device);
+        key = tli_pool_class_of(r->graph, r->inference, r->form, r->host_budget, r->device);
         if (given->class_key && given->class_key != key)
             return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(POOL_OF_ANOTHER_GRAPH));
         given->class_key = key;
@@ -21207,6 +22008,7 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.quiet.log = NULL;
     r.graph = desc->graph;
     r.inference = desc->inference;
+    r.form = desc->form;
     r.is_over = budget->is_over;
     r.budget = budget->bytes;
     r.is_default = !desc->work_limit;
@@ -21225,6 +22027,21 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     tli_pool_clear(&own);
     return result;
 }
+
+static const char *const tli_remat_form_names[] = { TL_REMAT_FORMS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_remat_form(tl_remat_form form) {
+    return tli_name(tli_remat_form_names, TL_REMAT_FORM_COUNT, (int64_t)form);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
+    int32_t value;
+    int ok = tli_parse_name(tli_remat_form_names, TL_REMAT_FORM_COUNT, text, tli_text_length(text), &value);
+    *form = (tl_remat_form)value;
+    return ok;
+}
+#endif
 
 TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
                                  tl_remat_report *report) {

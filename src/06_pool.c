@@ -191,8 +191,8 @@ static void tli_pool_raise_floor(tl_remat_pool *pool, uint64_t floor, int32_t no
 static void tli_pool_mix(uint64_t *key, uint64_t value) { *key = tl_mix_u64(*key ^ value, 1); }
 
 // A number that graphs and classes of plans share only by accident: one in 2^64.
-static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, uint64_t host_budget,
-                                  const tl_device *device) {
+static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_remat_form form,
+                                  uint64_t host_budget, const tl_device *device) {
     uint64_t key = tl_mix_u64((uint64_t)graph->node_count, (uint64_t)graph->tensor_count);
     int32_t i;
     for (i = 0; i < graph->node_count; i++) {
@@ -210,7 +210,7 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, uint
         tli_pool_mix(&key, graph->outputs[i].bytes << 1 ^ (uint64_t)(graph->outputs[i].needed != 0));
     for (i = 0; i < graph->input_count; i++)
         tli_pool_mix(&key, 2 * (uint64_t)graph->inputs[i].tensor + (uint64_t)(graph->inputs[i].needed != 0));
-    tli_pool_mix(&key, (uint64_t)inference);
+    tli_pool_mix(&key, (uint64_t)inference + 2 * (uint64_t)form);
     tli_pool_mix(&key, host_budget);
     if (host_budget && device) {
         tli_pool_mix(&key, device->link_bytes_per_second);

@@ -34,6 +34,7 @@ typedef struct tli_remat {
     uint64_t        reserve;      // work kept for the ladder
     uint64_t        least;        // the least budget that was found; 0 = it was not searched
     int32_t         inference, node, floor_node;
+    tl_remat_form   form;
     int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
     int32_t         is_shared;    // 1 = the pool is the caller's
@@ -254,14 +255,26 @@ static tl_result tli_remat_find_first(tli_remat *r, uint64_t limit) {
     return result ? result : tli_remat_offer_search(r, &r->search);
 }
 
-// Go on from the best plan, piece by piece, or lower the peak of a plan towards a budget.
-static tl_result tli_remat_add_window(tli_remat *r, const tl_plan *start, uint64_t budget, uint64_t limit) {
-    tli_search_calls calls;
+// Improve the best plan.
+static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
+    const tl_plan *best = tli_remat_best(r);
+    tl_result result = TL_OK;
+    if (!r->search.is_open || !best) return TL_OK;
+    if (!best->host_peak_bytes &&
+        (!tli_search_is_found(&r->search) || best->cost < tli_search_cost(&r->search)))
+        result = tli_search_add_plan(&r->search, best);
+    if (!result && tli_search_is_found(&r->search)) result = tli_search_go_on(&r->search, limit, r->bound);
+    tli_remat_add_work(r, tli_search_count(&r->search));
+    return result ? result : tli_remat_offer_search(r, &r->search);
+}
+
+// Improve a plan piece by piece, or lower its peak towards the budget.
+static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64_t budget, uint64_t limit) {
     tli_remat_input in;
     tli_steps steps;
-    uint64_t cost, work = 0;
+    uint64_t cost, work;
     tl_result result;
-    if (!start || start->host_peak_bytes || !limit) return TL_OK;
+    if (!start || start->host_peak_bytes) return TL_OK;
     tli_zero(&in, sizeof in);
     in.env = &r->quiet;
     in.graph = r->graph;
@@ -269,34 +282,17 @@ static tl_result tli_remat_add_window(tli_remat *r, const tl_plan *start, uint64
     in.inference = r->inference;
     in.work_limit = limit;
     in.bound = r->bound;
-    in.start = &calls;
     in.watch = &r->watch;
-    tli_zero(&steps, sizeof steps);
-    result = tli_search_list_plan(&r->quiet, r->graph, start, &calls);
-    if (!result) result = tli_remat_window(&in, &steps, &cost, &work);
-    tli_release(&r->quiet, calls.calls);
+    result = tli_remat_window(&in, start, &steps, &cost, &work);
     tli_remat_add_work(r, work);
-    if (!result || (result == TL_ERROR_INFEASIBLE && steps.count)) return tli_remat_offer_steps(r, &steps);
-    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+    if (!result || result == TL_ERROR_INFEASIBLE) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_OVERFLOW ? TL_OK : result;
 }
 
+// In small graphs a try of the whole sequence takes no longer than one in a window, so windows get less work.
 static tl_result tli_remat_try_window(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_window(r, tli_remat_best(r), r->budget, limit);
-}
-
-// Improve the best plan.
-static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
-    uint64_t nodes = r->graph->node_count > 128 ? (uint64_t)r->graph->node_count : 128;  // windows get the rest
-    const tl_plan *best = tli_remat_best(r);
-    tl_result result = TL_OK;
-    if (!r->search.is_open || !best) return TL_OK;
-    if (!best->host_peak_bytes &&
-        (!tli_search_is_found(&r->search) || best->cost < tli_search_cost(&r->search)))
-        result = tli_search_add_plan(&r->search, best);
-    if (!result && tli_search_is_found(&r->search))
-        result = tli_search_go_on(&r->search, limit / nodes * 64, r->bound);
-    tli_remat_add_work(r, tli_search_count(&r->search));
-    return result ? result : tli_remat_offer_search(r, &r->search);
+    uint64_t share = r->graph->node_count > 128 ? limit / 2 : limit / 8;
+    return tli_remat_run_window(r, tli_remat_best(r), r->budget, share);
 }
 
 // Lower the peak of the lowest plan to the budget, or as far as it goes.
@@ -310,6 +306,31 @@ static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
     if (!result) result = tli_search_take_best(&r->search, &steps);
     tli_search_forget_best(&r->search);
     return result ? result : tli_remat_offer_steps(r, &steps);
+}
+
+// Search plans of a kept set alone. The bound of any plan holds for them, and trying all sets may prove one.
+static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
+    tli_remat_input in;
+    tli_once_result found;
+    tl_result result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = limit;
+    in.watch = &r->watch;
+    result = tli_remat_once(&in, &found);
+    tli_remat_add_work(r, found.work);
+    if (!result && found.proven) result = tli_remat_raise_bound(r, found.plan.cost);
+    if (result == TL_ERROR_INFEASIBLE) {
+        if (found.proven) tli_remat_raise_floor(r, found.plan.peak_bytes, found.node);
+        if (found.proven) r->none = 1;
+        result = TL_OK;
+    }
+    if (!result) result = tli_remat_offer(r, &found.plan);
+    tl_free_plan(&r->quiet, &found.plan);
+    return result;
 }
 
 // -- remat: the least budget --
@@ -351,48 +372,34 @@ static tl_result tli_remat_ladder_search(tli_remat *r, uint64_t limit) {
     return result;
 }
 
-// Lower the peak of the plan of the least peak.
 static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_window(r, tli_pool_least(r->pool), r->floor ? r->floor : 1, limit);
+    return tli_remat_run_window(r, tli_pool_least(r->pool), r->floor, limit);
 }
 
 #ifndef TL_NO_OFFLOAD
-// Improve the best plan, or find one, with spills and fetches; *least: of its peak, at any budget.
-static tl_result tli_remat_add_offload(tli_remat *r, uint64_t budget, uint64_t work_limit) {
-    const tl_plan *best = budget ? tli_remat_best(r) : NULL;
+// Search a plan with spills and fetches that costs less than `start`, or with NULL, one of the least budget.
+static tl_result tli_remat_add_offload(tli_remat *r, const tl_plan *start, uint64_t limit) {
     tli_remat_input in;
     tli_steps steps;
-    tl_plan none;
     uint64_t work;
     tl_result result;
-    tli_zero(&none, sizeof none);
     tli_zero(&in, sizeof in);
     in.env = &r->quiet;
     in.graph = r->graph;
-    in.budget = budget ? budget : r->budget;
+    in.budget = r->budget;
     in.inference = r->inference;
-    in.work_limit = work_limit;
+    in.work_limit = limit;
     in.bound = r->bound;
     in.watch = &r->watch;
     in.fetches = 1;
-    result = tli_remat_offload(&in, r->device, r->host_budget, best ? best : &none, &steps, &work);
+    result = tli_remat_offload(&in, r->device, r->host_budget, start, r->floor, &steps, &work);
     tli_remat_add_work(r, work);
     if (!result) return tli_remat_offer_steps(r, &steps);
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
-// Nothing fits: find the least budget with a host by bisection between the floor and the peak of a known plan.
 static tl_result tli_remat_ladder_offload(tli_remat *r, uint64_t limit) {
-    uint64_t low = r->floor, budget = low, end = r->work + limit, high = tli_pool_least(r->pool)->peak_bytes;
-    tl_result result = TL_OK;
-    while (low < high && !result && !r->watch.stopped && r->work <= end) {
-        result = tli_remat_add_offload(r, budget, 0);
-        if (tli_pool_least(r->pool)->peak_bytes < high) high = tli_pool_least(r->pool)->peak_bytes;
-        else low = budget + 1;
-        if (high - low <= high / 4096) break;
-        budget = low + (high - low) / 2;
-    }
-    return result;
+    return tli_remat_add_offload(r, NULL, limit);
 }
 #endif
 
@@ -445,6 +452,12 @@ static const tli_remat_part tli_remat_ladder[] = {
 #endif
 };
 
+static const tli_remat_part tli_remat_once_ladder[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_ladder_floor },
+    { 1, tli_remat_always, tli_remat_try_once }
+};
+
 // Whether the plan of the least peak is known to be that.
 static int tli_remat_is_lowest(const tli_remat *r) {
     const tl_plan *least = tli_pool_least(r->pool);
@@ -455,7 +468,9 @@ static int tli_remat_is_lowest(const tli_remat *r) {
 // it finds must not depend on the budget, so it begins with the floor of the graph.
 static tl_result tli_remat_run_ladder(tli_remat *r) {
     tl_remat_pool ladder, *pool = r->pool;
+    const tli_remat_part *parts = r->form ? tli_remat_once_ladder : tli_remat_ladder;
     uint64_t floor = r->floor, budget = r->budget;
+    int32_t count = r->form ? TLI_REMAT_COUNT(tli_remat_once_ladder) : TLI_REMAT_COUNT(tli_remat_ladder);
     int32_t node = r->floor_node, i;
     tl_result result = TL_OK;
     r->round_end = r->work + r->reserve;
@@ -465,8 +480,8 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
     r->pool = &ladder;
     r->budget = 0;
     r->floor = 0;
-    for (i = 0; i < TLI_REMAT_COUNT(tli_remat_ladder) && !result && !tli_remat_is_lowest(r); i++)
-        if (tli_remat_ladder[i].applies(r)) result = tli_remat_ladder[i].run(r, tli_remat_left(r));
+    for (i = 0; i < count && !result && !tli_remat_is_lowest(r); i++)
+        if (parts[i].applies(r)) result = parts[i].run(r, tli_remat_left(r));
     r->pool = pool;
     r->budget = budget;
     if (r->floor < floor) { r->floor = floor; r->floor_node = node; }
@@ -489,8 +504,8 @@ static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_trains, tli_remat_try_policies },
     { 1, tli_remat_trains, tli_remat_try_chain },
     { 0, tli_remat_may_raise, tli_remat_try_bound },
-    { 0, tli_remat_always, tli_remat_improve },
-    { 0, tli_remat_always, tli_remat_try_window }
+    { 0, tli_remat_always, tli_remat_try_window },
+    { 0, tli_remat_always, tli_remat_improve }
 };
 
 // One tier: rounds of all parts. TL_OK also where no plan was found.
@@ -514,15 +529,34 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     return result;
 }
 
+static const tli_remat_part tli_remat_once_parts[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_try_floor },
+    { 1, tli_remat_always, tli_remat_try_bound },
+    { 1, tli_remat_always, tli_remat_try_once }
+};
+
+// The form once: a single round.
+static tl_result tli_remat_run_once(tli_remat *r) {
+    tl_result result;
+    r->round_end = r->work_limit;
+    result = tli_remat_run_parts(r, tli_remat_once_parts, TLI_REMAT_COUNT(tli_remat_once_parts), 0);
+    return result || tli_remat_best(r) ? result : tli_remat_run_ladder(r);
+}
+
 #ifndef TL_NO_OFFLOAD
 // -- remat: with a host tier --
 
-static tl_result tli_remat_begin_offload(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_offload(r, r->budget, limit / 8);
+// Improve the plan found so far, or find one, with spills and fetches.
+static tl_result tli_remat_improve_offload(tli_remat *r, uint64_t limit) {
+    const tl_plan *best = tli_remat_best(r);
+    tl_plan none;
+    tli_zero(&none, sizeof none);
+    return tli_remat_add_offload(r, best ? best : &none, limit);
 }
 
-static tl_result tli_remat_improve_offload(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_offload(r, r->budget, limit);
+static tl_result tli_remat_begin_offload(tli_remat *r, uint64_t limit) {
+    return tli_remat_improve_offload(r, limit / 8);
 }
 
 // Raise the bound by relaxations for several end times T0: a plan ends after T0, or not before g(T0). First
@@ -589,10 +623,13 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
 }
 
 static tl_result tli_remat_run(tli_remat *r) {
+    if (r->form == TL_REMAT_FORM_ONCE) return tli_remat_run_once(r);
     return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
 }
 #else
-static tl_result tli_remat_run(tli_remat *r) { return tli_remat_run_alone(r); }
+static tl_result tli_remat_run(tli_remat *r) {
+    return r->form == TL_REMAT_FORM_ONCE ? tli_remat_run_once(r) : tli_remat_run_alone(r);
+}
 #endif
 
 static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
@@ -638,6 +675,11 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
     tl_result result = tl_check_graph(env, desc->graph);
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
+    if ((uint32_t)desc->form >= (uint32_t)TL_REMAT_FORM_COUNT)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(FORM_THERE_IS_NO_SUCH_ONE));
+    if (desc->form && budget->host_bytes)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
+                        TLI_RULE(HOST_BUDGET_BYTES_NEEDS_FORM_ANY));
 #ifdef TL_NO_OFFLOAD
     if (budget->host_bytes)
         return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT),
@@ -655,7 +697,7 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
     r->is_shared = given != NULL;
     r->pool = given ? given : own;
     if (given) {
-        key = tli_pool_class_of(r->graph, r->inference, r->host_budget, r->device);
+        key = tli_pool_class_of(r->graph, r->inference, r->form, r->host_budget, r->device);
         if (given->class_key && given->class_key != key)
             return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(POOL_OF_ANOTHER_GRAPH));
         given->class_key = key;
@@ -704,6 +746,7 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.quiet.log = NULL;
     r.graph = desc->graph;
     r.inference = desc->inference;
+    r.form = desc->form;
     r.is_over = budget->is_over;
     r.budget = budget->bytes;
     r.is_default = !desc->work_limit;
@@ -722,6 +765,21 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     tli_pool_clear(&own);
     return result;
 }
+
+static const char *const tli_remat_form_names[] = { TL_REMAT_FORMS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_remat_form(tl_remat_form form) {
+    return tli_name(tli_remat_form_names, TL_REMAT_FORM_COUNT, (int64_t)form);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
+    int32_t value;
+    int ok = tli_parse_name(tli_remat_form_names, TL_REMAT_FORM_COUNT, text, tli_text_length(text), &value);
+    *form = (tl_remat_form)value;
+    return ok;
+}
+#endif
 
 TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
                                  tl_remat_report *report) {

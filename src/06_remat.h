@@ -30,6 +30,7 @@ extern "C" {
 //   search   a schedule is described by its sequence of calls alone. Greedy schedules, and the best
 //            of the other parts, are improved by removing recomputations and adding others until
 //            the budget is kept
+//   once     a search over sets of kept tensors, for executors that run a node again at most once
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
 //            is the time at which the last call ends, copies and waits included
 //
@@ -58,6 +59,13 @@ typedef struct tl_remat_progress {
 // Plans and bounds that were found for one graph; calls that share it find no worse plan than any of them did.
 typedef struct tl_remat_pool tl_remat_pool;
 
+// id, name, what a plan may do
+#define TL_REMAT_FORMS(X) \
+    X(TL_REMAT_FORM_ANY,  "any",  "run any node again, at any time and as often as it pays")           \
+    X(TL_REMAT_FORM_ONCE, "once", "run each node again at most once, and only after the first pass")
+
+typedef enum tl_remat_form { TL_REMAT_FORMS(TLI_ENUM) TL_REMAT_FORM_COUNT } tl_remat_form;
+
 typedef struct tl_remat_desc {
     const tl_graph *graph;      // not NULL
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
@@ -70,6 +78,7 @@ typedef struct tl_remat_desc {
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
     tl_remat_pool *pool;        // of tl_init_remat_pool; 0 = this call begins with nothing
+    tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -101,6 +110,12 @@ typedef struct tl_remat_report {
 // first, as it would be without a host; then the same amount of work goes into a plan with copies,
 // which never costs more.
 //
+// With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
+// last use in the first pass, made again when a backward first needs it, and stays until its last reader.
+// PyTorch's partitioner and other executors that hand a set of tensors from forward to backward can
+// carry out these plans and no others. Costs and least budgets are those of this form. The bound is that
+// of any plan, but a plan of a small graph is compared with all others of the form and then proven.
+//
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
@@ -118,7 +133,7 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 //   env    copied; it allocates what the pool keeps
 //   pool   overwritten; release with tl_free_remat_pool
 //
-// The first call that gets the pool says for what it is: graph, inference, host budget and link. Calls with
+// The first call that gets the pool says for what it is: graph, inference, form, host budget and link. Calls with
 // another are refused. With a pool, a call answers with the best plan that any call has found, knows the
 // bounds that they proved, and searches on from there; the least budget that it names is the lowest peak in
 // the pool. So in whatever order budgets are asked, cost does not rise with the budget from the second time on.
@@ -128,6 +143,11 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 // Threads: a pool is used by one thread at a time.
 TLDEF tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool);
 TLDEF void      tl_free_remat_pool(tl_remat_pool *pool);  // accepts NULL
+
+TLDEF const char *tl_name_remat_form(tl_remat_form form);  // "once"; "?" out of range
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_remat_form(const char *text, tl_remat_form *form);
+#endif
 
 // -- chains --
 
