@@ -335,6 +335,16 @@ static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
 
 // -- remat: the least budget --
 
+static tl_result tli_remat_ladder_floor(tli_remat *r, uint64_t limit) {
+    uint64_t floor;
+    int32_t node;
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor, &node);
+    (void)limit;
+    if (!result) tli_remat_raise_floor(r, floor, node);
+    return result;
+}
+
+// Small graphs: the least peak without a host.
 static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
     tli_steps steps = tli_steps_of(&r->quiet);
     uint64_t floor, work = 0;
@@ -342,7 +352,7 @@ static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
     tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit, &steps,
                                              &floor, &proven, &work);
     tli_remat_add_work(r, work);
-    if (!result) tli_remat_raise_floor(r, floor, -1);
+    if (!result && !r->host_budget) tli_remat_raise_floor(r, floor, -1);
     if (!result && proven) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result;
@@ -442,6 +452,7 @@ static tl_result tli_remat_run_parts(tli_remat *r, const tli_remat_part *parts, 
 
 static const tli_remat_part tli_remat_ladder[] = {
     { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_ladder_floor },
     { 1, tli_remat_always, tli_remat_ladder_exact },
     { 1, tli_remat_trains, tli_remat_ladder_chain },
     { 1, tli_remat_trains, tli_remat_ladder_policies },
@@ -484,6 +495,7 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
         if (parts[i].applies(r)) result = parts[i].run(r, tli_remat_left(r));
     r->pool = pool;
     r->budget = budget;
+    tli_pool_raise_floor(pool, r->floor, r->floor_node);
     if (r->floor < floor) { r->floor = floor; r->floor_node = node; }
     if (!result) {
         r->least = tli_pool_least(&ladder)->peak_bytes;
