@@ -110,7 +110,8 @@ static tl_result tli_remat_begin(tli_remat *r) {
         result = tli_remat_try_revolve(r);
         if (result || r->none || tli_remat_is_done(r)) return result;
     }
-    result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &r->floor, &r->floor_node, &work);
+    result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &r->floor, &r->floor_node,
+                             &work);
     if (result) return result;
     tli_remat_add_work(r, work);
     if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
