@@ -17039,7 +17039,7 @@ static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_searc
     if (r->seq.failed) return 0;
     if (!p->inference && tli_search_is_equal_chain(p->graph) && !tli_search_begin_chain(r, starts)) return 0;
     for (i = 0; i < TLI_SEARCH_RULES && g->work < limit; i++) {
-        if (r->best.count && g->work > TLI_SEARCH_GREEDY_LIMIT) break;
+        if (r->best.count && (g->work > TLI_SEARCH_GREEDY_LIMIT || g->work > 2 * r->mend_work)) break;
         g->most_work = g->work + r->try_work;
         if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
             if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
