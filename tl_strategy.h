@@ -14692,7 +14692,7 @@ static int64_t tli_bound_branch(tli_bound_search *search) {
 
 // -- bound: set-up and the whole --
 
-#define TLI_BOUND_WALK INT64_C(16000000)  // inputs seen by all walks of tli_bound_exceeds_in_gap that follow one tli_bound_open
+#define TLI_BOUND_WALK INT64_C(16000000)  // inputs that all walks of tli_bound_exceeds_in_gap see in one model
 
 // Find calls[], reused[] and calls_above[].
 static void tli_bound_find_calls(tli_bound *model) {
@@ -14850,11 +14850,12 @@ static uint64_t tli_bound_set_up_work(const tli_bound *model) {
 // The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
 // is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
 static uint64_t tli_bound_call_bytes(const tli_bound *model, int32_t id, int saves) {
-    return saves ? model->calls[id] + model->graph->nodes[id].saved_bytes : model->calls[id] - model->reused[id];
+    if (saves) return model->calls[id] + model->graph->nodes[id].saved_bytes;
+    return model->calls[id] - model->reused[id];
 }
 
-// Push the maker of a thing, once, if the thing is marked `mark` and does not fit the room, and if a call that is
-// made then may need more than `most` bytes.
+// Push the maker of a thing, once, if the thing is marked `mark` and does not fit the room, and if a call
+// that is made then may need more than `most` bytes.
 static void tli_bound_push_maker(tli_bound *model, int32_t thing, uint8_t mark, uint64_t room, uint64_t most,
                                  int32_t p, int32_t *count) {
     int32_t maker = thing < 0 ? 0 : model->maker[thing];
@@ -14865,9 +14866,9 @@ static void tli_bound_push_maker(tli_bound *model, int32_t thing, uint8_t mark, 
 }
 
 // Whether every schedule within the budget makes a call between the backwards at positions p - 1 and p that
-// exceeds the budget; the largest one is at *node. A thing that backward p reads is made there if it does not fit
-// beside the working set of backward p - 1; the same holds for the inputs of the call that makes it. In very large
-// graphs the walk over these ends early: it finds less then, and what it finds is true.
+// exceeds the budget; the largest one is at *node. A thing that backward p reads is made there if it does not
+// fit beside the working set of backward p - 1; the same holds for the inputs of the call that makes it. In
+// very large graphs the walk over these ends early: it finds less then, and what it finds is true.
 static int tli_bound_exceeds_in_gap(tli_bound *model, uint64_t budget, int32_t p, int32_t *node) {
     enum { READ = 1, HELD = 2 };
     const tl_graph *graph = model->graph;
@@ -14887,7 +14888,8 @@ static int tli_bound_exceeds_in_gap(tli_bound *model, uint64_t budget, int32_t p
     while (count > 0) {
         int32_t id = model->stack[--count];
         const tl_node *maker = &graph->nodes[id];
-        bytes = tli_bound_call_bytes(model, id, id == model->order[p] && saved >= 0 && model->exact[saved] > room);
+        int saves = id == model->order[p] && saved >= 0 && model->exact[saved] > room;
+        bytes = tli_bound_call_bytes(model, id, saves);
         if (bytes > most) { most = bytes; *node = id; found = 1; }
         model->steps_left -= maker->input_count;
         for (i = maker->first_input; i < maker->first_input + maker->input_count && model->steps_left > 0; i++)
@@ -15477,10 +15479,10 @@ static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
 
 // -- search: greedy: the items that may be evicted, in a heap --
 //
-// An item is in the heap while it is resident, has bytes, and no call on the stack uses it. Its key is the score
-// that it had when it was last looked at. As its next use comes nearer and what it is made of is evicted, its
-// score rises, so keys are lower bounds but for the price of items whose inputs have been made again. The item on
-// top is scored anew until it stays there: few items are scored for each that is evicted.
+// An item is in the heap while it is resident, has bytes, and no call on the stack uses it. Its key is the
+// score that it had when it was last looked at. As its next use comes nearer and what it is made of is
+// evicted, its score rises, so keys are lower bounds but for the price of items whose inputs have been made
+// again. The item on top is scored anew until it stays there: few items are scored for each that is evicted.
 
 #define TLI_SEARCH_NO_SCORE INT64_MIN
 
@@ -15666,7 +15668,8 @@ static void tli_search_queue_missing(tli_search_greedy *g, int32_t call, int32_t
     g->work += 4 * (uint64_t)(p->first_touch[call + 1] - p->first_touch[call]);
 }
 
-// List the nodes to run before a call, in listing order; returns how many. (Sorted by halving gaps, Shell, 1959.)
+// List the nodes to run before a call, in listing order; returns how many. (Sorted by halving gaps, Shell,
+// 1959.)
 static int32_t tli_search_list_missing(tli_search_greedy *g, int32_t call) {
     int32_t count = 0, at, gap, i, k;
     g->stamped++;
@@ -16148,8 +16151,8 @@ static void tli_search_take(tli_search_seq *s, int32_t at) {
 // In time linear in the touches of the calls, where putting one call after the other would take time for every
 // block between the uses of an item.
 
-// Add a call at the end, with its events. The bytes of items are left as changes: of the place itself (in `held`)
-// against the place before it, and of the place after it (in `order`).
+// Add a call at the end, with its events. The bytes of items are left as changes: of the place itself (in
+// `held`) against the place before it, and of the place after it (in `order`).
 static int tli_search_append(tli_search_seq *s, int32_t call) {
     const tli_search_problem *p = s->p;
     int32_t k, from = p->first_touch[call], to = p->first_touch[call + 1], at;
@@ -16224,9 +16227,38 @@ static int tli_search_make_blocks(tli_search_seq *s) {
     return 1;
 }
 
+// Replace an array whose items are no longer needed by a larger one, with an eighth to spare; 0 = no memory.
+static int tli_search_replace(tl_env *env, void **array, int32_t *capacity, int64_t needed, size_t item_bytes) {
+    int64_t count = needed + needed / 8 + 64;
+    if (needed < *capacity) return 1;
+    if (count > INT32_MAX) return 0;
+    tli_release(env, *array);
+    *capacity = 0;
+    *array = tli_alloc_array(env, (uint64_t)count, item_bytes);
+    if (*array) *capacity = (int32_t)count;
+    return *array != NULL;
+}
+
+// Make room for a list of calls in an empty sequence: doubling the arrays as they grow would take three times
+// that.
+static int tli_search_reserve_calls(tli_search_seq *s, const tli_search_calls *calls) {
+    const int32_t *first = s->p->first_touch;
+    void *places = s->places, *events = s->events;
+    int64_t touches = 0;
+    int32_t i;
+    for (i = 0; i < calls->count; i++) touches += first[calls->calls[i] + 1] - first[calls->calls[i]];
+    s->failed |= !tli_search_replace(s->p->env, &places, &s->place_capacity, (int64_t)calls->count + 1,
+                                     sizeof *s->places);
+    s->failed |= !tli_search_replace(s->p->env, &events, &s->event_capacity, touches, sizeof *s->events);
+    s->places = (tli_search_place *)places;
+    s->events = (tli_search_event *)events;
+    return !s->failed;
+}
+
 // Make the sequence anew from a list of calls; 0 = no memory.
 static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
     int32_t i, at;
+    if (!tli_search_reserve_calls(s, calls)) return 0;
     tli_search_empty_seq(s);
     s->logs = 0;
     s->block_size = TLI_SEARCH_BLOCK;
@@ -16299,16 +16331,17 @@ static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
 
 // -- search: dividing: a first sequence of few bytes, for graphs of any width --
 //
-//     a         mid           b      To reverse the nodes a..b, with all resident that they read of the nodes before
-//     |----------|------------|      a: run a..mid and keep what mid..b reads of it, the frontier of mid; reverse
-//      advance    reverse first      mid..b; then reverse a..mid. Nodes whose tensors all fit are run and reversed
-//     |..........|                   at once.
+//     a         mid           b      To reverse the nodes a..b, with all resident that they read of earlier
+//     |----------|------------|      nodes: run a..mid and keep what mid..b reads of it, the frontier of mid;
+//      advance    reverse first      reverse mid..b; then reverse a..mid. Nodes whose tensors all fit are run
+//     |..........|                   and reversed at once.
 //      reverse then
 //
-// This is Revolve (Griewank, Walther, 2000) over the nodes in listing order, with a set of tensors in the place of a
-// layer's output; with halves it takes O(nodes log nodes) calls and the largest frontier O(log nodes) times. How
-// many more frontiers fit says where to divide: with c of them and r repetitions at most, at r / (c + r). Near that
-// place the smallest frontier is taken. Whether the sequence keeps the budget is seen when it is loaded.
+// This is Revolve (Griewank, Walther, 2000) over the nodes in listing order, with a set of tensors in the
+// place of a layer's output; with halves it takes O(nodes log nodes) calls and the largest frontier O(log
+// nodes) times. How many more frontiers fit says where to divide: with c of them and r repetitions at most,
+// at r / (c + r). Near that place the smallest frontier is taken. Whether the sequence keeps the budget is
+// seen when it is loaded.
 
 #define TLI_DIVIDE_SLOTS 15
 #define TLI_DIVIDE_REPEATS 128  // calls of a sequence are at most this times the nodes
@@ -16343,7 +16376,8 @@ static void tli_divide_read_graph(tli_divide *d) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             if (graph->outputs[i].needed || d->last_read[i] >= 0) d->kept_bytes[id] += p->item_bytes[i];
         for (k = p->first_touch[2 * id]; k < p->first_touch[2 * id + 1]; k++)
-            if (p->touches[k].item == tli_search_saved_item(p, id)) d->kept_bytes[id] += (int64_t)node->saved_bytes;
+            if (p->touches[k].item == tli_search_saved_item(p, id))
+                d->kept_bytes[id] += (int64_t)node->saved_bytes;
     }
     d->work += 8 * (uint64_t)(graph->node_count + graph->input_count + graph->tensor_count);
 }
@@ -16418,7 +16452,8 @@ static int tli_divide_run(tli_divide *d) {
     int64_t most = (int64_t)d->p->node_count * TLI_DIVIDE_REPEATS + 1024;
     int32_t i;
     d->stack[0].end = d->p->node_count;
-    for (i = 0; i < d->p->graph->tensor_count; i++) if (d->p->is_result[i]) d->stack[0].held += d->p->item_bytes[i];
+    for (i = 0; i < d->p->graph->tensor_count; i++)
+        if (d->p->is_result[i]) d->stack[0].held += d->p->item_bytes[i];
     for (d->count = 1; d->count > 0;) {
         tli_divide_segment s = d->stack[--d->count];
         int64_t bytes = tli_divide_scan(d, &s);
@@ -16439,9 +16474,10 @@ static int tli_divide_run(tli_divide *d) {
     return tli_divide_add_call(d, tli_search_end_call(d->p));
 }
 
-// List a training sequence in `calls` that divides the graph so that the budget is kept, if it can. The work is added
-// to *work. 0 = no memory.
-static int tli_search_divide(const tli_search_problem *p, int64_t budget, tli_search_calls *calls, uint64_t *work) {
+// List a training sequence in `calls` that divides the graph so that the budget is kept, if it can. The work
+// is added to *work. 0 = no memory.
+static int tli_search_divide(const tli_search_problem *p, int64_t budget, tli_search_calls *calls,
+                             uint64_t *work) {
     tli_divide d;
     uint64_t nodes = (uint64_t)p->node_count;
     int ok;
@@ -16632,8 +16668,8 @@ static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, i
 #define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
 #define TLI_SEARCH_GROUP 8          // neighbours in the listing that are looked at together, as memory likes it
 
-// Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large graph
-// only some items are candidates: groups spread over the listing from a random one on.
+// Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large
+// graph only some items are candidates: groups spread over the listing from a random one on.
 static int tli_search_choose(tli_search_state *r, int32_t full) {
     int64_t least = 0;
     int32_t items = r->p->item_count - r->p->node_count, left = items, group = 0, k;
@@ -16764,7 +16800,8 @@ static void tli_search_spare(tli_search_seq *s, int32_t at) {
 
 #define TLI_SEARCH_NEARBY 2000  // places that are tidied after one try
 
-// Remove every recomputation that the budget does not require, from a place on: at most `count` places, once around.
+// Remove every recomputation that the budget does not require, from a place on: at most `count` places, once
+// around.
 static void tli_search_tidy_some(tli_search_state *r, int32_t from, int32_t count) {
     tli_search_seq *s = &r->seq;
     int32_t at = s->places[from].call < 0 ? 0 : from;
@@ -17084,8 +17121,8 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// Set the work for one try of a budget that may be too small: at most an eighth of the work limit, but for a plan
-// as much as a greedy one takes.
+// Set the work for one try of a budget that may be too small: at most an eighth of the work limit, but for a
+// plan as much as a greedy one takes.
 static void tli_search_limit_tries(tli_search_state *r, uint64_t work_limit) {
     uint64_t least = 500 * ((uint64_t)r->p->node_count + (uint64_t)r->p->graph->input_count);
     uint64_t most = UINT64_C(8000000) + 1500 * (uint64_t)r->p->node_count;
@@ -17102,22 +17139,22 @@ static int tli_search_load_divided(tli_search_state *r, tli_search_greedy *g, in
     return !r->seq.failed;
 }
 
-// Make the starts: the graph divided; the plan that keeps everything, mended; greedy plans.
-// 0 = no memory.
+// Make the starts: the graph divided; the plan that keeps everything, mended; greedy plans. 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
     uint64_t limit = g->work + 4 * r->try_work;
     int32_t i;
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    if (!p->inference && (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts))) return 0;
+    if (!p->inference && (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts)))
+        return 0;
     r->mend_limit = r->seq.work + 2 * r->mend_work;
     if (!tli_search_load_program(&r->seq, g)) return 0;
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
     for (i = 0; i < TLI_SEARCH_RULES && g->work < limit; i++) {
-        if (r->best.count && g->work > TLI_SEARCH_GREEDY_LIMIT) break;
+        if (r->best.count && (g->work > TLI_SEARCH_GREEDY_LIMIT || g->work > 2 * r->mend_work)) break;
         g->most_work = g->work + r->try_work;
         if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
             if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
@@ -17172,9 +17209,9 @@ static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
     return node < s->p->node_count ? node : -1;
 }
 
-// Find the least budget for which a sequence is found: the floor first; then halves of the least peak so far, as
-// long as these are kept; then bisection until the work is used up. Returns 0 if memory ran out; the sequence is in
-// r->best.
+// Find the least budget for which a sequence is found: the floor first; then halves of the least peak so far,
+// as long as these are kept; then bisection until the work is used up. Returns 0 if memory ran out; the
+// sequence is in r->best.
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
     int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, budget = floor;
@@ -21597,6 +21634,17 @@ static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
 
 // -- remat: the least budget --
 
+static tl_result tli_remat_ladder_floor(tli_remat *r, uint64_t limit) {
+    uint64_t floor, work = 0;
+    int32_t node;
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor, &node, &work);
+    (void)limit;
+    tli_remat_add_work(r, work);
+    if (!result) tli_remat_raise_floor(r, floor, node);
+    return result;
+}
+
+// Small graphs: the least peak without a host.
 static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
     tli_steps steps = tli_steps_of(&r->quiet);
     uint64_t floor, work = 0;
@@ -21604,7 +21652,7 @@ static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
     tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit, &steps,
                                              &floor, &proven, &work);
     tli_remat_add_work(r, work);
-    if (!result) tli_remat_raise_floor(r, floor, -1);
+    if (!result && !r->host_budget) tli_remat_raise_floor(r, floor, -1);
     if (!result && proven) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result;
@@ -21704,6 +21752,7 @@ static tl_result tli_remat_run_parts(tli_remat *r, const tli_remat_part *parts, 
 
 static const tli_remat_part tli_remat_ladder[] = {
     { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_ladder_floor },
     { 1, tli_remat_always, tli_remat_ladder_exact },
     { 1, tli_remat_trains, tli_remat_ladder_chain },
     { 1, tli_remat_trains, tli_remat_ladder_policies },
@@ -21746,6 +21795,7 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
         if (parts[i].applies(r)) result = parts[i].run(r, tli_remat_left(r));
     r->pool = pool;
     r->budget = budget;
+    tli_pool_raise_floor(pool, r->floor, r->floor_node);
     if (r->floor < floor) { r->floor = floor; r->floor_node = node; }
     if (!result) {
         r->least = tli_pool_least(&ladder)->peak_bytes;

@@ -998,7 +998,8 @@ static void live_tensor(lives *l, const tl_graph *graph, tl_step_kind kind, int3
 
 static void live_step(lives *l, const tl_graph *graph, const tl_step *step, int32_t at) {
     const tl_node *node = &graph->nodes[step->node];
-    int32_t all = step->output == TL_ALL_OUTPUTS, i = all ? 0 : step->output, end = all ? node->output_count : i + 1;
+    int32_t all = step->output == TL_ALL_OUTPUTS;
+    int32_t i = all ? 0 : step->output, end = all ? node->output_count : i + 1;
     if (step->kind <= TL_STEP_FORWARD_SAVE) live_forward(l, graph, step, at);
     else if (step->kind == TL_STEP_BACKWARD) live_backward(l, graph, step, at);
     else if (step->kind == TL_STEP_DROP_SAVED) close_life(l, &l->saved[step->node], at);

@@ -1193,7 +1193,7 @@ static int64_t tli_bound_branch(tli_bound_search *search) {
 
 // -- bound: set-up and the whole --
 
-#define TLI_BOUND_WALK INT64_C(16000000)  // inputs seen by all walks of tli_bound_exceeds_in_gap that follow one tli_bound_open
+#define TLI_BOUND_WALK INT64_C(16000000)  // inputs that all walks of tli_bound_exceeds_in_gap see in one model
 
 // Find calls[], reused[] and calls_above[].
 static void tli_bound_find_calls(tli_bound *model) {
@@ -1351,11 +1351,12 @@ static uint64_t tli_bound_set_up_work(const tli_bound *model) {
 // The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
 // is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
 static uint64_t tli_bound_call_bytes(const tli_bound *model, int32_t id, int saves) {
-    return saves ? model->calls[id] + model->graph->nodes[id].saved_bytes : model->calls[id] - model->reused[id];
+    if (saves) return model->calls[id] + model->graph->nodes[id].saved_bytes;
+    return model->calls[id] - model->reused[id];
 }
 
-// Push the maker of a thing, once, if the thing is marked `mark` and does not fit the room, and if a call that is
-// made then may need more than `most` bytes.
+// Push the maker of a thing, once, if the thing is marked `mark` and does not fit the room, and if a call
+// that is made then may need more than `most` bytes.
 static void tli_bound_push_maker(tli_bound *model, int32_t thing, uint8_t mark, uint64_t room, uint64_t most,
                                  int32_t p, int32_t *count) {
     int32_t maker = thing < 0 ? 0 : model->maker[thing];
@@ -1366,9 +1367,9 @@ static void tli_bound_push_maker(tli_bound *model, int32_t thing, uint8_t mark, 
 }
 
 // Whether every schedule within the budget makes a call between the backwards at positions p - 1 and p that
-// exceeds the budget; the largest one is at *node. A thing that backward p reads is made there if it does not fit
-// beside the working set of backward p - 1; the same holds for the inputs of the call that makes it. In very large
-// graphs the walk over these ends early: it finds less then, and what it finds is true.
+// exceeds the budget; the largest one is at *node. A thing that backward p reads is made there if it does not
+// fit beside the working set of backward p - 1; the same holds for the inputs of the call that makes it. In
+// very large graphs the walk over these ends early: it finds less then, and what it finds is true.
 static int tli_bound_exceeds_in_gap(tli_bound *model, uint64_t budget, int32_t p, int32_t *node) {
     enum { READ = 1, HELD = 2 };
     const tl_graph *graph = model->graph;
@@ -1388,7 +1389,8 @@ static int tli_bound_exceeds_in_gap(tli_bound *model, uint64_t budget, int32_t p
     while (count > 0) {
         int32_t id = model->stack[--count];
         const tl_node *maker = &graph->nodes[id];
-        bytes = tli_bound_call_bytes(model, id, id == model->order[p] && saved >= 0 && model->exact[saved] > room);
+        int saves = id == model->order[p] && saved >= 0 && model->exact[saved] > room;
+        bytes = tli_bound_call_bytes(model, id, saves);
         if (bytes > most) { most = bytes; *node = id; found = 1; }
         model->steps_left -= maker->input_count;
         for (i = maker->first_input; i < maker->first_input + maker->input_count && model->steps_left > 0; i++)

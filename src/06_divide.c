@@ -3,16 +3,17 @@
 
 // -- search: dividing: a first sequence of few bytes, for graphs of any width --
 //
-//     a         mid           b      To reverse the nodes a..b, with all resident that they read of the nodes before
-//     |----------|------------|      a: run a..mid and keep what mid..b reads of it, the frontier of mid; reverse
-//      advance    reverse first      mid..b; then reverse a..mid. Nodes whose tensors all fit are run and reversed
-//     |..........|                   at once.
+//     a         mid           b      To reverse the nodes a..b, with all resident that they read of earlier
+//     |----------|------------|      nodes: run a..mid and keep what mid..b reads of it, the frontier of mid;
+//      advance    reverse first      reverse mid..b; then reverse a..mid. Nodes whose tensors all fit are run
+//     |..........|                   and reversed at once.
 //      reverse then
 //
-// This is Revolve (Griewank, Walther, 2000) over the nodes in listing order, with a set of tensors in the place of a
-// layer's output; with halves it takes O(nodes log nodes) calls and the largest frontier O(log nodes) times. How
-// many more frontiers fit says where to divide: with c of them and r repetitions at most, at r / (c + r). Near that
-// place the smallest frontier is taken. Whether the sequence keeps the budget is seen when it is loaded.
+// This is Revolve (Griewank, Walther, 2000) over the nodes in listing order, with a set of tensors in the
+// place of a layer's output; with halves it takes O(nodes log nodes) calls and the largest frontier O(log
+// nodes) times. How many more frontiers fit says where to divide: with c of them and r repetitions at most,
+// at r / (c + r). Near that place the smallest frontier is taken. Whether the sequence keeps the budget is
+// seen when it is loaded.
 
 #define TLI_DIVIDE_SLOTS 15
 #define TLI_DIVIDE_REPEATS 128  // calls of a sequence are at most this times the nodes
@@ -47,7 +48,8 @@ static void tli_divide_read_graph(tli_divide *d) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             if (graph->outputs[i].needed || d->last_read[i] >= 0) d->kept_bytes[id] += p->item_bytes[i];
         for (k = p->first_touch[2 * id]; k < p->first_touch[2 * id + 1]; k++)
-            if (p->touches[k].item == tli_search_saved_item(p, id)) d->kept_bytes[id] += (int64_t)node->saved_bytes;
+            if (p->touches[k].item == tli_search_saved_item(p, id))
+                d->kept_bytes[id] += (int64_t)node->saved_bytes;
     }
     d->work += 8 * (uint64_t)(graph->node_count + graph->input_count + graph->tensor_count);
 }
@@ -122,7 +124,8 @@ static int tli_divide_run(tli_divide *d) {
     int64_t most = (int64_t)d->p->node_count * TLI_DIVIDE_REPEATS + 1024;
     int32_t i;
     d->stack[0].end = d->p->node_count;
-    for (i = 0; i < d->p->graph->tensor_count; i++) if (d->p->is_result[i]) d->stack[0].held += d->p->item_bytes[i];
+    for (i = 0; i < d->p->graph->tensor_count; i++)
+        if (d->p->is_result[i]) d->stack[0].held += d->p->item_bytes[i];
     for (d->count = 1; d->count > 0;) {
         tli_divide_segment s = d->stack[--d->count];
         int64_t bytes = tli_divide_scan(d, &s);
@@ -143,9 +146,10 @@ static int tli_divide_run(tli_divide *d) {
     return tli_divide_add_call(d, tli_search_end_call(d->p));
 }
 
-// List a training sequence in `calls` that divides the graph so that the budget is kept, if it can. The work is added
-// to *work. 0 = no memory.
-static int tli_search_divide(const tli_search_problem *p, int64_t budget, tli_search_calls *calls, uint64_t *work) {
+// List a training sequence in `calls` that divides the graph so that the budget is kept, if it can. The work
+// is added to *work. 0 = no memory.
+static int tli_search_divide(const tli_search_problem *p, int64_t budget, tli_search_calls *calls,
+                             uint64_t *work) {
     tli_divide d;
     uint64_t nodes = (uint64_t)p->node_count;
     int ok;

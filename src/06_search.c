@@ -164,8 +164,8 @@ static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, i
 #define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
 #define TLI_SEARCH_GROUP 8          // neighbours in the listing that are looked at together, as memory likes it
 
-// Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large graph
-// only some items are candidates: groups spread over the listing from a random one on.
+// Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large
+// graph only some items are candidates: groups spread over the listing from a random one on.
 static int tli_search_choose(tli_search_state *r, int32_t full) {
     int64_t least = 0;
     int32_t items = r->p->item_count - r->p->node_count, left = items, group = 0, k;
@@ -296,7 +296,8 @@ static void tli_search_spare(tli_search_seq *s, int32_t at) {
 
 #define TLI_SEARCH_NEARBY 2000  // places that are tidied after one try
 
-// Remove every recomputation that the budget does not require, from a place on: at most `count` places, once around.
+// Remove every recomputation that the budget does not require, from a place on: at most `count` places, once
+// around.
 static void tli_search_tidy_some(tli_search_state *r, int32_t from, int32_t count) {
     tli_search_seq *s = &r->seq;
     int32_t at = s->places[from].call < 0 ? 0 : from;
@@ -616,8 +617,8 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// Set the work for one try of a budget that may be too small: at most an eighth of the work limit, but for a plan
-// as much as a greedy one takes.
+// Set the work for one try of a budget that may be too small: at most an eighth of the work limit, but for a
+// plan as much as a greedy one takes.
 static void tli_search_limit_tries(tli_search_state *r, uint64_t work_limit) {
     uint64_t least = 500 * ((uint64_t)r->p->node_count + (uint64_t)r->p->graph->input_count);
     uint64_t most = UINT64_C(8000000) + 1500 * (uint64_t)r->p->node_count;
@@ -634,22 +635,22 @@ static int tli_search_load_divided(tli_search_state *r, tli_search_greedy *g, in
     return !r->seq.failed;
 }
 
-// Make the starts: the graph divided; the plan that keeps everything, mended; greedy plans.
-// 0 = no memory.
+// Make the starts: the graph divided; the plan that keeps everything, mended; greedy plans. 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
     uint64_t limit = g->work + 4 * r->try_work;
     int32_t i;
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    if (!p->inference && (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts))) return 0;
+    if (!p->inference && (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts)))
+        return 0;
     r->mend_limit = r->seq.work + 2 * r->mend_work;
     if (!tli_search_load_program(&r->seq, g)) return 0;
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
     for (i = 0; i < TLI_SEARCH_RULES && g->work < limit; i++) {
-        if (r->best.count && g->work > TLI_SEARCH_GREEDY_LIMIT) break;
+        if (r->best.count && (g->work > TLI_SEARCH_GREEDY_LIMIT || g->work > 2 * r->mend_work)) break;
         g->most_work = g->work + r->try_work;
         if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
             if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
@@ -704,9 +705,9 @@ static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
     return node < s->p->node_count ? node : -1;
 }
 
-// Find the least budget for which a sequence is found: the floor first; then halves of the least peak so far, as
-// long as these are kept; then bisection until the work is used up. Returns 0 if memory ran out; the sequence is in
-// r->best.
+// Find the least budget for which a sequence is found: the floor first; then halves of the least peak so far,
+// as long as these are kept; then bisection until the work is used up. Returns 0 if memory ran out; the
+// sequence is in r->best.
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
     int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, budget = floor;

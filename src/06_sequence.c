@@ -422,10 +422,10 @@ static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
 
 // -- search: greedy: the items that may be evicted, in a heap --
 //
-// An item is in the heap while it is resident, has bytes, and no call on the stack uses it. Its key is the score
-// that it had when it was last looked at. As its next use comes nearer and what it is made of is evicted, its
-// score rises, so keys are lower bounds but for the price of items whose inputs have been made again. The item on
-// top is scored anew until it stays there: few items are scored for each that is evicted.
+// An item is in the heap while it is resident, has bytes, and no call on the stack uses it. Its key is the
+// score that it had when it was last looked at. As its next use comes nearer and what it is made of is
+// evicted, its score rises, so keys are lower bounds but for the price of items whose inputs have been made
+// again. The item on top is scored anew until it stays there: few items are scored for each that is evicted.
 
 #define TLI_SEARCH_NO_SCORE INT64_MIN
 
@@ -611,7 +611,8 @@ static void tli_search_queue_missing(tli_search_greedy *g, int32_t call, int32_t
     g->work += 4 * (uint64_t)(p->first_touch[call + 1] - p->first_touch[call]);
 }
 
-// List the nodes to run before a call, in listing order; returns how many. (Sorted by halving gaps, Shell, 1959.)
+// List the nodes to run before a call, in listing order; returns how many. (Sorted by halving gaps, Shell,
+// 1959.)
 static int32_t tli_search_list_missing(tli_search_greedy *g, int32_t call) {
     int32_t count = 0, at, gap, i, k;
     g->stamped++;
@@ -1093,8 +1094,8 @@ static void tli_search_take(tli_search_seq *s, int32_t at) {
 // In time linear in the touches of the calls, where putting one call after the other would take time for every
 // block between the uses of an item.
 
-// Add a call at the end, with its events. The bytes of items are left as changes: of the place itself (in `held`)
-// against the place before it, and of the place after it (in `order`).
+// Add a call at the end, with its events. The bytes of items are left as changes: of the place itself (in
+// `held`) against the place before it, and of the place after it (in `order`).
 static int tli_search_append(tli_search_seq *s, int32_t call) {
     const tli_search_problem *p = s->p;
     int32_t k, from = p->first_touch[call], to = p->first_touch[call + 1], at;
@@ -1169,9 +1170,38 @@ static int tli_search_make_blocks(tli_search_seq *s) {
     return 1;
 }
 
+// Replace an array whose items are no longer needed by a larger one, with an eighth to spare; 0 = no memory.
+static int tli_search_replace(tl_env *env, void **array, int32_t *capacity, int64_t needed, size_t item_bytes) {
+    int64_t count = needed + needed / 8 + 64;
+    if (needed < *capacity) return 1;
+    if (count > INT32_MAX) return 0;
+    tli_release(env, *array);
+    *capacity = 0;
+    *array = tli_alloc_array(env, (uint64_t)count, item_bytes);
+    if (*array) *capacity = (int32_t)count;
+    return *array != NULL;
+}
+
+// Make room for a list of calls in an empty sequence: doubling the arrays as they grow would take three times
+// that.
+static int tli_search_reserve_calls(tli_search_seq *s, const tli_search_calls *calls) {
+    const int32_t *first = s->p->first_touch;
+    void *places = s->places, *events = s->events;
+    int64_t touches = 0;
+    int32_t i;
+    for (i = 0; i < calls->count; i++) touches += first[calls->calls[i] + 1] - first[calls->calls[i]];
+    s->failed |= !tli_search_replace(s->p->env, &places, &s->place_capacity, (int64_t)calls->count + 1,
+                                     sizeof *s->places);
+    s->failed |= !tli_search_replace(s->p->env, &events, &s->event_capacity, touches, sizeof *s->events);
+    s->places = (tli_search_place *)places;
+    s->events = (tli_search_event *)events;
+    return !s->failed;
+}
+
 // Make the sequence anew from a list of calls; 0 = no memory.
 static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
     int32_t i, at;
+    if (!tli_search_reserve_calls(s, calls)) return 0;
     tli_search_empty_seq(s);
     s->logs = 0;
     s->block_size = TLI_SEARCH_BLOCK;
