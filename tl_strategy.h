@@ -1441,14 +1441,19 @@ extern "C" {
 //            spans. What is resident at an instant fits the budget, and what is not resident
 //            must be made in the span after it. The Lagrangian relaxation of this is one
 //            minimum cut for each span; branching narrows the duality gap
-//   search   a schedule is described by its sequence of calls alone. Greedy schedules are
-//            improved by removing recomputations and adding others until the budget is kept
+//   policies the rules below, and the optimum over persistent schedules of a chain
+//   search   a schedule is described by its sequence of calls alone. Greedy schedules, and the best
+//            of the other parts, are improved by removing recomputations and adding others until
+//            the budget is kept
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
 //            is the time at which the last call ends, copies and waits included
 //
+// All plans go into one pool, and the answer is the best that fits: never dearer than any policy.
+// If none fits, a ladder of budgets that depends on the graph and the work limit alone leads to the
+// least budget: every call names the same one, and gets a plan where it asks for it.
+//
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
-// over persistent schedules is computed stage by stage (tl_plan_chain). The search takes that
-// optimum as one of its starts.
+// over persistent schedules is computed stage by stage (tl_plan_chain).
 //
 // All arithmetic is in integers, and limits are numbers of elementary steps, never times: the
 // same desc gives the same plan on every machine.
@@ -1465,17 +1470,21 @@ typedef struct tl_remat_progress {
     uint64_t cost, bound_cost;  // of the best plan so far; lower bound of any plan. 0 = none yet
 } tl_remat_progress;
 
+// Plans and bounds that were found for one graph; calls that share it find no worse plan than any of them did.
+typedef struct tl_remat_pool tl_remat_pool;
+
 typedef struct tl_remat_desc {
     const tl_graph *graph;      // not NULL
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
-    uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 times the square of the number of
-                                // nodes, but 30 to 250 million: about 0.1 s at 100 nodes, 0.7 s from 250 on
+    uint64_t work_limit;        // elementary steps of 2 to 3 ns, of all parts together; 0 = as many as it takes
+                                // to come within 0.1 % of the bound, at most 700 million: about two seconds
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
+    tl_remat_pool *pool;        // of tl_init_remat_pool; 0 = this call begins with nothing
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -1513,11 +1522,27 @@ typedef struct tl_remat_report {
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small; TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out. *plan is all zero
 //          then.
-// Cost:    work_limit (twice with a host budget); beyond it only the work of a first plan: O(calls of the
-//          plan x tensors live across one).
+// Cost:    work_limit (twice with a host budget), and O(nodes + inputs). With little work no plan may be
+//          found where one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
+
+// Make an empty pool of plans, to be shared by calls of tl_plan_remat for one graph.
+//
+//   env    copied; it allocates what the pool keeps
+//   pool   overwritten; release with tl_free_remat_pool
+//
+// The first call that gets the pool says for what it is: graph, inference, host budget and link. Calls with
+// another are refused. With a pool, a call answers with the best plan that any call has found, knows the
+// bounds that they proved, and searches on from there; the least budget that it names is the lowest peak in
+// the pool. So in whatever order budgets are asked, cost does not rise with the budget from the second time on.
+//
+// Errors:  TL_ERROR_NO_MEMORY. *pool is NULL then.
+// Cost:    one allocation. The pool keeps at most 32 MiB of steps beside the answers that it gave.
+// Threads: a pool is used by one thread at a time.
+TLDEF tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool);
+TLDEF void      tl_free_remat_pool(tl_remat_pool *pool);  // accepts NULL
 
 // -- chains --
 
@@ -3741,6 +3766,7 @@ static size_t tli_finish(tli_writer *w) {
     X(WRITE_PLAN_TABLE, "tl_write_plan_table") \
     X(PARSE_CHECKPOINT_CONFIG_JSON, "tl_parse_checkpoint_config_json") \
     /* [6] REMAT */ \
+    X(INIT_REMAT_POOL, "tl_init_remat_pool") \
     X(PLAN_REMAT, "tl_plan_remat") \
     X(PLAN_CHAIN, "tl_plan_chain") \
     X(PLAN_POLICY, "tl_plan_policy") \
@@ -4164,6 +4190,8 @@ static size_t tli_finish(tli_writer *w) {
       "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host", "") \
     X(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS, "graph: bytes must fit 60 bits, costs of forwards 56", "") \
     X(NO_MEMORY_TO_PLAN, "no memory to plan", "") \
+    X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
+    X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "") \
     X(NO_PERSISTENT_SCHEDULE_FITS_BELOW, \
       "%s: no persistent schedule fits below %1 bytes, which node %s takes", "budget, least budget") \
     X(NO_PERSISTENT_SCHEDULE_FOUND_BELOW, \
@@ -12517,7 +12545,7 @@ typedef struct tli_remat_watch {
 
 // Whether the caller asks to stop; `work` is that of the part that is running.
 static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
-    watch->now.work = watch->before + work;
+    if (watch->before + work > watch->now.work) watch->now.work = watch->before + work;
     if (watch->stopped || !watch->desc->progress || watch->now.work < watch->next) return watch->stopped;
     watch->next = watch->now.work + TLI_REMAT_ASK;
     watch->stopped = watch->desc->progress(&watch->now, watch->desc->user) != 0;
@@ -13364,13 +13392,14 @@ static uint64_t tli_exact_least(const tli_exact *x) {
     return least;
 }
 
-// Find the least budget that some plan fits: *floor. If *proven is 0 (reasons as above), *floor is only a
-// lower bound of it.
+// Find the least budget that some plan fits: *floor, and the steps of that plan. If *proven is 0 (reasons as
+// above), *floor is only a lower bound of it, and there are no steps.
 static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32_t inference,
                                        tli_remat_watch *watch,
-                                       uint64_t work_limit, uint64_t *floor, int32_t *proven,
-                                       uint64_t *work) {
+                                       uint64_t work_limit, tli_steps *steps, uint64_t *floor,
+                                       int32_t *proven, uint64_t *work) {
     tli_exact x;
+    int32_t start = -1;
     tl_result result = tli_exact_init(env, &x, graph, inference);
     *floor = 0;
     *proven = 0;
@@ -13381,8 +13410,10 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
     if (!result && x.item_count <= TLI_EXACT_ITEMS) {
         tli_exact_read_before(&x);
         x.paid = tli_exact_least(&x);
-        *proven = tli_exact_search(&x, floor) >= 0;
-        if (x.failed) { *proven = 0; result = TL_ERROR_NO_MEMORY; }
+        start = tli_exact_search(&x, floor);
+        if (start >= 0) tli_exact_add_steps(&x, start, steps);
+        *proven = start >= 0;
+        if (x.failed || steps->failed) { *proven = 0; result = TL_ERROR_NO_MEMORY; }
     }
     *work = x.work;
     tli_exact_free(&x);
@@ -14962,7 +14993,6 @@ typedef struct tli_remat_input {
     uint64_t        work_limit;   // of the search in elementary steps (a few ns each); 0 = greedy alone
     uint64_t        bound;        // lower bound of the cost: the search ends when it is reached
     tli_remat_watch *watch;
-    const tli_search_calls *start;    // one more schedule to start from; NULL or no calls: none
     int32_t         fetches;      // 1 = tensors may be fetched from a host tier
 } tli_remat_input;
 
@@ -15242,6 +15272,7 @@ typedef struct tli_search_greedy {
     tli_search_calls  calls;
     int64_t       most_calls;
     uint64_t      cost, work, most_work;
+    tli_remat_watch *watch;      // NULL = none
     int           failed;        // 1 = no memory
 } tli_search_greedy;
 
@@ -15486,6 +15517,7 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     }
     if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
     if (g->calls.count >= g->most_calls || g->cost > TLI_SEARCH_MOST_COST || g->work > g->most_work) return 0;
+    if (g->watch && tli_remat_stops(g->watch, g->work)) return 0;
     if (!tli_search_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
     return 1;
 }
@@ -16184,6 +16216,9 @@ typedef struct tli_search_state {
     uint64_t      limit;         // seq.work at which the search ends
     uint64_t      mend_limit;    // seq.work at which the present mending ends
     uint64_t      goal, bwd_cost;  // lower bound of the cost of forwards; cost of all backwards
+    uint64_t      try_work;      // for one try to keep a budget that may be too small
+    int32_t       phase, turn, turns;  // of the improvement: number of the next phase; of the present one
+    uint64_t      heat;          // mean of the random threshold of the present phase
     tli_remat_watch *watch;
     int32_t      *stack;         // [items + 1]
     int32_t      *closure;       // [nodes + tensors] nodes to run for one item; -1 - tensor = a fetch
@@ -16375,6 +16410,7 @@ static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t step
     tli_search_seq *s = &r->seq;
     while (s->over_count > 0) {
         if (s->cost > most_cost || steps-- <= 0 || s->failed || s->work > r->mend_limit) return 0;
+        if (r->watch && tli_remat_stops(r->watch, s->work)) return 0;
         if (!tli_search_choose(r, tli_search_find_full(s)) || !tli_search_apply(r)) return 0;
     }
     return s->cost <= most_cost;
@@ -16651,6 +16687,11 @@ static void tli_search_free_search(tli_search_state *r, tli_search_start *starts
     for (i = 0; i < TLI_SEARCH_STARTS; i++) tli_release(env, starts[i].calls.calls);
 }
 
+// The work for one try of a budget that may be too small; it limits the time until a graph is refused.
+static uint64_t tli_search_try_work(const tli_search_problem *p) {
+    return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
+}
+
 static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_state *r) {
     tl_result result;
     uint64_t nodes = (uint64_t)p->node_count, tensors = p->fetches ? (uint64_t)p->graph->tensor_count : 0;
@@ -16658,6 +16699,7 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
     tli_zero(r, sizeof *r);
     r->p = p;
     r->best_cost = r->mend_limit = UINT64_MAX;
+    r->try_work = tli_search_try_work(p);
     r->random.state = 1;
     for (i = 0; i < p->node_count; i++)
         if (!p->inference && p->graph->nodes[i].has_grad) r->bwd_cost += p->graph->nodes[i].bwd_cost;
@@ -16720,26 +16762,29 @@ static int tli_search_goes_on(tli_search_state *r) {
     return !tli_remat_stops(r->watch, r->seq.work);
 }
 
-// Improve the best sequence in phases of growing length (doubled every second phase), each of which cools down.
-// The first phases begin with the starts, the later ones with the best sequence. The work limit decides only
-// when this ends, not what it does.
-static void tli_search_improve(tli_search_state *r, tli_search_start *starts) {
-    tli_search_seq *s = &r->seq;
+// Begin the next phase. The first ones begin with the starts, the later ones with the best sequence. Returns 0
+// if memory ran out.
+static int tli_search_begin_phase(tli_search_state *r, const tli_search_start *starts) {
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
-    int32_t phase, turn;
-    for (phase = 0; tli_search_goes_on(r); phase++) {
-        const tli_search_calls *from = &r->best;
-        int32_t length = 400 << (phase < 24 ? phase / 2 : 12);
-        uint64_t heat;
-        if (phase < TLI_SEARCH_STARTS) from = &starts[phase].calls;
-        if (!from->count) continue;
-        if (!tli_search_load(s, from) || s->over_count) return;
-        heat = r->best_cost / (uint64_t)s->used / 16;
-        heat = (heat < TLI_SEARCH_MOST_COST >> 12 ? heat : TLI_SEARCH_MOST_COST >> 12) * heats[phase % 4];
-        for (turn = 0; turn < length && tli_search_goes_on(r); turn++) {
-            tli_search_try(r, heat);
-            if (turn % (length / 20 + 1) == length / 20) heat -= heat / 3;
-        }
+    const tli_search_calls *from = &r->best;
+    uint64_t mean;
+    while (r->phase < TLI_SEARCH_STARTS && !starts[r->phase].calls.count) r->phase++;
+    if (r->phase < TLI_SEARCH_STARTS) from = &starts[r->phase].calls;
+    r->turns = 400 << (r->phase < 24 ? r->phase / 2 : 12);
+    r->turn = 0;
+    if (!tli_search_load(&r->seq, from) || r->seq.over_count) return 0;
+    mean = r->best_cost / (uint64_t)r->seq.used / 16;
+    r->heat = (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) * heats[r->phase++ % 4];
+    return 1;
+}
+
+// Improve the best sequence in phases of growing length (doubled every second phase), each of which cools down.
+// The work limit decides only when this ends, not what it does: called again, it goes on.
+static void tli_search_improve(tli_search_state *r, const tli_search_start *starts) {
+    while (tli_search_goes_on(r)) {
+        if (r->turn == r->turns && !tli_search_begin_phase(r, starts)) return;
+        tli_search_try(r, r->heat);
+        if (r->turn++ % (r->turns / 20 + 1) == r->turns / 20) r->heat -= r->heat / 3;
     }
 }
 
@@ -16749,57 +16794,6 @@ static int tli_search_load_program(tli_search_seq *s, const tli_search_greedy *g
     bare.calls = g->program;
     bare.count = g->program_count;
     return tli_search_load(s, &bare);
-}
-
-// Equal layers: add the binomial schedule of the most slots that keeps the budget. 0 = no memory.
-static int tli_search_begin_chain(tli_search_state *r, tli_search_start *starts) {
-    const tli_search_problem *p = r->p;
-    tli_search_calls calls;
-    int32_t low = 0, high = p->node_count, *slots, i;
-    int ok;
-    slots = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->node_count, sizeof *slots);
-    tli_zero(&calls, sizeof calls);
-    for (ok = slots != NULL; ok && high - low > 1;) {
-        int32_t middle = low + (high - low) / 2;
-        tli_unit_chain chain;
-        chain.graph = p->graph;
-        chain.list = tli_steps_of(p->env);
-        chain.reached = 0;
-        if (middle > 1 || p->node_count < 200) tli_reverse_chain(&chain, middle, slots);
-        ok = !chain.list.failed;
-        for (calls.count = i = 0; i < chain.list.count && ok; i++) {
-            const tl_step *step = &chain.list.steps[i];
-            if (step->kind > TL_STEP_BACKWARD) continue;
-            ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
-        }
-        ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p)) &&
-             tli_search_load(&r->seq, &calls);
-        if (ok && chain.list.count && !r->seq.over_count) {
-            low = middle;
-            ok = tli_search_add_start(r, starts);
-        } else {
-            high = middle;
-        }
-        tli_release(p->env, chain.list.steps);
-    }
-    tli_release(p->env, calls.calls);
-    tli_release(p->env, slots);
-    return ok;
-}
-
-static int tli_search_is_equal_chain(const tl_graph *graph) {
-    const tl_node *first = &graph->nodes[graph->node_count > 1];
-    int32_t id;
-    for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        if (node->is_input != (id == 0) || node->output_count != 1 || node->input_count != (id > 0) ||
-            node->has_grad != (id > 0) || node->keep) return 0;
-        if (graph->outputs[node->first_output].bytes != graph->outputs[first->first_output].bytes) return 0;
-        if (!id) continue;
-        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
-        if (node->fwd_cost != first->fwd_cost || node->saved_bytes != first->saved_bytes) return 0;
-    }
-    return graph->node_count > 2;
 }
 
 // The largest working set of one call, and its node: a lower bound of every budget.
@@ -16821,24 +16815,18 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// The work for one try of a budget that may be too small; it limits the time until a graph is refused.
-static uint64_t tli_search_try_work(const tli_search_problem *p) {
-    return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
-}
-
-// Make the starts: the plan that keeps everything, mended; the binomial schedule; greedy plans. 0 = no memory.
+// Make the starts: the plan that keeps everything, mended; greedy plans. 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
     int32_t i;
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    r->mend_limit = r->seq.work + 4 * tli_search_try_work(p);
-    g->most_work = g->work + 4 * tli_search_try_work(p);
+    r->mend_limit = r->seq.work + 4 * r->try_work;
+    g->most_work = g->work + 4 * r->try_work;
     if (!tli_search_load_program(&r->seq, g)) return 0;
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
-    if (!p->inference && tli_search_is_equal_chain(p->graph) && !tli_search_begin_chain(r, starts)) return 0;
     for (i = 0; i < TLI_SEARCH_RULES && (!r->best.count || g->work < TLI_SEARCH_GREEDY_LIMIT); i++) {
         if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
             if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
@@ -16868,7 +16856,7 @@ static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_
 // Find and load a sequence that keeps a budget; -1 = no memory, 0 = none found.
 static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
     int32_t i;
-    g->most_work = g->work + tli_search_try_work(r->p);
+    g->most_work = g->work + r->try_work;
     r->seq.budget = budget;
     r->distance = 2;
     r->noise = 0;
@@ -16879,7 +16867,7 @@ static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_
         }
         if (g->failed) return -1;
     }
-    r->mend_limit = r->seq.work + 4 * tli_search_try_work(r->p);
+    r->mend_limit = r->seq.work + 4 * r->try_work;
     if (!tli_search_load_program(&r->seq, g)) return -1;
     if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     return r->seq.failed ? -1 : 0;
@@ -16896,7 +16884,6 @@ static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
     int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
-    uint64_t limit = s->work + g->work + 16 * tli_search_try_work(r->p);
     int32_t full;
     int found, bracketed = 0;
     if (!tli_search_load_program(s, g)) return 0;
@@ -16912,7 +16899,8 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
         } else {
             low = budget;
         }
-        if (high - low <= 1 + high / 4096 || (bracketed && s->work + g->work > limit)) break;
+        if (high - low <= 1 + high / 4096 || s->work + g->work > r->limit) break;
+        if (r->watch && r->watch->stopped) break;
         budget = bracketed ? low + (high - low) / 2 : low + step;
         step *= 2;
     }
@@ -16923,20 +16911,14 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
     return 1;
 }
 
-// Find the least budget, then try to lower the peak of its sequence to the budget by mending it repeatedly. 0 =
-// no memory; r->best is empty if the budget is not reached.
-static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts,
-                              int64_t *least, int32_t *node) {
+// Try to lower the peak of the best sequence to a target, by mending it repeatedly. 0 = no memory.
+static int tli_search_squeeze(tli_search_state *r, int64_t target, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
-    int32_t tries, floor_node;
-    int64_t floor = tli_search_find_floor(r->p, &floor_node);
-    if (!tli_search_find_least(r, g, least, node)) return 0;
-    r->mend_limit = s->work + 4 * tli_search_try_work(r->p);
-    for (tries = 0; tries < 200 && *least > r->p->budget && r->p->budget >= floor && s->work < r->mend_limit;
-         tries++) {
+    int32_t tries;
+    for (tries = 0; tries < 200 && *least > target && s->work < r->mend_limit; tries++) {
         int32_t full;
         int64_t peak;
-        s->budget = r->p->budget;
+        s->budget = target;
         if (!tli_search_load(s, &r->best)) return 0;
         r->noise = (int64_t)65536 * tries / 50;
         r->distance = tries % 4;
@@ -16949,63 +16931,142 @@ static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_sea
             *node = tli_search_node_at(s, full);
             if (!tli_search_save_best(r)) return 0;
         }
+        if (r->watch && tli_remat_stops(r->watch, s->work)) break;
     }
     r->mend_limit = UINT64_MAX;
     s->budget = r->p->budget;
-    if (*least > r->p->budget) { r->best.count = 0; return 1; }
-    r->best_cost = UINT64_MAX;
-    return tli_search_load(s, &r->best) && tli_search_add_start(r, starts);
+    return 1;
 }
 
-static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
-                                tli_search_greedy *g, tli_search_start *starts, uint64_t *work,
-                                uint64_t *least_budget, int32_t *limiting_node) {
-    uint64_t spent;
-    int64_t least = 0;
-    if (!tli_search_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
-    if (in->start && in->start->count &&
-        (!tli_search_load(&r->seq, in->start) || !tli_search_add_start(r, starts)))
-        return TL_ERROR_NO_MEMORY;
-    if (!r->best.count && !tli_search_squeeze(r, g, starts, &least, limiting_node))
-        return TL_ERROR_NO_MEMORY;
-    *least_budget = (uint64_t)least;
-    *work = r->seq.work + g->work;
-    if (!r->best.count)
-        return TL_ERROR_INFEASIBLE;
-    spent = g->work;
-    r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
-    r->watch = in->watch;
-    r->limit = in->work_limit > spent ? in->work_limit - spent : 0;
-    r->mend_limit = UINT64_MAX;
-    tli_search_improve(r, starts);
-    *work = r->seq.work + spent;
+// -- search: a search that goes on where it was --
+
+typedef struct tli_sequence_search {
+    tli_search_problem p;
+    tli_search_state   r;
+    tli_search_greedy  g;
+    tli_search_start   starts[TLI_SEARCH_STARTS];
+    uint64_t           counted;     // work that was reported before
+    int32_t            is_open;
+} tli_sequence_search;
+
+static void tli_search_close(tli_sequence_search *s) {
+    if (!s->is_open) return;
+    tli_search_free_greedy(&s->g);
+    tli_search_free_search(&s->r, s->starts);
+    tli_search_free_problem(&s->p);
+    s->is_open = 0;
+}
+
+// Prepare a search; close it also after an error. TL_ERROR_OVERFLOW: bytes or costs are too large.
+static tl_result tli_search_open(const tli_remat_input *in, tli_sequence_search *s) {
+    tl_result result;
+    tli_zero(s, sizeof *s);
+    result = tli_search_init_problem(in, &s->p);
+    if (result) return result;
+    result = tli_search_init_search(&s->p, &s->r);
+    if (!result) {
+        result = tli_search_init_greedy(&s->p, &s->g);
+        if (result) tli_search_free_search(&s->r, s->starts);
+    }
+    if (result) tli_search_free_problem(&s->p);
+    s->is_open = !result;
+    s->r.watch = s->g.watch = in->watch;
+    return result;
+}
+
+// The work since the last call of this function.
+static uint64_t tli_search_count(tli_sequence_search *s) {
+    uint64_t work = s->r.seq.work + s->g.work - s->counted;
+    s->counted += work;
+    return work;
+}
+
+// Set the work that one try may take.
+static void tli_search_limit_tries(tli_sequence_search *s, uint64_t work_limit) {
+    uint64_t most = tli_search_try_work(&s->p);
+    s->r.try_work = work_limit < most ? work_limit : most;
+}
+
+static int tli_search_is_found(const tli_sequence_search *s) { return s->r.best.count > 0; }
+
+// The cost of the best sequence.
+static uint64_t tli_search_cost(const tli_sequence_search *s) { return s->r.best_cost + s->r.bwd_cost; }
+
+// Make the first sequences that keep the budget.
+static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_limit) {
+    tli_search_limit_tries(s, work_limit / 8);
+    if (!tli_search_begin(&s->r, &s->g, s->starts)) return TL_ERROR_NO_MEMORY;
+    s->r.mend_limit = UINT64_MAX;
+    return TL_OK;
+}
+
+// Load the calls of a plan without copies to a host.
+static int tli_search_load_plan(tli_search_seq *s, const tl_plan *plan) {
+    tl_env *env = s->p->env;
+    tli_search_calls calls;
+    int32_t i, ok = 1;
+    tli_zero(&calls, sizeof calls);
+    for (i = 0; i < plan->step_count && ok; i++) {
+        const tl_step *step = &plan->steps[i];
+        if (step->kind > TL_STEP_BACKWARD) continue;
+        ok = tli_search_add_call(env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+    }
+    ok = ok && tli_search_add_call(env, &calls, tli_search_end_call(s->p)) && tli_search_load(s, &calls);
+    tli_release(env, calls.calls);
+    return ok;
+}
+
+// Start from a plan that keeps the budget, too.
+static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
+    return tli_search_load_plan(&s->r.seq, plan) && tli_search_add_start(&s->r, s->starts) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Try to lower the peak of a plan to the budget. The best sequence is then the lowest one that was found.
+static tl_result tli_search_lower(tli_sequence_search *s, const tl_plan *plan, uint64_t work_limit) {
+    tli_search_state *r = &s->r;
+    int64_t least;
+    int32_t node;
+    if (!tli_search_load_plan(&r->seq, plan) || !tli_search_save_best(r)) return TL_ERROR_NO_MEMORY;
+    least = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
+    r->mend_limit = r->seq.work + work_limit;
+    return tli_search_squeeze(r, s->p.budget, &least, &node) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Forget the best sequence, which exceeds the budget.
+static void tli_search_forget_best(tli_sequence_search *s) {
+    s->r.best.count = 0;
+    s->r.best_cost = UINT64_MAX;
+}
+
+// Improve the best sequence until the work limit or the bound is reached.
+static tl_result tli_search_go_on(tli_sequence_search *s, uint64_t work_limit, uint64_t bound) {
+    tli_search_state *r = &s->r;
+    r->goal = bound > r->bwd_cost ? bound - r->bwd_cost : 0;
+    r->limit = r->seq.work + work_limit;
+    tli_search_improve(r, s->starts);
     return r->seq.failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
-static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work,
-                                  uint64_t *least_budget, int32_t *limiting_node) {
-    tli_search_problem p;
-    tli_search_state r;
-    tli_search_greedy g;
-    tli_search_start starts[TLI_SEARCH_STARTS];
-    tl_result result;
-    tli_zero(best, sizeof *best);
-    tli_zero(starts, sizeof starts);
-    *cost = *work = *least_budget = 0;
-    *limiting_node = -1;
-    result = tli_search_init_problem(in, &p);
-    if (result) return result;
-    result = tli_search_init_search(&p, &r);
-    if (result) { tli_search_free_problem(&p); return result; }
-    result = tli_search_init_greedy(&p, &g);
-    if (!result) {
-        result = tli_search_run(in, &r, &g, starts, work, least_budget, limiting_node);
-        tli_search_free_greedy(&g);
-    }
-    if (!result) result = tli_search_finish(&r, best, cost);
-    tli_search_free_search(&r, starts);
-    tli_search_free_problem(&p);
-    return result;
+// The steps of the best sequence.
+static tl_result tli_search_take_best(tli_sequence_search *s, tli_steps *steps) {
+    uint64_t cost;
+    s->r.turn = s->r.turns = 0;  // the sequence is loaded anew: the next phase begins
+    return tli_search_finish(&s->r, steps, &cost);
+}
+
+// Find the sequence of the least peak; it becomes the best one.
+static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_limit) {
+    tli_search_state *r = &s->r;
+    uint64_t before = r->seq.work + s->g.work;
+    int64_t least = 0;
+    int32_t node;
+    tli_search_limit_tries(s, work_limit / 16);
+    r->limit = before + work_limit / 2;
+    if (!tli_search_find_least(r, &s->g, &least, &node)) return TL_ERROR_NO_MEMORY;
+    before = r->seq.work + s->g.work - before;
+    r->mend_limit = r->seq.work + (before < work_limit ? work_limit - before : 0);
+    return tli_search_squeeze(r, tli_search_find_floor(&s->p, &node), &least, &node) ? TL_OK
+                                                                                    : TL_ERROR_NO_MEMORY;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -17295,14 +17356,15 @@ static int tli_window_init(tli_search_window *w, tli_search_state *r) {
     return lists && w->is_listed;
 }
 
-static tl_result tli_window_run(const tli_remat_input *in, tli_search_state *r) {
+static tl_result tli_window_run(const tli_remat_input *in, const tl_plan *start, tli_search_state *r) {
     tli_search_window w;
     tl_result result = TL_OK;
-    if (!tli_window_init(&w, r) || !tli_search_load(&r->seq, in->start)) result = TL_ERROR_NO_MEMORY;
+    if (!tli_window_init(&w, r) || !tli_search_load_plan(&r->seq, start)) result = TL_ERROR_NO_MEMORY;
     if (!result) {
         r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
         r->watch = in->watch;
         r->limit = in->work_limit;
+        r->random.state += in->work_limit;
         tli_window_lower(&w);
         r->best_cost = r->seq.cost;
         if (r->seq.over_count) result = TL_ERROR_INFEASIBLE;
@@ -17314,11 +17376,12 @@ static tl_result tli_window_run(const tli_remat_input *in, tli_search_state *r) 
     return result;
 }
 
-// Improve a sequence of calls (in->start) by work_limit steps. best gets the steps of the cheapest sequence found,
-// or with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
+// Improve a plan without copies to a host by work_limit steps; another limit makes other tries. best gets the
+// steps of the cheapest sequence found, or with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
 //
 // Errors: TL_ERROR_INFEASIBLE: the budget was not reached; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY.
-static tl_result tli_remat_window(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work) {
+static tl_result tli_remat_window(const tli_remat_input *in, const tl_plan *start, tli_steps *best,
+                                  uint64_t *cost, uint64_t *work) {
     tli_search_problem p;
     tli_search_state r;
     tli_search_start none[TLI_SEARCH_STARTS];
@@ -17330,7 +17393,7 @@ static tl_result tli_remat_window(const tli_remat_input *in, tli_steps *best, ui
     if (result) return result;
     result = tli_search_init_search(&p, &r);
     if (!result) {
-        result = tli_window_run(in, &r);
+        result = tli_window_run(in, start, &r);
         *work = r.seq.work;
         if (!r.seq.failed && tli_search_list_calls(&r.seq, &r.best)) last = tli_search_finish(&r, best, cost);
         if (last) result = last;
@@ -19025,481 +19088,246 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- remat: the planner, made of the parts above --
+// -- pool: the plans that are known, and what is proven --
 //
-// With one tier the parts run in this order, each with a share of the work, until the best plan is proven
-// optimal: closed form of equal layers, exact search, lower bound, chain optimum, search. Then, with a host
-// tier, the search with fetches improves that plan. Each plan is simulated before it is accepted.
+//     cost                         Every part offers each plan that it makes to one pool, under one rule: the
+//      |  x                        plan is simulated, and it is kept unless a plan that is kept takes at most
+//      |     x                     its bytes at at most its cost. So the plans that are kept are a front, and
+//      |        x                  the answer to a budget is the last of them that fits it.
+//      |              x
+//      +-------------------- peak  A lower bound of the cost for one budget holds for every smaller budget.
+//
+// The pool keeps copies, made with its own env. All plans of a pool are of one class: the same graph, training
+// or inference, host budget and link.
 
-// The default work limit is TLI_REMAT_WORK steps times the square of the number of nodes, within the other two.
-// A step is 2 to 3 ns: about a tenth of a second at 100 nodes, two thirds of a second from 250 nodes on.
-#define TLI_REMAT_WORK UINT64_C(4000)
-#define TLI_REMAT_LEAST_WORK UINT64_C(30000000)
-#define TLI_REMAT_MOST_WORK UINT64_C(250000000)
+#define TLI_POOL_BYTES (UINT64_C(32) << 20)  // of the steps of a pool that calls share
 
-typedef struct tli_remat {
-    tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
-    const tl_graph *graph;
-    uint64_t        budget;       // without the base
-    const tl_device *device;
-    uint64_t        host_budget;  // 0 = no host tier
-    uint64_t        work, work_limit, bound, least, floor;
-    int32_t         inference, node, floor_node;
-    int32_t         is_over;      // 1 = the base alone exceeds the limit
-    int32_t         none;         // 1 = it is proven that no plan fits
-    int32_t         uncountable;  // 1 = bytes or costs are too large for the search
-    tli_remat_watch watch;
-    tl_plan         plan;         // the best so far; no steps = none
-    int32_t         found;
-    tli_search_calls    start;    // the chain optimum, one more start of the search; empty = none
-} tli_remat;
+// No plan within the budget costs less.
+typedef struct tli_pool_bound { uint64_t budget, cost; } tli_pool_bound;
 
-// Count the work that a part has done.
-static void tli_remat_add_work(tli_remat *r, uint64_t work) {
-    r->work += work;
-    r->watch.before = r->watch.now.work = r->work;
-    r->watch.now.bound_cost = r->bound;
+struct tl_remat_pool {
+    tl_env   env;                // allocator of the caller's env, without its log
+    uint64_t class_key;          // of the graph and the class of its plans; 0 = not known yet
+    tl_plan *plans;              // [plan_count] peaks ascend, costs descend
+    int32_t  plan_count, plan_capacity;
+    tli_pool_bound *bounds;      // [bound_count] budgets ascend, costs descend
+    int32_t  bound_count, bound_capacity;
+    uint64_t *budgets;           // [budget_count] that were asked for, ascending; their answers stay
+    int32_t  budget_count, budget_capacity;
+    uint64_t bytes, most_bytes;  // of all steps; more than most_bytes only where every plan is an answer
+    uint64_t floor;              // proven: no plan fits below; 0 = nothing is
+    int32_t  floor_node;         // the node that takes it; -1 = none
+    uint64_t ladder_work;        // work limit of the search for the least budget; 0 = not done yet
+};
+
+static void tli_pool_init(tl_remat_pool *pool, const tl_env *env, uint64_t most_bytes) {
+    tli_zero(pool, sizeof *pool);
+    if (env) pool->env = *env;
+    pool->env.log = NULL;
+    pool->most_bytes = most_bytes;
+    pool->floor_node = -1;
 }
 
-// The share part / of of the work that is left; 0 after progress asked to stop.
-static uint64_t tli_remat_share(const tli_remat *r, uint64_t part, uint64_t of) {
-    uint64_t left = r->work < r->work_limit ? r->work_limit - r->work : 0;
-    return r->watch.stopped ? 0 : left / of * part;
+static void tli_pool_clear(tl_remat_pool *pool) {
+    while (pool->plan_count) tl_free_plan(&pool->env, &pool->plans[--pool->plan_count]);
+    tli_release(&pool->env, pool->plans);
+    tli_release(&pool->env, pool->bounds);
+    tli_release(&pool->env, pool->budgets);
 }
 
-// Keep a simulated plan if it fits and is cheaper than the best so far; otherwise release it.
-static void tli_remat_offer(tli_remat *r, tl_plan *plan) {
-    if (!r->is_over && plan->peak_bytes <= r->budget && plan->host_peak_bytes <= r->host_budget &&
-        (!r->found || plan->cost < r->plan.cost)) {
-        tl_plan last = r->plan;
-        r->plan = *plan;
-        *plan = last;
-        r->found = 1;
-        r->watch.now.cost = r->plan.cost;
+// The number of plans with a peak of at most so many bytes.
+static int32_t tli_pool_count_below(const tl_remat_pool *pool, uint64_t bytes) {
+    int32_t low = 0, high = pool->plan_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (pool->plans[middle].peak_bytes <= bytes) low = middle + 1; else high = middle;
     }
-    tl_free_plan(&r->quiet, plan);
+    return low;
 }
 
-// Simulate steps and offer the plan. Steps that the simulator refuses are ignored.
-static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
-    tl_plan plan;
-    tl_result result;
-    tli_zero(&plan, sizeof plan);
-    result = tli_finish_plan(steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
-    if (!result && r->host_budget) {
-        result = tli_measure(&r->quiet, TLI_IN(PLAN_REMAT), r->graph, r->device, 1, &plan);
-        if (result) tl_free_plan(&r->quiet, &plan);
-    }
-    if (!result) tli_remat_offer(r, &plan);
-    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+// The cheapest plan within a budget; NULL = none is known.
+static const tl_plan *tli_pool_find(const tl_remat_pool *pool, uint64_t budget) {
+    int32_t count = tli_pool_count_below(pool, budget);
+    return count ? &pool->plans[count - 1] : NULL;
 }
 
-static int tli_remat_is_done(const tli_remat *r) { return r->found && r->plan.cost <= r->bound; }
-
-// Note that no plan fits, and what follows for the least budget.
-static tl_result tli_remat_rule_out(tli_remat *r) {
-    r->none = 1;
-    if (r->floor <= r->budget && !r->is_over) { r->floor = r->budget + 1; r->floor_node = -1; }
-    return TL_OK;
+// The plan with the least peak; NULL = the pool is empty.
+static const tl_plan *tli_pool_least(const tl_remat_pool *pool) {
+    return pool->plan_count ? &pool->plans[0] : NULL;
 }
 
-// Equal layers: plan the optimum in closed form.
-static tl_result tli_remat_try_revolve(tli_remat *r) {
-    uint64_t least, slots = tli_find_slots(r->graph, r->budget, &least);
-    tli_steps steps;
-    tl_result result;
-    if (!slots) {
-        r->least = r->floor = least;
-        r->node = r->floor_node = r->graph->node_count - 1;
-        return tli_remat_rule_out(r);
-    }
-    result = tli_revolve(&r->quiet, r->graph, slots, &steps);
-    if (result) { tli_release(&r->quiet, steps.steps); return result; }
-    result = tli_remat_offer_steps(r, &steps);
-    if (!result && r->found) r->watch.now.bound_cost = r->bound = r->plan.cost;
-    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
-    return result;
+// -- pool: what stays --
+
+static void tli_pool_remove(tl_remat_pool *pool, int32_t at) {
+    pool->bytes -= (uint64_t)pool->plans[at].step_count * sizeof(tl_step);
+    tl_free_plan(&pool->env, &pool->plans[at]);
+    for (--pool->plan_count; at < pool->plan_count; at++) pool->plans[at] = pool->plans[at + 1];
 }
 
-// Try the plan that keeps everything, then find the least working set and the bound without search.
-static tl_result tli_remat_begin(tli_remat *r) {
-    uint64_t work = 0;
-    tl_plan plan;
-    tl_result result = tl_plan_keep_all(&r->quiet, r->graph, r->inference, &plan);
-    r->node = r->floor_node = -1;
-    if (result) return result;
-    r->least = plan.peak_bytes;
-    tli_remat_offer(r, &plan);
-    if (!r->inference && !r->is_over && !r->host_budget && tli_is_revolve_chain(r->graph)) {
-        result = tli_remat_try_revolve(r);
-        if (result || r->none || tli_remat_is_done(r)) return result;
-    }
-    result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &r->floor, &r->floor_node, &work);
-    if (result) return result;
-    tli_remat_add_work(r, work);
-    if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
-    work = 0;
-    result = tli_remat_bound(&r->quiet, r->graph, UINT64_MAX, r->inference, &r->watch, 0, &r->bound, &work);
-    tli_remat_add_work(r, work);
-    return result;
-}
-
-static tl_result tli_remat_try_exact(tli_remat *r) {
-    tli_steps steps = tli_steps_of(&r->quiet);
-    uint64_t cost, bound, work = 0, limit = tli_remat_share(r, 1, r->graph->node_count > 64 ? 8 : 2);
-    int32_t proven;
-    tl_result result = tli_remat_exact(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit,
-                                       &steps, &cost, &bound, &proven, &work);
-    tli_remat_add_work(r, work);
-    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
-    if (!result && proven) return tli_remat_offer_steps(r, &steps);
-    tli_release(&r->quiet, steps.steps);
-    return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
-}
-
-static tl_result tli_remat_try_bound(tli_remat *r) {
-    uint64_t bound, work = 0;
-    tl_result result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch,
-                                       tli_remat_share(r, 1, 2), &bound, &work);
-    tli_remat_add_work(r, work);
-    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
-    return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
-}
-
-// Keep the calls of a plan as a start of the search.
-static tl_result tli_remat_set_start(tli_remat *r, const tl_step *steps, int32_t count) {
+// Whether a plan is the answer to a budget that was asked for. The first one, of the least peak, always stays.
+static int tli_pool_is_answer(const tl_remat_pool *pool, int32_t at) {
+    uint64_t next = at + 1 < pool->plan_count ? pool->plans[at + 1].peak_bytes : UINT64_MAX;
     int32_t i;
-    r->start.count = 0;
-    for (i = 0; i < count; i++) {
-        const tl_step *step = &steps[i];
-        if (step->kind > TL_STEP_BACKWARD) continue;
-        if (!tli_search_add_call(&r->quiet, &r->start, 2 * step->node + (step->kind == TL_STEP_BACKWARD)))
-            return TL_ERROR_NO_MEMORY;
-    }
-    return tli_search_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
+    if (!at) return 1;
+    for (i = 0; i < pool->budget_count && pool->budgets[i] < pool->plans[at].peak_bytes;) i++;
+    return i < pool->budget_count && (pool->budgets[i] < next || at + 1 == pool->plan_count);
 }
 
-// Plan the optimum over persistent schedules, stage by stage.
-static tl_result tli_remat_try_chain(tli_remat *r) {
-    tli_chain_result found;
-    tli_steps steps;
-    uint64_t limit = tli_remat_share(r, 1, 10);
-    tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, limit, &steps, &found);
-    tli_remat_add_work(r, found.work);
-    if (!result) result = tli_remat_set_start(r, steps.steps, steps.count);
-    if (!result) return tli_remat_offer_steps(r, &steps);
-    tli_release(&r->quiet, steps.steps);
-    return result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW ? TL_OK : result;
-}
-
-// Search a plan. If it is proven that none fits, only the least budget is wanted, so nothing is improved.
-static tl_result tli_remat_try_search(tli_remat *r) {
-    tli_remat_input in;
-    tli_steps steps;
-    uint64_t cost, work, least;
-    int32_t node;
-    tl_result result;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = r->budget;
-    in.inference = r->inference;
-    in.work_limit = r->none ? 0 : tli_remat_share(r, 64, r->graph->node_count > 128 ? (uint64_t)r->graph->node_count : 128);
-    in.bound = r->bound;
-    in.start = &r->start;
-    in.watch = &r->watch;
-    result = tli_remat_search(&in, &steps, &cost, &work, &least, &node);
-    tli_remat_add_work(r, work);
-    r->uncountable = result == TL_ERROR_OVERFLOW;
-    if (result == TL_ERROR_INFEASIBLE && least < r->least) { r->least = least; r->node = node; }
-    if (!result) return tli_remat_offer_steps(r, &steps);
-    return result == TL_ERROR_INFEASIBLE || r->uncountable ? TL_OK : result;
-}
-
-// Improve the best plan piece by piece.
-static tl_result tli_remat_try_window(tli_remat *r) {
-    tli_remat_input in;
-    tli_steps steps;
-    uint64_t cost, work;
-    tl_result result = tli_remat_set_start(r, r->plan.steps, r->plan.step_count);
-    if (result) return result;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = r->budget;
-    in.inference = r->inference;
-    in.work_limit = tli_remat_share(r, 1, 1);
-    in.bound = r->bound;
-    in.start = &r->start;
-    in.watch = &r->watch;
-    result = tli_remat_window(&in, &steps, &cost, &work);
-    tli_remat_add_work(r, work);
-    if (!result) return tli_remat_offer_steps(r, &steps);
-    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
-}
-
-// Nothing fits: find the least budget of a small graph exactly.
-static tl_result tli_remat_find_least(tli_remat *r) {
-    uint64_t floor, work = 0, limit = tli_remat_share(r, 1, 4);
-    int32_t proven;
-    tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit, &floor,
-                                             &proven, &work);
-    tli_remat_add_work(r, work);
-    if (!result && floor > r->floor) { r->floor = floor; r->floor_node = -1; }
-    if (!result && proven && r->floor < r->least) { r->least = r->floor; r->node = r->floor_node; }
-    return result;
-}
-
-#ifndef TL_NO_OFFLOAD
-// -- remat: with a host tier --
-
-// Improve the plan found so far, or find one, with spills and fetches.
-static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
-    tli_remat_input in;
-    tli_steps steps;
-    uint64_t work;
-    tl_result result;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = r->budget;
-    in.inference = r->inference;
-    in.work_limit = work_limit;
-    in.bound = r->bound;
-    in.watch = &r->watch;
-    in.fetches = 1;
-    result = tli_remat_offload(&in, r->device, r->host_budget, &r->plan, &steps, &work);
-    tli_remat_add_work(r, work);
-    if (!result) return tli_remat_offer_steps(r, &steps);
-    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
-}
-
-// Raise the bound by relaxations for several end times T0: a plan ends after T0, or not before g(T0). First
-// with the end of the plan found, in both ways of tli_bound_host.is_even, with half of the work; then by
-// bisection between the bound and that end, in the better way.
-static tl_result tli_remat_bound_offload(tli_remat *r) {
-    enum { ROUNDS = 9 };
-    uint64_t high = r->plan.cost, limit = tli_remat_share(r, 1, 8), bound, work, last = 0;
-    tli_bound_host host;
-    int32_t round;
-    tl_result result;
-    host.bytes = r->host_budget;
-    host.rate = r->device ? r->device->link_bytes_per_second : 0;
-    for (round = 0; round < ROUNDS && r->bound < high && !r->watch.stopped; round++) {
-        host.time = round > 1 ? r->bound + (high - r->bound) / 2 : r->plan.cost - 1;
-        if (round < 2) host.is_even = round;
-        work = 0;
-        result = tli_remat_bound_host(&r->quiet, r->graph, r->budget, &host, r->inference, &r->watch,
-                                      round > 1 ? limit / (ROUNDS - 2) * 2 : limit, &bound, &work);
-        tli_remat_add_work(r, work + (uint64_t)r->graph->node_count);
-        if (result && result != TL_ERROR_INFEASIBLE) return result;
-        if (round == 1 && bound <= last) host.is_even = 0;
-        last = bound;
-        if (bound <= host.time) high = host.time;
-        else bound = host.time + 1;
-        if (bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
-    }
-    return TL_OK;
-}
-
-// Nothing fits: find the least budget with a host by bisection between the floor and the peak of a known plan.
-static tl_result tli_remat_least_offload(tli_remat *r) {
-    uint64_t low = r->floor, high = r->least, budget = low, work;
-    tl_result result = TL_OK;
-    while (low < high && !result && !r->watch.stopped) {
-        tl_plan plan, none;
-        tli_remat_input in;
-        tli_steps steps;
-        tli_zero(&plan, sizeof plan);
-        tli_zero(&none, sizeof none);
-        tli_zero(&in, sizeof in);
-        in.env = &r->quiet; in.graph = r->graph; in.budget = budget; in.inference = r->inference;
-        in.watch = &r->watch; in.fetches = 1;
-        result = tli_remat_offload(&in, r->device, r->host_budget, &none, &steps, &work);
-        tli_remat_add_work(r, work);
-        if (!result) result = tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
-        if (!result && plan.peak_bytes < r->least) {
-            r->least = high = plan.peak_bytes;
-            r->node = plan.peak_bytes == r->floor ? r->floor_node : -1;
-        } else if (result != TL_ERROR_NO_MEMORY) {
-            low = budget + 1;
+// While there are too many bytes, remove the plan that matters least: the one before it is about as cheap, or
+// the one after it takes about as little. The number is log2 of the product of both differences.
+static void tli_pool_thin(tl_remat_pool *pool) {
+    while (pool->bytes > pool->most_bytes) {
+        int32_t at, worst = -1;
+        int64_t least = 0;
+        for (at = 1; at < pool->plan_count; at++) {
+            const tl_plan *plan = &pool->plans[at];
+            uint64_t width = at + 1 < pool->plan_count ? plan[1].peak_bytes - plan->peak_bytes : UINT64_MAX;
+            int64_t matters = tli_search_log(width) + tli_search_log(plan[-1].cost - plan->cost);
+            if ((worst >= 0 && matters >= least) || tli_pool_is_answer(pool, at)) continue;
+            worst = at;
+            least = matters;
         }
-        if (result != TL_ERROR_NO_MEMORY) result = TL_OK;
-        tl_free_plan(&r->quiet, &plan);
-        if (high - low <= high / 4096) break;
-        budget = low + (high - low) / 2;
-    }
-    return result;
-}
-#endif  // TL_NO_OFFLOAD
-
-// One tier: run the parts in turn until the plan is proven optimal, or it is proven that none fits.
-static tl_result tli_remat_run_alone(tli_remat *r) {
-    int has_stages = !r->inference && !r->is_over;
-    tl_result result = tli_remat_begin(r);
-    if (!result && r->none && r->least == r->floor) return TL_ERROR_INFEASIBLE;
-    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
-    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_bound(r);
-    if (!result && !r->none && has_stages && !tli_remat_is_done(r) && !r->watch.stopped)
-        result = tli_remat_try_chain(r);
-    if (!result && !tli_remat_is_done(r) && !(r->found && r->watch.stopped)) result = tli_remat_try_search(r);
-    if (!result && r->found && !tli_remat_is_done(r) && !r->watch.stopped) result = tli_remat_try_window(r);
-    if (!result && !r->found) result = tli_remat_find_least(r);
-    if (result) return result;
-    if (r->found) return TL_OK;
-    return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
-}
-
-#ifndef TL_NO_OFFLOAD
-// Two tiers: first the plan without the host, with all the work that it would get alone, so that a host never
-// makes a plan more expensive; then the same amount of work for the plan with the host.
-static tl_result tli_remat_run_offload(tli_remat *r) {
-    uint64_t host_budget = r->host_budget, bound, floor;
-    int32_t node;
-    tl_result result = tli_remat_begin(r);
-    bound = r->bound;
-    floor = r->floor;  // these also hold with the host
-    node = r->floor_node;
-    if (!result && !r->none) {
-        r->host_budget = 0;
-        result = tli_remat_run_alone(r);
-        if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) result = TL_OK;
-        r->host_budget = host_budget;
-        r->none = 0;
-        r->watch.now.bound_cost = r->bound = bound;
-        r->floor = floor;
-        r->floor_node = node;
-        r->watch.now.work_limit = r->work_limit += r->work_limit;
-    }
-    if (!result && !r->none && !tli_remat_is_done(r)) {
-        result = tli_remat_try_offload(r, tli_remat_share(r, 1, 8));
-        if (!result && r->found) result = tli_remat_bound_offload(r);
-        if (!result && !tli_remat_is_done(r)) result = tli_remat_try_offload(r, tli_remat_share(r, 1, 1));
-    }
-    if (!result && !r->found) result = tli_remat_least_offload(r);
-    if (result) return result;
-    return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
-}
-
-static tl_result tli_remat_run(tli_remat *r) {
-    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
-}
-#else
-static tl_result tli_remat_run(tli_remat *r) { return tli_remat_run_alone(r); }
-#endif
-
-static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
-                                  const tl_remat_report *report) {
-    int32_t node = report->limiting_node;
-    tli_rule rule = report->proven
-        ? TLI_RULE(NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS)
-        : TLI_RULE(NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE);
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_REMAT), rule, budget->allowed_bytes,
-                                     report->least_budget_bytes);
-    tli_put_text(&s, tli_limit_names[budget->limit]);
-    tli_put_rule(&s);
-    if (TLI_ERROR_TEXT && node >= 0) {
-        tli_put(&s.text, ", which node ");
-        tli_put_named(&s.text, node, tl_name_node(r->graph, node));
-        tli_put(&s.text, " takes");
-    }
-    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
-}
-
-static void tli_remat_report(const tli_remat *r, const tli_budget *budget, tl_result result,
-                             tl_remat_report *report) {
-    report->limiting_node = -1;
-    report->work = r->work;
-    if (!result) {
-        report->cost = r->plan.cost;
-        report->bound_cost = r->plan.bound_cost;
-        report->proven = report->cost == report->bound_cost;
-        if (!report->proven && report->bound_cost)
-            report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
-    } else if (result == TL_ERROR_INFEASIBLE) {
-        report->least_budget_bytes = tli_add_base(budget, r->least);
-        report->bound_budget_bytes = tli_add_base(budget, r->floor);
-        report->limiting_node = r->node;
-        report->proven = r->none;
+        if (worst < 0) return;
+        tli_pool_remove(pool, worst);
     }
 }
 
-static uint64_t tli_remat_default_work(const tl_graph *graph) {
-    uint64_t nodes = (uint64_t)graph->node_count, work = TLI_REMAT_WORK * nodes * nodes;
-    if (work < TLI_REMAT_LEAST_WORK) return TLI_REMAT_LEAST_WORK;
-    return work < TLI_REMAT_MOST_WORK ? work : TLI_REMAT_MOST_WORK;
-}
-
-static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
-    tl_result result = tl_check_graph(env, desc->graph);
-    if (desc->inference != 0 && desc->inference != 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
-#ifdef TL_NO_OFFLOAD
-    if (budget->host_bytes)
-        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT),
-                        TLI_RULE(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT));
-#else
-    (void)budget;
-#endif
-    return !result && desc->device ? tl_check_device(env, desc->device) : result;
-}
-
-// Plan within a budget that was found before: the limits and the base of the desc are not read.
-static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget, tl_plan *plan,
-                                tl_remat_report *report) {
-    tli_remat r;
-    tl_remat_report local;
-    tl_result result;
-    if (!report) report = &local;
-    tli_zero(plan, sizeof *plan);
-    tli_zero(report, sizeof *report);
-    tli_zero(&r, sizeof r);
-    result = tli_check_remat(env, desc, budget);
-    if (result) return result;
-    if (env) r.quiet = *env;
-    r.quiet.log = NULL;
-    r.graph = desc->graph;
-    r.inference = desc->inference;
-    r.is_over = budget->is_over;
-    r.budget = budget->bytes;
-    r.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
-    r.watch.now.work_limit = r.work_limit;
-    r.watch.desc = desc;
-    r.device = desc->device;
-    r.host_budget = budget->host_bytes;
-    result = tli_remat_run(&r);
-    if (!result) {
-        r.plan.base_bytes = budget->base_bytes;
-        r.plan.bound_cost = r.bound < r.plan.cost ? r.bound : r.plan.cost;
-        *plan = r.plan;
-    } else {
-        tl_free_plan(&r.quiet, &r.plan);
-    }
-    tli_release(&r.quiet, r.start.calls);
-    tli_remat_report(&r, budget, result, report);
-    if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, budget, report);
-    if (result == TL_ERROR_OVERFLOW)
-        return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
-    if (result) return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
+// Note a budget that is asked for. TL_ERROR_NO_MEMORY.
+static tl_result tli_pool_ask(tl_remat_pool *pool, uint64_t budget) {
+    void *array = pool->budgets;
+    int32_t at;
+    for (at = 0; at < pool->budget_count && pool->budgets[at] < budget;) at++;
+    if (at < pool->budget_count && pool->budgets[at] == budget) return TL_OK;
+    if (!tli_grow(&pool->env, &array, &pool->budget_capacity, pool->budget_count,
+                  (int64_t)pool->budget_count + 1, sizeof budget)) return TL_ERROR_NO_MEMORY;
+    pool->budgets = (uint64_t *)array;
+    for (at = pool->budget_count++; at > 0 && pool->budgets[at - 1] > budget; at--)
+        pool->budgets[at] = pool->budgets[at - 1];
+    pool->budgets[at] = budget;
     return TL_OK;
 }
 
-TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
-                                 tl_remat_report *report) {
-    tli_budget budget;
-    TL_ASSERT(desc && desc->graph && plan);
-    budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
-                             NULL, 0);
-    return tli_plan_remat(env, desc, &budget, plan, report);
+// -- pool: what comes --
+
+// Admit a simulated plan: keep a copy unless one that is kept already takes no more bytes and costs no more.
+// TL_ERROR_NO_MEMORY: the pool is as before.
+static tl_result tli_pool_offer(tl_remat_pool *pool, const tl_plan *plan) {
+    const tl_plan *other = tli_pool_find(pool, plan->peak_bytes);
+    void *array = pool->plans;
+    tl_plan copy;
+    int32_t at;
+    if (other && other->cost <= plan->cost) return TL_OK;
+    if (!tli_grow(&pool->env, &array, &pool->plan_capacity, pool->plan_count, (int64_t)pool->plan_count + 1,
+                  sizeof copy)) return TL_ERROR_NO_MEMORY;
+    pool->plans = (tl_plan *)array;
+    if (tl_copy_plan(&pool->env, plan, &copy)) return TL_ERROR_NO_MEMORY;
+    at = tli_pool_count_below(pool, plan->peak_bytes);
+    if (at && pool->plans[at - 1].peak_bytes == plan->peak_bytes) tli_pool_remove(pool, --at);
+    while (at < pool->plan_count && pool->plans[at].cost >= plan->cost) tli_pool_remove(pool, at);
+    for (at = pool->plan_count++; at > 0 && pool->plans[at - 1].peak_bytes > plan->peak_bytes; at--)
+        pool->plans[at] = pool->plans[at - 1];
+    pool->plans[at] = copy;
+    pool->bytes += (uint64_t)copy.step_count * sizeof(tl_step);
+    tli_pool_thin(pool);
+    return TL_OK;
 }
 
-// -- remat: chains --
+// Offer all plans of another pool.
+static tl_result tli_pool_merge(tl_remat_pool *pool, const tl_remat_pool *from) {
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < from->plan_count && !result; i++) result = tli_pool_offer(pool, &from->plans[i]);
+    return result;
+}
 
-typedef struct tli_chain_answer {
-    tl_plan  plan;
-    uint64_t budget, bound, least, work;   // bytes without base
-    int32_t  node;                         // at which the plan of the least budget peaks
-} tli_chain_answer;
+// The highest lower bound that is known for a budget.
+static uint64_t tli_pool_bound_at(const tl_remat_pool *pool, uint64_t budget) {
+    int32_t at = 0;
+    while (at < pool->bound_count && pool->bounds[at].budget < budget) at++;
+    return at < pool->bound_count ? pool->bounds[at].cost : 0;
+}
+
+// Note a lower bound of the cost within a budget. TL_ERROR_NO_MEMORY.
+static tl_result tli_pool_add_bound(tl_remat_pool *pool, uint64_t budget, uint64_t cost) {
+    void *array = pool->bounds;
+    int32_t at, kept = 0;
+    if (cost <= tli_pool_bound_at(pool, budget)) return TL_OK;
+    if (!tli_grow(&pool->env, &array, &pool->bound_capacity, pool->bound_count, (int64_t)pool->bound_count + 1,
+                  sizeof *pool->bounds)) return TL_ERROR_NO_MEMORY;
+    pool->bounds = (tli_pool_bound *)array;
+    for (at = 0; at < pool->bound_count; at++)  // those of at most this budget and cost say nothing more
+        if (pool->bounds[at].budget > budget || pool->bounds[at].cost > cost)
+            pool->bounds[kept++] = pool->bounds[at];
+    for (at = kept; at > 0 && pool->bounds[at - 1].budget > budget; at--)
+        pool->bounds[at] = pool->bounds[at - 1];
+    pool->bounds[at].budget = budget;
+    pool->bounds[at].cost = cost;
+    pool->bound_count = kept + 1;
+    return TL_OK;
+}
+
+// Note that no plan fits below so many bytes; node: what takes them, -1 = nothing in particular.
+static void tli_pool_raise_floor(tl_remat_pool *pool, uint64_t floor, int32_t node) {
+    if (floor <= pool->floor) return;
+    pool->floor = floor;
+    pool->floor_node = node;
+}
+
+// -- pool: whose plans --
+
+static void tli_pool_mix(uint64_t *key, uint64_t value) { *key = tl_mix_u64(*key ^ value, 1); }
+
+// A number that graphs and classes of plans share only by accident: one in 2^64.
+static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, uint64_t host_budget,
+                                  const tl_device *device) {
+    uint64_t key = tl_mix_u64((uint64_t)graph->node_count, (uint64_t)graph->tensor_count);
+    int32_t i;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep;
+        tli_pool_mix(&key, (uint64_t)(uint32_t)node->input_count << 32 | (uint32_t)node->output_count);
+        tli_pool_mix(&key, flags + 8 * (uint64_t)(node->inplace + 1));
+        tli_pool_mix(&key, node->fwd_cost);
+        tli_pool_mix(&key, node->bwd_cost);
+        tli_pool_mix(&key, node->saved_bytes);
+        tli_pool_mix(&key, node->fwork_bytes);
+        tli_pool_mix(&key, node->bwork_bytes);
+    }
+    for (i = 0; i < graph->tensor_count; i++)
+        tli_pool_mix(&key, graph->outputs[i].bytes << 1 ^ (uint64_t)(graph->outputs[i].needed != 0));
+    for (i = 0; i < graph->input_count; i++)
+        tli_pool_mix(&key, 2 * (uint64_t)graph->inputs[i].tensor + (uint64_t)(graph->inputs[i].needed != 0));
+    tli_pool_mix(&key, (uint64_t)inference);
+    tli_pool_mix(&key, host_budget);
+    if (host_budget && device) {
+        tli_pool_mix(&key, device->link_bytes_per_second);
+        tli_pool_mix(&key, device->link_latency_ns);
+    }
+    return key ? key : 1;
+}
+
+TLI_IMPL tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool) {
+    TL_ASSERT(pool);
+    *pool = (tl_remat_pool *)tli_alloc_array(env, 1, sizeof **pool);
+    if (!*pool)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_REMAT_POOL), TLI_RULE(NO_MEMORY_FOR_POOL));
+    tli_pool_init(*pool, env, TLI_POOL_BYTES);
+    return TL_OK;
+}
+
+TLI_IMPL void tl_free_remat_pool(tl_remat_pool *pool) {
+    tl_env env;
+    if (!pool) return;
+    env = pool->env;
+    tli_pool_clear(pool);
+    tli_release(&env, pool);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- policies: tl_plan_chain --
 
 static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
                                   const tl_remat_report *report) {
@@ -19610,16 +19438,13 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
     budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
     return tli_plan_chain(env, desc, &budget, plan, report);
 }
-#endif  // TL_NO_PLANNERS
-#endif  // TL_STRATEGY_IMPLEMENTATION
-
-#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#ifndef TL_NO_PLANNERS
 
 // -- policies: names, candidates, cut nodes --
 //
-// A policy makes one or several candidate plans by its rule and answers with the best one: a plan that fits
-// before one that does not, then the lower cost (or peak). p is the policy, s the stages of revolve.
+// A policy makes one or several candidate plans by its rule and offers them to a pool. tl_plan_policy answers
+// with the best of a pool of its own; tl_plan_remat lets all policies fill the pool of its other parts. A
+// candidate is left out before its plan is made where its cost or its bytes alone show that it is of no use.
+// p is the policy, s the stages of revolve.
 
 static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
 
@@ -19638,19 +19463,31 @@ TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
 
 #define TLI_POLICY_NODES UINT64_C(1048576)  // about so many nodes in all candidates of one walk together
 #define TLI_POLICY_ADVANCES UINT64_C(1048576)  // most forwards of stages in one candidate of revolve
+#define TLI_POLICY_STEP_WORK UINT64_C(64)      // of making and simulating one step of a candidate
+
+// What candidates are wanted.
+typedef enum tli_wanted {
+    TLI_WANT_ANY,     // the cheapest that fits; if none does, the one of the least peak
+    TLI_WANT_FITTING, // the cheapest that fits
+    TLI_WANT_LEAST    // the one of the least peak
+} tli_wanted;
 
 typedef struct tli_policy {
     tl_env          quiet;       // allocator of the caller's env, without its log: candidates may fail
     const tl_policy_desc *desc;
     const tl_graph *graph;
     tli_budget      budget;
-    int32_t         wants_peak;  // 1 = the least peak is wanted, not the least cost
+    tl_remat_pool  *pool;        // gets the candidates
+    tli_wanted      wanted;
     int32_t         overflowed;  // 1 = a candidate was left out because its cost does not fit 64 bits
-    int32_t         found;
-    tl_plan         plan;        // the best so far, if found
+    int32_t         fits;        // 1 = the last candidate fits
+    tli_remat_watch *watch;      // NULL = none, and no limit of the work
+    uint64_t        work, work_limit;
     uint64_t        call_count;  // nodes that are not graph inputs
     uint64_t        fineness;    // values are tried in steps of value / fineness, at least 1
     uint8_t        *keep;        // [tensor_count] 1 = the candidate keeps it
+    uint8_t        *read;        // [tensor_count] 1 = a backward reads it
+    uint8_t        *again;       // [node_count] 1 = the candidate runs its forward again
     int32_t        *cuts;        // [cut_count] ascending
     int32_t        *last;        // [node_count] the last node that reads it
     int32_t         cut_count;
@@ -19660,34 +19497,40 @@ static int tli_policy_fits(const tli_policy *p, const tl_plan *plan) {
     return !p->budget.is_over && plan->peak_bytes <= p->budget.bytes;
 }
 
-static int tli_policy_prefers(const tli_policy *p, const tl_plan *plan, const tl_plan *to) {
-    int fits = tli_policy_fits(p, plan);
-    if (fits != tli_policy_fits(p, to)) return fits;
-    if (fits && !p->wants_peak && plan->cost != to->cost) return plan->cost < to->cost;
-    if (plan->peak_bytes != to->peak_bytes) return plan->peak_bytes < to->peak_bytes;
-    return plan->cost < to->cost;
+// The cheapest plan that fits; NULL = none is known.
+static const tl_plan *tli_policy_best(const tli_policy *p) {
+    return p->budget.is_over ? NULL : tli_pool_find(p->pool, p->budget.bytes);
 }
 
-// Add a candidate; `made` is the result of making it. Returns a failure that ends the policy.
+// Offer a candidate; `made` is the result of making it. Returns a failure that ends the policy.
 static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) {
+    tl_result result;
     if (made == TL_ERROR_OVERFLOW) {
         p->overflowed = 1;
         return TL_OK;
     }
     if (made) return made;
-    if (!p->found || tli_policy_prefers(p, plan, &p->plan)) {
-        tl_plan last = p->plan;
-        p->plan = *plan;
-        *plan = last;
-        p->found = 1;
-    }
+    p->fits = tli_policy_fits(p, plan);
+    p->work += TLI_POLICY_STEP_WORK * (uint64_t)plan->step_count;
+    result = tli_pool_offer(p->pool, plan);
     tl_free_plan(&p->quiet, plan);
-    return TL_OK;
+    return result;
 }
 
-// Whether no later candidate can be better: the plan fits and recomputes nothing.
+// Whether a plan of at least so many bytes and this cost may be of use.
+static int tli_policy_may_help(const tli_policy *p, uint64_t bytes, uint64_t cost) {
+    const tl_plan *best = tli_policy_best(p), *least = tli_pool_least(p->pool);
+    int may_be_least = !least || bytes <= least->peak_bytes;
+    if (p->wanted == TLI_WANT_LEAST) return may_be_least;
+    if (p->budget.is_over || bytes > p->budget.bytes) return p->wanted == TLI_WANT_ANY && may_be_least;
+    return !best || cost <= best->cost;
+}
+
+// Whether no later candidate can be better, because the best one recomputes nothing, or the work is used up.
 static int tli_policy_is_done(const tli_policy *p) {
-    return p->found && !p->wants_peak && tli_policy_fits(p, &p->plan) && p->plan.cost <= p->plan.base_cost;
+    const tl_plan *best = tli_policy_best(p);
+    if (p->watch && (p->work >= p->work_limit || tli_remat_stops(p->watch, p->work))) return 1;
+    return p->wanted != TLI_WANT_LEAST && best && best->cost <= best->base_cost;
 }
 
 static uint64_t tli_policy_step(const tli_policy *p, uint64_t value) {
@@ -19701,9 +19544,45 @@ static void tli_policy_keep(tli_policy *p, int32_t id, int kept) {
         p->keep[i] = (uint8_t)kept;
 }
 
+// The forwards that the kept set runs again: what backwards read and is not kept, and what these forwards read.
+// Returns their cost and that of all other calls, UINT64_MAX where it does not fit; *bytes: of what is live
+// between the forwards and the backwards.
+static uint64_t tli_policy_price(tli_policy *p, uint64_t *bytes) {
+    const tl_graph *graph = p->graph;
+    uint64_t cost = 0;
+    int32_t id, i;
+    int fits = 1;
+    *bytes = 0;
+    tli_zero(p->again, (size_t)graph->node_count);
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int all = 1;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            int stays = p->keep[i] || node->keep || node->is_input;
+            all &= stays;
+            p->again[id] |= (uint8_t)(node->has_grad && graph->outputs[i].needed && !stays);
+            if (stays && p->read[i]) *bytes += graph->outputs[i].bytes;
+        }
+        p->again[id] |= (uint8_t)(node->has_grad && node->saved_bytes && !all);
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
+            if (p->keep[tensor] || graph->nodes[maker].keep || graph->nodes[maker].is_input) continue;
+            p->again[maker] |= (uint8_t)(p->again[id] || (node->has_grad && graph->inputs[i].needed));
+        }
+        if (!node->is_input) fits = fits && tli_add_u64(cost, node->fwd_cost, &cost);
+        if (p->again[id]) fits = fits && tli_add_u64(cost, node->fwd_cost, &cost);
+        if (node->has_grad) fits = fits && tli_add_u64(cost, node->bwd_cost, &cost);
+    }
+    p->work += (uint64_t)graph->node_count + (uint64_t)graph->input_count;
+    return fits ? cost : UINT64_MAX;
+}
+
 static tl_result tli_policy_try(tli_policy *p) {
+    uint64_t bytes, cost = tli_policy_price(p, &bytes);
     tl_plan plan;
-    tl_result made = tl_plan_kept_set(&p->quiet, p->graph, p->keep, &plan);
+    tl_result made;
+    if (cost != UINT64_MAX && !tli_policy_may_help(p, bytes, cost)) return TL_OK;
+    made = tl_plan_kept_set(&p->quiet, p->graph, p->keep, &plan);
     return tli_policy_offer(p, made, &plan);
 }
 
@@ -19713,15 +19592,19 @@ static uint64_t tli_find_root(uint64_t value) {  // rounded down
     return root;
 }
 
-// List the cut nodes: later nodes read nothing that was made before them.
+// List the cut nodes: later nodes read nothing that was made before them. Mark what backwards read.
 static void tli_find_cuts(tli_policy *p) {
     const tl_graph *graph = p->graph;
     int32_t id, i, reach = -1;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         p->last[id] = -1;
-        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             p->last[graph->outputs[graph->inputs[i].tensor].node] = id;
+            p->read[graph->inputs[i].tensor] |= (uint8_t)(node->has_grad && graph->inputs[i].needed);
+        }
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            p->read[i] |= (uint8_t)(node->has_grad && graph->outputs[i].needed);
     }
     for (id = 0; id < graph->node_count; id++) {
         if (graph->nodes[id].is_input) continue;
@@ -19793,7 +19676,7 @@ static uint64_t tli_policy_cut_greedily(tli_policy *p, uint64_t bytes) {
 static tl_result tli_policy_chen_greedy(tli_policy *p) {
     uint64_t bytes = 0, next = 1;
     tl_result result = TL_OK;
-    p->wants_peak = !p->budget.is_limited;
+    if (!p->budget.is_limited) p->wanted = TLI_WANT_LEAST;
     while (next && !result && !tli_policy_is_done(p)) {
         next = tli_policy_cut_greedily(p, bytes);
         result = tli_policy_try(p);
@@ -19982,21 +19865,55 @@ static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
     }
 }
 
+// The bytes of the checkpoints that the schedule holds when it turns back at the end of the last stage.
+static uint64_t tli_stages_weigh(const tli_stages *s, int32_t slot_count) {
+    const tl_graph *graph = s->policy->graph;
+    int32_t left = 0, right = s->policy->cut_count, slots = slot_count, i;
+    uint64_t bytes = 0;
+    for (; slots > 1 && right - left > 1; slots--) {
+        const tl_node *node;
+        left += tli_split_chain(right - left, slots);
+        node = &graph->nodes[tli_find_stage_end(s, left)];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (s->policy->read[i]) bytes += graph->outputs[i].bytes;
+    }
+    return bytes;
+}
+
 static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slots) {
     uint64_t most = (uint64_t)p->cut_count + 1;
     tl_plan plan;
     tl_result made;
+    slots = slots < most ? slots : most;
+    p->fits = 0;
+    p->work += slots;
+    if (!tli_policy_may_help(p, tli_stages_weigh(s, (int32_t)slots), 0)) return TL_OK;
     tli_zero(&plan, sizeof plan);
     s->calls = tli_steps_of(&p->quiet);
-    tli_stages_reverse(s, (int32_t)(slots < most ? slots : most));
+    tli_stages_reverse(s, (int32_t)slots);
     made = tli_plan_calls(&s->calls, s->calls.count, NULL, TLI_IN(PLAN_POLICY), p->graph, 0, &plan);
     return tli_policy_offer(p, made, &plan);
+}
+
+// For the least peak: the least number of checkpoints with a schedule that is not too long, and its doubles.
+static tl_result tli_policy_double_slots(tli_policy *p, tli_stages *s) {
+    uint64_t low = 0, high = (uint64_t)p->cut_count, advances;
+    tl_result result = TL_OK;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, middle, &advances) ||
+            advances > TLI_POLICY_ADVANCES) low = middle;
+        else high = middle;
+    }
+    for (; high && high <= (uint64_t)p->cut_count && !result && !tli_policy_is_done(p); high *= 2)
+        result = tli_policy_try_slots(p, s, high);
+    return result;
 }
 
 static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
     uint64_t slots = (uint64_t)p->cut_count, advances;
     tl_result result = tli_policy_try_slots(p, s, slots ? slots : 1);
-    while (!result && slots > 1 && !tli_policy_fits(p, &p->plan)) {
+    while (!result && slots > 1 && !p->fits && !tli_policy_is_done(p)) {
         slots -= tli_policy_step(p, slots);
         if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances) ||
             advances > TLI_POLICY_ADVANCES) break;
@@ -20018,7 +19935,8 @@ static tl_result tli_policy_revolve(tli_policy *p) {
         s.wanted = s.ran + count;
         tli_find_carriers(&s);
         result = p->desc->slot_count ? tli_policy_try_slots(p, &s, p->desc->slot_count)
-                                     : tli_policy_walk_slots(p, &s);
+                 : p->wanted == TLI_WANT_LEAST ? tli_policy_double_slots(p, &s)
+                                               : tli_policy_walk_slots(p, &s);
     }
     tli_release(&p->quiet, s.carries);
     tli_release(&p->quiet, s.slots);
@@ -20068,16 +19986,16 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
-    desc.plan = &p->plan;
+    desc.plan = tli_pool_least(p->pool);
     result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, &report);
     if (result) return result;
     s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
-                        p->budget.allowed_bytes, tli_add_base(&p->budget, p->plan.peak_bytes));
+                        p->budget.allowed_bytes, tli_add_base(&p->budget, desc.plan->peak_bytes));
     tli_put_text(&s, tli_limit_names[p->budget.limit]);
     tli_put_text(&s, tl_name_policy(p->desc->policy));
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && report.peak_step >= 0) {
-        int32_t node = p->plan.steps[report.peak_step].node;
+        int32_t node = desc.plan->steps[report.peak_step].node;
         tli_put(&s.text, ", at node ");
         tli_put_named(&s.text, node, tl_name_node(p->graph, node));
     }
@@ -20098,53 +20016,824 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
-static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tli_policy *p) {
+static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tl_remat_pool *pool, tli_policy *p) {
     int32_t id;
     tli_zero(p, sizeof *p);
     if (env) p->quiet = *env;
     p->quiet.log = NULL;
     p->desc = desc;
     p->graph = desc->graph;
+    p->pool = pool;
     p->budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
     for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
     p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
     if (p->fineness < 32) p->fineness = 32;
-    p->keep = (uint8_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->tensor_count, 1);
-    p->cuts = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, sizeof *p->cuts);
-    p->last = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, sizeof *p->last);
-    if (!p->keep || !p->cuts || !p->last) return TL_ERROR_NO_MEMORY;
+    p->keep = (uint8_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->tensor_count, 2);
+    p->again = (uint8_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, 1);
+    p->cuts = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, 2 * sizeof *p->cuts);
+    if (!p->keep || !p->again || !p->cuts) return TL_ERROR_NO_MEMORY;
+    p->read = p->keep + p->graph->tensor_count;
+    p->last = p->cuts + p->graph->node_count;
     tli_find_cuts(p);
     return TL_OK;
 }
 
+static void tli_policy_free(tli_policy *p) {
+    tli_release(&p->quiet, p->keep);
+    tli_release(&p->quiet, p->again);
+    tli_release(&p->quiet, p->cuts);
+}
+
+static tl_result tli_policy_answer(tl_env *env, tli_policy *p, tl_plan *plan) {
+    const tl_plan *best = p->wanted == TLI_WANT_LEAST ? tli_pool_least(p->pool) : tli_policy_best(p);
+    tl_result result;
+    if (!p->pool->plan_count) return TL_ERROR_OVERFLOW;
+    if (!best || !tli_policy_fits(p, best)) return tli_policy_refuse(env, p);
+    result = tl_copy_plan(&p->quiet, best, plan);
+    plan->base_bytes = result ? 0 : p->budget.base_bytes;
+    return result;
+}
+
 TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan) {
+    tl_remat_pool pool;
     tli_policy p;
     tl_result result;
     TL_ASSERT(desc && desc->graph && plan);
     tli_zero(plan, sizeof *plan);
     result = tli_check_policy(env, desc);
     if (result) return result;
-    result = tli_policy_init(env, desc, &p);
+    tli_pool_init(&pool, env, 0);
+    result = tli_policy_init(env, desc, &pool, &p);
+    if (!result) result = tli_pool_ask(&pool, p.budget.bytes);
     if (!result) result = tli_policy_run(&p);
-    if (!result && !p.found) result = TL_ERROR_OVERFLOW;
-    if (!result && !tli_policy_fits(&p, &p.plan)) result = tli_policy_refuse(env, &p);
-    tli_release(&p.quiet, p.keep);
-    tli_release(&p.quiet, p.cuts);
-    tli_release(&p.quiet, p.last);
-    if (!result) {
-        p.plan.base_bytes = p.budget.base_bytes;
-        *plan = p.plan;
-        return TL_OK;
-    }
-    tl_free_plan(&p.quiet, &p.plan);
-    if (result == TL_ERROR_INFEASIBLE) return result;
+    if (!result) result = tli_policy_answer(env, &p, plan);
+    tli_policy_free(&p);
+    tli_pool_clear(&pool);
+    if (!result || result == TL_ERROR_INFEASIBLE) return result;
     return result == TL_ERROR_OVERFLOW
         ? tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64))
         : tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
 }
+
+// -- policies: all of them, for the pool of tl_plan_remat --
+
+// Let every policy but keep-all and chain offer its candidates, with default parameters.
+//
+//   budget      of the plans; nothing that is sure to exceed it is tried
+//   wants_least 1 = the least peak is wanted, within any budget
+//   work        elementary steps are added to it
+static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t budget, int wants_least,
+                                    tl_remat_pool *pool, tli_remat_watch *watch, uint64_t work_limit,
+                                    uint64_t *work) {
+    static const uint8_t order[] = { TL_POLICY_REVOLVE, TL_POLICY_CHEN_SQRT, TL_POLICY_CHEN_GREEDY,
+                                     TL_POLICY_SELECTIVE, TL_POLICY_EVERY_N };
+    tl_policy_desc desc;
+    tli_policy p;
+    tl_result result;
+    uint32_t i;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    result = tli_policy_init(env, &desc, pool, &p);
+    p.budget.bytes = wants_least ? 0 : budget;
+    p.budget.is_limited = p.budget.bytes != UINT64_MAX;
+    p.wanted = wants_least ? TLI_WANT_LEAST : TLI_WANT_FITTING;
+    p.watch = watch;
+    p.work_limit = work_limit;
+    for (i = 0; i < sizeof order / sizeof order[0] && !result && !tli_policy_is_done(&p); i++) {
+        desc.policy = (tl_policy)order[i];
+        result = tli_policy_run(&p);
+    }
+    *work += p.work;
+    tli_policy_free(&p);
+    return result;
+}
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
+// -- remat: the planner, made of the parts above --
+//
+//     part 1   part 2   part 3 ...     Parts run in turn, each with a share of the work that is left, and
+//        |        |        |           offer their plans to the pool. Rounds of growing work follow until the
+//        v        v        v           best plan is proven optimal, or near enough, or the work is used up.
+//     ( pool: plans, bounds, floor )
+//
+// If no part finds a plan within the budget, the least budget is searched: along a ladder of budgets that
+// depends on the graph and the work limit alone, in a pool of its own. So every call names the same least
+// budget, and a call that asks for it gets the plan behind it.
+//
+// With a host tier, the plan without copies is made first, then the search with fetches improves it.
+
+// The default work limit: rounds begin with TLI_REMAT_WORK steps times the square of the number of nodes,
+// within the next two, and go on to TLI_REMAT_MOST_WORK while the gap is larger than one part in
+// TLI_REMAT_ENOUGH. A step is 2 to 3 ns.
+#define TLI_REMAT_WORK UINT64_C(4000)
+#define TLI_REMAT_LEAST_ROUND UINT64_C(30000000)
+#define TLI_REMAT_MOST_ROUND UINT64_C(250000000)
+#define TLI_REMAT_MOST_WORK UINT64_C(700000000)
+#define TLI_REMAT_ENOUGH 1000
+
+typedef struct tli_remat {
+    tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
+    const tl_graph *graph;
+    uint64_t        budget;       // without the base
+    const tl_device *device;
+    uint64_t        host_budget;  // 0 = no host tier
+    tl_remat_pool  *pool;         // gets the plans
+    uint64_t        work, work_limit, round_end, bound, floor;
+    uint64_t        reserve;      // work kept for the ladder
+    uint64_t        least;        // the least budget that was found; 0 = it was not searched
+    int32_t         inference, node, floor_node;
+    int32_t         is_over;      // 1 = the base alone exceeds the limit
+    int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
+    int32_t         is_shared;    // 1 = the pool is the caller's
+    int32_t         alone;        // 1 = plans without a host are made, though there is one
+    int32_t         none;         // 1 = it is proven that no plan fits
+    int32_t         bound_is_stuck;  // 1 = its last work did not raise it
+    int32_t         uncountable;  // 1 = bytes or costs are too large for the search
+    tli_remat_watch watch;
+    tli_sequence_search      search;
+} tli_remat;
+
+// The best plan so far; NULL = none.
+static const tl_plan *tli_remat_best(const tli_remat *r) {
+    return r->is_over ? NULL : tli_pool_find(r->pool, r->budget);
+}
+
+// Count the work that a part has done.
+static void tli_remat_add_work(tli_remat *r, uint64_t work) {
+    r->work += work;
+    r->watch.before = r->work;
+    if (r->work > r->watch.now.work) r->watch.now.work = r->work;
+}
+
+// The work that is left of this round, less the reserve; 0 after progress asked to stop.
+static uint64_t tli_remat_left(const tli_remat *r) {
+    uint64_t end = r->round_end > r->reserve ? r->round_end - r->reserve : 0;
+    return r->watch.stopped || r->work >= end ? 0 : end - r->work;
+}
+
+static tl_result tli_remat_offer(tli_remat *r, const tl_plan *plan) {
+    tl_result result = tli_pool_offer(r->pool, plan);
+    const tl_plan *best = tli_remat_best(r);
+    if (best && (!r->watch.now.cost || best->cost < r->watch.now.cost)) r->watch.now.cost = best->cost;
+    return result;
+}
+
+// Simulate steps and offer the plan. Steps that the simulator refuses are ignored.
+static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
+    tl_plan plan;
+    tl_result result;
+    tli_zero(&plan, sizeof plan);
+    result = tli_finish_plan(steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
+    if (!result && r->host_budget)
+        result = tli_measure(&r->quiet, TLI_IN(PLAN_REMAT), r->graph, r->device, 1, &plan);
+    if (!result && plan.host_peak_bytes <= r->host_budget) result = tli_remat_offer(r, &plan);
+    tl_free_plan(&r->quiet, &plan);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+}
+
+static int tli_remat_is_done(const tli_remat *r) {
+    const tl_plan *best = tli_remat_best(r);
+    return best && best->cost <= r->bound;
+}
+
+static int tli_remat_is_near(const tli_remat *r) {
+    const tl_plan *best = tli_remat_best(r);
+    return best && r->bound && best->cost - r->bound <= r->bound / TLI_REMAT_ENOUGH;
+}
+
+static tl_result tli_remat_raise_bound(tli_remat *r, uint64_t bound) {
+    if (bound <= r->bound) return TL_OK;
+    r->watch.now.bound_cost = r->bound = bound;
+    return r->alone ? TL_OK : tli_pool_add_bound(r->pool, r->budget, bound);
+}
+
+static void tli_remat_raise_floor(tli_remat *r, uint64_t floor, int32_t node) {
+    if (floor <= r->floor) return;
+    r->floor = floor;
+    r->floor_node = node;
+    if (!r->alone) tli_pool_raise_floor(r->pool, floor, node);
+}
+
+// Note that no plan fits, and what follows for the least budget.
+static tl_result tli_remat_rule_out(tli_remat *r) {
+    r->none = 1;
+    if (!r->is_over) tli_remat_raise_floor(r, r->budget + 1, -1);
+    return TL_OK;
+}
+
+// -- remat: parts that find plans or bounds at the budget --
+
+static int tli_remat_always(const tli_remat *r) { (void)r; return 1; }
+#ifndef TL_NO_OFFLOAD
+static int tli_remat_has_host(const tli_remat *r) { return r->host_budget > 0; }
+#endif
+static int tli_remat_trains(const tli_remat *r) { return !r->inference; }
+
+// More work raises the bound, as far as is known: the last work did.
+static int tli_remat_may_raise(const tli_remat *r) { return !r->bound_is_stuck; }
+
+static int tli_remat_is_equal_chain(const tli_remat *r) {
+    return !r->inference && !r->is_over && tli_is_revolve_chain(r->graph);
+}
+
+static tl_result tli_remat_keep_all(tli_remat *r, uint64_t limit) {
+    tl_plan plan;
+    tl_result result = tl_plan_keep_all(&r->quiet, r->graph, r->inference, &plan);
+    (void)limit;
+    if (!result) result = tli_remat_offer(r, &plan);
+    tl_free_plan(&r->quiet, &plan);
+    return result;
+}
+
+// Equal layers: plan the optimum in closed form.
+static tl_result tli_remat_try_revolve(tli_remat *r, uint64_t limit) {
+    uint64_t least, slots = tli_find_slots(r->graph, r->budget, &least);
+    tli_steps steps;
+    tl_result result;
+    (void)limit;
+    if (!slots) {
+        tli_remat_raise_floor(r, least, r->graph->node_count - 1);
+        return tli_remat_rule_out(r);
+    }
+    result = tli_revolve(&r->quiet, r->graph, slots, &steps);
+    if (result) { tli_release(&r->quiet, steps.steps); return result; }
+    tli_remat_add_work(r, (uint64_t)steps.count);
+    result = tli_remat_offer_steps(r, &steps);
+    return result || !tli_remat_best(r) ? result : tli_remat_raise_bound(r, tli_remat_best(r)->cost);
+}
+
+// The least working set, and the bound without search.
+static tl_result tli_remat_try_floor(tli_remat *r, uint64_t limit) {
+    uint64_t work = 0, floor, bound = 0;
+    int32_t node;
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget && !r->alone, &floor,
+                                       &node, &work);
+    (void)limit;
+    if (result) return result;
+    tli_remat_raise_floor(r, floor, node);
+    if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
+    result = tli_remat_bound(&r->quiet, r->graph, UINT64_MAX, r->inference, &r->watch, 0, &bound, &work);
+    tli_remat_add_work(r, work);
+    return result ? result : tli_remat_raise_bound(r, bound);
+}
+
+static tl_result tli_remat_try_exact(tli_remat *r, uint64_t limit) {
+    tli_steps steps = tli_steps_of(&r->quiet);
+    uint64_t cost, bound, work = 0;
+    int32_t proven;
+    tl_result result = tli_remat_exact(&r->quiet, r->graph, r->budget, r->inference, &r->watch,
+                                       r->graph->node_count > 64 ? limit / 8 : limit / 2, &steps, &cost, &bound,
+                                       &proven, &work);
+    tli_remat_add_work(r, work);
+    if (!result) result = tli_remat_raise_bound(r, bound);
+    if (!result && proven) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
+}
+
+static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
+    uint64_t bound, work = 0, before = r->bound;
+    tl_result result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit / 2,
+                                       &bound, &work);
+    tli_remat_add_work(r, work);
+    if (result == TL_ERROR_INFEASIBLE) return tli_remat_rule_out(r);
+    if (!result) result = tli_remat_raise_bound(r, bound);
+    r->bound_is_stuck = r->bound == before;
+    return result;
+}
+
+// Plan the optimum over persistent schedules, stage by stage, as tl_plan_chain does; with a budget of 0, the
+// plan of least peak.
+static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t limit) {
+    tli_chain_result found;
+    tli_steps steps;
+    tl_result result;
+    if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
+    result = tli_remat_chain(&r->quiet, r->graph, budget, limit, &steps, &found);
+    tli_remat_add_work(r, found.work);
+    if ((!result || result == TL_ERROR_INFEASIBLE) && steps.count) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+}
+
+static tl_result tli_remat_try_chain(tli_remat *r, uint64_t limit) {
+    return tli_remat_add_chain(r, r->budget, limit);
+}
+
+static tl_result tli_remat_try_policies(tli_remat *r, uint64_t limit) {
+    uint64_t work = 0;
+    tl_result result = tli_remat_policies(&r->quiet, r->graph, r->budget, 0, r->pool, &r->watch, limit, &work);
+    tli_remat_add_work(r, work);
+    return result;
+}
+
+// Offer the best sequence of the search.
+static tl_result tli_remat_offer_search(tli_remat *r, tli_sequence_search *search) {
+    const tl_plan *best = tli_remat_best(r);
+    tli_steps steps;
+    tl_result result;
+    if (!tli_search_is_found(search) || (best && tli_search_cost(search) >= best->cost)) return TL_OK;
+    result = tli_search_take_best(search, &steps);
+    return result ? result : tli_remat_offer_steps(r, &steps);
+}
+
+static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search) {
+    tli_remat_input in;
+    tl_result result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.watch = &r->watch;
+    result = tli_search_open(&in, search);
+    r->uncountable = result == TL_ERROR_OVERFLOW;
+    return r->uncountable ? TL_OK : result;
+}
+
+static tl_result tli_remat_find_first(tli_remat *r, uint64_t limit) {
+    tl_result result = tli_remat_open_search(r, &r->search);
+    if (!r->search.is_open) return result;
+    result = tli_search_find_first(&r->search, limit / 4);
+    tli_remat_add_work(r, tli_search_count(&r->search));
+    return result ? result : tli_remat_offer_search(r, &r->search);
+}
+
+// Improve the best plan.
+static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
+    const tl_plan *best = tli_remat_best(r);
+    tl_result result = TL_OK;
+    if (!r->search.is_open || !best) return TL_OK;
+    if (!best->host_peak_bytes &&
+        (!tli_search_is_found(&r->search) || best->cost < tli_search_cost(&r->search)))
+        result = tli_search_add_plan(&r->search, best);
+    if (!result && tli_search_is_found(&r->search)) result = tli_search_go_on(&r->search, limit, r->bound);
+    tli_remat_add_work(r, tli_search_count(&r->search));
+    return result ? result : tli_remat_offer_search(r, &r->search);
+}
+
+// Improve a plan piece by piece, or lower its peak towards the budget.
+static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64_t budget, uint64_t limit) {
+    tli_remat_input in;
+    tli_steps steps;
+    uint64_t cost, work;
+    tl_result result;
+    if (!start || start->host_peak_bytes) return TL_OK;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = budget;
+    in.inference = r->inference;
+    in.work_limit = limit;
+    in.bound = r->bound;
+    in.watch = &r->watch;
+    result = tli_remat_window(&in, start, &steps, &cost, &work);
+    tli_remat_add_work(r, work);
+    if (!result || result == TL_ERROR_INFEASIBLE) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_OVERFLOW ? TL_OK : result;
+}
+
+static tl_result tli_remat_try_window(tli_remat *r, uint64_t limit) {
+    return tli_remat_run_window(r, tli_remat_best(r), r->budget, limit / 2);
+}
+
+static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
+    return tli_remat_run_window(r, tli_pool_least(r->pool), r->floor, limit);
+}
+
+// Lower the peak of the lowest plan to the budget, or as far as it goes.
+static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
+    const tl_plan *least = tli_pool_least(r->pool);
+    tli_steps steps;
+    tl_result result;
+    if (!r->search.is_open || !least || least->host_peak_bytes) return TL_OK;
+    result = tli_search_lower(&r->search, least, limit);
+    tli_remat_add_work(r, tli_search_count(&r->search));
+    if (!result) result = tli_search_take_best(&r->search, &steps);
+    tli_search_forget_best(&r->search);
+    return result ? result : tli_remat_offer_steps(r, &steps);
+}
+
+// -- remat: the least budget --
+
+static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
+    tli_steps steps = tli_steps_of(&r->quiet);
+    uint64_t floor, work = 0;
+    int32_t proven;
+    tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit, &steps,
+                                             &floor, &proven, &work);
+    tli_remat_add_work(r, work);
+    if (!result) tli_remat_raise_floor(r, floor, -1);
+    if (!result && proven) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result;
+}
+
+static tl_result tli_remat_ladder_chain(tli_remat *r, uint64_t limit) {
+    return tli_remat_add_chain(r, 0, limit / 2);
+}
+
+static tl_result tli_remat_ladder_policies(tli_remat *r, uint64_t limit) {
+    uint64_t work = 0;
+    tl_result result = tli_remat_policies(&r->quiet, r->graph, 0, 1, r->pool, &r->watch, limit / 4, &work);
+    tli_remat_add_work(r, work);
+    return result;
+}
+
+static tl_result tli_remat_ladder_search(tli_remat *r, uint64_t limit) {
+    tli_sequence_search search;
+    tli_steps steps;
+    tl_result result = tli_remat_open_search(r, &search);
+    if (!search.is_open) return result;
+    result = tli_search_find_lowest(&search, limit);
+    tli_remat_add_work(r, tli_search_count(&search));
+    if (!result) result = tli_search_take_best(&search, &steps);
+    if (!result) result = tli_remat_offer_steps(r, &steps);
+    tli_search_close(&search);
+    return result;
+}
+
+#ifndef TL_NO_OFFLOAD
+// Improve the best plan, or find one, with spills and fetches; *least: of its peak, at any budget.
+static tl_result tli_remat_add_offload(tli_remat *r, uint64_t budget, uint64_t work_limit) {
+    const tl_plan *best = budget ? tli_remat_best(r) : NULL;
+    tli_remat_input in;
+    tli_steps steps;
+    tl_plan none;
+    uint64_t work;
+    tl_result result;
+    tli_zero(&none, sizeof none);
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = budget ? budget : r->budget;
+    in.inference = r->inference;
+    in.work_limit = work_limit;
+    in.bound = r->bound;
+    in.watch = &r->watch;
+    in.fetches = 1;
+    result = tli_remat_offload(&in, r->device, r->host_budget, best ? best : &none, &steps, &work);
+    tli_remat_add_work(r, work);
+    if (!result) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+}
+
+// Nothing fits: find the least budget with a host by bisection between the floor and the peak of a known plan.
+static tl_result tli_remat_ladder_offload(tli_remat *r, uint64_t limit) {
+    uint64_t low = r->floor, budget = low, end = r->work + limit, high = tli_pool_least(r->pool)->peak_bytes;
+    tl_result result = TL_OK;
+    while (low < high && !result && !r->watch.stopped && r->work <= end) {
+        result = tli_remat_add_offload(r, budget, 0);
+        if (tli_pool_least(r->pool)->peak_bytes < high) high = tli_pool_least(r->pool)->peak_bytes;
+        else low = budget + 1;
+        if (high - low <= high / 4096) break;
+        budget = low + (high - low) / 2;
+    }
+    return result;
+}
+#endif
+
+// -- remat: parts in turn --
+
+// The node at which a plan peaks; -1 = none.
+static tl_result tli_remat_find_node(tli_remat *r, const tl_plan *plan, int32_t *node) {
+    tl_simulate_desc desc;
+    tl_report report;
+    tl_result result;
+    *node = -1;
+    if (!plan) return TL_OK;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = r->graph;
+    desc.plan = plan;
+    result = tli_simulate(&r->quiet, TLI_IN(PLAN_REMAT), &desc, &report);
+    if (!result && report.peak_step >= 0) *node = plan->steps[report.peak_step].node;
+    return result;
+}
+
+typedef struct tli_remat_part {
+    int32_t   once;                                       // 1 = in the first round only
+    int     (*applies)(const tli_remat *r);
+    tl_result (*run)(tli_remat *r, uint64_t work_limit);  // work_limit: all that is left of the round
+} tli_remat_part;
+
+#define TLI_REMAT_COUNT(parts) ((int32_t)(sizeof(parts) / sizeof(parts)[0]))
+
+// Run parts in turn until the best plan is optimal, or until it is proven that none fits.
+static tl_result tli_remat_run_parts(tli_remat *r, const tli_remat_part *parts, int32_t count, int32_t round) {
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < count && !result && !r->none && !tli_remat_is_done(r); i++) {
+        uint64_t limit = tli_remat_left(r);
+        if ((round && parts[i].once) || (!limit && tli_remat_best(r)) || !parts[i].applies(r)) continue;
+        result = parts[i].run(r, limit);
+    }
+    return result;
+}
+
+static const tli_remat_part tli_remat_ladder[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_ladder_exact },
+    { 1, tli_remat_trains, tli_remat_ladder_chain },
+    { 1, tli_remat_trains, tli_remat_ladder_policies },
+    { 1, tli_remat_always, tli_remat_ladder_search },
+    { 1, tli_remat_always, tli_remat_ladder_window },
+#ifndef TL_NO_OFFLOAD
+    { 1, tli_remat_has_host, tli_remat_ladder_offload }
+#endif
+};
+
+// Whether the plan of the least peak is known to be that.
+static int tli_remat_is_lowest(const tli_remat *r) {
+    const tl_plan *least = tli_pool_least(r->pool);
+    return least && least->peak_bytes <= r->floor;
+}
+
+// Search the least budget in a pool of its own, with the work that is kept for it, and add what was found. What
+// it finds must not depend on the budget, so it begins with the floor of the graph.
+static tl_result tli_remat_run_ladder(tli_remat *r) {
+    tl_remat_pool ladder, *pool = r->pool;
+    uint64_t floor = r->floor, budget = r->budget;
+    int32_t node = r->floor_node, i;
+    tl_result result = TL_OK;
+    r->round_end = r->work + r->reserve;
+    r->reserve = 0;
+    if (pool->ladder_work == r->work_limit) return TL_OK;
+    tli_pool_init(&ladder, &r->quiet, 0);
+    r->pool = &ladder;
+    r->budget = 0;
+    r->floor = 0;
+    for (i = 0; i < TLI_REMAT_COUNT(tli_remat_ladder) && !result && !tli_remat_is_lowest(r); i++)
+        if (tli_remat_ladder[i].applies(r)) result = tli_remat_ladder[i].run(r, tli_remat_left(r));
+    r->pool = pool;
+    r->budget = budget;
+    if (r->floor < floor) { r->floor = floor; r->floor_node = node; }
+    if (!result) {
+        r->least = tli_pool_least(&ladder)->peak_bytes;
+        result = tli_remat_find_node(r, tli_pool_least(&ladder), &r->node);
+        if (!result) result = tli_pool_merge(pool, &ladder);
+        if (!r->watch.stopped) pool->ladder_work = r->work_limit;
+    }
+    tli_pool_clear(&ladder);
+    return result;
+}
+
+static const tli_remat_part tli_remat_parts[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_is_equal_chain, tli_remat_try_revolve },
+    { 1, tli_remat_always, tli_remat_try_floor },
+    { 1, tli_remat_always, tli_remat_try_exact },
+    { 1, tli_remat_always, tli_remat_find_first },
+    { 1, tli_remat_trains, tli_remat_try_policies },
+    { 1, tli_remat_trains, tli_remat_try_chain },
+    { 0, tli_remat_may_raise, tli_remat_try_bound },
+    { 0, tli_remat_always, tli_remat_try_window },
+    { 0, tli_remat_always, tli_remat_improve }
+};
+
+// One tier: rounds of all parts. TL_OK also where no plan was found.
+static tl_result tli_remat_run_alone(tli_remat *r) {
+    uint64_t nodes = (uint64_t)r->graph->node_count, length = TLI_REMAT_WORK * nodes * nodes;
+    tl_result result = TL_OK;
+    int32_t round;
+    if (length < TLI_REMAT_LEAST_ROUND) length = TLI_REMAT_LEAST_ROUND;
+    if (length > TLI_REMAT_MOST_ROUND) length = TLI_REMAT_MOST_ROUND;
+    for (round = 0; !result; round++, length *= 2) {
+        r->round_end = r->work_limit;
+        if (r->work_limit - r->work > length + r->reserve) r->round_end = r->work + length + r->reserve;
+        result = tli_remat_run_parts(r, tli_remat_parts, TLI_REMAT_COUNT(tli_remat_parts), round);
+        if (!result && !tli_remat_best(r) && !r->alone) result = tli_remat_run_ladder(r);
+        if (!result && !tli_remat_best(r) && !r->none) result = tli_remat_lower(r, r->work_limit / 8);
+        r->reserve = 0;
+        if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) break;
+        if (r->is_default && tli_remat_is_near(r)) break;
+    }
+    tli_search_close(&r->search);
+    return result;
+}
+
+#ifndef TL_NO_OFFLOAD
+// -- remat: with a host tier --
+
+static tl_result tli_remat_begin_offload(tli_remat *r, uint64_t limit) {
+    return tli_remat_add_offload(r, r->budget, limit / 8);
+}
+
+static tl_result tli_remat_improve_offload(tli_remat *r, uint64_t limit) {
+    return tli_remat_add_offload(r, r->budget, limit);
+}
+
+// Raise the bound by relaxations for several end times T0: a plan ends after T0, or not before g(T0). First
+// with the end of the plan found, in both ways of tli_bound_host.is_even, with half of the work; then by
+// bisection between the bound and that end, in the better way.
+static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
+    enum { ROUNDS = 9 };
+    const tl_plan *best = tli_remat_best(r);
+    uint64_t high = best ? best->cost : 0, bound, work, last = 0;
+    tli_bound_host host;
+    int32_t round;
+    tl_result result = TL_OK;
+    host.bytes = r->host_budget;
+    host.rate = r->device ? r->device->link_bytes_per_second : 0;
+    for (round = 0; round < ROUNDS && r->bound < high && !r->watch.stopped && !result; round++) {
+        host.time = round > 1 ? r->bound + (high - r->bound) / 2 : best->cost - 1;
+        if (round < 2) host.is_even = round;
+        work = 0;
+        result = tli_remat_bound_host(&r->quiet, r->graph, r->budget, &host, r->inference, &r->watch,
+                                      round > 1 ? limit / 8 / (ROUNDS - 2) * 2 : limit / 8, &bound, &work);
+        tli_remat_add_work(r, work + (uint64_t)r->graph->node_count);
+        if (result && result != TL_ERROR_INFEASIBLE) return result;
+        if (round == 1 && bound <= last) host.is_even = 0;
+        last = bound;
+        if (bound <= host.time) high = host.time;
+        else bound = host.time + 1;
+        result = tli_remat_raise_bound(r, bound);
+    }
+    return result;
+}
+
+static const tli_remat_part tli_remat_offload_parts[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_try_floor },
+    { 1, tli_remat_always, tli_remat_begin_offload },
+    { 1, tli_remat_always, tli_remat_bound_offload },
+    { 1, tli_remat_always, tli_remat_improve_offload }
+};
+
+// Two tiers: first the plan without the host, with all the work that it would get alone, so that a host never
+// makes a plan more expensive; then the same amount of work for the plan with the host.
+static tl_result tli_remat_run_offload(tli_remat *r) {
+    uint64_t bound, floor;
+    int32_t node;
+    tl_result result;
+    result = tli_remat_run_parts(r, tli_remat_offload_parts, 2, 0);
+    bound = r->bound;
+    floor = r->floor;  // these also hold with the host
+    node = r->floor_node;
+    if (!result && !r->none && !tli_remat_is_done(r)) {
+        r->alone = 1;
+        result = tli_remat_run_alone(r);
+        r->alone = r->none = 0;
+        r->watch.now.bound_cost = r->bound = bound;
+        r->floor = floor;
+        r->floor_node = node;
+        r->watch.now.work_limit = r->round_end = r->work + r->work_limit;
+        if (!result)
+            result = tli_remat_run_parts(r, tli_remat_offload_parts + 2,
+                                         TLI_REMAT_COUNT(tli_remat_offload_parts) - 2, 0);
+    }
+    if (!result && !tli_remat_best(r)) result = tli_remat_run_ladder(r);
+    return result;
+}
+
+static tl_result tli_remat_run(tli_remat *r) {
+    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
+}
+#else
+static tl_result tli_remat_run(tli_remat *r) { return tli_remat_run_alone(r); }
+#endif
+
+static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
+                                  const tl_remat_report *report) {
+    int32_t node = report->limiting_node;
+    tli_rule rule = report->proven
+        ? TLI_RULE(NO_PLAN_FOUND_BELOW_BYTES_NONE_FITS)
+        : TLI_RULE(NO_PLAN_FOUND_BELOW_BYTES_WHETHER_ONE);
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_REMAT), rule, budget->allowed_bytes,
+                                     report->least_budget_bytes);
+    tli_put_text(&s, tli_limit_names[budget->limit]);
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT && node >= 0) {
+        tli_put(&s.text, ", which node ");
+        tli_put_named(&s.text, node, tl_name_node(r->graph, node));
+        tli_put(&s.text, " takes");
+    }
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
+}
+
+// Report what was found, or what is known of the least budget: with a pool of the caller's, its lowest peak.
+static tl_result tli_remat_report(tli_remat *r, const tli_budget *budget, tl_remat_report *report) {
+    const tl_plan *best = tli_remat_best(r), *least = tli_pool_least(r->pool);
+    report->limiting_node = -1;
+    report->work = r->work;
+    if (best) {
+        report->cost = best->cost;
+        report->bound_cost = r->bound < best->cost ? r->bound : best->cost;
+        report->proven = report->cost == report->bound_cost;
+        if (!report->proven && report->bound_cost)
+            report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
+        return TL_OK;
+    }
+    report->least_budget_bytes = tli_add_base(budget, r->least);
+    report->bound_budget_bytes = tli_add_base(budget, r->floor);
+    report->limiting_node = r->node;
+    report->proven = r->none;
+    if (r->least && !r->is_shared) return TL_OK;
+    report->least_budget_bytes = least ? tli_add_base(budget, least->peak_bytes) : 0;
+    return tli_remat_find_node(r, least, &report->limiting_node);
+}
+
+static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
+    tl_result result = tl_check_graph(env, desc->graph);
+    if (desc->inference != 0 && desc->inference != 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
+#ifdef TL_NO_OFFLOAD
+    if (budget->host_bytes)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT),
+                        TLI_RULE(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT));
+#else
+    (void)budget;
+#endif
+    return !result && desc->device ? tl_check_device(env, desc->device) : result;
+}
+
+// Take the caller's pool, or begin one for this call alone.
+static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *given, tl_remat_pool *own) {
+    uint64_t key;
+    tli_pool_init(own, &r->quiet, 0);
+    r->is_shared = given != NULL;
+    r->pool = given ? given : own;
+    if (given) {
+        key = tli_pool_class_of(r->graph, r->inference, r->host_budget, r->device);
+        if (given->class_key && given->class_key != key)
+            return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(POOL_OF_ANOTHER_GRAPH));
+        given->class_key = key;
+        r->bound = tli_pool_bound_at(given, r->budget);
+        r->floor = given->floor;
+        r->floor_node = given->floor_node;
+    }
+    return tli_pool_ask(r->pool, r->budget)
+        ? tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN)) : TL_OK;
+}
+
+// Answer with the best plan of the pool, or say why there is none.
+static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *budget, tl_result result,
+                                  tl_plan *plan, tl_remat_report *report) {
+    const tl_plan *best = tli_remat_best(r);
+    if (!result) result = tli_remat_report(r, budget, report);
+    if (!result && best) result = tl_copy_plan(&r->quiet, best, plan);
+    if (!result && best) {
+        plan->base_bytes = budget->base_bytes;
+        plan->bound_cost = report->bound_cost;
+        return TL_OK;
+    }
+    if (result) {
+        tli_zero(report, sizeof *report);
+        return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
+    }
+    if (!r->uncountable || r->none) return tli_remat_refuse(env, r, budget, report);
+    tli_zero(report, sizeof *report);
+    return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
+}
+
+// Plan within a budget that was found before: the limits and the base of the desc are not read.
+static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget, tl_plan *plan,
+                                tl_remat_report *report) {
+    tli_remat r;
+    tl_remat_pool own;
+    tl_remat_report local;
+    tl_result result;
+    if (!report) report = &local;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
+    tli_zero(&r, sizeof r);
+    result = tli_check_remat(env, desc, budget);
+    if (result) return result;
+    if (env) r.quiet = *env;
+    r.quiet.log = NULL;
+    r.graph = desc->graph;
+    r.inference = desc->inference;
+    r.is_over = budget->is_over;
+    r.budget = budget->bytes;
+    r.is_default = !desc->work_limit;
+    r.work_limit = desc->work_limit ? desc->work_limit : TLI_REMAT_MOST_WORK;
+    r.reserve = r.work_limit / 4;
+    r.watch.now.work_limit = r.work_limit;
+    r.watch.desc = desc;
+    r.device = desc->device;
+    r.host_budget = budget->host_bytes;
+    result = tli_remat_take_pool(&r, env, desc->pool, &own);
+    if (!result) {
+        result = tli_remat_run(&r);
+        result = tli_remat_answer(env, &r, budget, result, plan, report);
+    }
+    tli_search_close(&r.search);
+    tli_pool_clear(&own);
+    return result;
+}
+
+TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && plan);
+    budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+                             NULL, 0);
+    return tli_plan_remat(env, desc, &budget, plan, report);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PRECISION
 

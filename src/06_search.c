@@ -17,6 +17,9 @@ typedef struct tli_search_state {
     uint64_t      limit;         // seq.work at which the search ends
     uint64_t      mend_limit;    // seq.work at which the present mending ends
     uint64_t      goal, bwd_cost;  // lower bound of the cost of forwards; cost of all backwards
+    uint64_t      try_work;      // for one try to keep a budget that may be too small
+    int32_t       phase, turn, turns;  // of the improvement: number of the next phase; of the present one
+    uint64_t      heat;          // mean of the random threshold of the present phase
     tli_remat_watch *watch;
     int32_t      *stack;         // [items + 1]
     int32_t      *closure;       // [nodes + tensors] nodes to run for one item; -1 - tensor = a fetch
@@ -208,6 +211,7 @@ static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t step
     tli_search_seq *s = &r->seq;
     while (s->over_count > 0) {
         if (s->cost > most_cost || steps-- <= 0 || s->failed || s->work > r->mend_limit) return 0;
+        if (r->watch && tli_remat_stops(r->watch, s->work)) return 0;
         if (!tli_search_choose(r, tli_search_find_full(s)) || !tli_search_apply(r)) return 0;
     }
     return s->cost <= most_cost;
@@ -484,6 +488,11 @@ static void tli_search_free_search(tli_search_state *r, tli_search_start *starts
     for (i = 0; i < TLI_SEARCH_STARTS; i++) tli_release(env, starts[i].calls.calls);
 }
 
+// The work for one try of a budget that may be too small; it limits the time until a graph is refused.
+static uint64_t tli_search_try_work(const tli_search_problem *p) {
+    return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
+}
+
 static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_state *r) {
     tl_result result;
     uint64_t nodes = (uint64_t)p->node_count, tensors = p->fetches ? (uint64_t)p->graph->tensor_count : 0;
@@ -491,6 +500,7 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
     tli_zero(r, sizeof *r);
     r->p = p;
     r->best_cost = r->mend_limit = UINT64_MAX;
+    r->try_work = tli_search_try_work(p);
     r->random.state = 1;
     for (i = 0; i < p->node_count; i++)
         if (!p->inference && p->graph->nodes[i].has_grad) r->bwd_cost += p->graph->nodes[i].bwd_cost;
@@ -553,26 +563,29 @@ static int tli_search_goes_on(tli_search_state *r) {
     return !tli_remat_stops(r->watch, r->seq.work);
 }
 
-// Improve the best sequence in phases of growing length (doubled every second phase), each of which cools down.
-// The first phases begin with the starts, the later ones with the best sequence. The work limit decides only
-// when this ends, not what it does.
-static void tli_search_improve(tli_search_state *r, tli_search_start *starts) {
-    tli_search_seq *s = &r->seq;
+// Begin the next phase. The first ones begin with the starts, the later ones with the best sequence. Returns 0
+// if memory ran out.
+static int tli_search_begin_phase(tli_search_state *r, const tli_search_start *starts) {
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
-    int32_t phase, turn;
-    for (phase = 0; tli_search_goes_on(r); phase++) {
-        const tli_search_calls *from = &r->best;
-        int32_t length = 400 << (phase < 24 ? phase / 2 : 12);
-        uint64_t heat;
-        if (phase < TLI_SEARCH_STARTS) from = &starts[phase].calls;
-        if (!from->count) continue;
-        if (!tli_search_load(s, from) || s->over_count) return;
-        heat = r->best_cost / (uint64_t)s->used / 16;
-        heat = (heat < TLI_SEARCH_MOST_COST >> 12 ? heat : TLI_SEARCH_MOST_COST >> 12) * heats[phase % 4];
-        for (turn = 0; turn < length && tli_search_goes_on(r); turn++) {
-            tli_search_try(r, heat);
-            if (turn % (length / 20 + 1) == length / 20) heat -= heat / 3;
-        }
+    const tli_search_calls *from = &r->best;
+    uint64_t mean;
+    while (r->phase < TLI_SEARCH_STARTS && !starts[r->phase].calls.count) r->phase++;
+    if (r->phase < TLI_SEARCH_STARTS) from = &starts[r->phase].calls;
+    r->turns = 400 << (r->phase < 24 ? r->phase / 2 : 12);
+    r->turn = 0;
+    if (!tli_search_load(&r->seq, from) || r->seq.over_count) return 0;
+    mean = r->best_cost / (uint64_t)r->seq.used / 16;
+    r->heat = (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) * heats[r->phase++ % 4];
+    return 1;
+}
+
+// Improve the best sequence in phases of growing length (doubled every second phase), each of which cools down.
+// The work limit decides only when this ends, not what it does: called again, it goes on.
+static void tli_search_improve(tli_search_state *r, const tli_search_start *starts) {
+    while (tli_search_goes_on(r)) {
+        if (r->turn == r->turns && !tli_search_begin_phase(r, starts)) return;
+        tli_search_try(r, r->heat);
+        if (r->turn++ % (r->turns / 20 + 1) == r->turns / 20) r->heat -= r->heat / 3;
     }
 }
 
@@ -582,57 +595,6 @@ static int tli_search_load_program(tli_search_seq *s, const tli_search_greedy *g
     bare.calls = g->program;
     bare.count = g->program_count;
     return tli_search_load(s, &bare);
-}
-
-// Equal layers: add the binomial schedule of the most slots that keeps the budget. 0 = no memory.
-static int tli_search_begin_chain(tli_search_state *r, tli_search_start *starts) {
-    const tli_search_problem *p = r->p;
-    tli_search_calls calls;
-    int32_t low = 0, high = p->node_count, *slots, i;
-    int ok;
-    slots = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->node_count, sizeof *slots);
-    tli_zero(&calls, sizeof calls);
-    for (ok = slots != NULL; ok && high - low > 1;) {
-        int32_t middle = low + (high - low) / 2;
-        tli_unit_chain chain;
-        chain.graph = p->graph;
-        chain.list = tli_steps_of(p->env);
-        chain.reached = 0;
-        if (middle > 1 || p->node_count < 200) tli_reverse_chain(&chain, middle, slots);
-        ok = !chain.list.failed;
-        for (calls.count = i = 0; i < chain.list.count && ok; i++) {
-            const tl_step *step = &chain.list.steps[i];
-            if (step->kind > TL_STEP_BACKWARD) continue;
-            ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
-        }
-        ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p)) &&
-             tli_search_load(&r->seq, &calls);
-        if (ok && chain.list.count && !r->seq.over_count) {
-            low = middle;
-            ok = tli_search_add_start(r, starts);
-        } else {
-            high = middle;
-        }
-        tli_release(p->env, chain.list.steps);
-    }
-    tli_release(p->env, calls.calls);
-    tli_release(p->env, slots);
-    return ok;
-}
-
-static int tli_search_is_equal_chain(const tl_graph *graph) {
-    const tl_node *first = &graph->nodes[graph->node_count > 1];
-    int32_t id;
-    for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        if (node->is_input != (id == 0) || node->output_count != 1 || node->input_count != (id > 0) ||
-            node->has_grad != (id > 0) || node->keep) return 0;
-        if (graph->outputs[node->first_output].bytes != graph->outputs[first->first_output].bytes) return 0;
-        if (!id) continue;
-        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
-        if (node->fwd_cost != first->fwd_cost || node->saved_bytes != first->saved_bytes) return 0;
-    }
-    return graph->node_count > 2;
 }
 
 // The largest working set of one call, and its node: a lower bound of every budget.
@@ -654,24 +616,18 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// The work for one try of a budget that may be too small; it limits the time until a graph is refused.
-static uint64_t tli_search_try_work(const tli_search_problem *p) {
-    return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
-}
-
-// Make the starts: the plan that keeps everything, mended; the binomial schedule; greedy plans. 0 = no memory.
+// Make the starts: the plan that keeps everything, mended; greedy plans. 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
     int32_t i;
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    r->mend_limit = r->seq.work + 4 * tli_search_try_work(p);
-    g->most_work = g->work + 4 * tli_search_try_work(p);
+    r->mend_limit = r->seq.work + 4 * r->try_work;
+    g->most_work = g->work + 4 * r->try_work;
     if (!tli_search_load_program(&r->seq, g)) return 0;
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
-    if (!p->inference && tli_search_is_equal_chain(p->graph) && !tli_search_begin_chain(r, starts)) return 0;
     for (i = 0; i < TLI_SEARCH_RULES && (!r->best.count || g->work < TLI_SEARCH_GREEDY_LIMIT); i++) {
         if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
             if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
@@ -701,7 +657,7 @@ static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_
 // Find and load a sequence that keeps a budget; -1 = no memory, 0 = none found.
 static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
     int32_t i;
-    g->most_work = g->work + tli_search_try_work(r->p);
+    g->most_work = g->work + r->try_work;
     r->seq.budget = budget;
     r->distance = 2;
     r->noise = 0;
@@ -712,7 +668,7 @@ static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_
         }
         if (g->failed) return -1;
     }
-    r->mend_limit = r->seq.work + 4 * tli_search_try_work(r->p);
+    r->mend_limit = r->seq.work + 4 * r->try_work;
     if (!tli_search_load_program(&r->seq, g)) return -1;
     if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     return r->seq.failed ? -1 : 0;
@@ -729,7 +685,6 @@ static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
     int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
-    uint64_t limit = s->work + g->work + 16 * tli_search_try_work(r->p);
     int32_t full;
     int found, bracketed = 0;
     if (!tli_search_load_program(s, g)) return 0;
@@ -745,7 +700,8 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
         } else {
             low = budget;
         }
-        if (high - low <= 1 + high / 4096 || (bracketed && s->work + g->work > limit)) break;
+        if (high - low <= 1 + high / 4096 || s->work + g->work > r->limit) break;
+        if (r->watch && r->watch->stopped) break;
         budget = bracketed ? low + (high - low) / 2 : low + step;
         step *= 2;
     }
@@ -756,20 +712,14 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
     return 1;
 }
 
-// Find the least budget, then try to lower the peak of its sequence to the budget by mending it repeatedly. 0 =
-// no memory; r->best is empty if the budget is not reached.
-static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts,
-                              int64_t *least, int32_t *node) {
+// Try to lower the peak of the best sequence to a target, by mending it repeatedly. 0 = no memory.
+static int tli_search_squeeze(tli_search_state *r, int64_t target, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
-    int32_t tries, floor_node;
-    int64_t floor = tli_search_find_floor(r->p, &floor_node);
-    if (!tli_search_find_least(r, g, least, node)) return 0;
-    r->mend_limit = s->work + 4 * tli_search_try_work(r->p);
-    for (tries = 0; tries < 200 && *least > r->p->budget && r->p->budget >= floor && s->work < r->mend_limit;
-         tries++) {
+    int32_t tries;
+    for (tries = 0; tries < 200 && *least > target && s->work < r->mend_limit; tries++) {
         int32_t full;
         int64_t peak;
-        s->budget = r->p->budget;
+        s->budget = target;
         if (!tli_search_load(s, &r->best)) return 0;
         r->noise = (int64_t)65536 * tries / 50;
         r->distance = tries % 4;
@@ -782,63 +732,142 @@ static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_sea
             *node = tli_search_node_at(s, full);
             if (!tli_search_save_best(r)) return 0;
         }
+        if (r->watch && tli_remat_stops(r->watch, s->work)) break;
     }
     r->mend_limit = UINT64_MAX;
     s->budget = r->p->budget;
-    if (*least > r->p->budget) { r->best.count = 0; return 1; }
-    r->best_cost = UINT64_MAX;
-    return tli_search_load(s, &r->best) && tli_search_add_start(r, starts);
+    return 1;
 }
 
-static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
-                                tli_search_greedy *g, tli_search_start *starts, uint64_t *work,
-                                uint64_t *least_budget, int32_t *limiting_node) {
-    uint64_t spent;
-    int64_t least = 0;
-    if (!tli_search_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
-    if (in->start && in->start->count &&
-        (!tli_search_load(&r->seq, in->start) || !tli_search_add_start(r, starts)))
-        return TL_ERROR_NO_MEMORY;
-    if (!r->best.count && !tli_search_squeeze(r, g, starts, &least, limiting_node))
-        return TL_ERROR_NO_MEMORY;
-    *least_budget = (uint64_t)least;
-    *work = r->seq.work + g->work;
-    if (!r->best.count)
-        return TL_ERROR_INFEASIBLE;
-    spent = g->work;
-    r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
-    r->watch = in->watch;
-    r->limit = in->work_limit > spent ? in->work_limit - spent : 0;
-    r->mend_limit = UINT64_MAX;
-    tli_search_improve(r, starts);
-    *work = r->seq.work + spent;
+// -- search: a search that goes on where it was --
+
+typedef struct tli_sequence_search {
+    tli_search_problem p;
+    tli_search_state   r;
+    tli_search_greedy  g;
+    tli_search_start   starts[TLI_SEARCH_STARTS];
+    uint64_t           counted;     // work that was reported before
+    int32_t            is_open;
+} tli_sequence_search;
+
+static void tli_search_close(tli_sequence_search *s) {
+    if (!s->is_open) return;
+    tli_search_free_greedy(&s->g);
+    tli_search_free_search(&s->r, s->starts);
+    tli_search_free_problem(&s->p);
+    s->is_open = 0;
+}
+
+// Prepare a search; close it also after an error. TL_ERROR_OVERFLOW: bytes or costs are too large.
+static tl_result tli_search_open(const tli_remat_input *in, tli_sequence_search *s) {
+    tl_result result;
+    tli_zero(s, sizeof *s);
+    result = tli_search_init_problem(in, &s->p);
+    if (result) return result;
+    result = tli_search_init_search(&s->p, &s->r);
+    if (!result) {
+        result = tli_search_init_greedy(&s->p, &s->g);
+        if (result) tli_search_free_search(&s->r, s->starts);
+    }
+    if (result) tli_search_free_problem(&s->p);
+    s->is_open = !result;
+    s->r.watch = s->g.watch = in->watch;
+    return result;
+}
+
+// The work since the last call of this function.
+static uint64_t tli_search_count(tli_sequence_search *s) {
+    uint64_t work = s->r.seq.work + s->g.work - s->counted;
+    s->counted += work;
+    return work;
+}
+
+// Set the work that one try may take.
+static void tli_search_limit_tries(tli_sequence_search *s, uint64_t work_limit) {
+    uint64_t most = tli_search_try_work(&s->p);
+    s->r.try_work = work_limit < most ? work_limit : most;
+}
+
+static int tli_search_is_found(const tli_sequence_search *s) { return s->r.best.count > 0; }
+
+// The cost of the best sequence.
+static uint64_t tli_search_cost(const tli_sequence_search *s) { return s->r.best_cost + s->r.bwd_cost; }
+
+// Make the first sequences that keep the budget.
+static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_limit) {
+    tli_search_limit_tries(s, work_limit / 8);
+    if (!tli_search_begin(&s->r, &s->g, s->starts)) return TL_ERROR_NO_MEMORY;
+    s->r.mend_limit = UINT64_MAX;
+    return TL_OK;
+}
+
+// Load the calls of a plan without copies to a host.
+static int tli_search_load_plan(tli_search_seq *s, const tl_plan *plan) {
+    tl_env *env = s->p->env;
+    tli_search_calls calls;
+    int32_t i, ok = 1;
+    tli_zero(&calls, sizeof calls);
+    for (i = 0; i < plan->step_count && ok; i++) {
+        const tl_step *step = &plan->steps[i];
+        if (step->kind > TL_STEP_BACKWARD) continue;
+        ok = tli_search_add_call(env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+    }
+    ok = ok && tli_search_add_call(env, &calls, tli_search_end_call(s->p)) && tli_search_load(s, &calls);
+    tli_release(env, calls.calls);
+    return ok;
+}
+
+// Start from a plan that keeps the budget, too.
+static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
+    return tli_search_load_plan(&s->r.seq, plan) && tli_search_add_start(&s->r, s->starts) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Try to lower the peak of a plan to the budget. The best sequence is then the lowest one that was found.
+static tl_result tli_search_lower(tli_sequence_search *s, const tl_plan *plan, uint64_t work_limit) {
+    tli_search_state *r = &s->r;
+    int64_t least;
+    int32_t node;
+    if (!tli_search_load_plan(&r->seq, plan) || !tli_search_save_best(r)) return TL_ERROR_NO_MEMORY;
+    least = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
+    r->mend_limit = r->seq.work + work_limit;
+    return tli_search_squeeze(r, s->p.budget, &least, &node) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Forget the best sequence, which exceeds the budget.
+static void tli_search_forget_best(tli_sequence_search *s) {
+    s->r.best.count = 0;
+    s->r.best_cost = UINT64_MAX;
+}
+
+// Improve the best sequence until the work limit or the bound is reached.
+static tl_result tli_search_go_on(tli_sequence_search *s, uint64_t work_limit, uint64_t bound) {
+    tli_search_state *r = &s->r;
+    r->goal = bound > r->bwd_cost ? bound - r->bwd_cost : 0;
+    r->limit = r->seq.work + work_limit;
+    tli_search_improve(r, s->starts);
     return r->seq.failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
-static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work,
-                                  uint64_t *least_budget, int32_t *limiting_node) {
-    tli_search_problem p;
-    tli_search_state r;
-    tli_search_greedy g;
-    tli_search_start starts[TLI_SEARCH_STARTS];
-    tl_result result;
-    tli_zero(best, sizeof *best);
-    tli_zero(starts, sizeof starts);
-    *cost = *work = *least_budget = 0;
-    *limiting_node = -1;
-    result = tli_search_init_problem(in, &p);
-    if (result) return result;
-    result = tli_search_init_search(&p, &r);
-    if (result) { tli_search_free_problem(&p); return result; }
-    result = tli_search_init_greedy(&p, &g);
-    if (!result) {
-        result = tli_search_run(in, &r, &g, starts, work, least_budget, limiting_node);
-        tli_search_free_greedy(&g);
-    }
-    if (!result) result = tli_search_finish(&r, best, cost);
-    tli_search_free_search(&r, starts);
-    tli_search_free_problem(&p);
-    return result;
+// The steps of the best sequence.
+static tl_result tli_search_take_best(tli_sequence_search *s, tli_steps *steps) {
+    uint64_t cost;
+    s->r.turn = s->r.turns = 0;  // the sequence is loaded anew: the next phase begins
+    return tli_search_finish(&s->r, steps, &cost);
+}
+
+// Find the sequence of the least peak; it becomes the best one.
+static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_limit) {
+    tli_search_state *r = &s->r;
+    uint64_t before = r->seq.work + s->g.work;
+    int64_t least = 0;
+    int32_t node;
+    tli_search_limit_tries(s, work_limit / 16);
+    r->limit = before + work_limit / 2;
+    if (!tli_search_find_least(r, &s->g, &least, &node)) return TL_ERROR_NO_MEMORY;
+    before = r->seq.work + s->g.work - before;
+    r->mend_limit = r->seq.work + (before < work_limit ? work_limit - before : 0);
+    return tli_search_squeeze(r, tli_search_find_floor(&s->p, &node), &least, &node) ? TL_OK
+                                                                                    : TL_ERROR_NO_MEMORY;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -34,7 +34,6 @@ typedef struct tli_remat_input {
     uint64_t        work_limit;   // of the search in elementary steps (a few ns each); 0 = greedy alone
     uint64_t        bound;        // lower bound of the cost: the search ends when it is reached
     tli_remat_watch *watch;
-    const tli_search_calls *start;    // one more schedule to start from; NULL or no calls: none
     int32_t         fetches;      // 1 = tensors may be fetched from a host tier
 } tli_remat_input;
 
@@ -314,6 +313,7 @@ typedef struct tli_search_greedy {
     tli_search_calls  calls;
     int64_t       most_calls;
     uint64_t      cost, work, most_work;
+    tli_remat_watch *watch;      // NULL = none
     int           failed;        // 1 = no memory
 } tli_search_greedy;
 
@@ -558,6 +558,7 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     }
     if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
     if (g->calls.count >= g->most_calls || g->cost > TLI_SEARCH_MOST_COST || g->work > g->most_work) return 0;
+    if (g->watch && tli_remat_stops(g->watch, g->work)) return 0;
     if (!tli_search_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
     return 1;
 }

@@ -237,11 +237,13 @@ static void cut_nodes_of_random_graphs_are_those_of_the_definition(void **state)
     for (i = 0; i < SOAK_TIMES(300); i++) {
         tl_graph graph;
         tl_policy_desc desc;
+        tl_remat_pool pool;
         tli_policy p;
         int32_t id, k, reader, at = 0;
         if (random_graph(NULL, &random, 40, &graph)) fail_msg("%s", "no graph");
         desc = desc_of(&graph, TL_POLICY_CHEN_SQRT, 0);
-        assert_int_equal(tli_policy_init(NULL, &desc, &p), TL_OK);
+        tli_pool_init(&pool, NULL, 0);
+        assert_int_equal(tli_policy_init(NULL, &desc, &pool, &p), TL_OK);
         for (id = 0; id < graph.node_count; id++) {
             int is_cut = !graph.nodes[id].is_input;
             for (reader = id + 1; reader < graph.node_count; reader++)
@@ -253,9 +255,7 @@ static void cut_nodes_of_random_graphs_are_those_of_the_definition(void **state)
         }
         assert_int_equal(at, p.cut_count);
         many += p.cut_count > 2;
-        tli_release(NULL, p.keep);
-        tli_release(NULL, p.cuts);
-        tli_release(NULL, p.last);
+        tli_policy_free(&p);
         tl_free_graph(NULL, &graph);
     }
     assert_true(many > 50);
@@ -366,9 +366,11 @@ static void try_intervals(const tl_graph *graph, uint64_t budget, uint8_t *keep,
 static void try_algorithm_3(const tl_graph *graph, uint64_t budget, uint8_t *keep, best *b) {
     uint64_t bytes, sum, all = 0;
     tl_policy_desc desc = desc_of(graph, TL_POLICY_CHEN_GREEDY, 0);
+    tl_remat_pool pool;
     tli_policy p;
     int32_t id, at;
-    if (tli_policy_init(NULL, &desc, &p)) fail_msg("%s", "no memory");
+    tli_pool_init(&pool, NULL, 0);
+    if (tli_policy_init(NULL, &desc, &pool, &p)) fail_msg("%s", "no memory");
     for (id = 0; id < graph->node_count; id++) all += bytes_of(graph, id);
     for (bytes = 0; bytes <= all; bytes++) {
         for (id = at = 0, sum = 0; id < graph->node_count; id++) {
@@ -381,9 +383,7 @@ static void try_algorithm_3(const tl_graph *graph, uint64_t budget, uint8_t *kee
         }
         try_kept(graph, keep, budget, b);
     }
-    tli_release(NULL, p.keep);
-    tli_release(NULL, p.cuts);
-    tli_release(NULL, p.last);
+    tli_policy_free(&p);
 }
 
 // Those at least as dear as some node, by cost and by cost per byte (in whole units for each MiB), and none.
