@@ -285,8 +285,10 @@ static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64
     return result == TL_ERROR_OVERFLOW ? TL_OK : result;
 }
 
+// In small graphs a try of the whole sequence takes no longer than one in a window, so windows get less work.
 static tl_result tli_remat_try_window(tli_remat *r, uint64_t limit) {
-    return tli_remat_run_window(r, tli_remat_best(r), r->budget, limit / 2);
+    uint64_t share = r->graph->node_count > 128 ? limit / 2 : limit / 8;
+    return tli_remat_run_window(r, tli_remat_best(r), r->budget, share);
 }
 
 static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {

@@ -128,7 +128,9 @@ static void small_graphs_reach_the_optimum_and_the_least_budget(void **state) {
         watch.desc = &desc;
         assert_int_equal(random_graph(NULL, &random, 8, &graph), TL_OK);
         assert_int_equal(tl_plan_keep_all(NULL, &graph, 0, &all), TL_OK);
-        assert_int_equal(tli_remat_exact_floor(NULL, &graph, 0, &watch, 20000000, &floor, &proven, &work), TL_OK);
+        steps = tli_steps_of(NULL);
+        assert_int_equal(tli_remat_exact_floor(NULL, &graph, 0, &watch, 20000000, &steps, &floor, &proven, &work), TL_OK);
+        tli_release(NULL, steps.steps);
         if (!proven || !floor) { tl_free_plan(NULL, &all); tl_free_graph(NULL, &graph); continue; }
         q.graph = &graph;
         q.start = &all;
