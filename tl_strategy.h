@@ -15092,7 +15092,6 @@ typedef struct tli_remat_input {
     uint64_t        bound;        // lower bound of the cost: the search ends when it is reached
     tli_remat_watch *watch;
     int32_t         fetches;      // 1 = tensors may be fetched from a host tier
-    const tli_search_calls *start;  // of tli_remat_window
 } tli_remat_input;
 
 // -- search: numbers --
@@ -17325,29 +17324,26 @@ static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_lim
     return TL_OK;
 }
 
-// List the calls of a plan without copies to a host; release calls->calls, also after an error.
-static tl_result tli_search_list_plan(tl_env *env, const tl_graph *graph, const tl_plan *plan,
-                                      tli_search_calls *calls) {
+// Load the calls of a plan without copies to a host.
+static int tli_search_load_plan(tli_search_seq *s, const tl_plan *plan) {
+    tl_env *env = s->p->env;
+    tli_search_calls calls;
     int32_t i, ok = 1;
-    tli_zero(calls, sizeof *calls);
+    tli_zero(&calls, sizeof calls);
     for (i = 0; i < plan->step_count && ok; i++) {
         const tl_step *step = &plan->steps[i];
         if (step->kind > TL_STEP_BACKWARD) continue;
-        ok = tli_search_add_call(env, calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+        ok = tli_search_add_call(env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
-    return ok && tli_search_add_call(env, calls, 2 * graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
-}
-
-static int tli_search_load_plan(tli_sequence_search *s, const tl_plan *plan) {
-    tli_search_calls calls;
-    int ok = !tli_search_list_plan(s->p.env, s->p.graph, plan, &calls) && tli_search_load(&s->r.seq, &calls);
-    tli_release(s->p.env, calls.calls);
+    ok = ok && tli_search_add_call(env, &calls, tli_search_end_call(s->p)) && tli_search_load(s, &calls);
+    tli_release(env, calls.calls);
     return ok;
 }
 
 // Start from a plan that keeps the budget, too.
 static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
-    return tli_search_load_plan(s, plan) && tli_search_add_start(&s->r, s->starts) ? TL_OK : TL_ERROR_NO_MEMORY;
+    int ok = tli_search_load_plan(&s->r.seq, plan) && tli_search_add_start(&s->r, s->starts);
+    return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Try to lower the peak of a plan to the budget. The best sequence is then the lowest one that was found.
@@ -17355,7 +17351,7 @@ static tl_result tli_search_lower(tli_sequence_search *s, const tl_plan *plan, u
     tli_search_state *r = &s->r;
     int64_t least;
     int32_t node;
-    if (!tli_search_load_plan(s, plan) || !tli_search_save_best(r)) return TL_ERROR_NO_MEMORY;
+    if (!tli_search_load_plan(&r->seq, plan) || !tli_search_save_best(r)) return TL_ERROR_NO_MEMORY;
     least = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
     r->mend_limit = r->seq.work + work_limit;
     return tli_search_squeeze(r, s->p.budget, &least, &node) ? TL_OK : TL_ERROR_NO_MEMORY;
@@ -17685,14 +17681,15 @@ static int tli_window_init(tli_search_window *w, tli_search_state *r) {
     return lists && w->is_listed;
 }
 
-static tl_result tli_window_run(const tli_remat_input *in, tli_search_state *r) {
+static tl_result tli_window_run(const tli_remat_input *in, const tl_plan *start, tli_search_state *r) {
     tli_search_window w;
     tl_result result = TL_OK;
-    if (!tli_window_init(&w, r) || !tli_search_load(&r->seq, in->start)) result = TL_ERROR_NO_MEMORY;
+    if (!tli_window_init(&w, r) || !tli_search_load_plan(&r->seq, start)) result = TL_ERROR_NO_MEMORY;
     if (!result) {
         r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
         r->watch = in->watch;
         r->limit = in->work_limit;
+        r->random.state += in->work_limit;
         tli_window_lower(&w);
         r->best_cost = r->seq.cost;
         if (r->seq.over_count) result = TL_ERROR_INFEASIBLE;
@@ -17704,11 +17701,12 @@ static tl_result tli_window_run(const tli_remat_input *in, tli_search_state *r) 
     return result;
 }
 
-// Improve a sequence of calls (in->start) by work_limit steps. best gets the steps of the cheapest sequence found,
-// or with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
+// Improve a plan without copies to a host by work_limit steps; another limit makes other tries. best gets the
+// steps of the cheapest sequence found, or with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
 //
 // Errors: TL_ERROR_INFEASIBLE: the budget was not reached; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY.
-static tl_result tli_remat_window(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work) {
+static tl_result tli_remat_window(const tli_remat_input *in, const tl_plan *start, tli_steps *best,
+                                  uint64_t *cost, uint64_t *work) {
     tli_search_problem p;
     tli_search_state r;
     tli_search_start none[TLI_SEARCH_STARTS];
@@ -17720,7 +17718,7 @@ static tl_result tli_remat_window(const tli_remat_input *in, tli_steps *best, ui
     if (result) return result;
     result = tli_search_init_search(&p, &r);
     if (!result) {
-        result = tli_window_run(in, &r);
+        result = tli_window_run(in, start, &r);
         *work = r.seq.work;
         if (!r.seq.failed && tli_search_list_calls(&r.seq, &r.best)) last = tli_search_finish(&r, best, cost);
         if (last) result = last;

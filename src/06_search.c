@@ -821,29 +821,26 @@ static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_lim
     return TL_OK;
 }
 
-// List the calls of a plan without copies to a host; release calls->calls, also after an error.
-static tl_result tli_search_list_plan(tl_env *env, const tl_graph *graph, const tl_plan *plan,
-                                      tli_search_calls *calls) {
+// Load the calls of a plan without copies to a host.
+static int tli_search_load_plan(tli_search_seq *s, const tl_plan *plan) {
+    tl_env *env = s->p->env;
+    tli_search_calls calls;
     int32_t i, ok = 1;
-    tli_zero(calls, sizeof *calls);
+    tli_zero(&calls, sizeof calls);
     for (i = 0; i < plan->step_count && ok; i++) {
         const tl_step *step = &plan->steps[i];
         if (step->kind > TL_STEP_BACKWARD) continue;
-        ok = tli_search_add_call(env, calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+        ok = tli_search_add_call(env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
-    return ok && tli_search_add_call(env, calls, 2 * graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
-}
-
-static int tli_search_load_plan(tli_sequence_search *s, const tl_plan *plan) {
-    tli_search_calls calls;
-    int ok = !tli_search_list_plan(s->p.env, s->p.graph, plan, &calls) && tli_search_load(&s->r.seq, &calls);
-    tli_release(s->p.env, calls.calls);
+    ok = ok && tli_search_add_call(env, &calls, tli_search_end_call(s->p)) && tli_search_load(s, &calls);
+    tli_release(env, calls.calls);
     return ok;
 }
 
 // Start from a plan that keeps the budget, too.
 static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
-    return tli_search_load_plan(s, plan) && tli_search_add_start(&s->r, s->starts) ? TL_OK : TL_ERROR_NO_MEMORY;
+    int ok = tli_search_load_plan(&s->r.seq, plan) && tli_search_add_start(&s->r, s->starts);
+    return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Try to lower the peak of a plan to the budget. The best sequence is then the lowest one that was found.
@@ -851,7 +848,7 @@ static tl_result tli_search_lower(tli_sequence_search *s, const tl_plan *plan, u
     tli_search_state *r = &s->r;
     int64_t least;
     int32_t node;
-    if (!tli_search_load_plan(s, plan) || !tli_search_save_best(r)) return TL_ERROR_NO_MEMORY;
+    if (!tli_search_load_plan(&r->seq, plan) || !tli_search_save_best(r)) return TL_ERROR_NO_MEMORY;
     least = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
     r->mend_limit = r->seq.work + work_limit;
     return tli_search_squeeze(r, s->p.budget, &least, &node) ? TL_OK : TL_ERROR_NO_MEMORY;

@@ -35,7 +35,6 @@ typedef struct tli_remat_input {
     uint64_t        bound;        // lower bound of the cost: the search ends when it is reached
     tli_remat_watch *watch;
     int32_t         fetches;      // 1 = tensors may be fetched from a host tier
-    const tli_search_calls *start;  // of tli_remat_window
 } tli_remat_input;
 
 // -- search: numbers --

@@ -283,14 +283,15 @@ static int tli_window_init(tli_search_window *w, tli_search_state *r) {
     return lists && w->is_listed;
 }
 
-static tl_result tli_window_run(const tli_remat_input *in, tli_search_state *r) {
+static tl_result tli_window_run(const tli_remat_input *in, const tl_plan *start, tli_search_state *r) {
     tli_search_window w;
     tl_result result = TL_OK;
-    if (!tli_window_init(&w, r) || !tli_search_load(&r->seq, in->start)) result = TL_ERROR_NO_MEMORY;
+    if (!tli_window_init(&w, r) || !tli_search_load_plan(&r->seq, start)) result = TL_ERROR_NO_MEMORY;
     if (!result) {
         r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
         r->watch = in->watch;
         r->limit = in->work_limit;
+        r->random.state += in->work_limit;
         tli_window_lower(&w);
         r->best_cost = r->seq.cost;
         if (r->seq.over_count) result = TL_ERROR_INFEASIBLE;
@@ -302,11 +303,12 @@ static tl_result tli_window_run(const tli_remat_input *in, tli_search_state *r) 
     return result;
 }
 
-// Improve a sequence of calls (in->start) by work_limit steps. best gets the steps of the cheapest sequence found,
-// or with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
+// Improve a plan without copies to a host by work_limit steps; another limit makes other tries. best gets the
+// steps of the cheapest sequence found, or with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
 //
 // Errors: TL_ERROR_INFEASIBLE: the budget was not reached; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY.
-static tl_result tli_remat_window(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work) {
+static tl_result tli_remat_window(const tli_remat_input *in, const tl_plan *start, tli_steps *best,
+                                  uint64_t *cost, uint64_t *work) {
     tli_search_problem p;
     tli_search_state r;
     tli_search_start none[TLI_SEARCH_STARTS];
@@ -318,7 +320,7 @@ static tl_result tli_remat_window(const tli_remat_input *in, tli_steps *best, ui
     if (result) return result;
     result = tli_search_init_search(&p, &r);
     if (!result) {
-        result = tli_window_run(in, &r);
+        result = tli_window_run(in, start, &r);
         *work = r.seq.work;
         if (!r.seq.failed && tli_search_list_calls(&r.seq, &r.best)) last = tli_search_finish(&r, best, cost);
         if (last) result = last;

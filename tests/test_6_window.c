@@ -20,45 +20,29 @@ typedef struct question {
 
 typedef struct answer { tl_result result; tl_plan plan; uint64_t cost, work; } answer;
 
-// Ask for windows from the calls of a plan. Without memory for these calls the answer is TL_ERROR_NO_MEMORY.
 static answer ask(tl_env *env, const question *q) {
     tl_env local;
     tl_remat_desc desc;
     tli_remat_watch watch;
     tli_remat_input in;
-    tli_search_calls calls;
     tli_steps steps;
     answer a;
-    int32_t i, ok = 1;
     memset(&local, 0, sizeof local);
     memset(&desc, 0, sizeof desc);
     memset(&watch, 0, sizeof watch);
     memset(&in, 0, sizeof in);
-    memset(&calls, 0, sizeof calls);
     memset(&a, 0, sizeof a);
-    if (!env) env = &local;
-    for (i = 0; i < q->start->step_count && ok; i++) {
-        const tl_step *step = &q->start->steps[i];
-        if (step->kind <= TL_STEP_BACKWARD)
-            ok = tli_search_add_call(env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
-    }
-    ok = ok && tli_search_add_call(env, &calls, 2 * q->graph->node_count);
     desc.progress = q->progress;
     watch.desc = &desc;
-    in.env = env;
+    in.env = env ? env : &local;
     in.graph = q->graph;
     in.budget = q->budget;
     in.inference = q->inference;
     in.work_limit = q->work_limit;
-    in.start = &calls;
     in.watch = &watch;
-    a.result = TL_ERROR_NO_MEMORY;
-    if (ok) {
-        a.result = tli_remat_window(&in, &steps, &a.cost, &a.work);
-        if (a.result && a.result != TL_ERROR_INFEASIBLE) assert_null(steps.steps);
-        else if (tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), q->graph, q->inference, &a.plan)) a.result = TL_ERROR_NO_MEMORY;
-    }
-    tli_release(env, calls.calls);
+    a.result = tli_remat_window(&in, q->start, &steps, &a.cost, &a.work);
+    if (a.result && a.result != TL_ERROR_INFEASIBLE) assert_null(steps.steps);
+    else if (tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), q->graph, q->inference, &a.plan)) a.result = TL_ERROR_NO_MEMORY;
     return a;
 }
 
@@ -144,7 +128,9 @@ static void small_graphs_reach_the_optimum_and_the_least_budget(void **state) {
         watch.desc = &desc;
         assert_int_equal(random_graph(NULL, &random, 8, &graph), TL_OK);
         assert_int_equal(tl_plan_keep_all(NULL, &graph, 0, &all), TL_OK);
-        assert_int_equal(tli_remat_exact_floor(NULL, &graph, 0, &watch, 20000000, &floor, &proven, &work), TL_OK);
+        steps = tli_steps_of(NULL);
+        assert_int_equal(tli_remat_exact_floor(NULL, &graph, 0, &watch, 20000000, &steps, &floor, &proven, &work), TL_OK);
+        tli_release(NULL, steps.steps);
         if (!proven || !floor) { tl_free_plan(NULL, &all); tl_free_graph(NULL, &graph); continue; }
         q.graph = &graph;
         q.start = &all;
