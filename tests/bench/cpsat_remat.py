@@ -255,7 +255,7 @@ def solve(a, mode):
                 below = figures.get('total_cost') if mode == 'beat' else None
                 count = len(checker.load(path))
                 intervals = a.intervals or intervals_for(count, figures.get('steps'))
-                status, cost, bound, peak = run_one(checker, path, budget, intervals, a.seconds, 10 * a.seconds, below, None if a.no_hint else figures.get('steps'))
+                status, cost, bound, peak = run_one(checker, path, budget, intervals, a.seconds, 3600, below, None if a.no_hint else figures.get('steps'))
                 out.writerow(dict(zip(FIELDS, [name, count, budget, percent, intervals, a.seconds, mode, status, cost, bound, peak,
                                                figures.get('total_cost'), round(time.process_time() - start, 1)])))
                 file.flush()
