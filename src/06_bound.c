@@ -1000,8 +1000,8 @@ static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, in
 }
 
 // Add the instant that raises the value most. All listed ones are tried with a few steps, the best of them
-// and their neighbours with more. Returns 0 if none raises it. More attempts find better instants, but later:
-// with three times as many of each, the bound was lower at equal work.
+// and their neighbours with more. Returns 0 if none raises it. More attempts may find a better
+// instant, but leave work for fewer of them.
 static int tli_bound_add_best(tli_bound_search *search) {
     enum { HOPEFUL = 3, NEAR = 2, FEW = 8, MORE = 40 };
     tli_bound *model = search->model;
@@ -1520,7 +1520,8 @@ static void tli_bound_add_host(tli_bound *model, const tli_bound_host *host) {
 
 // Find a lower bound of the cost of every valid schedule within the budget with backwards in reverse listing
 // order and no compression. With host NULL: without host copies. Else: of the end of schedules that end by
-// host->time. Anytime: a larger work_limit (arcs visited, about 3 ns each) can only raise it.
+// host->time. Anytime: a larger work_limit (arcs visited, about 3 ns each) mostly raises it, but other instants
+// may be chosen then, and the bound may be lower.
 // TL_ERROR_INFEASIBLE, without a sentence: no schedule fits; *bound_cost is UINT64_MAX.
 static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64_t budget,
                                       const tli_bound_host *host, int32_t inference, tli_remat_watch *watch,
