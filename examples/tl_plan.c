@@ -313,7 +313,7 @@ static label gap_label(uint64_t cost, uint64_t bound) {
 
 typedef struct options {
     const char *model;
-    const char *budget, *host_budget, *link, *cost_unit, *policy, *work;
+    const char *budget, *host_budget, *link, *cost_unit, *policy, *form, *work;
     const char *schedule, *json, *c_table, *svg, *html;
     const char *precision, *profiles;
     int         inference, pareto, explain, front, default_profiles;
@@ -343,6 +343,8 @@ static const char *const usage[] = {
     "                    FLOP at a speed, flop@2.5TFLOPS (flop@10TFLOPS)",
     "  --policy NAME     the plan of a rule instead, the cheapest that it has under the budget:",
     policy_names,
+    "  --form NAME       what the plan may do: any (default), or once: each node again at most once, and only",
+    "                    after the first pass, as PyTorch's partitioner can carry it out",
     "  --work N          elementary steps of search, a few ns each (4000 for each squared node, within",
     "                    30 to 250 million; with --pareto 30 million for each budget). It limits the",
     "                    search for a better plan; what leads to the first one is counted but never cut",
@@ -451,6 +453,8 @@ static int check_options(const options *o) {
     if (o->cost_unit && !o->link && !(o->precision && strstr(o->precision, "memory=")))
         return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
     if (o->policy && o->host_budget) return fail(CODE_INPUT, "--policy: none of them copies to the host");
+    if (o->form && o->host_budget) return fail(CODE_INPUT, "--form: with --host-budget it must be any");
+    if (o->form && o->policy) return fail(CODE_INPUT, "--form: a policy has a form of its own");
     if (o->pareto && o->policy)
         return fail(CODE_INPUT, "--policy: is for one plan, --pareto shows all policies");
     if (o->pareto && o->schedule) return fail(CODE_INPUT, "--schedule: is for one plan, --pareto makes many");
@@ -465,6 +469,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--budget", &o->budget, NULL },     { "--work", &o->work, NULL },
         { "--schedule", &o->schedule, NULL }, { "--json", &o->json, NULL },
         { "--policy", &o->policy, NULL },     { "--c-table", &o->c_table, NULL },
+        { "--form", &o->form, NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
         { "--cost-unit", &o->cost_unit, NULL },
         { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
@@ -656,6 +661,7 @@ typedef struct program {
     tl_device device;          // its nanosecond is one unit of cost
     uint64_t work_limit;       // of --work; 0 = not given
     tl_policy policy;          // of --policy
+    tl_remat_form form;        // of --form
     uint64_t work;             // done so far
     double   start;
     int      terminal;         // standard error is one
@@ -810,6 +816,7 @@ static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_
     desc.work_limit = work_limit;
     desc.device = device_of(p);
     desc.host_budget_bytes = p->host_bytes;
+    desc.form = p->form;
     desc.progress = on_progress;
     desc.user = p;
     result = tl_plan_remat(&p->env, &desc, plan, report);
@@ -2886,6 +2893,8 @@ static int plan_model(program *p) {
     if (!code) code = read_model(p);
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.policy) code = parse_policy(p);
+    if (!code && p->o.form && !tl_parse_remat_form(p->o.form, &p->form))
+        code = fail(CODE_INPUT, "--form %s: must be any or once", p->o.form);
     if (!code && (p->o.precision || p->o.front)) code = prepare_choice(p);
     if (!code && p->o.front) return run_front(p);
     if (!code && p->o.precision) code = make_choice(p);

@@ -503,7 +503,9 @@
     X(POLICY_THERE_IS_NO_SUCH_ONE, "policy: there is no such one", "") \
     X(POLICY_MUST_BE_KEEP_ALL_FOR_INFERENCE, \
       "policy: must be keep-all for inference: without backwards there is nothing to keep", "") \
-    X(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64, "graph: the cost of the plan does not fit 64 bits", "")
+    X(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64, "graph: the cost of the plan does not fit 64 bits", "") \
+    X(FORM_THERE_IS_NO_SUCH_ONE, "form: there is no such one", "") \
+    X(HOST_BUDGET_BYTES_NEEDS_FORM_ANY, "host_budget_bytes: needs the form any: no other copies to a host", "")
 
 // -- errors: rules of [7] PRECISION --
 

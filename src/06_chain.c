@@ -681,9 +681,9 @@ static void tli_chain_add_way(tli_chain *chain, const tli_chain_way *way, uint64
     chain->next = swap;
 }
 
-// Leave out steps as long as the area between the curve and what is left of it stays within `area` from one kept
-// step to the next. The first and the last stay, so the least bytes and the least cost do. Only counts them if
-// `kept` is NULL.
+// Leave out steps as long as the area between the curve and what is left of it stays within `area` from one
+// kept step to the next. The first and the last stay, so the least bytes and the least cost do. Only counts
+// them if `kept` is NULL.
 static int32_t tli_chain_thin_within(const tli_chain_list *list, int32_t byte_shift, int32_t cost_shift,
                                      uint64_t area, tli_chain_point *kept) {
     const tli_chain_point *p = list->points;
@@ -1069,8 +1069,8 @@ static void tli_chain_search_final(tli_chain *chain) {
     for (i = 0; i < n; i++) *tli_chain_curve_of(chain, i, n - 1) = chain->final[i];
 }
 
-// Compute the curves: all of them if the work allows, which is hard to foresee, because repeated stages and little
-// memory make it easy; else of fewer segments with fewer steps. Returns 1 if the result is exact.
+// Compute the curves: all of them if the work allows, which is hard to foresee, because repeated stages and
+// little memory make it easy; else of fewer segments with fewer steps. Returns 1 if the result is exact.
 static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
     static const int32_t widths[] = { 10, 6, 4, 2 }, points[] = { 12, 12, 8, 8 };
     int32_t i;
@@ -1094,8 +1094,8 @@ static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
 
 // -- chain: the binomial schedule --
 //
-// The schedule of Revolve, with stages in place of layers. Where stages are nearly equal it is nearly the best, and
-// shortened curves may miss it.
+// The schedule of Revolve, with stages in place of layers. Where stages are nearly equal it is nearly the
+// best, and shortened curves may miss it.
 
 typedef struct tli_chain_binomial {
     tli_chain *chain;
@@ -1150,8 +1150,8 @@ static void tli_binomial_reverse(tli_chain_binomial *b) {
     }
 }
 
-// Find the most slots that fit by bisection; one slot is too slow to be of use in a long chain. UINT64_MAX = none
-// fits.
+// Find the most slots that fit by bisection; one slot is too slow to be of use in a long chain. UINT64_MAX =
+// none fits.
 static uint64_t tli_binomial_find(tli_chain_binomial *b) {
     int32_t low = b->chain->stage_count > 200, high = b->chain->stage_count;
     uint64_t cost = UINT64_MAX;
@@ -1168,12 +1168,12 @@ static uint64_t tli_binomial_find(tli_chain_binomial *b) {
 
 // -- chain: equal layers --
 
-// Whether a graph is the chain of Revolve: graph inputs, or none, then two layers or more of equal bytes and costs,
-// whose backwards read what forward read, with the same scratch in both. With n > 1 layers of b bytes and w bytes
-// of scratch, up to three live tensors are not checkpoints: two of an advance and a gradient, or two gradients and
-// the tensor that a backward reads. The inputs are the first of the c slots of Revolve, even if they are none, so
-// (c + 2) b + w bytes beside them give c slots. The binomial schedule is then optimal over all schedules; the tests
-// compare it with the exact search.
+// Whether a graph is the chain of Revolve: graph inputs, or none, then two layers or more of equal bytes and
+// costs, whose backwards read what forward read, with the same scratch in both. With n > 1 layers of b bytes
+// and w bytes of scratch, up to three live tensors are not checkpoints: two of an advance and a gradient, or
+// two gradients and the tensor that a backward reads. The inputs are the first of the c slots of Revolve, even
+// if they are none, so (c + 2) b + w bytes beside them give c slots. The binomial schedule is then optimal
+// over all schedules; the tests compare it with the exact search.
 static int tli_is_revolve_chain(const tl_graph *graph) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
     int32_t first = tli_find_first_layer(graph), id, i;
@@ -1200,8 +1200,8 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
 static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t *least) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
     uint64_t beside = one->fwork_bytes, tensors;
-    int32_t i;
-    for (i = 0; i < graph->nodes[tli_find_first_layer(graph)].first_output; i++) beside += graph->outputs[i].bytes;
+    int32_t i, end = graph->nodes[tli_find_first_layer(graph)].first_output;
+    for (i = 0; i < end; i++) beside += graph->outputs[i].bytes;
     *least = beside + 3 * graph->outputs[one->first_output].bytes;
     if (budget < beside) return 0;
     tensors = (budget - beside) / graph->outputs[one->first_output].bytes;

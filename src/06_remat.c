@@ -21,6 +21,7 @@ typedef struct tli_remat {
     uint64_t        host_budget;  // 0 = no host tier
     uint64_t        work, work_limit, bound, least, floor;
     int32_t         inference, node, floor_node;
+    tl_remat_form   form;
     int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
@@ -106,7 +107,7 @@ static tl_result tli_remat_begin(tli_remat *r) {
     if (result) return result;
     r->least = plan.peak_bytes;
     tli_remat_offer(r, &plan);
-    if (!r->inference && !r->is_over && !r->host_budget && tli_is_revolve_chain(r->graph)) {
+    if (!r->inference && !r->is_over && !r->host_budget && !r->form && tli_is_revolve_chain(r->graph)) {
         result = tli_remat_try_revolve(r);
         if (result || r->none || tli_remat_is_done(r)) return result;
     }
@@ -219,7 +220,7 @@ static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
     in.bound = r->bound;
     in.watch = &r->watch;
     in.fetches = 1;
-    result = tli_remat_offload(&in, r->device, r->host_budget, &r->plan, &steps, &work);
+    result = tli_remat_offload(&in, r->device, r->host_budget, &r->plan, 0, &steps, &work);
     tli_remat_add_work(r, work);
     if (!result) return tli_remat_offer_steps(r, &steps);
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
@@ -253,34 +254,35 @@ static tl_result tli_remat_bound_offload(tli_remat *r) {
     return TL_OK;
 }
 
-// Nothing fits: find the least budget with a host by bisection between the floor and the peak of a known plan.
+// Nothing was found: find the least budget with a host. Its plan is the answer if it fits after all.
 static tl_result tli_remat_least_offload(tli_remat *r) {
-    uint64_t low = r->floor, high = r->least, budget = low, work;
-    tl_result result = TL_OK;
-    while (low < high && !result && !r->watch.stopped) {
-        tl_plan plan, none;
-        tli_remat_input in;
-        tli_steps steps;
-        tli_zero(&plan, sizeof plan);
-        tli_zero(&none, sizeof none);
-        tli_zero(&in, sizeof in);
-        in.env = &r->quiet; in.graph = r->graph; in.budget = budget; in.inference = r->inference;
-        in.watch = &r->watch; in.fetches = 1;
-        result = tli_remat_offload(&in, r->device, r->host_budget, &none, &steps, &work);
-        tli_remat_add_work(r, work);
-        if (!result) result = tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
-        if (!result && plan.peak_bytes < r->least) {
-            r->least = high = plan.peak_bytes;
-            r->node = plan.peak_bytes == r->floor ? r->floor_node : -1;
-        } else if (result != TL_ERROR_NO_MEMORY) {
-            low = budget + 1;
-        }
-        if (result != TL_ERROR_NO_MEMORY) result = TL_OK;
-        tl_free_plan(&r->quiet, &plan);
-        if (high - low <= high / 4096) break;
-        budget = low + (high - low) / 2;
+    tli_remat_input in;
+    tli_steps steps;
+    tl_plan plan;
+    uint64_t work;
+    tl_result result;
+    tli_zero(&plan, sizeof plan);
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = r->watch.now.work_limit;
+    in.watch = &r->watch;
+    in.fetches = 1;
+    result = tli_remat_offload(&in, r->device, r->host_budget, NULL, r->floor, &steps, &work);
+    tli_remat_add_work(r, work);
+    if (result) return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+    result = tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
+    if (result) return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+    result = tli_measure(&r->quiet, TLI_IN(PLAN_REMAT), r->graph, r->device, 1, &plan);
+    if (plan.peak_bytes < r->least) {
+        r->least = plan.peak_bytes;
+        r->node = plan.peak_bytes == r->floor ? r->floor_node : -1;
     }
-    return result;
+    if (!result) tli_remat_offer(r, &plan);
+    tl_free_plan(&r->quiet, &plan);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 #endif  // TL_NO_OFFLOAD
 
@@ -298,6 +300,38 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     if (result) return result;
     if (r->found) return TL_OK;
     return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
+}
+
+// Plans of a kept set alone. The bound of any plan holds for them, and trying all sets may prove one.
+static tl_result tli_remat_run_once(tli_remat *r) {
+    tli_remat_input in;
+    tli_once_result found;
+    tl_result result = tli_remat_begin(r);
+    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_bound(r);
+    if (result || tli_remat_is_done(r)) return result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = r->work_limit / 2;
+    in.watch = &r->watch;
+    result = tli_remat_once(&in, &found);
+    tli_remat_add_work(r, found.work);
+    if (!result) {
+        if (found.proven && found.plan.cost > r->bound) r->bound = found.plan.cost;
+        tli_remat_offer(r, &found.plan);
+    } else if (result == TL_ERROR_INFEASIBLE && found.plan.peak_bytes <= r->least) {
+        r->least = found.plan.peak_bytes;
+        r->node = found.node;
+    }
+    if (result == TL_ERROR_INFEASIBLE && found.proven) {
+        r->none = 1;
+        r->floor = r->least;
+    }
+    tl_free_plan(&r->quiet, &found.plan);
+    if (result && result != TL_ERROR_INFEASIBLE) return result;
+    return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
 }
 
 #ifndef TL_NO_OFFLOAD
@@ -332,10 +366,13 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
 }
 
 static tl_result tli_remat_run(tli_remat *r) {
+    if (r->form == TL_REMAT_FORM_ONCE) return tli_remat_run_once(r);
     return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
 }
 #else
-static tl_result tli_remat_run(tli_remat *r) { return tli_remat_run_alone(r); }
+static tl_result tli_remat_run(tli_remat *r) {
+    return r->form == TL_REMAT_FORM_ONCE ? tli_remat_run_once(r) : tli_remat_run_alone(r);
+}
 #endif
 
 static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
@@ -384,6 +421,11 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
     tl_result result = tl_check_graph(env, desc->graph);
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
+    if ((uint32_t)desc->form >= (uint32_t)TL_REMAT_FORM_COUNT)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(FORM_THERE_IS_NO_SUCH_ONE));
+    if (desc->form && budget->host_bytes)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
+                        TLI_RULE(HOST_BUDGET_BYTES_NEEDS_FORM_ANY));
 #ifdef TL_NO_OFFLOAD
     if (budget->host_bytes)
         return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT),
@@ -410,6 +452,7 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.quiet.log = NULL;
     r.graph = desc->graph;
     r.inference = desc->inference;
+    r.form = desc->form;
     r.is_over = budget->is_over;
     r.budget = budget->bytes;
     r.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
@@ -433,6 +476,21 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     if (result) return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     return TL_OK;
 }
+
+static const char *const tli_remat_form_names[] = { TL_REMAT_FORMS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_remat_form(tl_remat_form form) {
+    return tli_name(tli_remat_form_names, TL_REMAT_FORM_COUNT, (int64_t)form);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
+    int32_t value;
+    int ok = tli_parse_name(tli_remat_form_names, TL_REMAT_FORM_COUNT, text, tli_text_length(text), &value);
+    *form = (tl_remat_form)value;
+    return ok;
+}
+#endif
 
 TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
                                  tl_remat_report *report) {

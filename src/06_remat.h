@@ -28,6 +28,7 @@ extern "C" {
 //            minimum cut for each span; branching narrows the duality gap
 //   search   a schedule is described by its sequence of calls alone. Greedy schedules are
 //            improved by removing recomputations and adding others until the budget is kept
+//   once     a search over sets of kept tensors, for executors that run a node again at most once
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
 //            is the time at which the last call ends, copies and waits included
 //
@@ -50,6 +51,13 @@ typedef struct tl_remat_progress {
     uint64_t cost, bound_cost;  // of the best plan so far; lower bound of any plan. 0 = none yet
 } tl_remat_progress;
 
+// id, name, what a plan may do
+#define TL_REMAT_FORMS(X) \
+    X(TL_REMAT_FORM_ANY,  "any",  "run any node again, at any time and as often as it pays")           \
+    X(TL_REMAT_FORM_ONCE, "once", "run each node again at most once, and only after the first pass")
+
+typedef enum tl_remat_form { TL_REMAT_FORMS(TLI_ENUM) TL_REMAT_FORM_COUNT } tl_remat_form;
+
 typedef struct tl_remat_desc {
     const tl_graph *graph;      // not NULL
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
@@ -61,6 +69,7 @@ typedef struct tl_remat_desc {
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
+    tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -92,6 +101,12 @@ typedef struct tl_remat_report {
 // first, as it would be without a host; then the same amount of work goes into a plan with copies,
 // which never costs more.
 //
+// With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
+// last use in the first pass, made again when a backward first needs it, and stays until its last reader.
+// PyTorch's partitioner and other executors that hand a set of tensors from forward to backward can
+// carry out these plans and no others. Costs and least budgets are those of this form. The bound is that
+// of any plan, but a plan of a small graph is compared with all others of the form and then proven.
+//
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
@@ -103,6 +118,11 @@ typedef struct tl_remat_report {
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
+
+TLDEF const char *tl_name_remat_form(tl_remat_form form);  // "once"; "?" out of range
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_remat_form(const char *text, tl_remat_form *form);
+#endif
 
 // -- chains --
 
