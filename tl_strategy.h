@@ -1569,8 +1569,8 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 //   env    copied; it allocates what the pool keeps
 //   pool   overwritten; release with tl_free_remat_pool
 //
-// The first call that gets the pool says for what it is: graph, inference, form, host budget and link. Calls with
-// another are refused. With a pool, a call answers with the best plan that any call has found, knows the
+// The first call that gets the pool says for what it is: graph, inference, form, host budget and link. Calls
+// with another are refused. With a pool, a call answers with the best plan that any call has found, knows the
 // bounds that they proved, and searches on from there; the least budget that it names is the lowest peak in
 // the pool. So in whatever order budgets are asked, cost does not rise with the budget from the second time on.
 //
@@ -14499,8 +14499,8 @@ static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, in
 }
 
 // Add the instant that raises the value most. All listed ones are tried with a few steps, the best of them
-// and their neighbours with more. Returns 0 if none raises it. More attempts find better instants, but later:
-// with three times as many of each, the bound was lower at equal work.
+// and their neighbours with more. Returns 0 if none raises it. More attempts may find a better
+// instant, but leave work for fewer of them.
 static int tli_bound_add_best(tli_bound_search *search) {
     enum { HOPEFUL = 3, NEAR = 2, FEW = 8, MORE = 40 };
     tli_bound *model = search->model;
@@ -15019,7 +15019,8 @@ static void tli_bound_add_host(tli_bound *model, const tli_bound_host *host) {
 
 // Find a lower bound of the cost of every valid schedule within the budget with backwards in reverse listing
 // order and no compression. With host NULL: without host copies. Else: of the end of schedules that end by
-// host->time. Anytime: a larger work_limit (arcs visited, about 3 ns each) can only raise it.
+// host->time. Anytime: a larger work_limit (arcs visited, about 3 ns each) mostly raises it, but other instants
+// may be chosen then, and the bound may be lower.
 // TL_ERROR_INFEASIBLE, without a sentence: no schedule fits; *bound_cost is UINT64_MAX.
 static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64_t budget,
                                       const tli_bound_host *host, int32_t inference, tli_remat_watch *watch,
@@ -19660,8 +19661,8 @@ static int tli_pool_is_answer(const tl_remat_pool *pool, int32_t at) {
 }
 
 // While there are too many bytes, remove the plan that matters least: the one before it is about as cheap, or
-// the one after it takes about as little. The number is log2 of the product of both differences. The first plan,
-// that of the least peak, and answers stay.
+// the one after it takes about as little. The number is log2 of the product of both differences. The first
+// plan, that of the least peak, and answers stay.
 static void tli_pool_thin(tl_remat_pool *pool) {
     while (pool->bytes > pool->most_bytes) {
         int32_t at, worst = -1;
@@ -21078,8 +21079,8 @@ static tl_result tli_policy_double_slots(tli_policy *p, tli_stages *s) {
     return result;
 }
 
-// Try slot counts from the largest down in growing steps until a plan fits, then those between it and the last one
-// that did not, by bisection. For equal layers the largest that fits is known.
+// Try slot counts from the largest down in growing steps until a plan fits, then those between it and the last
+// one that did not, by bisection. For equal layers the largest that fits is known.
 static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
     uint64_t slots = p->cut_count ? (uint64_t)p->cut_count : 1, high = slots, least;
     tl_result result;
@@ -21635,7 +21636,8 @@ static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
 static tl_result tli_remat_ladder_floor(tli_remat *r, uint64_t limit) {
     uint64_t floor, work = 0;
     int32_t node;
-    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor, &node, &work);
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor, &node,
+                                       &work);
     (void)limit;
     tli_remat_add_work(r, work);
     if (!result) tli_remat_raise_floor(r, floor, node);

@@ -652,8 +652,8 @@ static tl_result tli_policy_double_slots(tli_policy *p, tli_stages *s) {
     return result;
 }
 
-// Try slot counts from the largest down in growing steps until a plan fits, then those between it and the last one
-// that did not, by bisection. For equal layers the largest that fits is known.
+// Try slot counts from the largest down in growing steps until a plan fits, then those between it and the last
+// one that did not, by bisection. For equal layers the largest that fits is known.
 static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
     uint64_t slots = p->cut_count ? (uint64_t)p->cut_count : 1, high = slots, least;
     tl_result result;

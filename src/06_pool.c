@@ -86,8 +86,8 @@ static int tli_pool_is_answer(const tl_remat_pool *pool, int32_t at) {
 }
 
 // While there are too many bytes, remove the plan that matters least: the one before it is about as cheap, or
-// the one after it takes about as little. The number is log2 of the product of both differences. The first plan,
-// that of the least peak, and answers stay.
+// the one after it takes about as little. The number is log2 of the product of both differences. The first
+// plan, that of the least peak, and answers stay.
 static void tli_pool_thin(tl_remat_pool *pool) {
     while (pool->bytes > pool->most_bytes) {
         int32_t at, worst = -1;

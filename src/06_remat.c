@@ -338,7 +338,8 @@ static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
 static tl_result tli_remat_ladder_floor(tli_remat *r, uint64_t limit) {
     uint64_t floor, work = 0;
     int32_t node;
-    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor, &node, &work);
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor, &node,
+                                       &work);
     (void)limit;
     tli_remat_add_work(r, work);
     if (!result) tli_remat_raise_floor(r, floor, node);

@@ -133,8 +133,8 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 //   env    copied; it allocates what the pool keeps
 //   pool   overwritten; release with tl_free_remat_pool
 //
-// The first call that gets the pool says for what it is: graph, inference, form, host budget and link. Calls with
-// another are refused. With a pool, a call answers with the best plan that any call has found, knows the
+// The first call that gets the pool says for what it is: graph, inference, form, host budget and link. Calls
+// with another are refused. With a pool, a call answers with the best plan that any call has found, knows the
 // bounds that they proved, and searches on from there; the least budget that it names is the lowest peak in
 // the pool. So in whatever order budgets are asked, cost does not rise with the budget from the second time on.
 //
