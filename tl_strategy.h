@@ -19605,6 +19605,8 @@ struct tl_remat_pool {
     uint64_t bytes, most_bytes;  // of all steps; more than most_bytes only where every plan is an answer
     uint64_t floor;              // proven: no plan fits below; 0 = nothing is
     int32_t  floor_node;         // the node that takes it; -1 = none
+    int32_t  least_node;         // at which the plan of `least` peaks
+    uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
     uint64_t ladder_work;        // work limit of the search for the least budget; 0 = not done yet
 };
 
@@ -19720,11 +19722,12 @@ static tl_result tli_pool_offer(tl_remat_pool *pool, const tl_plan *plan) {
     return TL_OK;
 }
 
-// Offer all plans of another pool.
+// Offer all plans of another pool of the same class.
 static tl_result tli_pool_merge(tl_remat_pool *pool, const tl_remat_pool *from) {
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < from->plan_count && !result; i++) result = tli_pool_offer(pool, &from->plans[i]);
+    if (from->least) { pool->least = from->least; pool->least_node = from->least_node; }
     return result;
 }
 
@@ -21644,6 +21647,16 @@ static tl_result tli_remat_ladder_floor(tli_remat *r, uint64_t limit) {
     return result;
 }
 
+// Equal layers: the least budget in closed form. Its plan, a square of the layers long, is made where it is asked.
+static tl_result tli_remat_ladder_revolve(tli_remat *r, uint64_t limit) {
+    (void)limit;
+    if (!tli_is_revolve_chain(r->graph)) return TL_OK;
+    (void)tli_find_slots(r->graph, 0, &r->pool->least);
+    r->pool->least_node = r->graph->node_count - 1;
+    if (!r->host_budget) tli_remat_raise_floor(r, r->pool->least, r->pool->least_node);
+    return TL_OK;
+}
+
 // Small graphs: the least peak without a host.
 static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
     tli_steps steps = tli_steps_of(&r->quiet);
@@ -21715,13 +21728,17 @@ static tl_result tli_remat_ladder_offload(tli_remat *r, uint64_t limit) {
 
 // -- remat: parts in turn --
 
-// The node at which a plan peaks; -1 = none.
-static tl_result tli_remat_find_node(tli_remat *r, const tl_plan *plan, int32_t *node) {
+// The least bytes of a plan that a pool knows, and the node at which that plan peaks; 0 and -1 = none.
+static tl_result tli_remat_find_least(tli_remat *r, const tl_remat_pool *pool, uint64_t *least, int32_t *node) {
+    const tl_plan *plan = tli_pool_least(pool);
     tl_simulate_desc desc;
     tl_report report;
     tl_result result;
+    *least = pool->least;
+    *node = pool->least ? pool->least_node : -1;
+    if (!plan || (pool->least && pool->least <= plan->peak_bytes)) return TL_OK;
+    *least = plan->peak_bytes;
     *node = -1;
-    if (!plan) return TL_OK;
     tli_zero(&desc, sizeof desc);
     desc.graph = r->graph;
     desc.plan = plan;
@@ -21753,6 +21770,7 @@ static tl_result tli_remat_run_parts(tli_remat *r, const tli_remat_part *parts, 
 static const tli_remat_part tli_remat_ladder[] = {
     { 1, tli_remat_always, tli_remat_keep_all },
     { 1, tli_remat_always, tli_remat_ladder_floor },
+    { 1, tli_remat_trains, tli_remat_ladder_revolve },
     { 1, tli_remat_always, tli_remat_ladder_exact },
     { 1, tli_remat_trains, tli_remat_ladder_chain },
     { 1, tli_remat_trains, tli_remat_ladder_policies },
@@ -21772,7 +21790,7 @@ static const tli_remat_part tli_remat_once_ladder[] = {
 // Whether the plan of the least peak is known to be that.
 static int tli_remat_is_lowest(const tli_remat *r) {
     const tl_plan *least = tli_pool_least(r->pool);
-    return least && least->peak_bytes <= r->floor;
+    return (least && least->peak_bytes <= r->floor) || (r->pool->least && r->pool->least <= r->floor);
 }
 
 // Search the least budget in a pool of its own, with the work that is kept for it, and add what was found. What
@@ -21798,8 +21816,7 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
     tli_pool_raise_floor(pool, r->floor, r->floor_node);
     if (r->floor < floor) { r->floor = floor; r->floor_node = node; }
     if (!result) {
-        r->least = tli_pool_least(&ladder)->peak_bytes;
-        result = tli_remat_find_node(r, tli_pool_least(&ladder), &r->node);
+        result = tli_remat_find_least(r, &ladder, &r->least, &r->node);
         if (!result) result = tli_pool_merge(pool, &ladder);
         if (!r->watch.stopped) pool->ladder_work = r->work_limit;
     }
@@ -21963,7 +21980,10 @@ static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_bud
 
 // Report what was found, or what is known of the least budget: with a pool of the caller's, its lowest peak.
 static tl_result tli_remat_report(tli_remat *r, const tli_budget *budget, tl_remat_report *report) {
-    const tl_plan *best = tli_remat_best(r), *least = tli_pool_least(r->pool);
+    const tl_plan *best = tli_remat_best(r);
+    uint64_t least = r->least;
+    int32_t node = r->node;
+    tl_result result = TL_OK;
     report->limiting_node = -1;
     report->work = r->work;
     if (best) {
@@ -21974,13 +21994,12 @@ static tl_result tli_remat_report(tli_remat *r, const tli_budget *budget, tl_rem
             report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
         return TL_OK;
     }
-    report->least_budget_bytes = tli_add_base(budget, r->least);
+    if (!least || r->is_shared) result = tli_remat_find_least(r, r->pool, &least, &node);
+    report->least_budget_bytes = least ? tli_add_base(budget, least) : 0;
     report->bound_budget_bytes = tli_add_base(budget, r->floor);
-    report->limiting_node = r->node;
+    report->limiting_node = node;
     report->proven = r->none;
-    if (r->least && !r->is_shared) return TL_OK;
-    report->least_budget_bytes = least ? tli_add_base(budget, least->peak_bytes) : 0;
-    return tli_remat_find_node(r, least, &report->limiting_node);
+    return result;
 }
 
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {

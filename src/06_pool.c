@@ -30,6 +30,8 @@ struct tl_remat_pool {
     uint64_t bytes, most_bytes;  // of all steps; more than most_bytes only where every plan is an answer
     uint64_t floor;              // proven: no plan fits below; 0 = nothing is
     int32_t  floor_node;         // the node that takes it; -1 = none
+    int32_t  least_node;         // at which the plan of `least` peaks
+    uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
     uint64_t ladder_work;        // work limit of the search for the least budget; 0 = not done yet
 };
 
@@ -145,11 +147,12 @@ static tl_result tli_pool_offer(tl_remat_pool *pool, const tl_plan *plan) {
     return TL_OK;
 }
 
-// Offer all plans of another pool.
+// Offer all plans of another pool of the same class.
 static tl_result tli_pool_merge(tl_remat_pool *pool, const tl_remat_pool *from) {
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < from->plan_count && !result; i++) result = tli_pool_offer(pool, &from->plans[i]);
+    if (from->least) { pool->least = from->least; pool->least_node = from->least_node; }
     return result;
 }
 
