@@ -21647,7 +21647,7 @@ static tl_result tli_remat_ladder_floor(tli_remat *r, uint64_t limit) {
     return result;
 }
 
-// Equal layers: the least budget in closed form. Its plan, a square of the layers long, is made where it is asked.
+// Equal layers: the least budget in closed form. Its plan may be very long; it is made where it is asked for.
 static tl_result tli_remat_ladder_revolve(tli_remat *r, uint64_t limit) {
     (void)limit;
     if (!tli_is_revolve_chain(r->graph)) return TL_OK;
