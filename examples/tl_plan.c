@@ -2883,7 +2883,8 @@ static int plan_model(program *p) {
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.policy) code = parse_policy(p);
     if (!code && p->o.form && !tl_parse_remat_form(p->o.form, &p->form))
-        code = fail(CODE_INPUT, "--form %s: must be any or once", p->o.form);
+        code = fail(CODE_INPUT, "--form %s: must be %s or %s", p->o.form, tl_name_remat_form(TL_REMAT_FORM_ANY),
+                    tl_name_remat_form(TL_REMAT_FORM_ONCE));
     if (!code && (p->o.precision || p->o.front)) code = prepare_choice(p);
     if (!code && p->o.front) return run_front(p);
     if (!code && p->o.precision) code = make_choice(p);

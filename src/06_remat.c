@@ -38,7 +38,7 @@ typedef struct tli_remat {
     int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
     int32_t         is_shared;    // 1 = the pool is the caller's
-    int32_t         alone;        // 1 = plans without a host are made, though there is one
+    int32_t         alone;        // 1 = plans without a host are made first: host_budget is 0 meanwhile
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
@@ -159,7 +159,7 @@ static tl_result tli_remat_try_revolve(tli_remat *r, uint64_t limit) {
 static tl_result tli_remat_try_floor(tli_remat *r, uint64_t limit) {
     uint64_t work = 0, floor, bound = 0;
     int32_t node;
-    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget && !r->alone, &floor,
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor,
                                        &node, &work);
     (void)limit;
     if (result) return result;
@@ -497,9 +497,9 @@ static int tli_remat_is_lowest(const tli_remat *r) {
 static tl_result tli_remat_run_ladder(tli_remat *r) {
     tl_remat_pool ladder, *pool = r->pool;
     const tli_remat_part *parts = r->form ? tli_remat_once_ladder : tli_remat_ladder;
-    uint64_t floor = r->floor, budget = r->budget;
+    uint64_t floor = r->floor, budget = r->budget, least;
     int32_t count = r->form ? TLI_REMAT_COUNT(tli_remat_once_ladder) : TLI_REMAT_COUNT(tli_remat_ladder);
-    int32_t node = r->floor_node, i;
+    int32_t node = r->floor_node, least_node, i;
     tl_result result = TL_OK;
     r->round_end = r->work + r->reserve;
     r->reserve = 0;
@@ -512,12 +512,13 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
         if (parts[i].applies(r)) result = parts[i].run(r, tli_remat_left(r));
     r->pool = pool;
     r->budget = budget;
-    tli_pool_raise_floor(pool, r->floor, r->floor_node);
+    if (!r->alone) tli_pool_raise_floor(pool, r->floor, r->floor_node);
     if (r->floor < floor) { r->floor = floor; r->floor_node = node; }
     if (!result) {
-        result = tli_remat_find_least(r, &ladder, &r->least, &r->node);
+        result = tli_remat_find_least(r, &ladder, &least, &least_node);
+        if (!r->least || least < r->least) { r->least = least; r->node = least_node; }
         if (!result) result = tli_pool_merge(pool, &ladder);
-        if (!r->watch.stopped) pool->ladder_work = r->work_limit;
+        if (!r->watch.stopped && !r->alone) pool->ladder_work = r->work_limit;
     }
     tli_pool_clear(&ladder);
     return result;
@@ -547,7 +548,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
         r->round_end = r->work_limit;
         if (r->work_limit - r->work > length + r->reserve) r->round_end = r->work + length + r->reserve;
         result = tli_remat_run_parts(r, tli_remat_parts, TLI_REMAT_COUNT(tli_remat_parts), round);
-        if (!result && !tli_remat_best(r) && !r->alone) result = tli_remat_run_ladder(r);
+        if (!result && !tli_remat_best(r)) result = tli_remat_run_ladder(r);
         if (!result && !tli_remat_best(r) && !r->none) result = tli_remat_lower(r, r->work_limit / 8);
         r->reserve = 0;
         if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) break;
@@ -627,27 +628,22 @@ static const tli_remat_part tli_remat_offload_parts[] = {
 // Two tiers: first the plan without the host, with all the work that it would get alone, so that a host never
 // makes a plan more expensive; then the same amount of work for the plan with the host.
 static tl_result tli_remat_run_offload(tli_remat *r) {
-    uint64_t bound, floor;
-    int32_t node;
+    uint64_t bound = r->bound, floor = r->floor, host_budget = r->host_budget;
+    int32_t node = r->floor_node;
     tl_result result;
-    result = tli_remat_run_parts(r, tli_remat_offload_parts, 2, 0);
-    bound = r->bound;
-    floor = r->floor;  // these also hold with the host
-    node = r->floor_node;
-    if (!result && !r->none && !tli_remat_is_done(r)) {
-        r->alone = 1;
-        result = tli_remat_run_alone(r);
-        r->alone = r->none = 0;
-        r->watch.now.bound_cost = r->bound = bound;
-        r->floor = floor;
-        r->floor_node = node;
-        r->watch.now.work_limit = r->round_end = r->work + r->work_limit;
-        if (!result)
-            result = tli_remat_run_parts(r, tli_remat_offload_parts + 2,
-                                         TLI_REMAT_COUNT(tli_remat_offload_parts) - 2, 0);
-    }
-    if (!result && !tli_remat_best(r)) result = tli_remat_run_ladder(r);
-    return result;
+    r->alone = 1;
+    r->host_budget = 0;
+    result = tli_remat_run_alone(r);
+    r->alone = r->none = 0;  // what is proven without a host need not hold with it
+    r->host_budget = host_budget;
+    r->watch.now.bound_cost = r->bound = bound;
+    r->floor = floor;
+    r->floor_node = node;
+    r->reserve = r->work_limit / 4;
+    r->watch.now.work_limit = r->round_end = r->work + r->work_limit;
+    if (!result)
+        result = tli_remat_run_parts(r, tli_remat_offload_parts, TLI_REMAT_COUNT(tli_remat_offload_parts), 0);
+    return result || tli_remat_best(r) ? result : tli_remat_run_ladder(r);
 }
 
 static tl_result tli_remat_run(tli_remat *r) {

@@ -403,14 +403,13 @@ static void larger_random_graphs_are_valid_and_repeatable(void **state) {
         desc.inference = inference;
         desc.base_bytes = tl_next_random_below(&random, 1000);
         desc.budget_bytes += desc.base_bytes;
-        desc.work_limit = 2 * FEW;
+        desc.work_limit = FEW;
         result = plan_checked(&desc, &env, &plan, &report);
         assert_int_equal(plan_checked(&desc, &env, &again, &same), result);
         assert_memory_equal(&report, &same, sizeof report);
         assert_int_equal(plan.step_count, again.step_count);
         if (plan.step_count) assert_memory_equal(plan.steps, again.steps, (size_t)plan.step_count * sizeof *plan.steps);
         desc.host_budget_bytes = 0;
-        desc.work_limit = FEW;
         without = tl_plan_remat(&env, &desc, &none, &same);
         if (!without && (result || plan.cost > none.cost)) fail_msg("graph %d: dearer than without a host", i);
         copies += !result && plan.host_peak_bytes;
