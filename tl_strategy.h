@@ -21846,6 +21846,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     if (length < TLI_REMAT_LEAST_ROUND) length = TLI_REMAT_LEAST_ROUND;
     if (length > TLI_REMAT_MOST_ROUND) length = TLI_REMAT_MOST_ROUND;
     for (round = 0; !result; round++, length *= 2) {
+        uint64_t before = r->work;
         r->round_end = r->work_limit;
         if (r->work_limit - r->work > length + r->reserve) r->round_end = r->work + length + r->reserve;
         result = tli_remat_run_parts(r, tli_remat_parts, TLI_REMAT_COUNT(tli_remat_parts), round);
@@ -21854,6 +21855,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
         r->reserve = 0;
         if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) break;
         if (r->is_default && tli_remat_is_near(r)) break;
+        if (r->work == before) break;  // no part has anything left to do
     }
     tli_search_close(&r->search);
     return result;
