@@ -17325,6 +17325,16 @@ static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_lim
     return TL_OK;
 }
 
+// The same with the least work, though the caller asks to stop.
+static tl_result tli_search_find_at_once(tli_sequence_search *s) {
+    tli_remat_watch *watch = s->r.watch;
+    tl_result result;
+    s->r.watch = s->g.watch = NULL;
+    result = tli_search_find_first(s, 0);
+    s->r.watch = s->g.watch = watch;
+    return result;
+}
+
 // Load the calls of a plan without copies to a host.
 static int tli_search_load_plan(tli_search_seq *s, const tl_plan *plan) {
     tl_env *env = s->p->env;
@@ -21552,6 +21562,8 @@ static tl_result tli_remat_find_first(tli_remat *r, uint64_t limit) {
     tl_result result = tli_remat_open_search(r, &r->search);
     if (!r->search.is_open) return result;
     result = tli_search_find_first(&r->search, limit / 4);
+    if (!result && r->watch.stopped && !tli_search_is_found(&r->search) && !tli_remat_best(r))
+        result = tli_search_find_at_once(&r->search);
     tli_remat_add_work(r, tli_search_count(&r->search));
     return result ? result : tli_remat_offer_search(r, &r->search);
 }

@@ -251,6 +251,8 @@ static tl_result tli_remat_find_first(tli_remat *r, uint64_t limit) {
     tl_result result = tli_remat_open_search(r, &r->search);
     if (!r->search.is_open) return result;
     result = tli_search_find_first(&r->search, limit / 4);
+    if (!result && r->watch.stopped && !tli_search_is_found(&r->search) && !tli_remat_best(r))
+        result = tli_search_find_at_once(&r->search);
     tli_remat_add_work(r, tli_search_count(&r->search));
     return result ? result : tli_remat_offer_search(r, &r->search);
 }

@@ -821,6 +821,16 @@ static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_lim
     return TL_OK;
 }
 
+// The same with the least work, though the caller asks to stop.
+static tl_result tli_search_find_at_once(tli_sequence_search *s) {
+    tli_remat_watch *watch = s->r.watch;
+    tl_result result;
+    s->r.watch = s->g.watch = NULL;
+    result = tli_search_find_first(s, 0);
+    s->r.watch = s->g.watch = watch;
+    return result;
+}
+
 // Load the calls of a plan without copies to a host.
 static int tli_search_load_plan(tli_search_seq *s, const tl_plan *plan) {
     tl_env *env = s->p->env;
