@@ -694,6 +694,7 @@ static tl_result tli_remat_report(tli_remat *r, const tli_budget *budget, tl_rem
         return TL_OK;
     }
     if (!least || r->is_shared) result = tli_remat_find_least(r, r->pool, &least, &node);
+    if (least && least == r->floor && r->floor_node >= 0) node = r->floor_node;  // what all plans take
     report->least_budget_bytes = least ? tli_add_base(budget, least) : 0;
     report->bound_budget_bytes = tli_add_base(budget, r->floor);
     report->limiting_node = node;
