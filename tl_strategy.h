@@ -5406,9 +5406,11 @@ typedef struct tli_reader {
     int32_t     line;      // from 1
 } tli_reader;
 
-// The start of a text behind a byte order mark, which some editors write in front of UTF-8.
+// The start of a text behind a byte order mark, which some editors write in front of UTF-8. A text that is too
+// long is not read at all.
 static const char *tli_skip_mark(const char *text, size_t length) {
-    return length >= 3 && TLI_MEMCMP(text, "\xEF\xBB\xBF", 3) == 0 ? text + 3 : text;
+    if (length < 3 || length > TLI_TEXT_LIMIT) return text;
+    return TLI_MEMCMP(text, "\xEF\xBB\xBF", 3) == 0 ? text + 3 : text;
 }
 
 static tli_reader tli_reader_of(const char *text, size_t length) {
