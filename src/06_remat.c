@@ -471,15 +471,17 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     int32_t round;
     if (length < TLI_REMAT_LEAST_ROUND) length = TLI_REMAT_LEAST_ROUND;
     if (length > TLI_REMAT_MOST_ROUND) length = TLI_REMAT_MOST_ROUND;
-    for (round = 0; !result; round++, length *= 2) {
+    for (round = 0; !result; round++, length = length < UINT64_MAX / 2 ? 2 * length : length) {
+        uint64_t before = r->work;
         r->round_end = r->work_limit;
-        if (r->work_limit - r->work > length + r->reserve) r->round_end = r->work + length + r->reserve;
+        if (r->work < r->work_limit && r->work_limit - r->work > length + r->reserve)
+            r->round_end = r->work + length + r->reserve;
         result = tli_remat_run_parts(r, tli_remat_parts, TLI_REMAT_COUNT(tli_remat_parts), round);
         if (!result && !tli_remat_best(r) && !r->alone) result = tli_remat_run_ladder(r);
         if (!result && !tli_remat_best(r) && !r->none) result = tli_remat_lower(r, r->work_limit / 8);
         r->reserve = 0;
         if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) break;
-        if (r->is_default && tli_remat_is_near(r)) break;
+        if (r->work == before || (r->is_default && tli_remat_is_near(r))) break;
     }
     tli_search_close(&r->search);
     return result;
