@@ -17030,13 +17030,13 @@ static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_searc
     int32_t i;
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    if (!p->inference && (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts)))
-        return 0;
     r->mend_limit = r->seq.work + 2 * r->mend_work;
     if (!tli_search_load_program(&r->seq, g)) return 0;
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
+    if (!p->inference && !r->best.count &&
+        (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts))) return 0;
     if (!p->inference && tli_search_is_equal_chain(p->graph) && !tli_search_begin_chain(r, starts)) return 0;
     for (i = 0; i < TLI_SEARCH_RULES && g->work < limit; i++) {
         if (r->best.count && (g->work > TLI_SEARCH_GREEDY_LIMIT || g->work > 2 * r->mend_work)) break;
