@@ -25,6 +25,7 @@ typedef struct tli_search_state {
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
+    uint64_t      look;          // steps of looking at an item: in a large graph it is not in the cache
     int32_t       group_count, stride;  // groups of candidates; from one to the next: no divisor in common
     int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
     int64_t       excess;        // bytes by which the fullest call exceeds the budget
@@ -44,7 +45,7 @@ static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
 // The last event of an item at or before a moment in time order; -1 = none.
 static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
     int32_t e = s->last[item];
-    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work += 3; }
+    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work++; }
     return e;
 }
 
@@ -83,7 +84,6 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     r->stamp[r->closure[0]] = ++r->stamped;
     cost = graph->nodes[r->closure[0]].fwd_cost;
     *count = 1;
-    s->work += 24;
     for (at = 0; at < *count; at++) {
         const tl_node *node = &graph->nodes[r->closure[at] < 0 ? 0 : r->closure[at]];
         if (r->closure[at] < 0) continue;
@@ -92,7 +92,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
             int64_t bytes = (int64_t)graph->outputs[tensor].bytes;
             if (graph->nodes[id].is_input || r->stamp[id] == r->stamped) continue;
             e = tli_search_event_before(s, tensor, when);
-            s->work += 8;
+            s->work += 4 * r->look;
             if (e < 0) { *count = 0; return 0; }
             if (tli_search_is_use(s, s->events[e].behind)) continue;
             if (s->events[e].order >= full) continue;
@@ -151,12 +151,11 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
         if (item >= items) continue;
         if (!r->p->item_bytes[item] || s->last[item] < 0) continue;
         x = tli_search_event_before(s, item, order);
-        s->work += 4;
+        s->work += r->look;
         if (x < 0 || s->events[x].call == full) continue;
         y = s->events[x].behind;
         if (!tli_search_is_use(s, y)) continue;
         left--;
-        s->work += 6;
         if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
             score = tli_search_score_fetch(r, item, x, y);
             if (!r->chosen_count || score < least) {
@@ -500,6 +499,7 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
     }
     i = p->item_count - p->node_count;
     r->group_count = (i + TLI_SEARCH_GROUP - 1) / TLI_SEARCH_GROUP;
+    r->look = i > TLI_SEARCH_FEW_ITEMS ? 4 : 1;
     r->stride = i > TLI_SEARCH_FEW_ITEMS ? (int32_t)((int64_t)r->group_count * 618 / 1000) : 1;  // golden ratio
     while (tli_bound_gcd((uint64_t)r->group_count, (uint64_t)r->stride) > 1) r->stride++;
     for (i = 0; i < p->item_count; i++)
@@ -820,6 +820,7 @@ static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
     spent = g->work;
     r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
     r->limit = in->work_limit > spent ? in->work_limit - spent : 0;
+    r->mend_limit = UINT64_MAX;
     tli_search_improve(r, starts);
     *work = r->seq.work + spent;
     return r->seq.failed ? TL_ERROR_NO_MEMORY : TL_OK;
