@@ -154,14 +154,15 @@ extern "C" {
 #define TLI_ENUM(id, name, help) id,  // undefined again at the end of this half
 typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;
 
-// Whose limit of bytes a refused plan, run or checkpoint does not keep to: id, field, whose it is
+// Which limit of bytes a refused plan, run or checkpoint exceeds: id, field, whose it is
 #define TL_LIMITS(X) \
-    X(TL_LIMIT_BUDGET,       "budget_bytes",                 "the caller's, or a fraction that he gives")   \
+    X(TL_LIMIT_BUDGET,       "budget_bytes",                 "the caller's")                                \
     X(TL_LIMIT_DEVICE,       "device_capacity_bytes",        "of the tl_device")                            \
     X(TL_LIMIT_BACKEND,      "backend: capacity_bytes",      "of the backend's device tier")                \
     X(TL_LIMIT_HOST_BUDGET,  "host_budget_bytes",            "the caller's, for copies on the host")        \
     X(TL_LIMIT_HOST_DEVICE,  "host_capacity_bytes",          "of the tl_device, for copies on the host")    \
-    X(TL_LIMIT_HOST_BACKEND, "backend: host capacity_bytes", "of the backend's host tier")
+    X(TL_LIMIT_HOST_BACKEND, "backend: host capacity_bytes", "of the backend's host tier")                  \
+    X(TL_LIMIT_FRACTION,     "memory_fraction",              "of a checkpoint config, as bytes")
 
 typedef enum tl_limit { TL_LIMITS(TLI_ENUM) TL_LIMIT_COUNT } tl_limit;
 
@@ -203,11 +204,12 @@ TLDEF const char *tl_name_result(tl_result result);  // "no memory"; "?" out of 
 TLDEF const char *tl_explain_result(tl_result result);  // "the allocator or the backend has none left"
 
 // Find the least budget in bytes that an error names: of TL_ERROR_INFEASIBLE and TL_ERROR_OVER_BUDGET, where
-// it is known, base_bytes included. UINT64_MAX for every other error, and where it does not fit 64 bits.
+// it is known; of a limit on the device base_bytes included. UINT64_MAX for every other error, and where it
+// does not fit 64 bits.
 TLDEF uint64_t tl_find_least_budget(const tl_error *error);
 
-// Find whose limit an error of tl_find_least_budget is about: raise that one to the least budget and try
-// again. TL_LIMIT_BUDGET for every other error.
+// Find which limit that least budget is for: raise this one and try again. TL_LIMIT_BUDGET for every other
+// error.
 TLDEF tl_limit tl_find_limit(const tl_error *error);
 
 #if !defined(TL_NO_TEXT) && !defined(TL_NO_ERROR_TEXT)
@@ -860,8 +862,7 @@ TLDEF tl_result tl_add_embedding(tl_env *env, tl_graph *graph, const tl_layer_de
 //   tiled    one node of op attention: forward the same; backward computes Q K^T and the weights
 //            again: 5/2 of the products and 2 N; needs in,out; saves the logarithm of the sum of
 //            each of the B heads T rows, stored as an element of at least 4 bytes, and bwork is
-//            as large. Dao et al., FlashAttention, 2022, arXiv:2205.14135, section
-//            3
+//            as large. Dao et al., FlashAttention, 2022, arXiv:2205.14135, section 3
 //   split    three nodes of ops bmm, softmax and bmm, named <name>_qk, _softmax and _av; the
 //            products need in, softmax needs out
 //
@@ -3020,8 +3021,8 @@ typedef struct tl_run_desc {
     uint64_t    seed;                 // of call->seed
     uint64_t    first_step;           // number of the first training step; > 0 when a training is resumed
     uint32_t    loss_gradient_word;   // the gradient of a loss, that is of each output that no node reads, is
-                                      // filled with it; 0 = the bits of 1.0f. With
-                                      // formats or a loss_scaler: bits of an f32, converted to its format
+                                      // filled with it; 0 = the bits of 1.0f. With formats or
+                                      // a loss_scaler: bits of an f32, converted to its format
 
     // Mixed precision. The graph's bytes are those of the formats. The run itself carries out nodes of op
     // "convert" that have no kernel: they have one input, one output of as many elements, and nothing else.
@@ -3697,7 +3698,8 @@ static size_t tli_finish(tli_writer *w) {
 
 // -- errors: sites --
 //
-// A site is a number: the function's above bit 16, the rule's below. Programs and devices report sites, and
+// A site is a number: the rule's in bits 0 to 15, the function's in bits 16 to 23, and where the rule is about a
+// budget the tl_limit in bits 24 to 31. Programs and devices report sites, and
 // tl_explain_error reads what another build reported, so a number never changes its meaning. Functions are
 // numbered by their place in TLI_FUNCTIONS, rules by section and by their place in the section's list: 0x0503
 // is the third of [5]. A new function or rule goes to the end of its list, and one that nothing uses any more
@@ -4380,7 +4382,7 @@ static size_t tli_finish(tli_writer *w) {
     X(SPILL_FAILED, "spill: %s", "") \
     X(RELEASE_FAILED, "release: %s", "step, node") \
     X(BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE, \
-      "budget: %s bytes do not fit, %s of %0 are in use and %s of these may be evicted", \
+      "%s: %s bytes do not fit, %s of %0 are in use and %s of these may be evicted", \
       "budget, least budget") \
     X(CLAIM_FAILED, "claim: %s", "step, node") \
     X(KEY_NODE_MUST_BE_NOT_NEGATIVE, "key: node: must be >= 0", "") \
@@ -4738,7 +4740,8 @@ TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *func
     return tli_end_error(env, &s, code);
 }
 
-// Tell whether the values of a rule are a budget and the least one that would do.
+// Tell whether the values of a rule are a budget and the least one that would do. Its sentence begins with the
+// limit.
 static int tli_names_budget(uint32_t rule) {
     return rule == TLI_RULE_BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE ||
            rule == TLI_RULE_LEAST_THAT_WORKS_IS_BYTES ||
@@ -4817,7 +4820,7 @@ TLI_IMPL size_t tl_explain_error(const tl_error *error, char *buf, size_t size) 
         s.rest = tli_name_rule((tli_rule)tli_all_rules[rule]);
         tli_put(&s.text, tli_name_function((tli_function)tli_all_functions[function]));
         tli_put(&s.text, ": ");
-        if (*s.rest == '%' && tli_names_budget(error->site & 0xFFFF)) tli_put_text(&s, tli_limit_fields[limit]);
+        if (tli_names_budget(error->site & 0xFFFF)) tli_put_text(&s, tli_limit_fields[limit]);
         while (tli_put_rule(&s)) tli_put(&s.text, "...");
         tli_put_values(&s.text, tli_all_values[rule], error->values);
     }
@@ -12157,8 +12160,7 @@ static tl_result tli_fail_fraction(tli_search *search) {
                         TLI_RULE(NO_KEPT_SET_HAS_PEAK_OF_AT_MOST_BYTES),
                         search->is_budget ? tli_add_base(budget, search->limit) : search->limit,
                         search->is_budget ? tli_add_base(budget, search->least_peak) : search->least_peak);
-    if (search->is_budget) tli_put_limit(env, &s, budget->limit);
-    else tli_put_text(&s, "memory_fraction");
+    tli_put_limit(env, &s, search->is_budget ? budget->limit : TL_LIMIT_FRACTION);
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && node >= 0) {
         tli_put(&s.text, ", at node ");
@@ -28640,6 +28642,7 @@ struct tl_manager {
     tl_backend backend;
     tl_manager_desc desc;
     uint64_t budget[TL_TIER_COUNT];  // the lesser of the desc's and the backend's capacity
+    tl_limit limit;                  // which of the two that of the device is
     int32_t  device_is_finite;       // 1 = the backend knows its capacity: if add_block fails, it is full
     int32_t  host_visible;
     tli_store store;
@@ -29010,6 +29013,7 @@ static tl_result tli_refuse(tl_env *env, tl_manager *m, tli_function function, u
     s = tli_begin_error(env, TL_ERROR_OVER_BUDGET, function,
                         TLI_RULE(BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE),
                         m->budget[TL_TIER_DEVICE], need);
+    tli_put_limit(env, &s, m->limit);
     tli_put_rule(&s);
     tli_put_u64(&s.text, bytes);
     tli_put_rule(&s);
@@ -29595,6 +29599,7 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
     m->desc = *desc;
     m->budget[TL_TIER_DEVICE] = budget.bytes;
     m->budget[TL_TIER_HOST] = budget.host_bytes;
+    m->limit = budget.limit;
     m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
     m->host_visible = limits.host_visible;
     result = tli_open_store(env, &m->backend, m->budget, &m->store);
@@ -32186,9 +32191,8 @@ static tl_result tli_check_online_budget(tl_run *run) {
         result = TL_OK;
     }
     if (result) return result;
-    return tli_infeasible(run, run->budget.limit,
-                          TLI_RULE(LEAST_THAT_WORKS_IS_BYTES), run->budget.allowed_bytes,
-                          tli_add_base(&run->budget, works), node);
+    return tli_infeasible(run, run->budget.limit, TLI_RULE(LEAST_THAT_WORKS_IS_BYTES),
+                          run->budget.allowed_bytes, tli_add_base(&run->budget, works), node);
 }
 #endif
 

@@ -214,16 +214,18 @@ static uint64_t shared_bytes(void) {
 
 static int report(void) {
     tl_graph_statistics s;
-    uint64_t base = 0;
+    uint64_t base = 0, bytes;
+    const char *unit;
     char text[4096];
     tl_tensor logits;
     int bad = tl_measure_graph(&env, &net, &s) || tl_find_tensor(&env, &net, "logits", &logits) ||
               tl_find_base_bytes(&env, &net, 1, 2, &base);
     if (!bad) {
         tl_print_graph_statistics(&net, &s, text, sizeof text);
+        bytes = net.outputs[net.nodes[logits.node].first_output + logits.output].bytes;
+        unit = tl_name_unit(&net, s.floor_node);
         printf("%s\nthe floor is set by %s (%s%s%s); logits take %.1f MiB\n", text, tl_name_node(&net, s.floor_node),
-               tl_name_op(&net, s.floor_node), *tl_name_unit(&net, s.floor_node) ? " " : "",
-               tl_name_unit(&net, s.floor_node), (double)net.outputs[net.nodes[logits.node].first_output + logits.output].bytes / 1048576);
+               tl_name_op(&net, s.floor_node), *unit ? " " : "", unit, (double)bytes / 1048576);
         bad = plan(base - 4 * shared_bytes(), s.keep_all_bytes);  // a weight, its gradient, two states
     }
     tl_free_graph_statistics(&env, &s);

@@ -2905,7 +2905,7 @@ static int plan_model(program *p) {
 }
 
 // A whole number, or after 0x one to 16 hexadecimal digits. 1 = it is one.
-static int read_site(const char *text, uint64_t *number) {
+static int read_whole(const char *text, uint64_t *number) {
     size_t length = strlen(text);
     if (strncmp(text, "0x", 2) == 0 && length > 2 && length <= 18 &&
         strspn(text + 2, "0123456789abcdefABCDEF") == length - 2) {
@@ -2923,7 +2923,7 @@ static int explain_error(int count, char **numbers) {
     int i;
     if (count < 1 || count > 3) return fail(CODE_INPUT, "--explain-error: takes a site and at most two values");
     for (i = 0; i < count; i++)
-        if (!read_site(numbers[i], &values[i]))
+        if (!read_whole(numbers[i], &values[i]))
             return fail(CODE_INPUT, "--explain-error %s: must be a whole number below 2^64, or a hexadecimal one "
                         "that begins with 0x", numbers[i]);
     memset(&error, 0, sizeof error);

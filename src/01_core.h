@@ -37,14 +37,15 @@ extern "C" {
 #define TLI_ENUM(id, name, help) id,  // undefined again at the end of this half
 typedef enum tl_result { TL_RESULTS(TLI_ENUM) TL_RESULT_COUNT } tl_result;
 
-// Whose limit of bytes a refused plan, run or checkpoint does not keep to: id, field, whose it is
+// Which limit of bytes a refused plan, run or checkpoint exceeds: id, field, whose it is
 #define TL_LIMITS(X) \
-    X(TL_LIMIT_BUDGET,       "budget_bytes",                 "the caller's, or a fraction that he gives")   \
+    X(TL_LIMIT_BUDGET,       "budget_bytes",                 "the caller's")                                \
     X(TL_LIMIT_DEVICE,       "device_capacity_bytes",        "of the tl_device")                            \
     X(TL_LIMIT_BACKEND,      "backend: capacity_bytes",      "of the backend's device tier")                \
     X(TL_LIMIT_HOST_BUDGET,  "host_budget_bytes",            "the caller's, for copies on the host")        \
     X(TL_LIMIT_HOST_DEVICE,  "host_capacity_bytes",          "of the tl_device, for copies on the host")    \
-    X(TL_LIMIT_HOST_BACKEND, "backend: host capacity_bytes", "of the backend's host tier")
+    X(TL_LIMIT_HOST_BACKEND, "backend: host capacity_bytes", "of the backend's host tier")                  \
+    X(TL_LIMIT_FRACTION,     "memory_fraction",              "of a checkpoint config, as bytes")
 
 typedef enum tl_limit { TL_LIMITS(TLI_ENUM) TL_LIMIT_COUNT } tl_limit;
 
@@ -86,11 +87,12 @@ TLDEF const char *tl_name_result(tl_result result);  // "no memory"; "?" out of 
 TLDEF const char *tl_explain_result(tl_result result);  // "the allocator or the backend has none left"
 
 // Find the least budget in bytes that an error names: of TL_ERROR_INFEASIBLE and TL_ERROR_OVER_BUDGET, where
-// it is known, base_bytes included. UINT64_MAX for every other error, and where it does not fit 64 bits.
+// it is known; of a limit on the device base_bytes included. UINT64_MAX for every other error, and where it
+// does not fit 64 bits.
 TLDEF uint64_t tl_find_least_budget(const tl_error *error);
 
-// Find whose limit an error of tl_find_least_budget is about: raise that one to the least budget and try
-// again. TL_LIMIT_BUDGET for every other error.
+// Find which limit that least budget is for: raise this one and try again. TL_LIMIT_BUDGET for every other
+// error.
 TLDEF tl_limit tl_find_limit(const tl_error *error);
 
 #if !defined(TL_NO_TEXT) && !defined(TL_NO_ERROR_TEXT)

@@ -104,7 +104,8 @@ TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *func
     return tli_end_error(env, &s, code);
 }
 
-// Tell whether the values of a rule are a budget and the least one that would do.
+// Tell whether the values of a rule are a budget and the least one that would do. Its sentence begins with the
+// limit.
 static int tli_names_budget(uint32_t rule) {
     return rule == TLI_RULE_BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE ||
            rule == TLI_RULE_LEAST_THAT_WORKS_IS_BYTES ||
@@ -183,7 +184,7 @@ TLI_IMPL size_t tl_explain_error(const tl_error *error, char *buf, size_t size) 
         s.rest = tli_name_rule((tli_rule)tli_all_rules[rule]);
         tli_put(&s.text, tli_name_function((tli_function)tli_all_functions[function]));
         tli_put(&s.text, ": ");
-        if (*s.rest == '%' && tli_names_budget(error->site & 0xFFFF)) tli_put_text(&s, tli_limit_fields[limit]);
+        if (tli_names_budget(error->site & 0xFFFF)) tli_put_text(&s, tli_limit_fields[limit]);
         while (tli_put_rule(&s)) tli_put(&s.text, "...");
         tli_put_values(&s.text, tli_all_values[rule], error->values);
     }

@@ -2,7 +2,8 @@
 
 // -- errors: sites --
 //
-// A site is a number: the function's above bit 16, the rule's below. Programs and devices report sites, and
+// A site is a number: the rule's in bits 0 to 15, the function's in bits 16 to 23, and where the rule is about a
+// budget the tl_limit in bits 24 to 31. Programs and devices report sites, and
 // tl_explain_error reads what another build reported, so a number never changes its meaning. Functions are
 // numbered by their place in TLI_FUNCTIONS, rules by section and by their place in the section's list: 0x0503
 // is the third of [5]. A new function or rule goes to the end of its list, and one that nothing uses any more
@@ -685,7 +686,7 @@
     X(SPILL_FAILED, "spill: %s", "") \
     X(RELEASE_FAILED, "release: %s", "step, node") \
     X(BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE, \
-      "budget: %s bytes do not fit, %s of %0 are in use and %s of these may be evicted", \
+      "%s: %s bytes do not fit, %s of %0 are in use and %s of these may be evicted", \
       "budget, least budget") \
     X(CLAIM_FAILED, "claim: %s", "step, node") \
     X(KEY_NODE_MUST_BE_NOT_NEGATIVE, "key: node: must be >= 0", "") \

@@ -405,8 +405,7 @@ TLDEF tl_result tl_add_embedding(tl_env *env, tl_graph *graph, const tl_layer_de
 //   tiled    one node of op attention: forward the same; backward computes Q K^T and the weights
 //            again: 5/2 of the products and 2 N; needs in,out; saves the logarithm of the sum of
 //            each of the B heads T rows, stored as an element of at least 4 bytes, and bwork is
-//            as large. Dao et al., FlashAttention, 2022, arXiv:2205.14135, section
-//            3
+//            as large. Dao et al., FlashAttention, 2022, arXiv:2205.14135, section 3
 //   split    three nodes of ops bmm, softmax and bmm, named <name>_qk, _softmax and _av; the
 //            products need in, softmax needs out
 //

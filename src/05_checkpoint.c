@@ -655,8 +655,7 @@ static tl_result tli_fail_fraction(tli_search *search) {
                         TLI_RULE(NO_KEPT_SET_HAS_PEAK_OF_AT_MOST_BYTES),
                         search->is_budget ? tli_add_base(budget, search->limit) : search->limit,
                         search->is_budget ? tli_add_base(budget, search->least_peak) : search->least_peak);
-    if (search->is_budget) tli_put_limit(env, &s, budget->limit);
-    else tli_put_text(&s, "memory_fraction");
+    tli_put_limit(env, &s, search->is_budget ? budget->limit : TL_LIMIT_FRACTION);
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && node >= 0) {
         tli_put(&s.text, ", at node ");

@@ -119,6 +119,7 @@ struct tl_manager {
     tl_backend backend;
     tl_manager_desc desc;
     uint64_t budget[TL_TIER_COUNT];  // the lesser of the desc's and the backend's capacity
+    tl_limit limit;                  // which of the two that of the device is
     int32_t  device_is_finite;       // 1 = the backend knows its capacity: if add_block fails, it is full
     int32_t  host_visible;
     tli_store store;
@@ -489,6 +490,7 @@ static tl_result tli_refuse(tl_env *env, tl_manager *m, tli_function function, u
     s = tli_begin_error(env, TL_ERROR_OVER_BUDGET, function,
                         TLI_RULE(BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE),
                         m->budget[TL_TIER_DEVICE], need);
+    tli_put_limit(env, &s, m->limit);
     tli_put_rule(&s);
     tli_put_u64(&s.text, bytes);
     tli_put_rule(&s);
@@ -1074,6 +1076,7 @@ TLI_IMPL tl_result tl_init_manager(tl_env *env, const tl_backend *backend, const
     m->desc = *desc;
     m->budget[TL_TIER_DEVICE] = budget.bytes;
     m->budget[TL_TIER_HOST] = budget.host_bytes;
+    m->limit = budget.limit;
     m->device_is_finite = limits.capacity_bytes[TL_TIER_DEVICE] != TL_UNLIMITED;
     m->host_visible = limits.host_visible;
     result = tli_open_store(env, &m->backend, m->budget, &m->store);

@@ -467,9 +467,8 @@ static tl_result tli_check_online_budget(tl_run *run) {
         result = TL_OK;
     }
     if (result) return result;
-    return tli_infeasible(run, run->budget.limit,
-                          TLI_RULE(LEAST_THAT_WORKS_IS_BYTES), run->budget.allowed_bytes,
-                          tli_add_base(&run->budget, works), node);
+    return tli_infeasible(run, run->budget.limit, TLI_RULE(LEAST_THAT_WORKS_IS_BYTES),
+                          run->budget.allowed_bytes, tli_add_base(&run->budget, works), node);
 }
 #endif
 

@@ -146,8 +146,8 @@ typedef struct tl_run_desc {
     uint64_t    seed;                 // of call->seed
     uint64_t    first_step;           // number of the first training step; > 0 when a training is resumed
     uint32_t    loss_gradient_word;   // the gradient of a loss, that is of each output that no node reads, is
-                                      // filled with it; 0 = the bits of 1.0f. With
-                                      // formats or a loss_scaler: bits of an f32, converted to its format
+                                      // filled with it; 0 = the bits of 1.0f. With formats or
+                                      // a loss_scaler: bits of an f32, converted to its format
 
     // Mixed precision. The graph's bytes are those of the formats. The run itself carries out nodes of op
     // "convert" that have no kernel: they have one input, one output of as many elements, and nothing else.

@@ -30,6 +30,7 @@ typedef struct question {
     uint64_t base;
     const tl_plan *given;
     int      wants_host;        // 1 = calls cost much, copies little
+    int      is_too_much;       // of a manager: 1 = ask for one more than fits
     uint64_t taken;             // bytes of the backend that somebody else holds
 } question;
 
@@ -179,7 +180,7 @@ static void ask_run(tl_env *env, const question *q, const tl_device *device, con
 }
 
 static void ask_manager(tl_env *env, const question *q, const tl_backend *backend, answer *a) {
-    char data[BYTES];
+    char data[3 * BYTES];
     tl_manager_desc desc;
     tl_manager *manager;
     tl_backend_counters counters;
@@ -197,6 +198,14 @@ static void ask_manager(tl_env *env, const question *q, const tl_backend *backen
         save.data = data;
         save.bytes = BYTES;
         if (tl_save_checkpoint(env, manager, &save)) fail_msg("%s", env->error.text);
+    }
+    if (q->is_too_much) {
+        tl_save_desc save;
+        memset(&save, 0, sizeof save);
+        save.key.node = 2 * LAYERS;
+        save.data = data;
+        save.bytes = sizeof data;
+        a->result = tl_save_checkpoint(env, manager, &save);
     }
     backend->counters(backend->self, &counters);
     a->peak = counters.peak_bytes[TL_TIER_DEVICE] - q->taken;
@@ -362,6 +371,23 @@ static void a_refusal_names_the_limit_that_binds(void **state) {
         }
 }
 
+// A manager plans nothing: its refusals are those of a save.
+static void a_full_manager_names_the_limit_that_binds(void **state) {
+    int party;
+    (void)state;
+    for (party = 0; party < 3; party += 2) {
+        question q = question_of(MANAGER);
+        answer a;
+        set_limit(&q.bytes, 0, 100 * BYTES);
+        set_limit(&q.bytes, party, 2 * BYTES);
+        q.is_too_much = 1;
+        a = ask(&q);
+        assert_int_equal(a.result, TL_ERROR_OVER_BUDGET);
+        assert_int_equal(a.limit, party);
+        assert_int_equal(a.least, 3 * BYTES);
+    }
+}
+
 static void of_equal_limits_the_caller_s_is_named(void **state) {
     question q = question_of(ONLINE);
     (void)state;
@@ -504,6 +530,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(the_least_of_caller_device_and_backend_binds),
         cmocka_unit_test(a_plan_that_is_given_runs_where_its_peak_fits_every_limit),
         cmocka_unit_test(a_refusal_names_the_limit_that_binds),
+        cmocka_unit_test(a_full_manager_names_the_limit_that_binds),
         cmocka_unit_test(of_equal_limits_the_caller_s_is_named),
         cmocka_unit_test(a_base_above_the_limit_leaves_nothing),
         cmocka_unit_test(zero_of_the_host_is_no_host_tier),

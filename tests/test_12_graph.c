@@ -204,7 +204,10 @@ static void a_lazy_run_within_a_budget_is_planned_as_tl_plan_remat_plans(void **
         result = plan_graph(&graph, budget, inference, 0, &plan, &report);
         assert_int_equal(init_lazy(&b, &graph, &strategy, budget + base, base), result);
         if (result) {
+            char least[32];
+            snprintf(least, sizeof least, " is %llu", (unsigned long long)(report.least_budget_bytes + base));
             assert_null(b.run);
+            if (!strstr(b.env.error.text, least)) fail_msg("%s", b.env.error.text);
             assert_int_equal(tl_find_least_budget(&b.env.error), report.least_budget_bytes + base);
             bed_close(&b);
             budget = report.least_budget_bytes;

@@ -136,6 +136,28 @@ static void a_value_that_is_not_known_is_none(void **state) {
     assert_string_equal(explained(error), "tl_add_node: name: must be unique (node none, line 18446744073709551614)");
 }
 
+// Bits 24 to 31 of the site are the limit, where the rule is about a budget, and mean nothing elsewhere.
+static void an_explanation_names_the_limit(void **state) {
+    static const char *const fields[] = { "budget_bytes", "device_capacity_bytes", "backend: capacity_bytes", "host_budget_bytes",
+                                          "host_capacity_bytes", "backend: host capacity_bytes", "memory_fraction" };
+    tl_error error = error_at(TLI_IN_INIT_RUN, TLI_RULE_PLAN_TAKES_BYTES, 40, 96), other;
+    uint32_t limit;
+    (void)state;
+    assert_int_equal(sizeof fields / sizeof *fields, TL_LIMIT_COUNT);
+    for (limit = 0; limit < 256; limit++) {
+        char text[160];
+        other = error_at(TLI_IN_ADD_NODE, TLI_RULE_NAME_MUST_BE_UNIQUE, 1, 2);
+        error.site = (error.site & 0xFFFFFF) | limit << 24;
+        other.site |= limit << 24;
+        snprintf(text, sizeof text, "tl_init_run: %s: the plan takes 96 bytes... (budget 40, least budget 96)",
+                 limit < TL_LIMIT_COUNT ? fields[limit] : "");
+        assert_string_equal(explained(error), limit < TL_LIMIT_COUNT ? text : "");
+        assert_int_equal(tl_find_limit(&error), limit < TL_LIMIT_COUNT ? limit : TL_LIMIT_BUDGET);
+        assert_int_equal(tl_find_limit(&other), TL_LIMIT_BUDGET);
+        assert_int_equal(!*explained(other), limit > 0);
+    }
+}
+
 static void an_explanation_truncates_like_snprintf(void **state) {
     tl_error error = error_at(TLI_IN_ADD_CHAIN, TLI_RULE_LAYER_COUNT_MUST_BE_POSITIVE, 0, 0);
     static const char whole[] = "tl_add_chain: layer_count: must be > 0";
@@ -375,6 +397,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_few_numbers_are_what_they_always_were),
         cmocka_unit_test(a_site_that_nobody_has_explains_to_nothing),
         cmocka_unit_test(a_value_that_is_not_known_is_none),
+        cmocka_unit_test(an_explanation_names_the_limit),
         cmocka_unit_test(an_explanation_truncates_like_snprintf),
         cmocka_unit_test(what_a_backend_records_has_one_site_without_a_function),
         cmocka_unit_test(an_error_says_where_as_numbers),

@@ -608,6 +608,8 @@ static int assert_dynamic_is_best(const tl_graph *graph, int32_t layer_count, co
         snprintf(text, sizeof text, "tl_plan_checkpoints: memory_fraction: no kept set has a peak of at most %lu bytes, the least found is %lu, at node ",
                  (unsigned long)limit, (unsigned long)best.least_peak);
         if (strncmp(env.error.text, text, strlen(text))) fail_msg("\"%s\", not \"%s\"", env.error.text, text);
+        assert_int_equal(tl_find_limit(&env.error), TL_LIMIT_FRACTION);
+        assert_int_equal(tl_find_least_budget(&env.error), best.least_peak);
     }
     tl_free_plan(NULL, &plan);
     return best.found;
