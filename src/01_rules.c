@@ -2,12 +2,11 @@
 
 // -- errors: sites --
 //
-// A site is a number: the rule's in bits 0 to 15, the function's in bits 16 to 23, and where the rule is about a
-// budget the tl_limit in bits 24 to 31. Programs and devices report sites, and
-// tl_explain_error reads what another build reported, so a number never changes its meaning. Functions are
-// numbered by their place in TLI_FUNCTIONS, rules by section and by their place in the section's list: 0x0503
-// is the third of [5]. A new function or rule goes to the end of its list, and one that nothing uses any more
-// stays in it.
+// A site is a number: the rule's in bits 0 to 15, the function's in bits 16 to 23, and where the rule is about
+// a budget the tl_limit in bits 24 to 31. Programs and devices report sites, and tl_explain_error reads what
+// another build reported, so a number never changes its meaning. Functions are numbered by their place in
+// TLI_FUNCTIONS, rules by section and by their place in the section's list: 0x0503 is the third of [5]. A new
+// function or rule goes to the end of its list, and one that nothing uses any more stays in it.
 //
 // Code says TLI_IN(INIT_RUN) and TLI_RULE(NO_MEMORY). With text both are addresses, of a number and a text, so
 // that a program holds the texts of what it links and no others. Under TL_NO_ERROR_TEXT they are the numbers.

@@ -21,7 +21,7 @@ allowed='^(memcpy|memset|memmove|memcmp)$'
 mkdir -p $out
 unset F     # a filter is no bar
 
-steps=(parts build test differential torch shaders headers options freestanding names contents surface calls mingw
+steps=(parts names contents surface build test differential torch shaders headers options freestanding calls mingw
        asan_gcc asan_clang tsan short_enums reduced m32 s390x plans
        cppcheck tidy readme examples commands install mixed tl_plan fuzz size coverage)
 
