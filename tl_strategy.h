@@ -5728,6 +5728,7 @@ static int32_t tli_json_name(tli_json *j, const char *const *names, int32_t coun
 
 // End the text: only white space may follow. Returns the first error, or TL_OK.
 static tl_result tli_json_end(tli_json *j) {
+    if (j->result) return j->result;
     tli_json_peek(j);
     return j->at < j->end ? tli_json_fail(j, TLI_RULE(TEXT_AFTER_VALUE)) : j->result;
 }
