@@ -111,9 +111,9 @@ static void a_residual_block_has_one_plan_or_none(void **state) {
     memset(&q, 0, sizeof q);
     q.graph = &graph;
     q.budget = 12000000;
+    q.work_limit = 2000000;
     assert_true(fail_in_turn(&q, getenv("SAMPLE") ? 16 : 1) > 100);
     q.entry = OFFLOAD;
-    q.work_limit = 2000000;
     fail_in_turn(&q, getenv("SAMPLE") ? 16 : 1);
     tl_free_graph(NULL, &graph);
 }

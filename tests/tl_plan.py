@@ -829,7 +829,7 @@ def an_error_is_explained_by_its_numbers():
 
 def help_names_every_option():
     out = planned('--help')
-    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--work', '--schedule', '--json', '--c-table', '--svg', '--html', '--pareto', '--explain',
+    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--form', '--work', '--schedule', '--json', '--c-table', '--svg', '--html', '--pareto', '--explain',
                    '--precision', '--front', '--profiles', '--default-profiles', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
