@@ -16288,7 +16288,10 @@ static void tli_search_remove(tli_search_seq *s, int32_t at) {
     tli_search_log_change(s, call, before);
 }
 
+// Take changes back, to the first `count`. Without memory (s->failed) some are not in the log: the sequence is
+// lost, and must only be freed.
 static void tli_search_undo(tli_search_seq *s, int32_t count) {
+    if (s->failed) return;
     while (s->change_count > count) {
         tli_search_change *change = &s->changes[--s->change_count];
         if (change->call < 0) tli_search_take(s, change->place);
