@@ -13542,7 +13542,7 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
 #define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
 #define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units
-#define TLI_BOUND_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times the sum of units below 2^59
+#define TLI_BOUND_PRICES (INT64_C(1) << 58)        // what all units together cost at the largest lambda
 
 enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // x[a][t] not fixed, fixed to 1, fixed to 0
 
@@ -13586,6 +13586,7 @@ typedef struct tli_bound {
     int32_t  *last_use;          // [thing_count] scratch: tli_bound_find_uses
     struct tli_bound_label *labels, *made;  // [2 TLI_BOUND_LABELS], [TLI_BOUND_LABELS]
     uint64_t  unit, base_cost, cost_step;
+    int64_t   units, most_lambda;  // of all things together; the largest lambda
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
     int64_t   typical;           // mean bytes of a thing in units, for the length of steps
     tli_bound_net net;
@@ -13773,6 +13774,8 @@ static void tli_bound_scale_bytes(tli_bound *model) {
     model->unit = divisor ? divisor : 1;
     if (sum / model->unit >> TLI_BOUND_UNITS) model->unit *= (sum / model->unit >> TLI_BOUND_UNITS) + 1;
     for (t = 0; t < model->thing_count; t++) model->bytes[t] = (int64_t)(model->exact[t] / model->unit);
+    model->units = (int64_t)(sum / model->unit) + 1;
+    model->most_lambda = TLI_BOUND_PRICES / model->units;
     model->typical = count ? (int64_t)(sum / model->unit / (uint64_t)count) : 1;
     if (!model->typical) model->typical = 1;
 }
@@ -13993,13 +13996,13 @@ static tli_bound_line tli_bound_touch(tli_bound *model, tli_bound_state *s, int3
 // sides; returns the value of the span there. ends[]: the lambdas of the two last tangents.
 static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32_t a, int64_t ends[2]) {
     tli_bound_line low, high, at = tli_bound_touch(model, s, a, s->lambda[a]);
-    int64_t start = at.lambda > 0 ? at.lambda : 1;
+    int64_t start = at.lambda > 0 ? at.lambda : TLI_BOUND_COSTS / model->units / 4096 + 1;
     int32_t tries;
     low = high = at;
     if (at.slope > 0) {
-        while (high.slope > 0 && high.lambda < TLI_BOUND_LAMBDA) {
+        while (high.slope > 0 && high.lambda < model->most_lambda) {
             low = high;
-            start = start > TLI_BOUND_LAMBDA / 16 ? TLI_BOUND_LAMBDA : start * 16;
+            start = start > model->most_lambda / 16 ? model->most_lambda : start * 16;
             high = tli_bound_touch(model, s, a, start);
         }
     } else if (at.slope < 0 && at.lambda > 0) {
@@ -14278,7 +14281,6 @@ static int tli_bound_fix_large(const tli_bound *model, tli_bound_state *s, int32
 static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t position) {
     int32_t a = s->count++, things = model->thing_count, t;
     uint64_t room = model->room[position] / model->unit;
-    int64_t most = INT64_C(1) << TLI_BOUND_UNITS;
     for (; a > 0 && s->at[a - 1] > position; a--) {
         size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
         s->at[a] = s->at[a - 1]; s->lambda[a] = s->lambda[a - 1]; s->room[a] = s->room[a - 1];
@@ -14287,7 +14289,7 @@ static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t 
     }
     s->at[a] = position;
     s->lambda[a] = 0;
-    s->room[a] = room < (uint64_t)most ? (int64_t)room : most;
+    s->room[a] = room < (uint64_t)model->units ? (int64_t)room : model->units;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
     tli_bound_mark_reads(model, model->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
@@ -14355,7 +14357,7 @@ static void tli_bound_step(tli_bound *model, tli_bound_state *s, const tli_bound
     if (length > most) length = most;
     for (a = 0; a < s->count; a++) {
         int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / model->typical;
-        s->lambda[a] = lambda < 0 ? 0 : lambda > TLI_BOUND_LAMBDA ? TLI_BOUND_LAMBDA : lambda;
+        s->lambda[a] = lambda < 0 ? 0 : lambda > model->most_lambda ? model->most_lambda : lambda;
         for (t = 0; a && t < things; t++) {
             int32_t at = a * things + t;
             int64_t mu = s->mu[at];
@@ -18551,9 +18553,11 @@ static void tli_chain_find_curves(tli_chain *chain, int32_t end) {
 }
 
 // Find the least bytes of every planned segment: the minimum over the same ways, of the larger part of each.
+// UINT64_MAX = that takes more than the work limit.
 static uint64_t tli_chain_find_least(tli_chain *chain) {
     int32_t first, last, split;
-    for (last = 0; last < chain->stage_count; last++)
+    for (last = 0; last < chain->stage_count; last++) {
+        if (chain->work > chain->work_limit || tli_chain_stops(chain)) return UINT64_MAX;
         for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
             uint64_t least = first == last ? chain->stages[first].leaf_bytes : UINT64_MAX;
             uint64_t advanced = 0, peak = 0;
@@ -18571,6 +18575,7 @@ static uint64_t tli_chain_find_least(tli_chain *chain) {
             }
             *tli_chain_least_of(chain, first, last) = least;
         }
+    }
     return *tli_chain_least_of(chain, 0, chain->stage_count - 1);
 }
 
@@ -18841,6 +18846,26 @@ static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
     return 0;
 }
 
+// Find the least budget, and the curves for it: of all segments if the work allows, else of fewer. Returns 1 if
+// it is the least of all persistent schedules.
+static int tli_chain_solve_least(tli_chain *chain, uint64_t work_limit) {
+    static const int32_t widths[] = { 0, 10, 6, 4, 2 };
+    uint64_t least = UINT64_MAX;
+    int32_t i, last = (int32_t)(sizeof widths / sizeof *widths) - 1;
+    for (i = -1; i < last && least == UINT64_MAX && !chain->watch->stopped;) {
+        tli_chain_set_grid(chain, widths[++i]);
+        chain->work_limit = i < last ? chain->work + work_limit / 8 : UINT64_MAX;
+        least = tli_chain_find_least(chain);
+    }
+    chain->budget = least;
+    chain->most_points = chain->most_final = TLI_CHAIN_LEAST_POINTS;
+    tli_chain_forget_curves(chain);
+    chain->work_limit = UINT64_MAX;
+    for (i = 0; i < chain->stage_count; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
+    tli_chain_find_curves(chain, chain->stage_count);
+    return chain->grid[0] == chain->stage_count;
+}
+
 // -- chain: the binomial schedule --
 //
 // The schedule of Revolve, with stages in place of layers. Where stages are nearly equal it is nearly the
@@ -18999,22 +19024,17 @@ static int tli_chain_try_binomial(tli_chain *chain, tli_steps *steps, tli_chain_
 }
 
 // Write the steps that the curves describe, or those of the least budget if nothing fits.
-static tl_result tli_chain_finish(tli_chain *chain, int feasible, tli_steps *steps, tli_chain_result *found) {
+static tl_result tli_chain_finish(tli_chain *chain, int feasible, uint64_t work_limit, tli_steps *steps,
+                                  tli_chain_result *found) {
     const tli_chain_curve *curve = tli_chain_curve_of(chain, 0, chain->stage_count - 1);
     tl_result result;
-    int32_t i;
     if (!chain->failed && feasible && !found->exact && tli_chain_try_binomial(chain, steps, found))
         return chain->failed ? TL_ERROR_NO_MEMORY : TL_OK;
     feasible = feasible && curve->count;
     if (chain->watch->stopped && !feasible && !chain->failed) return TL_ERROR_INFEASIBLE;
     if (!feasible && !chain->failed) {
-        chain->budget = tli_chain_find_least(chain);
+        found->exact = tli_chain_solve_least(chain, work_limit);
         found->least = chain->budget + chain->pinned_bytes;
-        chain->most_points = chain->most_final = TLI_CHAIN_LEAST_POINTS;
-        tli_chain_forget_curves(chain);
-        chain->work_limit = UINT64_MAX;
-        for (i = 0; i < chain->stage_count; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
-        tli_chain_find_curves(chain, chain->stage_count);
     }
     if (chain->failed) return TL_ERROR_NO_MEMORY;
     if (!curve->count) return TL_ERROR_INFEASIBLE;  // progress asked to stop
@@ -19046,7 +19066,7 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
         int feasible = budget >= chain.pinned_bytes;
         chain.budget = feasible ? budget - chain.pinned_bytes : 0;
         found->exact = tli_chain_solve(&chain, work_limit);
-        result = tli_chain_finish(&chain, feasible, steps, found);
+        result = tli_chain_finish(&chain, feasible, work_limit, steps, found);
         found->work = chain.work;
     }
     tli_chain_free(&chain);
@@ -21522,7 +21542,7 @@ static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t lim
     tli_steps steps;
     tl_result result;
     if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
-    result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, limit, &steps, &found);
+    result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, limit / 2, &steps, &found);  // at most twice
     tli_remat_add_work(r, found.work);
     if ((!result || result == TL_ERROR_INFEASIBLE) && steps.count) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
@@ -21691,7 +21711,7 @@ static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
 }
 
 static tl_result tli_remat_ladder_chain(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_chain(r, 0, limit / 2);
+    return tli_remat_add_chain(r, 0, limit);
 }
 
 static tl_result tli_remat_ladder_policies(tli_remat *r, uint64_t limit) {

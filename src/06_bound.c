@@ -39,7 +39,7 @@
 #define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
 #define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units
-#define TLI_BOUND_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times the sum of units below 2^59
+#define TLI_BOUND_PRICES (INT64_C(1) << 58)        // what all units together cost at the largest lambda
 
 enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // x[a][t] not fixed, fixed to 1, fixed to 0
 
@@ -83,6 +83,7 @@ typedef struct tli_bound {
     int32_t  *last_use;          // [thing_count] scratch: tli_bound_find_uses
     struct tli_bound_label *labels, *made;  // [2 TLI_BOUND_LABELS], [TLI_BOUND_LABELS]
     uint64_t  unit, base_cost, cost_step;
+    int64_t   units, most_lambda;  // of all things together; the largest lambda
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
     int64_t   typical;           // mean bytes of a thing in units, for the length of steps
     tli_bound_net net;
@@ -270,6 +271,8 @@ static void tli_bound_scale_bytes(tli_bound *model) {
     model->unit = divisor ? divisor : 1;
     if (sum / model->unit >> TLI_BOUND_UNITS) model->unit *= (sum / model->unit >> TLI_BOUND_UNITS) + 1;
     for (t = 0; t < model->thing_count; t++) model->bytes[t] = (int64_t)(model->exact[t] / model->unit);
+    model->units = (int64_t)(sum / model->unit) + 1;
+    model->most_lambda = TLI_BOUND_PRICES / model->units;
     model->typical = count ? (int64_t)(sum / model->unit / (uint64_t)count) : 1;
     if (!model->typical) model->typical = 1;
 }
@@ -490,13 +493,13 @@ static tli_bound_line tli_bound_touch(tli_bound *model, tli_bound_state *s, int3
 // sides; returns the value of the span there. ends[]: the lambdas of the two last tangents.
 static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32_t a, int64_t ends[2]) {
     tli_bound_line low, high, at = tli_bound_touch(model, s, a, s->lambda[a]);
-    int64_t start = at.lambda > 0 ? at.lambda : 1;
+    int64_t start = at.lambda > 0 ? at.lambda : TLI_BOUND_COSTS / model->units / 4096 + 1;
     int32_t tries;
     low = high = at;
     if (at.slope > 0) {
-        while (high.slope > 0 && high.lambda < TLI_BOUND_LAMBDA) {
+        while (high.slope > 0 && high.lambda < model->most_lambda) {
             low = high;
-            start = start > TLI_BOUND_LAMBDA / 16 ? TLI_BOUND_LAMBDA : start * 16;
+            start = start > model->most_lambda / 16 ? model->most_lambda : start * 16;
             high = tli_bound_touch(model, s, a, start);
         }
     } else if (at.slope < 0 && at.lambda > 0) {
@@ -775,7 +778,6 @@ static int tli_bound_fix_large(const tli_bound *model, tli_bound_state *s, int32
 static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t position) {
     int32_t a = s->count++, things = model->thing_count, t;
     uint64_t room = model->room[position] / model->unit;
-    int64_t most = INT64_C(1) << TLI_BOUND_UNITS;
     for (; a > 0 && s->at[a - 1] > position; a--) {
         size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
         s->at[a] = s->at[a - 1]; s->lambda[a] = s->lambda[a - 1]; s->room[a] = s->room[a - 1];
@@ -784,7 +786,7 @@ static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t 
     }
     s->at[a] = position;
     s->lambda[a] = 0;
-    s->room[a] = room < (uint64_t)most ? (int64_t)room : most;
+    s->room[a] = room < (uint64_t)model->units ? (int64_t)room : model->units;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
     tli_bound_mark_reads(model, model->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
@@ -852,7 +854,7 @@ static void tli_bound_step(tli_bound *model, tli_bound_state *s, const tli_bound
     if (length > most) length = most;
     for (a = 0; a < s->count; a++) {
         int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / model->typical;
-        s->lambda[a] = lambda < 0 ? 0 : lambda > TLI_BOUND_LAMBDA ? TLI_BOUND_LAMBDA : lambda;
+        s->lambda[a] = lambda < 0 ? 0 : lambda > model->most_lambda ? model->most_lambda : lambda;
         for (t = 0; a && t < things; t++) {
             int32_t at = a * things + t;
             int64_t mu = s->mu[at];

@@ -802,9 +802,11 @@ static void tli_chain_find_curves(tli_chain *chain, int32_t end) {
 }
 
 // Find the least bytes of every planned segment: the minimum over the same ways, of the larger part of each.
+// UINT64_MAX = that takes more than the work limit.
 static uint64_t tli_chain_find_least(tli_chain *chain) {
     int32_t first, last, split;
-    for (last = 0; last < chain->stage_count; last++)
+    for (last = 0; last < chain->stage_count; last++) {
+        if (chain->work > chain->work_limit || tli_chain_stops(chain)) return UINT64_MAX;
         for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
             uint64_t least = first == last ? chain->stages[first].leaf_bytes : UINT64_MAX;
             uint64_t advanced = 0, peak = 0;
@@ -822,6 +824,7 @@ static uint64_t tli_chain_find_least(tli_chain *chain) {
             }
             *tli_chain_least_of(chain, first, last) = least;
         }
+    }
     return *tli_chain_least_of(chain, 0, chain->stage_count - 1);
 }
 
@@ -1092,6 +1095,26 @@ static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
     return 0;
 }
 
+// Find the least budget, and the curves for it: of all segments if the work allows, else of fewer. Returns 1 if
+// it is the least of all persistent schedules.
+static int tli_chain_solve_least(tli_chain *chain, uint64_t work_limit) {
+    static const int32_t widths[] = { 0, 10, 6, 4, 2 };
+    uint64_t least = UINT64_MAX;
+    int32_t i, last = (int32_t)(sizeof widths / sizeof *widths) - 1;
+    for (i = -1; i < last && least == UINT64_MAX && !chain->watch->stopped;) {
+        tli_chain_set_grid(chain, widths[++i]);
+        chain->work_limit = i < last ? chain->work + work_limit / 8 : UINT64_MAX;
+        least = tli_chain_find_least(chain);
+    }
+    chain->budget = least;
+    chain->most_points = chain->most_final = TLI_CHAIN_LEAST_POINTS;
+    tli_chain_forget_curves(chain);
+    chain->work_limit = UINT64_MAX;
+    for (i = 0; i < chain->stage_count; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
+    tli_chain_find_curves(chain, chain->stage_count);
+    return chain->grid[0] == chain->stage_count;
+}
+
 // -- chain: the binomial schedule --
 //
 // The schedule of Revolve, with stages in place of layers. Where stages are nearly equal it is nearly the
@@ -1250,22 +1273,17 @@ static int tli_chain_try_binomial(tli_chain *chain, tli_steps *steps, tli_chain_
 }
 
 // Write the steps that the curves describe, or those of the least budget if nothing fits.
-static tl_result tli_chain_finish(tli_chain *chain, int feasible, tli_steps *steps, tli_chain_result *found) {
+static tl_result tli_chain_finish(tli_chain *chain, int feasible, uint64_t work_limit, tli_steps *steps,
+                                  tli_chain_result *found) {
     const tli_chain_curve *curve = tli_chain_curve_of(chain, 0, chain->stage_count - 1);
     tl_result result;
-    int32_t i;
     if (!chain->failed && feasible && !found->exact && tli_chain_try_binomial(chain, steps, found))
         return chain->failed ? TL_ERROR_NO_MEMORY : TL_OK;
     feasible = feasible && curve->count;
     if (chain->watch->stopped && !feasible && !chain->failed) return TL_ERROR_INFEASIBLE;
     if (!feasible && !chain->failed) {
-        chain->budget = tli_chain_find_least(chain);
+        found->exact = tli_chain_solve_least(chain, work_limit);
         found->least = chain->budget + chain->pinned_bytes;
-        chain->most_points = chain->most_final = TLI_CHAIN_LEAST_POINTS;
-        tli_chain_forget_curves(chain);
-        chain->work_limit = UINT64_MAX;
-        for (i = 0; i < chain->stage_count; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
-        tli_chain_find_curves(chain, chain->stage_count);
     }
     if (chain->failed) return TL_ERROR_NO_MEMORY;
     if (!curve->count) return TL_ERROR_INFEASIBLE;  // progress asked to stop
@@ -1297,7 +1315,7 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
         int feasible = budget >= chain.pinned_bytes;
         chain.budget = feasible ? budget - chain.pinned_bytes : 0;
         found->exact = tli_chain_solve(&chain, work_limit);
-        result = tli_chain_finish(&chain, feasible, steps, found);
+        result = tli_chain_finish(&chain, feasible, work_limit, steps, found);
         found->work = chain.work;
     }
     tli_chain_free(&chain);
