@@ -1070,16 +1070,21 @@ static void free_sampler(program *p, sampler *s) {
     free(s->logits);
 }
 
-// Write `count` characters, each drawn from what the network says after those before it.
+// Write `count` characters, each drawn from what the network says after those before it. A line that does not
+// end by itself, because the network has learned little yet, ends at SAMPLE_COLUMNS.
+enum { SAMPLE_COLUMNS = 96 };
+
 static tl_result sample_text(program *p, sampler *s, uint64_t count) {
     const training_dims *d = &s->m.size;
     tl_tensor tokens = { 0, 0 }, logits = { 0, 0 };
     const int newline = '\n';
     uint64_t i, known = 1;  // tokens in the window; later ones do not matter: attention is causal
+    int32_t column = 0, line_end;
     tl_result result = TL_OK;
     tokens.node = s->m.tokens;
     logits.node = s->m.logits;
-    s->window[0] = p->t.is_used[newline] ? p->t.id_of[newline] : p->t.ids[0];
+    line_end = p->t.is_used[newline] ? p->t.id_of[newline] : p->t.ids[0];
+    s->window[0] = line_end;
     printf("    | ");
     for (i = 0; i < count && !result; i++) {
         int32_t token;
@@ -1091,12 +1096,18 @@ static tl_result sample_text(program *p, sampler *s, uint64_t count) {
         if (result) break;
         token = nn_sample(s->logits + (known - 1) * d->V, (size_t)d->V, 0.6f,
                           nn_uniform(p->o.seed ^ 0x73616D70u, i));
+        if (column == SAMPLE_COLUMNS) token = line_end;
         if (known < d->T) known++;
         else memmove(s->window, s->window + 1, (size_t)(d->T - 1) * sizeof *s->window);
         s->window[known - 1] = token;
         byte = p->t.byte_of[token];
-        if (byte == newline) printf("\n    | ");
-        else putchar(byte < 32 || byte == 127 ? ' ' : byte);
+        if (byte == newline || column == SAMPLE_COLUMNS) {
+            printf("\n    | ");
+            column = 0;
+        } else {
+            putchar(byte < 32 || byte == 127 ? ' ' : byte);
+            column++;
+        }
     }
     printf("\n");
     return result;
