@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #define TL_STRATEGY_IMPLEMENTATION
+#define TLI_NO_BUILTINS  // what compilers without them get is tested here, the builtins by all other programs
 #include "../tl_strategy.h"
 
 #include "support/support.h"
@@ -1085,6 +1086,18 @@ static void any_text_prints_as_a_json_string(void **state) {
     }
 }
 
+static void logarithms_without_builtins_are_those_of_the_highest_bit(void **state) {
+    int k;
+    (void)state;
+    assert_int_equal(tli_log2_u64(0), 0);
+    for (k = 0; k < 64; k++) {
+        uint64_t bit = (uint64_t)1 << k;
+        assert_int_equal(tli_log2_u64(bit), k);
+        assert_int_equal(tli_log2_u64(bit | bit / 3), k);
+        assert_int_equal(tli_log2_u64(bit | (bit - 1)), k);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(version_is_the_one_of_the_macros),
@@ -1128,6 +1141,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(json_values_are_read_in_any_order_and_unknown_ones_skipped),
         cmocka_unit_test(json_values_of_the_wrong_kind_are_refused),
         cmocka_unit_test(any_text_prints_as_a_json_string),
+        cmocka_unit_test(logarithms_without_builtins_are_those_of_the_highest_bit),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("1 core", tests, NULL, NULL);
