@@ -1386,6 +1386,7 @@ static int add_budget_row(program *p) {
     training_found found;
     tl_result result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &p->keep_all);
     int pass, code;
+    memset(&found, 0, sizeof found);
     if (result) return training_fail_result(&p->env, "keep all", result);
     code = parse_budget(p->o.budget, training_base_bytes(&p->m), p->keep_all.peak_bytes, &bytes);
     for (pass = p->o.estimates; pass < 2 && !code; pass++) {  // by estimated costs, then measured
