@@ -28,8 +28,8 @@ awk '/^\/\/ check:/ {on = 1; next} on && /^\/\/     / {print substr($0, 8); seen
 grep -q 'cc ' ../commands || fail "$f: no command in its first comment"
 lm=
 ! grep -qE 'cc .* -lm' ../commands || lm=-lm
-for cc in gcc clang; do
-    $cc "$f" $lm -o ../program 2> ../warnings || { cat ../warnings; fail "$cc $f $lm"; }
+for cc in "gcc -o ../program" "clang -fsyntax-only"; do
+    $cc "$f" $lm 2> ../warnings || { cat ../warnings; fail "$cc $f $lm"; }
     [ ! -s ../warnings ] || { cat ../warnings; fail "$cc $f $lm: warnings"; }
 done
 timeout 600 bash -euo pipefail ../commands > ../log 2>&1 < /dev/null || { tail -n 20 ../log; fail "the commands of $f fail"; }
