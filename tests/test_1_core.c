@@ -14,7 +14,7 @@
 #include <float.h>
 #include <math.h>
 
-static int rounds(int plain, int soak) { return getenv("SOAK") ? soak : plain; }
+static int rounds(int plain, int soak) { return sampled(getenv("SOAK") ? soak : plain); }
 
 static uint64_t bits_of(double value) {
     uint64_t bits;

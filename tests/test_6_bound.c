@@ -91,14 +91,14 @@ static void the_table_of_a_span_is_its_least_cost(void **state) {
     tl_random random = { 66 };
     int i, paid = 0;
     (void)state;
-    for (i = 0; i < 1500; i++) {
+    for (i = 0; i < sampled(1500); i++) {
         tl_graph graph;
         if (random_graph(NULL, &random, MOST_NODES - 1, &graph)) fail_msg("%s", "no graph");
         paid += compare_spans(&graph);
         tl_free_graph(NULL, &graph);
     }
     printf("%d spans in which something is made again\n", paid);
-    assert_true(paid > 1000);
+    assert_true(paid > i / 2);
 }
 
 // The first node may compute without an input; what it makes is dropped and made again like everything else.

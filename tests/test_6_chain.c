@@ -13,11 +13,6 @@
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 
-static int sampled(int count) {
-    int part = getenv("SAMPLE") ? atoi(getenv("SAMPLE")) : 1;
-    return part > 1 ? count / part + 1 : count;
-}
-
 static tl_chain_plan_desc desc_of(const tl_graph *graph, uint64_t budget, uint64_t work_limit) {
     tl_chain_plan_desc desc;
     memset(&desc, 0, sizeof desc);

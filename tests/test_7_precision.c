@@ -14,11 +14,6 @@
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 #define BIT(scheme) (1u << (scheme))
 
-static int sampled(int count) {
-    int part = getenv("SAMPLE") ? atoi(getenv("SAMPLE")) : 1;
-    return part > 1 ? count / part + 1 : count;
-}
-
 static tl_precision_plan planned(const tl_precision_desc *desc) {
     tl_precision_plan plan;
     tl_env env;

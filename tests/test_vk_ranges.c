@@ -1286,7 +1286,7 @@ static uint32_t storm_word(int i) { return 0x9E3779B9u * (uint32_t)(i + 1); }
 
 static void compaction_changes_no_byte(void **state) {
     static tl_range blocks[STORM];
-    int machine, drops, part, i;
+    int machine, drops, part, i, count = getenv("SAMPLE") ? STORM / 3 : STORM;
     uint64_t moved_in_all = 0;
     (void)state;
     if (!vkt_has_vulkan("compaction_changes_no_byte")) skip();
@@ -1302,11 +1302,11 @@ static void compaction_changes_no_byte(void **state) {
         config.delay_polls = drops ? 3 : 0;
         desc.chunk_bytes = 1 << 20;
         open_fixture(&f, &config, NULL, &desc);
-        for (i = 0; i < STORM; i++) {
+        for (i = 0; i < count; i++) {
             blocks[i] = add(&f, 64 + 4 * tl_next_random_below(&f.random, 1000));
             assert_int_equal(f.b.fill(f.b.self, blocks[i], storm_word(i)), TL_OK);
         }
-        for (i = 0; i < STORM; i++) {
+        for (i = 0; i < count; i++) {
             if (tl_next_random_below(&f.random, (uint64_t)part) == 0) { kept += blocks[i].bytes; continue; }
             forget(&f, blocks[i]);
             blocks[i].bytes = 0;
@@ -1328,7 +1328,7 @@ static void compaction_changes_no_byte(void **state) {
         if (after > (UINT64_C(4) << 20) + kept + (2 << 20)) fail_msg("%d KiB of %d KiB for %d KiB", (int)(after >> 10),
                                                                     (int)(before >> 10), (int)(kept >> 10));
         assert_true(after < before);
-        for (i = 0; i < STORM; i++) {
+        for (i = 0; i < count; i++) {
             if (!blocks[i].bytes) continue;
             expect_words(&f, part_of(blocks[i], 0, blocks[i].bytes), storm_word(i));
             forget(&f, blocks[i]);
@@ -1368,7 +1368,7 @@ static void unused_chunks_are_kept_up_to_a_size(void **state) {
 static void nothing_grows_in_steady_state(void **state) {
     static tl_range blocks[STEADY];
     const char *soak = getenv("SOAK");
-    long total = soak && atoi(soak) ? 1000000 : 100000, step, allocs = 0;
+    long total = soak && atoi(soak) ? 1000000 : sampled(100000), step, allocs = 0;
     tl_vk_counters before = {0}, after;
     uint64_t calls = 0;
     fixture f;
