@@ -17151,7 +17151,7 @@ static int tli_search_load_divided(tli_search_state *r, tli_search_greedy *g, in
 // Make the starts: the graph divided; the plan that keeps everything, mended; greedy plans. 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
-    uint64_t limit = g->work + 4 * r->try_work;
+    uint64_t limit = g->work + (r->try_work > 4 * r->mend_work ? r->try_work : 4 * r->mend_work);
     int32_t i;
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
@@ -17218,9 +17218,29 @@ static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
     return node < s->p->node_count ? node : -1;
 }
 
-// Find the least budget for which a sequence is found: the floor first; then halves of the least peak so far,
-// as long as these are kept; then bisection until the work is used up. Returns 0 if memory ran out; the
-// sequence is in r->best.
+// Lower the peak of the best sequence, *high, by dividing the graph alone, the cheapest way to a sequence of
+// few bytes: for halves of the least peak so far, as long as these are kept, then between that and the largest
+// budget that was not. Returns 0 if memory ran out.
+static int tli_search_divide_down(tli_search_state *r, tli_search_greedy *g, int64_t floor, int64_t *high) {
+    tli_search_seq *s = &r->seq;
+    int64_t low = floor, peak, budget;
+    uint64_t limit = s->work + g->work + r->try_work;
+    while (*high - low > 1 + *high / 64 && s->work + g->work < limit) {
+        budget = low == floor && *high / 2 > floor ? *high / 2 : low + (*high - low) / 2;
+        if (!tli_search_divide(r->p, budget, &g->calls, &g->work) || !tli_search_load(s, &g->calls)) return 0;
+        peak = tli_search_held(s, tli_search_find_full(s));
+        if (peak > budget) low = budget;
+        if (r->watch && tli_remat_stops(r->watch, s->work + g->work)) return 1;
+        if (peak >= *high) continue;
+        *high = peak;
+        if (!tli_search_save_best(r)) return 0;
+    }
+    return 1;
+}
+
+// Find the least budget for which a sequence is found: by dividing; the floor; then halves of the least peak
+// so far, as long as these are kept; then bisection until the work is used up. Returns 0 if memory ran out;
+// the sequence is in r->best.
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
     int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, budget = floor;
@@ -17230,6 +17250,7 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
     if (!tli_search_load_program(s, g)) return 0;
     high = tli_search_held(s, tli_search_find_full(s));
     if (!tli_search_save_best(r)) return 0;
+    if (!r->p->inference && !tli_search_divide_down(r, g, floor, &high)) return 0;
     while (budget < high && s->work + g->work < limit) {
         found = tli_search_find_any(r, g, budget);
         if (found < 0) return 0;
