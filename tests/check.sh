@@ -79,19 +79,17 @@ src/vk tl_vk_backend.h"
 # once by gcc, counting lines. -O1 builds in half the time of -O2.
 step_test()       { STRICT=1 bash tests/coverage.sh; }
 
-# clang's sanitizers, and clang with them, for all but Vulkan: its drivers and layers are not clean there. These run
-# under gcc's. SAMPLE thins walks that `make test` does in full, and `make soak` many times.
-asan="-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
+# Sanitizers: gcc builds what runs long, optimised, in half of clang's time; clang the others, without. SAMPLE thins walks
+# that `make test` does in full, and `make soak` many times.
+asan="-g1 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
+long='_5_checkpoint|_6_[cmor]|_7_choice|_7_prec|_11_|_12_run'
 step_asan_gcc() {
-    SAMPLE=7 tests_with TESTS="$(programs $out/asan_gcc _vk_)" B=$out/asan_gcc CC=gcc \
-        RUNNER="$(fixed_addresses)" CFLAGS="$asan"
+    SAMPLE=7 tests_with TESTS="$(programs $out/asan_gcc "$long")" B=$out/asan_gcc CC=gcc \
+        RUNNER="$(fixed_addresses)" CFLAGS="-O1 $asan"
 }
-step_asan_clang() {   # clang optimises such code slowly: only programs that run long are worth it
-    local long='_5_checkpoint|_6_[cmor]|_7_choice|_7_prec|_11_|_12_run'
-    SAMPLE=7 tests_with TESTS="$(programs $out/asan_clang "$long")" B=$out/asan_clang CC=clang \
-        RUNNER="$(fixed_addresses)" CFLAGS="$asan"
-    SAMPLE=7 tests_with TESTS="$(programs $out/asan_clang . | tr ' ' '\n' | grep -vE "_vk_|$long" | paste -sd' ')" \
-        B=$out/asan_clang CC=clang RUNNER="$(fixed_addresses)" CFLAGS="$asan -O0"
+step_asan_clang() {
+    SAMPLE=7 tests_with TESTS="$(programs $out/asan_clang . | tr ' ' '\n' | grep -vE "$long" | paste -sd' ')" \
+        B=$out/asan_clang CC=clang RUNNER="$(fixed_addresses)" CFLAGS="-O0 $asan"
 }
 step_tsan() {   # the programs that have threads
     local threaded
@@ -173,16 +171,22 @@ build_command() {
         echo "$cc -x $lang -std=$std ${strict[*]} ${*:5} $file $(header_line "$file" flags) -c -o $object.o"
     fi
 }
+# The same for a standard between others: it is read, and no code is made.
+read_command() { echo "$3 -x $2 -std=$4 ${strict[*]} $1 $(header_line "$1" flags | sed 's/[^ ]*\.c\b//g') -fsyntax-only"; }
 step_headers() {
-    local f lang std cc
+    local f lang std
     for f in $(build_tests); do
         lang=$(header_line "$f" lang)
         case $f in      # the others are about options, loaders and link orders: languages are held by these four
             */only_header.c | */static_impl.c | */vk_impl.c | */vk_only_header.c)
-                for std in c99 c11 c17; do build_command "$f" c gcc $std; done
-                for std in c99 c17; do build_command "$f" c clang $std; done
-                for std in 11 14 17 20; do build_command "$f" c++ g++ c++$std; done
-                for std in 11 20; do build_command "$f" c++ clang++ c++$std; done
+                for std in c99 c17; do build_command "$f" c gcc $std; done
+                build_command "$f" c clang c99
+                for std in 11 20; do build_command "$f" c++ g++ c++$std; done
+                build_command "$f" c++ clang++ c++20
+                read_command "$f" c gcc c11
+                read_command "$f" c clang c17
+                for std in 14 17; do read_command "$f" c++ g++ c++$std; done
+                read_command "$f" c++ clang++ c++11
                 build_command "$f" c gcc c99 -O3 | sed "s|$out/|$out/O3-|g" ;;    # warnings that need data flow
             *)
                 [ "$lang" = c++ ] || build_command "$f" c gcc c99
@@ -195,8 +199,8 @@ step_headers() {
     ! grep -q '^SKIPPED' $out/headers.err || skip "runs of tests/build/vk_*.c: no Vulkan driver"
 }
 
-# Each TL_NO_* alone and all together, by three compilers; all pairs and all but one, read by clang, which names what nobody
-# uses; the companion, with each alone and all, likewise. Every one must have its build test.
+# Each TL_NO_* alone and all together, built by gcc and read by two others; all pairs and all but one, read by clang, which
+# names what nobody uses; the companion, with each alone and all, likewise. Every one must have its build test.
 step_options() {
     local o other=() all=() flags cc i k
     mapfile -t all < <(options)
@@ -207,8 +211,8 @@ step_options() {
     implementation_source tl_strategy.h
     : > $out/options.list
     for flags in "${all[@]}" "${all[*]}"; do
-        for cc in "gcc -std=c99" "clang -std=c11" "g++ -x c++ -std=c++11"; do
-            echo "$cc ${strict[*]} -I. -D${flags// / -D} -c -o /dev/null $out/implementation.c"
+        for cc in "gcc -std=c99 -c -o /dev/null" "clang -std=c11 -fsyntax-only" "g++ -x c++ -std=c++11 -fsyntax-only"; do
+            echo "$cc ${strict[*]} -I. -D${flags// / -D} $out/implementation.c"
         done
     done >> $out/options.list
     for ((i = 0; i < ${#all[@]}; i++)); do
