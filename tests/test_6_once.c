@@ -12,11 +12,6 @@
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 
-static int sampled(int count) {
-    int part = getenv("SAMPLE") ? atoi(getenv("SAMPLE")) : 1;
-    return part > 1 ? count / part + 1 : count;
-}
-
 static tl_remat_desc desc_of(const tl_graph *graph, uint64_t budget, tl_remat_form form, uint64_t work) {
     tl_remat_desc desc;
     memset(&desc, 0, sizeof desc);
