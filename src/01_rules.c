@@ -70,7 +70,6 @@
     X(WRITE_PLAN_TABLE, "tl_write_plan_table") \
     X(PARSE_CHECKPOINT_CONFIG_JSON, "tl_parse_checkpoint_config_json") \
     /* [6] REMAT */ \
-    X(INIT_REMAT_POOL, "tl_init_remat_pool") \
     X(PLAN_REMAT, "tl_plan_remat") \
     X(PLAN_CHAIN, "tl_plan_chain") \
     X(PLAN_POLICY, "tl_plan_policy") \
@@ -155,7 +154,9 @@
     X(INIT_TRACE, "tl_init_trace") \
     X(WRITE_FRONT_SVG, "tl_write_front_svg") \
     X(INIT_FILE_SINK, "tl_init_file_sink") \
-    X(FINISH_FILE_SINK, "tl_finish_file_sink")
+    X(FINISH_FILE_SINK, "tl_finish_file_sink") \
+    /* later ones, of any section */ \
+    X(INIT_REMAT_POOL, "tl_init_remat_pool")
 
 // -- errors: rules --
 //
@@ -495,8 +496,6 @@
       "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host", "") \
     X(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS, "graph: bytes must fit 60 bits, costs of forwards 56", "") \
     X(NO_MEMORY_TO_PLAN, "no memory to plan", "") \
-    X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
-    X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "") \
     X(NO_PERSISTENT_SCHEDULE_FITS_BELOW, \
       "%s: no persistent schedule fits below %1 bytes, which node %s takes", "budget, least budget") \
     X(NO_PERSISTENT_SCHEDULE_FOUND_BELOW, \
@@ -509,7 +508,10 @@
       "policy: must be keep-all for inference: without backwards there is nothing to keep", "") \
     X(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64, "graph: the cost of the plan does not fit 64 bits", "") \
     X(FORM_THERE_IS_NO_SUCH_ONE, "form: there is no such one", "") \
-    X(HOST_BUDGET_BYTES_NEEDS_FORM_ANY, "host_budget_bytes: needs the form any: no other copies to a host", "")
+    X(HOST_BUDGET_BYTES_NEEDS_FORM_ANY, \
+      "host_budget_bytes: needs the form any: no other copies to a host", "") \
+    X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
+    X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "")
 
 // -- errors: rules of [7] PRECISION --
 

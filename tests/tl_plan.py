@@ -821,7 +821,7 @@ def an_error_is_explained_by_its_numbers():
     done = run(MODEL, '--budget', '10', '--json', '-')
     assert 'no plan fits 10 bytes; the least that one was found for is ' in done[2], done
     for limit, name in enumerate(('budget_bytes', 'device_capacity_bytes', 'backend: capacity_bytes')):
-        sentence = planned('--explain-error', hex(limit << 24 | 0x330601), '10', '96')
+        sentence = planned('--explain-error', hex(limit << 24 | 0x320601), '10', '96')
         assert sentence.startswith('tl_plan_remat: %s: 10 bytes are too few for any plan; ' % name), sentence
     assert planned('--explain-error', str(6 << 16 | 0x0302), '18446744073709551615').endswith(' (node none, line 0)\n')
     for numbers in ([], ['1', '2', '3', '4'], ['x'], ['-1'], ['0'], ['65536'], ['4294967296'], ['99999999999999999999'], ['0x'], ['0x10000000000000000'], ['0x1g'], ['0x7320601'], ['0x1060302'], ['65793', 'y']):
