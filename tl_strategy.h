@@ -14510,7 +14510,7 @@ static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, in
 // and their neighbours with more. Returns 0 if none raises it. More attempts may find a better
 // instant, but leave work for fewer of them.
 static int tli_bound_add_best(tli_bound_search *search) {
-    enum { HOPEFUL = 3, NEAR = 2, FEW = 8, MORE = 40 };
+    enum { HOPEFUL = 3, AROUND = 2, FEW = 8, MORE = 40 };
     tli_bound *model = search->model;
     int64_t values[HOPEFUL], before = search->best->value;
     int32_t chosen[HOPEFUL], count = 0, nearby = -1, i, k;
@@ -14530,7 +14530,7 @@ static int tli_bound_add_best(tli_bound_search *search) {
             tli_bound_copy_state(model, search->trial, search->climb.best);
             nearby = chosen[i];
         }
-    for (i = -NEAR; i <= NEAR && nearby >= 0 && !tli_bound_is_over(model); i++) {
+    for (i = -AROUND; i <= AROUND && nearby >= 0 && !tli_bound_is_over(model); i++) {
         if (nearby + i < 0 || nearby + i >= model->order_count) continue;
         if (tli_bound_has_instant(search->best, nearby + i)) continue;
         if (tli_bound_try_more(search, nearby + i, MORE) > search->trial->value)
