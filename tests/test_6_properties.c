@@ -83,30 +83,18 @@ typedef struct question {
     int            inference, host, verbose, exports, export_count;
     tl_device      device;
     uint64_t       host_budget, keep_all;
-    void          *pool;
+    tl_remat_pool *pool;
     answer         answers[CALLS], rules[BUDGETS * KINDS];  // of the planner, of policies
     int            answer_count, rule_count;
 } question;
 
 // -- a pool that calls on one graph share --
 
-#ifdef TESTS_POOL
-enum { HAS_POOL = 1 };
-
-static void *pool_open(void) {
+static tl_remat_pool *pool_open(void) {
     tl_remat_pool *pool;
     assert_int_equal(tl_init_remat_pool(NULL, &pool), TL_OK);
     return pool;
 }
-
-static void pool_close(void *pool) { tl_free_remat_pool((tl_remat_pool *)pool); }
-static void pool_share(void *pool, tl_remat_desc *desc) { desc->pool = (tl_remat_pool *)pool; }
-#else
-enum { HAS_POOL = 0 };
-static void *pool_open(void) { return NULL; }
-static void pool_close(void *pool) { (void)pool; }
-static void pool_share(void *pool, tl_remat_desc *desc) { (void)pool; (void)desc; }
-#endif
 
 // -- counting --
 
@@ -221,7 +209,7 @@ static answer ask_planner(question *q, uint64_t budget) {
     desc.inference = q->inference;
     desc.work_limit = q->s->work_limit;
     if (q->host) { desc.device = &q->device; desc.host_budget_bytes = q->host_budget; }
-    if (q->pool) pool_share(q->pool, &desc);
+    desc.pool = q->pool;
     a.result = tl_plan_remat(&env, &desc, &plan, &report);
     note_time(q, processor_ms() - start, budget, &report);
     add_count(q, q->pool ? COUNT_POOL_CALLS : COUNT_CALLS);
@@ -336,7 +324,6 @@ static void compare_answers(question *q, uint64_t least) {
 static void check_pool(question *q, const uint64_t *budgets) {
     answer before[CALLS];
     int i, k, count = 0;
-    if (!HAS_POOL) return;
     q->pool = pool_open();
     for (i = 0; i < BUDGETS + 4; i++) {
         int asked = i < BUDGETS ? i : (i - BUDGETS) * BUDGETS / 4;
@@ -357,7 +344,7 @@ static void check_pool(question *q, const uint64_t *budgets) {
         compare_policies(q, &a);
         before[count++] = a;
     }
-    pool_close(q->pool);
+    tl_free_remat_pool(q->pool);
     q->pool = NULL;
 }
 
