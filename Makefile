@@ -181,6 +181,7 @@ soak: $(B)/tl_plan
 	python3 tests/tl_plan.py $(B)/tl_plan
 	python3 tests/reference.py $(B)/tl_plan
 	$(MAKE) fuzz FUZZ_SECONDS=600
+	@grep -v '^\[' $(B)/test_6_properties.log
 
 mutate:
 	@if [ -f tests/mutate.sh ]; then bash tests/mutate.sh; else echo "SKIPPED mutate: tests/mutate.sh is missing"; fi

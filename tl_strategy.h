@@ -1463,14 +1463,20 @@ extern "C" {
 //            spans. What is resident at an instant fits the budget, and what is not resident
 //            must be made in the span after it. The Lagrangian relaxation of this is one
 //            minimum cut for each span; branching narrows the duality gap
-//   search   a schedule is described by its sequence of calls alone. Greedy schedules are
-//            improved by removing recomputations and adding others until the budget is kept
+//   policies the rules below, and the optimum over persistent schedules of a chain
+//   search   a schedule is described by its sequence of calls alone. Greedy schedules, and the best
+//            of the other parts, are improved by removing recomputations and adding others until
+//            the budget is kept
+//   once     a search over sets of kept tensors, for executors that run a node again at most once
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
 //            is the time at which the last call ends, copies and waits included
 //
+// All plans go into one pool, and the answer is the best that fits: never dearer than any policy.
+// If none fits, a ladder of budgets that depends on the graph and the work limit alone leads to the
+// least budget: every call names the same one, and gets a plan where it asks for it.
+//
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
-// over persistent schedules is computed stage by stage (tl_plan_chain). The search takes that
-// optimum as one of its starts.
+// over persistent schedules is computed stage by stage (tl_plan_chain).
 //
 // All arithmetic is in integers, and limits are numbers of elementary steps, never times: the
 // same desc gives the same plan on every machine.
@@ -1487,17 +1493,29 @@ typedef struct tl_remat_progress {
     uint64_t cost, bound_cost;  // of the best plan so far; lower bound of any plan. 0 = none yet
 } tl_remat_progress;
 
+// Plans and bounds that were found for one graph; calls that share it find no worse plan than any of them did.
+typedef struct tl_remat_pool tl_remat_pool;
+
+// id, name, what a plan may do
+#define TL_REMAT_FORMS(X) \
+    X(TL_REMAT_FORM_ANY,  "any",  "run any node again, at any time and as often as it pays")           \
+    X(TL_REMAT_FORM_ONCE, "once", "run each node again at most once, and only after the first pass")
+
+typedef enum tl_remat_form { TL_REMAT_FORMS(TLI_ENUM) TL_REMAT_FORM_COUNT } tl_remat_form;
+
 typedef struct tl_remat_desc {
     const tl_graph *graph;      // not NULL
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
-    uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 times the square of the number of
-                                // nodes, but 30 to 250 million: about 0.1 s at 100 nodes, 0.7 s from 250 on
+    uint64_t work_limit;        // elementary steps of 2 to 3 ns, of all parts together; 0 = as many as it takes
+                                // to come within 0.1 % of the bound, at most 700 million: about two seconds
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
+    tl_remat_pool *pool;        // of tl_init_remat_pool; 0 = this call begins with nothing
+    tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -1529,17 +1547,44 @@ typedef struct tl_remat_report {
 // first, as it would be without a host; then the same amount of work goes into a plan with copies,
 // which never costs more.
 //
+// With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
+// last use in the first pass, made again when a backward first needs it, and stays until its last reader.
+// PyTorch's partitioner and other executors that hand a set of tensors from forward to backward can
+// carry out these plans and no others. Costs and least budgets are those of this form. The bound is that
+// of any plan, but a plan of a small graph is compared with all others of the form and then proven.
+//
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small; TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out. *plan is all zero
 //          then.
-// Cost:    work_limit (twice with a host budget); beyond it only the work of a first plan: O(calls of the
-//          plan x tensors live across one).
+// Cost:    work_limit (twice with a host budget), and O(nodes + inputs). With little work no plan may be
+//          found where one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
+
+// Make an empty pool of plans, to be shared by calls of tl_plan_remat for one graph.
+//
+//   env    copied; it allocates what the pool keeps
+//   pool   overwritten; release with tl_free_remat_pool
+//
+// The first call that gets the pool says for what it is: graph, inference, form, host budget and link. Calls
+// with another are refused. With a pool, a call answers with the best plan that any call has found, knows the
+// bounds that they proved, and searches on from there; the least budget that it names is the lowest peak in
+// the pool. So in whatever order budgets are asked, cost does not rise with the budget from the second time on.
+//
+// Errors:  TL_ERROR_NO_MEMORY. *pool is NULL then.
+// Cost:    one allocation. The pool keeps at most 32 MiB of steps beside the answers that it gave.
+// Threads: a pool is used by one thread at a time.
+TLDEF tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool);
+TLDEF void      tl_free_remat_pool(tl_remat_pool *pool);  // accepts NULL
+
+TLDEF const char *tl_name_remat_form(tl_remat_form form);  // "once"; "?" out of range
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_remat_form(const char *text, tl_remat_form *form);
+#endif
 
 // -- chains --
 
@@ -1632,8 +1677,8 @@ typedef struct tl_policy_desc {
 //          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
 //          another than keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
-//          revolve: O(forwards) for each slot count; with slot_count 0 no schedule of more than a
-//          million forwards of stages is tried; chain: as tl_plan_chain.
+//          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step, is what
+//          bounds it: 10000 layers in one slot are 100 million steps; chain: as tl_plan_chain.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
@@ -3850,7 +3895,9 @@ static size_t tli_finish(tli_writer *w) {
     X(INIT_TRACE, "tl_init_trace") \
     X(WRITE_FRONT_SVG, "tl_write_front_svg") \
     X(INIT_FILE_SINK, "tl_init_file_sink") \
-    X(FINISH_FILE_SINK, "tl_finish_file_sink")
+    X(FINISH_FILE_SINK, "tl_finish_file_sink") \
+    /* later ones, of any section */ \
+    X(INIT_REMAT_POOL, "tl_init_remat_pool")
 
 // -- errors: rules --
 //
@@ -4200,7 +4247,12 @@ static size_t tli_finish(tli_writer *w) {
     X(POLICY_THERE_IS_NO_SUCH_ONE, "policy: there is no such one", "") \
     X(POLICY_MUST_BE_KEEP_ALL_FOR_INFERENCE, \
       "policy: must be keep-all for inference: without backwards there is nothing to keep", "") \
-    X(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64, "graph: the cost of the plan does not fit 64 bits", "")
+    X(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64, "graph: the cost of the plan does not fit 64 bits", "") \
+    X(FORM_THERE_IS_NO_SUCH_ONE, "form: there is no such one", "") \
+    X(HOST_BUDGET_BYTES_NEEDS_FORM_ANY, \
+      "host_budget_bytes: needs the form any: no other copies to a host", "") \
+    X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
+    X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -10716,10 +10768,11 @@ typedef struct tli_unit_chain {
     const tl_graph *graph;
     tli_steps       list;
     int32_t         reached;  // the highest node that ran
+    int32_t         first;    // the first layer; the nodes before it are graph inputs
 } tli_unit_chain;
 
 static void tli_revolve_drop(tli_unit_chain *chain, int32_t id) {
-    if (id && !chain->graph->nodes[id].keep)
+    if (id >= chain->first && !chain->graph->nodes[id].keep)
         tli_add_tensor_step(&chain->list, chain->graph, TL_STEP_DROP, chain->graph->nodes[id].first_output);
 }
 
@@ -10750,11 +10803,20 @@ static void tli_revolve_backward(tli_unit_chain *chain, int32_t id) {
     if (reads_output) tli_revolve_drop(chain, id);
 }
 
-// Add the binomial schedule. `slots` is a stack of the nodes whose output is held as a checkpoint.
+// The number of graph inputs before the first layer of a chain.
+static int32_t tli_find_first_layer(const tl_graph *graph) {
+    int32_t first = 0;
+    while (first < graph->node_count && graph->nodes[first].is_input) first++;
+    return first;
+}
+
+// Add the binomial schedule. `slots` is a stack of the nodes whose output is held as a checkpoint; the first
+// stands for the graph inputs, if there are any.
 static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t *slots) {
     int32_t right = chain->graph->node_count - 1, depth = 1;
-    slots[0] = 0;
-    while (right > 0) {
+    chain->first = tli_find_first_layer(chain->graph);
+    chain->reached = slots[0] = chain->first - 1;
+    while (right >= chain->first) {
         int32_t left = slots[depth - 1], count = right - left;
         if (count == 1) {
             tli_revolve_backward(chain, right--);
@@ -10796,7 +10858,6 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE), TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
     chain.graph = graph;
     chain.list = tli_steps_of(env);
-    chain.reached = 0;
     most = slot_count < graph->node_count ? slot_count : graph->node_count;
     slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
     chain.list.failed = !slots;
@@ -12565,7 +12626,7 @@ typedef struct tli_remat_watch {
 
 // Whether the caller asks to stop; `work` is that of the part that is running.
 static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
-    watch->now.work = watch->before + work;
+    if (watch->before + work > watch->now.work) watch->now.work = watch->before + work;
     if (watch->stopped || !watch->desc->progress || watch->now.work < watch->next) return watch->stopped;
     watch->next = watch->now.work + TLI_REMAT_ASK;
     watch->stopped = watch->desc->progress(&watch->now, watch->desc->user) != 0;
@@ -13412,13 +13473,14 @@ static uint64_t tli_exact_least(const tli_exact *x) {
     return least;
 }
 
-// Find the least budget that some plan fits: *floor. If *proven is 0 (reasons as above), *floor is only a
-// lower bound of it.
+// Find the least budget that some plan fits: *floor, and the steps of that plan. If *proven is 0 (reasons as
+// above), *floor is only a lower bound of it, and there are no steps.
 static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32_t inference,
                                        tli_remat_watch *watch,
-                                       uint64_t work_limit, uint64_t *floor, int32_t *proven,
-                                       uint64_t *work) {
+                                       uint64_t work_limit, tli_steps *steps, uint64_t *floor,
+                                       int32_t *proven, uint64_t *work) {
     tli_exact x;
+    int32_t start = -1;
     tl_result result = tli_exact_init(env, &x, graph, inference);
     *floor = 0;
     *proven = 0;
@@ -13429,8 +13491,10 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
     if (!result && x.item_count <= TLI_EXACT_ITEMS) {
         tli_exact_read_before(&x);
         x.paid = tli_exact_least(&x);
-        *proven = tli_exact_search(&x, floor) >= 0;
-        if (x.failed) { *proven = 0; result = TL_ERROR_NO_MEMORY; }
+        start = tli_exact_search(&x, floor);
+        if (start >= 0) tli_exact_add_steps(&x, start, steps);
+        *proven = start >= 0;
+        if (x.failed || steps->failed) { *proven = 0; result = TL_ERROR_NO_MEMORY; }
     }
     *work = x.work;
     tli_exact_free(&x);
@@ -13480,7 +13544,7 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
 #define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
 #define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units
-#define TLI_BOUND_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times the sum of units below 2^59
+#define TLI_BOUND_PRICES (INT64_C(1) << 58)        // what all units together cost at the largest lambda
 
 enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // x[a][t] not fixed, fixed to 1, fixed to 0
 
@@ -13502,6 +13566,7 @@ typedef struct tli_bound {
     tli_remat_watch *watch;
     uint64_t       *work, work_limit;
     uint64_t        table_limit;  // work of one table; 0 = no tables
+    uint64_t        flow_limit;   // of *work: flows end there, maximal or not
     int32_t   thing_count, order_count;
     int32_t  *thing_of;          // [tensor_count + node_count] thing of a tensor, of saved(v); -1 = none
     int32_t  *maker;             // [thing_count] node
@@ -13513,11 +13578,17 @@ typedef struct tli_bound {
     int64_t  *cost;              // [node_count] scaled fwd
     uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
     uint64_t *room;              // [order_count] budget less the working set of that backward
+    uint64_t *calls;             // [node_count] bytes of a forward call: see tli_bound_call_bytes
+    uint64_t *reused;            // [node_count] of these, the input that it may overwrite; 0 = none
+    uint64_t *calls_above;       // [node_count] the largest call over the node and all that it depends on
+    int32_t  *stack, *stamps;    // [node_count] scratch: tli_bound_exceeds_in_gap
+    int64_t   steps_left;        // of walks, for each tli_bound_open: tli_bound_exceeds_in_gap
     uint8_t  *reads_mark;        // [thing_count] scratch
     int64_t  *enter;             // [thing_count] scratch: tli_bound_find_enters
     int32_t  *last_use;          // [thing_count] scratch: tli_bound_find_uses
     struct tli_bound_label *labels, *made;  // [2 TLI_BOUND_LABELS], [TLI_BOUND_LABELS]
     uint64_t  unit, base_cost, cost_step;
+    int64_t   units, most_lambda;  // of all things together; the largest lambda
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
     int64_t   typical;           // mean bytes of a thing in units, for the length of steps
     tli_bound_net net;
@@ -13619,6 +13690,27 @@ static void tli_bound_mark_reads(const tli_bound *model, int32_t id, uint8_t *ma
     if (thing >= 0) mark[thing] = value;
 }
 
+// Unmark a thing and return its bytes; 0 = it was not marked.
+static uint64_t tli_bound_take_mark(const tli_bound *model, int32_t thing) {
+    if (thing < 0 || !model->reads_mark[thing]) return 0;
+    model->reads_mark[thing] = 0;
+    return model->exact[thing];
+}
+
+// The bytes of all things that the backward of a node reads, each once; reads_mark[] is zero before and after.
+static uint64_t tli_bound_sum_reads(const tli_bound *model, int32_t id) {
+    const tl_graph *graph = model->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t sum = 0;
+    int32_t i;
+    tli_bound_mark_reads(model, id, model->reads_mark, 1);
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        sum += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        sum += tli_bound_take_mark(model, model->thing_of[i]);
+    return sum + tli_bound_take_mark(model, model->thing_of[graph->tensor_count + id]);
+}
+
 static uint64_t tli_bound_input_bytes(const tl_graph *graph) {
     uint64_t sum = 0;
     int32_t i;
@@ -13645,10 +13737,7 @@ static void tli_bound_find_sets(tli_bound *model, uint8_t *has_gradient) {
             has_gradient[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
-        model->sets[p] = live + node->bwork_bytes;
-        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
-        for (i = 0; i < model->thing_count; i++) if (model->reads_mark[i]) model->sets[p] += model->exact[i];
-        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 0);
+        model->sets[p] = live + node->bwork_bytes + tli_bound_sum_reads(model, model->order[p]);
         for (i = node->first_output; i < end; i++) live -= graph->outputs[i].bytes;
         model->between[p] = live;
     }
@@ -13687,6 +13776,8 @@ static void tli_bound_scale_bytes(tli_bound *model) {
     model->unit = divisor ? divisor : 1;
     if (sum / model->unit >> TLI_BOUND_UNITS) model->unit *= (sum / model->unit >> TLI_BOUND_UNITS) + 1;
     for (t = 0; t < model->thing_count; t++) model->bytes[t] = (int64_t)(model->exact[t] / model->unit);
+    model->units = (int64_t)(sum / model->unit) + 1;
+    model->most_lambda = TLI_BOUND_PRICES / model->units;
     model->typical = count ? (int64_t)(sum / model->unit / (uint64_t)count) : 1;
     if (!model->typical) model->typical = 1;
 }
@@ -13756,15 +13847,17 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
 }
 
 // Find the maximum flow (Dinic, 1970); left[] holds the residual capacities. Every path ends in an arc to
-// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full.
-static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work) {
+// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full. It ends
+// early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
+static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit) {
     int32_t source = net->vertex_count - 2, sink = source + 1, v;
     int64_t flow = 0;
-    while (tli_bound_find_levels(net, work)) {
+    while (*work < limit && tli_bound_find_levels(net, work)) {
         int32_t at = source, length = 0;
         for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
         for (;;) {
             int32_t arc = -1;
+            if (*work >= limit) break;
             if (at == sink) {
                 length = tli_bound_send(net, length, &flow);
                 *work += (uint64_t)length;
@@ -13865,7 +13958,7 @@ static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, 
         tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= s->at[a] ? model->cost[i] : 0);
     for (i = 2 * (2 * things + model->graph->node_count); i < net->arc_count; i += 2)
         tli_bound_set(net, i, TLI_BOUND_INFINITE);
-    flow = tli_bound_flow(net, model->work);
+    flow = tli_bound_flow(net, model->work, model->flow_limit);
     tli_bound_find_side(net, model->work);
     return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
 }
@@ -13905,13 +13998,13 @@ static tli_bound_line tli_bound_touch(tli_bound *model, tli_bound_state *s, int3
 // sides; returns the value of the span there. ends[]: the lambdas of the two last tangents.
 static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32_t a, int64_t ends[2]) {
     tli_bound_line low, high, at = tli_bound_touch(model, s, a, s->lambda[a]);
-    int64_t start = at.lambda > 0 ? at.lambda : 1;
+    int64_t start = at.lambda > 0 ? at.lambda : TLI_BOUND_COSTS / model->units / 4096 + 1;
     int32_t tries;
     low = high = at;
     if (at.slope > 0) {
-        while (high.slope > 0 && high.lambda < TLI_BOUND_LAMBDA) {
+        while (high.slope > 0 && high.lambda < model->most_lambda) {
             low = high;
-            start = start > TLI_BOUND_LAMBDA / 16 ? TLI_BOUND_LAMBDA : start * 16;
+            start = start > model->most_lambda / 16 ? model->most_lambda : start * 16;
             high = tli_bound_touch(model, s, a, start);
         }
     } else if (at.slope < 0 && at.lambda > 0) {
@@ -14190,7 +14283,6 @@ static int tli_bound_fix_large(const tli_bound *model, tli_bound_state *s, int32
 static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t position) {
     int32_t a = s->count++, things = model->thing_count, t;
     uint64_t room = model->room[position] / model->unit;
-    int64_t most = INT64_C(1) << TLI_BOUND_UNITS;
     for (; a > 0 && s->at[a - 1] > position; a--) {
         size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
         s->at[a] = s->at[a - 1]; s->lambda[a] = s->lambda[a - 1]; s->room[a] = s->room[a - 1];
@@ -14199,7 +14291,7 @@ static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t 
     }
     s->at[a] = position;
     s->lambda[a] = 0;
-    s->room[a] = room < (uint64_t)most ? (int64_t)room : most;
+    s->room[a] = room < (uint64_t)model->units ? (int64_t)room : model->units;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
     tli_bound_mark_reads(model, model->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
@@ -14267,7 +14359,7 @@ static void tli_bound_step(tli_bound *model, tli_bound_state *s, const tli_bound
     if (length > most) length = most;
     for (a = 0; a < s->count; a++) {
         int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / model->typical;
-        s->lambda[a] = lambda < 0 ? 0 : lambda > TLI_BOUND_LAMBDA ? TLI_BOUND_LAMBDA : lambda;
+        s->lambda[a] = lambda < 0 ? 0 : lambda > model->most_lambda ? model->most_lambda : lambda;
         for (t = 0; a && t < things; t++) {
             int32_t at = a * things + t;
             int64_t mu = s->mu[at];
@@ -14321,6 +14413,7 @@ typedef struct tli_bound_search {
     tli_bound       *model;
     tli_bound_climb  climb;
     tli_bound_state *best, *trial;
+    tli_bound_state *top;    // of the highest value when spans keep the room as a hard limit
     int64_t      *single;    // [order_count] value with that instant alone; -1 = not computed
     int32_t      *listed;    // [order_count] positions to try
     int32_t       listed_count;
@@ -14381,7 +14474,7 @@ static int tli_bound_is_top(const tli_bound_search *search, int32_t position) {
 // List the instants to try together with others: all if there are few, else local maxima and evenly spaced
 // ones.
 static void tli_bound_list_instants(tli_bound_search *search) {
-    enum { LISTED = 64 };
+    enum { LISTED = 24 };
     int32_t p, count = 0, tops = 0, seen = 0, step;
     for (p = 0; p < search->model->order_count; p++) {
         count += search->single[p] > 0;
@@ -14414,16 +14507,17 @@ static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, in
 }
 
 // Add the instant that raises the value most. All listed ones are tried with a few steps, the best of them
-// and their neighbours with more. Returns 0 if none raises it.
+// and their neighbours with more. Returns 0 if none raises it. More attempts may find a better
+// instant, but leave work for fewer of them.
 static int tli_bound_add_best(tli_bound_search *search) {
-    enum { HOPEFUL = 5 };
+    enum { HOPEFUL = 3, AROUND = 2, FEW = 8, MORE = 40 };
     tli_bound *model = search->model;
     int64_t values[HOPEFUL], before = search->best->value;
     int32_t chosen[HOPEFUL], count = 0, nearby = -1, i, k;
     for (i = 0; i < search->listed_count && !tli_bound_is_over(model); i++) {
         int64_t value;
         if (tli_bound_has_instant(search->best, search->listed[i])) continue;
-        value = tli_bound_try_more(search, search->listed[i], 10);
+        value = tli_bound_try_more(search, search->listed[i], FEW);
         if (count == HOPEFUL && value <= values[count - 1]) continue;
         k = count < HOPEFUL ? count++ : count - 1;
         for (; k > 0 && values[k - 1] < value; k--) { values[k] = values[k - 1]; chosen[k] = chosen[k - 1]; }
@@ -14432,19 +14526,30 @@ static int tli_bound_add_best(tli_bound_search *search) {
     }
     tli_bound_copy_state(model, search->trial, search->best);
     for (i = 0; i < count && !tli_bound_is_over(model); i++)
-        if (tli_bound_try_more(search, chosen[i], 60) > search->trial->value) {
+        if (tli_bound_try_more(search, chosen[i], MORE) > search->trial->value) {
             tli_bound_copy_state(model, search->trial, search->climb.best);
             nearby = chosen[i];
         }
-    for (i = -3; i <= 3 && nearby >= 0 && !tli_bound_is_over(model); i++) {
+    for (i = -AROUND; i <= AROUND && nearby >= 0 && !tli_bound_is_over(model); i++) {
         if (nearby + i < 0 || nearby + i >= model->order_count) continue;
         if (tli_bound_has_instant(search->best, nearby + i)) continue;
-        if (tli_bound_try_more(search, nearby + i, 60) > search->trial->value)
+        if (tli_bound_try_more(search, nearby + i, MORE) > search->trial->value)
             tli_bound_copy_state(model, search->trial, search->climb.best);
     }
     if (search->trial->value <= before) return 0;
     tli_bound_copy_state(model, search->best, search->trial);
     return 1;
+}
+
+// Note the best state as search->top if its value, each span with the room as a hard limit, is the highest.
+// Where a few large things compete for the room, that is far above the value that the multipliers give, and one
+// instant more can lower it: half of a call in each of two spans does what a whole call does in their union.
+static void tli_bound_keep_top(tli_bound_search *search) {
+    tli_bound *model = search->model;
+    tli_bound_copy_state(model, search->trial, search->best);
+    if (!tli_bound_is_over(model)) tli_bound_tabulate(model, search->trial);
+    if (!search->top->count || search->trial->value > search->top->value)
+        tli_bound_copy_state(model, search->top, search->trial);
 }
 
 // -- bound: branching --
@@ -14545,7 +14650,7 @@ static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
 static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
     tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *half;
-    int32_t cell = tli_bound_choose_cell(model, low), rounds = low->count > 1 ? 24 : 0;
+    int32_t cell = tli_bound_choose_cell(model, low), rounds = low->count > 1 ? 6 : 0;
     tree->bound = low->value;
     if (tli_bound_is_over(model)) return 0;
     if (cell < 0) return tli_bound_extend(search, tree);
@@ -14571,11 +14676,11 @@ static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
 static int64_t tli_bound_branch(tli_bound_search *search) {
     tli_bound *model = search->model;
     tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(model, 1, sizeof *tree);
-    tli_bound_state *root = tree ? tli_bound_add_state(model, search->best->count) : NULL;
-    int64_t bound = search->best->value;
+    tli_bound_state *root = tree ? tli_bound_add_state(model, search->top->count) : NULL;
+    int64_t bound = search->top->value;
     uint64_t most, start;
     if (!root) return bound;
-    tli_bound_copy_state(model, root, search->best);
+    tli_bound_copy_state(model, root, search->top);
     most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->thing_count);
     tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
     if (tli_bound_find_branch(search, root, 40)) {
@@ -14595,6 +14700,35 @@ static int64_t tli_bound_branch(tli_bound_search *search) {
 
 // -- bound: set-up and the whole --
 
+#define TLI_BOUND_WALK INT64_C(16000000)  // inputs that all walks of tli_bound_exceeds_in_gap see in one model
+
+// Find calls[], reused[] and calls_above[].
+static void tli_bound_find_calls(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t end = node->first_input + node->input_count, reads = 0, over = -1;
+        uint64_t above = 0;
+        if (node->is_input) continue;
+        if (node->inplace >= 0) over = graph->inputs[node->first_input + node->inplace].tensor;
+        for (i = node->first_input; i < end; i++) {
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
+            reads += tensor == over;
+            if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
+            if (model->calls_above[maker] > above) above = model->calls_above[maker];
+        }
+        model->calls[id] = node->fwork_bytes;
+        for (i = node->first_input; i < end; i++)
+            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            model->calls[id] += graph->outputs[i].bytes;
+        model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
+        model->calls_above[id] = model->calls[id] + node->saved_bytes;
+        if (model->calls_above[id] < above) model->calls_above[id] = above;
+    }
+}
+
 // Read everything that does not depend on the budget.
 static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     const tl_graph *graph = model->graph;
@@ -14607,18 +14741,26 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
     model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
     model->last_use = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
-    model->order = (int32_t *)tli_bound_take(model, 2 * nodes, sizeof(int32_t));
+    model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
     model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
-    model->room = (uint64_t *)tli_bound_take(model, 3 * nodes, sizeof(uint64_t));
+    model->room = (uint64_t *)tli_bound_take(model, 6 * nodes, sizeof(uint64_t));
     if (model->failed) return TL_ERROR_NO_MEMORY;
     model->reads_mark = model->at_end + things;
     model->runs_by = model->order + nodes;
     model->sets = model->room + nodes;
     model->between = model->sets + nodes;
+    model->calls = model->between + nodes;
+    model->reused = model->calls + nodes;
+    model->calls_above = model->reused + nodes;
+    model->stack = model->runs_by + nodes;
+    model->stamps = model->stack + nodes;
+    model->steps_left = TLI_BOUND_WALK;
+    model->flow_limit = UINT64_MAX;
     tli_bound_find_things(model, inference);
     tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
     tli_bound_find_sets(model, scratch);
+    tli_bound_find_calls(model);
     tli_bound_scale_bytes(model);
     tli_bound_scale_costs(model);
     return TL_OK;
@@ -14649,6 +14791,7 @@ static tl_result tli_bound_open_net(tli_bound *model) {
 static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
     tli_bound *model = search->model;
     uint64_t limit = model->work_limit, start = *model->work, share = limit > start ? (limit - start) / 8 : 0;
+    if (!tli_add_u64(limit, limit / 8, &model->flow_limit)) model->flow_limit = UINT64_MAX;
     model->work_limit = start + 3 * share;
     tli_bound_try_singles(search);
     *value = 0;
@@ -14656,7 +14799,8 @@ static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
     if (search->best->count > 0) {
         tli_bound_list_instants(search);
         model->work_limit = start + 6 * share;
-        while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search)) { }
+        do { tli_bound_keep_top(search); }
+        while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search));
         model->work_limit = limit;
         *value = tli_bound_branch(search);
     }
@@ -14679,11 +14823,13 @@ static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     search.climb.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
     search.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
     search.trial = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.top = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
     if (!model->failed) tli_bound_search_all(&search, value);
     tli_bound_free_state(model, search.climb.now);
     tli_bound_free_state(model, search.climb.best);
     tli_bound_free_state(model, search.best);
     tli_bound_free_state(model, search.trial);
+    tli_bound_free_state(model, search.top);
     return model->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
@@ -14702,67 +14848,72 @@ static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
 
 // -- bound: the least budget --
 
-// The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
-// is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
-static uint64_t tli_bound_call_bytes(const tl_graph *graph, int32_t id, int saves) {
-    const tl_node *node = &graph->nodes[id];
-    uint64_t sum = node->fwork_bytes + (saves ? node->saved_bytes : 0);
-    int32_t i, k, reads = 0, end = node->first_input + node->input_count;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        sum += graph->outputs[i].bytes;
-    for (i = node->first_input; i < end; i++) {
-        int32_t tensor = graph->inputs[i].tensor;
-        for (k = node->first_input; k < i && graph->inputs[k].tensor != tensor; k++) { }
-        if (k == i && !graph->nodes[graph->outputs[tensor].node].is_input) sum += graph->outputs[tensor].bytes;
-    }
-    if (node->inplace < 0 || saves) return sum;
-    k = graph->inputs[node->first_input + node->inplace].tensor;
-    for (i = node->first_input; i < end; i++) reads += graph->inputs[i].tensor == k;
-    return reads == 1 ? sum - graph->outputs[k].bytes : sum;
+// Steps of tli_bound_open and of the walks after it.
+static uint64_t tli_bound_set_up_work(const tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    uint64_t size = (uint64_t)graph->node_count + (uint64_t)graph->input_count + (uint64_t)graph->tensor_count;
+    return 10 * size + 2 * (uint64_t)(TLI_BOUND_WALK - model->steps_left);
 }
 
-// The bytes and the node of the largest call that every schedule within the budget makes between the
-// backwards at positions p - 1 and p. A thing that backward p reads is made there if it does not fit beside
-// the working set of backward p - 1; the same holds for the inputs of the call that makes it.
-static uint64_t tli_bound_find_gap(tli_bound *model, uint64_t budget, int32_t p, int32_t *node) {
+// The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
+// is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
+static uint64_t tli_bound_call_bytes(const tli_bound *model, int32_t id, int saves) {
+    if (saves) return model->calls[id] + model->graph->nodes[id].saved_bytes;
+    return model->calls[id] - model->reused[id];
+}
+
+// Push the maker of a thing, once, if the thing is marked `mark` and does not fit the room, and if a call
+// that is made then may need more than `most` bytes.
+static void tli_bound_push_maker(tli_bound *model, int32_t thing, uint8_t mark, uint64_t room, uint64_t most,
+                                 int32_t p, int32_t *count) {
+    int32_t maker = thing < 0 ? 0 : model->maker[thing];
+    if (thing < 0 || model->reads_mark[thing] != mark || model->exact[thing] <= room) return;
+    if (model->stamps[maker] == p || model->calls_above[maker] <= most) return;
+    model->stamps[maker] = p;
+    model->stack[(*count)++] = maker;
+}
+
+// Whether every schedule within the budget makes a call between the backwards at positions p - 1 and p that
+// exceeds the budget; the largest one is at *node. A thing that backward p reads is made there if it does not
+// fit beside the working set of backward p - 1; the same holds for the inputs of the call that makes it. In
+// very large graphs the walk over these ends early: it finds less then, and what it finds is true.
+static int tli_bound_exceeds_in_gap(tli_bound *model, uint64_t budget, int32_t p, int32_t *node) {
+    enum { READ = 1, HELD = 2 };
     const tl_graph *graph = model->graph;
-    uint64_t most = 0, room = budget - model->sets[p - 1];
-    uint8_t *must = model->reads_mark;
-    int32_t id, i, t;
-    tli_bound_mark_reads(model, model->order[p], must, 1);
-    tli_bound_mark_reads(model, model->order[p - 1], must, 0);
-    for (id = graph->node_count; id-- > 0;) {
+    const tl_node *last = &graph->nodes[model->order[p]];
+    uint64_t room = budget - model->sets[p - 1], most, bytes;
+    int32_t saved = model->thing_of[graph->tensor_count + model->order[p]], count = 0, found = 0, i;
+    most = budget - model->between[p - 1];
+    tli_bound_mark_reads(model, model->order[p], model->reads_mark, READ);
+    tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, HELD);
+    for (i = last->first_input; i < last->first_input + last->input_count; i++)
+        tli_bound_push_maker(model, model->thing_of[graph->inputs[i].tensor], READ, room, most, p, &count);
+    for (i = last->first_output; i < last->first_output + last->output_count; i++)
+        tli_bound_push_maker(model, model->thing_of[i], READ, room, most, p, &count);
+    tli_bound_push_maker(model, saved, READ, room, most, p, &count);
+    tli_bound_mark_reads(model, model->order[p], model->reads_mark, 0);
+    tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, HELD);
+    while (count > 0) {
+        int32_t id = model->stack[--count];
         const tl_node *maker = &graph->nodes[id];
-        int is_made = 0, saves;
-        uint64_t call;
-        t = model->thing_of[graph->tensor_count + id];
-        saves = is_made = t >= 0 && must[t] && model->exact[t] > room;
-        for (i = maker->first_output; i < maker->first_output + maker->output_count; i++) {
-            t = model->thing_of[i];
-            is_made |= t >= 0 && must[t] && model->exact[t] > room;
-        }
-        if (!is_made) continue;
-        call = model->between[p - 1] + tli_bound_call_bytes(graph, id, saves);
-        if (call > most) { most = call; *node = id; }
-        for (i = maker->first_input; i < maker->first_input + maker->input_count; i++)
-            if (model->thing_of[graph->inputs[i].tensor] >= 0)
-                must[model->thing_of[graph->inputs[i].tensor]] = 1;
-        tli_bound_mark_reads(model, model->order[p - 1], must, 0);
+        int saves = id == model->order[p] && saved >= 0 && model->exact[saved] > room;
+        bytes = tli_bound_call_bytes(model, id, saves);
+        if (bytes > most) { most = bytes; *node = id; found = 1; }
+        model->steps_left -= maker->input_count;
+        for (i = maker->first_input; i < maker->first_input + maker->input_count && model->steps_left > 0; i++)
+            tli_bound_push_maker(model, model->thing_of[graph->inputs[i].tensor], 0, room, most, p, &count);
     }
-    tli_zero(must, (size_t)model->thing_count);
-    return most;
+    tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, 0);
+    return found;
 }
 
 // Whether no such call exceeds the budget, which must be at least the largest working set; if one does, *node
 // is its node.
 static int tli_bound_fits_gaps(tli_bound *model, uint64_t budget, int32_t *node) {
     int32_t p;
-    for (p = 1; p < model->order_count; p++) {
-        int32_t largest = -1;
-        if (tli_bound_find_gap(model, budget, p, &largest) <= budget) continue;
-        *node = largest;
-        return 0;
-    }
+    tli_zero(model->stamps, (size_t)model->graph->node_count * sizeof *model->stamps);
+    model->steps_left -= model->order_count;
+    for (p = 1; p < model->order_count; p++) if (tli_bound_exceeds_in_gap(model, budget, p, node)) return 0;
     return 1;
 }
 
@@ -14778,7 +14929,7 @@ static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_
         int saves = graph->nodes[i].has_grad && !inference && graph->nodes[i].saved_bytes;
         uint64_t call;
         if (graph->nodes[i].is_input || model->runs_by[i] == INT32_MAX) continue;
-        call = inputs + tli_bound_call_bytes(graph, i, saves);
+        call = inputs + tli_bound_call_bytes(model, i, saves);
         if (call > most) { most = call; *node = i; }
     }
     for (i = 0; i < model->order_count; i++)
@@ -14788,9 +14939,9 @@ static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_
 
 // Find a number of bytes below which no schedule fits, and the node that sets it: the largest working set
 // of a call that every schedule makes, or, without a host tier, of a call that the budget itself makes
-// necessary (tli_bound_find_gap).
+// necessary (tli_bound_exceeds_in_gap). Linear in nodes and inputs, but for the walks, which are limited.
 static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inference, int32_t has_host,
-                                 uint64_t *bound_budget, int32_t *node) {
+                                 uint64_t *bound_budget, int32_t *node, uint64_t *work) {
     tli_bound model;
     uint64_t low, high;
     tl_result result;
@@ -14811,6 +14962,7 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
         }
         *bound_budget = high;
     }
+    *work += tli_bound_set_up_work(&model);
     tli_bound_free(&model);
     return result;
 }
@@ -14875,7 +15027,8 @@ static void tli_bound_add_host(tli_bound *model, const tli_bound_host *host) {
 
 // Find a lower bound of the cost of every valid schedule within the budget with backwards in reverse listing
 // order and no compression. With host NULL: without host copies. Else: of the end of schedules that end by
-// host->time. Anytime: a larger work_limit (arcs visited, about 3 ns each) can only raise it.
+// host->time. Anytime: a larger work_limit (arcs visited, about 3 ns each) mostly raises it, but other instants
+// may be chosen then, and the bound may be lower.
 // TL_ERROR_INFEASIBLE, without a sentence: no schedule fits; *bound_cost is UINT64_MAX.
 static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64_t budget,
                                       const tli_bound_host *host, int32_t inference, tli_remat_watch *watch,
@@ -14891,6 +15044,7 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
     if (!result && (budget < tli_bound_find_floor(&model, inference, &node) ||
                     (!host && !tli_bound_fits_gaps(&model, budget, &node))))
         value = TLI_BOUND_INFINITE;
+    *work += tli_bound_set_up_work(&model);
     for (p = 0; p < model.order_count && !result && !value; p++) model.room[p] = budget - model.sets[p];
 #ifndef TL_NO_OFFLOAD
     if (!result && !value && host) tli_bound_add_host(&model, host);
@@ -14946,7 +15100,6 @@ typedef struct tli_remat_input {
     uint64_t        work_limit;   // of the search in elementary steps (a few ns each); 0 = greedy alone
     uint64_t        bound;        // lower bound of the cost: the search ends when it is reached
     tli_remat_watch *watch;
-    const tli_search_calls *start;    // one more schedule to start from; NULL or no calls: none
     int32_t         fetches;      // 1 = tensors may be fetched from a host tier
 } tli_remat_input;
 
@@ -15198,6 +15351,7 @@ typedef struct tli_search_rule {
     int8_t cost, bytes, distance;  // exponents of the score, in halves
     int8_t backwards;              // 1 = missing inputs are made in reverse order
     int8_t dead_first;             // 1 = evict first the items that no later call of the program uses
+    int8_t in_order;               // 1 = all that is missing is made in listing order
 } tli_search_rule;
 
 typedef struct tli_search_frame { int32_t call, next; } tli_search_frame;
@@ -15211,18 +15365,21 @@ typedef struct tli_search_greedy {
     int32_t      *first_use;     // [items + 1] into uses
     int32_t      *uses;          // positions in the program at which an item is used, ascending
     int32_t      *next_use;      // [items] cursor into uses
-    int32_t      *resident;      // [resident_count] resident items that have bytes
-    int32_t      *place;         // [items] index into resident
-    int32_t       resident_count;
+    int32_t      *heap;          // [heap_count] items that may be evicted, the one of the least key first
+    int32_t      *place;         // [items] index into heap; -1 = not there
+    int64_t      *key;           // [items] the score when it was last computed; TLI_SEARCH_NO_SCORE = not yet
+    int32_t       heap_count;
     int32_t      *program;       // [program_count] each wanted call once: the plan that keeps everything
     int32_t       program_count, now;  // now: the position in it
     tli_search_frame *stack;     // [nodes + 1] calls that wait for their inputs
-    int32_t      *queue;         // [nodes] of tli_search_price
+    int32_t      *queue;         // [nodes] of tli_search_price and tli_search_list_missing
+    int32_t      *order;         // [nodes] of tli_search_demand_in_order
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the queue
     uint32_t      stamped;
     tli_search_calls  calls;
     int64_t       most_calls;
     uint64_t      cost, work, most_work;
+    tli_remat_watch *watch;      // NULL = none
     int           failed;        // 1 = no memory
 } tli_search_greedy;
 
@@ -15233,11 +15390,13 @@ static void tli_search_free_greedy(tli_search_greedy *g) {
     tli_release(env, g->first_use);
     tli_release(env, g->uses);
     tli_release(env, g->next_use);
-    tli_release(env, g->resident);
+    tli_release(env, g->heap);
     tli_release(env, g->place);
+    tli_release(env, g->key);
     tli_release(env, g->program);
     tli_release(env, g->stack);
     tli_release(env, g->queue);
+    tli_release(env, g->order);
     tli_release(env, g->stamp);
     tli_release(env, g->calls.calls);
 }
@@ -15275,14 +15434,16 @@ static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_
     g->uses = (int32_t *)tli_alloc_array(env, (uint64_t)p->first_touch[tli_search_end_call(p) + 1],
                                          sizeof *g->uses);
     g->next_use = (int32_t *)tli_alloc_array(env, items, sizeof *g->next_use);
-    g->resident = (int32_t *)tli_alloc_array(env, items, sizeof *g->resident);
+    g->heap = (int32_t *)tli_alloc_array(env, items, sizeof *g->heap);
+    g->key = (int64_t *)tli_alloc_array(env, items, sizeof *g->key);
     g->place = (int32_t *)tli_alloc_array(env, items, sizeof *g->place);
     g->program = (int32_t *)tli_alloc_array(env, 2 * nodes + 1, sizeof *g->program);
     g->stack = (tli_search_frame *)tli_alloc_array(env, nodes + 1, sizeof *g->stack);
     g->queue = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->queue);
+    g->order = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->order);
     g->stamp = (uint32_t *)tli_alloc_array(env, nodes, sizeof *g->stamp);
-    if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->resident && g->place && g->program &&
-        g->stack && g->queue && g->stamp) {
+    if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->heap && g->place && g->key &&
+        g->program && g->stack && g->queue && g->order && g->stamp) {
         tli_search_list_program(g);
         return TL_OK;
     }
@@ -15310,7 +15471,7 @@ static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
             g->queue[count++] = id;
         }
     }
-    g->work += (uint64_t)count + 4;
+    g->work += 3 * (uint64_t)count + 20;
     return cost;
 }
 
@@ -15324,40 +15485,80 @@ static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
     return score;
 }
 
+// -- search: greedy: the items that may be evicted, in a heap --
+//
+// An item is in the heap while it is resident, has bytes, and no call on the stack uses it. Its key is the
+// score that it had when it was last looked at. As its next use comes nearer and what it is made of is
+// evicted, its score rises, so keys are lower bounds but for the price of items whose inputs have been made
+// again. The item on top is scored anew until it stays there: few items are scored for each that is evicted.
+
+#define TLI_SEARCH_NO_SCORE INT64_MIN
+
+static int tli_search_goes_first(const tli_search_greedy *g, int32_t a, int32_t b) {
+    return g->key[a] != g->key[b] ? g->key[a] < g->key[b] : a < b;
+}
+
+static void tli_search_set_heap(tli_search_greedy *g, int32_t at, int32_t item) {
+    g->heap[at] = item;
+    g->place[item] = at;
+}
+
+// Move the item at a place of the heap up or down to where its key belongs.
+static void tli_search_sift(tli_search_greedy *g, int32_t at) {
+    int32_t item = g->heap[at], child;
+    for (; at && tli_search_goes_first(g, item, g->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        tli_search_set_heap(g, at, g->heap[(at - 1) / 2]);
+    for (; (child = 2 * at + 1) < g->heap_count; at = child) {
+        if (child + 1 < g->heap_count && tli_search_goes_first(g, g->heap[child + 1], g->heap[child])) child++;
+        if (!tli_search_goes_first(g, g->heap[child], item)) break;
+        tli_search_set_heap(g, at, g->heap[child]);
+    }
+    tli_search_set_heap(g, at, item);
+    g->work += 8;
+}
+
+// Put an item into the heap or take it out, as its state asks.
+static void tli_search_update_heap(tli_search_greedy *g, int32_t item) {
+    int32_t at = g->place[item], belongs = g->here[item] && !g->pins[item] && g->p->item_bytes[item];
+    if (belongs && at < 0) {
+        g->key[item] = TLI_SEARCH_NO_SCORE;
+        g->heap[g->heap_count] = item;
+        tli_search_sift(g, g->heap_count++);
+    } else if (!belongs && at >= 0) {
+        int32_t last = g->heap[--g->heap_count];
+        g->place[item] = -1;
+        if (last == item) return;
+        g->heap[at] = last;
+        tli_search_sift(g, at);
+    }
+}
+
 static void tli_search_make_resident(tli_search_greedy *g, int32_t item) {
     if (g->here[item]) return;
     g->here[item] = 1;
     g->live += g->p->item_bytes[item];
-    if (!g->p->item_bytes[item]) return;
-    g->place[item] = g->resident_count;
-    g->resident[g->resident_count++] = item;
+    tli_search_update_heap(g, item);
 }
 
 static void tli_search_evict(tli_search_greedy *g, int32_t item) {
-    int32_t last;
     g->here[item] = 0;
     g->live -= g->p->item_bytes[item];
-    last = g->resident[--g->resident_count];
-    g->resident[g->place[item]] = last;
-    g->place[last] = g->place[item];
+    tli_search_update_heap(g, item);
 }
 
 // Evict until so many more bytes fit; 0 if everything that is left is pinned.
 static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
     while (g->live + g->gradients + bytes > g->budget) {
-        int64_t least = 0;
-        int32_t i, worst = -1;
-        for (i = 0; i < g->resident_count; i++) {
-            int32_t item = g->resident[i];
-            int64_t score;
-            if (g->pins[item]) continue;
-            score = tli_search_score(g, item);
-            if (worst >= 0 && (score > least || (score == least && item > worst))) continue;
-            worst = item;
-            least = score;
+        int32_t item = g->heap[0];
+        int64_t score;
+        if (!g->heap_count) return 0;
+        score = tli_search_score(g, item);
+        if (score > g->key[item]) {
+            g->key[item] = score;
+            tli_search_sift(g, 0);
+            if (g->heap[0] != item) continue;
         }
-        if (worst < 0) return 0;
-        tli_search_evict(g, worst);
+        tli_search_evict(g, item);
     }
     return 1;
 }
@@ -15365,8 +15566,12 @@ static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
 static void tli_search_pin(tli_search_greedy *g, int32_t call, int32_t by) {
     const tli_search_problem *p = g->p;
     int32_t k;
-    for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
-        if (p->touches[k].is_use) g->pins[p->touches[k].item] += by;
+    for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) {
+        if (!p->touches[k].is_use) continue;
+        g->pins[p->touches[k].item] += by;
+        tli_search_update_heap(g, p->touches[k].item);
+    }
+    g->work += 2 * (uint64_t)(p->first_touch[call + 1] - p->first_touch[call]);
 }
 
 // The bytes of the input that F of this node may overwrite: one that no other call on the stack and no later
@@ -15419,6 +15624,7 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     }
     if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
     if (g->calls.count >= g->most_calls || g->cost > TLI_SEARCH_MOST_COST || g->work > g->most_work) return 0;
+    if (g->watch && tli_remat_stops(g->watch, g->work)) return 0;
     if (!tli_search_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
     return 1;
 }
@@ -15455,6 +15661,55 @@ static int tli_search_demand(tli_search_greedy *g, int32_t call) {
     return 1;
 }
 
+// Add to the queue the nodes that make what a call uses and that is missing, each once.
+static void tli_search_queue_missing(tli_search_greedy *g, int32_t call, int32_t *count) {
+    const tli_search_problem *p = g->p;
+    int32_t k;
+    for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) {
+        int32_t item = p->touches[k].item, id;
+        if (!p->touches[k].is_use || g->here[item] || item >= p->graph->tensor_count + p->node_count) continue;
+        id = tli_search_maker(p, item);
+        if (g->stamp[id] == g->stamped) continue;
+        g->stamp[id] = g->stamped;
+        g->queue[(*count)++] = id;
+    }
+    g->work += 4 * (uint64_t)(p->first_touch[call + 1] - p->first_touch[call]);
+}
+
+// List the nodes to run before a call, in listing order; returns how many. (Sorted by halving gaps, Shell,
+// 1959.)
+static int32_t tli_search_list_missing(tli_search_greedy *g, int32_t call) {
+    int32_t count = 0, at, gap, i, k;
+    g->stamped++;
+    tli_search_queue_missing(g, call, &count);
+    for (at = 0; at < count; at++) tli_search_queue_missing(g, 2 * g->queue[at], &count);
+    for (gap = count / 2; gap > 0; gap /= 2)
+        for (i = gap; i < count; i++) {
+            int32_t id = g->queue[i];
+            for (k = i; k >= gap && g->queue[k - gap] > id; k -= gap) g->queue[k] = g->queue[k - gap];
+            g->queue[k] = id;
+            g->work += 4;
+        }
+    return count;
+}
+
+// Run a call after all that is missing, in listing order. What these calls use stays until they have used it.
+static int tli_search_demand_in_order(tli_search_greedy *g, int32_t call) {
+    int32_t count = tli_search_list_missing(g, call), i;
+    tli_search_pin(g, call, 1);
+    for (i = 0; i < count; i++) {
+        g->order[i] = g->queue[i];
+        tli_search_pin(g, 2 * g->queue[i], 1);
+    }
+    for (i = 0; i < count; i++) {
+        if (!tli_search_run_call(g, 2 * g->order[i])) return 0;
+        tli_search_pin(g, 2 * g->order[i], -1);
+    }
+    if (!tli_search_run_call(g, call)) return 0;
+    tli_search_pin(g, call, -1);
+    return 1;
+}
+
 // Run the greedy planner under a rule; 1 = g->calls is a sequence that keeps the budget.
 static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *rule, int64_t budget) {
     const tli_search_problem *p = g->p;
@@ -15465,10 +15720,11 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
     g->live = p->input_bytes;
     g->gradients = 0;
     g->cost = 0;
-    g->resident_count = g->calls.count = 0;
+    g->heap_count = g->calls.count = 0;
     g->most_calls = nodes * (nodes < 128 ? nodes : 128) + 1024;
     tli_zero(g->here, (size_t)p->item_count);
     tli_zero(g->pins, (size_t)p->item_count * sizeof *g->pins);
+    for (k = 0; k < p->item_count; k++) g->place[k] = -1;
     for (k = 0; k < p->graph->tensor_count; k++)
         if (p->graph->nodes[p->graph->outputs[k].node].is_input) g->here[k] = 1;
     for (k = 0; k < p->item_count; k++) g->next_use[k] = g->first_use[k];
@@ -15476,7 +15732,7 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
         int32_t call = g->program[g->now];
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) g->next_use[p->touches[k].item]++;
-        if (!tli_search_demand(g, call)) return 0;
+        if (!(rule->in_order ? tli_search_demand_in_order(g, call) : tli_search_demand(g, call))) return 0;
     }
     return 1;
 }
@@ -15492,6 +15748,7 @@ typedef struct tli_search_event {
     int32_t before, behind;  // neighbours in time of the same item; -1 = none
     int32_t sibling;         // next event of the same call
     uint8_t is_use;
+    int64_t order;           // that of the call
 } tli_search_event;
 
 typedef struct tli_search_place {
@@ -15506,7 +15763,7 @@ typedef struct tli_search_place {
     uint8_t  saves, overwrites;
 } tli_search_place;
 
-#define TLI_SEARCH_BLOCK 24  // most places of a block
+#define TLI_SEARCH_BLOCK 24  // most places of a block of a short sequence
 
 typedef struct tli_search_block {
     int32_t before, behind;  // neighbours in time
@@ -15527,7 +15784,9 @@ typedef struct tli_search_seq {
     int32_t        event_count, event_capacity, free_event;
     tli_search_block  *blocks;    // block 0 has place 0, so it is never empty
     int32_t        block_count, block_capacity, free_block;
+    int32_t        block_size;    // most places of a block: about the square root of their number
     int32_t       *first, *last;  // [items] first and last event; -1 = none
+    int32_t       *recent;        // [items] the event found last by tli_search_event_before; -1 = none yet
     int32_t        last_place;
     int32_t        over_count;    // blocks with a call over the budget
     uint64_t       cost;          // of forwards
@@ -15544,6 +15803,7 @@ static void tli_search_free_seq(tli_search_seq *s) {
     tli_release(s->p->env, s->blocks);
     tli_release(s->p->env, s->first);
     tli_release(s->p->env, s->last);
+    tli_release(s->p->env, s->recent);
     tli_release(s->p->env, s->changes);
 }
 
@@ -15580,7 +15840,7 @@ static void tli_search_empty_seq(tli_search_seq *s) {
     tli_search_place *start = &s->places[0];
     tli_search_block *block = &s->blocks[0];
     int32_t i;
-    for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = -1;
+    for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = s->recent[i] = -1;
     s->place_count = s->block_count = 1;
     s->event_count = 0;
     s->free_place = s->free_event = s->free_block = -1;
@@ -15601,9 +15861,11 @@ static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq
     s->p = p;
     s->budget = p->budget;
     s->free_block = -1;
+    s->block_size = TLI_SEARCH_BLOCK;
     s->first = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->first);
     s->last = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->last);
-    if (s->first && s->last && tli_search_reserve_block(s) &&
+    s->recent = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->recent);
+    if (s->first && s->last && s->recent && tli_search_reserve_block(s) &&
         tli_grow(p->env, &array, &s->place_capacity, 0, 64, sizeof *s->places)) {
         s->places = (tli_search_place *)array;
         tli_search_empty_seq(s);
@@ -15641,7 +15903,7 @@ static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_
     tli_search_place *places = s->places;
     int32_t a = places[from].block, b = places[to].block, at = places[from].behind, block;
     if (!bytes) return;
-    s->work += TLI_SEARCH_BLOCK / 2;
+    s->work += (uint64_t)s->block_size / 2;
     if (a == b) {
         for (; at != to; at = places[at].behind) places[at].held += bytes;
         places[to].held += bytes;
@@ -15669,21 +15931,21 @@ static void tli_search_join(tli_search_seq *s, int32_t at, int64_t held) {
     s->places[at].block = old;
     s->places[at].held = held - block->add;
     block->count++;
-    if (block->count > TLI_SEARCH_BLOCK) {
+    if (block->count > s->block_size) {
         new_block = s->free_block;
         if (new_block >= 0) s->free_block = s->blocks[new_block].behind;
         else new_block = s->block_count++;
         half = &s->blocks[new_block];
-        for (first = block->first, i = 0; i < TLI_SEARCH_BLOCK / 2; i++) first = s->places[first].behind;
+        for (first = block->first, i = 0; i < s->block_size / 2; i++) first = s->places[first].behind;
         half->first = first;
-        half->count = block->count - TLI_SEARCH_BLOCK / 2;
+        half->count = block->count - s->block_size / 2;
         half->add = block->add;
         half->is_over = 0;
         half->before = old;
         half->behind = block->behind;
         if (block->behind >= 0) s->blocks[block->behind].before = new_block;
         block->behind = new_block;
-        block->count = TLI_SEARCH_BLOCK / 2;
+        block->count = s->block_size / 2;
         for (i = 0; i < half->count; i++, first = s->places[first].behind) s->places[first].block = new_block;
         tli_search_rescan(s, new_block);
     }
@@ -15754,22 +16016,35 @@ static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
     if (event >= 0) tli_search_refresh(s, s->events[event].call);
 }
 
+// The last event of an item at or before a moment in time order; -1 = none. As a rule it is near the one found
+// last.
+static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
+    int32_t e = s->recent[item], next;
+    if (e < 0) e = s->last[item];
+    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work += 3; }
+    if (e < 0) return -1;
+    for (next = s->events[e].behind; next >= 0 && s->events[next].order <= order; s->work += 3) {
+        e = next;
+        next = s->events[e].behind;
+    }
+    s->recent[item] = e;
+    return e;
+}
+
 static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_search_touch *touch) {
-    int32_t e = s->free_event, x = s->last[touch->item], y = -1, c;
+    int32_t e = s->free_event, x, y, c;
     int64_t bytes = s->p->item_bytes[touch->item];
     tli_search_event *event;
     int was, is_left, is_right;
     if (e >= 0) s->free_event = s->events[e].sibling;
     else e = s->event_count++;
-    while (x >= 0 && s->places[s->events[x].call].order > s->places[at].order) {
-        y = x;
-        x = s->events[x].before;
-        s->work++;
-    }
+    x = tli_search_event_before(s, touch->item, s->places[at].order);
+    y = x >= 0 ? s->events[x].behind : s->first[touch->item];
     event = &s->events[e];
     event->item = touch->item;
     event->is_use = touch->is_use;
     event->call = at;
+    event->order = s->places[at].order;
     event->sibling = s->places[at].first_event;
     s->places[at].first_event = e;
     event->before = x;
@@ -15793,6 +16068,7 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
     int was_right = tli_search_is_use(s, y);
     if (x >= 0) s->events[x].behind = y; else s->first[event->item] = y;
     if (y >= 0) s->events[y].before = x; else s->last[event->item] = x;
+    if (s->recent[event->item] == e) s->recent[event->item] = x >= 0 ? x : y;
     if (will != was_left) tli_search_shift(s, s->events[x].call, at, will ? bytes : -bytes);
     if (will != was_right) tli_search_shift(s, at, s->events[y].call, will ? bytes : -bytes);
     event->sibling = s->free_event;
@@ -15803,12 +16079,13 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
 // Number the places in time order, with room between the numbers for places inserted later.
 static void tli_search_number(tli_search_seq *s) {
     int64_t order = 0;
-    int32_t at;
+    int32_t at, e;
     for (at = 0; at >= 0; at = s->places[at].behind) {
         s->places[at].order = order;
+        for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) s->events[e].order = order;
         order += (int64_t)1 << 24;
-        s->work++;
     }
+    s->work += 8 * (uint64_t)s->used;
 }
 
 static void tli_search_log_change(tli_search_seq *s, int32_t call, int32_t place) {
@@ -15877,6 +16154,130 @@ static void tli_search_take(tli_search_seq *s, int32_t at) {
     s->work += 8;
 }
 
+// -- search: the sequence: all of it from a list of calls --
+//
+// In time linear in the touches of the calls, where putting one call after the other would take time for every
+// block between the uses of an item.
+
+// Add a call at the end, with its events. The bytes of items are left as changes: of the place itself (in
+// `held`) against the place before it, and of the place after it (in `order`).
+static int tli_search_append(tli_search_seq *s, int32_t call) {
+    const tli_search_problem *p = s->p;
+    int32_t k, from = p->first_touch[call], to = p->first_touch[call + 1], at;
+    tli_search_place *place;
+    if (!tli_search_reserve_events(s, to - from)) return 0;
+    at = tli_search_new_place(s);
+    if (at < 0) return 0;
+    place = &s->places[at];
+    tli_zero(place, sizeof *place);
+    place->call = call;
+    place->first_event = -1;
+    place->before = s->last_place;
+    place->behind = -1;
+    s->places[s->last_place].behind = at;
+    for (k = from; k < to; k++) {
+        int32_t item = p->touches[k].item, e = s->event_count++, x = s->last[item];
+        tli_search_event *event = &s->events[e];
+        event->item = item;
+        event->is_use = p->touches[k].is_use;
+        event->call = at;
+        event->sibling = place->first_event;
+        place->first_event = e;
+        event->before = x;
+        event->behind = -1;
+        s->last[item] = e;
+        if (x < 0) { s->first[item] = e; continue; }
+        s->events[x].behind = e;
+        if (!event->is_use) continue;
+        s->places[s->events[x].call].order += p->item_bytes[item];
+        place->order -= p->item_bytes[item];
+    }
+    s->last_place = at;
+    s->used++;
+    s->work += 4 + 4 * (uint64_t)(to - from);
+    return 1;
+}
+
+// Find the bytes and the order of all places from what tli_search_append left, and make the blocks.
+static int tli_search_make_blocks(tli_search_seq *s) {
+    const tli_search_problem *p = s->p;
+    int64_t live = p->input_bytes, gradients = 0, order = 0, change = s->places[0].order;
+    int32_t at, e, number = 0;
+    s->places[0].order = 0;
+    for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) {
+        tli_search_place *place = &s->places[at];
+        live += change;
+        change = place->order;
+        place->order = order += (int64_t)1 << 24;
+        for (e = place->first_event; e >= 0; e = s->events[e].sibling) s->events[e].order = order;
+        place->own = p->call_bytes[place->call];
+        if (place->call % 2) place->own -= gradients = p->gradient_bytes[place->call / 2];
+        place->gradients = gradients;
+        place->held = live + place->own + gradients;
+        if (s->blocks[number].count == s->block_size / 2) {
+            tli_search_block *block;
+            if (!tli_search_reserve_block(s)) return 0;
+            block = &s->blocks[s->block_count];
+            tli_zero(block, sizeof *block);
+            block->before = number;
+            block->behind = -1;
+            block->first = at;
+            s->blocks[number].behind = s->block_count;
+            number = s->block_count++;
+        }
+        place->block = number;
+        s->blocks[number].count++;
+        if (place->call % 2 == 0 && place->call < tli_search_end_call(p))
+            s->cost += p->graph->nodes[place->call / 2].fwd_cost;
+    }
+    for (number = 0; number >= 0; number = s->blocks[number].behind) tli_search_rescan(s, number);
+    s->work += 4 * (uint64_t)s->used;
+    return 1;
+}
+
+// Replace an array whose items are no longer needed by a larger one, with an eighth to spare; 0 = no memory.
+static int tli_search_replace(tl_env *env, void **array, int32_t *capacity, int64_t needed, size_t item_bytes) {
+    int64_t count = needed + needed / 8 + 64;
+    if (needed < *capacity) return 1;
+    if (count > INT32_MAX) return 0;
+    tli_release(env, *array);
+    *capacity = 0;
+    *array = tli_alloc_array(env, (uint64_t)count, item_bytes);
+    if (*array) *capacity = (int32_t)count;
+    return *array != NULL;
+}
+
+// Make room for a list of calls in an empty sequence: doubling the arrays as they grow would take three times
+// that.
+static int tli_search_reserve_calls(tli_search_seq *s, const tli_search_calls *calls) {
+    const int32_t *first = s->p->first_touch;
+    void *places = s->places, *events = s->events;
+    int64_t touches = 0;
+    int32_t i;
+    for (i = 0; i < calls->count; i++) touches += first[calls->calls[i] + 1] - first[calls->calls[i]];
+    s->failed |= !tli_search_replace(s->p->env, &places, &s->place_capacity, (int64_t)calls->count + 1,
+                                     sizeof *s->places);
+    s->failed |= !tli_search_replace(s->p->env, &events, &s->event_capacity, touches, sizeof *s->events);
+    s->places = (tli_search_place *)places;
+    s->events = (tli_search_event *)events;
+    return !s->failed;
+}
+
+// Make the sequence anew from a list of calls; 0 = no memory.
+static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
+    int32_t i, at;
+    if (!tli_search_reserve_calls(s, calls)) return 0;
+    tli_search_empty_seq(s);
+    s->logs = 0;
+    s->block_size = TLI_SEARCH_BLOCK;
+    while (s->block_size < calls->count / s->block_size) s->block_size += s->block_size / 4;
+    for (i = 0; i < calls->count; i++) if (!tli_search_append(s, calls->calls[i])) return 0;
+    if (!tli_search_make_blocks(s)) return 0;
+    for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) tli_search_refresh(s, at);
+    s->work += (uint64_t)s->p->item_count + 2 * (uint64_t)s->used;
+    return 1;
+}
+
 // -- search: changes that can be undone --
 
 static int32_t tli_search_insert(tli_search_seq *s, int32_t call, int32_t behind) {
@@ -15891,7 +16292,10 @@ static void tli_search_remove(tli_search_seq *s, int32_t at) {
     tli_search_log_change(s, call, before);
 }
 
+// Take changes back, to the first `count`. Without memory (s->failed) some are not in the log: the sequence is
+// lost, and must only be freed.
 static void tli_search_undo(tli_search_seq *s, int32_t count) {
+    if (s->failed) return;
     while (s->change_count > count) {
         tli_search_change *change = &s->changes[--s->change_count];
         if (change->call < 0) tli_search_take(s, change->place);
@@ -15936,6 +16340,182 @@ static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
+// -- search: dividing: a first sequence of few bytes, for graphs of any width --
+//
+//     a         mid           b      To reverse the nodes a..b, with all resident that they read of earlier
+//     |----------|------------|      nodes: run a..mid and keep what mid..b reads of it, the frontier of mid;
+//      advance    reverse first      reverse mid..b; then reverse a..mid. Nodes whose tensors all fit are run
+//     |..........|                   and reversed at once.
+//      reverse then
+//
+// This is Revolve (Griewank, Walther, 2000) over the nodes in listing order, with a set of tensors in the
+// place of a layer's output; with halves it takes O(nodes log nodes) calls and the largest frontier O(log
+// nodes) times. How many more frontiers fit says where to divide: with c of them and r repetitions at most,
+// at r / (c + r). Near that place the smallest frontier is taken. Whether the sequence keeps the budget is
+// seen when it is loaded.
+
+#define TLI_DIVIDE_SLOTS 15
+#define TLI_DIVIDE_REPEATS 128  // calls of a sequence are at most this times the nodes
+
+typedef struct tli_divide_segment { int32_t first, end; int64_t held; } tli_divide_segment;
+
+typedef struct tli_divide {
+    const tli_search_problem *p;
+    tli_search_calls *calls;
+    int64_t  budget;
+    int32_t *last_read;           // [tensors] the last wanted node that reads it; -1 = none, or a graph input
+    int64_t *kept_bytes;          // [nodes] of what it makes and others or its backward read
+    tli_divide_segment *stack;    // [nodes + 1]
+    int64_t *frontier;            // [nodes] scratch: of the segment's tensors that are read from there on
+    int32_t  count;               // of the stack
+    uint64_t work;
+} tli_divide;
+
+static void tli_divide_read_graph(tli_divide *d) {
+    const tli_search_problem *p = d->p;
+    const tl_graph *graph = p->graph;
+    int32_t id, i, k;
+    for (i = 0; i < graph->tensor_count; i++) d->last_read[i] = -1;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count && p->is_wanted[id]; i++)
+            if (!graph->nodes[graph->outputs[graph->inputs[i].tensor].node].is_input)
+                d->last_read[graph->inputs[i].tensor] = id;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (graph->outputs[i].needed || d->last_read[i] >= 0) d->kept_bytes[id] += p->item_bytes[i];
+        for (k = p->first_touch[2 * id]; k < p->first_touch[2 * id + 1]; k++)
+            if (p->touches[k].item == tli_search_saved_item(p, id))
+                d->kept_bytes[id] += (int64_t)node->saved_bytes;
+    }
+    d->work += 8 * (uint64_t)(graph->node_count + graph->input_count + graph->tensor_count);
+}
+
+static int tli_divide_add_call(tli_divide *d, int32_t call) {
+    d->work += 4;
+    return tli_search_add_call(d->p->env, d->calls, call);
+}
+
+static int tli_divide_add_forwards(tli_divide *d, int32_t first, int32_t end) {
+    int32_t id, ok = 1;
+    for (id = first; id < end && ok; id++) if (d->p->is_wanted[id]) ok = tli_divide_add_call(d, 2 * id);
+    return ok;
+}
+
+static int tli_divide_add_backwards(tli_divide *d, int32_t first, int32_t end) {
+    int32_t id, ok = 1;
+    for (id = end; id-- > first && ok;)
+        if (d->p->graph->nodes[id].has_grad) ok = tli_divide_add_call(d, 2 * id + 1);
+    return ok;
+}
+
+// Find frontier[] of the nodes of a segment, and the bytes that running and reversing it at once takes.
+static int64_t tli_divide_scan(tli_divide *d, const tli_divide_segment *s) {
+    const tl_graph *graph = d->p->graph;
+    int64_t live = 0, kept = 0, most = 0, during;
+    int32_t id, i;
+    for (id = s->first; id < s->end; id++) {
+        const tl_node *node = &graph->nodes[id];
+        d->frontier[id] = live;
+        if (!d->p->is_wanted[id]) continue;
+        d->work += 8 + 2 * (uint64_t)node->input_count;
+        kept += d->kept_bytes[id];
+        during = node->has_grad ? d->p->call_bytes[2 * id + 1] : 0;
+        if (d->p->call_bytes[2 * id] > during) during = d->p->call_bytes[2 * id];
+        if (during > most) most = during;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (d->last_read[tensor] != id || graph->outputs[tensor].node < s->first) continue;
+            live -= d->p->item_bytes[tensor];
+            d->last_read[tensor] = -2 - id;  // a node may read it twice
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (d->last_read[graph->inputs[i].tensor] == -2 - id) d->last_read[graph->inputs[i].tensor] = id;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (d->last_read[i] > id) live += d->p->item_bytes[i];
+    }
+    return kept + most;
+}
+
+// The place at which to divide a segment that was scanned and that takes `bytes` at once.
+static int32_t tli_divide_choose(tli_divide *d, const tli_divide_segment *s, int64_t bytes) {
+    int64_t room = d->budget - d->p->input_bytes - s->held, mean = 0, slots, parts, repeats = 1, reach;
+    int32_t count = s->end - s->first, id, best, from, to;
+    for (id = s->first + 1; id < s->end; id++) mean += d->frontier[id];
+    mean = mean / count + 1;
+    slots = room > 0 ? room / mean / 2 : 0;  // half of the room for frontiers, half for what is run at once
+    if (slots > TLI_DIVIDE_SLOTS) slots = TLI_DIVIDE_SLOTS;
+    parts = room > 1 ? 1 + bytes / (room / 2) : count;
+    if (parts > count) parts = count;
+    for (reach = slots + 1; reach < parts && slots; repeats++)  // C(slots + repeats, slots) parts
+        reach = reach < INT64_C(1) << 30 ? reach * (slots + repeats + 1) / (repeats + 1) : parts;
+    if (!slots || repeats > 3 * slots) { slots = 1; repeats = 3; }
+    best = s->first + 1 + (int32_t)((count - 2) * repeats / (slots + repeats));
+    from = best - (best - s->first - 1) / 4;
+    to = best + (s->end - best - 1) / 4;
+    for (id = from; id <= to; id++) if (d->frontier[id] < d->frontier[best]) best = id;
+    return best;
+}
+
+static int tli_divide_run(tli_divide *d) {
+    int64_t most = (int64_t)d->p->node_count * TLI_DIVIDE_REPEATS + 1024;
+    int32_t i;
+    d->stack[0].end = d->p->node_count;
+    for (i = 0; i < d->p->graph->tensor_count; i++)
+        if (d->p->is_result[i]) d->stack[0].held += d->p->item_bytes[i];
+    for (d->count = 1; d->count > 0;) {
+        tli_divide_segment s = d->stack[--d->count];
+        int64_t bytes = tli_divide_scan(d, &s);
+        int at_once = s.held + bytes + d->p->input_bytes <= d->budget || s.end - s.first < 2;
+        int32_t middle = at_once ? s.end : tli_divide_choose(d, &s, bytes);
+        if (d->calls->count > most) at_once = 1;
+        if (!tli_divide_add_forwards(d, s.first, at_once ? s.end : middle)) return 0;
+        if (at_once) {
+            if (!tli_divide_add_backwards(d, s.first, s.end)) return 0;
+            continue;
+        }
+        d->stack[d->count] = s;
+        d->stack[d->count++].end = middle;
+        d->stack[d->count].first = middle;
+        d->stack[d->count].end = s.end;
+        d->stack[d->count++].held = s.held + d->frontier[middle];
+    }
+    return tli_divide_add_call(d, tli_search_end_call(d->p));
+}
+
+// List a training sequence in `calls` that divides the graph so that the budget is kept, if it can. The work
+// is added to *work. 0 = no memory.
+static int tli_search_divide(const tli_search_problem *p, int64_t budget, tli_search_calls *calls,
+                             uint64_t *work) {
+    tli_divide d;
+    uint64_t nodes = (uint64_t)p->node_count;
+    int ok;
+    tli_zero(&d, sizeof d);
+    d.p = p;
+    d.calls = calls;
+    d.budget = budget;
+    calls->count = 0;
+    d.last_read = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->graph->tensor_count, sizeof *d.last_read);
+    d.kept_bytes = (int64_t *)tli_alloc_array(p->env, nodes, sizeof *d.kept_bytes);
+    d.frontier = (int64_t *)tli_alloc_array(p->env, nodes, sizeof *d.frontier);
+    d.stack = (tli_divide_segment *)tli_alloc_array(p->env, nodes + 1, sizeof *d.stack);
+    ok = d.last_read && d.kept_bytes && d.frontier && d.stack;
+    if (ok) tli_divide_read_graph(&d);
+    ok = ok && tli_divide_run(&d);
+    tli_release(p->env, d.last_read);
+    tli_release(p->env, d.kept_bytes);
+    tli_release(p->env, d.frontier);
+    tli_release(p->env, d.stack);
+    *work += d.work;
+    return ok;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- search: improving a sequence --
 //
 // This part changes the sequence of the part above. It chooses the recomputations to add when the budget is
@@ -15951,7 +16531,10 @@ typedef struct tli_search_state {
     tl_random     random;
     uint64_t      limit;         // seq.work at which the search ends
     uint64_t      mend_limit;    // seq.work at which the present mending ends
+    uint64_t      try_work, mend_work;  // for one try to keep a budget that may be too small: to plan, to mend
     uint64_t      goal, bwd_cost;  // lower bound of the cost of forwards; cost of all backwards
+    int32_t       phase, turn, turns;  // of the improvement: number of the next phase; of the present one
+    uint64_t      heat;          // mean of the random threshold of the present phase
     tli_remat_watch *watch;
     int32_t      *stack;         // [items + 1]
     int32_t      *closure;       // [nodes + tensors] nodes to run for one item; -1 - tensor = a fetch
@@ -15959,12 +16542,12 @@ typedef struct tli_search_state {
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
+    int32_t       group_count, stride;  // groups of candidates; from one to the next: no divisor in common
     int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
     int64_t       excess;        // bytes by which the fullest call exceeds the budget
     int64_t       noise;         // width of the random part of scores
     int32_t       distance;      // exponent of the distance in scores, in halves
     int           is_exact;      // 1 = freed bytes beyond the excess do not count in scores
-    uint64_t      tries;
     uint64_t     *copy_ns;       // [tensors] time of one copy; NULL = there is no host tier
     uint64_t      link_price;    // cost of a nanosecond of the link, in 256ths
 } tli_search_state;
@@ -15972,13 +16555,6 @@ typedef struct tli_search_state {
 // A random number below limit.
 static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
     return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
-}
-
-// The last event of an item at or before a moment in time order; -1 = none.
-static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
-    int32_t e = s->last[item];
-    while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
-    return e;
 }
 
 // The cost of spilling and fetching a tensor at the present price of the link.
@@ -16008,7 +16584,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
                                 int32_t *count) {
     tli_search_seq *s = &r->seq;
     const tl_graph *graph = r->p->graph;
-    int64_t when = s->places[s->events[y].call].order - 1, score;
+    int64_t when = s->events[y].order - 1, score;
     int64_t freed = r->p->item_bytes[item];
     uint64_t cost;
     int32_t at, i;
@@ -16016,6 +16592,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     r->stamp[r->closure[0]] = ++r->stamped;
     cost = graph->nodes[r->closure[0]].fwd_cost;
     *count = 1;
+    s->work += 24;
     for (at = 0; at < *count; at++) {
         const tl_node *node = &graph->nodes[r->closure[at] < 0 ? 0 : r->closure[at]];
         if (r->closure[at] < 0) continue;
@@ -16024,10 +16601,10 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
             int64_t bytes = (int64_t)graph->outputs[tensor].bytes;
             if (graph->nodes[id].is_input || r->stamp[id] == r->stamped) continue;
             e = tli_search_event_before(s, tensor, when);
-            s->work += 4;
+            s->work += 8;
             if (e < 0) { *count = 0; return 0; }
             if (tli_search_is_use(s, s->events[e].behind)) continue;
-            if (s->places[s->events[e].call].order >= full) continue;
+            if (s->events[e].order >= full) continue;
             if (bytes < freed && tli_search_log(graph->nodes[id].fwd_cost) - tli_search_log((uint64_t)bytes) >
                                      tli_search_log(cost) - tli_search_log((uint64_t)freed) + 16384) {
                 freed -= bytes;
@@ -16042,7 +16619,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     if (!freed) { *count = 0; return 0; }
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_search_log(cost) - 2 * tli_search_log((uint64_t)freed);
-    score -= r->distance * tli_search_log((uint64_t)(when + 1 - s->places[s->events[x].call].order) >> 12);
+    score -= r->distance * tli_search_log((uint64_t)(when + 1 - s->events[x].order) >> 12);
     if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
     return score;
 }
@@ -16051,7 +16628,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
 static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t x, int32_t y) {
     tli_search_seq *s = &r->seq;
     int64_t freed = r->p->item_bytes[item], score;
-    int64_t span = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
+    int64_t span = s->events[y].order - s->events[x].order;
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_search_log(tli_search_copy_price(r, item)) - 2 * tli_search_log((uint64_t)freed);
     score -= r->distance * tli_search_log((uint64_t)span >> 12);
@@ -16059,45 +16636,65 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
     return score;
 }
 
-// Choose the item to make again later instead of holding it across a call that exceeds the budget.
-static int tli_search_choose(tli_search_state *r, int32_t full) {
+// Compare making an item again later, instead of holding it across the full call, with the best choice so far,
+// whose score is *least. Returns whether it is held across the call.
+static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, int64_t *least) {
     tli_search_seq *s = &r->seq;
-    int64_t order = s->places[full].order, least = 0;
-    int32_t item, items = r->p->item_count - r->p->node_count;
+    int64_t order = s->places[full].order, score;
+    int32_t x, y, count;
+    if (!r->p->item_bytes[item] || s->last[item] < 0) return 0;
+    x = tli_search_event_before(s, item, order);
+    s->work += 4;
+    if (x < 0 || s->events[x].call == full) return 0;
+    y = s->events[x].behind;
+    if (!tli_search_is_use(s, y)) return 0;
+    s->work += 6;
+    if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
+        score = tli_search_score_fetch(r, item, x, y);
+        if (!r->chosen_count || score < *least) {
+            *least = score;
+            r->chosen_count = 1;
+            r->chosen[0] = -1 - item;
+            r->chosen_place = s->events[y].call;
+        }
+    }
+    if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
+        score = s->events[y].order - s->events[x].order;
+        score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
+        if (r->is_exact && r->p->item_bytes[item] > r->excess)
+            score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
+                     2 * tli_search_log((uint64_t)r->excess);
+        if (score >= *least) return 1;
+    }
+    score = tli_search_weigh(r, item, x, y, order, &count);
+    if (!count || (r->chosen_count && score >= *least)) return 1;
+    *least = score;
+    r->chosen_count = count;
+    r->chosen_place = s->events[y].call;
+    tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
+    return 1;
+}
+
+#define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
+#define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
+#define TLI_SEARCH_GROUP 8          // neighbours in the listing that are looked at together, as memory likes it
+
+// Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large
+// graph only some items are candidates: groups spread over the listing from a random one on.
+static int tli_search_choose(tli_search_state *r, int32_t full) {
+    int64_t least = 0;
+    int32_t items = r->p->item_count - r->p->node_count, left = items, group = 0, k;
+    if (items > TLI_SEARCH_FEW_ITEMS) {
+        left = TLI_SEARCH_CANDIDATES;
+        group = tli_search_draw(r, r->group_count);
+    }
     r->chosen_count = 0;
-    r->excess = tli_search_held(s, full) - s->budget;
-    for (item = 0; item < items; item++) {
-        int32_t x, y, count;
-        int64_t score;
-        if (!r->p->item_bytes[item] || s->last[item] < 0) continue;
-        x = tli_search_event_before(s, item, order);
-        s->work++;
-        if (x < 0 || s->events[x].call == full) continue;
-        y = s->events[x].behind;
-        if (!tli_search_is_use(s, y)) continue;
-        if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
-            score = tli_search_score_fetch(r, item, x, y);
-            if (!r->chosen_count || score < least) {
-                least = score;
-                r->chosen_count = 1;
-                r->chosen[0] = -1 - item;
-                r->chosen_place = s->events[y].call;
-            }
-        }
-        if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
-            score = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
-            score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
-            if (r->is_exact && r->p->item_bytes[item] > r->excess)
-                score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
-                         2 * tli_search_log((uint64_t)r->excess);
-            if (score >= least) continue;
-        }
-        score = tli_search_weigh(r, item, x, y, order, &count);
-        if (!count || (r->chosen_count && score >= least)) continue;
-        least = score;
-        r->chosen_count = count;
-        r->chosen_place = s->events[y].call;
-        tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
+    r->excess = tli_search_held(&r->seq, full) - r->seq.budget;
+    for (k = 0; k < r->group_count * TLI_SEARCH_GROUP && left > 0; k++) {
+        int32_t item = group * TLI_SEARCH_GROUP + k % TLI_SEARCH_GROUP;
+        if (k % TLI_SEARCH_GROUP == TLI_SEARCH_GROUP - 1)
+            group += group < r->group_count - r->stride ? r->stride : r->stride - r->group_count;
+        if (item < items) left -= tli_search_compare(r, item, full, &least);
     }
     return r->chosen_count > 0;
 }
@@ -16134,6 +16731,7 @@ static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t step
     tli_search_seq *s = &r->seq;
     while (s->over_count > 0) {
         if (s->cost > most_cost || steps-- <= 0 || s->failed || s->work > r->mend_limit) return 0;
+        if (r->watch && tli_remat_stops(r->watch, s->work)) return 0;
         if (!tli_search_choose(r, tli_search_find_full(s)) || !tli_search_apply(r)) return 0;
     }
     return s->cost <= most_cost;
@@ -16156,7 +16754,7 @@ static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search
         int is_wanted = tli_search_is_use(s, event->behind);
         if (event->before < 0 || event->is_use == is_wanted || !s->p->item_bytes[event->item]) continue;
         if (spans->count == TLI_SEARCH_SPANS) return 0;
-        spans->orders[spans->count] = s->places[s->events[event->before].call].order;
+        spans->orders[spans->count] = s->events[event->before].order;
         spans->bytes[spans->count++] = event->is_use ? -s->p->item_bytes[event->item]
                                                      : s->p->item_bytes[event->item];
     }
@@ -16200,27 +16798,39 @@ static int tli_search_may_fit(tli_search_seq *s, int32_t at) {
     return 1;
 }
 
-// Remove every recomputation that the budget does not require, once around the sequence from a place on.
-static void tli_search_tidy(tli_search_state *r, int32_t from) {
+// Remove a call if it is a recomputation that the budget does not require.
+static void tli_search_spare(tli_search_seq *s, int32_t at) {
+    int32_t mark = s->change_count;
+    s->work += 2;
+    if (!at || !tli_search_can_remove(s, at)) return;
+    s->work += 8;
+    if (!tli_search_is_useless(s, at) && !tli_search_may_fit(s, at)) return;
+    tli_search_remove(s, at);
+    if (s->over_count) tli_search_undo(s, mark);
+}
+
+#define TLI_SEARCH_NEARBY 2000  // places that are tidied after one try
+
+// Remove every recomputation that the budget does not require, from a place on: at most `count` places, once
+// around.
+static void tli_search_tidy_some(tli_search_state *r, int32_t from, int32_t count) {
     tli_search_seq *s = &r->seq;
-    int32_t at = s->places[from].call < 0 ? 0 : from, count = s->used;
+    int32_t at = s->places[from].call < 0 ? 0 : from;
     while (count-- > 0 && !s->failed) {
-        int32_t next = s->places[at].behind, mark = s->change_count;
-        s->work += 2;
-        if (at && tli_search_can_remove(s, at)) {
-            s->work += 8;
-            if (tli_search_is_useless(s, at) || tli_search_may_fit(s, at)) {
-                tli_search_remove(s, at);
-                if (s->over_count) tli_search_undo(s, mark);
-            }
-        }
+        int32_t next = s->places[at].behind;
+        tli_search_spare(s, at);
         at = next < 0 ? 0 : next;
     }
 }
 
+static void tli_search_tidy(tli_search_state *r, int32_t from) {
+    tli_search_tidy_some(r, from, r->seq.used);
+}
+
 // -- search: one try: remove, mend, tidy, keep or undo --
 
-static int32_t tli_search_pick_forward(tli_search_state *r) {
+// A recomputation drawn at random; -1 = none found.
+static int32_t tli_search_pick_again(tli_search_state *r) {
     tli_search_seq *s = &r->seq;
     int32_t tries;
     for (tries = 0; tries < 64; tries++) {
@@ -16231,16 +16841,15 @@ static int32_t tli_search_pick_forward(tli_search_state *r) {
     return -1;
 }
 
-// Remove some recomputations near one that is drawn at random. Returns a place from which to tidy; -1 = none.
-static int32_t tli_search_ruin(tli_search_state *r) {
+// Remove some recomputations near a place. Returns a place from which to tidy; -1 = none.
+static int32_t tli_search_ruin(tli_search_state *r, int32_t at) {
     tli_search_seq *s = &r->seq;
-    int32_t at = tli_search_pick_forward(r), wanted = 1 + tli_search_draw(r, 6),
-            span = 4 * wanted + 4, mark = 0;
+    int32_t wanted = 1 + tli_search_draw(r, 6), span = 4 * wanted + 4, mark = 0, first = s->change_count;
     int forwards = tli_search_draw(r, 2);
     if (at < 0) return -1;
     while (at > 0 && wanted > 0 && span-- > 0) {
         int32_t next = forwards ? s->places[at].behind : s->places[at].before;
-        if (tli_search_can_remove(s, at) && (!s->change_count || tli_search_draw(r, 3))) {
+        if (tli_search_can_remove(s, at) && (s->change_count == first || tli_search_draw(r, 3))) {
             mark = s->places[at].before;
             tli_search_remove(s, at);
             wanted--;
@@ -16250,24 +16859,31 @@ static int32_t tli_search_ruin(tli_search_state *r) {
     return mark;
 }
 
+// A forward drawn at random; -1 = none found.
+static int32_t tli_search_pick_forward(tli_search_state *r) {
+    tli_search_seq *s = &r->seq;
+    int32_t tries;
+    for (tries = 0; tries < 64; tries++) {
+        int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
+        s->work += 4;
+        if (tli_search_is_forward(s, at)) return at;
+    }
+    return -1;
+}
+
 // Move a forward to another time, after its inputs are made and before the first use of its outputs. Returns a
 // place from which to tidy; -1 = nothing moved.
-static int32_t tli_search_move(tli_search_state *r) {
+static int32_t tli_search_move(tli_search_state *r, int32_t at) {
     tli_search_seq *s = &r->seq;
-    int32_t tries, at = -1, e, lo = 0, hi = -1, call, steps;
-    for (tries = 0; tries < 64 && at < 0; tries++) {
-        s->work += 4;
-        at = 1 + tli_search_draw(r, s->place_count - 1);
-        if (!tli_search_is_forward(s, at)) at = -1;
-    }
+    int32_t e, lo = 0, hi = -1, call, steps;
     if (at < 0) return -1;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
         int32_t x = s->events[e].before;
         if (s->events[e].is_use) while (x >= 0 && s->events[x].is_use) x = s->events[x].before;
-        if (x >= 0 && s->places[s->events[x].call].order > s->places[lo].order) lo = s->events[x].call;
+        if (x >= 0 && s->events[x].order > s->places[lo].order) lo = s->events[x].call;
         x = s->events[e].behind;
         if (s->events[e].is_use || !tli_search_is_kept(s, x)) continue;
-        if (hi < 0 || s->places[s->events[x].call].order < s->places[hi].order) hi = s->events[x].call;
+        if (hi < 0 || s->events[x].order < s->places[hi].order) hi = s->events[x].call;
     }
     call = s->places[at].call;
     steps = 1 + tli_search_draw(r, 8);
@@ -16286,9 +16902,16 @@ static int32_t tli_search_move(tli_search_state *r) {
     return e;
 }
 
+// Change the sequence somewhere. Returns a place from which to tidy; -1 = nothing changed.
+static int32_t tli_search_shake(tli_search_state *r) {
+    return tli_search_draw(r, 4) ? tli_search_ruin(r, tli_search_pick_again(r))
+                                 : tli_search_move(r, tli_search_pick_forward(r));
+}
+
 static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {
     int32_t at;
     list->count = 0;
+    s->work += 2 * (uint64_t)s->used;
     for (at = s->places[0].behind; at >= 0 && !s->failed; at = s->places[at].behind)
         if (!tli_search_add_call(s->p->env, list, s->places[at].call)) s->failed = 1;
     return !s->failed;
@@ -16300,38 +16923,33 @@ static int tli_search_save_best(tli_search_state *r) {
     return 1;
 }
 
-// Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
-// cost by an exponentially distributed number of mean `heat`; else undo.
-static void tli_search_try(tli_search_state *r, uint64_t heat) {
-    tli_search_seq *s = &r->seq;
-    uint64_t was = s->cost, most;
+// Draw how the next try scores, and the most that it may cost: above what it costs now by an exponentially
+// distributed number of mean `heat`.
+static uint64_t tli_search_temper(tli_search_state *r, uint64_t was, uint64_t heat) {
     int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a random ratio
-    int32_t mark;
-    s->change_count = 0;
-    s->logs = 1;
-    r->tries++;
-    most = was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
     r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
     if (!tli_search_draw(r, 8)) r->noise *= 8;
     r->distance = tli_search_draw(r, 4);
     r->is_exact = !tli_search_draw(r, 8);
-    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    return was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
+}
+
+// Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
+// cost by an exponentially distributed number of mean `heat`; else undo.
+static void tli_search_try(tli_search_state *r, uint64_t heat) {
+    tli_search_seq *s = &r->seq;
+    uint64_t most;
+    int32_t mark;
+    s->change_count = 0;
+    s->logs = 1;
+    most = tli_search_temper(r, s->cost, heat);
+    mark = tli_search_shake(r);
     if (mark >= 0 && tli_search_mend(r, most, 40)) {
-        tli_search_tidy(r, mark);
+        tli_search_tidy_some(r, mark, s->used < TLI_SEARCH_NEARBY ? s->used : TLI_SEARCH_NEARBY);
         if (!s->failed && s->cost < r->best_cost) tli_search_save_best(r);
         return;
     }
     tli_search_undo(s, 0);
-}
-
-// Make the sequence anew from a list of calls; 0 = no memory.
-static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
-    int32_t i;
-    tli_search_empty_seq(s);
-    s->logs = 0;
-    for (i = 0; i < calls->count; i++)
-        if (tli_search_put(s, calls->calls[i], s->last_place) < 0) return 0;
-    return 1;
 }
 
 // -- search: from a sequence to steps --
@@ -16367,9 +16985,10 @@ static void tli_search_emit(tli_search_seq *s, tli_steps *list) {
 
 // The rules that the greedy planner tries in turn.
 static const tli_search_rule tli_search_rules[] = {
-    { 2, 2, 2, 0, 0 }, { 2, 2, 2, 0, 1 }, { 2, 2, 1, 0, 0 }, { 2, 2, 4, 0, 0 }, { 2, 2, 0, 0, 0 },
-    { 2, 1, 2, 0, 0 }, { 2, 4, 2, 0, 0 }, { 1, 2, 2, 0, 1 }, { 0, 0, 2, 0, 1 }, { 2, 2, 2, 1, 0 },
-    { 2, 2, 2, 1, 1 }, { 2, 2, 0, 1, 1 }
+    { 2, 2, 2, 0, 0, 0 }, { 2, 2, 2, 0, 1, 0 }, { 2, 2, 1, 0, 0, 0 }, { 2, 2, 4, 0, 0, 0 },
+    { 2, 2, 0, 0, 0, 0 }, { 2, 1, 2, 0, 0, 0 }, { 2, 4, 2, 0, 0, 0 }, { 1, 2, 2, 0, 1, 0 },
+    { 0, 0, 2, 0, 1, 0 }, { 2, 2, 2, 1, 0, 0 }, { 2, 2, 2, 1, 1, 0 }, { 2, 2, 0, 1, 1, 0 },
+    { 2, 2, 2, 0, 0, 1 }, { 2, 2, 2, 0, 1, 1 }, { 2, 2, 1, 0, 1, 1 }, { 2, 2, 0, 0, 1, 1 }
 };
 
 #define TLI_SEARCH_RULES ((int32_t)(sizeof tli_search_rules / sizeof tli_search_rules[0]))
@@ -16416,6 +17035,10 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
         tli_release(p->env, r->ratio);
         return result;
     }
+    i = p->item_count - p->node_count;
+    r->group_count = (i + TLI_SEARCH_GROUP - 1) / TLI_SEARCH_GROUP;
+    r->stride = i > TLI_SEARCH_FEW_ITEMS ? (int32_t)((int64_t)r->group_count * 618 / 1000) : 1;  // golden ratio
+    while (tli_bound_gcd((uint64_t)r->group_count, (uint64_t)r->stride) > 1) r->stride++;
     for (i = 0; i < p->item_count; i++)
         r->ratio[i] = 2 * tli_search_log(p->graph->nodes[tli_search_maker(p, i)].fwd_cost) -
                       2 * tli_search_log((uint64_t)p->item_bytes[i]);
@@ -16456,26 +17079,29 @@ static int tli_search_goes_on(tli_search_state *r) {
     return !tli_remat_stops(r->watch, r->seq.work);
 }
 
-// Improve the best sequence in phases of growing length (doubled every second phase), each of which cools down.
-// The first phases begin with the starts, the later ones with the best sequence. The work limit decides only
-// when this ends, not what it does.
-static void tli_search_improve(tli_search_state *r, tli_search_start *starts) {
-    tli_search_seq *s = &r->seq;
+// Begin the next phase. The first ones begin with the starts, the later ones with the best sequence. Returns 0
+// if memory ran out.
+static int tli_search_begin_phase(tli_search_state *r, const tli_search_start *starts) {
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
-    int32_t phase, turn;
-    for (phase = 0; tli_search_goes_on(r); phase++) {
-        const tli_search_calls *from = &r->best;
-        int32_t length = 400 << (phase < 24 ? phase / 2 : 12);
-        uint64_t heat;
-        if (phase < TLI_SEARCH_STARTS) from = &starts[phase].calls;
-        if (!from->count) continue;
-        if (!tli_search_load(s, from) || s->over_count) return;
-        heat = r->best_cost / (uint64_t)s->used / 16;
-        heat = (heat < TLI_SEARCH_MOST_COST >> 12 ? heat : TLI_SEARCH_MOST_COST >> 12) * heats[phase % 4];
-        for (turn = 0; turn < length && tli_search_goes_on(r); turn++) {
-            tli_search_try(r, heat);
-            if (turn % (length / 20 + 1) == length / 20) heat -= heat / 3;
-        }
+    const tli_search_calls *from = &r->best;
+    uint64_t mean;
+    while (r->phase < TLI_SEARCH_STARTS && !starts[r->phase].calls.count) r->phase++;
+    if (r->phase < TLI_SEARCH_STARTS) from = &starts[r->phase].calls;
+    r->turns = 400 << (r->phase < 24 ? r->phase / 2 : 12);
+    r->turn = 0;
+    if (!tli_search_load(&r->seq, from) || r->seq.over_count) return 0;
+    mean = r->best_cost / (uint64_t)r->seq.used / 16;
+    r->heat = (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) * heats[r->phase++ % 4];
+    return 1;
+}
+
+// Improve the best sequence in phases of growing length (doubled every second phase), each of which cools down.
+// The work limit decides only when this ends, not what it does: called again, it goes on.
+static void tli_search_improve(tli_search_state *r, const tli_search_start *starts) {
+    while (tli_search_goes_on(r)) {
+        if (r->turn == r->turns && !tli_search_begin_phase(r, starts)) return;
+        tli_search_try(r, r->heat);
+        if (r->turn++ % (r->turns / 20 + 1) == r->turns / 20) r->heat -= r->heat / 3;
     }
 }
 
@@ -16485,57 +17111,6 @@ static int tli_search_load_program(tli_search_seq *s, const tli_search_greedy *g
     bare.calls = g->program;
     bare.count = g->program_count;
     return tli_search_load(s, &bare);
-}
-
-// Equal layers: add the binomial schedule of the most slots that keeps the budget. 0 = no memory.
-static int tli_search_begin_chain(tli_search_state *r, tli_search_start *starts) {
-    const tli_search_problem *p = r->p;
-    tli_search_calls calls;
-    int32_t low = 0, high = p->node_count, *slots, i;
-    int ok;
-    slots = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->node_count, sizeof *slots);
-    tli_zero(&calls, sizeof calls);
-    for (ok = slots != NULL; ok && high - low > 1;) {
-        int32_t middle = low + (high - low) / 2;
-        tli_unit_chain chain;
-        chain.graph = p->graph;
-        chain.list = tli_steps_of(p->env);
-        chain.reached = 0;
-        if (middle > 1 || p->node_count < 200) tli_reverse_chain(&chain, middle, slots);
-        ok = !chain.list.failed;
-        for (calls.count = i = 0; i < chain.list.count && ok; i++) {
-            const tl_step *step = &chain.list.steps[i];
-            if (step->kind > TL_STEP_BACKWARD) continue;
-            ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
-        }
-        ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p)) &&
-             tli_search_load(&r->seq, &calls);
-        if (ok && chain.list.count && !r->seq.over_count) {
-            low = middle;
-            ok = tli_search_add_start(r, starts);
-        } else {
-            high = middle;
-        }
-        tli_release(p->env, chain.list.steps);
-    }
-    tli_release(p->env, calls.calls);
-    tli_release(p->env, slots);
-    return ok;
-}
-
-static int tli_search_is_equal_chain(const tl_graph *graph) {
-    const tl_node *first = &graph->nodes[graph->node_count > 1];
-    int32_t id;
-    for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        if (node->is_input != (id == 0) || node->output_count != 1 || node->input_count != (id > 0) ||
-            node->has_grad != (id > 0) || node->keep) return 0;
-        if (graph->outputs[node->first_output].bytes != graph->outputs[first->first_output].bytes) return 0;
-        if (!id) continue;
-        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
-        if (node->fwd_cost != first->fwd_cost || node->saved_bytes != first->saved_bytes) return 0;
-    }
-    return graph->node_count > 2;
 }
 
 // The largest working set of one call, and its node: a lower bound of every budget.
@@ -16557,25 +17132,41 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// The work for one try of a budget that may be too small; it limits the time until a graph is refused.
-static uint64_t tli_search_try_work(const tli_search_problem *p) {
-    return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
+// Set the work for one try of a budget that may be too small: at most an eighth of the work limit, but for a
+// plan as much as a greedy one takes.
+static void tli_search_limit_tries(tli_search_state *r, uint64_t work_limit) {
+    uint64_t least = 500 * ((uint64_t)r->p->node_count + (uint64_t)r->p->graph->input_count);
+    uint64_t most = UINT64_C(8000000) + 1500 * (uint64_t)r->p->node_count;
+    r->mend_work = work_limit / 8 < most ? work_limit / 8 : most;
+    r->try_work = r->mend_work > least ? r->mend_work : least;
 }
 
-// Make the starts: the plan that keeps everything, mended; the binomial schedule; greedy plans. 0 = no memory.
+// Load the sequence that divides the graph for a budget, and mend it if it exceeds that. 0 = no memory.
+static int tli_search_load_divided(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
+    r->seq.budget = budget;
+    if (!tli_search_divide(r->p, budget, &g->calls, &g->work) || !tli_search_load(&r->seq, &g->calls)) return 0;
+    r->mend_limit = r->seq.work + r->mend_work;
+    if (r->seq.over_count) tli_search_mend(r, TLI_SEARCH_MOST_COST, r->p->node_count);
+    return !r->seq.failed;
+}
+
+// Make the starts: the graph divided; the plan that keeps everything, mended; greedy plans. 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
+    uint64_t limit = g->work + (r->try_work > 4 * r->mend_work ? r->try_work : 4 * r->mend_work);
     int32_t i;
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    r->mend_limit = r->seq.work + 4 * tli_search_try_work(p);
-    g->most_work = g->work + 4 * tli_search_try_work(p);
+    if (!p->inference && (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts)))
+        return 0;
+    r->mend_limit = r->seq.work + 2 * r->mend_work;
     if (!tli_search_load_program(&r->seq, g)) return 0;
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
-    if (!p->inference && tli_search_is_equal_chain(p->graph) && !tli_search_begin_chain(r, starts)) return 0;
-    for (i = 0; i < TLI_SEARCH_RULES && (!r->best.count || g->work < TLI_SEARCH_GREEDY_LIMIT); i++) {
+    for (i = 0; i < TLI_SEARCH_RULES && g->work < limit; i++) {
+        if (r->best.count && (g->work > TLI_SEARCH_GREEDY_LIMIT || g->work > 2 * r->mend_work)) break;
+        g->most_work = g->work + r->try_work;
         if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
             if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
         } else if (g->failed) {
@@ -16604,18 +17195,20 @@ static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_
 // Find and load a sequence that keeps a budget; -1 = no memory, 0 = none found.
 static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
     int32_t i;
-    g->most_work = g->work + tli_search_try_work(r->p);
     r->seq.budget = budget;
     r->distance = 2;
     r->noise = 0;
-    for (i = 0; i < TLI_SEARCH_RULES; i++) {
+    if (!r->p->inference && !tli_search_load_divided(r, g, budget)) return -1;
+    if (!r->p->inference && !r->seq.over_count) return 1;
+    g->most_work = g->work + r->try_work;
+    for (i = 0; i < TLI_SEARCH_RULES && g->work < g->most_work; i++) {
         if (tli_search_run_greedy(g, &tli_search_rules[i], budget)) {
             if (!tli_search_load(&r->seq, &g->calls)) return -1;
             if (!r->seq.over_count) return 1;
         }
         if (g->failed) return -1;
     }
-    r->mend_limit = r->seq.work + 4 * tli_search_try_work(r->p);
+    r->mend_limit = r->seq.work + r->mend_work;
     if (!tli_search_load_program(&r->seq, g)) return -1;
     if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     return r->seq.failed ? -1 : 0;
@@ -16627,30 +17220,52 @@ static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
     return node < s->p->node_count ? node : -1;
 }
 
-// Find the least budget for which a sequence is found: the floor first, then budgets further and further above
-// it, then bisection until the work is used up. Returns 0 if memory ran out; the sequence is in r->best.
+// Lower the peak of the best sequence, *high, by dividing the graph alone, the cheapest way to a sequence of
+// few bytes: for halves of the least peak so far, as long as these are kept, then between that and the largest
+// budget that was not. Returns 0 if memory ran out.
+static int tli_search_divide_down(tli_search_state *r, tli_search_greedy *g, int64_t floor, int64_t *high) {
+    tli_search_seq *s = &r->seq;
+    int64_t low = floor, peak, budget;
+    uint64_t limit = s->work + g->work + r->try_work;
+    while (*high - low > 1 + *high / 64 && s->work + g->work < limit) {
+        budget = low == floor && *high / 2 > floor ? *high / 2 : low + (*high - low) / 2;
+        if (!tli_search_divide(r->p, budget, &g->calls, &g->work) || !tli_search_load(s, &g->calls)) return 0;
+        peak = tli_search_held(s, tli_search_find_full(s));
+        if (peak > budget) low = budget;
+        if (r->watch && tli_remat_stops(r->watch, s->work + g->work)) return 1;
+        if (peak >= *high) continue;
+        *high = peak;
+        if (!tli_search_save_best(r)) return 0;
+    }
+    return 1;
+}
+
+// Find the least budget for which a sequence is found: by dividing; the floor; then halves of the least peak
+// so far, as long as these are kept; then bisection until the work is used up. Returns 0 if memory ran out;
+// the sequence is in r->best.
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
-    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
-    uint64_t limit = s->work + g->work + 16 * tli_search_try_work(r->p);
+    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, budget = floor;
+    uint64_t limit = s->work + g->work + 8 * r->try_work;
     int32_t full;
-    int found, bracketed = 0;
+    int found, is_halved = 1;
     if (!tli_search_load_program(s, g)) return 0;
     high = tli_search_held(s, tli_search_find_full(s));
     if (!tli_search_save_best(r)) return 0;
-    while (budget < high) {
+    if (!r->p->inference && !tli_search_divide_down(r, g, floor, &high)) return 0;
+    while (budget < high && s->work + g->work < limit) {
         found = tli_search_find_any(r, g, budget);
         if (found < 0) return 0;
+        if (r->watch && r->watch->stopped) break;
         if (found) {
             high = tli_search_held(s, tli_search_find_full(s));
             if (!tli_search_save_best(r)) return 0;
-            bracketed = 1;
         } else {
+            is_halved &= low == floor && budget == floor;
             low = budget;
         }
-        if (high - low <= 1 + high / 4096 || (bracketed && s->work + g->work > limit)) break;
-        budget = bracketed ? low + (high - low) / 2 : low + step;
-        step *= 2;
+        if (high - low <= 1 + high / 4096 || s->work + g->work > r->limit) break;
+        budget = is_halved && high / 2 > low ? high / 2 : low + (high - low) / 2;
     }
     if (!tli_search_load(s, &r->best)) return 0;
     full = tli_search_find_full(s);
@@ -16659,20 +17274,14 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
     return 1;
 }
 
-// Find the least budget, then try to lower the peak of its sequence to the budget by mending it repeatedly. 0 =
-// no memory; r->best is empty if the budget is not reached.
-static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts,
-                              int64_t *least, int32_t *node) {
+// Try to lower the peak of the best sequence to a target, by mending it repeatedly. 0 = no memory.
+static int tli_search_squeeze(tli_search_state *r, int64_t target, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
-    int32_t tries, floor_node;
-    int64_t floor = tli_search_find_floor(r->p, &floor_node);
-    if (!tli_search_find_least(r, g, least, node)) return 0;
-    r->mend_limit = s->work + 4 * tli_search_try_work(r->p);
-    for (tries = 0; tries < 200 && *least > r->p->budget && r->p->budget >= floor && s->work < r->mend_limit;
-         tries++) {
+    int32_t tries;
+    for (tries = 0; tries < 200 && *least > target && s->work < r->mend_limit; tries++) {
         int32_t full;
         int64_t peak;
-        s->budget = r->p->budget;
+        s->budget = target;
         if (!tli_search_load(s, &r->best)) return 0;
         r->noise = (int64_t)65536 * tries / 50;
         r->distance = tries % 4;
@@ -16685,66 +17294,484 @@ static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_sea
             *node = tli_search_node_at(s, full);
             if (!tli_search_save_best(r)) return 0;
         }
+        if (r->watch && tli_remat_stops(r->watch, s->work)) break;
     }
     r->mend_limit = UINT64_MAX;
     s->budget = r->p->budget;
-    if (*least > r->p->budget) { r->best.count = 0; return 1; }
-    r->best_cost = UINT64_MAX;
-    return tli_search_load(s, &r->best) && tli_search_add_start(r, starts);
+    return 1;
 }
 
-static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
-                                tli_search_greedy *g, tli_search_start *starts, uint64_t *work,
-                                uint64_t *least_budget, int32_t *limiting_node) {
-    uint64_t spent;
-    int64_t least = 0;
-    if (!tli_search_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
-    if (in->start && in->start->count &&
-        (!tli_search_load(&r->seq, in->start) || !tli_search_add_start(r, starts)))
-        return TL_ERROR_NO_MEMORY;
-    if (!r->best.count && !tli_search_squeeze(r, g, starts, &least, limiting_node))
-        return TL_ERROR_NO_MEMORY;
-    *least_budget = (uint64_t)least;
-    *work = r->seq.work + g->work;
-    if (!r->best.count)
-        return TL_ERROR_INFEASIBLE;
-    spent = g->work;
-    r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
-    r->watch = in->watch;
-    r->limit = in->work_limit > spent ? in->work_limit - spent : 0;
-    tli_search_improve(r, starts);
-    *work = r->seq.work + spent;
+// -- search: a search that goes on where it was --
+
+typedef struct tli_sequence_search {
+    tli_search_problem p;
+    tli_search_state   r;
+    tli_search_greedy  g;
+    tli_search_start   starts[TLI_SEARCH_STARTS];
+    uint64_t           counted;     // work that was reported before
+    int32_t            is_open;
+} tli_sequence_search;
+
+static void tli_search_close(tli_sequence_search *s) {
+    if (!s->is_open) return;
+    tli_search_free_greedy(&s->g);
+    tli_search_free_search(&s->r, s->starts);
+    tli_search_free_problem(&s->p);
+    s->is_open = 0;
+}
+
+// Prepare a search; close it also after an error. TL_ERROR_OVERFLOW: bytes or costs are too large.
+static tl_result tli_search_open(const tli_remat_input *in, tli_sequence_search *s) {
+    tl_result result;
+    tli_zero(s, sizeof *s);
+    result = tli_search_init_problem(in, &s->p);
+    if (result) return result;
+    result = tli_search_init_search(&s->p, &s->r);
+    if (!result) {
+        result = tli_search_init_greedy(&s->p, &s->g);
+        if (result) tli_search_free_search(&s->r, s->starts);
+    }
+    if (result) tli_search_free_problem(&s->p);
+    s->is_open = !result;
+    s->r.watch = s->g.watch = in->watch;
+    return result;
+}
+
+// The work since the last call of this function.
+static uint64_t tli_search_count(tli_sequence_search *s) {
+    uint64_t work = s->r.seq.work + s->g.work - s->counted;
+    s->counted += work;
+    return work;
+}
+
+static int tli_search_is_found(const tli_sequence_search *s) { return s->r.best.count > 0; }
+
+// The cost of the best sequence.
+static uint64_t tli_search_cost(const tli_sequence_search *s) { return s->r.best_cost + s->r.bwd_cost; }
+
+// Make the first sequences that keep the budget.
+static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_limit) {
+    tli_search_limit_tries(&s->r, work_limit);
+    if (!tli_search_begin(&s->r, &s->g, s->starts)) return TL_ERROR_NO_MEMORY;
+    s->r.mend_limit = UINT64_MAX;
+    return TL_OK;
+}
+
+// The same with the least work, though the caller asks to stop.
+static tl_result tli_search_find_at_once(tli_sequence_search *s) {
+    tli_remat_watch *watch = s->r.watch;
+    tl_result result;
+    s->r.watch = s->g.watch = NULL;
+    result = tli_search_find_first(s, 0);
+    s->r.watch = s->g.watch = watch;
+    return result;
+}
+
+// Load the calls of a plan without copies to a host.
+static int tli_search_load_plan(tli_search_seq *s, const tl_plan *plan) {
+    tl_env *env = s->p->env;
+    tli_search_calls calls;
+    int32_t i, ok = 1;
+    tli_zero(&calls, sizeof calls);
+    for (i = 0; i < plan->step_count && ok; i++) {
+        const tl_step *step = &plan->steps[i];
+        if (step->kind > TL_STEP_BACKWARD) continue;
+        ok = tli_search_add_call(env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+    }
+    ok = ok && tli_search_add_call(env, &calls, tli_search_end_call(s->p)) && tli_search_load(s, &calls);
+    tli_release(env, calls.calls);
+    return ok;
+}
+
+// Start from a plan that keeps the budget, too.
+static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
+    int ok = tli_search_load_plan(&s->r.seq, plan) && tli_search_add_start(&s->r, s->starts);
+    return ok ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Try to lower the peak of a plan to the budget. The best sequence is then the lowest one that was found.
+static tl_result tli_search_lower(tli_sequence_search *s, const tl_plan *plan, uint64_t work_limit) {
+    tli_search_state *r = &s->r;
+    int64_t least;
+    int32_t node;
+    if (!tli_search_load_plan(&r->seq, plan) || !tli_search_save_best(r)) return TL_ERROR_NO_MEMORY;
+    least = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
+    r->mend_limit = r->seq.work + work_limit;
+    return tli_search_squeeze(r, s->p.budget, &least, &node) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Forget the best sequence, which exceeds the budget.
+static void tli_search_forget_best(tli_sequence_search *s) {
+    s->r.best.count = 0;
+    s->r.best_cost = UINT64_MAX;
+}
+
+// Improve the best sequence until the work limit or the bound is reached.
+static tl_result tli_search_go_on(tli_sequence_search *s, uint64_t work_limit, uint64_t bound) {
+    tli_search_state *r = &s->r;
+    r->goal = bound > r->bwd_cost ? bound - r->bwd_cost : 0;
+    r->limit = r->seq.work + work_limit;
+    tli_search_improve(r, s->starts);
     return r->seq.failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
-static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work,
-                                  uint64_t *least_budget, int32_t *limiting_node) {
+// The steps of the best sequence.
+static tl_result tli_search_take_best(tli_sequence_search *s, tli_steps *steps) {
+    uint64_t cost;
+    s->r.turn = s->r.turns = 0;  // the sequence is loaded anew: the next phase begins
+    return tli_search_finish(&s->r, steps, &cost);
+}
+
+// Find the sequence of the least peak; it becomes the best one.
+static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_limit) {
+    tli_search_state *r = &s->r;
+    uint64_t before = r->seq.work + s->g.work;
+    int64_t least = 0;
+    int32_t node;
+    tli_search_limit_tries(&s->r, work_limit / 2);
+    r->limit = before + work_limit / 2;
+    if (!tli_search_find_least(r, &s->g, &least, &node)) return TL_ERROR_NO_MEMORY;
+    before = r->seq.work + s->g.work - before;
+    r->mend_limit = r->seq.work + (before < work_limit ? work_limit - before : 0);
+    return tli_search_squeeze(r, tli_search_find_floor(&s->p, &node), &least, &node) ? TL_OK
+                                                                                    : TL_ERROR_NO_MEMORY;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- window: a sequence improved piece by piece --
+//
+//     calls     . . . . [ . . . . . . . . ] . . . . .      Calls are removed, moved and tidied between two
+//                     first             last               places alone, and what is held there is listed
+//                                                          once: a try takes the time of the window, not of
+//                                                          the sequence. In long sequences there are many more
+//                                                          tries in the same work.
+//
+// A window is annealed by itself: it is warm at first, cools down, and ends with the cheapest sequence that it
+// met, which the log of changes brings back. So the sequence never becomes dearer from one window to the next.
+//
+// A sequence that exceeds the budget is lowered first: windows are put around its fullest call, and changes
+// are kept that lower the peak, whatever they cost (Bartan et al., Moccasin, 2023, arXiv:2304.14463, begin with
+// feasibility as well).
+
+#define TLI_WINDOW_VIEWS 8  // bits of is_listed
+#define TLI_WINDOW_TURNS 64 // tries in one window
+
+// A part of the sequence, and what may be held there.
+typedef struct tli_window_view {
+    int32_t  first, last;      // places around it
+    int32_t  call_of_first, call_of_last;
+    int32_t *items;            // [item_count]
+    int32_t  item_count;
+} tli_window_view;
+
+typedef struct tli_search_window {
+    tli_search_state *r;
+    tli_window_view views[TLI_WINDOW_VIEWS];  // [view_count] the window, then parts that exceeded the budget
+    int32_t  view_count, oldest;              // oldest: the view that gives way to the next one
+    int32_t  count;            // calls in the window when it was set
+    uint8_t *is_listed;        // [items of the problem] a bit for each view
+    int32_t  noted;            // changes of the log whose items are listed
+} tli_search_window;
+
+// -- window: what is held in it --
+
+static void tli_window_list(tli_search_window *w, int32_t view, int32_t item) {
+    if (w->is_listed[item] >> view & 1 || !w->r->p->item_bytes[item]) return;
+    w->is_listed[item] = (uint8_t)(w->is_listed[item] | 1 << view);
+    w->views[view].items[w->views[view].item_count++] = item;
+}
+
+// Put a view around a place, `half` calls to each side, and list the items with an event in it or held across
+// it. Returns the number of its calls.
+static int32_t tli_window_set(tli_search_window *w, int32_t number, int32_t at, int32_t half) {
+    tli_search_seq *s = &w->r->seq;
+    tli_window_view *view = &w->views[number];
+    int32_t item, items = w->r->p->item_count - w->r->p->node_count, i, count = -1;
+    int64_t from, to;
+    view->first = view->last = at;
+    for (i = 0; i < half && s->places[view->first].before >= 0; i++, count++)
+        view->first = s->places[view->first].before;
+    for (i = 0; i < half && s->places[view->last].behind >= 0; i++, count++)
+        view->last = s->places[view->last].behind;
+    view->call_of_first = s->places[view->first].call;
+    view->call_of_last = s->places[view->last].call;
+    from = s->places[view->first].order;
+    to = s->places[view->last].order;
+    while (view->item_count)
+        w->is_listed[view->items[--view->item_count]] &= (uint8_t)~(1u << number);
+    for (item = 0; item < items; item++) {
+        int32_t e = w->r->p->item_bytes[item] ? tli_search_event_before(s, item, to) : -1;
+        if (e < 0) continue;
+        if (s->events[e].order >= from || tli_search_is_use(s, s->events[e].behind))
+            tli_window_list(w, number, item);
+    }
+    s->work += 2 * (uint64_t)half + 3 * (uint64_t)items;
+    return count;
+}
+
+// List the items of calls that have been inserted or removed since the last time.
+static void tli_window_note(tli_search_window *w) {
+    tli_search_seq *s = &w->r->seq;
+    const tli_search_problem *p = w->r->p;
+    for (; w->noted < s->change_count; w->noted++) {
+        const tli_search_change *change = &s->changes[w->noted];
+        int32_t call = change->call < 0 ? s->places[change->place].call : change->call, k, view;
+        if (call < 0) continue;
+        for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
+            for (view = 0; view < w->view_count; view++) tli_window_list(w, view, p->touches[k].item);
+        s->work += 4;
+    }
+}
+
+static int tli_window_holds(const tli_search_window *w, int32_t view, int32_t at) {
+    const tli_search_place *places = w->r->seq.places;
+    return places[at].order > places[w->views[view].first].order &&
+           places[at].order < places[w->views[view].last].order;
+}
+
+// Whether the places around a view are still there.
+static int tli_window_is_whole(const tli_search_window *w, int32_t view) {
+    const tli_search_place *places = w->r->seq.places;
+    return places[w->views[view].first].call == w->views[view].call_of_first &&
+           places[w->views[view].last].call == w->views[view].call_of_last;
+}
+
+// A view that holds a place: one of those there are, or a new one.
+static int32_t tli_window_find_view(tli_search_window *w, int32_t at) {
+    int32_t view;
+    for (view = 0; view < w->view_count; view++)
+        if (tli_window_is_whole(w, view) && tli_window_holds(w, view, at)) return view;
+    if (w->view_count < TLI_WINDOW_VIEWS) {
+        view = w->view_count++;
+    } else {
+        view = w->oldest;
+        w->oldest = w->oldest % (TLI_WINDOW_VIEWS - 1) + 1;
+    }
+    tli_window_set(w, view, at, 48);
+    return view;
+}
+
+// -- window: one try --
+
+// The first of a few calls, from a random one of the window on, that is a recomputation or, where moves is set,
+// a forward; -1 = none.
+static int32_t tli_window_pick(tli_search_window *w, int moves) {
+    tli_search_seq *s = &w->r->seq;
+    int32_t skip = tli_search_draw(w->r, w->count), at = s->places[w->views[0].first].behind, tries = 16,
+            last = w->views[0].last;
+    s->work += (uint64_t)skip / 2;
+    for (; skip > 0 && at != last; skip--) at = s->places[at].behind;
+    for (; tries > 0 && at != last; tries--, at = s->places[at].behind) {
+        s->work += 4;
+        if (moves ? tli_search_is_forward(s, at) : tli_search_can_remove(s, at)) return at;
+    }
+    return -1;
+}
+
+// As tli_search_choose, among the items that may be held there.
+static int tli_window_choose(tli_search_window *w) {
+    tli_search_state *r = w->r;
+    int32_t full = tli_search_find_full(&r->seq), i;
+    const tli_window_view *view = &w->views[tli_window_find_view(w, full)];
+    int64_t least = 0;
+    r->chosen_count = 0;
+    r->excess = tli_search_held(&r->seq, full) - r->seq.budget;
+    for (i = 0; i < view->item_count; i++) tli_search_compare(r, view->items[i], full, &least);
+    return r->chosen_count > 0;
+}
+
+// As tli_search_mend.
+static int tli_window_mend(tli_search_window *w, uint64_t most_cost, int32_t steps) {
+    tli_search_seq *s = &w->r->seq;
+    while (s->over_count > 0) {
+        if (s->cost > most_cost || steps-- <= 0 || s->failed) return 0;
+        tli_window_note(w);
+        if (!tli_window_choose(w) || !tli_search_apply(w->r)) return 0;
+    }
+    tli_window_note(w);
+    return s->cost <= most_cost;
+}
+
+// Remove the recomputations of the window and those inserted outside it that the budget does not require.
+static void tli_window_tidy(tli_search_window *w, int32_t mark) {
+    tli_search_seq *s = &w->r->seq;
+    int32_t at, next, end = s->change_count, i;
+    for (i = mark; i < end; i++)
+        if (s->changes[i].call < 0 && s->places[s->changes[i].place].call >= 0 &&
+            !tli_window_holds(w, 0, s->changes[i].place)) tli_search_spare(s, s->changes[i].place);
+    for (at = s->places[w->views[0].first].behind; at != w->views[0].last && !s->failed; at = next) {
+        next = s->places[at].behind;
+        tli_search_spare(s, at);
+    }
+    tli_window_note(w);
+}
+
+// As tli_search_try, inside the window. The log keeps the changes of earlier tries.
+static void tli_window_try(tli_search_window *w, uint64_t heat) {
+    tli_search_state *r = w->r;
+    tli_search_seq *s = &r->seq;
+    uint64_t most = tli_search_temper(r, s->cost, heat);
+    int32_t mark = s->change_count, from;
+    if (tli_search_draw(r, 4)) from = tli_search_ruin(r, tli_window_pick(w, 0));
+    else from = tli_search_move(r, tli_window_pick(w, 1));
+    if (from >= 0 && tli_window_is_whole(w, 0) && tli_window_mend(w, most, 40)) {
+        tli_window_tidy(w, mark);
+    } else {
+        tli_search_undo(s, mark);
+        if (w->noted > mark) w->noted = mark;
+    }
+}
+
+// -- window: one after another --
+
+// Anneal the window and return to the cheapest sequence that was met.
+static void tli_window_anneal(tli_search_window *w, uint64_t heat) {
+    tli_search_state *r = w->r;
+    tli_search_seq *s = &r->seq;
+    int32_t turn, turns = TLI_WINDOW_TURNS, best = 0;
+    s->logs = 1;
+    s->change_count = w->noted = 0;
+    r->best_cost = s->cost;
+    for (turn = 0; turn < turns && tli_search_goes_on(r); turn++) {
+        tli_window_try(w, heat);
+        if (turn % (turns / 16) == 0) heat -= heat / 4;
+        if (s->failed || s->cost > r->best_cost) continue;
+        r->best_cost = s->cost;
+        best = s->change_count;
+    }
+    if (!s->failed) tli_search_undo(s, best);
+}
+
+static void tli_window_improve(tli_search_window *w) {
+    tli_search_state *r = w->r;
+    tli_search_seq *s = &r->seq;
+    static const uint8_t heats[] = { 16, 2, 64, 1 };  // of the mean cost of a call, in 16ths
+    int32_t turn;
+    for (turn = 0; tli_search_goes_on(r); turn++) {
+        uint64_t mean = s->cost / (uint64_t)s->used / 16;
+        int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
+        s->work += 8;
+        if (s->places[at].call < 0) continue;
+        w->view_count = w->oldest = 1;
+        w->count = tli_window_set(w, 0, at, 8 << tli_search_draw(r, 5));
+        if (w->count > 0)
+            tli_window_anneal(w, (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) *
+                                     heats[turn % 4]);
+    }
+}
+
+// -- window: lower the peak --
+
+// Judge the sequence by another budget.
+static void tli_window_rebudget(tli_search_seq *s, int64_t budget) {
+    int32_t b;
+    s->budget = budget;
+    for (b = 0; b >= 0; b = s->blocks[b].behind, s->work++) tli_search_judge(s, &s->blocks[b]);
+}
+
+static int64_t tli_window_peak(tli_search_seq *s) { return tli_search_held(s, tli_search_find_full(s)); }
+
+// Try some changes near the fullest call that bring the sequence within s->budget, whatever they cost.
+static int tli_window_dip(tli_search_window *w) {
+    tli_search_state *r = w->r;
+    tli_search_seq *s = &r->seq;
+    int32_t turn, full = tli_search_find_full(s);
+    s->change_count = w->noted = 0;
+    s->logs = 1;
+    w->view_count = w->oldest = 1;
+    w->count = tli_window_set(w, 0, full, 8 << tli_search_draw(r, 5));
+    for (turn = 0; turn < TLI_WINDOW_TURNS / 4 && tli_search_goes_on(r); turn++) {
+        tli_search_temper(r, 0, 0);
+        if (turn % 4 == 1) tli_search_ruin(r, tli_window_pick(w, 0));
+        if (turn % 4 == 2) tli_search_move(r, tli_window_pick(w, 1));
+        if (tli_window_is_whole(w, 0) && tli_window_mend(w, TLI_SEARCH_MOST_COST, 80)) return 1;
+        tli_search_undo(s, 0);
+        w->noted = 0;
+    }
+    return 0;
+}
+
+// Lower the peak towards the budget, by less at a time where that fails. r->best gets the lowest sequence.
+static void tli_window_lower(tli_search_window *w) {
+    tli_search_state *r = w->r;
+    tli_search_seq *s = &r->seq;
+    int64_t target = r->p->budget, peak = tli_window_peak(s), step = peak - target;
+    while (peak > target && tli_search_goes_on(r)) {
+        if (step > peak - target) step = peak - target;
+        tli_window_rebudget(s, peak - step);
+        if (tli_window_dip(w)) {
+            peak = tli_window_peak(s);
+            step *= 2;
+        } else if (step > 1) {
+            step = step / 2;
+        }
+    }
+    tli_window_rebudget(s, target);
+}
+
+// Memory for the views; 0 = there is none.
+static int tli_window_init(tli_search_window *w, tli_search_state *r) {
+    uint64_t items = (uint64_t)r->p->item_count;
+    int32_t *lists = (int32_t *)tli_alloc_array(r->p->env, TLI_WINDOW_VIEWS * items, sizeof *lists), i;
+    tli_zero(w, sizeof *w);
+    w->r = r;
+    for (i = 0; i < TLI_WINDOW_VIEWS; i++) w->views[i].items = lists ? lists + (size_t)i * items : NULL;
+    w->is_listed = (uint8_t *)tli_alloc_array(r->p->env, items, 1);
+    return lists && w->is_listed;
+}
+
+static tl_result tli_window_run(const tli_remat_input *in, const tl_plan *start, tli_search_state *r) {
+    tli_search_window w;
+    tl_result result = TL_OK;
+    if (!tli_window_init(&w, r) || !tli_search_load_plan(&r->seq, start)) result = TL_ERROR_NO_MEMORY;
+    if (!result) {
+        r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
+        r->watch = in->watch;
+        r->limit = in->work_limit;
+        r->random.state += in->work_limit;
+        tli_window_lower(&w);
+        r->best_cost = r->seq.cost;
+        if (r->seq.over_count) result = TL_ERROR_INFEASIBLE;
+        else tli_window_improve(&w);
+        if (r->seq.failed) result = TL_ERROR_NO_MEMORY;
+    }
+    tli_release(r->p->env, w.views[0].items);
+    tli_release(r->p->env, w.is_listed);
+    return result;
+}
+
+// Improve a plan without copies to a host by work_limit steps; another limit makes other tries. best gets the
+// steps of the cheapest sequence found, or with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
+//
+// Errors: TL_ERROR_INFEASIBLE: the budget was not reached; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY.
+static tl_result tli_remat_window(const tli_remat_input *in, const tl_plan *start, tli_steps *best,
+                                  uint64_t *cost, uint64_t *work) {
     tli_search_problem p;
     tli_search_state r;
-    tli_search_greedy g;
-    tli_search_start starts[TLI_SEARCH_STARTS];
-    tl_result result;
+    tli_search_start none[TLI_SEARCH_STARTS];
+    tl_result result, last = TL_ERROR_NO_MEMORY;
     tli_zero(best, sizeof *best);
-    tli_zero(starts, sizeof starts);
-    *cost = *work = *least_budget = 0;
-    *limiting_node = -1;
+    tli_zero(none, sizeof none);
+    *cost = *work = 0;
     result = tli_search_init_problem(in, &p);
     if (result) return result;
     result = tli_search_init_search(&p, &r);
-    if (result) { tli_search_free_problem(&p); return result; }
-    result = tli_search_init_greedy(&p, &g);
     if (!result) {
-        result = tli_search_run(in, &r, &g, starts, work, least_budget, limiting_node);
-        tli_search_free_greedy(&g);
+        result = tli_window_run(in, start, &r);
+        *work = r.seq.work;
+        if (!r.seq.failed && tli_search_list_calls(&r.seq, &r.best)) last = tli_search_finish(&r, best, cost);
+        if (last) result = last;
+        tli_search_free_search(&r, none);
     }
-    if (!result) result = tli_search_finish(&r, best, cost);
-    tli_search_free_search(&r, starts);
     tli_search_free_problem(&p);
     return result;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
@@ -16764,6 +17791,7 @@ static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, ui
 
 #define TLI_CHAIN_MOST_STAGES 1024     // of a graph with more, neighbours are joined
 #define TLI_CHAIN_WORK UINT64_C(400000000)  // default work limit
+#define TLI_CHAIN_FEW_STAGES 160       // so many are probably planned exactly, more of them only with luck
 #define TLI_CHAIN_BLOCK 4096           // points of curves in one allocation
 #define TLI_CHAIN_MOST_POINTS 8000000  // of all curves: 128 MB
 #define TLI_CHAIN_FINAL_POINTS 240     // of a curve that ends with the last stage, if not all steps are kept
@@ -16818,6 +17846,7 @@ typedef struct tli_chain {
     tli_chain_curve   *final;                 // [stage_count] these curves in the best pass so far
     int32_t         over;                  // 1 = work_limit or TLI_CHAIN_MOST_POINTS was reached
     uint64_t        work, work_limit;
+    tli_remat_watch *watch;
 } tli_chain;
 
 enum { TLI_CHAIN_ADVANCE = 1, TLI_CHAIN_LEAF = 2 };  // marks of a node: the parts that run it
@@ -17387,7 +18416,7 @@ static int tli_chain_finds_better(tli_chain *chain, const tli_chain_way *way, ui
     least = walk->cost + walk->a_end[-1].cost + (walk->b ? walk->b_end[-1].cost : 0);
     if (least >= end[-1].cost && least >= chain->best.points[step].cost) return 0;
     for (best = chain->best.points + step;;) {
-        chain->work++;
+        chain->work += 2;
         if (tli_chain_walk_cost(walk) < best->cost) return 1;
         if (best->cost <= least || !tli_chain_walk_on(walk) || walk->bytes > limit) return 0;
         while (best + 1 < end && best[1].bytes <= walk->bytes) best++;
@@ -17408,9 +18437,10 @@ static void tli_chain_add_way(tli_chain *chain, const tli_chain_way *way, uint64
     for (at = 0; at < chain->best.count && chain->best.points[at].bytes < walk.bytes; at++)
         chain->next.points[at] = chain->best.points[at];
     chain->next.count = at;
+    chain->work += (uint64_t)at / 2;
     while (more || at < chain->best.count) {
         uint64_t bytes = more ? walk.bytes : UINT64_MAX;
-        chain->work++;
+        chain->work += 3;
         if (at < chain->best.count && chain->best.points[at].bytes <= bytes) {
             tli_chain_put_point(&chain->next, chain->best.points[at].bytes, chain->best.points[at].cost);
             at++;
@@ -17425,17 +18455,44 @@ static void tli_chain_add_way(tli_chain *chain, const tli_chain_way *way, uint64
     chain->next = swap;
 }
 
-// Leave out steps that save little. The first and the last stay, so the least bytes and the least cost do.
+// Leave out steps as long as the area between the curve and what is left of it stays within `area` from one
+// kept step to the next. The first and the last stay, so the least bytes and the least cost do. Only counts
+// them if `kept` is NULL.
+static int32_t tli_chain_thin_within(const tli_chain_list *list, int32_t byte_shift, int32_t cost_shift,
+                                     uint64_t area, tli_chain_point *kept) {
+    const tli_chain_point *p = list->points;
+    uint64_t sum = 0, high = p[0].cost;
+    int32_t at, count = 0;
+    for (at = 0; at < list->count; at++) {
+        uint64_t wide = at + 1 < list->count ? (p[at + 1].bytes - p[at].bytes) >> byte_shift : 0;
+        sum += ((high - p[at].cost) >> cost_shift) * wide;
+        if (at && at + 1 < list->count && sum <= area) continue;
+        if (kept) kept[count] = p[at];
+        count++;
+        sum = 0;
+        high = p[at].cost;
+    }
+    return count;
+}
+
+// Leave out steps that matter little until `most` or fewer are left.
 static void tli_chain_thin(tli_chain *chain, int32_t most) {
-    tli_chain_point *p = chain->best.points;
-    uint64_t apart;
-    int32_t at, count = 1, last = chain->best.count - 1;
-    if (!most || chain->best.count <= most) return;
-    apart = (p[0].cost - p[last].cost) / (uint64_t)most;
-    for (at = 1; at < last; at++)
-        if (p[count - 1].cost - p[at].cost > apart) p[count++] = p[at];
-    p[count++] = p[last];
-    chain->best.count = count;
+    tli_chain_list *list = &chain->best;
+    const tli_chain_point *p = list->points;
+    uint64_t low = 0, high;
+    int32_t byte_shift = 0, cost_shift = 0, round;
+    if (!most || list->count <= most) return;
+    while ((p[list->count - 1].bytes - p[0].bytes) >> byte_shift >> 30) byte_shift++;
+    while ((p[0].cost - p[list->count - 1].cost) >> cost_shift >> 30) cost_shift++;
+    high = ((p[0].cost - p[list->count - 1].cost) >> cost_shift) *
+           ((p[list->count - 1].bytes - p[0].bytes) >> byte_shift) / (uint64_t)most + 1;
+    for (round = 0; round < 12 && high - low > high / 16; round++) {
+        uint64_t middle = low ? low + (high - low) / 2 : high / 8;
+        if (tli_chain_thin_within(list, byte_shift, cost_shift, middle, NULL) > most) low = middle;
+        else high = middle;
+        chain->work += (uint64_t)list->count;
+    }
+    list->count = tli_chain_thin_within(list, byte_shift, cost_shift, high, list->points);
 }
 
 // Leave out the steps that matter only for fewer bytes than `low`.
@@ -17496,12 +18553,15 @@ static void tli_chain_find_curve(tli_chain *chain, int32_t first, int32_t last) 
     for (split = first; split <= last && first < last; split++) {
         int exists = tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way);
         if (split > first && way.least > limit) break;
+        chain->work += exists ? 12 : 2;
         if (exists) tli_chain_add_way(chain, &way, limit);
     }
     if (is_final) tli_chain_cut_below(&chain->best, chain->low[first]);
     tli_chain_thin(chain, is_final ? chain->most_final : chain->most_points);
     tli_chain_keep_curve(chain, curve);
 }
+
+static int tli_chain_stops(const tli_chain *chain) { return tli_remat_stops(chain->watch, chain->work); }
 
 // Compute the curves of all planned segments that end before stage `end`, shorter ones first: the longer ones
 // are made from them.
@@ -17510,21 +18570,24 @@ static void tli_chain_find_curves(tli_chain *chain, int32_t end) {
     for (last = 0; last < end; last++)
         for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
             tli_chain_find_curve(chain, first, last);
-            if (chain->work > chain->work_limit) chain->over = 1;
+            if (chain->work > chain->work_limit || tli_chain_stops(chain)) chain->over = 1;
             if (chain->failed || chain->over) return;
         }
 }
 
 // Find the least bytes of every planned segment: the minimum over the same ways, of the larger part of each.
+// UINT64_MAX = that takes more than the work limit.
 static uint64_t tli_chain_find_least(tli_chain *chain) {
     int32_t first, last, split;
-    for (last = 0; last < chain->stage_count; last++)
+    for (last = 0; last < chain->stage_count; last++) {
+        if (chain->work > chain->work_limit || tli_chain_stops(chain)) return UINT64_MAX;
         for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
             uint64_t least = first == last ? chain->stages[first].leaf_bytes : UINT64_MAX;
             uint64_t advanced = 0, peak = 0;
             tli_chain_way way;
             for (split = first; split <= last && first < last; split++) {
                 uint64_t bytes, part;
+                chain->work += 2;
                 if (!tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way)) continue;
                 bytes = way.least;
                 part = *tli_chain_least_of(chain, split == first ? first + 1 : split, last) + way.shift;
@@ -17535,6 +18598,7 @@ static uint64_t tli_chain_find_least(tli_chain *chain) {
             }
             *tli_chain_least_of(chain, first, last) = least;
         }
+    }
     return *tli_chain_least_of(chain, 0, chain->stage_count - 1);
 }
 
@@ -17634,20 +18698,6 @@ static void tli_chain_set_grid(tli_chain *chain, int32_t width) {
     }
 }
 
-// Whether all segments can probably be planned within half of the work: a way takes about 250 steps for random
-// sizes.
-static int tli_chain_may_be_exact(const tli_chain *chain, uint64_t work_limit) {
-    uint64_t ways = 0, length;
-    int32_t i;
-    for (i = 0; i < chain->stage_count; i++) {
-        length = (uint64_t)(chain->stage_count - i);
-        ways += length * (length + 1) / 2;
-        length = (uint64_t)chain->same_count[i];
-        ways -= length * (length + 1) / 2;
-    }
-    return ways < work_limit / 512;
-}
-
 // A long chain keeps many checkpoints on the way to its last stage, and the errors of shortened curves add up
 // along it. So the curves of segments that end with the last stage are computed again, with more steps in a
 // smaller range: near the bytes that a good schedule has left at each stage. One such schedule is the best so
@@ -17697,8 +18747,8 @@ static uint64_t tli_chain_find_path(tli_chain *chain, const tli_chain_price *pri
             uint64_t sum, before = 0, after = chain->path_costs[split == first ? first + 1 : split];
             int exists = tli_chain_next_way(chain, first, n - 1, split, &advanced, &peak, &way);
             if (way.least > left && split > first) break;
+            chain->work += exists ? 12 : 2;
             if (!exists || way.least > left || after == UINT64_MAX) continue;
-            chain->work += 4;
             if (way.b) before = tli_chain_cost_at(way.b, left);
             if (before == UINT64_MAX) continue;
             sum = way.cost + before + after + tli_chain_pay(price, tli_chain_price_of(chain, split, first));
@@ -17744,7 +18794,7 @@ static int tli_chain_price_path(tli_chain *chain, uint64_t reserve) {
     most -= reserve;
     for (i = 0; i < n; i++) chain->low[i] = chain->budget;
     for (round = 0; round < 3; round++) {
-        for (low = 0, high = (uint64_t)1 << 43; high - low > 1 + low / 4096;) {
+        for (low = 0, high = (uint64_t)1 << 43; high - low > 1 + low / 4096 && !tli_chain_stops(chain);) {
             price.per_byte = low + (high - low) / 2;
             if (low && high / low > 4) price.per_byte = low * 2;
             if (!low && high > 4096) price.per_byte = high >> 6;
@@ -17766,8 +18816,9 @@ static void tli_chain_refine(tli_chain *chain, uint64_t room, uint64_t *cost) {
             chain->low[i] = chain->low[i] > room ? chain->low[i] - room : 0;
             chain->high[i] = chain->high[i] < UINT64_MAX - room ? chain->high[i] + room : UINT64_MAX;
         }
-        for (i = n - 1; i >= 0 && !chain->failed; i--) tli_chain_find_curve(chain, i, n - 1);
-        if (!root->count) break;
+        for (i = n - 1; i >= 0 && !chain->failed && !tli_chain_stops(chain); i--)
+            tli_chain_find_curve(chain, i, n - 1);
+        if (!root->count || tli_chain_stops(chain)) break;
         if (root->points[root->count - 1].cost < *cost) {
             *cost = root->points[root->count - 1].cost;
             for (i = 0; i < n; i++) chain->final[i] = *tli_chain_curve_of(chain, i, n - 1);
@@ -17786,7 +18837,7 @@ static void tli_chain_search_final(tli_chain *chain) {
         chain->final[i].count = 0;
         if (chain->stages[i].go_bytes > more) more = chain->stages[i].go_bytes;
     }
-    for (tries = 0; tries < 5 && cost == UINT64_MAX; tries++, reserve += more)
+    for (tries = 0; tries < 5 && cost == UINT64_MAX && !tli_chain_stops(chain); tries++, reserve += more)
         if (tli_chain_price_path(chain, reserve)) tli_chain_refine(chain, chain->budget / 32, &cost);
     if (tries > 1 && !chain->failed) {
         for (i = 0; i < n; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
@@ -17795,19 +18846,17 @@ static void tli_chain_search_final(tli_chain *chain) {
     for (i = 0; i < n; i++) *tli_chain_curve_of(chain, i, n - 1) = chain->final[i];
 }
 
-// Compute the curves: all of them if the work allows, else of fewer segments with fewer steps. Returns 1 if the
-// result is exact.
+// Compute the curves: all of them if the work allows, which is hard to foresee, because repeated stages and
+// little memory make it easy; else of fewer segments with fewer steps. Returns 1 if the result is exact.
 static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
     static const int32_t widths[] = { 10, 6, 4, 2 }, points[] = { 12, 12, 8, 8 };
     int32_t i;
-    chain->work_limit = work_limit / 2;
+    chain->work_limit = chain->stage_count > TLI_CHAIN_FEW_STAGES ? work_limit / 4 : work_limit / 2;
     chain->most_points = 0;
     tli_chain_set_grid(chain, 0);
-    if (tli_chain_may_be_exact(chain, work_limit)) {
-        tli_chain_find_curves(chain, chain->stage_count);
-        if (!chain->over) return 1;
-    }
-    for (i = 0; i < 4 && !chain->failed; i++) {
+    tli_chain_find_curves(chain, chain->stage_count);
+    if (!chain->over) return 1;
+    for (i = 0; i < 4 && !chain->failed && !chain->watch->stopped; i++) {
         tli_chain_forget_curves(chain);
         tli_chain_set_grid(chain, widths[i]);
         chain->most_points = points[i];
@@ -17816,32 +18865,130 @@ static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
         tli_chain_find_curves(chain, chain->stage_count - 1);
         if (!chain->over) break;
     }
-    if (!chain->failed) tli_chain_search_final(chain);
+    if (!chain->failed && !chain->watch->stopped) tli_chain_search_final(chain);
     return 0;
+}
+
+// Find the least budget, and the curves for it: of all segments if the work allows, else of fewer. Returns 1 if
+// it is the least of all persistent schedules.
+static int tli_chain_solve_least(tli_chain *chain, uint64_t work_limit) {
+    static const int32_t widths[] = { 0, 10, 6, 4, 2 };
+    uint64_t least = UINT64_MAX;
+    int32_t i, last = (int32_t)(sizeof widths / sizeof *widths) - 1;
+    for (i = -1; i < last && least == UINT64_MAX && !chain->watch->stopped;) {
+        tli_chain_set_grid(chain, widths[++i]);
+        chain->work_limit = i < last ? chain->work + work_limit / 8 : UINT64_MAX;
+        least = tli_chain_find_least(chain);
+    }
+    chain->budget = least;
+    chain->most_points = chain->most_final = TLI_CHAIN_LEAST_POINTS;
+    tli_chain_forget_curves(chain);
+    chain->work_limit = UINT64_MAX;
+    for (i = 0; i < chain->stage_count; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
+    tli_chain_find_curves(chain, chain->stage_count);
+    return chain->grid[0] == chain->stage_count;
+}
+
+// -- chain: the binomial schedule --
+//
+// The schedule of Revolve, with stages in place of layers. Where stages are nearly equal it is nearly the
+// best, and shortened curves may miss it.
+
+typedef struct tli_chain_binomial {
+    tli_chain *chain;
+    int32_t   *slots;               // [stage_count] stages whose inputs are checkpoints, ascending
+    int32_t    slot_count;
+    tli_steps *steps;               // NULL = only bytes and cost are wanted
+    uint64_t   held, peak, cost;    // held: by checkpoints
+} tli_chain_binomial;
+
+// Run stages first..next-1 while those up to `last` are still to be reversed.
+static void tli_binomial_advance(tli_chain_binomial *b, int32_t first, int32_t next, int32_t last) {
+    const tli_chain_stage *s = b->chain->stages;
+    int32_t i;
+    for (i = first; i < next; i++) {
+        uint64_t peak = b->held + s[last].held_bytes + (i > first ? s[i].go_bytes : s[i].stay_bytes);
+        if (peak > b->peak) b->peak = peak;
+        b->cost += s[i].advance_cost;
+        if (b->steps) tli_chain_run(b->chain, i, TLI_CHAIN_RUN_ADVANCE, i > first, b->steps);
+    }
+    b->held += next > first ? s[next].in_bytes : 0;
+    b->chain->work += 4 * (uint64_t)(next - first);
+}
+
+// Reverse a stage alone, then drop its input unless it is the first.
+static void tli_binomial_leaf(tli_chain_binomial *b, int32_t stage) {
+    const tli_chain_stage *s = &b->chain->stages[stage];
+    if (b->held + s->leaf_bytes > b->peak) b->peak = b->held + s->leaf_bytes;
+    b->cost += s->leaf_cost;
+    if (b->steps) tli_chain_run(b->chain, stage, TLI_CHAIN_RUN_LEAF, 0, b->steps);
+    if (stage && b->steps) tli_chain_drop_input(b->chain, stage, b->steps);
+    b->held -= s->in_bytes;
+}
+
+// As tli_reverse_chain.
+static void tli_binomial_reverse(tli_chain_binomial *b) {
+    int32_t right = b->chain->stage_count - 1, depth = 1;
+    b->held = b->peak = b->cost = 0;
+    b->slots[0] = 0;
+    while (right >= 0) {
+        int32_t left = b->slots[depth - 1], count = right - left + 1;
+        if (count == 1) {
+            tli_binomial_leaf(b, right--);
+            if (depth > 1) depth--;
+        } else if (depth == b->slot_count) {
+            tli_binomial_advance(b, left, right, right);
+            tli_binomial_leaf(b, right--);
+        } else {
+            b->slots[depth] = left + tli_split_chain(count, b->slot_count - depth + 1);
+            tli_binomial_advance(b, left, b->slots[depth], right);
+            depth++;
+        }
+    }
+}
+
+// Find the most slots that fit by bisection; one slot is too slow to be of use in a long chain. UINT64_MAX =
+// none fits.
+static uint64_t tli_binomial_find(tli_chain_binomial *b) {
+    int32_t low = b->chain->stage_count > 200, high = b->chain->stage_count;
+    uint64_t cost = UINT64_MAX;
+    while (low < high && !tli_chain_stops(b->chain)) {
+        b->slot_count = low + (high - low + 1) / 2;
+        tli_binomial_reverse(b);
+        if (b->peak > b->chain->budget) { high = b->slot_count - 1; continue; }
+        low = b->slot_count;
+        cost = b->cost;
+    }
+    b->slot_count = low;
+    return cost;
 }
 
 // -- chain: equal layers --
 
-// Whether a graph is the chain of Revolve: layers of equal bytes and costs whose backwards read what forward
-// read, with the same scratch in both. With n > 1 layers of b bytes and w bytes of scratch, up to three live
-// tensors are not checkpoints: two of an advance and a gradient, or two gradients and the tensor that a
-// backward reads. The input is the first of the c slots of Revolve, so (c + 2) b + w bytes beside the input
-// give c slots. The binomial schedule is then optimal over all schedules; the tests compare it with the exact
-// search.
+// Whether a graph is the chain of Revolve: graph inputs, or none, then two layers or more of equal bytes and
+// costs, whose backwards read what forward read, with the same scratch in both. With n > 1 layers of b bytes
+// and w bytes of scratch, up to three live tensors are not checkpoints: two of an advance and a gradient, or
+// two gradients and the tensor that a backward reads. The inputs are the first of the c slots of Revolve, even
+// if they are none, so (c + 2) b + w bytes beside them give c slots. The binomial schedule is then optimal
+// over all schedules; the tests compare it with the exact search.
 static int tli_is_revolve_chain(const tl_graph *graph) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
-    int32_t id;
-    if (graph->node_count < 3 || !graph->nodes[0].is_input || graph->nodes[0].output_count != 1) return 0;
-    for (id = 1; id < graph->node_count; id++) {
+    int32_t first = tli_find_first_layer(graph), id, i;
+    if (graph->node_count - first < 2) return 0;
+    for (id = first; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         const tl_node_output *out = &graph->outputs[node->first_output];
-        if (!node->has_grad || node->keep || node->input_count != 1 || node->output_count != 1) return 0;
-        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
-        if (!graph->inputs[node->first_input].needed || out->needed || node->inplace >= 0) return 0;
+        if (!node->has_grad || node->keep || node->is_input || node->output_count != 1) return 0;
+        if (out->needed || node->inplace >= 0) return 0;
         if (node->saved_bytes || node->fwork_bytes != one->fwork_bytes) return 0;
         if (node->bwork_bytes != one->fwork_bytes || !out->bytes) return 0;
         if (out->bytes != graph->outputs[one->first_output].bytes) return 0;
         if (node->fwd_cost != one->fwd_cost) return 0;
+        for (i = node->first_input; i < node->first_input + node->input_count && id == first; i++)
+            if (!graph->nodes[graph->outputs[graph->inputs[i].tensor].node].is_input) return 0;
+        if (id == first) continue;
+        if (node->input_count != 1 || !graph->inputs[node->first_input].needed) return 0;
+        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
     }
     return 1;
 }
@@ -17849,12 +18996,16 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
 // The number of slots that a budget gives; 0 = no schedule fits: the last backward takes *least bytes.
 static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t *least) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
-    uint64_t beside = graph->outputs[graph->nodes[0].first_output].bytes + one->fwork_bytes, tensors;
+    uint64_t beside = one->fwork_bytes, tensors;
+    int32_t i, end = graph->nodes[tli_find_first_layer(graph)].first_output;
+    for (i = 0; i < end; i++) beside += graph->outputs[i].bytes;
     *least = beside + 3 * graph->outputs[one->first_output].bytes;
     if (budget < beside) return 0;
     tensors = (budget - beside) / graph->outputs[one->first_output].bytes;
     return tensors > 2 ? tensors - 2 : 0;
 }
+
+#define TLI_REVOLVE_WORK UINT64_C(16)  // elementary steps for each step of a schedule, made and simulated
 
 // Make the binomial schedule for so many slots.
 static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_count, tli_steps *steps) {
@@ -17863,7 +19014,6 @@ static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_c
     int32_t *slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
     chain.graph = graph;
     chain.list = tli_steps_of(env);
-    chain.reached = 0;
     chain.list.failed = !slots;
     if (slots) tli_reverse_chain(&chain, most, slots);
     tli_release(env, slots);
@@ -17877,31 +19027,50 @@ typedef struct tli_chain_result {
     int32_t  exact;                 // 1 = the cost, or the least budget, is optimal over persistent schedules
 } tli_chain_result;
 
+// If the binomial schedule is cheaper than the curves say, write its steps. Returns 1 if it is.
+static int tli_chain_try_binomial(tli_chain *chain, tli_steps *steps, tli_chain_result *found) {
+    const tli_chain_curve *curve = tli_chain_curve_of(chain, 0, chain->stage_count - 1);
+    tli_chain_binomial b;
+    tli_zero(&b, sizeof b);
+    b.chain = chain;
+    b.slots = (int32_t *)tli_alloc_array(chain->env, (uint64_t)chain->stage_count, sizeof *b.slots);
+    if (!b.slots) { chain->failed = 1; return 0; }
+    found->cost = tli_binomial_find(&b);
+    if (curve->count && curve->points[curve->count - 1].cost <= found->cost) found->cost = UINT64_MAX;
+    if (found->cost != UINT64_MAX) {
+        b.steps = steps;
+        tli_binomial_reverse(&b);
+    }
+    tli_release(chain->env, b.slots);
+    if (steps->failed) chain->failed = 1;
+    return found->cost != UINT64_MAX;
+}
+
 // Write the steps that the curves describe, or those of the least budget if nothing fits.
-static tl_result tli_chain_finish(tli_chain *chain, int feasible, tli_steps *steps, tli_chain_result *found) {
+static tl_result tli_chain_finish(tli_chain *chain, int feasible, uint64_t work_limit, tli_steps *steps,
+                                  tli_chain_result *found) {
     const tli_chain_curve *curve = tli_chain_curve_of(chain, 0, chain->stage_count - 1);
     tl_result result;
-    int32_t i;
+    if (!chain->failed && feasible && !found->exact && tli_chain_try_binomial(chain, steps, found))
+        return chain->failed ? TL_ERROR_NO_MEMORY : TL_OK;
     feasible = feasible && curve->count;
+    if (chain->watch->stopped && !feasible && !chain->failed) return TL_ERROR_INFEASIBLE;
     if (!feasible && !chain->failed) {
-        chain->budget = tli_chain_find_least(chain);
+        found->exact = tli_chain_solve_least(chain, work_limit);
         found->least = chain->budget + chain->pinned_bytes;
-        chain->most_points = chain->most_final = TLI_CHAIN_LEAST_POINTS;
-        tli_chain_forget_curves(chain);
-        chain->work_limit = UINT64_MAX;
-        for (i = 0; i < chain->stage_count; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
-        tli_chain_find_curves(chain, chain->stage_count);
     }
     if (chain->failed) return TL_ERROR_NO_MEMORY;
+    if (!curve->count) return TL_ERROR_INFEASIBLE;  // progress asked to stop
     found->cost = curve->points[curve->count - 1].cost;
     result = tli_chain_add_steps(chain, steps);
     return !result && !feasible ? TL_ERROR_INFEASIBLE : result;
 }
 
 // Find the cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
-// found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it.
-static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, uint64_t work_limit,
-                                 tli_steps *steps, tli_chain_result *found) {
+// found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it, and
+// after progress asked to stop.
+static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, tli_remat_watch *watch,
+                                 uint64_t work_limit, tli_steps *steps, tli_chain_result *found) {
     tli_chain chain;
     tl_result result;
     tli_zero(found, sizeof *found);
@@ -17909,14 +19078,18 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     if (tli_is_revolve_chain(graph)) {
         uint64_t slots = tli_find_slots(graph, budget, &found->least);
         found->exact = 1;
-        return slots ? tli_revolve(env, graph, slots, steps) : TL_ERROR_INFEASIBLE;
+        if (!slots) return TL_ERROR_INFEASIBLE;
+        result = tli_revolve(env, graph, slots, steps);
+        found->work = TLI_REVOLVE_WORK * (uint64_t)steps->count;
+        return result;
     }
     result = tli_chain_init(env, graph, &chain);
+    chain.watch = watch;
     if (!result) {
         int feasible = budget >= chain.pinned_bytes;
         chain.budget = feasible ? budget - chain.pinned_bytes : 0;
         found->exact = tli_chain_solve(&chain, work_limit);
-        result = tli_chain_finish(&chain, feasible, steps, found);
+        result = tli_chain_finish(&chain, feasible, work_limit, steps, found);
         found->work = chain.work;
     }
     tli_chain_free(&chain);
@@ -18257,18 +19430,12 @@ static void tli_offload_try(tli_offload_search *x, uint64_t heat) {
     tli_search_state *r = &x->r;
     tli_search_seq *s = &r->seq;
     uint64_t most, time;
-    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);
     int32_t mark;
     s->change_count = 0;
     s->logs = 1;
-    r->tries++;
-    most = x->time + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
-    if (!tli_search_draw(r, 8)) r->noise *= 8;
-    r->distance = tli_search_draw(r, 4);
-    r->is_exact = !tli_search_draw(r, 8);
+    most = tli_search_temper(r, x->time, heat);
     r->link_price = tli_offload_draw_price(r);
-    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    mark = tli_search_shake(r);
     if (mark >= 0 && most >= r->bwd_cost && tli_search_mend(r, most - r->bwd_cost, 40)) {
         tli_search_tidy(r, mark);
         time = s->failed ? UINT64_MAX : tli_offload_time(&x->o, NULL);
@@ -18349,22 +19516,20 @@ static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
     return ok;
 }
 
-// Make the starts: the plan found before, and the plan that keeps everything, mended at several prices of the
-// link. 0 = no memory.
-static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, const tl_plan *plan,
+// Make the starts for a budget: the plan that keeps everything, lowered to it at several prices of the link. 0
+// = no memory.
+static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, int64_t budget,
                              tli_search_calls *starts) {
     static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
     tli_search_state *r = &x->r;
     int32_t i;
-    if (plan->step_count &&
-        (!tli_offload_load_plan(x, plan) || !tli_offload_add_start(x, &starts[0])))
-        return 0;
     for (i = 1; i < TLI_OFFLOAD_STARTS; i++) {
         r->distance = 2;
         r->noise = 0;
         r->is_exact = 0;
         r->link_price = prices[i - 1];
         r->seq.logs = 0;
+        r->seq.budget = budget;
         if (!tli_search_load_program(&r->seq, g)) return 0;
         tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64);
         if (!tli_offload_add_start(x, &starts[i])) return 0;
@@ -18382,49 +19547,85 @@ static tl_result tli_offload_finish(tli_offload_search *x, tli_steps *best) {
     return TL_ERROR_NO_MEMORY;
 }
 
-static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in,
-                                 const tl_plan *plan, tli_steps *best) {
-    tli_search_greedy g;
-    tli_search_calls starts[TLI_OFFLOAD_STARTS];
-    int32_t i;
-    tl_result result = tli_search_init_greedy(x->r.p, &g);
-    if (result) return result;
-    tli_zero(starts, sizeof starts);
-    x->best_time = UINT64_MAX;
+// Search a plan within the budget that does not end later than `plan`.
+static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in, const tli_search_greedy *g,
+                                 const tl_plan *plan, tli_search_calls *starts) {
     x->r.goal = in->bound;
-    x->r.watch = in->watch;
     x->r.limit = in->work_limit;
     x->r.random.state = 1 + (uint64_t)plan->step_count;
-    if (!tli_offload_begin(x, &g, plan, starts)) result = TL_ERROR_NO_MEMORY;
-    else if (!x->r.best.count) result = TL_ERROR_INFEASIBLE;
-    if (!result) tli_offload_improve(x, starts);
-    if (!result) result = x->r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(x, best);
-    tli_search_free_greedy(&g);
-    for (i = 0; i < TLI_OFFLOAD_STARTS; i++) tli_release(in->env, starts[i].calls);
-    return result;
+    if (plan->step_count && (!tli_offload_load_plan(x, plan) || !tli_offload_add_start(x, &starts[0])))
+        return TL_ERROR_NO_MEMORY;
+    if (!tli_offload_begin(x, g, x->r.p->budget, starts)) return TL_ERROR_NO_MEMORY;
+    if (!x->r.best.count) return TL_ERROR_INFEASIBLE;
+    tli_offload_improve(x, starts);
+    return TL_OK;
 }
 
-// Find a plan with a host tier that does not end later than `plan` (no steps = none is known).
+// Find the least budget for which there is a start: the floor, then by bisection between it and what keeping
+// everything takes. What is tried depends on the graph, the host and the work limit alone.
+static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_input *in,
+                                       const tli_search_greedy *g, int64_t floor, tli_search_calls *starts) {
+    tli_search_seq *s = &x->r.seq;
+    tli_search_calls least;
+    int64_t low = floor, high, budget = floor;
+    int ok;
+    tli_zero(&least, sizeof least);
+    ok = tli_search_load_program(s, g) && tli_search_list_calls(s, &least);
+    high = ok ? tli_search_held(s, tli_search_find_full(s)) : floor;
+    while (ok && low < high && s->work <= in->work_limit && !tli_remat_stops(in->watch, s->work)) {
+        x->best_time = UINT64_MAX;
+        x->r.best.count = 0;
+        ok = tli_offload_begin(x, g, budget, starts);
+        if (ok && x->r.best.count) {
+            high = budget;
+            ok = tli_search_load(s, &x->r.best) && tli_search_list_calls(s, &least);
+        } else {
+            low = budget + 1;
+        }
+        if (high - low <= high / 4096) break;
+        budget = low + (high - low) / 2;
+    }
+    s->budget = high;
+    tli_release(in->env, x->r.best.calls);
+    x->r.best = least;
+    return ok ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Find a plan with a host tier that does not end later than `plan` (no steps = none is known). With `plan`
+// NULL: the plan of the least budget, which is not below the floor; bytes are without base.
 // TL_ERROR_INFEASIBLE: none was found.
 static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
-                                   const tl_plan *plan, tli_steps *best, uint64_t *work) {
+                                   const tl_plan *plan, uint64_t floor, tli_steps *best, uint64_t *work) {
     tli_search_problem p;
     tli_search_start none[TLI_SEARCH_STARTS];
+    tli_search_calls starts[TLI_OFFLOAD_STARTS];
     tli_offload_search x;
+    tli_search_greedy g;
     tl_result result;
+    int32_t i;
     tli_zero(best, sizeof *best);
     tli_zero(none, sizeof none);
+    tli_zero(starts, sizeof starts);
     tli_zero(&x, sizeof x);
     *work = 0;
     result = tli_search_init_problem(in, &p);
     if (result) return result;
     result = tli_search_init_search(&p, &x.r);
-    if (result) { tli_search_free_problem(&p); return result; }
-    if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
-    x.r.copy_ns = x.o.copy_ns;
-    if (!result) result = tli_offload_run(&x, in, plan, best);
-    *work = x.r.seq.work;
-    tli_offload_free(&x.o);
+    if (!result) result = tli_search_init_greedy(&p, &g);
+    else { tli_search_free_problem(&p); return result; }
+    if (!result) {
+        x.best_time = UINT64_MAX;
+        x.r.watch = in->watch;
+        if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
+        x.r.copy_ns = x.o.copy_ns;
+        if (!result) result = plan ? tli_offload_run(&x, in, &g, plan, starts)
+                                   : tli_offload_run_least(&x, in, &g, (int64_t)floor, starts);
+        if (!result) result = x.r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(&x, best);
+        *work = x.r.seq.work;
+        tli_offload_free(&x.o);
+        tli_search_free_greedy(&g);
+    }
+    for (i = 0; i < TLI_OFFLOAD_STARTS; i++) tli_release(in->env, starts[i].calls);
     tli_search_free_search(&x.r, none);
     tli_search_free_problem(&p);
     return result;
@@ -18435,454 +19636,862 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
-// -- remat: the planner, made of the parts above --
+// -- pool: the plans that are known, and what is proven --
 //
-// With one tier the parts run in this order, each with a share of the work, until the best plan is proven
-// optimal: closed form of equal layers, exact search, lower bound, chain optimum, search. Then, with a host
-// tier, the search with fetches improves that plan. Each plan is simulated before it is accepted.
+//     cost                         Every part offers each plan that it makes to one pool, under one rule: the
+//      |  x                        plan is simulated, and it is kept unless a plan that is kept takes at most
+//      |     x                     its bytes at at most its cost. So the plans that are kept are a front, and
+//      |        x                  the answer to a budget is the last of them that fits it.
+//      |              x
+//      +-------------------- peak  A lower bound of the cost for one budget holds for every smaller budget.
+//
+// The pool keeps copies, made with its own env. All plans of a pool are of one class: the same graph, training
+// or inference, host budget and link.
 
-// The default work limit is TLI_REMAT_WORK steps times the square of the number of nodes, within the other two.
-// A step is 2 to 3 ns: about a tenth of a second at 100 nodes, two thirds of a second from 250 nodes on.
-#define TLI_REMAT_WORK UINT64_C(4000)
-#define TLI_REMAT_LEAST_WORK UINT64_C(30000000)
-#define TLI_REMAT_MOST_WORK UINT64_C(250000000)
+#define TLI_POOL_BYTES (UINT64_C(32) << 20)  // of the steps of a pool that calls share
 
-typedef struct tli_remat {
-    tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
-    const tl_graph *graph;
-    uint64_t        budget;       // without the base
-    const tl_device *device;
-    uint64_t        host_budget;  // 0 = no host tier
-    uint64_t        work, work_limit, bound, least, floor;
-    int32_t         inference, node, floor_node;
-    int32_t         is_over;      // 1 = the base alone exceeds the limit
-    int32_t         none;         // 1 = it is proven that no plan fits
-    int32_t         uncountable;  // 1 = bytes or costs are too large for the search
-    tli_remat_watch watch;
-    tl_plan         plan;         // the best so far; no steps = none
-    int32_t         found;
-    tli_search_calls    start;    // the chain optimum, one more start of the search; empty = none
-} tli_remat;
+// No plan within the budget costs less.
+typedef struct tli_pool_bound { uint64_t budget, cost; } tli_pool_bound;
 
-// Count the work that a part has done.
-static void tli_remat_add_work(tli_remat *r, uint64_t work) {
-    r->work += work;
-    r->watch.before = r->watch.now.work = r->work;
-    r->watch.now.bound_cost = r->bound;
+struct tl_remat_pool {
+    tl_env   env;                // allocator of the caller's env, without its log
+    uint64_t class_key;          // of the graph and the class of its plans; 0 = not known yet
+    tl_plan *plans;              // [plan_count] peaks ascend, costs descend
+    int32_t  plan_count, plan_capacity;
+    tli_pool_bound *bounds;      // [bound_count] budgets ascend, costs descend
+    int32_t  bound_count, bound_capacity;
+    uint64_t *budgets;           // [budget_count] that were asked for, ascending; their answers stay
+    int32_t  budget_count, budget_capacity;
+    uint64_t bytes, most_bytes;  // of all steps; more than most_bytes only where every plan is an answer
+    uint64_t floor;              // proven: no plan fits below; 0 = nothing is
+    int32_t  floor_node;         // the node that takes it; -1 = none
+    int32_t  least_node;         // at which the plan of `least` peaks
+    uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
+    uint64_t ladder_work;        // work limit of the search for the least budget; 0 = not done yet
+};
+
+static void tli_pool_init(tl_remat_pool *pool, const tl_env *env, uint64_t most_bytes) {
+    tli_zero(pool, sizeof *pool);
+    if (env) pool->env = *env;
+    pool->env.log = NULL;
+    pool->most_bytes = most_bytes;
+    pool->floor_node = -1;
 }
 
-// The share part / of of the work that is left; 0 after progress asked to stop.
-static uint64_t tli_remat_share(const tli_remat *r, uint64_t part, uint64_t of) {
-    uint64_t left = r->work < r->work_limit ? r->work_limit - r->work : 0;
-    return r->watch.stopped ? 0 : left / of * part;
+static void tli_pool_clear(tl_remat_pool *pool) {
+    while (pool->plan_count) tl_free_plan(&pool->env, &pool->plans[--pool->plan_count]);
+    tli_release(&pool->env, pool->plans);
+    tli_release(&pool->env, pool->bounds);
+    tli_release(&pool->env, pool->budgets);
 }
 
-// Keep a simulated plan if it fits and is cheaper than the best so far; otherwise release it.
-static void tli_remat_offer(tli_remat *r, tl_plan *plan) {
-    if (!r->is_over && plan->peak_bytes <= r->budget && plan->host_peak_bytes <= r->host_budget &&
-        (!r->found || plan->cost < r->plan.cost)) {
-        tl_plan last = r->plan;
-        r->plan = *plan;
-        *plan = last;
-        r->found = 1;
-        r->watch.now.cost = r->plan.cost;
+// The number of plans with a peak of at most so many bytes.
+static int32_t tli_pool_count_below(const tl_remat_pool *pool, uint64_t bytes) {
+    int32_t low = 0, high = pool->plan_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (pool->plans[middle].peak_bytes <= bytes) low = middle + 1; else high = middle;
     }
-    tl_free_plan(&r->quiet, plan);
+    return low;
 }
 
-// Simulate steps and offer the plan. Steps that the simulator refuses are ignored.
-static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
-    tl_plan plan;
-    tl_result result;
-    tli_zero(&plan, sizeof plan);
-    result = tli_finish_plan(steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
-    if (!result && r->host_budget) {
-        result = tli_measure(&r->quiet, TLI_IN(PLAN_REMAT), r->graph, r->device, 1, &plan);
-        if (result) tl_free_plan(&r->quiet, &plan);
-    }
-    if (!result) tli_remat_offer(r, &plan);
-    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+// The cheapest plan within a budget; NULL = none is known.
+static const tl_plan *tli_pool_find(const tl_remat_pool *pool, uint64_t budget) {
+    int32_t count = tli_pool_count_below(pool, budget);
+    return count ? &pool->plans[count - 1] : NULL;
 }
 
-static int tli_remat_is_done(const tli_remat *r) { return r->found && r->plan.cost <= r->bound; }
-
-// Note that no plan fits, and what follows for the least budget.
-static tl_result tli_remat_rule_out(tli_remat *r) {
-    r->none = 1;
-    if (r->floor <= r->budget && !r->is_over) { r->floor = r->budget + 1; r->floor_node = -1; }
-    return TL_OK;
+// The plan with the least peak; NULL = the pool is empty.
+static const tl_plan *tli_pool_least(const tl_remat_pool *pool) {
+    return pool->plan_count ? &pool->plans[0] : NULL;
 }
 
-// Equal layers: plan the optimum in closed form.
-static tl_result tli_remat_try_revolve(tli_remat *r) {
-    uint64_t least, slots = tli_find_slots(r->graph, r->budget, &least);
-    tli_steps steps;
-    tl_result result;
-    if (!slots) {
-        r->least = r->floor = least;
-        r->node = r->floor_node = r->graph->node_count - 1;
-        return tli_remat_rule_out(r);
-    }
-    result = tli_revolve(&r->quiet, r->graph, slots, &steps);
-    if (result) { tli_release(&r->quiet, steps.steps); return result; }
-    result = tli_remat_offer_steps(r, &steps);
-    if (!result && r->found) r->watch.now.bound_cost = r->bound = r->plan.cost;
-    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
-    return result;
+// -- pool: what stays --
+
+static void tli_pool_remove(tl_remat_pool *pool, int32_t at) {
+    pool->bytes -= (uint64_t)pool->plans[at].step_count * sizeof(tl_step);
+    tl_free_plan(&pool->env, &pool->plans[at]);
+    for (--pool->plan_count; at < pool->plan_count; at++) pool->plans[at] = pool->plans[at + 1];
 }
 
-// Try the plan that keeps everything, then find the least working set and the bound without search.
-static tl_result tli_remat_begin(tli_remat *r) {
-    uint64_t work = 0;
-    tl_plan plan;
-    tl_result result = tl_plan_keep_all(&r->quiet, r->graph, r->inference, &plan);
-    r->node = r->floor_node = -1;
-    if (result) return result;
-    r->least = plan.peak_bytes;
-    tli_remat_offer(r, &plan);
-    if (!r->inference && !r->is_over && !r->host_budget && tli_is_revolve_chain(r->graph)) {
-        result = tli_remat_try_revolve(r);
-        if (result || r->none || tli_remat_is_done(r)) return result;
-    }
-    result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &r->floor, &r->floor_node);
-    if (result) return result;
-    if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
-    result = tli_remat_bound(&r->quiet, r->graph, UINT64_MAX, r->inference, &r->watch, 0, &r->bound, &work);
-    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
-    return result;
-}
-
-static tl_result tli_remat_try_exact(tli_remat *r) {
-    tli_steps steps = tli_steps_of(&r->quiet);
-    uint64_t cost, bound, work = 0, limit = tli_remat_share(r, 1, r->graph->node_count > 64 ? 8 : 2);
-    int32_t proven;
-    tl_result result = tli_remat_exact(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit,
-                                       &steps, &cost, &bound, &proven, &work);
-    tli_remat_add_work(r, work);
-    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
-    if (!result && proven) return tli_remat_offer_steps(r, &steps);
-    tli_release(&r->quiet, steps.steps);
-    return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
-}
-
-static tl_result tli_remat_try_bound(tli_remat *r) {
-    uint64_t bound, work = 0;
-    tl_result result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch,
-                                       tli_remat_share(r, 1, 2), &bound, &work);
-    tli_remat_add_work(r, work);
-    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
-    return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
-}
-
-// Keep the calls of a plan as a start of the search.
-static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
+// Whether a plan is the answer to a budget that was asked for.
+static int tli_pool_is_answer(const tl_remat_pool *pool, int32_t at) {
+    uint64_t next = at + 1 < pool->plan_count ? pool->plans[at + 1].peak_bytes : UINT64_MAX;
     int32_t i;
-    for (i = 0; i < steps->count; i++) {
-        const tl_step *step = &steps->steps[i];
-        if (step->kind > TL_STEP_BACKWARD) continue;
-        if (!tli_search_add_call(&r->quiet, &r->start, 2 * step->node + (step->kind == TL_STEP_BACKWARD)))
-            return TL_ERROR_NO_MEMORY;
-    }
-    return tli_search_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
+    for (i = 0; i < pool->budget_count && pool->budgets[i] < pool->plans[at].peak_bytes;) i++;
+    return i < pool->budget_count && (pool->budgets[i] < next || at + 1 == pool->plan_count);
 }
 
-// Plan the optimum over persistent schedules, stage by stage.
-static tl_result tli_remat_try_chain(tli_remat *r) {
-    tli_chain_result found;
-    tli_steps steps;
-    uint64_t limit = tli_remat_share(r, 1, 10);
-    tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, limit, &steps, &found);
-    tli_remat_add_work(r, found.work);
-    if (!result) result = tli_remat_set_start(r, &steps);
-    if (!result) return tli_remat_offer_steps(r, &steps);
-    tli_release(&r->quiet, steps.steps);
-    return result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW ? TL_OK : result;
-}
-
-// Search a plan. If it is proven that none fits, only the least budget is wanted, so nothing is improved.
-static tl_result tli_remat_try_search(tli_remat *r) {
-    tli_remat_input in;
-    tli_steps steps;
-    uint64_t cost, work, least;
-    int32_t node;
-    tl_result result;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = r->budget;
-    in.inference = r->inference;
-    in.work_limit = r->none ? 0 : tli_remat_share(r, 1, 1);
-    in.bound = r->bound;
-    in.start = &r->start;
-    in.watch = &r->watch;
-    result = tli_remat_search(&in, &steps, &cost, &work, &least, &node);
-    tli_remat_add_work(r, work);
-    r->uncountable = result == TL_ERROR_OVERFLOW;
-    if (result == TL_ERROR_INFEASIBLE && least < r->least) { r->least = least; r->node = node; }
-    if (!result) return tli_remat_offer_steps(r, &steps);
-    return result == TL_ERROR_INFEASIBLE || r->uncountable ? TL_OK : result;
-}
-
-// Nothing fits: find the least budget of a small graph exactly.
-static tl_result tli_remat_find_least(tli_remat *r) {
-    uint64_t floor, work = 0, limit = tli_remat_share(r, 1, 4);
-    int32_t proven;
-    tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit, &floor,
-                                             &proven, &work);
-    tli_remat_add_work(r, work);
-    if (!result && floor > r->floor) { r->floor = floor; r->floor_node = -1; }
-    if (!result && proven && r->floor < r->least) { r->least = r->floor; r->node = r->floor_node; }
-    return result;
-}
-
-#ifndef TL_NO_OFFLOAD
-// -- remat: with a host tier --
-
-// Improve the plan found so far, or find one, with spills and fetches.
-static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
-    tli_remat_input in;
-    tli_steps steps;
-    uint64_t work;
-    tl_result result;
-    tli_zero(&in, sizeof in);
-    in.env = &r->quiet;
-    in.graph = r->graph;
-    in.budget = r->budget;
-    in.inference = r->inference;
-    in.work_limit = work_limit;
-    in.bound = r->bound;
-    in.watch = &r->watch;
-    in.fetches = 1;
-    result = tli_remat_offload(&in, r->device, r->host_budget, &r->plan, &steps, &work);
-    tli_remat_add_work(r, work);
-    if (!result) return tli_remat_offer_steps(r, &steps);
-    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
-}
-
-// Raise the bound by relaxations for several end times T0: a plan ends after T0, or not before g(T0). First
-// with the end of the plan found, in both ways of tli_bound_host.is_even, with half of the work; then by
-// bisection between the bound and that end, in the better way.
-static tl_result tli_remat_bound_offload(tli_remat *r) {
-    enum { ROUNDS = 9 };
-    uint64_t high = r->plan.cost, limit = tli_remat_share(r, 1, 8), bound, work, last = 0;
-    tli_bound_host host;
-    int32_t round;
-    tl_result result;
-    host.bytes = r->host_budget;
-    host.rate = r->device ? r->device->link_bytes_per_second : 0;
-    for (round = 0; round < ROUNDS && r->bound < high && !r->watch.stopped; round++) {
-        host.time = round > 1 ? r->bound + (high - r->bound) / 2 : r->plan.cost - 1;
-        if (round < 2) host.is_even = round;
-        work = 0;
-        result = tli_remat_bound_host(&r->quiet, r->graph, r->budget, &host, r->inference, &r->watch,
-                                      round > 1 ? limit / (ROUNDS - 2) * 2 : limit, &bound, &work);
-        tli_remat_add_work(r, work + (uint64_t)r->graph->node_count);
-        if (result && result != TL_ERROR_INFEASIBLE) return result;
-        if (round == 1 && bound <= last) host.is_even = 0;
-        last = bound;
-        if (bound <= host.time) high = host.time;
-        else bound = host.time + 1;
-        if (bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
-    }
-    return TL_OK;
-}
-
-// Nothing fits: find the least budget with a host by bisection between the floor and the peak of a known plan.
-static tl_result tli_remat_least_offload(tli_remat *r) {
-    uint64_t low = r->floor, high = r->least, budget = low, work;
-    tl_result result = TL_OK;
-    while (low < high && !result && !r->watch.stopped) {
-        tl_plan plan, none;
-        tli_remat_input in;
-        tli_steps steps;
-        tli_zero(&plan, sizeof plan);
-        tli_zero(&none, sizeof none);
-        tli_zero(&in, sizeof in);
-        in.env = &r->quiet; in.graph = r->graph; in.budget = budget; in.inference = r->inference;
-        in.watch = &r->watch; in.fetches = 1;
-        result = tli_remat_offload(&in, r->device, r->host_budget, &none, &steps, &work);
-        tli_remat_add_work(r, work);
-        if (!result) result = tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
-        if (!result && plan.peak_bytes < r->least) {
-            r->least = high = plan.peak_bytes;
-            r->node = plan.peak_bytes == r->floor ? r->floor_node : -1;
-        } else if (result != TL_ERROR_NO_MEMORY) {
-            low = budget + 1;
+// While there are too many bytes, remove the plan that matters least: the one before it is about as cheap, or
+// the one after it takes about as little. The number is log2 of the product of both differences. The first
+// plan, that of the least peak, and answers stay.
+static void tli_pool_thin(tl_remat_pool *pool) {
+    while (pool->bytes > pool->most_bytes) {
+        int32_t at, worst = -1;
+        int64_t least = 0;
+        for (at = 1; at < pool->plan_count; at++) {
+            const tl_plan *plan = &pool->plans[at];
+            uint64_t width = at + 1 < pool->plan_count ? plan[1].peak_bytes - plan->peak_bytes : UINT64_MAX;
+            int64_t matters = tli_search_log(width) + tli_search_log(plan[-1].cost - plan->cost);
+            if ((worst >= 0 && matters >= least) || tli_pool_is_answer(pool, at)) continue;
+            worst = at;
+            least = matters;
         }
-        if (result != TL_ERROR_NO_MEMORY) result = TL_OK;
-        tl_free_plan(&r->quiet, &plan);
-        if (high - low <= high / 4096) break;
-        budget = low + (high - low) / 2;
-    }
-    return result;
-}
-#endif  // TL_NO_OFFLOAD
-
-// One tier: run the parts in turn until the plan is proven optimal, or it is proven that none fits.
-static tl_result tli_remat_run_alone(tli_remat *r) {
-    int has_stages = !r->inference && !r->is_over;
-    tl_result result = tli_remat_begin(r);
-    if (!result && r->none && r->least == r->floor) return TL_ERROR_INFEASIBLE;
-    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
-    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_bound(r);
-    if (!result && !r->none && has_stages && !tli_remat_is_done(r) && !r->watch.stopped)
-        result = tli_remat_try_chain(r);
-    if (!result && !tli_remat_is_done(r) && !(r->found && r->watch.stopped)) result = tli_remat_try_search(r);
-    if (!result && !r->found) result = tli_remat_find_least(r);
-    if (result) return result;
-    if (r->found) return TL_OK;
-    return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
-}
-
-#ifndef TL_NO_OFFLOAD
-// Two tiers: first the plan without the host, with all the work that it would get alone, so that a host never
-// makes a plan more expensive; then the same amount of work for the plan with the host.
-static tl_result tli_remat_run_offload(tli_remat *r) {
-    uint64_t host_budget = r->host_budget, bound, floor;
-    int32_t node;
-    tl_result result = tli_remat_begin(r);
-    bound = r->bound;
-    floor = r->floor;  // these also hold with the host
-    node = r->floor_node;
-    if (!result && !r->none) {
-        r->host_budget = 0;
-        result = tli_remat_run_alone(r);
-        if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) result = TL_OK;
-        r->host_budget = host_budget;
-        r->none = 0;
-        r->watch.now.bound_cost = r->bound = bound;
-        r->floor = floor;
-        r->floor_node = node;
-        r->watch.now.work_limit = r->work_limit += r->work_limit;
-    }
-    if (!result && !r->none && !tli_remat_is_done(r)) {
-        result = tli_remat_try_offload(r, tli_remat_share(r, 1, 8));
-        if (!result && r->found) result = tli_remat_bound_offload(r);
-        if (!result && !tli_remat_is_done(r)) result = tli_remat_try_offload(r, tli_remat_share(r, 1, 1));
-    }
-    if (!result && !r->found) result = tli_remat_least_offload(r);
-    if (result) return result;
-    return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
-}
-
-static tl_result tli_remat_run(tli_remat *r) {
-    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
-}
-#else
-static tl_result tli_remat_run(tli_remat *r) { return tli_remat_run_alone(r); }
-#endif
-
-static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
-                                  const tl_remat_report *report) {
-    int32_t node = report->limiting_node;
-    tli_rule rule = report->proven
-        ? TLI_RULE(BYTES_ARE_TOO_FEW_FOR_ANY_PLAN)
-        : TLI_RULE(NO_PLAN_WAS_FOUND_FOR_BYTES);
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_REMAT), rule, budget->allowed_bytes,
-                                     report->least_budget_bytes);
-    tli_put_limit(env, &s, budget->limit);
-    tli_put_rule(&s);
-    if (TLI_ERROR_TEXT && node >= 0) {
-        tli_put(&s.text, ", because of node ");
-        tli_put_named(&s.text, node, tl_name_node(r->graph, node));
-    }
-    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
-}
-
-static void tli_remat_report(const tli_remat *r, const tli_budget *budget, tl_result result,
-                             tl_remat_report *report) {
-    report->limiting_node = -1;
-    report->work = r->work;
-    if (!result) {
-        report->cost = r->plan.cost;
-        report->bound_cost = r->plan.bound_cost;
-        report->proven = report->cost == report->bound_cost;
-        if (!report->proven && report->bound_cost)
-            report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
-    } else if (result == TL_ERROR_INFEASIBLE) {
-        report->least_budget_bytes = tli_add_base(budget, r->least);
-        report->bound_budget_bytes = tli_add_base(budget, r->floor);
-        report->limiting_node = r->node;
-        report->proven = r->none;
+        if (worst < 0) return;
+        tli_pool_remove(pool, worst);
     }
 }
 
-static uint64_t tli_remat_default_work(const tl_graph *graph) {
-    uint64_t nodes = (uint64_t)graph->node_count, work = TLI_REMAT_WORK * nodes * nodes;
-    if (work < TLI_REMAT_LEAST_WORK) return TLI_REMAT_LEAST_WORK;
-    return work < TLI_REMAT_MOST_WORK ? work : TLI_REMAT_MOST_WORK;
-}
-
-static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
-    tl_result result = tl_check_graph(env, desc->graph);
-    if (desc->inference != 0 && desc->inference != 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
-#ifdef TL_NO_OFFLOAD
-    if (budget->host_bytes)
-        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT),
-                        TLI_RULE(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT));
-#else
-    (void)budget;
-#endif
-    return !result && desc->device ? tl_check_device(env, desc->device) : result;
-}
-
-// Plan within a budget that was found before: the limits and the base of the desc are not read.
-static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget, tl_plan *plan,
-                                tl_remat_report *report) {
-    tli_remat r;
-    tl_remat_report local;
-    tl_result result;
-    if (!report) report = &local;
-    tli_zero(plan, sizeof *plan);
-    tli_zero(report, sizeof *report);
-    tli_zero(&r, sizeof r);
-    result = tli_check_remat(env, desc, budget);
-    if (result) return result;
-    if (env) r.quiet = *env;
-    r.quiet.log = NULL;
-    r.graph = desc->graph;
-    r.inference = desc->inference;
-    r.is_over = budget->is_over;
-    r.budget = budget->bytes;
-    r.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
-    r.watch.now.work_limit = r.work_limit;
-    r.watch.desc = desc;
-    r.device = desc->device;
-    r.host_budget = budget->host_bytes;
-    result = tli_remat_run(&r);
-    if (!result) {
-        r.plan.base_bytes = budget->base_bytes;
-        r.plan.bound_cost = r.bound < r.plan.cost ? r.bound : r.plan.cost;
-        *plan = r.plan;
-    } else {
-        tl_free_plan(&r.quiet, &r.plan);
-    }
-    tli_release(&r.quiet, r.start.calls);
-    tli_remat_report(&r, budget, result, report);
-    if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, budget, report);
-    if (result == TL_ERROR_OVERFLOW)
-        return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
-    if (result) return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
+// Note a budget that is asked for. TL_ERROR_NO_MEMORY.
+static tl_result tli_pool_ask(tl_remat_pool *pool, uint64_t budget) {
+    void *array = pool->budgets;
+    int32_t at;
+    for (at = 0; at < pool->budget_count && pool->budgets[at] < budget;) at++;
+    if (at < pool->budget_count && pool->budgets[at] == budget) return TL_OK;
+    if (!tli_grow(&pool->env, &array, &pool->budget_capacity, pool->budget_count,
+                  (int64_t)pool->budget_count + 1, sizeof budget)) return TL_ERROR_NO_MEMORY;
+    pool->budgets = (uint64_t *)array;
+    for (at = pool->budget_count++; at > 0 && pool->budgets[at - 1] > budget; at--)
+        pool->budgets[at] = pool->budgets[at - 1];
+    pool->budgets[at] = budget;
     return TL_OK;
 }
 
-TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
-                                 tl_remat_report *report) {
-    tli_budget budget;
-    TL_ASSERT(desc && desc->graph && plan);
-    budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
-                             NULL, 0);
-    return tli_plan_remat(env, desc, &budget, plan, report);
+// -- pool: what comes --
+
+// Admit a simulated plan: keep a copy unless one that is kept already takes no more bytes and costs no more.
+// TL_ERROR_NO_MEMORY: the pool is as before.
+static tl_result tli_pool_offer(tl_remat_pool *pool, const tl_plan *plan) {
+    const tl_plan *other = tli_pool_find(pool, plan->peak_bytes);
+    void *array = pool->plans;
+    tl_plan copy;
+    int32_t at;
+    if (other && other->cost <= plan->cost) return TL_OK;
+    if (!tli_grow(&pool->env, &array, &pool->plan_capacity, pool->plan_count, (int64_t)pool->plan_count + 1,
+                  sizeof copy)) return TL_ERROR_NO_MEMORY;
+    pool->plans = (tl_plan *)array;
+    if (tl_copy_plan(&pool->env, plan, &copy)) return TL_ERROR_NO_MEMORY;
+    at = tli_pool_count_below(pool, plan->peak_bytes);
+    if (at && pool->plans[at - 1].peak_bytes == plan->peak_bytes) tli_pool_remove(pool, --at);
+    while (at < pool->plan_count && pool->plans[at].cost >= plan->cost) tli_pool_remove(pool, at);
+    for (at = pool->plan_count++; at > 0 && pool->plans[at - 1].peak_bytes > plan->peak_bytes; at--)
+        pool->plans[at] = pool->plans[at - 1];
+    pool->plans[at] = copy;
+    pool->bytes += (uint64_t)copy.step_count * sizeof(tl_step);
+    tli_pool_thin(pool);
+    return TL_OK;
 }
 
-// -- remat: chains --
+// Offer all plans of another pool of the same class.
+static tl_result tli_pool_merge(tl_remat_pool *pool, const tl_remat_pool *from) {
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < from->plan_count && !result; i++) result = tli_pool_offer(pool, &from->plans[i]);
+    if (from->least) { pool->least = from->least; pool->least_node = from->least_node; }
+    return result;
+}
 
-typedef struct tli_chain_answer {
-    tl_plan  plan;
-    uint64_t budget, bound, least, work;   // bytes without base
-    int32_t  node;                         // at which the plan of the least budget peaks
-} tli_chain_answer;
+// The highest lower bound that is known for a budget.
+static uint64_t tli_pool_bound_at(const tl_remat_pool *pool, uint64_t budget) {
+    int32_t at = 0;
+    while (at < pool->bound_count && pool->bounds[at].budget < budget) at++;
+    return at < pool->bound_count ? pool->bounds[at].cost : 0;
+}
+
+// Note a lower bound of the cost within a budget. TL_ERROR_NO_MEMORY.
+static tl_result tli_pool_add_bound(tl_remat_pool *pool, uint64_t budget, uint64_t cost) {
+    void *array = pool->bounds;
+    int32_t at, kept = 0;
+    if (cost <= tli_pool_bound_at(pool, budget)) return TL_OK;
+    if (!tli_grow(&pool->env, &array, &pool->bound_capacity, pool->bound_count, (int64_t)pool->bound_count + 1,
+                  sizeof *pool->bounds)) return TL_ERROR_NO_MEMORY;
+    pool->bounds = (tli_pool_bound *)array;
+    for (at = 0; at < pool->bound_count; at++)  // those of at most this budget and cost say nothing more
+        if (pool->bounds[at].budget > budget || pool->bounds[at].cost > cost)
+            pool->bounds[kept++] = pool->bounds[at];
+    for (at = kept; at > 0 && pool->bounds[at - 1].budget > budget; at--)
+        pool->bounds[at] = pool->bounds[at - 1];
+    pool->bounds[at].budget = budget;
+    pool->bounds[at].cost = cost;
+    pool->bound_count = kept + 1;
+    return TL_OK;
+}
+
+// Note that no plan fits below so many bytes; node: what takes them, -1 = nothing in particular.
+static void tli_pool_raise_floor(tl_remat_pool *pool, uint64_t floor, int32_t node) {
+    if (floor <= pool->floor) return;
+    pool->floor = floor;
+    pool->floor_node = node;
+}
+
+// -- pool: whose plans --
+
+static void tli_pool_mix(uint64_t *key, uint64_t value) { *key = tl_mix_u64(*key ^ value, 1); }
+
+// A number that graphs and classes of plans share only by accident: one in 2^64.
+static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_remat_form form,
+                                  uint64_t host_budget, const tl_device *device) {
+    uint64_t key = tl_mix_u64((uint64_t)graph->node_count, (uint64_t)graph->tensor_count);
+    int32_t i;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep;
+        tli_pool_mix(&key, (uint64_t)(uint32_t)node->input_count << 32 | (uint32_t)node->output_count);
+        tli_pool_mix(&key, flags + 8 * (uint64_t)(node->inplace + 1));
+        tli_pool_mix(&key, node->fwd_cost);
+        tli_pool_mix(&key, node->bwd_cost);
+        tli_pool_mix(&key, node->saved_bytes);
+        tli_pool_mix(&key, node->fwork_bytes);
+        tli_pool_mix(&key, node->bwork_bytes);
+    }
+    for (i = 0; i < graph->tensor_count; i++)
+        tli_pool_mix(&key, graph->outputs[i].bytes << 1 ^ (uint64_t)(graph->outputs[i].needed != 0));
+    for (i = 0; i < graph->input_count; i++)
+        tli_pool_mix(&key, 2 * (uint64_t)graph->inputs[i].tensor + (uint64_t)(graph->inputs[i].needed != 0));
+    tli_pool_mix(&key, (uint64_t)inference + 2 * (uint64_t)form);
+    tli_pool_mix(&key, host_budget);
+    if (host_budget && device) {
+        tli_pool_mix(&key, device->link_bytes_per_second);
+        tli_pool_mix(&key, device->link_latency_ns);
+    }
+    return key ? key : 1;
+}
+
+TLI_IMPL tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool) {
+    TL_ASSERT(pool);
+    *pool = (tl_remat_pool *)tli_alloc_array(env, 1, sizeof **pool);
+    if (!*pool)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_REMAT_POOL), TLI_RULE(NO_MEMORY_FOR_POOL));
+    tli_pool_init(*pool, env, TLI_POOL_BYTES);
+    return TL_OK;
+}
+
+TLI_IMPL void tl_free_remat_pool(tl_remat_pool *pool) {
+    tl_env env;
+    if (!pool) return;
+    env = pool->env;
+    tli_pool_clear(pool);
+    tli_release(&env, pool);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- once: plans that a kept set determines --
+//
+//     kept 2     F1 F2 F3 F4 | B4       F3 B3 B2  F1 B1     After the last forward of the first pass a node
+//     item 3           m~~u  |          m--u                runs again at most once: when a backward first
+//     item 2        m--------------------------u            needs what is not kept. What it makes stays until
+//                   first pass            made again        its last reader.
+//
+// Items are the tensors, then saved(v) of each node. The set of kept items is the whole decision: which nodes
+// run again is the closure of what backwards read and the set lacks, when they do follows from the order of
+// the backwards, and drops follow last uses. No forward runs in place. Executors that hand one set of tensors
+// from their forward to their backward (PyTorch's partitioner, torch/_functorch/partitioners.py) can carry out
+// exactly these plans.
+//
+// The search keeps sets of segments (what crosses a boundary of the listing) and of thresholds (what costs
+// much per byte), fills each up to the budget, and changes the best ones at random. With few items every set
+// is tried. o is the state of all this.
+
+#define TLI_ONCE_STARTS 4
+#define TLI_ONCE_EXACT 18    // items: so many are tried in all combinations, if the work allows
+
+enum { TLI_ONCE_FORWARD, TLI_ONCE_SAVE, TLI_ONCE_BACKWARD };  // a call is 4 * node + one of these
+
+typedef struct tli_once_set { uint8_t *keep; uint64_t cost, peak; } tli_once_set;  // no cost: UINT64_MAX
+
+typedef struct tli_once {
+    tl_env         *env;
+    const tl_graph *graph;
+    tli_remat_watch *watch;
+    uint64_t  budget, input_bytes, base_cost;
+    int32_t   inference, item_count, node_count;
+    uint64_t *item_bytes;            // [items]
+    uint8_t  *is_read;               // [items] by some backward
+    uint8_t  *is_result;             // [items] resident at the end
+    uint8_t  *runs;                  // [nodes] 1 = in the first pass
+    uint64_t *gradients, *left;      // [nodes] gradients and scratch during a backward, gradients after it
+    uint8_t  *here, *wanted;         // [items] scratch of a measurement
+    uint8_t  *again;                 // [nodes] 1 = runs again
+    int32_t  *stack, *cursors;       // [nodes]
+    int32_t  *calls;  int32_t first_count, call_count;  // [3 * nodes]
+    uint64_t *made, *beside, *freed; // [3 * nodes] bytes that a call adds, takes while it runs, frees
+    int32_t  *rank;                  // [items] those that can be kept, costly ones per byte first
+    int32_t   rank_count;
+    uint64_t  cost, peak;            // of the set measured last
+    int32_t   peak_node;
+    tli_once_set now, trial, best, least, starts[TLI_ONCE_STARTS];  // least: of the least peak met so far
+    int32_t   least_node;
+    tl_random random;
+    uint64_t  work, work_limit;
+} tli_once;
+
+static void tli_once_free(tli_once *o) {
+    int32_t i;
+    tli_release(o->env, o->item_bytes);
+    tli_release(o->env, o->is_read);
+    tli_release(o->env, o->runs);
+    tli_release(o->env, o->gradients);
+    tli_release(o->env, o->stack);
+    tli_release(o->env, o->made);
+    tli_release(o->env, o->rank);
+    tli_release(o->env, o->now.keep);
+    tli_release(o->env, o->trial.keep);
+    tli_release(o->env, o->best.keep);
+    tli_release(o->env, o->least.keep);
+    for (i = 0; i < TLI_ONCE_STARTS; i++) tli_release(o->env, o->starts[i].keep);
+}
+
+static int tli_once_new_set(tli_once *o, tli_once_set *set) {
+    set->keep = (uint8_t *)tli_alloc_array(o->env, (uint64_t)o->item_count + 1, 1);
+    set->cost = set->peak = UINT64_MAX;
+    return set->keep != NULL;
+}
+
+static tl_result tli_once_alloc(tli_once *o) {
+    uint64_t items = (uint64_t)o->item_count + 1, nodes = (uint64_t)o->node_count;
+    int32_t i;
+    int ok = tli_once_new_set(o, &o->now) && tli_once_new_set(o, &o->trial) && tli_once_new_set(o, &o->best) &&
+             tli_once_new_set(o, &o->least);
+    for (i = 0; i < TLI_ONCE_STARTS && ok; i++) ok = tli_once_new_set(o, &o->starts[i]);
+    o->item_bytes = (uint64_t *)tli_alloc_array(o->env, items, sizeof *o->item_bytes);
+    o->is_read = (uint8_t *)tli_alloc_array(o->env, 4 * items, 1);
+    o->runs = (uint8_t *)tli_alloc_array(o->env, 2 * nodes, 1);
+    o->gradients = (uint64_t *)tli_alloc_array(o->env, 2 * nodes, sizeof *o->gradients);
+    o->stack = (int32_t *)tli_alloc_array(o->env, 5 * nodes + 1, sizeof *o->stack);
+    o->made = (uint64_t *)tli_alloc_array(o->env, 9 * nodes, sizeof *o->made);
+    o->rank = (int32_t *)tli_alloc_array(o->env, items, sizeof *o->rank);
+    if (!ok || !o->item_bytes || !o->is_read || !o->runs || !o->gradients || !o->stack || !o->made || !o->rank)
+        return TL_ERROR_NO_MEMORY;
+    o->is_result = o->is_read + items;
+    o->here = o->is_result + items;
+    o->wanted = o->here + items;
+    o->again = o->runs + nodes;
+    o->left = o->gradients + nodes;
+    o->cursors = o->stack + nodes + 1;
+    o->calls = o->cursors + nodes;
+    o->beside = o->made + 3 * nodes;
+    o->freed = o->beside + 3 * nodes;
+    return TL_OK;
+}
+
+static int tli_once_trains(const tli_once *o, int32_t id) {
+    return !o->inference && o->graph->nodes[id].has_grad;
+}
+
+static int32_t tli_once_saved_item(const tli_once *o, int32_t id) { return o->graph->tensor_count + id; }
+
+// -- once: what the graph says --
+
+// Find the nodes that run in the first pass: those with a backward or a result, and what they need.
+static void tli_once_find_runs(tli_once *o) {
+    const tl_graph *graph = o->graph;
+    int32_t id, i;
+    for (id = o->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        o->runs[id] |= (uint8_t)tli_once_trains(o, id);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            o->runs[id] |= o->is_result[i];
+        if (node->is_input) o->runs[id] = 0;
+        if (!o->runs[id]) continue;
+        o->base_cost += node->fwd_cost + (tli_once_trains(o, id) ? node->bwd_cost : 0);
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            o->runs[graph->outputs[graph->inputs[i].tensor].node] = 1;
+    }
+}
+
+// Count the bytes of gradients, which depend on the order of the backwards alone. here: scratch.
+static void tli_once_count_gradients(tli_once *o) {
+    const tl_graph *graph = o->graph;
+    uint64_t live = 0;
+    int32_t id, i;
+    for (id = o->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (!tli_once_trains(o, id)) continue;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (!o->here[i]) { o->here[i] = 1; live += graph->outputs[i].bytes; }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (o->here[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            o->here[tensor] = 1;
+            live += graph->outputs[tensor].bytes;
+        }
+        o->gradients[id] = live + node->bwork_bytes;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            live -= graph->outputs[i].bytes;
+        o->left[id] = live;
+    }
+}
+
+static void tli_once_read_items(tli_once *o) {
+    const tl_graph *graph = o->graph;
+    int32_t id, i;
+    tli_mark_results(graph, o->inference, o->is_result);
+    for (id = 0; id < o->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int trains = tli_once_trains(o, id);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            o->item_bytes[i] = graph->outputs[i].bytes;
+            if (node->is_input) o->input_bytes += graph->outputs[i].bytes;
+            if (trains && graph->outputs[i].needed) o->is_read[i] = 1;
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (trains && graph->inputs[i].needed) o->is_read[graph->inputs[i].tensor] = 1;
+        if (trains && node->saved_bytes) {
+            o->item_bytes[tli_once_saved_item(o, id)] = node->saved_bytes;
+            o->is_read[tli_once_saved_item(o, id)] = 1;
+        }
+    }
+    for (i = 0; i < graph->tensor_count; i++)
+        if (graph->nodes[graph->outputs[i].node].is_input) o->is_read[i] = 0;
+}
+
+static int32_t tli_once_maker(const tli_once *o, int32_t item) {
+    return item < o->graph->tensor_count ? o->graph->outputs[item].node : item - o->graph->tensor_count;
+}
+
+// The cost of making an item again alone, per byte, in 256ths of a bit.
+static int64_t tli_once_worth(const tli_once *o, int32_t item) {
+    return (tli_search_log(o->graph->nodes[tli_once_maker(o, item)].fwd_cost) -
+            tli_search_log(o->item_bytes[item])) / 256;
+}
+
+// List the items that can be kept, those that cost most per byte first (shell sort: in place, and no ties).
+static void tli_once_rank_items(tli_once *o) {
+    int32_t item, gap, i, k;
+    for (item = 0; item < o->item_count; item++) {
+        int32_t id = tli_once_maker(o, item);
+        int is_tensor = item < o->graph->tensor_count;
+        if (!o->runs[id] || o->is_result[item] || (!is_tensor && !o->is_read[item])) continue;
+        o->rank[o->rank_count++] = item;
+    }
+    for (gap = o->rank_count / 2; gap > 0; gap /= 2)
+        for (i = gap; i < o->rank_count; i++) {
+            int64_t worth = tli_once_worth(o, item = o->rank[i]);
+            for (k = i; k >= gap; k -= gap) {
+                int64_t other = tli_once_worth(o, o->rank[k - gap]);
+                if (other > worth || (other == worth && o->rank[k - gap] < item)) break;
+                o->rank[k] = o->rank[k - gap];
+            }
+            o->rank[k] = item;
+        }
+}
+
+// -- once: the plan of a kept set --
+
+static void tli_once_call(tli_once *o, int32_t id, int32_t kind) { o->calls[o->call_count++] = 4 * id + kind; }
+
+// Add the forward of a node that runs again, after the forwards that make its missing inputs.
+static void tli_once_run_again(tli_once *o, int32_t root) {
+    const tl_graph *graph = o->graph;
+    int32_t depth = 1, i;
+    o->stack[0] = root;
+    o->cursors[0] = 0;
+    while (depth > 0) {
+        int32_t id = o->stack[depth - 1], *cursor = &o->cursors[depth - 1];
+        const tl_node *node = &graph->nodes[id];
+        int32_t saved = tli_once_saved_item(o, id);
+        const tl_node_input *inputs = tli_inputs_of(graph, node);
+        while (*cursor < node->input_count && o->here[inputs[*cursor].tensor]) ++*cursor;
+        if (*cursor < node->input_count) {
+            o->stack[depth] = graph->outputs[inputs[*cursor].tensor].node;
+            o->cursors[depth++] = 0;
+            continue;
+        }
+        tli_once_call(o, id, o->is_read[saved] && !o->here[saved] ? TLI_ONCE_SAVE : TLI_ONCE_FORWARD);
+        o->here[saved] = o->again[id] = 1;
+        o->cost += node->fwd_cost;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) o->here[i] = 1;
+        depth--;
+    }
+}
+
+static void tli_once_call_backward(tli_once *o, int32_t id) {
+    const tl_graph *graph = o->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, saved = tli_once_saved_item(o, id);
+    int missing = o->is_read[saved] && !o->here[saved];
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        missing |= graph->outputs[i].needed && !o->here[i];
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (graph->inputs[i].needed && !o->here[graph->inputs[i].tensor])
+            tli_once_run_again(o, graph->outputs[graph->inputs[i].tensor].node);
+    if (missing) tli_once_run_again(o, id);
+    tli_once_call(o, id, TLI_ONCE_BACKWARD);
+}
+
+// List the calls of the plan of a set; cost becomes its cost.
+static void tli_once_list_calls(tli_once *o, const uint8_t *keep) {
+    int32_t id, i;
+    o->call_count = 0;
+    o->cost = o->base_cost;
+    tli_zero(o->again, (size_t)o->node_count);
+    for (i = 0; i < o->item_count; i++) o->here[i] = (uint8_t)(keep[i] || o->is_result[i]);
+    for (id = 0; id < o->node_count; id++) {
+        int32_t saved = tli_once_saved_item(o, id);
+        const tl_node *node = &o->graph->nodes[id];
+        for (i = node->first_output; i < node->first_output + node->output_count && node->is_input; i++)
+            o->here[i] = 1;
+        if (o->runs[id])
+            tli_once_call(o, id, o->is_read[saved] && o->here[saved] ? TLI_ONCE_SAVE : TLI_ONCE_FORWARD);
+    }
+    o->first_count = o->call_count;
+    for (id = o->node_count; id-- > 0;)
+        if (tli_once_trains(o, id)) tli_once_call_backward(o, id);
+}
+
+// An item is used by call `at`: if nothing later uses this copy, it is freed behind the call.
+static void tli_once_use(tli_once *o, int32_t item, int32_t at) {
+    if (o->wanted[item]) return;
+    o->wanted[item] = 1;
+    o->freed[at] += o->item_bytes[item];
+}
+
+// An item is made by call `at`. A copy that nothing uses, or a second one, lives while the call runs.
+static void tli_once_make(tli_once *o, int32_t item, int32_t at, int is_second) {
+    if (is_second || !o->wanted[item]) { o->beside[at] += o->item_bytes[item]; return; }
+    o->wanted[item] = 0;
+    o->made[at] += o->item_bytes[item];
+}
+
+// Walk the calls backwards in time and find what each adds and frees. A copy is freed behind its last use, as
+// tli_place_drops does it.
+static void tli_once_find_lives(tli_once *o, const uint8_t *keep) {
+    const tl_graph *graph = o->graph;
+    int32_t at, i;
+    tli_zero(o->made, 9 * (size_t)o->node_count * sizeof *o->made);
+    tli_copy(o->wanted, o->is_result, (size_t)o->item_count);
+    for (at = o->call_count; at-- > 0;) {
+        int32_t id = o->calls[at] / 4, kind = o->calls[at] % 4, saved = tli_once_saved_item(o, id);
+        const tl_node *node = &graph->nodes[id];
+        int are_here = at >= o->first_count && kind == TLI_ONCE_SAVE;  // then the call makes saved bytes alone
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            are_here &= (keep[i] || o->is_result[i]) && o->wanted[i];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            int stays = at >= o->first_count && (keep[i] || o->is_result[i]);
+            if (kind == TLI_ONCE_BACKWARD) { if (graph->outputs[i].needed) tli_once_use(o, i, at); }
+            else if (!are_here) tli_once_make(o, i, at, stays);
+        }
+        if (kind == TLI_ONCE_BACKWARD && o->is_read[saved]) tli_once_use(o, saved, at);
+        if (kind == TLI_ONCE_SAVE) tli_once_make(o, saved, at, 0);
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (graph->nodes[graph->outputs[tensor].node].is_input) continue;
+            if (kind != TLI_ONCE_BACKWARD || graph->inputs[i].needed) tli_once_use(o, tensor, at);
+        }
+        o->work += 4 + 2 * (uint64_t)(node->input_count + node->output_count);
+    }
+}
+
+// Find cost and peak of the plan of a set.
+static void tli_once_measure(tli_once *o, const uint8_t *keep) {
+    uint64_t live = o->input_bytes, gradients = 0, sum;
+    int32_t at;
+    tli_once_list_calls(o, keep);
+    tli_once_find_lives(o, keep);
+    o->peak = live;
+    o->peak_node = -1;
+    for (at = 0; at < o->call_count; at++) {
+        int32_t id = o->calls[at] / 4;
+        int backward = o->calls[at] % 4 == TLI_ONCE_BACKWARD;
+        live += o->made[at];
+        sum = live + o->beside[at];
+        sum += backward ? o->gradients[id] : gradients + o->graph->nodes[id].fwork_bytes;
+        if (sum > o->peak) { o->peak = sum; o->peak_node = id; }
+        if (backward) gradients = o->left[id];
+        live -= o->freed[at];
+    }
+    o->work += 12 * (uint64_t)o->node_count + 2 * (uint64_t)o->item_count + 4 * (uint64_t)o->call_count;
+}
+
+// -- once: the search --
+
+static void tli_once_copy(const tli_once *o, tli_once_set *to, const tli_once_set *from) {
+    tli_copy(to->keep, from->keep, (size_t)o->item_count);
+    to->cost = from->cost;
+    to->peak = from->peak;
+}
+
+// Measure a set and remember it if it is the cheapest that fits, or the one with the least peak.
+static void tli_once_try(tli_once *o, tli_once_set *set) {
+    tli_once_measure(o, set->keep);
+    set->cost = o->cost;
+    set->peak = o->peak;
+    if (set->peak < o->least.peak || (set->peak == o->least.peak && set->cost < o->least.cost)) {
+        tli_once_copy(o, &o->least, set);
+        o->least_node = o->peak_node;
+    }
+    if (set->peak > o->budget || set->cost >= o->best.cost) return;
+    tli_once_copy(o, &o->best, set);
+    o->watch->now.cost = o->watch->now.cost && o->watch->now.cost < set->cost ? o->watch->now.cost : set->cost;
+}
+
+static int tli_once_goes_on(const tli_once *o, uint64_t limit) {
+    return o->work < limit && o->best.cost > o->base_cost && !tli_remat_stops(o->watch, o->work);
+}
+
+// Keep more items, the costliest per byte first, as long as the budget allows: in groups, smaller after a group
+// that does not fit.
+static void tli_once_fill(tli_once *o, tli_once_set *set, uint64_t limit) {
+    int32_t at = 0, size = o->rank_count / 4 + 1, i;
+    while (at < o->rank_count && tli_once_goes_on(o, limit)) {
+        int32_t end = size < o->rank_count - at ? at + size : o->rank_count, changed = 0;
+        tli_once_copy(o, &o->trial, set);
+        for (i = at; i < end; i++) {
+            changed += !o->trial.keep[o->rank[i]];
+            o->trial.keep[o->rank[i]] = 1;
+        }
+        if (!changed) { at = end; continue; }
+        tli_once_try(o, &o->trial);
+        if (o->trial.peak <= o->budget && o->trial.cost <= set->cost) {
+            tli_once_copy(o, set, &o->trial);
+            at = end;
+            size = size < o->rank_count / 4 ? 2 * size : size;
+        } else if (end - at > 1) {
+            size = (end - at) / 2;
+        } else {
+            at = end;
+        }
+    }
+}
+
+// Set now.keep to what crosses boundaries of the listing that are about so many bytes of outputs apart: within
+// half as much, that place is taken which the fewest bytes cross. across: [nodes] these bytes; last: [tensors]
+// the last node that reads each.
+static void tli_once_cut(tli_once *o, const uint64_t *across, const int32_t *last, uint64_t bytes) {
+    const tl_graph *graph = o->graph;
+    int32_t *next = o->stack, id, i, cut = -1;  // next: the boundary at or behind a node
+    uint64_t since = 0;
+    for (id = 0; id < o->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_output; i < node->first_output + node->output_count && o->runs[id]; i++)
+            since += o->item_bytes[i];
+        next[id] = 0;
+        if (since > bytes / 2 && o->runs[id] && (cut < 0 || across[id] <= across[cut])) cut = id;
+        if (since < bytes || cut < 0) continue;
+        next[cut] = 1;
+        id = cut;
+        since = 0;
+        cut = -1;
+    }
+    for (id = o->node_count, cut = INT32_MAX; id-- > 0;) next[id] = cut = next[id] ? id : cut;
+    tli_zero(o->now.keep, (size_t)o->item_count);
+    for (i = 0; i < graph->tensor_count; i++)
+        o->now.keep[i] = last[i] > next[graph->outputs[i].node];
+}
+
+// Find the last node that reads each tensor, and how many bytes cross from each node to the next.
+static void tli_once_find_across(const tli_once *o, uint64_t *across, int32_t *last) {
+    const tl_graph *graph = o->graph;
+    uint64_t live = 0;
+    int32_t id, i;
+    for (i = 0; i < graph->tensor_count; i++) last[i] = -1;
+    for (id = 0; id < o->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (o->runs[id]) last[graph->inputs[i].tensor] = id;
+    }
+    tli_zero(across, ((size_t)o->node_count + 1) * sizeof *across);
+    for (i = 0; i < graph->tensor_count; i++) {
+        if (!o->runs[graph->outputs[i].node] || last[i] < 0) continue;
+        across[graph->outputs[i].node] += o->item_bytes[i];
+        across[last[i]] -= o->item_bytes[i];
+    }
+    for (id = 0; id < o->node_count; id++) across[id] = live += across[id];
+}
+
+// Keep a set that fits among the cheapest starts.
+static void tli_once_add_start(tli_once *o, const tli_once_set *set) {
+    int32_t i, worst = 0;
+    if (set->peak > o->budget) return;
+    for (i = 0; i < TLI_ONCE_STARTS; i++) {
+        if (o->starts[i].cost == set->cost && o->starts[i].peak == set->peak) return;
+        if (o->starts[i].cost > o->starts[worst].cost) worst = i;
+    }
+    if (set->cost < o->starts[worst].cost) tli_once_copy(o, &o->starts[worst], set);
+}
+
+#define TLI_ONCE_STEPS 8  // thresholds and distances tried between a value and half of it
+
+// Try the sets that do not depend on the budget: everything, the items above a threshold of their worth,
+// segments of all lengths, and both together.
+static tl_result tli_once_begin(tli_once *o) {
+    uint64_t nodes = (uint64_t)o->node_count + 1, tensors = (uint64_t)o->graph->tensor_count + 1, bytes = 0;
+    uint64_t *across = (uint64_t *)tli_alloc_array(o->env, nodes, sizeof *across);
+    int32_t *last = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *last), i, k;
+    if (across && last) {
+        tli_once_find_across(o, across, last);
+        for (i = 0; i < o->graph->tensor_count; i++) bytes += o->item_bytes[i];
+        tli_zero(o->now.keep, (size_t)o->item_count);
+        for (i = 0, k = 0; i <= 16; i++) {  // less and less costly items
+            for (; k < o->rank_count * i / 16; k++) o->now.keep[o->rank[k]] = 1;
+            tli_once_try(o, &o->now);
+            tli_once_add_start(o, &o->now);
+        }
+        for (; bytes && tli_once_goes_on(o, o->work_limit / 4); bytes -= bytes / TLI_ONCE_STEPS + 1) {
+            tli_once_cut(o, across, last, bytes);
+            tli_once_try(o, &o->now);
+            tli_once_add_start(o, &o->now);
+            if (o->call_count && bytes < o->item_bytes[o->rank_count ? o->rank[0] : 0]) break;
+        }
+    }
+    tli_release(o->env, across);
+    tli_release(o->env, last);
+    return across && last ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+static int32_t tli_once_draw(tli_once *o, int32_t limit) {
+    return (int32_t)tl_next_random_below(&o->random, (uint64_t)limit);
+}
+
+// Change the trial a little: a few items near a place of the listing, and some that run again.
+static void tli_once_change(tli_once *o) {
+    int32_t count = 1 + tli_once_draw(o, 3), center = tli_once_draw(o, o->rank_count), reach, tries, id, i;
+    reach = 1 + tli_once_draw(o, 1 << (1 + tli_once_draw(o, 6)));
+    center = tli_once_maker(o, o->rank[center]);
+    for (tries = 0; tries < 16 && count > 0; tries++) {
+        id = center + tli_once_draw(o, 2 * reach + 1) - reach;
+        if (id < 0 || id >= o->node_count || !o->runs[id] || !o->graph->nodes[id].output_count) continue;
+        i = o->graph->nodes[id].first_output + tli_once_draw(o, o->graph->nodes[id].output_count);
+        if (o->is_read[tli_once_saved_item(o, id)] && tli_once_draw(o, 2)) i = tli_once_saved_item(o, id);
+        o->trial.keep[i] ^= 1;
+        count--;
+    }
+    for (count = tli_once_draw(o, 3), tries = 0; tries < 16 && count > 0; tries++) {
+        i = o->rank[tli_once_draw(o, o->rank_count)];
+        if (o->trial.keep[i] || !o->again[tli_once_maker(o, i)]) continue;
+        o->trial.keep[i] = 1;
+        count--;
+    }
+}
+
+// Lower the least peak at random until it fits, or for so much work. What is tried does not depend on the
+// budget.
+static void tli_once_lower(tli_once *o, uint64_t limit) {
+    o->random.state = 1;
+    while (o->rank_count && o->least.peak > o->budget && o->work < limit &&
+           !tli_remat_stops(o->watch, o->work)) {
+        tli_once_copy(o, &o->trial, &o->least);
+        tli_once_change(o);
+        tli_once_try(o, &o->trial);
+    }
+}
+
+// Improve in phases that cool down, as tli_search_improve does. The first begin with the starts.
+static void tli_once_improve(tli_once *o) {
+    static const uint8_t heats[] = { 16, 2, 128, 1 };  // of the mean cost of a forward, in 16ths
+    int32_t phase, turn;
+    o->random.state = 2;
+    for (phase = 0; tli_once_goes_on(o, o->work_limit); phase++) {
+        int32_t length = 200 << (phase < 24 ? phase / 2 : 12);
+        uint64_t heat = o->base_cost / (uint64_t)o->node_count / 16 * heats[phase % 4];
+        tli_once_copy(o, &o->now, phase < TLI_ONCE_STARTS ? &o->starts[phase] : &o->best);
+        if (o->now.cost == UINT64_MAX) continue;
+        for (turn = 0; turn < length && tli_once_goes_on(o, o->work_limit); turn++) {
+            int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&o->random) >> 32) + 1);
+            tli_once_copy(o, &o->trial, &o->now);
+            tli_once_change(o);
+            tli_once_try(o, &o->trial);
+            if (o->trial.peak <= o->budget && o->trial.cost <= o->now.cost + (heat * (uint64_t)u >> 16))
+                tli_once_copy(o, &o->now, &o->trial);
+            if (turn % (length / 20 + 1) == length / 20) heat -= heat / 3;
+        }
+    }
+}
+
+// Try every set if they are few; 1 = all were tried, so the best is the optimum.
+static int tli_once_try_all(tli_once *o) {
+    uint64_t set, sets = (uint64_t)1 << (o->rank_count < TLI_ONCE_EXACT ? o->rank_count : 0), start = o->work;
+    int32_t i;
+    if (o->rank_count > TLI_ONCE_EXACT) return 0;
+    tli_zero(o->now.keep, (size_t)o->item_count);
+    for (set = 0; set < sets; set++) {
+        for (i = 0; i < o->rank_count; i++) o->now.keep[o->rank[i]] = set >> i & 1;
+        tli_once_try(o, &o->now);
+        if (!set && (o->work - start) * sets > o->work_limit / 2) return 0;
+        if (tli_remat_stops(o->watch, o->work)) return 0;
+    }
+    return 1;
+}
+
+// Search; *proven = 1: the best set, or the least peak, is the optimum.
+static tl_result tli_once_search(tli_once *o, int32_t *proven) {
+    tl_result result;
+    int32_t i;
+    *proven = tli_once_try_all(o);
+    if (*proven) return TL_OK;
+    result = tli_once_begin(o);
+    if (result) return result;
+    if (o->best.cost == UINT64_MAX) {
+        tli_once_lower(o, o->work + o->work_limit / 4);
+        if (o->least.peak > o->budget) return TL_OK;
+        tli_once_copy(o, &o->starts[0], &o->least);
+    }
+    for (i = 0; i < TLI_ONCE_STARTS; i++)
+        if (o->starts[i].cost != UINT64_MAX && o->work < o->work_limit)
+            tli_once_fill(o, &o->starts[i], o->work + (o->work_limit - o->work) / 8);
+    if (o->rank_count) tli_once_improve(o);
+    return TL_OK;
+}
+
+// Make the plan of a set.
+static tl_result tli_once_make_plan(tli_once *o, const tli_once_set *set, tl_plan *plan) {
+    static const tl_step_kind kinds[] = { TL_STEP_FORWARD, TL_STEP_FORWARD_SAVE, TL_STEP_BACKWARD };
+    tli_steps calls = tli_steps_of(o->env);
+    int32_t at;
+    tli_once_list_calls(o, set->keep);
+    for (at = 0; at < o->graph->tensor_count; at++)
+        o->trial.keep[at] = set->keep[at] || o->is_result[at] ||
+                            o->graph->nodes[o->graph->outputs[at].node].is_input;
+    for (at = 0; at < o->call_count; at++)
+        tli_add_step(&calls, tli_step_of(kinds[o->calls[at] % 4], o->calls[at] / 4, TL_ALL_OUTPUTS));
+    return tli_plan_calls(&calls, o->first_count, o->trial.keep, TLI_IN(PLAN_REMAT), o->graph, o->inference,
+                          plan);
+}
+
+// What was found; the plan is that of the least peak if nothing fits (TL_ERROR_INFEASIBLE).
+typedef struct tli_once_result { tl_plan plan; uint64_t work; int32_t node, proven; } tli_once_result;
+
+// Find the cheapest plan of this form within the budget.
+static tl_result tli_remat_once(const tli_remat_input *in, tli_once_result *found) {
+    tli_once o;
+    tl_result result;
+    tli_zero(found, sizeof *found);
+    tli_zero(&o, sizeof o);
+    o.env = in->env;
+    o.graph = in->graph;
+    o.watch = in->watch;
+    o.budget = in->budget;
+    o.inference = in->inference;
+    o.work_limit = in->work_limit;
+    o.node_count = in->graph->node_count;
+    o.item_count = in->graph->tensor_count + in->graph->node_count;
+    result = tli_once_alloc(&o);
+    if (!result) {
+        tli_once_read_items(&o);
+        tli_once_find_runs(&o);
+        tli_once_count_gradients(&o);
+        tli_once_rank_items(&o);
+        result = tli_once_search(&o, &found->proven);
+    }
+    if (!result) {
+        int fits = o.best.cost != UINT64_MAX;
+        found->node = o.least_node;
+        result = tli_once_make_plan(&o, fits ? &o.best : &o.least, &found->plan);
+        if (!result && !fits) result = TL_ERROR_INFEASIBLE;
+    }
+    found->work = o.work;
+    tli_once_free(&o);
+    return result;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- policies: tl_plan_chain --
 
 static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
                                   const tl_remat_report *report) {
@@ -18917,8 +20526,12 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
     tli_steps steps;
     tli_remat_watch watch;
     tl_remat_desc remat;
-    tl_result result = tli_remat_chain(env, desc->graph, budget->bytes, limit, &steps, &found), last;
+    tl_result result, last;
     int infeasible;
+    tli_zero(&remat, sizeof remat);
+    tli_zero(&watch, sizeof watch);
+    watch.desc = &remat;
+    result = tli_remat_chain(env, desc->graph, budget->bytes, &watch, limit, &steps, &found);
     if (!result && budget->is_over) result = TL_ERROR_INFEASIBLE;  // a plan of no bytes
     infeasible = result == TL_ERROR_INFEASIBLE;
     report->work = found.work;
@@ -18941,10 +20554,7 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
     }
     report->cost = report->bound_cost = plan->cost;
     if (found.exact) return TL_OK;
-    tli_zero(&remat, sizeof remat);
-    tli_zero(&watch, sizeof watch);
-    watch.desc = &remat;
-    result = tli_remat_bound(env, desc->graph, budget->bytes, 0, &watch, limit / 4, &report->bound_cost, &work);
+    result = tli_remat_bound(env, desc->graph, budget->bytes, 0, &watch, limit / 2, &report->bound_cost, &work);
     report->work += work;
     return result;
 }
@@ -18993,16 +20603,13 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
     budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
     return tli_plan_chain(env, desc, &budget, plan, report);
 }
-#endif  // TL_NO_PLANNERS
-#endif  // TL_STRATEGY_IMPLEMENTATION
-
-#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
-#ifndef TL_NO_PLANNERS
 
 // -- policies: names, candidates, cut nodes --
 //
-// A policy makes one or several candidate plans by its rule and answers with the best one: a plan that fits
-// before one that does not, then the lower cost (or peak). p is the policy, s the stages of revolve.
+// A policy makes one or several candidate plans by its rule and offers them to a pool. tl_plan_policy answers
+// with the best of a pool of its own; tl_plan_remat lets all policies fill the pool of its other parts. A
+// candidate is left out before its plan is made where its cost or its bytes alone show that it is of no use.
+// p is the policy, s the stages of revolve.
 
 static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
 
@@ -19020,20 +20627,34 @@ TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
 #endif
 
 #define TLI_POLICY_NODES UINT64_C(1048576)  // about so many nodes in all candidates of one walk together
-#define TLI_POLICY_ADVANCES UINT64_C(1048576)  // most forwards of stages in one candidate of revolve
+#define TLI_POLICY_STEP_WORK UINT64_C(64)      // of making and simulating one step of a candidate
+
+// What candidates are wanted.
+typedef enum tli_wanted {
+    TLI_WANT_ANY,     // the cheapest that fits; if none does, the one of the least peak
+    TLI_WANT_FITTING, // the cheapest that fits
+    TLI_WANT_LEAST    // the one of the least peak
+} tli_wanted;
 
 typedef struct tli_policy {
     tl_env          quiet;       // allocator of the caller's env, without its log: candidates may fail
     const tl_policy_desc *desc;
     const tl_graph *graph;
     tli_budget      budget;
-    int32_t         wants_peak;  // 1 = the least peak is wanted, not the least cost
+    tl_remat_pool  *pool;        // gets the candidates
+    tli_wanted      wanted;
     int32_t         overflowed;  // 1 = a candidate was left out because its cost does not fit 64 bits
-    int32_t         found;
-    tl_plan         plan;        // the best so far, if found
+    int32_t         fits;        // 1 = the last candidate fits
+    tli_remat_watch *watch;      // NULL = none, and no limit of the work
+    uint64_t        work, work_limit;
     uint64_t        call_count;  // nodes that are not graph inputs
     uint64_t        fineness;    // values are tried in steps of value / fineness, at least 1
     uint8_t        *keep;        // [tensor_count] 1 = the candidate keeps it
+    uint8_t        *read;        // [tensor_count] 1 = a backward reads it
+    uint64_t       *gradients;   // [node_count] of gradients and scratch, live during its backward
+    uint64_t       *change;      // [node_count + 1] scratch of tli_policy_price, as the next two
+    int32_t        *again;       // [node_count]
+    int32_t        *until;       // [tensor_count]
     int32_t        *cuts;        // [cut_count] ascending
     int32_t        *last;        // [node_count] the last node that reads it
     int32_t         cut_count;
@@ -19043,34 +20664,40 @@ static int tli_policy_fits(const tli_policy *p, const tl_plan *plan) {
     return !p->budget.is_over && plan->peak_bytes <= p->budget.bytes;
 }
 
-static int tli_policy_prefers(const tli_policy *p, const tl_plan *plan, const tl_plan *to) {
-    int fits = tli_policy_fits(p, plan);
-    if (fits != tli_policy_fits(p, to)) return fits;
-    if (fits && !p->wants_peak && plan->cost != to->cost) return plan->cost < to->cost;
-    if (plan->peak_bytes != to->peak_bytes) return plan->peak_bytes < to->peak_bytes;
-    return plan->cost < to->cost;
+// The cheapest plan that fits; NULL = none is known.
+static const tl_plan *tli_policy_best(const tli_policy *p) {
+    return p->budget.is_over ? NULL : tli_pool_find(p->pool, p->budget.bytes);
 }
 
-// Add a candidate; `made` is the result of making it. Returns a failure that ends the policy.
+// Offer a candidate; `made` is the result of making it. Returns a failure that ends the policy.
 static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) {
+    tl_result result;
     if (made == TL_ERROR_OVERFLOW) {
         p->overflowed = 1;
         return TL_OK;
     }
     if (made) return made;
-    if (!p->found || tli_policy_prefers(p, plan, &p->plan)) {
-        tl_plan last = p->plan;
-        p->plan = *plan;
-        *plan = last;
-        p->found = 1;
-    }
+    p->fits = tli_policy_fits(p, plan);
+    p->work += TLI_POLICY_STEP_WORK * (uint64_t)plan->step_count;
+    result = tli_pool_offer(p->pool, plan);
     tl_free_plan(&p->quiet, plan);
-    return TL_OK;
+    return result;
 }
 
-// Whether no later candidate can be better: the plan fits and recomputes nothing.
+// Whether a plan of at least so many bytes and this cost may be of use.
+static int tli_policy_may_help(const tli_policy *p, uint64_t bytes, uint64_t cost) {
+    const tl_plan *best = tli_policy_best(p), *least = tli_pool_least(p->pool);
+    int may_be_least = !least || bytes <= least->peak_bytes;
+    if (p->wanted == TLI_WANT_LEAST) return may_be_least;
+    if (p->budget.is_over || bytes > p->budget.bytes) return p->wanted == TLI_WANT_ANY && may_be_least;
+    return !best || cost <= best->cost;
+}
+
+// Whether no later candidate can be better, because the best one recomputes nothing, or the work is used up.
 static int tli_policy_is_done(const tli_policy *p) {
-    return p->found && !p->wants_peak && tli_policy_fits(p, &p->plan) && p->plan.cost <= p->plan.base_cost;
+    const tl_plan *best = tli_policy_best(p);
+    if (p->watch && (p->work >= p->work_limit || tli_remat_stops(p->watch, p->work))) return 1;
+    return p->wanted != TLI_WANT_LEAST && best && best->cost <= best->base_cost;
 }
 
 static uint64_t tli_policy_step(const tli_policy *p, uint64_t value) {
@@ -19084,9 +20711,79 @@ static void tli_policy_keep(tli_policy *p, int32_t id, int kept) {
         p->keep[i] = (uint8_t)kept;
 }
 
+// Count a tensor or saved bytes as live during the backwards of the nodes low to high.
+static void tli_policy_hold(tli_policy *p, int32_t low, int32_t high, uint64_t bytes) {
+    if (low > high) return;
+    p->change[low] += bytes;
+    p->change[high + 1] -= bytes;  // sums wrap around to what is meant
+}
+
+// Note that the forward that makes a tensor is run again before the backward of node `when`, at the latest.
+static void tli_policy_run_again(tli_policy *p, int32_t maker, int32_t when) {
+    if (p->again[maker] < when) p->again[maker] = when;
+}
+
+// Add what the outputs and the saved bytes of a node hold; what reads them has been looked at.
+static void tli_policy_hold_node(tli_policy *p, int32_t id, int all) {
+    const tl_graph *graph = p->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, last = graph->node_count - 1;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        if (node->keep || node->is_input) tli_policy_hold(p, 0, last, graph->outputs[i].bytes);
+        else if (p->keep[i] || p->again[id] >= 0)
+            tli_policy_hold(p, p->until[i], p->keep[i] ? last : p->again[id], graph->outputs[i].bytes);
+    }
+    if (node->has_grad) tli_policy_hold(p, id, all ? last : p->again[id], node->saved_bytes);
+}
+
+// Find what a kept set costs (UINT64_MAX where that does not fit), and a lower bound of its peak: what is live
+// during backwards. again[]: the backward before which a forward runs again, -1 = it does not; until[]: the
+// last backward across which a tensor is held.
+static uint64_t tli_policy_price(tli_policy *p, uint64_t *bytes) {
+    const tl_graph *graph = p->graph;
+    uint64_t cost = 0, live = 0;
+    int32_t id, i;
+    int fits = 1;
+    for (id = 0; id < graph->node_count; id++) { p->again[id] = -1; p->change[id] = 0; }
+    for (i = 0; i < graph->tensor_count; i++) p->until[i] = INT32_MAX;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int all = 1;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            int stays = p->keep[i] || node->keep || node->is_input;
+            all &= stays;
+            if (!node->has_grad || !graph->outputs[i].needed) continue;
+            p->until[i] = id;
+            if (!stays) tli_policy_run_again(p, id, id);
+        }
+        if (node->has_grad && node->saved_bytes && !all) tli_policy_run_again(p, id, id);
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node, at = p->again[id];
+            int reads = node->has_grad && graph->inputs[i].needed;
+            if (at >= 0 && at + 1 < p->until[tensor]) p->until[tensor] = at + 1;
+            if (reads && id < p->until[tensor]) p->until[tensor] = id;
+            if (p->keep[tensor] || graph->nodes[maker].keep || graph->nodes[maker].is_input) continue;
+            tli_policy_run_again(p, maker, reads && id > at ? id : at);
+        }
+        tli_policy_hold_node(p, id, all);
+        if (!node->is_input) fits = fits && tli_add_u64(cost, node->fwd_cost, &cost);
+        if (p->again[id] >= 0) fits = fits && tli_add_u64(cost, node->fwd_cost, &cost);
+        if (node->has_grad) fits = fits && tli_add_u64(cost, node->bwd_cost, &cost);
+    }
+    for (id = 0, *bytes = 0; id < graph->node_count; id++) {
+        live += p->change[id];
+        if (graph->nodes[id].has_grad && live + p->gradients[id] > *bytes) *bytes = live + p->gradients[id];
+    }
+    p->work += 3 * ((uint64_t)graph->node_count + (uint64_t)graph->input_count);
+    return fits ? cost : UINT64_MAX;
+}
+
 static tl_result tli_policy_try(tli_policy *p) {
+    uint64_t bytes, cost = tli_policy_price(p, &bytes);
     tl_plan plan;
-    tl_result made = tl_plan_kept_set(&p->quiet, p->graph, p->keep, &plan);
+    tl_result made;
+    if (cost != UINT64_MAX && !tli_policy_may_help(p, bytes, cost)) return TL_OK;
+    made = tl_plan_kept_set(&p->quiet, p->graph, p->keep, &plan);
     return tli_policy_offer(p, made, &plan);
 }
 
@@ -19096,21 +20793,51 @@ static uint64_t tli_find_root(uint64_t value) {  // rounded down
     return root;
 }
 
-// List the cut nodes: later nodes read nothing that was made before them.
+// List the cut nodes: later nodes read nothing that was made before them. Mark what backwards read.
 static void tli_find_cuts(tli_policy *p) {
     const tl_graph *graph = p->graph;
     int32_t id, i, reach = -1;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         p->last[id] = -1;
-        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             p->last[graph->outputs[graph->inputs[i].tensor].node] = id;
+            p->read[graph->inputs[i].tensor] |= (uint8_t)(node->has_grad && graph->inputs[i].needed);
+        }
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            p->read[i] |= (uint8_t)(node->has_grad && graph->outputs[i].needed);
     }
     for (id = 0; id < graph->node_count; id++) {
         if (graph->nodes[id].is_input) continue;
         if (reach <= id) p->cuts[p->cut_count++] = id;
         if (p->last[id] > reach) reach = p->last[id];
     }
+}
+
+// Sum up the gradients that are live during each backward, which depend on the order of backwards alone.
+static void tli_policy_count_gradients(tli_policy *p) {
+    const tl_graph *graph = p->graph;
+    uint64_t live = 0;
+    int32_t id, i;
+    tli_zero(p->keep, (size_t)graph->tensor_count);  // 1 = its gradient is live
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (!node->has_grad) continue;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            if (!p->keep[i]) live += graph->outputs[i].bytes;
+            p->keep[i] = 1;
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (p->keep[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            p->keep[tensor] = 1;
+            live += graph->outputs[tensor].bytes;
+        }
+        p->gradients[id] = live + node->bwork_bytes;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            live -= graph->outputs[i].bytes;
+    }
+    tli_zero(p->keep, (size_t)graph->tensor_count);
 }
 
 // -- policies: the rules --
@@ -19176,7 +20903,7 @@ static uint64_t tli_policy_cut_greedily(tli_policy *p, uint64_t bytes) {
 static tl_result tli_policy_chen_greedy(tli_policy *p) {
     uint64_t bytes = 0, next = 1;
     tl_result result = TL_OK;
-    p->wants_peak = !p->budget.is_limited;
+    if (!p->budget.is_limited) p->wanted = TLI_WANT_LEAST;
     while (next && !result && !tli_policy_is_done(p)) {
         next = tli_policy_cut_greedily(p, bytes);
         result = tli_policy_try(p);
@@ -19365,25 +21092,77 @@ static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
     }
 }
 
+// The bytes of the checkpoints that the schedule holds when it turns back at the end of the last stage.
+static uint64_t tli_stages_weigh(const tli_stages *s, int32_t slot_count) {
+    const tl_graph *graph = s->policy->graph;
+    int32_t left = 0, right = s->policy->cut_count, slots = slot_count, i;
+    uint64_t bytes = 0;
+    for (; slots > 1 && right - left > 1; slots--) {
+        const tl_node *node;
+        left += tli_split_chain(right - left, slots);
+        node = &graph->nodes[tli_find_stage_end(s, left)];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (s->policy->read[i]) bytes += graph->outputs[i].bytes;
+    }
+    return bytes;
+}
+
 static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slots) {
     uint64_t most = (uint64_t)p->cut_count + 1;
     tl_plan plan;
     tl_result made;
+    slots = slots < most ? slots : most;
+    p->fits = 0;
+    p->work += slots;
+    if (!tli_policy_may_help(p, tli_stages_weigh(s, (int32_t)slots), 0)) return TL_OK;
     tli_zero(&plan, sizeof plan);
     s->calls = tli_steps_of(&p->quiet);
-    tli_stages_reverse(s, (int32_t)(slots < most ? slots : most));
+    tli_stages_reverse(s, (int32_t)slots);
     made = tli_plan_calls(&s->calls, s->calls.count, NULL, TLI_IN(PLAN_POLICY), p->graph, 0, &plan);
     return tli_policy_offer(p, made, &plan);
 }
 
+// Whether the schedule of so many checkpoints takes more work than is left.
+static int tli_policy_is_too_long(tli_policy *p, uint64_t slots) {
+    uint64_t advances, left = p->work < p->work_limit ? p->work_limit - p->work : 0;
+    if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances)) return 1;
+    return p->watch && advances > left / TLI_POLICY_STEP_WORK;
+}
+
+// For the least peak: the least number of checkpoints with a schedule that is not too long, and its doubles.
+static tl_result tli_policy_double_slots(tli_policy *p, tli_stages *s) {
+    uint64_t low = 0, high = (uint64_t)p->cut_count;
+    tl_result result = TL_OK;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (tli_policy_is_too_long(p, middle)) low = middle; else high = middle;
+    }
+    for (; high && high <= (uint64_t)p->cut_count && !result && !tli_policy_is_done(p); high *= 2)
+        result = tli_policy_try_slots(p, s, high);
+    return result;
+}
+
+// Try slot counts from the largest down in growing steps until a plan fits, then those between it and the last
+// one that did not, by bisection. For equal layers the largest that fits is known.
 static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
-    uint64_t slots = (uint64_t)p->cut_count, advances;
-    tl_result result = tli_policy_try_slots(p, s, slots ? slots : 1);
-    while (!result && slots > 1 && !tli_policy_fits(p, &p->plan)) {
+    uint64_t slots = p->cut_count ? (uint64_t)p->cut_count : 1, high = slots, least;
+    tl_result result;
+    int found;
+    if (tli_is_revolve_chain(p->graph)) {
+        slots = tli_find_slots(p->graph, p->budget.bytes, &least);
+        return tli_policy_try_slots(p, s, slots ? slots : 1);
+    }
+    result = tli_policy_try_slots(p, s, slots);
+    while (!result && slots > 1 && !p->fits && !tli_policy_is_done(p)) {
+        high = slots;
         slots -= tli_policy_step(p, slots);
-        if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances) ||
-            advances > TLI_POLICY_ADVANCES) break;
+        if (tli_policy_is_too_long(p, slots)) break;
         result = tli_policy_try_slots(p, s, slots);
+    }
+    for (found = p->fits; !result && found && high - slots > 1 && !tli_policy_is_done(p);) {
+        uint64_t middle = slots + (high - slots) / 2;
+        result = tli_policy_try_slots(p, s, middle);
+        if (p->fits) slots = middle; else high = middle;
     }
     return result;
 }
@@ -19401,7 +21180,8 @@ static tl_result tli_policy_revolve(tli_policy *p) {
         s.wanted = s.ran + count;
         tli_find_carriers(&s);
         result = p->desc->slot_count ? tli_policy_try_slots(p, &s, p->desc->slot_count)
-                                     : tli_policy_walk_slots(p, &s);
+                 : p->wanted == TLI_WANT_LEAST ? tli_policy_double_slots(p, &s)
+                                               : tli_policy_walk_slots(p, &s);
     }
     tli_release(&p->quiet, s.carries);
     tli_release(&p->quiet, s.slots);
@@ -19451,16 +21231,16 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
-    desc.plan = &p->plan;
+    desc.plan = tli_pool_least(p->pool);
     result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, &report);
     if (result) return result;
     s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
-                        p->budget.allowed_bytes, tli_add_base(&p->budget, p->plan.peak_bytes));
+                        p->budget.allowed_bytes, tli_add_base(&p->budget, desc.plan->peak_bytes));
     tli_put_limit(env, &s, p->budget.limit);
     tli_put_text(&s, tl_name_policy(p->desc->policy));
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && report.peak_step >= 0) {
-        int32_t node = p->plan.steps[report.peak_step].node;
+        int32_t node = desc.plan->steps[report.peak_step].node;
         tli_put(&s.text, ", at node ");
         tli_put_named(&s.text, node, tl_name_node(p->graph, node));
     }
@@ -19481,53 +21261,929 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
-static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tli_policy *p) {
+static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tl_remat_pool *pool, tli_policy *p) {
+    uint64_t nodes = (uint64_t)desc->graph->node_count, tensors = (uint64_t)desc->graph->tensor_count;
     int32_t id;
     tli_zero(p, sizeof *p);
     if (env) p->quiet = *env;
     p->quiet.log = NULL;
     p->desc = desc;
     p->graph = desc->graph;
+    p->pool = pool;
     p->budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
     for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
     p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
     if (p->fineness < 32) p->fineness = 32;
-    p->keep = (uint8_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->tensor_count, 1);
-    p->cuts = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, sizeof *p->cuts);
-    p->last = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, sizeof *p->last);
-    if (!p->keep || !p->cuts || !p->last) return TL_ERROR_NO_MEMORY;
+    p->keep = (uint8_t *)tli_alloc_array(&p->quiet, tensors, 2);
+    p->gradients = (uint64_t *)tli_alloc_array(&p->quiet, 2 * nodes + 1, sizeof *p->gradients);
+    p->cuts = (int32_t *)tli_alloc_array(&p->quiet, 3 * nodes + tensors, sizeof *p->cuts);
+    if (!p->keep || !p->gradients || !p->cuts) return TL_ERROR_NO_MEMORY;
+    p->read = p->keep + tensors;
+    p->change = p->gradients + nodes;
+    p->last = p->cuts + nodes;
+    p->again = p->last + nodes;
+    p->until = p->again + nodes;
     tli_find_cuts(p);
+    tli_policy_count_gradients(p);
     return TL_OK;
 }
 
+static void tli_policy_free(tli_policy *p) {
+    tli_release(&p->quiet, p->keep);
+    tli_release(&p->quiet, p->gradients);
+    tli_release(&p->quiet, p->cuts);
+}
+
+static tl_result tli_policy_answer(tl_env *env, tli_policy *p, tl_plan *plan) {
+    const tl_plan *best = p->wanted == TLI_WANT_LEAST ? tli_pool_least(p->pool) : tli_policy_best(p);
+    tl_result result;
+    if (!p->pool->plan_count) return TL_ERROR_OVERFLOW;
+    if (!best || !tli_policy_fits(p, best)) return tli_policy_refuse(env, p);
+    result = tl_copy_plan(&p->quiet, best, plan);
+    plan->base_bytes = result ? 0 : p->budget.base_bytes;
+    return result;
+}
+
 TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan) {
+    tl_remat_pool pool;
     tli_policy p;
     tl_result result;
     TL_ASSERT(desc && desc->graph && plan);
     tli_zero(plan, sizeof *plan);
     result = tli_check_policy(env, desc);
     if (result) return result;
-    result = tli_policy_init(env, desc, &p);
+    tli_pool_init(&pool, env, 0);
+    result = tli_policy_init(env, desc, &pool, &p);
+    if (!result) result = tli_pool_ask(&pool, p.budget.bytes);
     if (!result) result = tli_policy_run(&p);
-    if (!result && !p.found) result = TL_ERROR_OVERFLOW;
-    if (!result && !tli_policy_fits(&p, &p.plan)) result = tli_policy_refuse(env, &p);
-    tli_release(&p.quiet, p.keep);
-    tli_release(&p.quiet, p.cuts);
-    tli_release(&p.quiet, p.last);
-    if (!result) {
-        p.plan.base_bytes = p.budget.base_bytes;
-        *plan = p.plan;
-        return TL_OK;
-    }
-    tl_free_plan(&p.quiet, &p.plan);
-    if (result == TL_ERROR_INFEASIBLE) return result;
+    if (!result) result = tli_policy_answer(env, &p, plan);
+    tli_policy_free(&p);
+    tli_pool_clear(&pool);
+    if (!result || result == TL_ERROR_INFEASIBLE) return result;
     return result == TL_ERROR_OVERFLOW
         ? tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64))
         : tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
 }
+
+// -- policies: all of them, for the pool of tl_plan_remat --
+
+// Let every policy but keep-all and chain offer its candidates, with default parameters.
+//
+//   budget      of the plans; nothing that is sure to exceed it is tried
+//   wants_least 1 = the least peak is wanted, within any budget
+//   work        elementary steps are added to it
+static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t budget, int wants_least,
+                                    tl_remat_pool *pool, tli_remat_watch *watch, uint64_t work_limit,
+                                    uint64_t *work) {
+    static const uint8_t order[] = { TL_POLICY_REVOLVE, TL_POLICY_CHEN_SQRT, TL_POLICY_CHEN_GREEDY,
+                                     TL_POLICY_SELECTIVE, TL_POLICY_EVERY_N };
+    tl_policy_desc desc;
+    tli_policy p;
+    tl_result result;
+    uint32_t i;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    result = tli_policy_init(env, &desc, pool, &p);
+    p.budget.bytes = wants_least ? 0 : budget;
+    p.budget.is_limited = p.budget.bytes != UINT64_MAX;
+    p.wanted = wants_least ? TLI_WANT_LEAST : TLI_WANT_FITTING;
+    p.watch = watch;
+    p.work_limit = work_limit;
+    for (i = 0; i < sizeof order / sizeof order[0] && !result && !tli_policy_is_done(&p); i++) {
+        desc.policy = (tl_policy)order[i];
+        result = tli_policy_run(&p);
+    }
+    *work += p.work;
+    tli_policy_free(&p);
+    return result;
+}
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
 
+// -- remat: the planner, made of the parts above --
+//
+//     part 1   part 2   part 3 ...     Parts run in turn, each with a share of the work that is left, and
+//        |        |        |           offer their plans to the pool. Rounds of growing work follow until the
+//        v        v        v           best plan is proven optimal, or near enough, or the work is used up.
+//     ( pool: plans, bounds, floor )
+//
+// If no part finds a plan within the budget, the least budget is searched: along a ladder of budgets that
+// depends on the graph and the work limit alone, in a pool of its own. So every call names the same least
+// budget, and a call that asks for it gets the plan behind it.
+//
+// With a host tier, the plan without copies is made first, then the search with fetches improves it.
+
+// The default work limit: rounds begin with TLI_REMAT_WORK steps times the square of the number of nodes,
+// within the next two, and go on to TLI_REMAT_MOST_WORK while the gap is larger than one part in
+// TLI_REMAT_ENOUGH. A step is 2 to 3 ns.
+#define TLI_REMAT_WORK UINT64_C(4000)
+#define TLI_REMAT_LEAST_ROUND UINT64_C(30000000)
+#define TLI_REMAT_MOST_ROUND UINT64_C(250000000)
+#define TLI_REMAT_MOST_WORK UINT64_C(700000000)
+#define TLI_REMAT_ENOUGH 1000
+
+typedef struct tli_remat {
+    tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
+    const tl_graph *graph;
+    uint64_t        budget;       // without the base
+    const tl_device *device;
+    uint64_t        host_budget;  // 0 = no host tier
+    tl_remat_pool  *pool;         // gets the plans
+    uint64_t        work, work_limit, round_end, bound, floor;
+    uint64_t        reserve;      // work kept for the ladder
+    uint64_t        least;        // the least budget that was found; 0 = it was not searched
+    int32_t         inference, node, floor_node;
+    tl_remat_form   form;
+    int32_t         is_over;      // 1 = the base alone exceeds the limit
+    int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
+    int32_t         is_shared;    // 1 = the pool is the caller's
+    int32_t         alone;        // 1 = plans without a host are made first: host_budget is 0 meanwhile
+    int32_t         none;         // 1 = it is proven that no plan fits
+    int32_t         bound_is_stuck;  // 1 = its last work did not raise it
+    int32_t         uncountable;  // 1 = bytes or costs are too large for the search
+    tli_remat_watch watch;
+    tli_sequence_search      search;
+} tli_remat;
+
+// The best plan so far; NULL = none.
+static const tl_plan *tli_remat_best(const tli_remat *r) {
+    return r->is_over ? NULL : tli_pool_find(r->pool, r->budget);
+}
+
+// Count the work that a part has done.
+static void tli_remat_add_work(tli_remat *r, uint64_t work) {
+    r->work += work;
+    r->watch.before = r->work;
+    if (r->work > r->watch.now.work) r->watch.now.work = r->work;
+}
+
+// The work that is left of this round, less the reserve; 0 after progress asked to stop.
+static uint64_t tli_remat_left(const tli_remat *r) {
+    uint64_t end = r->round_end > r->reserve ? r->round_end - r->reserve : 0;
+    return r->watch.stopped || r->work >= end ? 0 : end - r->work;
+}
+
+static tl_result tli_remat_offer(tli_remat *r, const tl_plan *plan) {
+    tl_result result = tli_pool_offer(r->pool, plan);
+    const tl_plan *best = tli_remat_best(r);
+    if (best && (!r->watch.now.cost || best->cost < r->watch.now.cost)) r->watch.now.cost = best->cost;
+    return result;
+}
+
+// Simulate steps and offer the plan. Steps that the simulator refuses are ignored.
+static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
+    tl_plan plan;
+    tl_result result;
+    tli_zero(&plan, sizeof plan);
+    result = tli_finish_plan(steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
+    if (!result && r->host_budget)
+        result = tli_measure(&r->quiet, TLI_IN(PLAN_REMAT), r->graph, r->device, 1, &plan);
+    if (!result && plan.host_peak_bytes <= r->host_budget) result = tli_remat_offer(r, &plan);
+    tl_free_plan(&r->quiet, &plan);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+}
+
+static int tli_remat_is_done(const tli_remat *r) {
+    const tl_plan *best = tli_remat_best(r);
+    return best && best->cost <= r->bound;
+}
+
+static int tli_remat_is_near(const tli_remat *r) {
+    const tl_plan *best = tli_remat_best(r);
+    return best && r->bound && best->cost - r->bound <= r->bound / TLI_REMAT_ENOUGH;
+}
+
+static tl_result tli_remat_raise_bound(tli_remat *r, uint64_t bound) {
+    if (bound <= r->bound) return TL_OK;
+    r->watch.now.bound_cost = r->bound = bound;
+    return r->alone ? TL_OK : tli_pool_add_bound(r->pool, r->budget, bound);
+}
+
+static void tli_remat_raise_floor(tli_remat *r, uint64_t floor, int32_t node) {
+    if (floor <= r->floor) return;
+    r->floor = floor;
+    r->floor_node = node;
+    if (!r->alone) tli_pool_raise_floor(r->pool, floor, node);
+}
+
+// Note that no plan fits, and what follows for the least budget.
+static tl_result tli_remat_rule_out(tli_remat *r) {
+    r->none = 1;
+    if (!r->is_over) tli_remat_raise_floor(r, r->budget + 1, -1);
+    return TL_OK;
+}
+
+// -- remat: parts that find plans or bounds at the budget --
+
+static int tli_remat_always(const tli_remat *r) { (void)r; return 1; }
+#ifndef TL_NO_OFFLOAD
+static int tli_remat_has_host(const tli_remat *r) { return r->host_budget > 0; }
+#endif
+static int tli_remat_trains(const tli_remat *r) { return !r->inference; }
+
+// More work raises the bound, as far as is known: the last work did.
+static int tli_remat_may_raise(const tli_remat *r) { return !r->bound_is_stuck; }
+
+static int tli_remat_is_equal_chain(const tli_remat *r) {
+    return !r->inference && !r->is_over && tli_is_revolve_chain(r->graph);
+}
+
+static tl_result tli_remat_keep_all(tli_remat *r, uint64_t limit) {
+    tl_plan plan;
+    tl_result result = tl_plan_keep_all(&r->quiet, r->graph, r->inference, &plan);
+    (void)limit;
+    if (!result) result = tli_remat_offer(r, &plan);
+    tl_free_plan(&r->quiet, &plan);
+    return result;
+}
+
+// Equal layers: plan the optimum in closed form.
+static tl_result tli_remat_try_revolve(tli_remat *r, uint64_t limit) {
+    uint64_t least, slots = tli_find_slots(r->graph, r->budget, &least);
+    tli_steps steps;
+    tl_result result;
+    (void)limit;
+    if (!slots) {
+        tli_remat_raise_floor(r, least, r->graph->node_count - 1);
+        return tli_remat_rule_out(r);
+    }
+    result = tli_revolve(&r->quiet, r->graph, slots, &steps);
+    if (result) { tli_release(&r->quiet, steps.steps); return result; }
+    tli_remat_add_work(r, (uint64_t)r->graph->node_count + TLI_REVOLVE_WORK * (uint64_t)steps.count);
+    result = tli_remat_offer_steps(r, &steps);
+    return result || !tli_remat_best(r) ? result : tli_remat_raise_bound(r, tli_remat_best(r)->cost);
+}
+
+// The least working set, and the bound without search.
+static tl_result tli_remat_try_floor(tli_remat *r, uint64_t limit) {
+    uint64_t work = 0, floor, bound = 0;
+    int32_t node;
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor,
+                                       &node, &work);
+    (void)limit;
+    if (result) return result;
+    tli_remat_add_work(r, work);
+    tli_remat_raise_floor(r, floor, node);
+    if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
+    work = 0;
+    result = tli_remat_bound(&r->quiet, r->graph, UINT64_MAX, r->inference, &r->watch, 0, &bound, &work);
+    tli_remat_add_work(r, work);
+    return result ? result : tli_remat_raise_bound(r, bound);
+}
+
+static tl_result tli_remat_try_exact(tli_remat *r, uint64_t limit) {
+    tli_steps steps = tli_steps_of(&r->quiet);
+    uint64_t cost, bound, work = 0;
+    int32_t proven;
+    tl_result result = tli_remat_exact(&r->quiet, r->graph, r->budget, r->inference, &r->watch,
+                                       r->graph->node_count > 64 ? limit / 8 : limit / 2, &steps, &cost, &bound,
+                                       &proven, &work);
+    tli_remat_add_work(r, work);
+    if (!result) result = tli_remat_raise_bound(r, bound);
+    if (!result && proven) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
+}
+
+static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
+    uint64_t bound, work = 0, before = r->bound;
+    tl_result result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit / 2,
+                                       &bound, &work);
+    tli_remat_add_work(r, work);
+    if (result == TL_ERROR_INFEASIBLE) return tli_remat_rule_out(r);
+    if (!result) result = tli_remat_raise_bound(r, bound);
+    r->bound_is_stuck = r->bound == before;
+    return result;
+}
+
+// Plan the optimum over persistent schedules, stage by stage, as tl_plan_chain does; with a budget of 0, the
+// plan of least peak.
+static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t limit) {
+    tli_chain_result found;
+    tli_steps steps;
+    tl_result result;
+    if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
+    limit /= 2;  // it is taken twice at most
+    result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, limit, &steps, &found);
+    tli_remat_add_work(r, found.work);
+    if ((!result || result == TL_ERROR_INFEASIBLE) && steps.count) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+}
+
+static tl_result tli_remat_try_chain(tli_remat *r, uint64_t limit) {
+    return tli_remat_add_chain(r, r->budget, limit);
+}
+
+static tl_result tli_remat_try_policies(tli_remat *r, uint64_t limit) {
+    uint64_t work = 0;
+    tl_result result = tli_remat_policies(&r->quiet, r->graph, r->budget, 0, r->pool, &r->watch, limit / 2,
+                                          &work);
+    tli_remat_add_work(r, work);
+    return result;
+}
+
+// Offer the best sequence of the search.
+static tl_result tli_remat_offer_search(tli_remat *r, tli_sequence_search *search) {
+    const tl_plan *best = tli_remat_best(r);
+    tli_steps steps;
+    tl_result result;
+    if (!tli_search_is_found(search) || (best && tli_search_cost(search) >= best->cost)) return TL_OK;
+    result = tli_search_take_best(search, &steps);
+    return result ? result : tli_remat_offer_steps(r, &steps);
+}
+
+static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search) {
+    tli_remat_input in;
+    tl_result result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.watch = &r->watch;
+    result = tli_search_open(&in, search);
+    r->uncountable = result == TL_ERROR_OVERFLOW;
+    return r->uncountable ? TL_OK : result;
+}
+
+static tl_result tli_remat_find_first(tli_remat *r, uint64_t limit) {
+    tl_result result = tli_remat_open_search(r, &r->search);
+    if (!r->search.is_open) return result;
+    result = tli_search_find_first(&r->search, limit / 4);
+    if (!result && r->watch.stopped && !tli_search_is_found(&r->search) && !tli_remat_best(r))
+        result = tli_search_find_at_once(&r->search);
+    tli_remat_add_work(r, tli_search_count(&r->search));
+    return result ? result : tli_remat_offer_search(r, &r->search);
+}
+
+// Improve the best plan.
+static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
+    const tl_plan *best = tli_remat_best(r);
+    tl_result result = TL_OK;
+    if (!r->search.is_open || !best) return TL_OK;
+    if (!best->host_peak_bytes &&
+        (!tli_search_is_found(&r->search) || best->cost < tli_search_cost(&r->search)))
+        result = tli_search_add_plan(&r->search, best);
+    if (!result && tli_search_is_found(&r->search)) result = tli_search_go_on(&r->search, limit, r->bound);
+    tli_remat_add_work(r, tli_search_count(&r->search));
+    return result ? result : tli_remat_offer_search(r, &r->search);
+}
+
+// Improve a plan piece by piece, or lower its peak towards the budget.
+static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64_t budget, uint64_t limit) {
+    tli_remat_input in;
+    tli_steps steps;
+    uint64_t cost, work;
+    tl_result result;
+    if (!start || start->host_peak_bytes) return TL_OK;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = budget;
+    in.inference = r->inference;
+    in.work_limit = limit;
+    in.bound = r->bound;
+    in.watch = &r->watch;
+    result = tli_remat_window(&in, start, &steps, &cost, &work);
+    tli_remat_add_work(r, work);
+    if (!result || result == TL_ERROR_INFEASIBLE) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_OVERFLOW ? TL_OK : result;
+}
+
+// In small graphs a try of the whole sequence takes no longer than one in a window, so windows get less work.
+static tl_result tli_remat_try_window(tli_remat *r, uint64_t limit) {
+    uint64_t share = r->graph->node_count > 128 ? limit / 2 : limit / 8;
+    return tli_remat_run_window(r, tli_remat_best(r), r->budget, share);
+}
+
+// Lower the peak of the lowest plan to the budget, or as far as it goes.
+static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
+    const tl_plan *least = tli_pool_least(r->pool);
+    tli_steps steps;
+    tl_result result;
+    if (!r->search.is_open || !least || least->host_peak_bytes) return TL_OK;
+    result = tli_search_lower(&r->search, least, limit);
+    tli_remat_add_work(r, tli_search_count(&r->search));
+    if (!result) result = tli_search_take_best(&r->search, &steps);
+    tli_search_forget_best(&r->search);
+    return result ? result : tli_remat_offer_steps(r, &steps);
+}
+
+// Search plans of a kept set alone. The bound of any plan holds for them, and trying all sets may prove one.
+static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
+    tli_remat_input in;
+    tli_once_result found;
+    tl_result result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = limit;
+    in.watch = &r->watch;
+    result = tli_remat_once(&in, &found);
+    tli_remat_add_work(r, found.work);
+    if (!result && found.proven) result = tli_remat_raise_bound(r, found.plan.cost);
+    if (result == TL_ERROR_INFEASIBLE) {
+        if (found.proven) tli_remat_raise_floor(r, found.plan.peak_bytes, found.node);
+        if (found.proven) r->none = 1;
+        result = TL_OK;
+    }
+    if (!result) result = tli_remat_offer(r, &found.plan);
+    tl_free_plan(&r->quiet, &found.plan);
+    return result;
+}
+
+// -- remat: the least budget --
+
+static tl_result tli_remat_ladder_floor(tli_remat *r, uint64_t limit) {
+    uint64_t floor, work = 0;
+    int32_t node;
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor, &node,
+                                       &work);
+    (void)limit;
+    tli_remat_add_work(r, work);
+    if (!result) tli_remat_raise_floor(r, floor, node);
+    return result;
+}
+
+// Equal layers: the least budget in closed form. Its plan may be very long; it is made where it is asked for.
+static tl_result tli_remat_ladder_revolve(tli_remat *r, uint64_t limit) {
+    (void)limit;
+    if (!tli_is_revolve_chain(r->graph)) return TL_OK;
+    (void)tli_find_slots(r->graph, 0, &r->pool->least);
+    r->pool->least_node = r->graph->node_count - 1;
+    if (!r->host_budget) tli_remat_raise_floor(r, r->pool->least, r->pool->least_node);
+    return TL_OK;
+}
+
+// Small graphs: the least peak without a host.
+static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
+    tli_steps steps = tli_steps_of(&r->quiet);
+    uint64_t floor, work = 0;
+    int32_t proven;
+    tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit, &steps,
+                                             &floor, &proven, &work);
+    tli_remat_add_work(r, work);
+    if (!result && !r->host_budget) tli_remat_raise_floor(r, floor, -1);
+    if (!result && proven) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result;
+}
+
+static tl_result tli_remat_ladder_chain(tli_remat *r, uint64_t limit) {
+    return tli_remat_add_chain(r, 0, limit);
+}
+
+static tl_result tli_remat_ladder_policies(tli_remat *r, uint64_t limit) {
+    uint64_t work = 0;
+    tl_result result = tli_remat_policies(&r->quiet, r->graph, 0, 1, r->pool, &r->watch, limit / 4, &work);
+    tli_remat_add_work(r, work);
+    return result;
+}
+
+static tl_result tli_remat_ladder_search(tli_remat *r, uint64_t limit) {
+    tli_sequence_search search;
+    tli_steps steps;
+    tl_result result = tli_remat_open_search(r, &search);
+    if (!search.is_open) return result;
+    result = tli_search_find_lowest(&search, limit);
+    tli_remat_add_work(r, tli_search_count(&search));
+    if (!result) result = tli_search_take_best(&search, &steps);
+    if (!result) result = tli_remat_offer_steps(r, &steps);
+    tli_search_close(&search);
+    return result;
+}
+
+static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
+    return tli_remat_run_window(r, tli_pool_least(r->pool), r->floor, limit);
+}
+
+#ifndef TL_NO_OFFLOAD
+// Search a plan with spills and fetches that costs less than `start`, or with NULL, one of the least budget.
+static tl_result tli_remat_add_offload(tli_remat *r, const tl_plan *start, uint64_t limit) {
+    tli_remat_input in;
+    tli_steps steps;
+    uint64_t work;
+    tl_result result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = limit;
+    in.bound = r->bound;
+    in.watch = &r->watch;
+    in.fetches = 1;
+    result = tli_remat_offload(&in, r->device, r->host_budget, start, r->floor, &steps, &work);
+    tli_remat_add_work(r, work);
+    if (!result) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+}
+
+static tl_result tli_remat_ladder_offload(tli_remat *r, uint64_t limit) {
+    return tli_remat_add_offload(r, NULL, limit);
+}
+#endif
+
+// -- remat: parts in turn --
+
+// The least bytes of a plan that a pool knows, and the node at which that plan peaks; 0 and -1 = none.
+static tl_result tli_remat_find_least(tli_remat *r, const tl_remat_pool *pool, uint64_t *least, int32_t *node) {
+    const tl_plan *plan = tli_pool_least(pool);
+    tl_simulate_desc desc;
+    tl_report report;
+    tl_result result;
+    *least = pool->least;
+    *node = pool->least ? pool->least_node : -1;
+    if (!plan || (pool->least && pool->least <= plan->peak_bytes)) return TL_OK;
+    *least = plan->peak_bytes;
+    *node = -1;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = r->graph;
+    desc.plan = plan;
+    result = tli_simulate(&r->quiet, TLI_IN(PLAN_REMAT), &desc, &report);
+    if (!result && report.peak_step >= 0) *node = plan->steps[report.peak_step].node;
+    return result;
+}
+
+typedef struct tli_remat_part {
+    int32_t   once;                                       // 1 = in the first round only
+    int     (*applies)(const tli_remat *r);
+    tl_result (*run)(tli_remat *r, uint64_t work_limit);  // work_limit: all that is left of the round
+} tli_remat_part;
+
+#define TLI_REMAT_COUNT(parts) ((int32_t)(sizeof(parts) / sizeof(parts)[0]))
+
+// Run parts in turn until the best plan is optimal, or until it is proven that none fits.
+static tl_result tli_remat_run_parts(tli_remat *r, const tli_remat_part *parts, int32_t count, int32_t round) {
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < count && !result && !r->none && !tli_remat_is_done(r); i++) {
+        uint64_t limit = tli_remat_left(r);
+        if ((round && parts[i].once) || (!limit && tli_remat_best(r)) || !parts[i].applies(r)) continue;
+        result = parts[i].run(r, limit);
+    }
+    return result;
+}
+
+static const tli_remat_part tli_remat_ladder[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_ladder_floor },
+    { 1, tli_remat_trains, tli_remat_ladder_revolve },
+    { 1, tli_remat_always, tli_remat_ladder_exact },
+    { 1, tli_remat_trains, tli_remat_ladder_chain },
+    { 1, tli_remat_trains, tli_remat_ladder_policies },
+    { 1, tli_remat_always, tli_remat_ladder_search },
+    { 1, tli_remat_always, tli_remat_ladder_window },
+#ifndef TL_NO_OFFLOAD
+    { 1, tli_remat_has_host, tli_remat_ladder_offload }
+#endif
+};
+
+static const tli_remat_part tli_remat_once_ladder[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_ladder_floor },
+    { 1, tli_remat_always, tli_remat_try_once }
+};
+
+// Whether the plan of the least peak is known to be that.
+static int tli_remat_is_lowest(const tli_remat *r) {
+    const tl_plan *least = tli_pool_least(r->pool);
+    return (least && least->peak_bytes <= r->floor) || (r->pool->least && r->pool->least <= r->floor);
+}
+
+// Search the least budget in a pool of its own, with the work that is kept for it, and add what was found. What
+// it finds must not depend on the budget, so it begins with the floor of the graph.
+static tl_result tli_remat_run_ladder(tli_remat *r) {
+    tl_remat_pool ladder, *pool = r->pool;
+    const tli_remat_part *parts = r->form ? tli_remat_once_ladder : tli_remat_ladder;
+    uint64_t floor = r->floor, budget = r->budget, least;
+    int32_t count = r->form ? TLI_REMAT_COUNT(tli_remat_once_ladder) : TLI_REMAT_COUNT(tli_remat_ladder);
+    int32_t node = r->floor_node, least_node, i;
+    tl_result result = TL_OK;
+    r->round_end = r->work + r->reserve;
+    r->reserve = 0;
+    if (pool->ladder_work == r->work_limit) return TL_OK;
+    tli_pool_init(&ladder, &r->quiet, 0);
+    r->pool = &ladder;
+    r->budget = 0;
+    r->floor = 0;
+    for (i = 0; i < count && !result && !tli_remat_is_lowest(r); i++)
+        if (parts[i].applies(r)) result = parts[i].run(r, tli_remat_left(r));
+    r->pool = pool;
+    r->budget = budget;
+    if (!r->alone) tli_pool_raise_floor(pool, r->floor, r->floor_node);
+    if (r->floor < floor) { r->floor = floor; r->floor_node = node; }
+    if (!result) {
+        result = tli_remat_find_least(r, &ladder, &least, &least_node);
+        if (!r->least || least < r->least) { r->least = least; r->node = least_node; }
+        if (!result) result = tli_pool_merge(pool, &ladder);
+        if (!r->watch.stopped && !r->alone) pool->ladder_work = r->work_limit;
+    }
+    tli_pool_clear(&ladder);
+    return result;
+}
+
+static const tli_remat_part tli_remat_parts[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_is_equal_chain, tli_remat_try_revolve },
+    { 1, tli_remat_always, tli_remat_try_floor },
+    { 1, tli_remat_always, tli_remat_try_exact },
+    { 1, tli_remat_trains, tli_remat_try_policies },
+    { 1, tli_remat_always, tli_remat_find_first },
+    { 1, tli_remat_trains, tli_remat_try_chain },
+    { 0, tli_remat_may_raise, tli_remat_try_bound },
+    { 0, tli_remat_always, tli_remat_try_window },
+    { 0, tli_remat_always, tli_remat_improve }
+};
+
+// One tier: rounds of all parts. TL_OK also where no plan was found.
+static tl_result tli_remat_run_alone(tli_remat *r) {
+    uint64_t nodes = (uint64_t)r->graph->node_count, length = TLI_REMAT_WORK * nodes * nodes;
+    tl_result result = TL_OK;
+    int32_t round;
+    if (length < TLI_REMAT_LEAST_ROUND) length = TLI_REMAT_LEAST_ROUND;
+    if (length > TLI_REMAT_MOST_ROUND) length = TLI_REMAT_MOST_ROUND;
+    for (round = 0; !result; round++, length *= 2) {
+        uint64_t before = r->work;
+        r->round_end = r->work_limit;
+        if (r->work_limit - r->work > length + r->reserve) r->round_end = r->work + length + r->reserve;
+        result = tli_remat_run_parts(r, tli_remat_parts, TLI_REMAT_COUNT(tli_remat_parts), round);
+        if (!result && !tli_remat_best(r)) result = tli_remat_run_ladder(r);
+        if (!result && !tli_remat_best(r) && !r->none) result = tli_remat_lower(r, r->work_limit / 8);
+        r->reserve = 0;
+        if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) break;
+        if (r->is_default && tli_remat_is_near(r)) break;
+        if (r->work == before) break;  // no part has anything left to do
+    }
+    tli_search_close(&r->search);
+    return result;
+}
+
+static const tli_remat_part tli_remat_once_parts[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_try_floor },
+    { 1, tli_remat_always, tli_remat_try_bound },
+    { 1, tli_remat_always, tli_remat_try_once }
+};
+
+// The form once: a single round.
+static tl_result tli_remat_run_once(tli_remat *r) {
+    tl_result result;
+    r->round_end = r->work_limit;
+    result = tli_remat_run_parts(r, tli_remat_once_parts, TLI_REMAT_COUNT(tli_remat_once_parts), 0);
+    return result || tli_remat_best(r) ? result : tli_remat_run_ladder(r);
+}
+
+#ifndef TL_NO_OFFLOAD
+// -- remat: with a host tier --
+
+// Improve the plan found so far, or find one, with spills and fetches.
+static tl_result tli_remat_improve_offload(tli_remat *r, uint64_t limit) {
+    const tl_plan *best = tli_remat_best(r);
+    tl_plan none;
+    tli_zero(&none, sizeof none);
+    return tli_remat_add_offload(r, best ? best : &none, limit);
+}
+
+static tl_result tli_remat_begin_offload(tli_remat *r, uint64_t limit) {
+    return tli_remat_improve_offload(r, limit / 8);
+}
+
+// Raise the bound by relaxations for several end times T0: a plan ends after T0, or not before g(T0). First
+// with the end of the plan found, in both ways of tli_bound_host.is_even, with half of the work; then by
+// bisection between the bound and that end, in the better way.
+static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
+    enum { ROUNDS = 9 };
+    const tl_plan *best = tli_remat_best(r);
+    uint64_t high = best ? best->cost : 0, bound, work, last = 0;
+    tli_bound_host host;
+    int32_t round;
+    tl_result result = TL_OK;
+    host.bytes = r->host_budget;
+    host.rate = r->device ? r->device->link_bytes_per_second : 0;
+    for (round = 0; round < ROUNDS && r->bound < high && !r->watch.stopped && !result; round++) {
+        host.time = round > 1 ? r->bound + (high - r->bound) / 2 : best->cost - 1;
+        if (round < 2) host.is_even = round;
+        work = 0;
+        result = tli_remat_bound_host(&r->quiet, r->graph, r->budget, &host, r->inference, &r->watch,
+                                      round > 1 ? limit / 8 / (ROUNDS - 2) * 2 : limit / 8, &bound, &work);
+        tli_remat_add_work(r, work + (uint64_t)r->graph->node_count);
+        if (result && result != TL_ERROR_INFEASIBLE) return result;
+        if (round == 1 && bound <= last) host.is_even = 0;
+        last = bound;
+        if (bound <= host.time) high = host.time;
+        else bound = host.time + 1;
+        result = tli_remat_raise_bound(r, bound);
+    }
+    return result;
+}
+
+static const tli_remat_part tli_remat_offload_parts[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_try_floor },
+    { 1, tli_remat_always, tli_remat_begin_offload },
+    { 1, tli_remat_always, tli_remat_bound_offload },
+    { 1, tli_remat_always, tli_remat_improve_offload }
+};
+
+// Two tiers: first the plan without the host, with all the work that it would get alone, so that a host never
+// makes a plan more expensive; then the same amount of work for the plan with the host.
+static tl_result tli_remat_run_offload(tli_remat *r) {
+    uint64_t bound = r->bound, floor = r->floor, host_budget = r->host_budget;
+    int32_t node = r->floor_node;
+    tl_result result;
+    r->alone = 1;
+    r->host_budget = 0;
+    result = tli_remat_run_alone(r);
+    r->alone = r->none = 0;  // what is proven without a host need not hold with it
+    r->host_budget = host_budget;
+    r->watch.now.bound_cost = r->bound = bound;
+    r->floor = floor;
+    r->floor_node = node;
+    r->reserve = r->work_limit / 4;
+    r->watch.now.work_limit = r->round_end = r->work + r->work_limit;
+    if (!result)
+        result = tli_remat_run_parts(r, tli_remat_offload_parts, TLI_REMAT_COUNT(tli_remat_offload_parts), 0);
+    return result || tli_remat_best(r) ? result : tli_remat_run_ladder(r);
+}
+
+static tl_result tli_remat_run(tli_remat *r) {
+    if (r->form == TL_REMAT_FORM_ONCE) return tli_remat_run_once(r);
+    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
+}
+#else
+static tl_result tli_remat_run(tli_remat *r) {
+    return r->form == TL_REMAT_FORM_ONCE ? tli_remat_run_once(r) : tli_remat_run_alone(r);
+}
+#endif
+
+static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
+                                  const tl_remat_report *report) {
+    int32_t node = report->limiting_node;
+    tli_rule rule = report->proven
+        ? TLI_RULE(BYTES_ARE_TOO_FEW_FOR_ANY_PLAN)
+        : TLI_RULE(NO_PLAN_WAS_FOUND_FOR_BYTES);
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_REMAT), rule, budget->allowed_bytes,
+                                     report->least_budget_bytes);
+    tli_put_limit(env, &s, budget->limit);
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT && node >= 0) {
+        tli_put(&s.text, ", because of node ");
+        tli_put_named(&s.text, node, tl_name_node(r->graph, node));
+    }
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
+}
+
+// Report what was found, or what is known of the least budget: with a pool of the caller's, its lowest peak.
+static tl_result tli_remat_report(tli_remat *r, const tli_budget *budget, tl_remat_report *report) {
+    const tl_plan *best = tli_remat_best(r);
+    uint64_t least = r->least;
+    int32_t node = r->node;
+    tl_result result = TL_OK;
+    report->limiting_node = -1;
+    report->work = r->work;
+    if (best) {
+        report->cost = best->cost;
+        report->bound_cost = r->bound < best->cost ? r->bound : best->cost;
+        report->proven = report->cost == report->bound_cost;
+        if (!report->proven && report->bound_cost)
+            report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
+        return TL_OK;
+    }
+    if (!least || r->is_shared) result = tli_remat_find_least(r, r->pool, &least, &node);
+    if (least && least == r->floor && r->floor_node >= 0) node = r->floor_node;  // what all plans take
+    report->least_budget_bytes = least ? tli_add_base(budget, least) : 0;
+    report->bound_budget_bytes = tli_add_base(budget, r->floor);
+    report->limiting_node = node;
+    report->proven = r->none;
+    return result;
+}
+
+static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
+    tl_result result = tl_check_graph(env, desc->graph);
+    if (desc->inference != 0 && desc->inference != 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
+    if ((uint32_t)desc->form >= (uint32_t)TL_REMAT_FORM_COUNT)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(FORM_THERE_IS_NO_SUCH_ONE));
+    if (desc->form && budget->host_bytes)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
+                        TLI_RULE(HOST_BUDGET_BYTES_NEEDS_FORM_ANY));
+#ifdef TL_NO_OFFLOAD
+    if (budget->host_bytes)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT),
+                        TLI_RULE(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT));
+#else
+    (void)budget;
+#endif
+    return !result && desc->device ? tl_check_device(env, desc->device) : result;
+}
+
+// Take the caller's pool, or begin one for this call alone.
+static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *given, tl_remat_pool *own) {
+    uint64_t key;
+    tli_pool_init(own, &r->quiet, 0);
+    r->is_shared = given != NULL;
+    r->pool = given ? given : own;
+    if (given) {
+        key = tli_pool_class_of(r->graph, r->inference, r->form, r->host_budget, r->device);
+        if (given->class_key && given->class_key != key)
+            return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(POOL_OF_ANOTHER_GRAPH));
+        given->class_key = key;
+        r->bound = tli_pool_bound_at(given, r->budget);
+        r->floor = given->floor;
+        r->floor_node = given->floor_node;
+    }
+    return tli_pool_ask(r->pool, r->budget)
+        ? tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN)) : TL_OK;
+}
+
+// Answer with the best plan of the pool, or say why there is none.
+static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *budget, tl_result result,
+                                  tl_plan *plan, tl_remat_report *report) {
+    const tl_plan *best = tli_remat_best(r);
+    if (!result) result = tli_remat_report(r, budget, report);
+    if (!result && best) result = tl_copy_plan(&r->quiet, best, plan);
+    if (!result && best) {
+        plan->base_bytes = budget->base_bytes;
+        plan->bound_cost = report->bound_cost;
+        return TL_OK;
+    }
+    if (result) {
+        tli_zero(report, sizeof *report);
+        return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
+    }
+    if (!r->uncountable || r->none) return tli_remat_refuse(env, r, budget, report);
+    tli_zero(report, sizeof *report);
+    return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
+}
+
+// Plan within a budget that was found before: the limits and the base of the desc are not read.
+static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget, tl_plan *plan,
+                                tl_remat_report *report) {
+    tli_remat r;
+    tl_remat_pool own;
+    tl_remat_report local;
+    tl_result result;
+    if (!report) report = &local;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
+    tli_zero(&r, sizeof r);
+    result = tli_check_remat(env, desc, budget);
+    if (result) return result;
+    if (env) r.quiet = *env;
+    r.quiet.log = NULL;
+    r.graph = desc->graph;
+    r.inference = desc->inference;
+    r.form = desc->form;
+    r.is_over = budget->is_over;
+    r.budget = budget->bytes;
+    r.is_default = !desc->work_limit;
+    r.work_limit = desc->work_limit ? desc->work_limit : TLI_REMAT_MOST_WORK;
+    r.reserve = r.work_limit / 4;
+    r.watch.now.work_limit = r.work_limit;
+    r.watch.desc = desc;
+    r.device = desc->device;
+    r.host_budget = budget->host_bytes;
+    result = tli_remat_take_pool(&r, env, desc->pool, &own);
+    if (!result) {
+        result = tli_remat_run(&r);
+        result = tli_remat_answer(env, &r, budget, result, plan, report);
+    }
+    tli_search_close(&r.search);
+    tli_pool_clear(&own);
+    return result;
+}
+
+static const char *const tli_remat_form_names[] = { TL_REMAT_FORMS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_remat_form(tl_remat_form form) {
+    return tli_name(tli_remat_form_names, TL_REMAT_FORM_COUNT, (int64_t)form);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
+    int32_t value;
+    int ok = tli_parse_name(tli_remat_form_names, TL_REMAT_FORM_COUNT, text, tli_text_length(text), &value);
+    *form = (tl_remat_form)value;
+    return ok;
+}
+#endif
+
+TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && plan);
+    budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+                             NULL, 0);
+    return tli_plan_remat(env, desc, &budget, plan, report);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PRECISION
 

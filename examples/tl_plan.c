@@ -36,7 +36,7 @@
 enum { CODE_OK = 0, CODE_INPUT = 1, CODE_INFEASIBLE = 2 };
 
 enum { POINT_LIMIT = 40 };                    // budgets on a curve
-static const uint64_t curve_work = 30000000;  // steps of work for each of them, where --work says nothing
+static const uint64_t curve_work = 30000000;  // steps of work for each at most, where --work says nothing
 
 typedef unsigned long long ull;
 
@@ -313,7 +313,7 @@ static label gap_label(uint64_t cost, uint64_t bound) {
 
 typedef struct options {
     const char *model;
-    const char *budget, *host_budget, *link, *cost_unit, *policy, *work;
+    const char *budget, *host_budget, *link, *cost_unit, *policy, *form, *work;
     const char *schedule, *json, *c_table, *svg, *html;
     const char *precision, *profiles;
     int         inference, pareto, explain, front, default_profiles;
@@ -343,11 +343,11 @@ static const char *const usage[] = {
     "                    FLOP at a speed, flop@2.5TFLOPS (flop@10TFLOPS)",
     "  --policy NAME     the plan of a rule instead, the cheapest that it has under the budget:",
     policy_names,
-    "  --work N          elementary steps of search, a few ns each (4000 for each squared node, within",
-    "                    30 to 250 million; with --pareto 30 million for each budget). It limits the",
-    "                    search for a better plan; what leads to the first one is counted but never cut",
-    "                    short: in graphs of many thousand nodes that alone can be thousands of millions.",
-    "                    One N gives one plan, on every machine",
+    "  --form NAME       what the plan may do: any (default), or once: each node again at most once, and",
+    "                    only after the first pass, as PyTorch's partitioner can carry it out",
+    "  --work N          elementary steps of work, a few ns each, of all parts together (as many as it",
+    "                    takes to come within 0.1 % of the bound, at most 700 million; with --pareto",
+    "                    at most 30 million for each budget). One N gives one plan, on every machine",
     "  --explain         what makes the peak, what the next MiB would buy, what is made again and why",
     "  --pareto          plan at budgets between the least possible and keep all, chosen where",
     "                    the curve is least known; a table with the certified bound of each",
@@ -451,6 +451,8 @@ static int check_options(const options *o) {
     if (o->cost_unit && !o->link && !(o->precision && strstr(o->precision, "memory=")))
         return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
     if (o->policy && o->host_budget) return fail(CODE_INPUT, "--policy: none of them copies to the host");
+    if (o->form && o->host_budget) return fail(CODE_INPUT, "--form: with --host-budget it must be any");
+    if (o->form && o->policy) return fail(CODE_INPUT, "--form: a policy has a form of its own");
     if (o->pareto && o->policy)
         return fail(CODE_INPUT, "--policy: is for one plan, --pareto shows all policies");
     if (o->pareto && o->schedule) return fail(CODE_INPUT, "--schedule: is for one plan, --pareto makes many");
@@ -465,6 +467,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--budget", &o->budget, NULL },     { "--work", &o->work, NULL },
         { "--schedule", &o->schedule, NULL }, { "--json", &o->json, NULL },
         { "--policy", &o->policy, NULL },     { "--c-table", &o->c_table, NULL },
+        { "--form", &o->form, NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
         { "--cost-unit", &o->cost_unit, NULL },
         { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
@@ -656,6 +659,9 @@ typedef struct program {
     tl_device device;          // its nanosecond is one unit of cost
     uint64_t work_limit;       // of --work; 0 = not given
     tl_policy policy;          // of --policy
+    tl_remat_pool *pool;       // of the plans of several budgets; NULL = one budget is planned
+    int      near_is_enough;   // 1 = a plan within 0.1 % of its bound is not improved
+    tl_remat_form form;        // of --form
     uint64_t work;             // done so far
     double   start;
     int      terminal;         // standard error is one
@@ -788,6 +794,8 @@ static int on_progress(const tl_remat_progress *now, void *user) {
     program *p = (program *)user;
     double time = now_seconds();
     if (interrupted) return 1;
+    if (p->near_is_enough && now->cost && now->bound_cost &&
+        now->cost - now->bound_cost <= now->bound_cost / 1000) return 1;
     if (!p->terminal || time - p->start < 1 || time - p->shown < 0.1) return 0;
     p->shown = time;
     fprintf(stderr, "\r%-30.30s %3.0f %%", p->doing, 100 * ratio_of(now->work, now->work_limit));
@@ -810,6 +818,8 @@ static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_
     desc.work_limit = work_limit;
     desc.device = device_of(p);
     desc.host_budget_bytes = p->host_bytes;
+    desc.pool = p->pool;
+    desc.form = p->form;
     desc.progress = on_progress;
     desc.user = p;
     result = tl_plan_remat(&p->env, &desc, plan, report);
@@ -817,21 +827,10 @@ static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_
     return result;
 }
 
-// Where the planner names no node that sets the least budget: the one at which its plan there peaks.
-static void find_limiting_node(program *p) {
-    tl_remat_report least;
-    tl_simulate_desc desc;
-    tl_report counts;
-    tl_plan plan;
-    if (p->report.limiting_node >= 0 || !p->report.least_budget_bytes) return;
-    if (make_plan(p, p->report.least_budget_bytes, p->work_limit, &plan, &least)) return;
-    memset(&desc, 0, sizeof desc);
-    desc.graph = &p->graph;
-    desc.plan = &plan;
-    desc.device = device_of(p);
-    if (!tl_simulate_plan(&p->env, &desc, &counts) && counts.peak_step >= 0)
-        p->report.limiting_node = plan.steps[counts.peak_step].node;
-    tl_free_plan(&p->env, &plan);
+// The plans of several budgets share what they find.
+static int share_plans(program *p) {
+    if (p->pool || !tl_init_remat_pool(&p->env, &p->pool)) return CODE_OK;
+    return fail_result(p, path_of(p));
 }
 
 static int parse_policy(program *p) {
@@ -999,14 +998,13 @@ static void live_tensor(lives *l, const tl_graph *graph, tl_step_kind kind, int3
 
 static void live_step(lives *l, const tl_graph *graph, const tl_step *step, int32_t at) {
     const tl_node *node = &graph->nodes[step->node];
-    int32_t i;
+    int32_t all = step->output == TL_ALL_OUTPUTS;
+    int32_t i = all ? 0 : step->output, end = all ? node->output_count : i + 1;
     if (step->kind <= TL_STEP_FORWARD_SAVE) live_forward(l, graph, step, at);
     else if (step->kind == TL_STEP_BACKWARD) live_backward(l, graph, step, at);
     else if (step->kind == TL_STEP_DROP_SAVED) close_life(l, &l->saved[step->node], at);
     else
-        for (i = 0; i < node->output_count; i++)
-            if (step->output == TL_ALL_OUTPUTS || step->output == i)
-                live_tensor(l, graph, (tl_step_kind)step->kind, node->first_output + i, at);
+        for (; i < end; i++) live_tensor(l, graph, (tl_step_kind)step->kind, node->first_output + i, at);
 }
 
 static void free_lives(lives *l) {
@@ -1518,6 +1516,7 @@ static int explain_again(const program *p, const lives *l, FILE *out) {
 static int explain_plan(program *p, const lives *l, FILE *out) {
     int code = explain_peak(p, l, out);
     if (!code) code = explain_again(p, l, out);
+    if (!code && p->budget_bytes) code = share_plans(p);
     if (!code && p->budget_bytes) explain_more(p, out);
     return code;
 }
@@ -1603,32 +1602,25 @@ static uint64_t next_budget(const curve *c) {
     return budget;
 }
 
-// The floor is where a plan was found when one byte was asked for; the search may do better or
-// worse when it is asked for that budget itself.
+// Both ends: what keeping everything takes, and the least budget, which is named when one byte is asked for.
 static tl_result start_curve(program *p, curve *c) {
     tl_result result = add_point(p, c, p->keep_all.peak_bytes ? p->keep_all.peak_bytes : 1);
-    uint64_t floor;
-    int tries;
-    if (result) return result;
-    result = add_point(p, c, 1);
+    tl_remat_report floor;
+    if (!result) result = add_point(p, c, 1);
     if (result != TL_ERROR_INFEASIBLE) return result;
-    c->bound_budget = p->report.bound_budget_bytes;
-    find_limiting_node(p);
-    floor = p->report.least_budget_bytes;
-    for (tries = 0; tries < 8 && floor < c->points[c->count - 1].peak; tries++) {
-        tl_remat_report found = p->report;
-        result = add_point(p, c, floor);
-        p->report.limiting_node = found.limiting_node;
-        if (result != TL_ERROR_INFEASIBLE) { p->report = found; break; }
-        floor = p->report.least_budget_bytes > floor ? p->report.least_budget_bytes : floor + floor / 64 + 1;
-    }
-    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+    floor = p->report;
+    c->bound_budget = floor.bound_budget_bytes;
+    result = add_point(p, c, floor.least_budget_bytes);
+    p->report = floor;
+    return result;
 }
 
 static int make_curve(program *p, curve *c) {
     tl_result result;
     tl_remat_report floor;
     memset(c, 0, sizeof *c);
+    if (share_plans(p)) return CODE_INPUT;
+    p->near_is_enough = !p->work_limit;
     p->doing = "the curve";
     result = start_curve(p, c);
     floor = p->report;
@@ -2820,7 +2812,6 @@ static int plan_budget(program *p) {
     tl_result result;
     p->doing = "planning";
     result = make_plan(p, p->budget_bytes, p->work_limit, &p->plan, &p->report);
-    if (result == TL_ERROR_INFEASIBLE) find_limiting_node(p);
     clear_progress(p);
     if (result == TL_ERROR_INFEASIBLE) {
         int code = p->o.json ? write_json(p, 1) : CODE_OK;
@@ -2891,6 +2882,9 @@ static int plan_model(program *p) {
     if (!code) code = read_model(p);
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.policy) code = parse_policy(p);
+    if (!code && p->o.form && !tl_parse_remat_form(p->o.form, &p->form))
+        code = fail(CODE_INPUT, "--form %s: must be %s or %s", p->o.form, tl_name_remat_form(TL_REMAT_FORM_ANY),
+                    tl_name_remat_form(TL_REMAT_FORM_ONCE));
     if (!code && (p->o.precision || p->o.front)) code = prepare_choice(p);
     if (!code && p->o.front) return run_front(p);
     if (!code && p->o.precision) code = make_choice(p);
@@ -2960,6 +2954,7 @@ int main(int count, char **argv) {
     signal(SIGINT, on_interrupt);
     code = run(&p);
     free_choice(&p);
+    tl_free_remat_pool(p.pool);
     tl_free_plan(&p.env, &p.plan);
     tl_free_plan(&p.env, &p.keep_all);
     tl_free_graph(&p.env, &p.graph);

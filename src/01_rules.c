@@ -154,7 +154,9 @@
     X(INIT_TRACE, "tl_init_trace") \
     X(WRITE_FRONT_SVG, "tl_write_front_svg") \
     X(INIT_FILE_SINK, "tl_init_file_sink") \
-    X(FINISH_FILE_SINK, "tl_finish_file_sink")
+    X(FINISH_FILE_SINK, "tl_finish_file_sink") \
+    /* later ones, of any section */ \
+    X(INIT_REMAT_POOL, "tl_init_remat_pool")
 
 // -- errors: rules --
 //
@@ -504,7 +506,12 @@
     X(POLICY_THERE_IS_NO_SUCH_ONE, "policy: there is no such one", "") \
     X(POLICY_MUST_BE_KEEP_ALL_FOR_INFERENCE, \
       "policy: must be keep-all for inference: without backwards there is nothing to keep", "") \
-    X(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64, "graph: the cost of the plan does not fit 64 bits", "")
+    X(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64, "graph: the cost of the plan does not fit 64 bits", "") \
+    X(FORM_THERE_IS_NO_SUCH_ONE, "form: there is no such one", "") \
+    X(HOST_BUDGET_BYTES_NEEDS_FORM_ANY, \
+      "host_budget_bytes: needs the form any: no other copies to a host", "") \
+    X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
+    X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "")
 
 // -- errors: rules of [7] PRECISION --
 

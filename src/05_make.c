@@ -258,10 +258,11 @@ typedef struct tli_unit_chain {
     const tl_graph *graph;
     tli_steps       list;
     int32_t         reached;  // the highest node that ran
+    int32_t         first;    // the first layer; the nodes before it are graph inputs
 } tli_unit_chain;
 
 static void tli_revolve_drop(tli_unit_chain *chain, int32_t id) {
-    if (id && !chain->graph->nodes[id].keep)
+    if (id >= chain->first && !chain->graph->nodes[id].keep)
         tli_add_tensor_step(&chain->list, chain->graph, TL_STEP_DROP, chain->graph->nodes[id].first_output);
 }
 
@@ -292,11 +293,20 @@ static void tli_revolve_backward(tli_unit_chain *chain, int32_t id) {
     if (reads_output) tli_revolve_drop(chain, id);
 }
 
-// Add the binomial schedule. `slots` is a stack of the nodes whose output is held as a checkpoint.
+// The number of graph inputs before the first layer of a chain.
+static int32_t tli_find_first_layer(const tl_graph *graph) {
+    int32_t first = 0;
+    while (first < graph->node_count && graph->nodes[first].is_input) first++;
+    return first;
+}
+
+// Add the binomial schedule. `slots` is a stack of the nodes whose output is held as a checkpoint; the first
+// stands for the graph inputs, if there are any.
 static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t *slots) {
     int32_t right = chain->graph->node_count - 1, depth = 1;
-    slots[0] = 0;
-    while (right > 0) {
+    chain->first = tli_find_first_layer(chain->graph);
+    chain->reached = slots[0] = chain->first - 1;
+    while (right >= chain->first) {
         int32_t left = slots[depth - 1], count = right - left;
         if (count == 1) {
             tli_revolve_backward(chain, right--);
@@ -338,7 +348,6 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE), TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
     chain.graph = graph;
     chain.list = tli_steps_of(env);
-    chain.reached = 0;
     most = slot_count < graph->node_count ? slot_count : graph->node_count;
     slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
     chain.list.failed = !slots;

@@ -39,7 +39,7 @@
 #define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
 #define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units
-#define TLI_BOUND_LAMBDA (INT64_C(1) << 32)        // the largest lambda: times the sum of units below 2^59
+#define TLI_BOUND_PRICES (INT64_C(1) << 58)        // what all units together cost at the largest lambda
 
 enum { TLI_BOUND_FREE, TLI_BOUND_KEPT, TLI_BOUND_ABSENT };  // x[a][t] not fixed, fixed to 1, fixed to 0
 
@@ -61,6 +61,7 @@ typedef struct tli_bound {
     tli_remat_watch *watch;
     uint64_t       *work, work_limit;
     uint64_t        table_limit;  // work of one table; 0 = no tables
+    uint64_t        flow_limit;   // of *work: flows end there, maximal or not
     int32_t   thing_count, order_count;
     int32_t  *thing_of;          // [tensor_count + node_count] thing of a tensor, of saved(v); -1 = none
     int32_t  *maker;             // [thing_count] node
@@ -72,11 +73,17 @@ typedef struct tli_bound {
     int64_t  *cost;              // [node_count] scaled fwd
     uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
     uint64_t *room;              // [order_count] budget less the working set of that backward
+    uint64_t *calls;             // [node_count] bytes of a forward call: see tli_bound_call_bytes
+    uint64_t *reused;            // [node_count] of these, the input that it may overwrite; 0 = none
+    uint64_t *calls_above;       // [node_count] the largest call over the node and all that it depends on
+    int32_t  *stack, *stamps;    // [node_count] scratch: tli_bound_exceeds_in_gap
+    int64_t   steps_left;        // of walks, for each tli_bound_open: tli_bound_exceeds_in_gap
     uint8_t  *reads_mark;        // [thing_count] scratch
     int64_t  *enter;             // [thing_count] scratch: tli_bound_find_enters
     int32_t  *last_use;          // [thing_count] scratch: tli_bound_find_uses
     struct tli_bound_label *labels, *made;  // [2 TLI_BOUND_LABELS], [TLI_BOUND_LABELS]
     uint64_t  unit, base_cost, cost_step;
+    int64_t   units, most_lambda;  // of all things together; the largest lambda
     int32_t   cost_up, cost_down;  // scaled = cost << up >> down
     int64_t   typical;           // mean bytes of a thing in units, for the length of steps
     tli_bound_net net;
@@ -178,6 +185,27 @@ static void tli_bound_mark_reads(const tli_bound *model, int32_t id, uint8_t *ma
     if (thing >= 0) mark[thing] = value;
 }
 
+// Unmark a thing and return its bytes; 0 = it was not marked.
+static uint64_t tli_bound_take_mark(const tli_bound *model, int32_t thing) {
+    if (thing < 0 || !model->reads_mark[thing]) return 0;
+    model->reads_mark[thing] = 0;
+    return model->exact[thing];
+}
+
+// The bytes of all things that the backward of a node reads, each once; reads_mark[] is zero before and after.
+static uint64_t tli_bound_sum_reads(const tli_bound *model, int32_t id) {
+    const tl_graph *graph = model->graph;
+    const tl_node *node = &graph->nodes[id];
+    uint64_t sum = 0;
+    int32_t i;
+    tli_bound_mark_reads(model, id, model->reads_mark, 1);
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        sum += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        sum += tli_bound_take_mark(model, model->thing_of[i]);
+    return sum + tli_bound_take_mark(model, model->thing_of[graph->tensor_count + id]);
+}
+
 static uint64_t tli_bound_input_bytes(const tl_graph *graph) {
     uint64_t sum = 0;
     int32_t i;
@@ -204,10 +232,7 @@ static void tli_bound_find_sets(tli_bound *model, uint8_t *has_gradient) {
             has_gradient[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
-        model->sets[p] = live + node->bwork_bytes;
-        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 1);
-        for (i = 0; i < model->thing_count; i++) if (model->reads_mark[i]) model->sets[p] += model->exact[i];
-        tli_bound_mark_reads(model, model->order[p], model->reads_mark, 0);
+        model->sets[p] = live + node->bwork_bytes + tli_bound_sum_reads(model, model->order[p]);
         for (i = node->first_output; i < end; i++) live -= graph->outputs[i].bytes;
         model->between[p] = live;
     }
@@ -246,6 +271,8 @@ static void tli_bound_scale_bytes(tli_bound *model) {
     model->unit = divisor ? divisor : 1;
     if (sum / model->unit >> TLI_BOUND_UNITS) model->unit *= (sum / model->unit >> TLI_BOUND_UNITS) + 1;
     for (t = 0; t < model->thing_count; t++) model->bytes[t] = (int64_t)(model->exact[t] / model->unit);
+    model->units = (int64_t)(sum / model->unit) + 1;
+    model->most_lambda = TLI_BOUND_PRICES / model->units;
     model->typical = count ? (int64_t)(sum / model->unit / (uint64_t)count) : 1;
     if (!model->typical) model->typical = 1;
 }
@@ -315,15 +342,17 @@ static int32_t tli_bound_send(tli_bound_net *net, int32_t length, int64_t *flow)
 }
 
 // Find the maximum flow (Dinic, 1970); left[] holds the residual capacities. Every path ends in an arc to
-// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full.
-static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work) {
+// the sink whose capacity is a cost, so the flow is at most 2^50 and infinite arcs never become full. It ends
+// early when *work reaches `limit`: any flow is a lower bound of the minimum cut.
+static int64_t tli_bound_flow(tli_bound_net *net, uint64_t *work, uint64_t limit) {
     int32_t source = net->vertex_count - 2, sink = source + 1, v;
     int64_t flow = 0;
-    while (tli_bound_find_levels(net, work)) {
+    while (*work < limit && tli_bound_find_levels(net, work)) {
         int32_t at = source, length = 0;
         for (v = 0; v < net->vertex_count; v++) net->cursor[v] = net->first[v];
         for (;;) {
             int32_t arc = -1;
+            if (*work >= limit) break;
             if (at == sink) {
                 length = tli_bound_send(net, length, &flow);
                 *work += (uint64_t)length;
@@ -424,7 +453,7 @@ static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, 
         tli_bound_set(net, 2 * (2 * things + i), model->runs_by[i] <= s->at[a] ? model->cost[i] : 0);
     for (i = 2 * (2 * things + model->graph->node_count); i < net->arc_count; i += 2)
         tli_bound_set(net, i, TLI_BOUND_INFINITE);
-    flow = tli_bound_flow(net, model->work);
+    flow = tli_bound_flow(net, model->work, model->flow_limit);
     tli_bound_find_side(net, model->work);
     return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
 }
@@ -464,13 +493,13 @@ static tli_bound_line tli_bound_touch(tli_bound *model, tli_bound_state *s, int3
 // sides; returns the value of the span there. ends[]: the lambdas of the two last tangents.
 static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32_t a, int64_t ends[2]) {
     tli_bound_line low, high, at = tli_bound_touch(model, s, a, s->lambda[a]);
-    int64_t start = at.lambda > 0 ? at.lambda : 1;
+    int64_t start = at.lambda > 0 ? at.lambda : TLI_BOUND_COSTS / model->units / 4096 + 1;
     int32_t tries;
     low = high = at;
     if (at.slope > 0) {
-        while (high.slope > 0 && high.lambda < TLI_BOUND_LAMBDA) {
+        while (high.slope > 0 && high.lambda < model->most_lambda) {
             low = high;
-            start = start > TLI_BOUND_LAMBDA / 16 ? TLI_BOUND_LAMBDA : start * 16;
+            start = start > model->most_lambda / 16 ? model->most_lambda : start * 16;
             high = tli_bound_touch(model, s, a, start);
         }
     } else if (at.slope < 0 && at.lambda > 0) {
@@ -749,7 +778,6 @@ static int tli_bound_fix_large(const tli_bound *model, tli_bound_state *s, int32
 static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t position) {
     int32_t a = s->count++, things = model->thing_count, t;
     uint64_t room = model->room[position] / model->unit;
-    int64_t most = INT64_C(1) << TLI_BOUND_UNITS;
     for (; a > 0 && s->at[a - 1] > position; a--) {
         size_t to = (size_t)a * (size_t)things, from = to - (size_t)things, count = (size_t)things;
         s->at[a] = s->at[a - 1]; s->lambda[a] = s->lambda[a - 1]; s->room[a] = s->room[a - 1];
@@ -758,7 +786,7 @@ static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t 
     }
     s->at[a] = position;
     s->lambda[a] = 0;
-    s->room[a] = room < (uint64_t)most ? (int64_t)room : most;
+    s->room[a] = room < (uint64_t)model->units ? (int64_t)room : model->units;
     tli_zero(s->fixed + (size_t)a * (size_t)things, (size_t)things);
     tli_bound_mark_reads(model, model->order[position], s->fixed + (size_t)a * (size_t)things, TLI_BOUND_KEPT);
     for (t = 0; t < things; t++) {
@@ -826,7 +854,7 @@ static void tli_bound_step(tli_bound *model, tli_bound_state *s, const tli_bound
     if (length > most) length = most;
     for (a = 0; a < s->count; a++) {
         int64_t lambda = s->lambda[a] + length * climb->turn[a] / 1024 / model->typical;
-        s->lambda[a] = lambda < 0 ? 0 : lambda > TLI_BOUND_LAMBDA ? TLI_BOUND_LAMBDA : lambda;
+        s->lambda[a] = lambda < 0 ? 0 : lambda > model->most_lambda ? model->most_lambda : lambda;
         for (t = 0; a && t < things; t++) {
             int32_t at = a * things + t;
             int64_t mu = s->mu[at];
@@ -880,6 +908,7 @@ typedef struct tli_bound_search {
     tli_bound       *model;
     tli_bound_climb  climb;
     tli_bound_state *best, *trial;
+    tli_bound_state *top;    // of the highest value when spans keep the room as a hard limit
     int64_t      *single;    // [order_count] value with that instant alone; -1 = not computed
     int32_t      *listed;    // [order_count] positions to try
     int32_t       listed_count;
@@ -940,7 +969,7 @@ static int tli_bound_is_top(const tli_bound_search *search, int32_t position) {
 // List the instants to try together with others: all if there are few, else local maxima and evenly spaced
 // ones.
 static void tli_bound_list_instants(tli_bound_search *search) {
-    enum { LISTED = 64 };
+    enum { LISTED = 24 };
     int32_t p, count = 0, tops = 0, seen = 0, step;
     for (p = 0; p < search->model->order_count; p++) {
         count += search->single[p] > 0;
@@ -973,16 +1002,17 @@ static int64_t tli_bound_try_more(tli_bound_search *search, int32_t position, in
 }
 
 // Add the instant that raises the value most. All listed ones are tried with a few steps, the best of them
-// and their neighbours with more. Returns 0 if none raises it.
+// and their neighbours with more. Returns 0 if none raises it. More attempts may find a better
+// instant, but leave work for fewer of them.
 static int tli_bound_add_best(tli_bound_search *search) {
-    enum { HOPEFUL = 5 };
+    enum { HOPEFUL = 3, AROUND = 2, FEW = 8, MORE = 40 };
     tli_bound *model = search->model;
     int64_t values[HOPEFUL], before = search->best->value;
     int32_t chosen[HOPEFUL], count = 0, nearby = -1, i, k;
     for (i = 0; i < search->listed_count && !tli_bound_is_over(model); i++) {
         int64_t value;
         if (tli_bound_has_instant(search->best, search->listed[i])) continue;
-        value = tli_bound_try_more(search, search->listed[i], 10);
+        value = tli_bound_try_more(search, search->listed[i], FEW);
         if (count == HOPEFUL && value <= values[count - 1]) continue;
         k = count < HOPEFUL ? count++ : count - 1;
         for (; k > 0 && values[k - 1] < value; k--) { values[k] = values[k - 1]; chosen[k] = chosen[k - 1]; }
@@ -991,19 +1021,30 @@ static int tli_bound_add_best(tli_bound_search *search) {
     }
     tli_bound_copy_state(model, search->trial, search->best);
     for (i = 0; i < count && !tli_bound_is_over(model); i++)
-        if (tli_bound_try_more(search, chosen[i], 60) > search->trial->value) {
+        if (tli_bound_try_more(search, chosen[i], MORE) > search->trial->value) {
             tli_bound_copy_state(model, search->trial, search->climb.best);
             nearby = chosen[i];
         }
-    for (i = -3; i <= 3 && nearby >= 0 && !tli_bound_is_over(model); i++) {
+    for (i = -AROUND; i <= AROUND && nearby >= 0 && !tli_bound_is_over(model); i++) {
         if (nearby + i < 0 || nearby + i >= model->order_count) continue;
         if (tli_bound_has_instant(search->best, nearby + i)) continue;
-        if (tli_bound_try_more(search, nearby + i, 60) > search->trial->value)
+        if (tli_bound_try_more(search, nearby + i, MORE) > search->trial->value)
             tli_bound_copy_state(model, search->trial, search->climb.best);
     }
     if (search->trial->value <= before) return 0;
     tli_bound_copy_state(model, search->best, search->trial);
     return 1;
+}
+
+// Note the best state as search->top if its value, each span with the room as a hard limit, is the highest.
+// Where a few large things compete for the room, that is far above the value that the multipliers give, and one
+// instant more can lower it: half of a call in each of two spans does what a whole call does in their union.
+static void tli_bound_keep_top(tli_bound_search *search) {
+    tli_bound *model = search->model;
+    tli_bound_copy_state(model, search->trial, search->best);
+    if (!tli_bound_is_over(model)) tli_bound_tabulate(model, search->trial);
+    if (!search->top->count || search->trial->value > search->top->value)
+        tli_bound_copy_state(model, search->top, search->trial);
 }
 
 // -- bound: branching --
@@ -1104,7 +1145,7 @@ static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
 static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
     tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *half;
-    int32_t cell = tli_bound_choose_cell(model, low), rounds = low->count > 1 ? 24 : 0;
+    int32_t cell = tli_bound_choose_cell(model, low), rounds = low->count > 1 ? 6 : 0;
     tree->bound = low->value;
     if (tli_bound_is_over(model)) return 0;
     if (cell < 0) return tli_bound_extend(search, tree);
@@ -1130,11 +1171,11 @@ static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
 static int64_t tli_bound_branch(tli_bound_search *search) {
     tli_bound *model = search->model;
     tli_bound_tree *tree = (tli_bound_tree *)tli_bound_take(model, 1, sizeof *tree);
-    tli_bound_state *root = tree ? tli_bound_add_state(model, search->best->count) : NULL;
-    int64_t bound = search->best->value;
+    tli_bound_state *root = tree ? tli_bound_add_state(model, search->top->count) : NULL;
+    int64_t bound = search->top->value;
     uint64_t most, start;
     if (!root) return bound;
-    tli_bound_copy_state(model, root, search->best);
+    tli_bound_copy_state(model, root, search->top);
     most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->thing_count);
     tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
     if (tli_bound_find_branch(search, root, 40)) {
@@ -1154,6 +1195,35 @@ static int64_t tli_bound_branch(tli_bound_search *search) {
 
 // -- bound: set-up and the whole --
 
+#define TLI_BOUND_WALK INT64_C(16000000)  // inputs that all walks of tli_bound_exceeds_in_gap see in one model
+
+// Find calls[], reused[] and calls_above[].
+static void tli_bound_find_calls(tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t end = node->first_input + node->input_count, reads = 0, over = -1;
+        uint64_t above = 0;
+        if (node->is_input) continue;
+        if (node->inplace >= 0) over = graph->inputs[node->first_input + node->inplace].tensor;
+        for (i = node->first_input; i < end; i++) {
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
+            reads += tensor == over;
+            if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
+            if (model->calls_above[maker] > above) above = model->calls_above[maker];
+        }
+        model->calls[id] = node->fwork_bytes;
+        for (i = node->first_input; i < end; i++)
+            model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            model->calls[id] += graph->outputs[i].bytes;
+        model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
+        model->calls_above[id] = model->calls[id] + node->saved_bytes;
+        if (model->calls_above[id] < above) model->calls_above[id] = above;
+    }
+}
+
 // Read everything that does not depend on the budget.
 static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     const tl_graph *graph = model->graph;
@@ -1166,18 +1236,26 @@ static tl_result tli_bound_open(tli_bound *model, int32_t inference) {
     model->at_end = (uint8_t *)tli_bound_take(model, 2 * things, 1);
     model->enter = (int64_t *)tli_bound_take(model, things, sizeof(int64_t));
     model->last_use = (int32_t *)tli_bound_take(model, things, sizeof(int32_t));
-    model->order = (int32_t *)tli_bound_take(model, 2 * nodes, sizeof(int32_t));
+    model->order = (int32_t *)tli_bound_take(model, 4 * nodes, sizeof(int32_t));
     model->cost = (int64_t *)tli_bound_take(model, nodes, sizeof(int64_t));
-    model->room = (uint64_t *)tli_bound_take(model, 3 * nodes, sizeof(uint64_t));
+    model->room = (uint64_t *)tli_bound_take(model, 6 * nodes, sizeof(uint64_t));
     if (model->failed) return TL_ERROR_NO_MEMORY;
     model->reads_mark = model->at_end + things;
     model->runs_by = model->order + nodes;
     model->sets = model->room + nodes;
     model->between = model->sets + nodes;
+    model->calls = model->between + nodes;
+    model->reused = model->calls + nodes;
+    model->calls_above = model->reused + nodes;
+    model->stack = model->runs_by + nodes;
+    model->stamps = model->stack + nodes;
+    model->steps_left = TLI_BOUND_WALK;
+    model->flow_limit = UINT64_MAX;
     tli_bound_find_things(model, inference);
     tli_bound_find_runs(model, inference, scratch);
     tli_zero(scratch, (size_t)tensors);
     tli_bound_find_sets(model, scratch);
+    tli_bound_find_calls(model);
     tli_bound_scale_bytes(model);
     tli_bound_scale_costs(model);
     return TL_OK;
@@ -1208,6 +1286,7 @@ static tl_result tli_bound_open_net(tli_bound *model) {
 static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
     tli_bound *model = search->model;
     uint64_t limit = model->work_limit, start = *model->work, share = limit > start ? (limit - start) / 8 : 0;
+    if (!tli_add_u64(limit, limit / 8, &model->flow_limit)) model->flow_limit = UINT64_MAX;
     model->work_limit = start + 3 * share;
     tli_bound_try_singles(search);
     *value = 0;
@@ -1215,7 +1294,8 @@ static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
     if (search->best->count > 0) {
         tli_bound_list_instants(search);
         model->work_limit = start + 6 * share;
-        while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search)) { }
+        do { tli_bound_keep_top(search); }
+        while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search));
         model->work_limit = limit;
         *value = tli_bound_branch(search);
     }
@@ -1238,11 +1318,13 @@ static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     search.climb.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
     search.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
     search.trial = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.top = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
     if (!model->failed) tli_bound_search_all(&search, value);
     tli_bound_free_state(model, search.climb.now);
     tli_bound_free_state(model, search.climb.best);
     tli_bound_free_state(model, search.best);
     tli_bound_free_state(model, search.trial);
+    tli_bound_free_state(model, search.top);
     return model->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
@@ -1261,67 +1343,72 @@ static uint64_t tli_bound_round_up(const tli_bound *model, int64_t value) {
 
 // -- bound: the least budget --
 
-// The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
-// is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
-static uint64_t tli_bound_call_bytes(const tl_graph *graph, int32_t id, int saves) {
-    const tl_node *node = &graph->nodes[id];
-    uint64_t sum = node->fwork_bytes + (saves ? node->saved_bytes : 0);
-    int32_t i, k, reads = 0, end = node->first_input + node->input_count;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        sum += graph->outputs[i].bytes;
-    for (i = node->first_input; i < end; i++) {
-        int32_t tensor = graph->inputs[i].tensor;
-        for (k = node->first_input; k < i && graph->inputs[k].tensor != tensor; k++) { }
-        if (k == i && !graph->nodes[graph->outputs[tensor].node].is_input) sum += graph->outputs[tensor].bytes;
-    }
-    if (node->inplace < 0 || saves) return sum;
-    k = graph->inputs[node->first_input + node->inplace].tensor;
-    for (i = node->first_input; i < end; i++) reads += graph->inputs[i].tensor == k;
-    return reads == 1 ? sum - graph->outputs[k].bytes : sum;
+// Steps of tli_bound_open and of the walks after it.
+static uint64_t tli_bound_set_up_work(const tli_bound *model) {
+    const tl_graph *graph = model->graph;
+    uint64_t size = (uint64_t)graph->node_count + (uint64_t)graph->input_count + (uint64_t)graph->tensor_count;
+    return 10 * size + 2 * (uint64_t)(TLI_BOUND_WALK - model->steps_left);
 }
 
-// The bytes and the node of the largest call that every schedule within the budget makes between the
-// backwards at positions p - 1 and p. A thing that backward p reads is made there if it does not fit beside
-// the working set of backward p - 1; the same holds for the inputs of the call that makes it.
-static uint64_t tli_bound_find_gap(tli_bound *model, uint64_t budget, int32_t p, int32_t *node) {
+// The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
+// is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
+static uint64_t tli_bound_call_bytes(const tli_bound *model, int32_t id, int saves) {
+    if (saves) return model->calls[id] + model->graph->nodes[id].saved_bytes;
+    return model->calls[id] - model->reused[id];
+}
+
+// Push the maker of a thing, once, if the thing is marked `mark` and does not fit the room, and if a call
+// that is made then may need more than `most` bytes.
+static void tli_bound_push_maker(tli_bound *model, int32_t thing, uint8_t mark, uint64_t room, uint64_t most,
+                                 int32_t p, int32_t *count) {
+    int32_t maker = thing < 0 ? 0 : model->maker[thing];
+    if (thing < 0 || model->reads_mark[thing] != mark || model->exact[thing] <= room) return;
+    if (model->stamps[maker] == p || model->calls_above[maker] <= most) return;
+    model->stamps[maker] = p;
+    model->stack[(*count)++] = maker;
+}
+
+// Whether every schedule within the budget makes a call between the backwards at positions p - 1 and p that
+// exceeds the budget; the largest one is at *node. A thing that backward p reads is made there if it does not
+// fit beside the working set of backward p - 1; the same holds for the inputs of the call that makes it. In
+// very large graphs the walk over these ends early: it finds less then, and what it finds is true.
+static int tli_bound_exceeds_in_gap(tli_bound *model, uint64_t budget, int32_t p, int32_t *node) {
+    enum { READ = 1, HELD = 2 };
     const tl_graph *graph = model->graph;
-    uint64_t most = 0, room = budget - model->sets[p - 1];
-    uint8_t *must = model->reads_mark;
-    int32_t id, i, t;
-    tli_bound_mark_reads(model, model->order[p], must, 1);
-    tli_bound_mark_reads(model, model->order[p - 1], must, 0);
-    for (id = graph->node_count; id-- > 0;) {
+    const tl_node *last = &graph->nodes[model->order[p]];
+    uint64_t room = budget - model->sets[p - 1], most, bytes;
+    int32_t saved = model->thing_of[graph->tensor_count + model->order[p]], count = 0, found = 0, i;
+    most = budget - model->between[p - 1];
+    tli_bound_mark_reads(model, model->order[p], model->reads_mark, READ);
+    tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, HELD);
+    for (i = last->first_input; i < last->first_input + last->input_count; i++)
+        tli_bound_push_maker(model, model->thing_of[graph->inputs[i].tensor], READ, room, most, p, &count);
+    for (i = last->first_output; i < last->first_output + last->output_count; i++)
+        tli_bound_push_maker(model, model->thing_of[i], READ, room, most, p, &count);
+    tli_bound_push_maker(model, saved, READ, room, most, p, &count);
+    tli_bound_mark_reads(model, model->order[p], model->reads_mark, 0);
+    tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, HELD);
+    while (count > 0) {
+        int32_t id = model->stack[--count];
         const tl_node *maker = &graph->nodes[id];
-        int is_made = 0, saves;
-        uint64_t call;
-        t = model->thing_of[graph->tensor_count + id];
-        saves = is_made = t >= 0 && must[t] && model->exact[t] > room;
-        for (i = maker->first_output; i < maker->first_output + maker->output_count; i++) {
-            t = model->thing_of[i];
-            is_made |= t >= 0 && must[t] && model->exact[t] > room;
-        }
-        if (!is_made) continue;
-        call = model->between[p - 1] + tli_bound_call_bytes(graph, id, saves);
-        if (call > most) { most = call; *node = id; }
-        for (i = maker->first_input; i < maker->first_input + maker->input_count; i++)
-            if (model->thing_of[graph->inputs[i].tensor] >= 0)
-                must[model->thing_of[graph->inputs[i].tensor]] = 1;
-        tli_bound_mark_reads(model, model->order[p - 1], must, 0);
+        int saves = id == model->order[p] && saved >= 0 && model->exact[saved] > room;
+        bytes = tli_bound_call_bytes(model, id, saves);
+        if (bytes > most) { most = bytes; *node = id; found = 1; }
+        model->steps_left -= maker->input_count;
+        for (i = maker->first_input; i < maker->first_input + maker->input_count && model->steps_left > 0; i++)
+            tli_bound_push_maker(model, model->thing_of[graph->inputs[i].tensor], 0, room, most, p, &count);
     }
-    tli_zero(must, (size_t)model->thing_count);
-    return most;
+    tli_bound_mark_reads(model, model->order[p - 1], model->reads_mark, 0);
+    return found;
 }
 
 // Whether no such call exceeds the budget, which must be at least the largest working set; if one does, *node
 // is its node.
 static int tli_bound_fits_gaps(tli_bound *model, uint64_t budget, int32_t *node) {
     int32_t p;
-    for (p = 1; p < model->order_count; p++) {
-        int32_t largest = -1;
-        if (tli_bound_find_gap(model, budget, p, &largest) <= budget) continue;
-        *node = largest;
-        return 0;
-    }
+    tli_zero(model->stamps, (size_t)model->graph->node_count * sizeof *model->stamps);
+    model->steps_left -= model->order_count;
+    for (p = 1; p < model->order_count; p++) if (tli_bound_exceeds_in_gap(model, budget, p, node)) return 0;
     return 1;
 }
 
@@ -1337,7 +1424,7 @@ static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_
         int saves = graph->nodes[i].has_grad && !inference && graph->nodes[i].saved_bytes;
         uint64_t call;
         if (graph->nodes[i].is_input || model->runs_by[i] == INT32_MAX) continue;
-        call = inputs + tli_bound_call_bytes(graph, i, saves);
+        call = inputs + tli_bound_call_bytes(model, i, saves);
         if (call > most) { most = call; *node = i; }
     }
     for (i = 0; i < model->order_count; i++)
@@ -1347,9 +1434,9 @@ static uint64_t tli_bound_find_floor(tli_bound *model, int32_t inference, int32_
 
 // Find a number of bytes below which no schedule fits, and the node that sets it: the largest working set
 // of a call that every schedule makes, or, without a host tier, of a call that the budget itself makes
-// necessary (tli_bound_find_gap).
+// necessary (tli_bound_exceeds_in_gap). Linear in nodes and inputs, but for the walks, which are limited.
 static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inference, int32_t has_host,
-                                 uint64_t *bound_budget, int32_t *node) {
+                                 uint64_t *bound_budget, int32_t *node, uint64_t *work) {
     tli_bound model;
     uint64_t low, high;
     tl_result result;
@@ -1370,6 +1457,7 @@ static tl_result tli_remat_floor(tl_env *env, const tl_graph *graph, int32_t inf
         }
         *bound_budget = high;
     }
+    *work += tli_bound_set_up_work(&model);
     tli_bound_free(&model);
     return result;
 }
@@ -1434,7 +1522,8 @@ static void tli_bound_add_host(tli_bound *model, const tli_bound_host *host) {
 
 // Find a lower bound of the cost of every valid schedule within the budget with backwards in reverse listing
 // order and no compression. With host NULL: without host copies. Else: of the end of schedules that end by
-// host->time. Anytime: a larger work_limit (arcs visited, about 3 ns each) can only raise it.
+// host->time. Anytime: a larger work_limit (arcs visited, about 3 ns each) mostly raises it, but other instants
+// may be chosen then, and the bound may be lower.
 // TL_ERROR_INFEASIBLE, without a sentence: no schedule fits; *bound_cost is UINT64_MAX.
 static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64_t budget,
                                       const tli_bound_host *host, int32_t inference, tli_remat_watch *watch,
@@ -1450,6 +1539,7 @@ static tl_result tli_remat_bound_host(tl_env *env, const tl_graph *graph, uint64
     if (!result && (budget < tli_bound_find_floor(&model, inference, &node) ||
                     (!host && !tli_bound_fits_gaps(&model, budget, &node))))
         value = TLI_BOUND_INFINITE;
+    *work += tli_bound_set_up_work(&model);
     for (p = 0; p < model.order_count && !result && !value; p++) model.room[p] = budget - model.sets[p];
 #ifndef TL_NO_OFFLOAD
     if (!result && !value && host) tli_bound_add_host(&model, host);

@@ -17,6 +17,7 @@
 
 #define TLI_CHAIN_MOST_STAGES 1024     // of a graph with more, neighbours are joined
 #define TLI_CHAIN_WORK UINT64_C(400000000)  // default work limit
+#define TLI_CHAIN_FEW_STAGES 160       // so many are probably planned exactly, more of them only with luck
 #define TLI_CHAIN_BLOCK 4096           // points of curves in one allocation
 #define TLI_CHAIN_MOST_POINTS 8000000  // of all curves: 128 MB
 #define TLI_CHAIN_FINAL_POINTS 240     // of a curve that ends with the last stage, if not all steps are kept
@@ -71,6 +72,7 @@ typedef struct tli_chain {
     tli_chain_curve   *final;                 // [stage_count] these curves in the best pass so far
     int32_t         over;                  // 1 = work_limit or TLI_CHAIN_MOST_POINTS was reached
     uint64_t        work, work_limit;
+    tli_remat_watch *watch;
 } tli_chain;
 
 enum { TLI_CHAIN_ADVANCE = 1, TLI_CHAIN_LEAF = 2 };  // marks of a node: the parts that run it
@@ -640,7 +642,7 @@ static int tli_chain_finds_better(tli_chain *chain, const tli_chain_way *way, ui
     least = walk->cost + walk->a_end[-1].cost + (walk->b ? walk->b_end[-1].cost : 0);
     if (least >= end[-1].cost && least >= chain->best.points[step].cost) return 0;
     for (best = chain->best.points + step;;) {
-        chain->work++;
+        chain->work += 2;
         if (tli_chain_walk_cost(walk) < best->cost) return 1;
         if (best->cost <= least || !tli_chain_walk_on(walk) || walk->bytes > limit) return 0;
         while (best + 1 < end && best[1].bytes <= walk->bytes) best++;
@@ -661,9 +663,10 @@ static void tli_chain_add_way(tli_chain *chain, const tli_chain_way *way, uint64
     for (at = 0; at < chain->best.count && chain->best.points[at].bytes < walk.bytes; at++)
         chain->next.points[at] = chain->best.points[at];
     chain->next.count = at;
+    chain->work += (uint64_t)at / 2;
     while (more || at < chain->best.count) {
         uint64_t bytes = more ? walk.bytes : UINT64_MAX;
-        chain->work++;
+        chain->work += 3;
         if (at < chain->best.count && chain->best.points[at].bytes <= bytes) {
             tli_chain_put_point(&chain->next, chain->best.points[at].bytes, chain->best.points[at].cost);
             at++;
@@ -678,17 +681,44 @@ static void tli_chain_add_way(tli_chain *chain, const tli_chain_way *way, uint64
     chain->next = swap;
 }
 
-// Leave out steps that save little. The first and the last stay, so the least bytes and the least cost do.
+// Leave out steps as long as the area between the curve and what is left of it stays within `area` from one
+// kept step to the next. The first and the last stay, so the least bytes and the least cost do. Only counts
+// them if `kept` is NULL.
+static int32_t tli_chain_thin_within(const tli_chain_list *list, int32_t byte_shift, int32_t cost_shift,
+                                     uint64_t area, tli_chain_point *kept) {
+    const tli_chain_point *p = list->points;
+    uint64_t sum = 0, high = p[0].cost;
+    int32_t at, count = 0;
+    for (at = 0; at < list->count; at++) {
+        uint64_t wide = at + 1 < list->count ? (p[at + 1].bytes - p[at].bytes) >> byte_shift : 0;
+        sum += ((high - p[at].cost) >> cost_shift) * wide;
+        if (at && at + 1 < list->count && sum <= area) continue;
+        if (kept) kept[count] = p[at];
+        count++;
+        sum = 0;
+        high = p[at].cost;
+    }
+    return count;
+}
+
+// Leave out steps that matter little until `most` or fewer are left.
 static void tli_chain_thin(tli_chain *chain, int32_t most) {
-    tli_chain_point *p = chain->best.points;
-    uint64_t apart;
-    int32_t at, count = 1, last = chain->best.count - 1;
-    if (!most || chain->best.count <= most) return;
-    apart = (p[0].cost - p[last].cost) / (uint64_t)most;
-    for (at = 1; at < last; at++)
-        if (p[count - 1].cost - p[at].cost > apart) p[count++] = p[at];
-    p[count++] = p[last];
-    chain->best.count = count;
+    tli_chain_list *list = &chain->best;
+    const tli_chain_point *p = list->points;
+    uint64_t low = 0, high;
+    int32_t byte_shift = 0, cost_shift = 0, round;
+    if (!most || list->count <= most) return;
+    while ((p[list->count - 1].bytes - p[0].bytes) >> byte_shift >> 30) byte_shift++;
+    while ((p[0].cost - p[list->count - 1].cost) >> cost_shift >> 30) cost_shift++;
+    high = ((p[0].cost - p[list->count - 1].cost) >> cost_shift) *
+           ((p[list->count - 1].bytes - p[0].bytes) >> byte_shift) / (uint64_t)most + 1;
+    for (round = 0; round < 12 && high - low > high / 16; round++) {
+        uint64_t middle = low ? low + (high - low) / 2 : high / 8;
+        if (tli_chain_thin_within(list, byte_shift, cost_shift, middle, NULL) > most) low = middle;
+        else high = middle;
+        chain->work += (uint64_t)list->count;
+    }
+    list->count = tli_chain_thin_within(list, byte_shift, cost_shift, high, list->points);
 }
 
 // Leave out the steps that matter only for fewer bytes than `low`.
@@ -749,12 +779,15 @@ static void tli_chain_find_curve(tli_chain *chain, int32_t first, int32_t last) 
     for (split = first; split <= last && first < last; split++) {
         int exists = tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way);
         if (split > first && way.least > limit) break;
+        chain->work += exists ? 12 : 2;
         if (exists) tli_chain_add_way(chain, &way, limit);
     }
     if (is_final) tli_chain_cut_below(&chain->best, chain->low[first]);
     tli_chain_thin(chain, is_final ? chain->most_final : chain->most_points);
     tli_chain_keep_curve(chain, curve);
 }
+
+static int tli_chain_stops(const tli_chain *chain) { return tli_remat_stops(chain->watch, chain->work); }
 
 // Compute the curves of all planned segments that end before stage `end`, shorter ones first: the longer ones
 // are made from them.
@@ -763,21 +796,24 @@ static void tli_chain_find_curves(tli_chain *chain, int32_t end) {
     for (last = 0; last < end; last++)
         for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
             tli_chain_find_curve(chain, first, last);
-            if (chain->work > chain->work_limit) chain->over = 1;
+            if (chain->work > chain->work_limit || tli_chain_stops(chain)) chain->over = 1;
             if (chain->failed || chain->over) return;
         }
 }
 
 // Find the least bytes of every planned segment: the minimum over the same ways, of the larger part of each.
+// UINT64_MAX = that takes more than the work limit.
 static uint64_t tli_chain_find_least(tli_chain *chain) {
     int32_t first, last, split;
-    for (last = 0; last < chain->stage_count; last++)
+    for (last = 0; last < chain->stage_count; last++) {
+        if (chain->work > chain->work_limit || tli_chain_stops(chain)) return UINT64_MAX;
         for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
             uint64_t least = first == last ? chain->stages[first].leaf_bytes : UINT64_MAX;
             uint64_t advanced = 0, peak = 0;
             tli_chain_way way;
             for (split = first; split <= last && first < last; split++) {
                 uint64_t bytes, part;
+                chain->work += 2;
                 if (!tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way)) continue;
                 bytes = way.least;
                 part = *tli_chain_least_of(chain, split == first ? first + 1 : split, last) + way.shift;
@@ -788,6 +824,7 @@ static uint64_t tli_chain_find_least(tli_chain *chain) {
             }
             *tli_chain_least_of(chain, first, last) = least;
         }
+    }
     return *tli_chain_least_of(chain, 0, chain->stage_count - 1);
 }
 
@@ -887,20 +924,6 @@ static void tli_chain_set_grid(tli_chain *chain, int32_t width) {
     }
 }
 
-// Whether all segments can probably be planned within half of the work: a way takes about 250 steps for random
-// sizes.
-static int tli_chain_may_be_exact(const tli_chain *chain, uint64_t work_limit) {
-    uint64_t ways = 0, length;
-    int32_t i;
-    for (i = 0; i < chain->stage_count; i++) {
-        length = (uint64_t)(chain->stage_count - i);
-        ways += length * (length + 1) / 2;
-        length = (uint64_t)chain->same_count[i];
-        ways -= length * (length + 1) / 2;
-    }
-    return ways < work_limit / 512;
-}
-
 // A long chain keeps many checkpoints on the way to its last stage, and the errors of shortened curves add up
 // along it. So the curves of segments that end with the last stage are computed again, with more steps in a
 // smaller range: near the bytes that a good schedule has left at each stage. One such schedule is the best so
@@ -950,8 +973,8 @@ static uint64_t tli_chain_find_path(tli_chain *chain, const tli_chain_price *pri
             uint64_t sum, before = 0, after = chain->path_costs[split == first ? first + 1 : split];
             int exists = tli_chain_next_way(chain, first, n - 1, split, &advanced, &peak, &way);
             if (way.least > left && split > first) break;
+            chain->work += exists ? 12 : 2;
             if (!exists || way.least > left || after == UINT64_MAX) continue;
-            chain->work += 4;
             if (way.b) before = tli_chain_cost_at(way.b, left);
             if (before == UINT64_MAX) continue;
             sum = way.cost + before + after + tli_chain_pay(price, tli_chain_price_of(chain, split, first));
@@ -997,7 +1020,7 @@ static int tli_chain_price_path(tli_chain *chain, uint64_t reserve) {
     most -= reserve;
     for (i = 0; i < n; i++) chain->low[i] = chain->budget;
     for (round = 0; round < 3; round++) {
-        for (low = 0, high = (uint64_t)1 << 43; high - low > 1 + low / 4096;) {
+        for (low = 0, high = (uint64_t)1 << 43; high - low > 1 + low / 4096 && !tli_chain_stops(chain);) {
             price.per_byte = low + (high - low) / 2;
             if (low && high / low > 4) price.per_byte = low * 2;
             if (!low && high > 4096) price.per_byte = high >> 6;
@@ -1019,8 +1042,9 @@ static void tli_chain_refine(tli_chain *chain, uint64_t room, uint64_t *cost) {
             chain->low[i] = chain->low[i] > room ? chain->low[i] - room : 0;
             chain->high[i] = chain->high[i] < UINT64_MAX - room ? chain->high[i] + room : UINT64_MAX;
         }
-        for (i = n - 1; i >= 0 && !chain->failed; i--) tli_chain_find_curve(chain, i, n - 1);
-        if (!root->count) break;
+        for (i = n - 1; i >= 0 && !chain->failed && !tli_chain_stops(chain); i--)
+            tli_chain_find_curve(chain, i, n - 1);
+        if (!root->count || tli_chain_stops(chain)) break;
         if (root->points[root->count - 1].cost < *cost) {
             *cost = root->points[root->count - 1].cost;
             for (i = 0; i < n; i++) chain->final[i] = *tli_chain_curve_of(chain, i, n - 1);
@@ -1039,7 +1063,7 @@ static void tli_chain_search_final(tli_chain *chain) {
         chain->final[i].count = 0;
         if (chain->stages[i].go_bytes > more) more = chain->stages[i].go_bytes;
     }
-    for (tries = 0; tries < 5 && cost == UINT64_MAX; tries++, reserve += more)
+    for (tries = 0; tries < 5 && cost == UINT64_MAX && !tli_chain_stops(chain); tries++, reserve += more)
         if (tli_chain_price_path(chain, reserve)) tli_chain_refine(chain, chain->budget / 32, &cost);
     if (tries > 1 && !chain->failed) {
         for (i = 0; i < n; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
@@ -1048,19 +1072,17 @@ static void tli_chain_search_final(tli_chain *chain) {
     for (i = 0; i < n; i++) *tli_chain_curve_of(chain, i, n - 1) = chain->final[i];
 }
 
-// Compute the curves: all of them if the work allows, else of fewer segments with fewer steps. Returns 1 if the
-// result is exact.
+// Compute the curves: all of them if the work allows, which is hard to foresee, because repeated stages and
+// little memory make it easy; else of fewer segments with fewer steps. Returns 1 if the result is exact.
 static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
     static const int32_t widths[] = { 10, 6, 4, 2 }, points[] = { 12, 12, 8, 8 };
     int32_t i;
-    chain->work_limit = work_limit / 2;
+    chain->work_limit = chain->stage_count > TLI_CHAIN_FEW_STAGES ? work_limit / 4 : work_limit / 2;
     chain->most_points = 0;
     tli_chain_set_grid(chain, 0);
-    if (tli_chain_may_be_exact(chain, work_limit)) {
-        tli_chain_find_curves(chain, chain->stage_count);
-        if (!chain->over) return 1;
-    }
-    for (i = 0; i < 4 && !chain->failed; i++) {
+    tli_chain_find_curves(chain, chain->stage_count);
+    if (!chain->over) return 1;
+    for (i = 0; i < 4 && !chain->failed && !chain->watch->stopped; i++) {
         tli_chain_forget_curves(chain);
         tli_chain_set_grid(chain, widths[i]);
         chain->most_points = points[i];
@@ -1069,32 +1091,130 @@ static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
         tli_chain_find_curves(chain, chain->stage_count - 1);
         if (!chain->over) break;
     }
-    if (!chain->failed) tli_chain_search_final(chain);
+    if (!chain->failed && !chain->watch->stopped) tli_chain_search_final(chain);
     return 0;
+}
+
+// Find the least budget, and the curves for it: of all segments if the work allows, else of fewer. Returns 1 if
+// it is the least of all persistent schedules.
+static int tli_chain_solve_least(tli_chain *chain, uint64_t work_limit) {
+    static const int32_t widths[] = { 0, 10, 6, 4, 2 };
+    uint64_t least = UINT64_MAX;
+    int32_t i, last = (int32_t)(sizeof widths / sizeof *widths) - 1;
+    for (i = -1; i < last && least == UINT64_MAX && !chain->watch->stopped;) {
+        tli_chain_set_grid(chain, widths[++i]);
+        chain->work_limit = i < last ? chain->work + work_limit / 8 : UINT64_MAX;
+        least = tli_chain_find_least(chain);
+    }
+    chain->budget = least;
+    chain->most_points = chain->most_final = TLI_CHAIN_LEAST_POINTS;
+    tli_chain_forget_curves(chain);
+    chain->work_limit = UINT64_MAX;
+    for (i = 0; i < chain->stage_count; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
+    tli_chain_find_curves(chain, chain->stage_count);
+    return chain->grid[0] == chain->stage_count;
+}
+
+// -- chain: the binomial schedule --
+//
+// The schedule of Revolve, with stages in place of layers. Where stages are nearly equal it is nearly the
+// best, and shortened curves may miss it.
+
+typedef struct tli_chain_binomial {
+    tli_chain *chain;
+    int32_t   *slots;               // [stage_count] stages whose inputs are checkpoints, ascending
+    int32_t    slot_count;
+    tli_steps *steps;               // NULL = only bytes and cost are wanted
+    uint64_t   held, peak, cost;    // held: by checkpoints
+} tli_chain_binomial;
+
+// Run stages first..next-1 while those up to `last` are still to be reversed.
+static void tli_binomial_advance(tli_chain_binomial *b, int32_t first, int32_t next, int32_t last) {
+    const tli_chain_stage *s = b->chain->stages;
+    int32_t i;
+    for (i = first; i < next; i++) {
+        uint64_t peak = b->held + s[last].held_bytes + (i > first ? s[i].go_bytes : s[i].stay_bytes);
+        if (peak > b->peak) b->peak = peak;
+        b->cost += s[i].advance_cost;
+        if (b->steps) tli_chain_run(b->chain, i, TLI_CHAIN_RUN_ADVANCE, i > first, b->steps);
+    }
+    b->held += next > first ? s[next].in_bytes : 0;
+    b->chain->work += 4 * (uint64_t)(next - first);
+}
+
+// Reverse a stage alone, then drop its input unless it is the first.
+static void tli_binomial_leaf(tli_chain_binomial *b, int32_t stage) {
+    const tli_chain_stage *s = &b->chain->stages[stage];
+    if (b->held + s->leaf_bytes > b->peak) b->peak = b->held + s->leaf_bytes;
+    b->cost += s->leaf_cost;
+    if (b->steps) tli_chain_run(b->chain, stage, TLI_CHAIN_RUN_LEAF, 0, b->steps);
+    if (stage && b->steps) tli_chain_drop_input(b->chain, stage, b->steps);
+    b->held -= s->in_bytes;
+}
+
+// As tli_reverse_chain.
+static void tli_binomial_reverse(tli_chain_binomial *b) {
+    int32_t right = b->chain->stage_count - 1, depth = 1;
+    b->held = b->peak = b->cost = 0;
+    b->slots[0] = 0;
+    while (right >= 0) {
+        int32_t left = b->slots[depth - 1], count = right - left + 1;
+        if (count == 1) {
+            tli_binomial_leaf(b, right--);
+            if (depth > 1) depth--;
+        } else if (depth == b->slot_count) {
+            tli_binomial_advance(b, left, right, right);
+            tli_binomial_leaf(b, right--);
+        } else {
+            b->slots[depth] = left + tli_split_chain(count, b->slot_count - depth + 1);
+            tli_binomial_advance(b, left, b->slots[depth], right);
+            depth++;
+        }
+    }
+}
+
+// Find the most slots that fit by bisection; one slot is too slow to be of use in a long chain. UINT64_MAX =
+// none fits.
+static uint64_t tli_binomial_find(tli_chain_binomial *b) {
+    int32_t low = b->chain->stage_count > 200, high = b->chain->stage_count;
+    uint64_t cost = UINT64_MAX;
+    while (low < high && !tli_chain_stops(b->chain)) {
+        b->slot_count = low + (high - low + 1) / 2;
+        tli_binomial_reverse(b);
+        if (b->peak > b->chain->budget) { high = b->slot_count - 1; continue; }
+        low = b->slot_count;
+        cost = b->cost;
+    }
+    b->slot_count = low;
+    return cost;
 }
 
 // -- chain: equal layers --
 
-// Whether a graph is the chain of Revolve: layers of equal bytes and costs whose backwards read what forward
-// read, with the same scratch in both. With n > 1 layers of b bytes and w bytes of scratch, up to three live
-// tensors are not checkpoints: two of an advance and a gradient, or two gradients and the tensor that a
-// backward reads. The input is the first of the c slots of Revolve, so (c + 2) b + w bytes beside the input
-// give c slots. The binomial schedule is then optimal over all schedules; the tests compare it with the exact
-// search.
+// Whether a graph is the chain of Revolve: graph inputs, or none, then two layers or more of equal bytes and
+// costs, whose backwards read what forward read, with the same scratch in both. With n > 1 layers of b bytes
+// and w bytes of scratch, up to three live tensors are not checkpoints: two of an advance and a gradient, or
+// two gradients and the tensor that a backward reads. The inputs are the first of the c slots of Revolve, even
+// if they are none, so (c + 2) b + w bytes beside them give c slots. The binomial schedule is then optimal
+// over all schedules; the tests compare it with the exact search.
 static int tli_is_revolve_chain(const tl_graph *graph) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
-    int32_t id;
-    if (graph->node_count < 3 || !graph->nodes[0].is_input || graph->nodes[0].output_count != 1) return 0;
-    for (id = 1; id < graph->node_count; id++) {
+    int32_t first = tli_find_first_layer(graph), id, i;
+    if (graph->node_count - first < 2) return 0;
+    for (id = first; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         const tl_node_output *out = &graph->outputs[node->first_output];
-        if (!node->has_grad || node->keep || node->input_count != 1 || node->output_count != 1) return 0;
-        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
-        if (!graph->inputs[node->first_input].needed || out->needed || node->inplace >= 0) return 0;
+        if (!node->has_grad || node->keep || node->is_input || node->output_count != 1) return 0;
+        if (out->needed || node->inplace >= 0) return 0;
         if (node->saved_bytes || node->fwork_bytes != one->fwork_bytes) return 0;
         if (node->bwork_bytes != one->fwork_bytes || !out->bytes) return 0;
         if (out->bytes != graph->outputs[one->first_output].bytes) return 0;
         if (node->fwd_cost != one->fwd_cost) return 0;
+        for (i = node->first_input; i < node->first_input + node->input_count && id == first; i++)
+            if (!graph->nodes[graph->outputs[graph->inputs[i].tensor].node].is_input) return 0;
+        if (id == first) continue;
+        if (node->input_count != 1 || !graph->inputs[node->first_input].needed) return 0;
+        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
     }
     return 1;
 }
@@ -1102,12 +1222,16 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
 // The number of slots that a budget gives; 0 = no schedule fits: the last backward takes *least bytes.
 static uint64_t tli_find_slots(const tl_graph *graph, uint64_t budget, uint64_t *least) {
     const tl_node *one = &graph->nodes[graph->node_count - 1];
-    uint64_t beside = graph->outputs[graph->nodes[0].first_output].bytes + one->fwork_bytes, tensors;
+    uint64_t beside = one->fwork_bytes, tensors;
+    int32_t i, end = graph->nodes[tli_find_first_layer(graph)].first_output;
+    for (i = 0; i < end; i++) beside += graph->outputs[i].bytes;
     *least = beside + 3 * graph->outputs[one->first_output].bytes;
     if (budget < beside) return 0;
     tensors = (budget - beside) / graph->outputs[one->first_output].bytes;
     return tensors > 2 ? tensors - 2 : 0;
 }
+
+#define TLI_REVOLVE_WORK UINT64_C(16)  // elementary steps for each step of a schedule, made and simulated
 
 // Make the binomial schedule for so many slots.
 static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_count, tli_steps *steps) {
@@ -1116,7 +1240,6 @@ static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_c
     int32_t *slots = (int32_t *)tli_alloc_array(env, (uint64_t)most, sizeof *slots);
     chain.graph = graph;
     chain.list = tli_steps_of(env);
-    chain.reached = 0;
     chain.list.failed = !slots;
     if (slots) tli_reverse_chain(&chain, most, slots);
     tli_release(env, slots);
@@ -1130,31 +1253,50 @@ typedef struct tli_chain_result {
     int32_t  exact;                 // 1 = the cost, or the least budget, is optimal over persistent schedules
 } tli_chain_result;
 
+// If the binomial schedule is cheaper than the curves say, write its steps. Returns 1 if it is.
+static int tli_chain_try_binomial(tli_chain *chain, tli_steps *steps, tli_chain_result *found) {
+    const tli_chain_curve *curve = tli_chain_curve_of(chain, 0, chain->stage_count - 1);
+    tli_chain_binomial b;
+    tli_zero(&b, sizeof b);
+    b.chain = chain;
+    b.slots = (int32_t *)tli_alloc_array(chain->env, (uint64_t)chain->stage_count, sizeof *b.slots);
+    if (!b.slots) { chain->failed = 1; return 0; }
+    found->cost = tli_binomial_find(&b);
+    if (curve->count && curve->points[curve->count - 1].cost <= found->cost) found->cost = UINT64_MAX;
+    if (found->cost != UINT64_MAX) {
+        b.steps = steps;
+        tli_binomial_reverse(&b);
+    }
+    tli_release(chain->env, b.slots);
+    if (steps->failed) chain->failed = 1;
+    return found->cost != UINT64_MAX;
+}
+
 // Write the steps that the curves describe, or those of the least budget if nothing fits.
-static tl_result tli_chain_finish(tli_chain *chain, int feasible, tli_steps *steps, tli_chain_result *found) {
+static tl_result tli_chain_finish(tli_chain *chain, int feasible, uint64_t work_limit, tli_steps *steps,
+                                  tli_chain_result *found) {
     const tli_chain_curve *curve = tli_chain_curve_of(chain, 0, chain->stage_count - 1);
     tl_result result;
-    int32_t i;
+    if (!chain->failed && feasible && !found->exact && tli_chain_try_binomial(chain, steps, found))
+        return chain->failed ? TL_ERROR_NO_MEMORY : TL_OK;
     feasible = feasible && curve->count;
+    if (chain->watch->stopped && !feasible && !chain->failed) return TL_ERROR_INFEASIBLE;
     if (!feasible && !chain->failed) {
-        chain->budget = tli_chain_find_least(chain);
+        found->exact = tli_chain_solve_least(chain, work_limit);
         found->least = chain->budget + chain->pinned_bytes;
-        chain->most_points = chain->most_final = TLI_CHAIN_LEAST_POINTS;
-        tli_chain_forget_curves(chain);
-        chain->work_limit = UINT64_MAX;
-        for (i = 0; i < chain->stage_count; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
-        tli_chain_find_curves(chain, chain->stage_count);
     }
     if (chain->failed) return TL_ERROR_NO_MEMORY;
+    if (!curve->count) return TL_ERROR_INFEASIBLE;  // progress asked to stop
     found->cost = curve->points[curve->count - 1].cost;
     result = tli_chain_add_steps(chain, steps);
     return !result && !feasible ? TL_ERROR_INFEASIBLE : result;
 }
 
 // Find the cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
-// found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it.
-static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, uint64_t work_limit,
-                                 tli_steps *steps, tli_chain_result *found) {
+// found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it, and
+// after progress asked to stop.
+static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, tli_remat_watch *watch,
+                                 uint64_t work_limit, tli_steps *steps, tli_chain_result *found) {
     tli_chain chain;
     tl_result result;
     tli_zero(found, sizeof *found);
@@ -1162,14 +1304,18 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     if (tli_is_revolve_chain(graph)) {
         uint64_t slots = tli_find_slots(graph, budget, &found->least);
         found->exact = 1;
-        return slots ? tli_revolve(env, graph, slots, steps) : TL_ERROR_INFEASIBLE;
+        if (!slots) return TL_ERROR_INFEASIBLE;
+        result = tli_revolve(env, graph, slots, steps);
+        found->work = TLI_REVOLVE_WORK * (uint64_t)steps->count;
+        return result;
     }
     result = tli_chain_init(env, graph, &chain);
+    chain.watch = watch;
     if (!result) {
         int feasible = budget >= chain.pinned_bytes;
         chain.budget = feasible ? budget - chain.pinned_bytes : 0;
         found->exact = tli_chain_solve(&chain, work_limit);
-        result = tli_chain_finish(&chain, feasible, steps, found);
+        result = tli_chain_finish(&chain, feasible, work_limit, steps, found);
         found->work = chain.work;
     }
     tli_chain_free(&chain);

@@ -22,7 +22,7 @@ typedef struct tli_remat_watch {
 
 // Whether the caller asks to stop; `work` is that of the part that is running.
 static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
-    watch->now.work = watch->before + work;
+    if (watch->before + work > watch->now.work) watch->now.work = watch->before + work;
     if (watch->stopped || !watch->desc->progress || watch->now.work < watch->next) return watch->stopped;
     watch->next = watch->now.work + TLI_REMAT_ASK;
     watch->stopped = watch->desc->progress(&watch->now, watch->desc->user) != 0;
@@ -869,13 +869,14 @@ static uint64_t tli_exact_least(const tli_exact *x) {
     return least;
 }
 
-// Find the least budget that some plan fits: *floor. If *proven is 0 (reasons as above), *floor is only a
-// lower bound of it.
+// Find the least budget that some plan fits: *floor, and the steps of that plan. If *proven is 0 (reasons as
+// above), *floor is only a lower bound of it, and there are no steps.
 static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32_t inference,
                                        tli_remat_watch *watch,
-                                       uint64_t work_limit, uint64_t *floor, int32_t *proven,
-                                       uint64_t *work) {
+                                       uint64_t work_limit, tli_steps *steps, uint64_t *floor,
+                                       int32_t *proven, uint64_t *work) {
     tli_exact x;
+    int32_t start = -1;
     tl_result result = tli_exact_init(env, &x, graph, inference);
     *floor = 0;
     *proven = 0;
@@ -886,8 +887,10 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
     if (!result && x.item_count <= TLI_EXACT_ITEMS) {
         tli_exact_read_before(&x);
         x.paid = tli_exact_least(&x);
-        *proven = tli_exact_search(&x, floor) >= 0;
-        if (x.failed) { *proven = 0; result = TL_ERROR_NO_MEMORY; }
+        start = tli_exact_search(&x, floor);
+        if (start >= 0) tli_exact_add_steps(&x, start, steps);
+        *proven = start >= 0;
+        if (x.failed || steps->failed) { *proven = 0; result = TL_ERROR_NO_MEMORY; }
     }
     *work = x.work;
     tli_exact_free(&x);

@@ -330,18 +330,12 @@ static void tli_offload_try(tli_offload_search *x, uint64_t heat) {
     tli_search_state *r = &x->r;
     tli_search_seq *s = &r->seq;
     uint64_t most, time;
-    int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);
     int32_t mark;
     s->change_count = 0;
     s->logs = 1;
-    r->tries++;
-    most = x->time + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
-    r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
-    if (!tli_search_draw(r, 8)) r->noise *= 8;
-    r->distance = tli_search_draw(r, 4);
-    r->is_exact = !tli_search_draw(r, 8);
+    most = tli_search_temper(r, x->time, heat);
     r->link_price = tli_offload_draw_price(r);
-    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    mark = tli_search_shake(r);
     if (mark >= 0 && most >= r->bwd_cost && tli_search_mend(r, most - r->bwd_cost, 40)) {
         tli_search_tidy(r, mark);
         time = s->failed ? UINT64_MAX : tli_offload_time(&x->o, NULL);
@@ -422,22 +416,20 @@ static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
     return ok;
 }
 
-// Make the starts: the plan found before, and the plan that keeps everything, mended at several prices of the
-// link. 0 = no memory.
-static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, const tl_plan *plan,
+// Make the starts for a budget: the plan that keeps everything, lowered to it at several prices of the link. 0
+// = no memory.
+static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, int64_t budget,
                              tli_search_calls *starts) {
     static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
     tli_search_state *r = &x->r;
     int32_t i;
-    if (plan->step_count &&
-        (!tli_offload_load_plan(x, plan) || !tli_offload_add_start(x, &starts[0])))
-        return 0;
     for (i = 1; i < TLI_OFFLOAD_STARTS; i++) {
         r->distance = 2;
         r->noise = 0;
         r->is_exact = 0;
         r->link_price = prices[i - 1];
         r->seq.logs = 0;
+        r->seq.budget = budget;
         if (!tli_search_load_program(&r->seq, g)) return 0;
         tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64);
         if (!tli_offload_add_start(x, &starts[i])) return 0;
@@ -455,49 +447,85 @@ static tl_result tli_offload_finish(tli_offload_search *x, tli_steps *best) {
     return TL_ERROR_NO_MEMORY;
 }
 
-static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in,
-                                 const tl_plan *plan, tli_steps *best) {
-    tli_search_greedy g;
-    tli_search_calls starts[TLI_OFFLOAD_STARTS];
-    int32_t i;
-    tl_result result = tli_search_init_greedy(x->r.p, &g);
-    if (result) return result;
-    tli_zero(starts, sizeof starts);
-    x->best_time = UINT64_MAX;
+// Search a plan within the budget that does not end later than `plan`.
+static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in, const tli_search_greedy *g,
+                                 const tl_plan *plan, tli_search_calls *starts) {
     x->r.goal = in->bound;
-    x->r.watch = in->watch;
     x->r.limit = in->work_limit;
     x->r.random.state = 1 + (uint64_t)plan->step_count;
-    if (!tli_offload_begin(x, &g, plan, starts)) result = TL_ERROR_NO_MEMORY;
-    else if (!x->r.best.count) result = TL_ERROR_INFEASIBLE;
-    if (!result) tli_offload_improve(x, starts);
-    if (!result) result = x->r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(x, best);
-    tli_search_free_greedy(&g);
-    for (i = 0; i < TLI_OFFLOAD_STARTS; i++) tli_release(in->env, starts[i].calls);
-    return result;
+    if (plan->step_count && (!tli_offload_load_plan(x, plan) || !tli_offload_add_start(x, &starts[0])))
+        return TL_ERROR_NO_MEMORY;
+    if (!tli_offload_begin(x, g, x->r.p->budget, starts)) return TL_ERROR_NO_MEMORY;
+    if (!x->r.best.count) return TL_ERROR_INFEASIBLE;
+    tli_offload_improve(x, starts);
+    return TL_OK;
 }
 
-// Find a plan with a host tier that does not end later than `plan` (no steps = none is known).
+// Find the least budget for which there is a start: the floor, then by bisection between it and what keeping
+// everything takes. What is tried depends on the graph, the host and the work limit alone.
+static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_input *in,
+                                       const tli_search_greedy *g, int64_t floor, tli_search_calls *starts) {
+    tli_search_seq *s = &x->r.seq;
+    tli_search_calls least;
+    int64_t low = floor, high, budget = floor;
+    int ok;
+    tli_zero(&least, sizeof least);
+    ok = tli_search_load_program(s, g) && tli_search_list_calls(s, &least);
+    high = ok ? tli_search_held(s, tli_search_find_full(s)) : floor;
+    while (ok && low < high && s->work <= in->work_limit && !tli_remat_stops(in->watch, s->work)) {
+        x->best_time = UINT64_MAX;
+        x->r.best.count = 0;
+        ok = tli_offload_begin(x, g, budget, starts);
+        if (ok && x->r.best.count) {
+            high = budget;
+            ok = tli_search_load(s, &x->r.best) && tli_search_list_calls(s, &least);
+        } else {
+            low = budget + 1;
+        }
+        if (high - low <= high / 4096) break;
+        budget = low + (high - low) / 2;
+    }
+    s->budget = high;
+    tli_release(in->env, x->r.best.calls);
+    x->r.best = least;
+    return ok ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Find a plan with a host tier that does not end later than `plan` (no steps = none is known). With `plan`
+// NULL: the plan of the least budget, which is not below the floor; bytes are without base.
 // TL_ERROR_INFEASIBLE: none was found.
 static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
-                                   const tl_plan *plan, tli_steps *best, uint64_t *work) {
+                                   const tl_plan *plan, uint64_t floor, tli_steps *best, uint64_t *work) {
     tli_search_problem p;
     tli_search_start none[TLI_SEARCH_STARTS];
+    tli_search_calls starts[TLI_OFFLOAD_STARTS];
     tli_offload_search x;
+    tli_search_greedy g;
     tl_result result;
+    int32_t i;
     tli_zero(best, sizeof *best);
     tli_zero(none, sizeof none);
+    tli_zero(starts, sizeof starts);
     tli_zero(&x, sizeof x);
     *work = 0;
     result = tli_search_init_problem(in, &p);
     if (result) return result;
     result = tli_search_init_search(&p, &x.r);
-    if (result) { tli_search_free_problem(&p); return result; }
-    if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
-    x.r.copy_ns = x.o.copy_ns;
-    if (!result) result = tli_offload_run(&x, in, plan, best);
-    *work = x.r.seq.work;
-    tli_offload_free(&x.o);
+    if (!result) result = tli_search_init_greedy(&p, &g);
+    else { tli_search_free_problem(&p); return result; }
+    if (!result) {
+        x.best_time = UINT64_MAX;
+        x.r.watch = in->watch;
+        if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
+        x.r.copy_ns = x.o.copy_ns;
+        if (!result) result = plan ? tli_offload_run(&x, in, &g, plan, starts)
+                                   : tli_offload_run_least(&x, in, &g, (int64_t)floor, starts);
+        if (!result) result = x.r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(&x, best);
+        *work = x.r.seq.work;
+        tli_offload_free(&x.o);
+        tli_search_free_greedy(&g);
+    }
+    for (i = 0; i < TLI_OFFLOAD_STARTS; i++) tli_release(in->env, starts[i].calls);
     tli_search_free_search(&x.r, none);
     tli_search_free_problem(&p);
     return result;

@@ -1,10 +1,125 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
+// -- policies: tl_plan_chain --
+
+static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
+                                  const tl_remat_report *report) {
+    tli_rule rule = report->proven
+        ? TLI_RULE(NO_PERSISTENT_SCHEDULE_FITS_BELOW)
+        : TLI_RULE(NO_PERSISTENT_SCHEDULE_FOUND_BELOW);
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_CHAIN), rule, budget->allowed_bytes,
+                                     report->least_budget_bytes);
+    tli_put_limit(env, &s, budget->limit);
+    tli_put_rule(&s);
+    tli_put_named(&s.text, report->limiting_node, tl_name_node(graph, report->limiting_node));
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
+}
+
+// The node at which a plan peaks.
+static tl_result tli_find_peak_node(tl_env *env, const tl_graph *graph, const tl_plan *plan, int32_t *node) {
+    tl_simulate_desc desc;
+    tl_report report;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    result = tl_simulate_plan(env, &desc, &report);
+    *node = !result && report.peak_step >= 0 ? plan->steps[report.peak_step].node : 0;
+    return result;
+}
+
+static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
+                                 tl_plan *plan, tl_remat_report *report) {
+    uint64_t limit = desc->work_limit ? desc->work_limit : TLI_CHAIN_WORK, work = 0;
+    tli_chain_result found;
+    tli_steps steps;
+    tli_remat_watch watch;
+    tl_remat_desc remat;
+    tl_result result, last;
+    int infeasible;
+    tli_zero(&remat, sizeof remat);
+    tli_zero(&watch, sizeof watch);
+    watch.desc = &remat;
+    result = tli_remat_chain(env, desc->graph, budget->bytes, &watch, limit, &steps, &found);
+    if (!result && budget->is_over) result = TL_ERROR_INFEASIBLE;  // a plan of no bytes
+    infeasible = result == TL_ERROR_INFEASIBLE;
+    report->work = found.work;
+    if (result && !infeasible) {
+        tli_release(env, steps.steps);
+        return result;
+    }
+    report->proven = found.exact;
+    if (infeasible && !steps.count) {
+        report->least_budget_bytes = report->bound_budget_bytes = found.least;
+        report->limiting_node = desc->graph->node_count - 1;
+        return result;
+    }
+    last = tli_finish_plan(&steps, TLI_IN(PLAN_CHAIN), desc->graph, 0, plan);
+    if (last) return last;
+    if (infeasible) {
+        report->least_budget_bytes = plan->peak_bytes;
+        report->bound_budget_bytes = found.exact ? plan->peak_bytes : 0;
+        return tli_find_peak_node(env, desc->graph, plan, &report->limiting_node) ? TL_ERROR_NO_MEMORY : result;
+    }
+    report->cost = report->bound_cost = plan->cost;
+    if (found.exact) return TL_OK;
+    result = tli_remat_bound(env, desc->graph, budget->bytes, 0, &watch, limit / 2, &report->bound_cost, &work);
+    report->work += work;
+    return result;
+}
+
+// As tli_plan_remat.
+static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
+                                tl_plan *plan, tl_remat_report *report) {
+    tl_env quiet;
+    tl_remat_report local;
+    tl_result result;
+    if (!report) report = &local;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
+    tli_zero(&quiet, sizeof quiet);
+    result = tl_check_graph(env, desc->graph);
+    if (!result && desc->device) result = tl_check_device(env, desc->device);
+    if (result) return result;
+    if (env) quiet = *env;
+    quiet.log = NULL;
+    report->limiting_node = -1;
+    result = tli_plan_stages(&quiet, desc, budget, plan, report);
+    if (!result) {
+        plan->base_bytes = budget->base_bytes;
+        plan->bound_cost = report->bound_cost;
+        report->proven = report->cost == report->bound_cost;
+        if (!report->proven && report->bound_cost)
+            report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
+        return TL_OK;
+    }
+    tl_free_plan(&quiet, plan);
+    if (result == TL_ERROR_INFEASIBLE) {
+        report->least_budget_bytes = tli_add_base(budget, report->least_budget_bytes);
+        report->bound_budget_bytes = tli_add_base(budget, report->bound_budget_bytes);
+        return tli_chain_refuse(env, desc->graph, budget, report);
+    }
+    tli_zero(report, sizeof *report);
+    if (result == TL_ERROR_OVERFLOW)
+        return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(GRAPH_COSTS_TIMES_STAGES_MUST_FIT_62));
+    return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(NO_MEMORY_TO_PLAN));
+}
+
+TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && plan);
+    budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
+    return tli_plan_chain(env, desc, &budget, plan, report);
+}
+
 // -- policies: names, candidates, cut nodes --
 //
-// A policy makes one or several candidate plans by its rule and answers with the best one: a plan that fits
-// before one that does not, then the lower cost (or peak). p is the policy, s the stages of revolve.
+// A policy makes one or several candidate plans by its rule and offers them to a pool. tl_plan_policy answers
+// with the best of a pool of its own; tl_plan_remat lets all policies fill the pool of its other parts. A
+// candidate is left out before its plan is made where its cost or its bytes alone show that it is of no use.
+// p is the policy, s the stages of revolve.
 
 static const char *const tli_policy_names[] = { TL_POLICIES(TLI_NAME) };
 
@@ -22,20 +137,34 @@ TLI_IMPL int tl_parse_policy(const char *text, tl_policy *policy) {
 #endif
 
 #define TLI_POLICY_NODES UINT64_C(1048576)  // about so many nodes in all candidates of one walk together
-#define TLI_POLICY_ADVANCES UINT64_C(1048576)  // most forwards of stages in one candidate of revolve
+#define TLI_POLICY_STEP_WORK UINT64_C(64)      // of making and simulating one step of a candidate
+
+// What candidates are wanted.
+typedef enum tli_wanted {
+    TLI_WANT_ANY,     // the cheapest that fits; if none does, the one of the least peak
+    TLI_WANT_FITTING, // the cheapest that fits
+    TLI_WANT_LEAST    // the one of the least peak
+} tli_wanted;
 
 typedef struct tli_policy {
     tl_env          quiet;       // allocator of the caller's env, without its log: candidates may fail
     const tl_policy_desc *desc;
     const tl_graph *graph;
     tli_budget      budget;
-    int32_t         wants_peak;  // 1 = the least peak is wanted, not the least cost
+    tl_remat_pool  *pool;        // gets the candidates
+    tli_wanted      wanted;
     int32_t         overflowed;  // 1 = a candidate was left out because its cost does not fit 64 bits
-    int32_t         found;
-    tl_plan         plan;        // the best so far, if found
+    int32_t         fits;        // 1 = the last candidate fits
+    tli_remat_watch *watch;      // NULL = none, and no limit of the work
+    uint64_t        work, work_limit;
     uint64_t        call_count;  // nodes that are not graph inputs
     uint64_t        fineness;    // values are tried in steps of value / fineness, at least 1
     uint8_t        *keep;        // [tensor_count] 1 = the candidate keeps it
+    uint8_t        *read;        // [tensor_count] 1 = a backward reads it
+    uint64_t       *gradients;   // [node_count] of gradients and scratch, live during its backward
+    uint64_t       *change;      // [node_count + 1] scratch of tli_policy_price, as the next two
+    int32_t        *again;       // [node_count]
+    int32_t        *until;       // [tensor_count]
     int32_t        *cuts;        // [cut_count] ascending
     int32_t        *last;        // [node_count] the last node that reads it
     int32_t         cut_count;
@@ -45,34 +174,40 @@ static int tli_policy_fits(const tli_policy *p, const tl_plan *plan) {
     return !p->budget.is_over && plan->peak_bytes <= p->budget.bytes;
 }
 
-static int tli_policy_prefers(const tli_policy *p, const tl_plan *plan, const tl_plan *to) {
-    int fits = tli_policy_fits(p, plan);
-    if (fits != tli_policy_fits(p, to)) return fits;
-    if (fits && !p->wants_peak && plan->cost != to->cost) return plan->cost < to->cost;
-    if (plan->peak_bytes != to->peak_bytes) return plan->peak_bytes < to->peak_bytes;
-    return plan->cost < to->cost;
+// The cheapest plan that fits; NULL = none is known.
+static const tl_plan *tli_policy_best(const tli_policy *p) {
+    return p->budget.is_over ? NULL : tli_pool_find(p->pool, p->budget.bytes);
 }
 
-// Add a candidate; `made` is the result of making it. Returns a failure that ends the policy.
+// Offer a candidate; `made` is the result of making it. Returns a failure that ends the policy.
 static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) {
+    tl_result result;
     if (made == TL_ERROR_OVERFLOW) {
         p->overflowed = 1;
         return TL_OK;
     }
     if (made) return made;
-    if (!p->found || tli_policy_prefers(p, plan, &p->plan)) {
-        tl_plan last = p->plan;
-        p->plan = *plan;
-        *plan = last;
-        p->found = 1;
-    }
+    p->fits = tli_policy_fits(p, plan);
+    p->work += TLI_POLICY_STEP_WORK * (uint64_t)plan->step_count;
+    result = tli_pool_offer(p->pool, plan);
     tl_free_plan(&p->quiet, plan);
-    return TL_OK;
+    return result;
 }
 
-// Whether no later candidate can be better: the plan fits and recomputes nothing.
+// Whether a plan of at least so many bytes and this cost may be of use.
+static int tli_policy_may_help(const tli_policy *p, uint64_t bytes, uint64_t cost) {
+    const tl_plan *best = tli_policy_best(p), *least = tli_pool_least(p->pool);
+    int may_be_least = !least || bytes <= least->peak_bytes;
+    if (p->wanted == TLI_WANT_LEAST) return may_be_least;
+    if (p->budget.is_over || bytes > p->budget.bytes) return p->wanted == TLI_WANT_ANY && may_be_least;
+    return !best || cost <= best->cost;
+}
+
+// Whether no later candidate can be better, because the best one recomputes nothing, or the work is used up.
 static int tli_policy_is_done(const tli_policy *p) {
-    return p->found && !p->wants_peak && tli_policy_fits(p, &p->plan) && p->plan.cost <= p->plan.base_cost;
+    const tl_plan *best = tli_policy_best(p);
+    if (p->watch && (p->work >= p->work_limit || tli_remat_stops(p->watch, p->work))) return 1;
+    return p->wanted != TLI_WANT_LEAST && best && best->cost <= best->base_cost;
 }
 
 static uint64_t tli_policy_step(const tli_policy *p, uint64_t value) {
@@ -86,9 +221,79 @@ static void tli_policy_keep(tli_policy *p, int32_t id, int kept) {
         p->keep[i] = (uint8_t)kept;
 }
 
+// Count a tensor or saved bytes as live during the backwards of the nodes low to high.
+static void tli_policy_hold(tli_policy *p, int32_t low, int32_t high, uint64_t bytes) {
+    if (low > high) return;
+    p->change[low] += bytes;
+    p->change[high + 1] -= bytes;  // sums wrap around to what is meant
+}
+
+// Note that the forward that makes a tensor is run again before the backward of node `when`, at the latest.
+static void tli_policy_run_again(tli_policy *p, int32_t maker, int32_t when) {
+    if (p->again[maker] < when) p->again[maker] = when;
+}
+
+// Add what the outputs and the saved bytes of a node hold; what reads them has been looked at.
+static void tli_policy_hold_node(tli_policy *p, int32_t id, int all) {
+    const tl_graph *graph = p->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, last = graph->node_count - 1;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        if (node->keep || node->is_input) tli_policy_hold(p, 0, last, graph->outputs[i].bytes);
+        else if (p->keep[i] || p->again[id] >= 0)
+            tli_policy_hold(p, p->until[i], p->keep[i] ? last : p->again[id], graph->outputs[i].bytes);
+    }
+    if (node->has_grad) tli_policy_hold(p, id, all ? last : p->again[id], node->saved_bytes);
+}
+
+// Find what a kept set costs (UINT64_MAX where that does not fit), and a lower bound of its peak: what is live
+// during backwards. again[]: the backward before which a forward runs again, -1 = it does not; until[]: the
+// last backward across which a tensor is held.
+static uint64_t tli_policy_price(tli_policy *p, uint64_t *bytes) {
+    const tl_graph *graph = p->graph;
+    uint64_t cost = 0, live = 0;
+    int32_t id, i;
+    int fits = 1;
+    for (id = 0; id < graph->node_count; id++) { p->again[id] = -1; p->change[id] = 0; }
+    for (i = 0; i < graph->tensor_count; i++) p->until[i] = INT32_MAX;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int all = 1;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            int stays = p->keep[i] || node->keep || node->is_input;
+            all &= stays;
+            if (!node->has_grad || !graph->outputs[i].needed) continue;
+            p->until[i] = id;
+            if (!stays) tli_policy_run_again(p, id, id);
+        }
+        if (node->has_grad && node->saved_bytes && !all) tli_policy_run_again(p, id, id);
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node, at = p->again[id];
+            int reads = node->has_grad && graph->inputs[i].needed;
+            if (at >= 0 && at + 1 < p->until[tensor]) p->until[tensor] = at + 1;
+            if (reads && id < p->until[tensor]) p->until[tensor] = id;
+            if (p->keep[tensor] || graph->nodes[maker].keep || graph->nodes[maker].is_input) continue;
+            tli_policy_run_again(p, maker, reads && id > at ? id : at);
+        }
+        tli_policy_hold_node(p, id, all);
+        if (!node->is_input) fits = fits && tli_add_u64(cost, node->fwd_cost, &cost);
+        if (p->again[id] >= 0) fits = fits && tli_add_u64(cost, node->fwd_cost, &cost);
+        if (node->has_grad) fits = fits && tli_add_u64(cost, node->bwd_cost, &cost);
+    }
+    for (id = 0, *bytes = 0; id < graph->node_count; id++) {
+        live += p->change[id];
+        if (graph->nodes[id].has_grad && live + p->gradients[id] > *bytes) *bytes = live + p->gradients[id];
+    }
+    p->work += 3 * ((uint64_t)graph->node_count + (uint64_t)graph->input_count);
+    return fits ? cost : UINT64_MAX;
+}
+
 static tl_result tli_policy_try(tli_policy *p) {
+    uint64_t bytes, cost = tli_policy_price(p, &bytes);
     tl_plan plan;
-    tl_result made = tl_plan_kept_set(&p->quiet, p->graph, p->keep, &plan);
+    tl_result made;
+    if (cost != UINT64_MAX && !tli_policy_may_help(p, bytes, cost)) return TL_OK;
+    made = tl_plan_kept_set(&p->quiet, p->graph, p->keep, &plan);
     return tli_policy_offer(p, made, &plan);
 }
 
@@ -98,21 +303,51 @@ static uint64_t tli_find_root(uint64_t value) {  // rounded down
     return root;
 }
 
-// List the cut nodes: later nodes read nothing that was made before them.
+// List the cut nodes: later nodes read nothing that was made before them. Mark what backwards read.
 static void tli_find_cuts(tli_policy *p) {
     const tl_graph *graph = p->graph;
     int32_t id, i, reach = -1;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         p->last[id] = -1;
-        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             p->last[graph->outputs[graph->inputs[i].tensor].node] = id;
+            p->read[graph->inputs[i].tensor] |= (uint8_t)(node->has_grad && graph->inputs[i].needed);
+        }
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            p->read[i] |= (uint8_t)(node->has_grad && graph->outputs[i].needed);
     }
     for (id = 0; id < graph->node_count; id++) {
         if (graph->nodes[id].is_input) continue;
         if (reach <= id) p->cuts[p->cut_count++] = id;
         if (p->last[id] > reach) reach = p->last[id];
     }
+}
+
+// Sum up the gradients that are live during each backward, which depend on the order of backwards alone.
+static void tli_policy_count_gradients(tli_policy *p) {
+    const tl_graph *graph = p->graph;
+    uint64_t live = 0;
+    int32_t id, i;
+    tli_zero(p->keep, (size_t)graph->tensor_count);  // 1 = its gradient is live
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (!node->has_grad) continue;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            if (!p->keep[i]) live += graph->outputs[i].bytes;
+            p->keep[i] = 1;
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor;
+            if (p->keep[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            p->keep[tensor] = 1;
+            live += graph->outputs[tensor].bytes;
+        }
+        p->gradients[id] = live + node->bwork_bytes;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            live -= graph->outputs[i].bytes;
+    }
+    tli_zero(p->keep, (size_t)graph->tensor_count);
 }
 
 // -- policies: the rules --
@@ -178,7 +413,7 @@ static uint64_t tli_policy_cut_greedily(tli_policy *p, uint64_t bytes) {
 static tl_result tli_policy_chen_greedy(tli_policy *p) {
     uint64_t bytes = 0, next = 1;
     tl_result result = TL_OK;
-    p->wants_peak = !p->budget.is_limited;
+    if (!p->budget.is_limited) p->wanted = TLI_WANT_LEAST;
     while (next && !result && !tli_policy_is_done(p)) {
         next = tli_policy_cut_greedily(p, bytes);
         result = tli_policy_try(p);
@@ -367,25 +602,77 @@ static void tli_stages_reverse(tli_stages *s, int32_t slot_count) {
     }
 }
 
+// The bytes of the checkpoints that the schedule holds when it turns back at the end of the last stage.
+static uint64_t tli_stages_weigh(const tli_stages *s, int32_t slot_count) {
+    const tl_graph *graph = s->policy->graph;
+    int32_t left = 0, right = s->policy->cut_count, slots = slot_count, i;
+    uint64_t bytes = 0;
+    for (; slots > 1 && right - left > 1; slots--) {
+        const tl_node *node;
+        left += tli_split_chain(right - left, slots);
+        node = &graph->nodes[tli_find_stage_end(s, left)];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (s->policy->read[i]) bytes += graph->outputs[i].bytes;
+    }
+    return bytes;
+}
+
 static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slots) {
     uint64_t most = (uint64_t)p->cut_count + 1;
     tl_plan plan;
     tl_result made;
+    slots = slots < most ? slots : most;
+    p->fits = 0;
+    p->work += slots;
+    if (!tli_policy_may_help(p, tli_stages_weigh(s, (int32_t)slots), 0)) return TL_OK;
     tli_zero(&plan, sizeof plan);
     s->calls = tli_steps_of(&p->quiet);
-    tli_stages_reverse(s, (int32_t)(slots < most ? slots : most));
+    tli_stages_reverse(s, (int32_t)slots);
     made = tli_plan_calls(&s->calls, s->calls.count, NULL, TLI_IN(PLAN_POLICY), p->graph, 0, &plan);
     return tli_policy_offer(p, made, &plan);
 }
 
+// Whether the schedule of so many checkpoints takes more work than is left.
+static int tli_policy_is_too_long(tli_policy *p, uint64_t slots) {
+    uint64_t advances, left = p->work < p->work_limit ? p->work_limit - p->work : 0;
+    if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances)) return 1;
+    return p->watch && advances > left / TLI_POLICY_STEP_WORK;
+}
+
+// For the least peak: the least number of checkpoints with a schedule that is not too long, and its doubles.
+static tl_result tli_policy_double_slots(tli_policy *p, tli_stages *s) {
+    uint64_t low = 0, high = (uint64_t)p->cut_count;
+    tl_result result = TL_OK;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (tli_policy_is_too_long(p, middle)) low = middle; else high = middle;
+    }
+    for (; high && high <= (uint64_t)p->cut_count && !result && !tli_policy_is_done(p); high *= 2)
+        result = tli_policy_try_slots(p, s, high);
+    return result;
+}
+
+// Try slot counts from the largest down in growing steps until a plan fits, then those between it and the last
+// one that did not, by bisection. For equal layers the largest that fits is known.
 static tl_result tli_policy_walk_slots(tli_policy *p, tli_stages *s) {
-    uint64_t slots = (uint64_t)p->cut_count, advances;
-    tl_result result = tli_policy_try_slots(p, s, slots ? slots : 1);
-    while (!result && slots > 1 && !tli_policy_fits(p, &p->plan)) {
+    uint64_t slots = p->cut_count ? (uint64_t)p->cut_count : 1, high = slots, least;
+    tl_result result;
+    int found;
+    if (tli_is_revolve_chain(p->graph)) {
+        slots = tli_find_slots(p->graph, p->budget.bytes, &least);
+        return tli_policy_try_slots(p, s, slots ? slots : 1);
+    }
+    result = tli_policy_try_slots(p, s, slots);
+    while (!result && slots > 1 && !p->fits && !tli_policy_is_done(p)) {
+        high = slots;
         slots -= tli_policy_step(p, slots);
-        if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances) ||
-            advances > TLI_POLICY_ADVANCES) break;
+        if (tli_policy_is_too_long(p, slots)) break;
         result = tli_policy_try_slots(p, s, slots);
+    }
+    for (found = p->fits; !result && found && high - slots > 1 && !tli_policy_is_done(p);) {
+        uint64_t middle = slots + (high - slots) / 2;
+        result = tli_policy_try_slots(p, s, middle);
+        if (p->fits) slots = middle; else high = middle;
     }
     return result;
 }
@@ -403,7 +690,8 @@ static tl_result tli_policy_revolve(tli_policy *p) {
         s.wanted = s.ran + count;
         tli_find_carriers(&s);
         result = p->desc->slot_count ? tli_policy_try_slots(p, &s, p->desc->slot_count)
-                                     : tli_policy_walk_slots(p, &s);
+                 : p->wanted == TLI_WANT_LEAST ? tli_policy_double_slots(p, &s)
+                                               : tli_policy_walk_slots(p, &s);
     }
     tli_release(&p->quiet, s.carries);
     tli_release(&p->quiet, s.slots);
@@ -453,16 +741,16 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
-    desc.plan = &p->plan;
+    desc.plan = tli_pool_least(p->pool);
     result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, &report);
     if (result) return result;
     s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
-                        p->budget.allowed_bytes, tli_add_base(&p->budget, p->plan.peak_bytes));
+                        p->budget.allowed_bytes, tli_add_base(&p->budget, desc.plan->peak_bytes));
     tli_put_limit(env, &s, p->budget.limit);
     tli_put_text(&s, tl_name_policy(p->desc->policy));
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && report.peak_step >= 0) {
-        int32_t node = p->plan.steps[report.peak_step].node;
+        int32_t node = desc.plan->steps[report.peak_step].node;
         tli_put(&s.text, ", at node ");
         tli_put_named(&s.text, node, tl_name_node(p->graph, node));
     }
@@ -483,50 +771,101 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
-static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tli_policy *p) {
+static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tl_remat_pool *pool, tli_policy *p) {
+    uint64_t nodes = (uint64_t)desc->graph->node_count, tensors = (uint64_t)desc->graph->tensor_count;
     int32_t id;
     tli_zero(p, sizeof *p);
     if (env) p->quiet = *env;
     p->quiet.log = NULL;
     p->desc = desc;
     p->graph = desc->graph;
+    p->pool = pool;
     p->budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
     for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
     p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
     if (p->fineness < 32) p->fineness = 32;
-    p->keep = (uint8_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->tensor_count, 1);
-    p->cuts = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, sizeof *p->cuts);
-    p->last = (int32_t *)tli_alloc_array(&p->quiet, (uint64_t)p->graph->node_count, sizeof *p->last);
-    if (!p->keep || !p->cuts || !p->last) return TL_ERROR_NO_MEMORY;
+    p->keep = (uint8_t *)tli_alloc_array(&p->quiet, tensors, 2);
+    p->gradients = (uint64_t *)tli_alloc_array(&p->quiet, 2 * nodes + 1, sizeof *p->gradients);
+    p->cuts = (int32_t *)tli_alloc_array(&p->quiet, 3 * nodes + tensors, sizeof *p->cuts);
+    if (!p->keep || !p->gradients || !p->cuts) return TL_ERROR_NO_MEMORY;
+    p->read = p->keep + tensors;
+    p->change = p->gradients + nodes;
+    p->last = p->cuts + nodes;
+    p->again = p->last + nodes;
+    p->until = p->again + nodes;
     tli_find_cuts(p);
+    tli_policy_count_gradients(p);
     return TL_OK;
 }
 
+static void tli_policy_free(tli_policy *p) {
+    tli_release(&p->quiet, p->keep);
+    tli_release(&p->quiet, p->gradients);
+    tli_release(&p->quiet, p->cuts);
+}
+
+static tl_result tli_policy_answer(tl_env *env, tli_policy *p, tl_plan *plan) {
+    const tl_plan *best = p->wanted == TLI_WANT_LEAST ? tli_pool_least(p->pool) : tli_policy_best(p);
+    tl_result result;
+    if (!p->pool->plan_count) return TL_ERROR_OVERFLOW;
+    if (!best || !tli_policy_fits(p, best)) return tli_policy_refuse(env, p);
+    result = tl_copy_plan(&p->quiet, best, plan);
+    plan->base_bytes = result ? 0 : p->budget.base_bytes;
+    return result;
+}
+
 TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan) {
+    tl_remat_pool pool;
     tli_policy p;
     tl_result result;
     TL_ASSERT(desc && desc->graph && plan);
     tli_zero(plan, sizeof *plan);
     result = tli_check_policy(env, desc);
     if (result) return result;
-    result = tli_policy_init(env, desc, &p);
+    tli_pool_init(&pool, env, 0);
+    result = tli_policy_init(env, desc, &pool, &p);
+    if (!result) result = tli_pool_ask(&pool, p.budget.bytes);
     if (!result) result = tli_policy_run(&p);
-    if (!result && !p.found) result = TL_ERROR_OVERFLOW;
-    if (!result && !tli_policy_fits(&p, &p.plan)) result = tli_policy_refuse(env, &p);
-    tli_release(&p.quiet, p.keep);
-    tli_release(&p.quiet, p.cuts);
-    tli_release(&p.quiet, p.last);
-    if (!result) {
-        p.plan.base_bytes = p.budget.base_bytes;
-        *plan = p.plan;
-        return TL_OK;
-    }
-    tl_free_plan(&p.quiet, &p.plan);
-    if (result == TL_ERROR_INFEASIBLE) return result;
+    if (!result) result = tli_policy_answer(env, &p, plan);
+    tli_policy_free(&p);
+    tli_pool_clear(&pool);
+    if (!result || result == TL_ERROR_INFEASIBLE) return result;
     return result == TL_ERROR_OVERFLOW
         ? tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64))
         : tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
 }
+
+// -- policies: all of them, for the pool of tl_plan_remat --
+
+// Let every policy but keep-all and chain offer its candidates, with default parameters.
+//
+//   budget      of the plans; nothing that is sure to exceed it is tried
+//   wants_least 1 = the least peak is wanted, within any budget
+//   work        elementary steps are added to it
+static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t budget, int wants_least,
+                                    tl_remat_pool *pool, tli_remat_watch *watch, uint64_t work_limit,
+                                    uint64_t *work) {
+    static const uint8_t order[] = { TL_POLICY_REVOLVE, TL_POLICY_CHEN_SQRT, TL_POLICY_CHEN_GREEDY,
+                                     TL_POLICY_SELECTIVE, TL_POLICY_EVERY_N };
+    tl_policy_desc desc;
+    tli_policy p;
+    tl_result result;
+    uint32_t i;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    result = tli_policy_init(env, &desc, pool, &p);
+    p.budget.bytes = wants_least ? 0 : budget;
+    p.budget.is_limited = p.budget.bytes != UINT64_MAX;
+    p.wanted = wants_least ? TLI_WANT_LEAST : TLI_WANT_FITTING;
+    p.watch = watch;
+    p.work_limit = work_limit;
+    for (i = 0; i < sizeof order / sizeof order[0] && !result && !tli_policy_is_done(&p); i++) {
+        desc.policy = (tl_policy)order[i];
+        result = tli_policy_run(&p);
+    }
+    *work += p.work;
+    tli_policy_free(&p);
+    return result;
+}
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
-

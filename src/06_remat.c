@@ -3,15 +3,25 @@
 
 // -- remat: the planner, made of the parts above --
 //
-// With one tier the parts run in this order, each with a share of the work, until the best plan is proven
-// optimal: closed form of equal layers, exact search, lower bound, chain optimum, search. Then, with a host
-// tier, the search with fetches improves that plan. Each plan is simulated before it is accepted.
+//     part 1   part 2   part 3 ...     Parts run in turn, each with a share of the work that is left, and
+//        |        |        |           offer their plans to the pool. Rounds of growing work follow until the
+//        v        v        v           best plan is proven optimal, or near enough, or the work is used up.
+//     ( pool: plans, bounds, floor )
+//
+// If no part finds a plan within the budget, the least budget is searched: along a ladder of budgets that
+// depends on the graph and the work limit alone, in a pool of its own. So every call names the same least
+// budget, and a call that asks for it gets the plan behind it.
+//
+// With a host tier, the plan without copies is made first, then the search with fetches improves it.
 
-// The default work limit is TLI_REMAT_WORK steps times the square of the number of nodes, within the other two.
-// A step is 2 to 3 ns: about a tenth of a second at 100 nodes, two thirds of a second from 250 nodes on.
+// The default work limit: rounds begin with TLI_REMAT_WORK steps times the square of the number of nodes,
+// within the next two, and go on to TLI_REMAT_MOST_WORK while the gap is larger than one part in
+// TLI_REMAT_ENOUGH. A step is 2 to 3 ns.
 #define TLI_REMAT_WORK UINT64_C(4000)
-#define TLI_REMAT_LEAST_WORK UINT64_C(30000000)
-#define TLI_REMAT_MOST_WORK UINT64_C(250000000)
+#define TLI_REMAT_LEAST_ROUND UINT64_C(30000000)
+#define TLI_REMAT_MOST_ROUND UINT64_C(250000000)
+#define TLI_REMAT_MOST_WORK UINT64_C(700000000)
+#define TLI_REMAT_ENOUGH 1000
 
 typedef struct tli_remat {
     tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
@@ -19,41 +29,46 @@ typedef struct tli_remat {
     uint64_t        budget;       // without the base
     const tl_device *device;
     uint64_t        host_budget;  // 0 = no host tier
-    uint64_t        work, work_limit, bound, least, floor;
+    tl_remat_pool  *pool;         // gets the plans
+    uint64_t        work, work_limit, round_end, bound, floor;
+    uint64_t        reserve;      // work kept for the ladder
+    uint64_t        least;        // the least budget that was found; 0 = it was not searched
     int32_t         inference, node, floor_node;
+    tl_remat_form   form;
     int32_t         is_over;      // 1 = the base alone exceeds the limit
+    int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
+    int32_t         is_shared;    // 1 = the pool is the caller's
+    int32_t         alone;        // 1 = plans without a host are made first: host_budget is 0 meanwhile
     int32_t         none;         // 1 = it is proven that no plan fits
+    int32_t         bound_is_stuck;  // 1 = its last work did not raise it
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
-    tl_plan         plan;         // the best so far; no steps = none
-    int32_t         found;
-    tli_search_calls    start;    // the chain optimum, one more start of the search; empty = none
+    tli_sequence_search      search;
 } tli_remat;
+
+// The best plan so far; NULL = none.
+static const tl_plan *tli_remat_best(const tli_remat *r) {
+    return r->is_over ? NULL : tli_pool_find(r->pool, r->budget);
+}
 
 // Count the work that a part has done.
 static void tli_remat_add_work(tli_remat *r, uint64_t work) {
     r->work += work;
-    r->watch.before = r->watch.now.work = r->work;
-    r->watch.now.bound_cost = r->bound;
+    r->watch.before = r->work;
+    if (r->work > r->watch.now.work) r->watch.now.work = r->work;
 }
 
-// The share part / of of the work that is left; 0 after progress asked to stop.
-static uint64_t tli_remat_share(const tli_remat *r, uint64_t part, uint64_t of) {
-    uint64_t left = r->work < r->work_limit ? r->work_limit - r->work : 0;
-    return r->watch.stopped ? 0 : left / of * part;
+// The work that is left of this round, less the reserve; 0 after progress asked to stop.
+static uint64_t tli_remat_left(const tli_remat *r) {
+    uint64_t end = r->round_end > r->reserve ? r->round_end - r->reserve : 0;
+    return r->watch.stopped || r->work >= end ? 0 : end - r->work;
 }
 
-// Keep a simulated plan if it fits and is cheaper than the best so far; otherwise release it.
-static void tli_remat_offer(tli_remat *r, tl_plan *plan) {
-    if (!r->is_over && plan->peak_bytes <= r->budget && plan->host_peak_bytes <= r->host_budget &&
-        (!r->found || plan->cost < r->plan.cost)) {
-        tl_plan last = r->plan;
-        r->plan = *plan;
-        *plan = last;
-        r->found = 1;
-        r->watch.now.cost = r->plan.cost;
-    }
-    tl_free_plan(&r->quiet, plan);
+static tl_result tli_remat_offer(tli_remat *r, const tl_plan *plan) {
+    tl_result result = tli_pool_offer(r->pool, plan);
+    const tl_plan *best = tli_remat_best(r);
+    if (best && (!r->watch.now.cost || best->cost < r->watch.now.cost)) r->watch.now.cost = best->cost;
+    return result;
 }
 
 // Simulate steps and offer the plan. Steps that the simulator refuses are ignored.
@@ -62,150 +77,333 @@ static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
     tl_result result;
     tli_zero(&plan, sizeof plan);
     result = tli_finish_plan(steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
-    if (!result && r->host_budget) {
+    if (!result && r->host_budget)
         result = tli_measure(&r->quiet, TLI_IN(PLAN_REMAT), r->graph, r->device, 1, &plan);
-        if (result) tl_free_plan(&r->quiet, &plan);
-    }
-    if (!result) tli_remat_offer(r, &plan);
+    if (!result && plan.host_peak_bytes <= r->host_budget) result = tli_remat_offer(r, &plan);
+    tl_free_plan(&r->quiet, &plan);
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
-static int tli_remat_is_done(const tli_remat *r) { return r->found && r->plan.cost <= r->bound; }
+static int tli_remat_is_done(const tli_remat *r) {
+    const tl_plan *best = tli_remat_best(r);
+    return best && best->cost <= r->bound;
+}
+
+static int tli_remat_is_near(const tli_remat *r) {
+    const tl_plan *best = tli_remat_best(r);
+    return best && r->bound && best->cost - r->bound <= r->bound / TLI_REMAT_ENOUGH;
+}
+
+static tl_result tli_remat_raise_bound(tli_remat *r, uint64_t bound) {
+    if (bound <= r->bound) return TL_OK;
+    r->watch.now.bound_cost = r->bound = bound;
+    return r->alone ? TL_OK : tli_pool_add_bound(r->pool, r->budget, bound);
+}
+
+static void tli_remat_raise_floor(tli_remat *r, uint64_t floor, int32_t node) {
+    if (floor <= r->floor) return;
+    r->floor = floor;
+    r->floor_node = node;
+    if (!r->alone) tli_pool_raise_floor(r->pool, floor, node);
+}
 
 // Note that no plan fits, and what follows for the least budget.
 static tl_result tli_remat_rule_out(tli_remat *r) {
     r->none = 1;
-    if (r->floor <= r->budget && !r->is_over) { r->floor = r->budget + 1; r->floor_node = -1; }
+    if (!r->is_over) tli_remat_raise_floor(r, r->budget + 1, -1);
     return TL_OK;
 }
 
+// -- remat: parts that find plans or bounds at the budget --
+
+static int tli_remat_always(const tli_remat *r) { (void)r; return 1; }
+#ifndef TL_NO_OFFLOAD
+static int tli_remat_has_host(const tli_remat *r) { return r->host_budget > 0; }
+#endif
+static int tli_remat_trains(const tli_remat *r) { return !r->inference; }
+
+// More work raises the bound, as far as is known: the last work did.
+static int tli_remat_may_raise(const tli_remat *r) { return !r->bound_is_stuck; }
+
+static int tli_remat_is_equal_chain(const tli_remat *r) {
+    return !r->inference && !r->is_over && tli_is_revolve_chain(r->graph);
+}
+
+static tl_result tli_remat_keep_all(tli_remat *r, uint64_t limit) {
+    tl_plan plan;
+    tl_result result = tl_plan_keep_all(&r->quiet, r->graph, r->inference, &plan);
+    (void)limit;
+    if (!result) result = tli_remat_offer(r, &plan);
+    tl_free_plan(&r->quiet, &plan);
+    return result;
+}
+
 // Equal layers: plan the optimum in closed form.
-static tl_result tli_remat_try_revolve(tli_remat *r) {
+static tl_result tli_remat_try_revolve(tli_remat *r, uint64_t limit) {
     uint64_t least, slots = tli_find_slots(r->graph, r->budget, &least);
     tli_steps steps;
     tl_result result;
+    (void)limit;
     if (!slots) {
-        r->least = r->floor = least;
-        r->node = r->floor_node = r->graph->node_count - 1;
+        tli_remat_raise_floor(r, least, r->graph->node_count - 1);
         return tli_remat_rule_out(r);
     }
     result = tli_revolve(&r->quiet, r->graph, slots, &steps);
     if (result) { tli_release(&r->quiet, steps.steps); return result; }
+    tli_remat_add_work(r, (uint64_t)r->graph->node_count + TLI_REVOLVE_WORK * (uint64_t)steps.count);
     result = tli_remat_offer_steps(r, &steps);
-    if (!result && r->found) r->watch.now.bound_cost = r->bound = r->plan.cost;
-    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
-    return result;
+    return result || !tli_remat_best(r) ? result : tli_remat_raise_bound(r, tli_remat_best(r)->cost);
 }
 
-// Try the plan that keeps everything, then find the least working set and the bound without search.
-static tl_result tli_remat_begin(tli_remat *r) {
-    uint64_t work = 0;
-    tl_plan plan;
-    tl_result result = tl_plan_keep_all(&r->quiet, r->graph, r->inference, &plan);
-    r->node = r->floor_node = -1;
+// The least working set, and the bound without search.
+static tl_result tli_remat_try_floor(tli_remat *r, uint64_t limit) {
+    uint64_t work = 0, floor, bound = 0;
+    int32_t node;
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor,
+                                       &node, &work);
+    (void)limit;
     if (result) return result;
-    r->least = plan.peak_bytes;
-    tli_remat_offer(r, &plan);
-    if (!r->inference && !r->is_over && !r->host_budget && tli_is_revolve_chain(r->graph)) {
-        result = tli_remat_try_revolve(r);
-        if (result || r->none || tli_remat_is_done(r)) return result;
-    }
-    result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &r->floor, &r->floor_node);
-    if (result) return result;
-    if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
-    result = tli_remat_bound(&r->quiet, r->graph, UINT64_MAX, r->inference, &r->watch, 0, &r->bound, &work);
-    tli_remat_add_work(r, (uint64_t)r->graph->node_count);
-    return result;
-}
-
-static tl_result tli_remat_try_exact(tli_remat *r) {
-    tli_steps steps = tli_steps_of(&r->quiet);
-    uint64_t cost, bound, work = 0, limit = tli_remat_share(r, 1, r->graph->node_count > 64 ? 8 : 2);
-    int32_t proven;
-    tl_result result = tli_remat_exact(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit,
-                                       &steps, &cost, &bound, &proven, &work);
     tli_remat_add_work(r, work);
-    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
+    tli_remat_raise_floor(r, floor, node);
+    if (r->floor > r->budget || r->is_over) return tli_remat_rule_out(r);
+    work = 0;
+    result = tli_remat_bound(&r->quiet, r->graph, UINT64_MAX, r->inference, &r->watch, 0, &bound, &work);
+    tli_remat_add_work(r, work);
+    return result ? result : tli_remat_raise_bound(r, bound);
+}
+
+static tl_result tli_remat_try_exact(tli_remat *r, uint64_t limit) {
+    tli_steps steps = tli_steps_of(&r->quiet);
+    uint64_t cost, bound, work = 0;
+    int32_t proven;
+    tl_result result = tli_remat_exact(&r->quiet, r->graph, r->budget, r->inference, &r->watch,
+                                       r->graph->node_count > 64 ? limit / 8 : limit / 2, &steps, &cost, &bound,
+                                       &proven, &work);
+    tli_remat_add_work(r, work);
+    if (!result) result = tli_remat_raise_bound(r, bound);
     if (!result && proven) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
 }
 
-static tl_result tli_remat_try_bound(tli_remat *r) {
-    uint64_t bound, work = 0;
-    tl_result result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch,
-                                       tli_remat_share(r, 1, 2), &bound, &work);
+static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
+    uint64_t bound, work = 0, before = r->bound;
+    tl_result result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit / 2,
+                                       &bound, &work);
     tli_remat_add_work(r, work);
-    if (!result && bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
-    return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
+    if (result == TL_ERROR_INFEASIBLE) return tli_remat_rule_out(r);
+    if (!result) result = tli_remat_raise_bound(r, bound);
+    r->bound_is_stuck = r->bound == before;
+    return result;
 }
 
-// Keep the calls of a plan as a start of the search.
-static tl_result tli_remat_set_start(tli_remat *r, const tli_steps *steps) {
-    int32_t i;
-    for (i = 0; i < steps->count; i++) {
-        const tl_step *step = &steps->steps[i];
-        if (step->kind > TL_STEP_BACKWARD) continue;
-        if (!tli_search_add_call(&r->quiet, &r->start, 2 * step->node + (step->kind == TL_STEP_BACKWARD)))
-            return TL_ERROR_NO_MEMORY;
-    }
-    return tli_search_add_call(&r->quiet, &r->start, 2 * r->graph->node_count) ? TL_OK : TL_ERROR_NO_MEMORY;
-}
-
-// Plan the optimum over persistent schedules, stage by stage.
-static tl_result tli_remat_try_chain(tli_remat *r) {
+// Plan the optimum over persistent schedules, stage by stage, as tl_plan_chain does; with a budget of 0, the
+// plan of least peak.
+static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t limit) {
     tli_chain_result found;
     tli_steps steps;
-    uint64_t limit = tli_remat_share(r, 1, 10);
-    tl_result result = tli_remat_chain(&r->quiet, r->graph, r->budget, limit, &steps, &found);
+    tl_result result;
+    if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
+    limit /= 2;  // it is taken twice at most
+    result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, limit, &steps, &found);
     tli_remat_add_work(r, found.work);
-    if (!result) result = tli_remat_set_start(r, &steps);
-    if (!result) return tli_remat_offer_steps(r, &steps);
+    if ((!result || result == TL_ERROR_INFEASIBLE) && steps.count) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
-    return result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW ? TL_OK : result;
+    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
-// Search a plan. If it is proven that none fits, only the least budget is wanted, so nothing is improved.
-static tl_result tli_remat_try_search(tli_remat *r) {
-    tli_remat_input in;
+static tl_result tli_remat_try_chain(tli_remat *r, uint64_t limit) {
+    return tli_remat_add_chain(r, r->budget, limit);
+}
+
+static tl_result tli_remat_try_policies(tli_remat *r, uint64_t limit) {
+    uint64_t work = 0;
+    tl_result result = tli_remat_policies(&r->quiet, r->graph, r->budget, 0, r->pool, &r->watch, limit / 2,
+                                          &work);
+    tli_remat_add_work(r, work);
+    return result;
+}
+
+// Offer the best sequence of the search.
+static tl_result tli_remat_offer_search(tli_remat *r, tli_sequence_search *search) {
+    const tl_plan *best = tli_remat_best(r);
     tli_steps steps;
-    uint64_t cost, work, least;
-    int32_t node;
+    tl_result result;
+    if (!tli_search_is_found(search) || (best && tli_search_cost(search) >= best->cost)) return TL_OK;
+    result = tli_search_take_best(search, &steps);
+    return result ? result : tli_remat_offer_steps(r, &steps);
+}
+
+static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search) {
+    tli_remat_input in;
     tl_result result;
     tli_zero(&in, sizeof in);
     in.env = &r->quiet;
     in.graph = r->graph;
     in.budget = r->budget;
     in.inference = r->inference;
-    in.work_limit = r->none ? 0 : tli_remat_share(r, 1, 1);
-    in.bound = r->bound;
-    in.start = &r->start;
     in.watch = &r->watch;
-    result = tli_remat_search(&in, &steps, &cost, &work, &least, &node);
-    tli_remat_add_work(r, work);
+    result = tli_search_open(&in, search);
     r->uncountable = result == TL_ERROR_OVERFLOW;
-    if (result == TL_ERROR_INFEASIBLE && least < r->least) { r->least = least; r->node = node; }
-    if (!result) return tli_remat_offer_steps(r, &steps);
-    return result == TL_ERROR_INFEASIBLE || r->uncountable ? TL_OK : result;
+    return r->uncountable ? TL_OK : result;
 }
 
-// Nothing fits: find the least budget of a small graph exactly.
-static tl_result tli_remat_find_least(tli_remat *r) {
-    uint64_t floor, work = 0, limit = tli_remat_share(r, 1, 4);
-    int32_t proven;
-    tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit, &floor,
-                                             &proven, &work);
+static tl_result tli_remat_find_first(tli_remat *r, uint64_t limit) {
+    tl_result result = tli_remat_open_search(r, &r->search);
+    if (!r->search.is_open) return result;
+    result = tli_search_find_first(&r->search, limit / 4);
+    if (!result && r->watch.stopped && !tli_search_is_found(&r->search) && !tli_remat_best(r))
+        result = tli_search_find_at_once(&r->search);
+    tli_remat_add_work(r, tli_search_count(&r->search));
+    return result ? result : tli_remat_offer_search(r, &r->search);
+}
+
+// Improve the best plan.
+static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
+    const tl_plan *best = tli_remat_best(r);
+    tl_result result = TL_OK;
+    if (!r->search.is_open || !best) return TL_OK;
+    if (!best->host_peak_bytes &&
+        (!tli_search_is_found(&r->search) || best->cost < tli_search_cost(&r->search)))
+        result = tli_search_add_plan(&r->search, best);
+    if (!result && tli_search_is_found(&r->search)) result = tli_search_go_on(&r->search, limit, r->bound);
+    tli_remat_add_work(r, tli_search_count(&r->search));
+    return result ? result : tli_remat_offer_search(r, &r->search);
+}
+
+// Improve a plan piece by piece, or lower its peak towards the budget.
+static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64_t budget, uint64_t limit) {
+    tli_remat_input in;
+    tli_steps steps;
+    uint64_t cost, work;
+    tl_result result;
+    if (!start || start->host_peak_bytes) return TL_OK;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = budget;
+    in.inference = r->inference;
+    in.work_limit = limit;
+    in.bound = r->bound;
+    in.watch = &r->watch;
+    result = tli_remat_window(&in, start, &steps, &cost, &work);
     tli_remat_add_work(r, work);
-    if (!result && floor > r->floor) { r->floor = floor; r->floor_node = -1; }
-    if (!result && proven && r->floor < r->least) { r->least = r->floor; r->node = r->floor_node; }
+    if (!result || result == TL_ERROR_INFEASIBLE) return tli_remat_offer_steps(r, &steps);
+    return result == TL_ERROR_OVERFLOW ? TL_OK : result;
+}
+
+// In small graphs a try of the whole sequence takes no longer than one in a window, so windows get less work.
+static tl_result tli_remat_try_window(tli_remat *r, uint64_t limit) {
+    uint64_t share = r->graph->node_count > 128 ? limit / 2 : limit / 8;
+    return tli_remat_run_window(r, tli_remat_best(r), r->budget, share);
+}
+
+// Lower the peak of the lowest plan to the budget, or as far as it goes.
+static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
+    const tl_plan *least = tli_pool_least(r->pool);
+    tli_steps steps;
+    tl_result result;
+    if (!r->search.is_open || !least || least->host_peak_bytes) return TL_OK;
+    result = tli_search_lower(&r->search, least, limit);
+    tli_remat_add_work(r, tli_search_count(&r->search));
+    if (!result) result = tli_search_take_best(&r->search, &steps);
+    tli_search_forget_best(&r->search);
+    return result ? result : tli_remat_offer_steps(r, &steps);
+}
+
+// Search plans of a kept set alone. The bound of any plan holds for them, and trying all sets may prove one.
+static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
+    tli_remat_input in;
+    tli_once_result found;
+    tl_result result;
+    tli_zero(&in, sizeof in);
+    in.env = &r->quiet;
+    in.graph = r->graph;
+    in.budget = r->budget;
+    in.inference = r->inference;
+    in.work_limit = limit;
+    in.watch = &r->watch;
+    result = tli_remat_once(&in, &found);
+    tli_remat_add_work(r, found.work);
+    if (!result && found.proven) result = tli_remat_raise_bound(r, found.plan.cost);
+    if (result == TL_ERROR_INFEASIBLE) {
+        if (found.proven) tli_remat_raise_floor(r, found.plan.peak_bytes, found.node);
+        if (found.proven) r->none = 1;
+        result = TL_OK;
+    }
+    if (!result) result = tli_remat_offer(r, &found.plan);
+    tl_free_plan(&r->quiet, &found.plan);
     return result;
 }
 
-#ifndef TL_NO_OFFLOAD
-// -- remat: with a host tier --
+// -- remat: the least budget --
 
-// Improve the plan found so far, or find one, with spills and fetches.
-static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
+static tl_result tli_remat_ladder_floor(tli_remat *r, uint64_t limit) {
+    uint64_t floor, work = 0;
+    int32_t node;
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor, &node,
+                                       &work);
+    (void)limit;
+    tli_remat_add_work(r, work);
+    if (!result) tli_remat_raise_floor(r, floor, node);
+    return result;
+}
+
+// Equal layers: the least budget in closed form. Its plan may be very long; it is made where it is asked for.
+static tl_result tli_remat_ladder_revolve(tli_remat *r, uint64_t limit) {
+    (void)limit;
+    if (!tli_is_revolve_chain(r->graph)) return TL_OK;
+    (void)tli_find_slots(r->graph, 0, &r->pool->least);
+    r->pool->least_node = r->graph->node_count - 1;
+    if (!r->host_budget) tli_remat_raise_floor(r, r->pool->least, r->pool->least_node);
+    return TL_OK;
+}
+
+// Small graphs: the least peak without a host.
+static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
+    tli_steps steps = tli_steps_of(&r->quiet);
+    uint64_t floor, work = 0;
+    int32_t proven;
+    tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit, &steps,
+                                             &floor, &proven, &work);
+    tli_remat_add_work(r, work);
+    if (!result && !r->host_budget) tli_remat_raise_floor(r, floor, -1);
+    if (!result && proven) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result;
+}
+
+static tl_result tli_remat_ladder_chain(tli_remat *r, uint64_t limit) {
+    return tli_remat_add_chain(r, 0, limit);
+}
+
+static tl_result tli_remat_ladder_policies(tli_remat *r, uint64_t limit) {
+    uint64_t work = 0;
+    tl_result result = tli_remat_policies(&r->quiet, r->graph, 0, 1, r->pool, &r->watch, limit / 4, &work);
+    tli_remat_add_work(r, work);
+    return result;
+}
+
+static tl_result tli_remat_ladder_search(tli_remat *r, uint64_t limit) {
+    tli_sequence_search search;
+    tli_steps steps;
+    tl_result result = tli_remat_open_search(r, &search);
+    if (!search.is_open) return result;
+    result = tli_search_find_lowest(&search, limit);
+    tli_remat_add_work(r, tli_search_count(&search));
+    if (!result) result = tli_search_take_best(&search, &steps);
+    if (!result) result = tli_remat_offer_steps(r, &steps);
+    tli_search_close(&search);
+    return result;
+}
+
+static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
+    return tli_remat_run_window(r, tli_pool_least(r->pool), r->floor, limit);
+}
+
+#ifndef TL_NO_OFFLOAD
+// Search a plan with spills and fetches that costs less than `start`, or with NULL, one of the least budget.
+static tl_result tli_remat_add_offload(tli_remat *r, const tl_plan *start, uint64_t limit) {
     tli_remat_input in;
     tli_steps steps;
     uint64_t work;
@@ -215,127 +413,252 @@ static tl_result tli_remat_try_offload(tli_remat *r, uint64_t work_limit) {
     in.graph = r->graph;
     in.budget = r->budget;
     in.inference = r->inference;
-    in.work_limit = work_limit;
+    in.work_limit = limit;
     in.bound = r->bound;
     in.watch = &r->watch;
     in.fetches = 1;
-    result = tli_remat_offload(&in, r->device, r->host_budget, &r->plan, &steps, &work);
+    result = tli_remat_offload(&in, r->device, r->host_budget, start, r->floor, &steps, &work);
     tli_remat_add_work(r, work);
     if (!result) return tli_remat_offer_steps(r, &steps);
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
+static tl_result tli_remat_ladder_offload(tli_remat *r, uint64_t limit) {
+    return tli_remat_add_offload(r, NULL, limit);
+}
+#endif
+
+// -- remat: parts in turn --
+
+// The least bytes of a plan that a pool knows, and the node at which that plan peaks; 0 and -1 = none.
+static tl_result tli_remat_find_least(tli_remat *r, const tl_remat_pool *pool, uint64_t *least, int32_t *node) {
+    const tl_plan *plan = tli_pool_least(pool);
+    tl_simulate_desc desc;
+    tl_report report;
+    tl_result result;
+    *least = pool->least;
+    *node = pool->least ? pool->least_node : -1;
+    if (!plan || (pool->least && pool->least <= plan->peak_bytes)) return TL_OK;
+    *least = plan->peak_bytes;
+    *node = -1;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = r->graph;
+    desc.plan = plan;
+    result = tli_simulate(&r->quiet, TLI_IN(PLAN_REMAT), &desc, &report);
+    if (!result && report.peak_step >= 0) *node = plan->steps[report.peak_step].node;
+    return result;
+}
+
+typedef struct tli_remat_part {
+    int32_t   once;                                       // 1 = in the first round only
+    int     (*applies)(const tli_remat *r);
+    tl_result (*run)(tli_remat *r, uint64_t work_limit);  // work_limit: all that is left of the round
+} tli_remat_part;
+
+#define TLI_REMAT_COUNT(parts) ((int32_t)(sizeof(parts) / sizeof(parts)[0]))
+
+// Run parts in turn until the best plan is optimal, or until it is proven that none fits.
+static tl_result tli_remat_run_parts(tli_remat *r, const tli_remat_part *parts, int32_t count, int32_t round) {
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < count && !result && !r->none && !tli_remat_is_done(r); i++) {
+        uint64_t limit = tli_remat_left(r);
+        if ((round && parts[i].once) || (!limit && tli_remat_best(r)) || !parts[i].applies(r)) continue;
+        result = parts[i].run(r, limit);
+    }
+    return result;
+}
+
+static const tli_remat_part tli_remat_ladder[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_ladder_floor },
+    { 1, tli_remat_trains, tli_remat_ladder_revolve },
+    { 1, tli_remat_always, tli_remat_ladder_exact },
+    { 1, tli_remat_trains, tli_remat_ladder_chain },
+    { 1, tli_remat_trains, tli_remat_ladder_policies },
+    { 1, tli_remat_always, tli_remat_ladder_search },
+    { 1, tli_remat_always, tli_remat_ladder_window },
+#ifndef TL_NO_OFFLOAD
+    { 1, tli_remat_has_host, tli_remat_ladder_offload }
+#endif
+};
+
+static const tli_remat_part tli_remat_once_ladder[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_ladder_floor },
+    { 1, tli_remat_always, tli_remat_try_once }
+};
+
+// Whether the plan of the least peak is known to be that.
+static int tli_remat_is_lowest(const tli_remat *r) {
+    const tl_plan *least = tli_pool_least(r->pool);
+    return (least && least->peak_bytes <= r->floor) || (r->pool->least && r->pool->least <= r->floor);
+}
+
+// Search the least budget in a pool of its own, with the work that is kept for it, and add what was found. What
+// it finds must not depend on the budget, so it begins with the floor of the graph.
+static tl_result tli_remat_run_ladder(tli_remat *r) {
+    tl_remat_pool ladder, *pool = r->pool;
+    const tli_remat_part *parts = r->form ? tli_remat_once_ladder : tli_remat_ladder;
+    uint64_t floor = r->floor, budget = r->budget, least;
+    int32_t count = r->form ? TLI_REMAT_COUNT(tli_remat_once_ladder) : TLI_REMAT_COUNT(tli_remat_ladder);
+    int32_t node = r->floor_node, least_node, i;
+    tl_result result = TL_OK;
+    r->round_end = r->work + r->reserve;
+    r->reserve = 0;
+    if (pool->ladder_work == r->work_limit) return TL_OK;
+    tli_pool_init(&ladder, &r->quiet, 0);
+    r->pool = &ladder;
+    r->budget = 0;
+    r->floor = 0;
+    for (i = 0; i < count && !result && !tli_remat_is_lowest(r); i++)
+        if (parts[i].applies(r)) result = parts[i].run(r, tli_remat_left(r));
+    r->pool = pool;
+    r->budget = budget;
+    if (!r->alone) tli_pool_raise_floor(pool, r->floor, r->floor_node);
+    if (r->floor < floor) { r->floor = floor; r->floor_node = node; }
+    if (!result) {
+        result = tli_remat_find_least(r, &ladder, &least, &least_node);
+        if (!r->least || least < r->least) { r->least = least; r->node = least_node; }
+        if (!result) result = tli_pool_merge(pool, &ladder);
+        if (!r->watch.stopped && !r->alone) pool->ladder_work = r->work_limit;
+    }
+    tli_pool_clear(&ladder);
+    return result;
+}
+
+static const tli_remat_part tli_remat_parts[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_is_equal_chain, tli_remat_try_revolve },
+    { 1, tli_remat_always, tli_remat_try_floor },
+    { 1, tli_remat_always, tli_remat_try_exact },
+    { 1, tli_remat_trains, tli_remat_try_policies },
+    { 1, tli_remat_always, tli_remat_find_first },
+    { 1, tli_remat_trains, tli_remat_try_chain },
+    { 0, tli_remat_may_raise, tli_remat_try_bound },
+    { 0, tli_remat_always, tli_remat_try_window },
+    { 0, tli_remat_always, tli_remat_improve }
+};
+
+// One tier: rounds of all parts. TL_OK also where no plan was found.
+static tl_result tli_remat_run_alone(tli_remat *r) {
+    uint64_t nodes = (uint64_t)r->graph->node_count, length = TLI_REMAT_WORK * nodes * nodes;
+    tl_result result = TL_OK;
+    int32_t round;
+    if (length < TLI_REMAT_LEAST_ROUND) length = TLI_REMAT_LEAST_ROUND;
+    if (length > TLI_REMAT_MOST_ROUND) length = TLI_REMAT_MOST_ROUND;
+    for (round = 0; !result; round++, length *= 2) {
+        uint64_t before = r->work;
+        r->round_end = r->work_limit;
+        if (r->work_limit - r->work > length + r->reserve) r->round_end = r->work + length + r->reserve;
+        result = tli_remat_run_parts(r, tli_remat_parts, TLI_REMAT_COUNT(tli_remat_parts), round);
+        if (!result && !tli_remat_best(r)) result = tli_remat_run_ladder(r);
+        if (!result && !tli_remat_best(r) && !r->none) result = tli_remat_lower(r, r->work_limit / 8);
+        r->reserve = 0;
+        if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) break;
+        if (r->is_default && tli_remat_is_near(r)) break;
+        if (r->work == before) break;  // no part has anything left to do
+    }
+    tli_search_close(&r->search);
+    return result;
+}
+
+static const tli_remat_part tli_remat_once_parts[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_try_floor },
+    { 1, tli_remat_always, tli_remat_try_bound },
+    { 1, tli_remat_always, tli_remat_try_once }
+};
+
+// The form once: a single round.
+static tl_result tli_remat_run_once(tli_remat *r) {
+    tl_result result;
+    r->round_end = r->work_limit;
+    result = tli_remat_run_parts(r, tli_remat_once_parts, TLI_REMAT_COUNT(tli_remat_once_parts), 0);
+    return result || tli_remat_best(r) ? result : tli_remat_run_ladder(r);
+}
+
+#ifndef TL_NO_OFFLOAD
+// -- remat: with a host tier --
+
+// Improve the plan found so far, or find one, with spills and fetches.
+static tl_result tli_remat_improve_offload(tli_remat *r, uint64_t limit) {
+    const tl_plan *best = tli_remat_best(r);
+    tl_plan none;
+    tli_zero(&none, sizeof none);
+    return tli_remat_add_offload(r, best ? best : &none, limit);
+}
+
+static tl_result tli_remat_begin_offload(tli_remat *r, uint64_t limit) {
+    return tli_remat_improve_offload(r, limit / 8);
+}
+
 // Raise the bound by relaxations for several end times T0: a plan ends after T0, or not before g(T0). First
 // with the end of the plan found, in both ways of tli_bound_host.is_even, with half of the work; then by
 // bisection between the bound and that end, in the better way.
-static tl_result tli_remat_bound_offload(tli_remat *r) {
+static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
     enum { ROUNDS = 9 };
-    uint64_t high = r->plan.cost, limit = tli_remat_share(r, 1, 8), bound, work, last = 0;
+    const tl_plan *best = tli_remat_best(r);
+    uint64_t high = best ? best->cost : 0, bound, work, last = 0;
     tli_bound_host host;
     int32_t round;
-    tl_result result;
+    tl_result result = TL_OK;
     host.bytes = r->host_budget;
     host.rate = r->device ? r->device->link_bytes_per_second : 0;
-    for (round = 0; round < ROUNDS && r->bound < high && !r->watch.stopped; round++) {
-        host.time = round > 1 ? r->bound + (high - r->bound) / 2 : r->plan.cost - 1;
+    for (round = 0; round < ROUNDS && r->bound < high && !r->watch.stopped && !result; round++) {
+        host.time = round > 1 ? r->bound + (high - r->bound) / 2 : best->cost - 1;
         if (round < 2) host.is_even = round;
         work = 0;
         result = tli_remat_bound_host(&r->quiet, r->graph, r->budget, &host, r->inference, &r->watch,
-                                      round > 1 ? limit / (ROUNDS - 2) * 2 : limit, &bound, &work);
+                                      round > 1 ? limit / 8 / (ROUNDS - 2) * 2 : limit / 8, &bound, &work);
         tli_remat_add_work(r, work + (uint64_t)r->graph->node_count);
         if (result && result != TL_ERROR_INFEASIBLE) return result;
         if (round == 1 && bound <= last) host.is_even = 0;
         last = bound;
         if (bound <= host.time) high = host.time;
         else bound = host.time + 1;
-        if (bound > r->bound) r->watch.now.bound_cost = r->bound = bound;
-    }
-    return TL_OK;
-}
-
-// Nothing fits: find the least budget with a host by bisection between the floor and the peak of a known plan.
-static tl_result tli_remat_least_offload(tli_remat *r) {
-    uint64_t low = r->floor, high = r->least, budget = low, work;
-    tl_result result = TL_OK;
-    while (low < high && !result && !r->watch.stopped) {
-        tl_plan plan, none;
-        tli_remat_input in;
-        tli_steps steps;
-        tli_zero(&plan, sizeof plan);
-        tli_zero(&none, sizeof none);
-        tli_zero(&in, sizeof in);
-        in.env = &r->quiet; in.graph = r->graph; in.budget = budget; in.inference = r->inference;
-        in.watch = &r->watch; in.fetches = 1;
-        result = tli_remat_offload(&in, r->device, r->host_budget, &none, &steps, &work);
-        tli_remat_add_work(r, work);
-        if (!result) result = tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
-        if (!result && plan.peak_bytes < r->least) {
-            r->least = high = plan.peak_bytes;
-            r->node = plan.peak_bytes == r->floor ? r->floor_node : -1;
-        } else if (result != TL_ERROR_NO_MEMORY) {
-            low = budget + 1;
-        }
-        if (result != TL_ERROR_NO_MEMORY) result = TL_OK;
-        tl_free_plan(&r->quiet, &plan);
-        if (high - low <= high / 4096) break;
-        budget = low + (high - low) / 2;
+        result = tli_remat_raise_bound(r, bound);
     }
     return result;
 }
-#endif  // TL_NO_OFFLOAD
 
-// One tier: run the parts in turn until the plan is proven optimal, or it is proven that none fits.
-static tl_result tli_remat_run_alone(tli_remat *r) {
-    int has_stages = !r->inference && !r->is_over;
-    tl_result result = tli_remat_begin(r);
-    if (!result && r->none && r->least == r->floor) return TL_ERROR_INFEASIBLE;
-    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_exact(r);
-    if (!result && !r->none && !tli_remat_is_done(r)) result = tli_remat_try_bound(r);
-    if (!result && !r->none && has_stages && !tli_remat_is_done(r) && !r->watch.stopped)
-        result = tli_remat_try_chain(r);
-    if (!result && !tli_remat_is_done(r) && !(r->found && r->watch.stopped)) result = tli_remat_try_search(r);
-    if (!result && !r->found) result = tli_remat_find_least(r);
-    if (result) return result;
-    if (r->found) return TL_OK;
-    return r->uncountable && !r->none ? TL_ERROR_OVERFLOW : TL_ERROR_INFEASIBLE;
-}
+static const tli_remat_part tli_remat_offload_parts[] = {
+    { 1, tli_remat_always, tli_remat_keep_all },
+    { 1, tli_remat_always, tli_remat_try_floor },
+    { 1, tli_remat_always, tli_remat_begin_offload },
+    { 1, tli_remat_always, tli_remat_bound_offload },
+    { 1, tli_remat_always, tli_remat_improve_offload }
+};
 
-#ifndef TL_NO_OFFLOAD
 // Two tiers: first the plan without the host, with all the work that it would get alone, so that a host never
 // makes a plan more expensive; then the same amount of work for the plan with the host.
 static tl_result tli_remat_run_offload(tli_remat *r) {
-    uint64_t host_budget = r->host_budget, bound, floor;
-    int32_t node;
-    tl_result result = tli_remat_begin(r);
-    bound = r->bound;
-    floor = r->floor;  // these also hold with the host
-    node = r->floor_node;
-    if (!result && !r->none) {
-        r->host_budget = 0;
-        result = tli_remat_run_alone(r);
-        if (result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) result = TL_OK;
-        r->host_budget = host_budget;
-        r->none = 0;
-        r->watch.now.bound_cost = r->bound = bound;
-        r->floor = floor;
-        r->floor_node = node;
-        r->watch.now.work_limit = r->work_limit += r->work_limit;
-    }
-    if (!result && !r->none && !tli_remat_is_done(r)) {
-        result = tli_remat_try_offload(r, tli_remat_share(r, 1, 8));
-        if (!result && r->found) result = tli_remat_bound_offload(r);
-        if (!result && !tli_remat_is_done(r)) result = tli_remat_try_offload(r, tli_remat_share(r, 1, 1));
-    }
-    if (!result && !r->found) result = tli_remat_least_offload(r);
-    if (result) return result;
-    return r->found ? TL_OK : TL_ERROR_INFEASIBLE;
+    uint64_t bound = r->bound, floor = r->floor, host_budget = r->host_budget;
+    int32_t node = r->floor_node;
+    tl_result result;
+    r->alone = 1;
+    r->host_budget = 0;
+    result = tli_remat_run_alone(r);
+    r->alone = r->none = 0;  // what is proven without a host need not hold with it
+    r->host_budget = host_budget;
+    r->watch.now.bound_cost = r->bound = bound;
+    r->floor = floor;
+    r->floor_node = node;
+    r->reserve = r->work_limit / 4;
+    r->watch.now.work_limit = r->round_end = r->work + r->work_limit;
+    if (!result)
+        result = tli_remat_run_parts(r, tli_remat_offload_parts, TLI_REMAT_COUNT(tli_remat_offload_parts), 0);
+    return result || tli_remat_best(r) ? result : tli_remat_run_ladder(r);
 }
 
 static tl_result tli_remat_run(tli_remat *r) {
+    if (r->form == TL_REMAT_FORM_ONCE) return tli_remat_run_once(r);
     return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
 }
 #else
-static tl_result tli_remat_run(tli_remat *r) { return tli_remat_run_alone(r); }
+static tl_result tli_remat_run(tli_remat *r) {
+    return r->form == TL_REMAT_FORM_ONCE ? tli_remat_run_once(r) : tli_remat_run_alone(r);
+}
 #endif
 
 static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
@@ -355,34 +678,40 @@ static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_bud
     return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
 
-static void tli_remat_report(const tli_remat *r, const tli_budget *budget, tl_result result,
-                             tl_remat_report *report) {
+// Report what was found, or what is known of the least budget: with a pool of the caller's, its lowest peak.
+static tl_result tli_remat_report(tli_remat *r, const tli_budget *budget, tl_remat_report *report) {
+    const tl_plan *best = tli_remat_best(r);
+    uint64_t least = r->least;
+    int32_t node = r->node;
+    tl_result result = TL_OK;
     report->limiting_node = -1;
     report->work = r->work;
-    if (!result) {
-        report->cost = r->plan.cost;
-        report->bound_cost = r->plan.bound_cost;
+    if (best) {
+        report->cost = best->cost;
+        report->bound_cost = r->bound < best->cost ? r->bound : best->cost;
         report->proven = report->cost == report->bound_cost;
         if (!report->proven && report->bound_cost)
             report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
-    } else if (result == TL_ERROR_INFEASIBLE) {
-        report->least_budget_bytes = tli_add_base(budget, r->least);
-        report->bound_budget_bytes = tli_add_base(budget, r->floor);
-        report->limiting_node = r->node;
-        report->proven = r->none;
+        return TL_OK;
     }
-}
-
-static uint64_t tli_remat_default_work(const tl_graph *graph) {
-    uint64_t nodes = (uint64_t)graph->node_count, work = TLI_REMAT_WORK * nodes * nodes;
-    if (work < TLI_REMAT_LEAST_WORK) return TLI_REMAT_LEAST_WORK;
-    return work < TLI_REMAT_MOST_WORK ? work : TLI_REMAT_MOST_WORK;
+    if (!least || r->is_shared) result = tli_remat_find_least(r, r->pool, &least, &node);
+    if (least && least == r->floor && r->floor_node >= 0) node = r->floor_node;  // what all plans take
+    report->least_budget_bytes = least ? tli_add_base(budget, least) : 0;
+    report->bound_budget_bytes = tli_add_base(budget, r->floor);
+    report->limiting_node = node;
+    report->proven = r->none;
+    return result;
 }
 
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, desc->graph);
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
+    if ((uint32_t)desc->form >= (uint32_t)TL_REMAT_FORM_COUNT)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(FORM_THERE_IS_NO_SUCH_ONE));
+    if (desc->form && budget->host_bytes)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
+                        TLI_RULE(HOST_BUDGET_BYTES_NEEDS_FORM_ANY));
 #ifdef TL_NO_OFFLOAD
     if (budget->host_bytes)
         return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT),
@@ -393,10 +722,50 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
+// Take the caller's pool, or begin one for this call alone.
+static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *given, tl_remat_pool *own) {
+    uint64_t key;
+    tli_pool_init(own, &r->quiet, 0);
+    r->is_shared = given != NULL;
+    r->pool = given ? given : own;
+    if (given) {
+        key = tli_pool_class_of(r->graph, r->inference, r->form, r->host_budget, r->device);
+        if (given->class_key && given->class_key != key)
+            return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(POOL_OF_ANOTHER_GRAPH));
+        given->class_key = key;
+        r->bound = tli_pool_bound_at(given, r->budget);
+        r->floor = given->floor;
+        r->floor_node = given->floor_node;
+    }
+    return tli_pool_ask(r->pool, r->budget)
+        ? tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN)) : TL_OK;
+}
+
+// Answer with the best plan of the pool, or say why there is none.
+static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *budget, tl_result result,
+                                  tl_plan *plan, tl_remat_report *report) {
+    const tl_plan *best = tli_remat_best(r);
+    if (!result) result = tli_remat_report(r, budget, report);
+    if (!result && best) result = tl_copy_plan(&r->quiet, best, plan);
+    if (!result && best) {
+        plan->base_bytes = budget->base_bytes;
+        plan->bound_cost = report->bound_cost;
+        return TL_OK;
+    }
+    if (result) {
+        tli_zero(report, sizeof *report);
+        return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
+    }
+    if (!r->uncountable || r->none) return tli_remat_refuse(env, r, budget, report);
+    tli_zero(report, sizeof *report);
+    return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
+}
+
 // Plan within a budget that was found before: the limits and the base of the desc are not read.
 static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget, tl_plan *plan,
                                 tl_remat_report *report) {
     tli_remat r;
+    tl_remat_pool own;
     tl_remat_report local;
     tl_result result;
     if (!report) report = &local;
@@ -409,29 +778,40 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.quiet.log = NULL;
     r.graph = desc->graph;
     r.inference = desc->inference;
+    r.form = desc->form;
     r.is_over = budget->is_over;
     r.budget = budget->bytes;
-    r.work_limit = desc->work_limit ? desc->work_limit : tli_remat_default_work(r.graph);
+    r.is_default = !desc->work_limit;
+    r.work_limit = desc->work_limit ? desc->work_limit : TLI_REMAT_MOST_WORK;
+    r.reserve = r.work_limit / 4;
     r.watch.now.work_limit = r.work_limit;
     r.watch.desc = desc;
     r.device = desc->device;
     r.host_budget = budget->host_bytes;
-    result = tli_remat_run(&r);
+    result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
-        r.plan.base_bytes = budget->base_bytes;
-        r.plan.bound_cost = r.bound < r.plan.cost ? r.bound : r.plan.cost;
-        *plan = r.plan;
-    } else {
-        tl_free_plan(&r.quiet, &r.plan);
+        result = tli_remat_run(&r);
+        result = tli_remat_answer(env, &r, budget, result, plan, report);
     }
-    tli_release(&r.quiet, r.start.calls);
-    tli_remat_report(&r, budget, result, report);
-    if (result == TL_ERROR_INFEASIBLE) return tli_remat_refuse(env, &r, budget, report);
-    if (result == TL_ERROR_OVERFLOW)
-        return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
-    if (result) return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
-    return TL_OK;
+    tli_search_close(&r.search);
+    tli_pool_clear(&own);
+    return result;
 }
+
+static const char *const tli_remat_form_names[] = { TL_REMAT_FORMS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_remat_form(tl_remat_form form) {
+    return tli_name(tli_remat_form_names, TL_REMAT_FORM_COUNT, (int64_t)form);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
+    int32_t value;
+    int ok = tli_parse_name(tli_remat_form_names, TL_REMAT_FORM_COUNT, text, tli_text_length(text), &value);
+    *form = (tl_remat_form)value;
+    return ok;
+}
+#endif
 
 TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
                                  tl_remat_report *report) {
@@ -441,124 +821,5 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
                              NULL, 0);
     return tli_plan_remat(env, desc, &budget, plan, report);
 }
-
-// -- remat: chains --
-
-typedef struct tli_chain_answer {
-    tl_plan  plan;
-    uint64_t budget, bound, least, work;   // bytes without base
-    int32_t  node;                         // at which the plan of the least budget peaks
-} tli_chain_answer;
-
-static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
-                                  const tl_remat_report *report) {
-    tli_rule rule = report->proven
-        ? TLI_RULE(NO_PERSISTENT_SCHEDULE_FITS_BELOW)
-        : TLI_RULE(NO_PERSISTENT_SCHEDULE_FOUND_BELOW);
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_CHAIN), rule, budget->allowed_bytes,
-                                     report->least_budget_bytes);
-    tli_put_limit(env, &s, budget->limit);
-    tli_put_rule(&s);
-    tli_put_named(&s.text, report->limiting_node, tl_name_node(graph, report->limiting_node));
-    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
-}
-
-// The node at which a plan peaks.
-static tl_result tli_find_peak_node(tl_env *env, const tl_graph *graph, const tl_plan *plan, int32_t *node) {
-    tl_simulate_desc desc;
-    tl_report report;
-    tl_result result;
-    tli_zero(&desc, sizeof desc);
-    desc.graph = graph;
-    desc.plan = plan;
-    result = tl_simulate_plan(env, &desc, &report);
-    *node = !result && report.peak_step >= 0 ? plan->steps[report.peak_step].node : 0;
-    return result;
-}
-
-static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
-                                 tl_plan *plan, tl_remat_report *report) {
-    uint64_t limit = desc->work_limit ? desc->work_limit : TLI_CHAIN_WORK, work = 0;
-    tli_chain_result found;
-    tli_steps steps;
-    tli_remat_watch watch;
-    tl_remat_desc remat;
-    tl_result result = tli_remat_chain(env, desc->graph, budget->bytes, limit, &steps, &found), last;
-    int infeasible;
-    if (!result && budget->is_over) result = TL_ERROR_INFEASIBLE;  // a plan of no bytes
-    infeasible = result == TL_ERROR_INFEASIBLE;
-    report->work = found.work;
-    if (result && !infeasible) {
-        tli_release(env, steps.steps);
-        return result;
-    }
-    report->proven = found.exact;
-    if (infeasible && !steps.count) {
-        report->least_budget_bytes = report->bound_budget_bytes = found.least;
-        report->limiting_node = desc->graph->node_count - 1;
-        return result;
-    }
-    last = tli_finish_plan(&steps, TLI_IN(PLAN_CHAIN), desc->graph, 0, plan);
-    if (last) return last;
-    if (infeasible) {
-        report->least_budget_bytes = plan->peak_bytes;
-        report->bound_budget_bytes = found.exact ? plan->peak_bytes : 0;
-        return tli_find_peak_node(env, desc->graph, plan, &report->limiting_node) ? TL_ERROR_NO_MEMORY : result;
-    }
-    report->cost = report->bound_cost = plan->cost;
-    if (found.exact) return TL_OK;
-    tli_zero(&remat, sizeof remat);
-    tli_zero(&watch, sizeof watch);
-    watch.desc = &remat;
-    result = tli_remat_bound(env, desc->graph, budget->bytes, 0, &watch, limit / 4, &report->bound_cost, &work);
-    report->work += work;
-    return result;
-}
-
-// As tli_plan_remat.
-static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
-                                tl_plan *plan, tl_remat_report *report) {
-    tl_env quiet;
-    tl_remat_report local;
-    tl_result result;
-    if (!report) report = &local;
-    tli_zero(plan, sizeof *plan);
-    tli_zero(report, sizeof *report);
-    tli_zero(&quiet, sizeof quiet);
-    result = tl_check_graph(env, desc->graph);
-    if (!result && desc->device) result = tl_check_device(env, desc->device);
-    if (result) return result;
-    if (env) quiet = *env;
-    quiet.log = NULL;
-    report->limiting_node = -1;
-    result = tli_plan_stages(&quiet, desc, budget, plan, report);
-    if (!result) {
-        plan->base_bytes = budget->base_bytes;
-        plan->bound_cost = report->bound_cost;
-        report->proven = report->cost == report->bound_cost;
-        if (!report->proven && report->bound_cost)
-            report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
-        return TL_OK;
-    }
-    tl_free_plan(&quiet, plan);
-    if (result == TL_ERROR_INFEASIBLE) {
-        report->least_budget_bytes = tli_add_base(budget, report->least_budget_bytes);
-        report->bound_budget_bytes = tli_add_base(budget, report->bound_budget_bytes);
-        return tli_chain_refuse(env, desc->graph, budget, report);
-    }
-    tli_zero(report, sizeof *report);
-    if (result == TL_ERROR_OVERFLOW)
-        return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(GRAPH_COSTS_TIMES_STAGES_MUST_FIT_62));
-    return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(NO_MEMORY_TO_PLAN));
-}
-
-TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
-                                 tl_remat_report *report) {
-    tli_budget budget;
-    TL_ASSERT(desc && desc->graph && plan);
-    budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
-    return tli_plan_chain(env, desc, &budget, plan, report);
-}
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
-

@@ -26,14 +26,20 @@ extern "C" {
 //            spans. What is resident at an instant fits the budget, and what is not resident
 //            must be made in the span after it. The Lagrangian relaxation of this is one
 //            minimum cut for each span; branching narrows the duality gap
-//   search   a schedule is described by its sequence of calls alone. Greedy schedules are
-//            improved by removing recomputations and adding others until the budget is kept
+//   policies the rules below, and the optimum over persistent schedules of a chain
+//   search   a schedule is described by its sequence of calls alone. Greedy schedules, and the best
+//            of the other parts, are improved by removing recomputations and adding others until
+//            the budget is kept
+//   once     a search over sets of kept tensors, for executors that run a node again at most once
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
 //            is the time at which the last call ends, copies and waits included
 //
+// All plans go into one pool, and the answer is the best that fits: never dearer than any policy.
+// If none fits, a ladder of budgets that depends on the graph and the work limit alone leads to the
+// least budget: every call names the same one, and gets a plan where it asks for it.
+//
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
-// over persistent schedules is computed stage by stage (tl_plan_chain). The search takes that
-// optimum as one of its starts.
+// over persistent schedules is computed stage by stage (tl_plan_chain).
 //
 // All arithmetic is in integers, and limits are numbers of elementary steps, never times: the
 // same desc gives the same plan on every machine.
@@ -50,17 +56,29 @@ typedef struct tl_remat_progress {
     uint64_t cost, bound_cost;  // of the best plan so far; lower bound of any plan. 0 = none yet
 } tl_remat_progress;
 
+// Plans and bounds that were found for one graph; calls that share it find no worse plan than any of them did.
+typedef struct tl_remat_pool tl_remat_pool;
+
+// id, name, what a plan may do
+#define TL_REMAT_FORMS(X) \
+    X(TL_REMAT_FORM_ANY,  "any",  "run any node again, at any time and as often as it pays")           \
+    X(TL_REMAT_FORM_ONCE, "once", "run each node again at most once, and only after the first pass")
+
+typedef enum tl_remat_form { TL_REMAT_FORMS(TLI_ENUM) TL_REMAT_FORM_COUNT } tl_remat_form;
+
 typedef struct tl_remat_desc {
     const tl_graph *graph;      // not NULL
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
-    uint64_t work_limit;        // elementary steps of 2 to 3 ns; 0 = 4000 times the square of the number of
-                                // nodes, but 30 to 250 million: about 0.1 s at 100 nodes, 0.7 s from 250 on
+    uint64_t work_limit;        // elementary steps of 2 to 3 ns, of all parts together; 0 = as many as it takes
+                                // to come within 0.1 % of the bound, at most 700 million: about two seconds
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
+    tl_remat_pool *pool;        // of tl_init_remat_pool; 0 = this call begins with nothing
+    tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -92,17 +110,44 @@ typedef struct tl_remat_report {
 // first, as it would be without a host; then the same amount of work goes into a plan with copies,
 // which never costs more.
 //
+// With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
+// last use in the first pass, made again when a backward first needs it, and stays until its last reader.
+// PyTorch's partitioner and other executors that hand a set of tensors from forward to backward can
+// carry out these plans and no others. Costs and least budgets are those of this form. The bound is that
+// of any plan, but a plan of a small graph is compared with all others of the form and then proven.
+//
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget at which a plan was
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small; TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out. *plan is all zero
 //          then.
-// Cost:    work_limit (twice with a host budget); beyond it only the work of a first plan: O(calls of the
-//          plan x tensors live across one).
+// Cost:    work_limit (twice with a host budget), and O(nodes + inputs). With little work no plan may be
+//          found where one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
+
+// Make an empty pool of plans, to be shared by calls of tl_plan_remat for one graph.
+//
+//   env    copied; it allocates what the pool keeps
+//   pool   overwritten; release with tl_free_remat_pool
+//
+// The first call that gets the pool says for what it is: graph, inference, form, host budget and link. Calls
+// with another are refused. With a pool, a call answers with the best plan that any call has found, knows the
+// bounds that they proved, and searches on from there; the least budget that it names is the lowest peak in
+// the pool. So in whatever order budgets are asked, cost does not rise with the budget from the second time on.
+//
+// Errors:  TL_ERROR_NO_MEMORY. *pool is NULL then.
+// Cost:    one allocation. The pool keeps at most 32 MiB of steps beside the answers that it gave.
+// Threads: a pool is used by one thread at a time.
+TLDEF tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool);
+TLDEF void      tl_free_remat_pool(tl_remat_pool *pool);  // accepts NULL
+
+TLDEF const char *tl_name_remat_form(tl_remat_form form);  // "once"; "?" out of range
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_remat_form(const char *text, tl_remat_form *form);
+#endif
 
 // -- chains --
 
@@ -195,8 +240,8 @@ typedef struct tl_policy_desc {
 //          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
 //          another than keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
-//          revolve: O(forwards) for each slot count; with slot_count 0 no schedule of more than a
-//          million forwards of stages is tried; chain: as tl_plan_chain.
+//          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step, is what
+//          bounds it: 10000 layers in one slot are 100 million steps; chain: as tl_plan_chain.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 

@@ -16,7 +16,10 @@ typedef struct tli_search_state {
     tl_random     random;
     uint64_t      limit;         // seq.work at which the search ends
     uint64_t      mend_limit;    // seq.work at which the present mending ends
+    uint64_t      try_work, mend_work;  // for one try to keep a budget that may be too small: to plan, to mend
     uint64_t      goal, bwd_cost;  // lower bound of the cost of forwards; cost of all backwards
+    int32_t       phase, turn, turns;  // of the improvement: number of the next phase; of the present one
+    uint64_t      heat;          // mean of the random threshold of the present phase
     tli_remat_watch *watch;
     int32_t      *stack;         // [items + 1]
     int32_t      *closure;       // [nodes + tensors] nodes to run for one item; -1 - tensor = a fetch
@@ -24,12 +27,12 @@ typedef struct tli_search_state {
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
+    int32_t       group_count, stride;  // groups of candidates; from one to the next: no divisor in common
     int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
     int64_t       excess;        // bytes by which the fullest call exceeds the budget
     int64_t       noise;         // width of the random part of scores
     int32_t       distance;      // exponent of the distance in scores, in halves
     int           is_exact;      // 1 = freed bytes beyond the excess do not count in scores
-    uint64_t      tries;
     uint64_t     *copy_ns;       // [tensors] time of one copy; NULL = there is no host tier
     uint64_t      link_price;    // cost of a nanosecond of the link, in 256ths
 } tli_search_state;
@@ -37,13 +40,6 @@ typedef struct tli_search_state {
 // A random number below limit.
 static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
     return (int32_t)((tl_next_random(&r->random) >> 33) * (uint64_t)limit >> 31);
-}
-
-// The last event of an item at or before a moment in time order; -1 = none.
-static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
-    int32_t e = s->last[item];
-    while (e >= 0 && s->places[s->events[e].call].order > order) { e = s->events[e].before; s->work++; }
-    return e;
 }
 
 // The cost of spilling and fetching a tensor at the present price of the link.
@@ -73,7 +69,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
                                 int32_t *count) {
     tli_search_seq *s = &r->seq;
     const tl_graph *graph = r->p->graph;
-    int64_t when = s->places[s->events[y].call].order - 1, score;
+    int64_t when = s->events[y].order - 1, score;
     int64_t freed = r->p->item_bytes[item];
     uint64_t cost;
     int32_t at, i;
@@ -81,6 +77,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     r->stamp[r->closure[0]] = ++r->stamped;
     cost = graph->nodes[r->closure[0]].fwd_cost;
     *count = 1;
+    s->work += 24;
     for (at = 0; at < *count; at++) {
         const tl_node *node = &graph->nodes[r->closure[at] < 0 ? 0 : r->closure[at]];
         if (r->closure[at] < 0) continue;
@@ -89,10 +86,10 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
             int64_t bytes = (int64_t)graph->outputs[tensor].bytes;
             if (graph->nodes[id].is_input || r->stamp[id] == r->stamped) continue;
             e = tli_search_event_before(s, tensor, when);
-            s->work += 4;
+            s->work += 8;
             if (e < 0) { *count = 0; return 0; }
             if (tli_search_is_use(s, s->events[e].behind)) continue;
-            if (s->places[s->events[e].call].order >= full) continue;
+            if (s->events[e].order >= full) continue;
             if (bytes < freed && tli_search_log(graph->nodes[id].fwd_cost) - tli_search_log((uint64_t)bytes) >
                                      tli_search_log(cost) - tli_search_log((uint64_t)freed) + 16384) {
                 freed -= bytes;
@@ -107,7 +104,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     if (!freed) { *count = 0; return 0; }
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_search_log(cost) - 2 * tli_search_log((uint64_t)freed);
-    score -= r->distance * tli_search_log((uint64_t)(when + 1 - s->places[s->events[x].call].order) >> 12);
+    score -= r->distance * tli_search_log((uint64_t)(when + 1 - s->events[x].order) >> 12);
     if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
     return score;
 }
@@ -116,7 +113,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
 static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t x, int32_t y) {
     tli_search_seq *s = &r->seq;
     int64_t freed = r->p->item_bytes[item], score;
-    int64_t span = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
+    int64_t span = s->events[y].order - s->events[x].order;
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_search_log(tli_search_copy_price(r, item)) - 2 * tli_search_log((uint64_t)freed);
     score -= r->distance * tli_search_log((uint64_t)span >> 12);
@@ -124,45 +121,65 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
     return score;
 }
 
-// Choose the item to make again later instead of holding it across a call that exceeds the budget.
-static int tli_search_choose(tli_search_state *r, int32_t full) {
+// Compare making an item again later, instead of holding it across the full call, with the best choice so far,
+// whose score is *least. Returns whether it is held across the call.
+static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, int64_t *least) {
     tli_search_seq *s = &r->seq;
-    int64_t order = s->places[full].order, least = 0;
-    int32_t item, items = r->p->item_count - r->p->node_count;
+    int64_t order = s->places[full].order, score;
+    int32_t x, y, count;
+    if (!r->p->item_bytes[item] || s->last[item] < 0) return 0;
+    x = tli_search_event_before(s, item, order);
+    s->work += 4;
+    if (x < 0 || s->events[x].call == full) return 0;
+    y = s->events[x].behind;
+    if (!tli_search_is_use(s, y)) return 0;
+    s->work += 6;
+    if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
+        score = tli_search_score_fetch(r, item, x, y);
+        if (!r->chosen_count || score < *least) {
+            *least = score;
+            r->chosen_count = 1;
+            r->chosen[0] = -1 - item;
+            r->chosen_place = s->events[y].call;
+        }
+    }
+    if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
+        score = s->events[y].order - s->events[x].order;
+        score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
+        if (r->is_exact && r->p->item_bytes[item] > r->excess)
+            score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
+                     2 * tli_search_log((uint64_t)r->excess);
+        if (score >= *least) return 1;
+    }
+    score = tli_search_weigh(r, item, x, y, order, &count);
+    if (!count || (r->chosen_count && score >= *least)) return 1;
+    *least = score;
+    r->chosen_count = count;
+    r->chosen_place = s->events[y].call;
+    tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
+    return 1;
+}
+
+#define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
+#define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
+#define TLI_SEARCH_GROUP 8          // neighbours in the listing that are looked at together, as memory likes it
+
+// Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large
+// graph only some items are candidates: groups spread over the listing from a random one on.
+static int tli_search_choose(tli_search_state *r, int32_t full) {
+    int64_t least = 0;
+    int32_t items = r->p->item_count - r->p->node_count, left = items, group = 0, k;
+    if (items > TLI_SEARCH_FEW_ITEMS) {
+        left = TLI_SEARCH_CANDIDATES;
+        group = tli_search_draw(r, r->group_count);
+    }
     r->chosen_count = 0;
-    r->excess = tli_search_held(s, full) - s->budget;
-    for (item = 0; item < items; item++) {
-        int32_t x, y, count;
-        int64_t score;
-        if (!r->p->item_bytes[item] || s->last[item] < 0) continue;
-        x = tli_search_event_before(s, item, order);
-        s->work++;
-        if (x < 0 || s->events[x].call == full) continue;
-        y = s->events[x].behind;
-        if (!tli_search_is_use(s, y)) continue;
-        if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
-            score = tli_search_score_fetch(r, item, x, y);
-            if (!r->chosen_count || score < least) {
-                least = score;
-                r->chosen_count = 1;
-                r->chosen[0] = -1 - item;
-                r->chosen_place = s->events[y].call;
-            }
-        }
-        if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
-            score = s->places[s->events[y].call].order - s->places[s->events[x].call].order;
-            score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
-            if (r->is_exact && r->p->item_bytes[item] > r->excess)
-                score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
-                         2 * tli_search_log((uint64_t)r->excess);
-            if (score >= least) continue;
-        }
-        score = tli_search_weigh(r, item, x, y, order, &count);
-        if (!count || (r->chosen_count && score >= least)) continue;
-        least = score;
-        r->chosen_count = count;
-        r->chosen_place = s->events[y].call;
-        tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
+    r->excess = tli_search_held(&r->seq, full) - r->seq.budget;
+    for (k = 0; k < r->group_count * TLI_SEARCH_GROUP && left > 0; k++) {
+        int32_t item = group * TLI_SEARCH_GROUP + k % TLI_SEARCH_GROUP;
+        if (k % TLI_SEARCH_GROUP == TLI_SEARCH_GROUP - 1)
+            group += group < r->group_count - r->stride ? r->stride : r->stride - r->group_count;
+        if (item < items) left -= tli_search_compare(r, item, full, &least);
     }
     return r->chosen_count > 0;
 }
@@ -199,6 +216,7 @@ static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t step
     tli_search_seq *s = &r->seq;
     while (s->over_count > 0) {
         if (s->cost > most_cost || steps-- <= 0 || s->failed || s->work > r->mend_limit) return 0;
+        if (r->watch && tli_remat_stops(r->watch, s->work)) return 0;
         if (!tli_search_choose(r, tli_search_find_full(s)) || !tli_search_apply(r)) return 0;
     }
     return s->cost <= most_cost;
@@ -221,7 +239,7 @@ static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search
         int is_wanted = tli_search_is_use(s, event->behind);
         if (event->before < 0 || event->is_use == is_wanted || !s->p->item_bytes[event->item]) continue;
         if (spans->count == TLI_SEARCH_SPANS) return 0;
-        spans->orders[spans->count] = s->places[s->events[event->before].call].order;
+        spans->orders[spans->count] = s->events[event->before].order;
         spans->bytes[spans->count++] = event->is_use ? -s->p->item_bytes[event->item]
                                                      : s->p->item_bytes[event->item];
     }
@@ -265,27 +283,39 @@ static int tli_search_may_fit(tli_search_seq *s, int32_t at) {
     return 1;
 }
 
-// Remove every recomputation that the budget does not require, once around the sequence from a place on.
-static void tli_search_tidy(tli_search_state *r, int32_t from) {
+// Remove a call if it is a recomputation that the budget does not require.
+static void tli_search_spare(tli_search_seq *s, int32_t at) {
+    int32_t mark = s->change_count;
+    s->work += 2;
+    if (!at || !tli_search_can_remove(s, at)) return;
+    s->work += 8;
+    if (!tli_search_is_useless(s, at) && !tli_search_may_fit(s, at)) return;
+    tli_search_remove(s, at);
+    if (s->over_count) tli_search_undo(s, mark);
+}
+
+#define TLI_SEARCH_NEARBY 2000  // places that are tidied after one try
+
+// Remove every recomputation that the budget does not require, from a place on: at most `count` places, once
+// around.
+static void tli_search_tidy_some(tli_search_state *r, int32_t from, int32_t count) {
     tli_search_seq *s = &r->seq;
-    int32_t at = s->places[from].call < 0 ? 0 : from, count = s->used;
+    int32_t at = s->places[from].call < 0 ? 0 : from;
     while (count-- > 0 && !s->failed) {
-        int32_t next = s->places[at].behind, mark = s->change_count;
-        s->work += 2;
-        if (at && tli_search_can_remove(s, at)) {
-            s->work += 8;
-            if (tli_search_is_useless(s, at) || tli_search_may_fit(s, at)) {
-                tli_search_remove(s, at);
-                if (s->over_count) tli_search_undo(s, mark);
-            }
-        }
+        int32_t next = s->places[at].behind;
+        tli_search_spare(s, at);
         at = next < 0 ? 0 : next;
     }
 }
 
+static void tli_search_tidy(tli_search_state *r, int32_t from) {
+    tli_search_tidy_some(r, from, r->seq.used);
+}
+
 // -- search: one try: remove, mend, tidy, keep or undo --
 
-static int32_t tli_search_pick_forward(tli_search_state *r) {
+// A recomputation drawn at random; -1 = none found.
+static int32_t tli_search_pick_again(tli_search_state *r) {
     tli_search_seq *s = &r->seq;
     int32_t tries;
     for (tries = 0; tries < 64; tries++) {
@@ -296,16 +326,15 @@ static int32_t tli_search_pick_forward(tli_search_state *r) {
     return -1;
 }
 
-// Remove some recomputations near one that is drawn at random. Returns a place from which to tidy; -1 = none.
-static int32_t tli_search_ruin(tli_search_state *r) {
+// Remove some recomputations near a place. Returns a place from which to tidy; -1 = none.
+static int32_t tli_search_ruin(tli_search_state *r, int32_t at) {
     tli_search_seq *s = &r->seq;
-    int32_t at = tli_search_pick_forward(r), wanted = 1 + tli_search_draw(r, 6),
-            span = 4 * wanted + 4, mark = 0;
+    int32_t wanted = 1 + tli_search_draw(r, 6), span = 4 * wanted + 4, mark = 0, first = s->change_count;
     int forwards = tli_search_draw(r, 2);
     if (at < 0) return -1;
     while (at > 0 && wanted > 0 && span-- > 0) {
         int32_t next = forwards ? s->places[at].behind : s->places[at].before;
-        if (tli_search_can_remove(s, at) && (!s->change_count || tli_search_draw(r, 3))) {
+        if (tli_search_can_remove(s, at) && (s->change_count == first || tli_search_draw(r, 3))) {
             mark = s->places[at].before;
             tli_search_remove(s, at);
             wanted--;
@@ -315,24 +344,31 @@ static int32_t tli_search_ruin(tli_search_state *r) {
     return mark;
 }
 
+// A forward drawn at random; -1 = none found.
+static int32_t tli_search_pick_forward(tli_search_state *r) {
+    tli_search_seq *s = &r->seq;
+    int32_t tries;
+    for (tries = 0; tries < 64; tries++) {
+        int32_t at = 1 + tli_search_draw(r, s->place_count - 1);
+        s->work += 4;
+        if (tli_search_is_forward(s, at)) return at;
+    }
+    return -1;
+}
+
 // Move a forward to another time, after its inputs are made and before the first use of its outputs. Returns a
 // place from which to tidy; -1 = nothing moved.
-static int32_t tli_search_move(tli_search_state *r) {
+static int32_t tli_search_move(tli_search_state *r, int32_t at) {
     tli_search_seq *s = &r->seq;
-    int32_t tries, at = -1, e, lo = 0, hi = -1, call, steps;
-    for (tries = 0; tries < 64 && at < 0; tries++) {
-        s->work += 4;
-        at = 1 + tli_search_draw(r, s->place_count - 1);
-        if (!tli_search_is_forward(s, at)) at = -1;
-    }
+    int32_t e, lo = 0, hi = -1, call, steps;
     if (at < 0) return -1;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
         int32_t x = s->events[e].before;
         if (s->events[e].is_use) while (x >= 0 && s->events[x].is_use) x = s->events[x].before;
-        if (x >= 0 && s->places[s->events[x].call].order > s->places[lo].order) lo = s->events[x].call;
+        if (x >= 0 && s->events[x].order > s->places[lo].order) lo = s->events[x].call;
         x = s->events[e].behind;
         if (s->events[e].is_use || !tli_search_is_kept(s, x)) continue;
-        if (hi < 0 || s->places[s->events[x].call].order < s->places[hi].order) hi = s->events[x].call;
+        if (hi < 0 || s->events[x].order < s->places[hi].order) hi = s->events[x].call;
     }
     call = s->places[at].call;
     steps = 1 + tli_search_draw(r, 8);
@@ -351,9 +387,16 @@ static int32_t tli_search_move(tli_search_state *r) {
     return e;
 }
 
+// Change the sequence somewhere. Returns a place from which to tidy; -1 = nothing changed.
+static int32_t tli_search_shake(tli_search_state *r) {
+    return tli_search_draw(r, 4) ? tli_search_ruin(r, tli_search_pick_again(r))
+                                 : tli_search_move(r, tli_search_pick_forward(r));
+}
+
 static int tli_search_list_calls(tli_search_seq *s, tli_search_calls *list) {
     int32_t at;
     list->count = 0;
+    s->work += 2 * (uint64_t)s->used;
     for (at = s->places[0].behind; at >= 0 && !s->failed; at = s->places[at].behind)
         if (!tli_search_add_call(s->p->env, list, s->places[at].call)) s->failed = 1;
     return !s->failed;
@@ -365,38 +408,33 @@ static int tli_search_save_best(tli_search_state *r) {
     return 1;
 }
 
-// Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
-// cost by an exponentially distributed number of mean `heat`; else undo.
-static void tli_search_try(tli_search_state *r, uint64_t heat) {
-    tli_search_seq *s = &r->seq;
-    uint64_t was = s->cost, most;
+// Draw how the next try scores, and the most that it may cost: above what it costs now by an exponentially
+// distributed number of mean `heat`.
+static uint64_t tli_search_temper(tli_search_state *r, uint64_t was, uint64_t heat) {
     int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a random ratio
-    int32_t mark;
-    s->change_count = 0;
-    s->logs = 1;
-    r->tries++;
-    most = was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
     r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
     if (!tli_search_draw(r, 8)) r->noise *= 8;
     r->distance = tli_search_draw(r, 4);
     r->is_exact = !tli_search_draw(r, 8);
-    mark = tli_search_draw(r, 4) ? tli_search_ruin(r) : tli_search_move(r);
+    return was + (heat >> 16) * (uint64_t)u + ((heat & 65535) * (uint64_t)u >> 16);
+}
+
+// Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
+// cost by an exponentially distributed number of mean `heat`; else undo.
+static void tli_search_try(tli_search_state *r, uint64_t heat) {
+    tli_search_seq *s = &r->seq;
+    uint64_t most;
+    int32_t mark;
+    s->change_count = 0;
+    s->logs = 1;
+    most = tli_search_temper(r, s->cost, heat);
+    mark = tli_search_shake(r);
     if (mark >= 0 && tli_search_mend(r, most, 40)) {
-        tli_search_tidy(r, mark);
+        tli_search_tidy_some(r, mark, s->used < TLI_SEARCH_NEARBY ? s->used : TLI_SEARCH_NEARBY);
         if (!s->failed && s->cost < r->best_cost) tli_search_save_best(r);
         return;
     }
     tli_search_undo(s, 0);
-}
-
-// Make the sequence anew from a list of calls; 0 = no memory.
-static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
-    int32_t i;
-    tli_search_empty_seq(s);
-    s->logs = 0;
-    for (i = 0; i < calls->count; i++)
-        if (tli_search_put(s, calls->calls[i], s->last_place) < 0) return 0;
-    return 1;
 }
 
 // -- search: from a sequence to steps --
@@ -432,9 +470,10 @@ static void tli_search_emit(tli_search_seq *s, tli_steps *list) {
 
 // The rules that the greedy planner tries in turn.
 static const tli_search_rule tli_search_rules[] = {
-    { 2, 2, 2, 0, 0 }, { 2, 2, 2, 0, 1 }, { 2, 2, 1, 0, 0 }, { 2, 2, 4, 0, 0 }, { 2, 2, 0, 0, 0 },
-    { 2, 1, 2, 0, 0 }, { 2, 4, 2, 0, 0 }, { 1, 2, 2, 0, 1 }, { 0, 0, 2, 0, 1 }, { 2, 2, 2, 1, 0 },
-    { 2, 2, 2, 1, 1 }, { 2, 2, 0, 1, 1 }
+    { 2, 2, 2, 0, 0, 0 }, { 2, 2, 2, 0, 1, 0 }, { 2, 2, 1, 0, 0, 0 }, { 2, 2, 4, 0, 0, 0 },
+    { 2, 2, 0, 0, 0, 0 }, { 2, 1, 2, 0, 0, 0 }, { 2, 4, 2, 0, 0, 0 }, { 1, 2, 2, 0, 1, 0 },
+    { 0, 0, 2, 0, 1, 0 }, { 2, 2, 2, 1, 0, 0 }, { 2, 2, 2, 1, 1, 0 }, { 2, 2, 0, 1, 1, 0 },
+    { 2, 2, 2, 0, 0, 1 }, { 2, 2, 2, 0, 1, 1 }, { 2, 2, 1, 0, 1, 1 }, { 2, 2, 0, 0, 1, 1 }
 };
 
 #define TLI_SEARCH_RULES ((int32_t)(sizeof tli_search_rules / sizeof tli_search_rules[0]))
@@ -481,6 +520,10 @@ static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_
         tli_release(p->env, r->ratio);
         return result;
     }
+    i = p->item_count - p->node_count;
+    r->group_count = (i + TLI_SEARCH_GROUP - 1) / TLI_SEARCH_GROUP;
+    r->stride = i > TLI_SEARCH_FEW_ITEMS ? (int32_t)((int64_t)r->group_count * 618 / 1000) : 1;  // golden ratio
+    while (tli_bound_gcd((uint64_t)r->group_count, (uint64_t)r->stride) > 1) r->stride++;
     for (i = 0; i < p->item_count; i++)
         r->ratio[i] = 2 * tli_search_log(p->graph->nodes[tli_search_maker(p, i)].fwd_cost) -
                       2 * tli_search_log((uint64_t)p->item_bytes[i]);
@@ -521,26 +564,29 @@ static int tli_search_goes_on(tli_search_state *r) {
     return !tli_remat_stops(r->watch, r->seq.work);
 }
 
-// Improve the best sequence in phases of growing length (doubled every second phase), each of which cools down.
-// The first phases begin with the starts, the later ones with the best sequence. The work limit decides only
-// when this ends, not what it does.
-static void tli_search_improve(tli_search_state *r, tli_search_start *starts) {
-    tli_search_seq *s = &r->seq;
+// Begin the next phase. The first ones begin with the starts, the later ones with the best sequence. Returns 0
+// if memory ran out.
+static int tli_search_begin_phase(tli_search_state *r, const tli_search_start *starts) {
     static const uint8_t heats[] = { 16, 2, 255, 1 };  // of the mean cost of a call, in 16ths
-    int32_t phase, turn;
-    for (phase = 0; tli_search_goes_on(r); phase++) {
-        const tli_search_calls *from = &r->best;
-        int32_t length = 400 << (phase < 24 ? phase / 2 : 12);
-        uint64_t heat;
-        if (phase < TLI_SEARCH_STARTS) from = &starts[phase].calls;
-        if (!from->count) continue;
-        if (!tli_search_load(s, from) || s->over_count) return;
-        heat = r->best_cost / (uint64_t)s->used / 16;
-        heat = (heat < TLI_SEARCH_MOST_COST >> 12 ? heat : TLI_SEARCH_MOST_COST >> 12) * heats[phase % 4];
-        for (turn = 0; turn < length && tli_search_goes_on(r); turn++) {
-            tli_search_try(r, heat);
-            if (turn % (length / 20 + 1) == length / 20) heat -= heat / 3;
-        }
+    const tli_search_calls *from = &r->best;
+    uint64_t mean;
+    while (r->phase < TLI_SEARCH_STARTS && !starts[r->phase].calls.count) r->phase++;
+    if (r->phase < TLI_SEARCH_STARTS) from = &starts[r->phase].calls;
+    r->turns = 400 << (r->phase < 24 ? r->phase / 2 : 12);
+    r->turn = 0;
+    if (!tli_search_load(&r->seq, from) || r->seq.over_count) return 0;
+    mean = r->best_cost / (uint64_t)r->seq.used / 16;
+    r->heat = (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) * heats[r->phase++ % 4];
+    return 1;
+}
+
+// Improve the best sequence in phases of growing length (doubled every second phase), each of which cools down.
+// The work limit decides only when this ends, not what it does: called again, it goes on.
+static void tli_search_improve(tli_search_state *r, const tli_search_start *starts) {
+    while (tli_search_goes_on(r)) {
+        if (r->turn == r->turns && !tli_search_begin_phase(r, starts)) return;
+        tli_search_try(r, r->heat);
+        if (r->turn++ % (r->turns / 20 + 1) == r->turns / 20) r->heat -= r->heat / 3;
     }
 }
 
@@ -550,57 +596,6 @@ static int tli_search_load_program(tli_search_seq *s, const tli_search_greedy *g
     bare.calls = g->program;
     bare.count = g->program_count;
     return tli_search_load(s, &bare);
-}
-
-// Equal layers: add the binomial schedule of the most slots that keeps the budget. 0 = no memory.
-static int tli_search_begin_chain(tli_search_state *r, tli_search_start *starts) {
-    const tli_search_problem *p = r->p;
-    tli_search_calls calls;
-    int32_t low = 0, high = p->node_count, *slots, i;
-    int ok;
-    slots = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->node_count, sizeof *slots);
-    tli_zero(&calls, sizeof calls);
-    for (ok = slots != NULL; ok && high - low > 1;) {
-        int32_t middle = low + (high - low) / 2;
-        tli_unit_chain chain;
-        chain.graph = p->graph;
-        chain.list = tli_steps_of(p->env);
-        chain.reached = 0;
-        if (middle > 1 || p->node_count < 200) tli_reverse_chain(&chain, middle, slots);
-        ok = !chain.list.failed;
-        for (calls.count = i = 0; i < chain.list.count && ok; i++) {
-            const tl_step *step = &chain.list.steps[i];
-            if (step->kind > TL_STEP_BACKWARD) continue;
-            ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
-        }
-        ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p)) &&
-             tli_search_load(&r->seq, &calls);
-        if (ok && chain.list.count && !r->seq.over_count) {
-            low = middle;
-            ok = tli_search_add_start(r, starts);
-        } else {
-            high = middle;
-        }
-        tli_release(p->env, chain.list.steps);
-    }
-    tli_release(p->env, calls.calls);
-    tli_release(p->env, slots);
-    return ok;
-}
-
-static int tli_search_is_equal_chain(const tl_graph *graph) {
-    const tl_node *first = &graph->nodes[graph->node_count > 1];
-    int32_t id;
-    for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        if (node->is_input != (id == 0) || node->output_count != 1 || node->input_count != (id > 0) ||
-            node->has_grad != (id > 0) || node->keep) return 0;
-        if (graph->outputs[node->first_output].bytes != graph->outputs[first->first_output].bytes) return 0;
-        if (!id) continue;
-        if (graph->inputs[node->first_input].tensor != graph->nodes[id - 1].first_output) return 0;
-        if (node->fwd_cost != first->fwd_cost || node->saved_bytes != first->saved_bytes) return 0;
-    }
-    return graph->node_count > 2;
 }
 
 // The largest working set of one call, and its node: a lower bound of every budget.
@@ -622,25 +617,41 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
     return most;
 }
 
-// The work for one try of a budget that may be too small; it limits the time until a graph is refused.
-static uint64_t tli_search_try_work(const tli_search_problem *p) {
-    return UINT64_C(20000000) + 12000 * (uint64_t)p->node_count;
+// Set the work for one try of a budget that may be too small: at most an eighth of the work limit, but for a
+// plan as much as a greedy one takes.
+static void tli_search_limit_tries(tli_search_state *r, uint64_t work_limit) {
+    uint64_t least = 500 * ((uint64_t)r->p->node_count + (uint64_t)r->p->graph->input_count);
+    uint64_t most = UINT64_C(8000000) + 1500 * (uint64_t)r->p->node_count;
+    r->mend_work = work_limit / 8 < most ? work_limit / 8 : most;
+    r->try_work = r->mend_work > least ? r->mend_work : least;
 }
 
-// Make the starts: the plan that keeps everything, mended; the binomial schedule; greedy plans. 0 = no memory.
+// Load the sequence that divides the graph for a budget, and mend it if it exceeds that. 0 = no memory.
+static int tli_search_load_divided(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
+    r->seq.budget = budget;
+    if (!tli_search_divide(r->p, budget, &g->calls, &g->work) || !tli_search_load(&r->seq, &g->calls)) return 0;
+    r->mend_limit = r->seq.work + r->mend_work;
+    if (r->seq.over_count) tli_search_mend(r, TLI_SEARCH_MOST_COST, r->p->node_count);
+    return !r->seq.failed;
+}
+
+// Make the starts: the graph divided; the plan that keeps everything, mended; greedy plans. 0 = no memory.
 static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts) {
     const tli_search_problem *p = r->p;
+    uint64_t limit = g->work + (r->try_work > 4 * r->mend_work ? r->try_work : 4 * r->mend_work);
     int32_t i;
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    r->mend_limit = r->seq.work + 4 * tli_search_try_work(p);
-    g->most_work = g->work + 4 * tli_search_try_work(p);
+    if (!p->inference && (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts)))
+        return 0;
+    r->mend_limit = r->seq.work + 2 * r->mend_work;
     if (!tli_search_load_program(&r->seq, g)) return 0;
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
-    if (!p->inference && tli_search_is_equal_chain(p->graph) && !tli_search_begin_chain(r, starts)) return 0;
-    for (i = 0; i < TLI_SEARCH_RULES && (!r->best.count || g->work < TLI_SEARCH_GREEDY_LIMIT); i++) {
+    for (i = 0; i < TLI_SEARCH_RULES && g->work < limit; i++) {
+        if (r->best.count && (g->work > TLI_SEARCH_GREEDY_LIMIT || g->work > 2 * r->mend_work)) break;
+        g->most_work = g->work + r->try_work;
         if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
             if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
         } else if (g->failed) {
@@ -669,18 +680,20 @@ static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_
 // Find and load a sequence that keeps a budget; -1 = no memory, 0 = none found.
 static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
     int32_t i;
-    g->most_work = g->work + tli_search_try_work(r->p);
     r->seq.budget = budget;
     r->distance = 2;
     r->noise = 0;
-    for (i = 0; i < TLI_SEARCH_RULES; i++) {
+    if (!r->p->inference && !tli_search_load_divided(r, g, budget)) return -1;
+    if (!r->p->inference && !r->seq.over_count) return 1;
+    g->most_work = g->work + r->try_work;
+    for (i = 0; i < TLI_SEARCH_RULES && g->work < g->most_work; i++) {
         if (tli_search_run_greedy(g, &tli_search_rules[i], budget)) {
             if (!tli_search_load(&r->seq, &g->calls)) return -1;
             if (!r->seq.over_count) return 1;
         }
         if (g->failed) return -1;
     }
-    r->mend_limit = r->seq.work + 4 * tli_search_try_work(r->p);
+    r->mend_limit = r->seq.work + r->mend_work;
     if (!tli_search_load_program(&r->seq, g)) return -1;
     if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return 1;
     return r->seq.failed ? -1 : 0;
@@ -692,30 +705,52 @@ static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
     return node < s->p->node_count ? node : -1;
 }
 
-// Find the least budget for which a sequence is found: the floor first, then budgets further and further above
-// it, then bisection until the work is used up. Returns 0 if memory ran out; the sequence is in r->best.
+// Lower the peak of the best sequence, *high, by dividing the graph alone, the cheapest way to a sequence of
+// few bytes: for halves of the least peak so far, as long as these are kept, then between that and the largest
+// budget that was not. Returns 0 if memory ran out.
+static int tli_search_divide_down(tli_search_state *r, tli_search_greedy *g, int64_t floor, int64_t *high) {
+    tli_search_seq *s = &r->seq;
+    int64_t low = floor, peak, budget;
+    uint64_t limit = s->work + g->work + r->try_work;
+    while (*high - low > 1 + *high / 64 && s->work + g->work < limit) {
+        budget = low == floor && *high / 2 > floor ? *high / 2 : low + (*high - low) / 2;
+        if (!tli_search_divide(r->p, budget, &g->calls, &g->work) || !tli_search_load(s, &g->calls)) return 0;
+        peak = tli_search_held(s, tli_search_find_full(s));
+        if (peak > budget) low = budget;
+        if (r->watch && tli_remat_stops(r->watch, s->work + g->work)) return 1;
+        if (peak >= *high) continue;
+        *high = peak;
+        if (!tli_search_save_best(r)) return 0;
+    }
+    return 1;
+}
+
+// Find the least budget for which a sequence is found: by dividing; the floor; then halves of the least peak
+// so far, as long as these are kept; then bisection until the work is used up. Returns 0 if memory ran out;
+// the sequence is in r->best.
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
-    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, step = floor / 32 + 1, budget = floor;
-    uint64_t limit = s->work + g->work + 16 * tli_search_try_work(r->p);
+    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, budget = floor;
+    uint64_t limit = s->work + g->work + 8 * r->try_work;
     int32_t full;
-    int found, bracketed = 0;
+    int found, is_halved = 1;
     if (!tli_search_load_program(s, g)) return 0;
     high = tli_search_held(s, tli_search_find_full(s));
     if (!tli_search_save_best(r)) return 0;
-    while (budget < high) {
+    if (!r->p->inference && !tli_search_divide_down(r, g, floor, &high)) return 0;
+    while (budget < high && s->work + g->work < limit) {
         found = tli_search_find_any(r, g, budget);
         if (found < 0) return 0;
+        if (r->watch && r->watch->stopped) break;
         if (found) {
             high = tli_search_held(s, tli_search_find_full(s));
             if (!tli_search_save_best(r)) return 0;
-            bracketed = 1;
         } else {
+            is_halved &= low == floor && budget == floor;
             low = budget;
         }
-        if (high - low <= 1 + high / 4096 || (bracketed && s->work + g->work > limit)) break;
-        budget = bracketed ? low + (high - low) / 2 : low + step;
-        step *= 2;
+        if (high - low <= 1 + high / 4096 || s->work + g->work > r->limit) break;
+        budget = is_halved && high / 2 > low ? high / 2 : low + (high - low) / 2;
     }
     if (!tli_search_load(s, &r->best)) return 0;
     full = tli_search_find_full(s);
@@ -724,20 +759,14 @@ static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int6
     return 1;
 }
 
-// Find the least budget, then try to lower the peak of its sequence to the budget by mending it repeatedly. 0 =
-// no memory; r->best is empty if the budget is not reached.
-static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_search_start *starts,
-                              int64_t *least, int32_t *node) {
+// Try to lower the peak of the best sequence to a target, by mending it repeatedly. 0 = no memory.
+static int tli_search_squeeze(tli_search_state *r, int64_t target, int64_t *least, int32_t *node) {
     tli_search_seq *s = &r->seq;
-    int32_t tries, floor_node;
-    int64_t floor = tli_search_find_floor(r->p, &floor_node);
-    if (!tli_search_find_least(r, g, least, node)) return 0;
-    r->mend_limit = s->work + 4 * tli_search_try_work(r->p);
-    for (tries = 0; tries < 200 && *least > r->p->budget && r->p->budget >= floor && s->work < r->mend_limit;
-         tries++) {
+    int32_t tries;
+    for (tries = 0; tries < 200 && *least > target && s->work < r->mend_limit; tries++) {
         int32_t full;
         int64_t peak;
-        s->budget = r->p->budget;
+        s->budget = target;
         if (!tli_search_load(s, &r->best)) return 0;
         r->noise = (int64_t)65536 * tries / 50;
         r->distance = tries % 4;
@@ -750,62 +779,147 @@ static int tli_search_squeeze(tli_search_state *r, tli_search_greedy *g, tli_sea
             *node = tli_search_node_at(s, full);
             if (!tli_search_save_best(r)) return 0;
         }
+        if (r->watch && tli_remat_stops(r->watch, s->work)) break;
     }
     r->mend_limit = UINT64_MAX;
     s->budget = r->p->budget;
-    if (*least > r->p->budget) { r->best.count = 0; return 1; }
-    r->best_cost = UINT64_MAX;
-    return tli_search_load(s, &r->best) && tli_search_add_start(r, starts);
+    return 1;
 }
 
-static tl_result tli_search_run(const tli_remat_input *in, tli_search_state *r,
-                                tli_search_greedy *g, tli_search_start *starts, uint64_t *work,
-                                uint64_t *least_budget, int32_t *limiting_node) {
-    uint64_t spent;
-    int64_t least = 0;
-    if (!tli_search_begin(r, g, starts)) return TL_ERROR_NO_MEMORY;
-    if (in->start && in->start->count &&
-        (!tli_search_load(&r->seq, in->start) || !tli_search_add_start(r, starts)))
-        return TL_ERROR_NO_MEMORY;
-    if (!r->best.count && !tli_search_squeeze(r, g, starts, &least, limiting_node))
-        return TL_ERROR_NO_MEMORY;
-    *least_budget = (uint64_t)least;
-    *work = r->seq.work + g->work;
-    if (!r->best.count)
-        return TL_ERROR_INFEASIBLE;
-    spent = g->work;
-    r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
-    r->watch = in->watch;
-    r->limit = in->work_limit > spent ? in->work_limit - spent : 0;
-    tli_search_improve(r, starts);
-    *work = r->seq.work + spent;
+// -- search: a search that goes on where it was --
+
+typedef struct tli_sequence_search {
+    tli_search_problem p;
+    tli_search_state   r;
+    tli_search_greedy  g;
+    tli_search_start   starts[TLI_SEARCH_STARTS];
+    uint64_t           counted;     // work that was reported before
+    int32_t            is_open;
+} tli_sequence_search;
+
+static void tli_search_close(tli_sequence_search *s) {
+    if (!s->is_open) return;
+    tli_search_free_greedy(&s->g);
+    tli_search_free_search(&s->r, s->starts);
+    tli_search_free_problem(&s->p);
+    s->is_open = 0;
+}
+
+// Prepare a search; close it also after an error. TL_ERROR_OVERFLOW: bytes or costs are too large.
+static tl_result tli_search_open(const tli_remat_input *in, tli_sequence_search *s) {
+    tl_result result;
+    tli_zero(s, sizeof *s);
+    result = tli_search_init_problem(in, &s->p);
+    if (result) return result;
+    result = tli_search_init_search(&s->p, &s->r);
+    if (!result) {
+        result = tli_search_init_greedy(&s->p, &s->g);
+        if (result) tli_search_free_search(&s->r, s->starts);
+    }
+    if (result) tli_search_free_problem(&s->p);
+    s->is_open = !result;
+    s->r.watch = s->g.watch = in->watch;
+    return result;
+}
+
+// The work since the last call of this function.
+static uint64_t tli_search_count(tli_sequence_search *s) {
+    uint64_t work = s->r.seq.work + s->g.work - s->counted;
+    s->counted += work;
+    return work;
+}
+
+static int tli_search_is_found(const tli_sequence_search *s) { return s->r.best.count > 0; }
+
+// The cost of the best sequence.
+static uint64_t tli_search_cost(const tli_sequence_search *s) { return s->r.best_cost + s->r.bwd_cost; }
+
+// Make the first sequences that keep the budget.
+static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_limit) {
+    tli_search_limit_tries(&s->r, work_limit);
+    if (!tli_search_begin(&s->r, &s->g, s->starts)) return TL_ERROR_NO_MEMORY;
+    s->r.mend_limit = UINT64_MAX;
+    return TL_OK;
+}
+
+// The same with the least work, though the caller asks to stop.
+static tl_result tli_search_find_at_once(tli_sequence_search *s) {
+    tli_remat_watch *watch = s->r.watch;
+    tl_result result;
+    s->r.watch = s->g.watch = NULL;
+    result = tli_search_find_first(s, 0);
+    s->r.watch = s->g.watch = watch;
+    return result;
+}
+
+// Load the calls of a plan without copies to a host.
+static int tli_search_load_plan(tli_search_seq *s, const tl_plan *plan) {
+    tl_env *env = s->p->env;
+    tli_search_calls calls;
+    int32_t i, ok = 1;
+    tli_zero(&calls, sizeof calls);
+    for (i = 0; i < plan->step_count && ok; i++) {
+        const tl_step *step = &plan->steps[i];
+        if (step->kind > TL_STEP_BACKWARD) continue;
+        ok = tli_search_add_call(env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+    }
+    ok = ok && tli_search_add_call(env, &calls, tli_search_end_call(s->p)) && tli_search_load(s, &calls);
+    tli_release(env, calls.calls);
+    return ok;
+}
+
+// Start from a plan that keeps the budget, too.
+static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
+    int ok = tli_search_load_plan(&s->r.seq, plan) && tli_search_add_start(&s->r, s->starts);
+    return ok ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Try to lower the peak of a plan to the budget. The best sequence is then the lowest one that was found.
+static tl_result tli_search_lower(tli_sequence_search *s, const tl_plan *plan, uint64_t work_limit) {
+    tli_search_state *r = &s->r;
+    int64_t least;
+    int32_t node;
+    if (!tli_search_load_plan(&r->seq, plan) || !tli_search_save_best(r)) return TL_ERROR_NO_MEMORY;
+    least = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
+    r->mend_limit = r->seq.work + work_limit;
+    return tli_search_squeeze(r, s->p.budget, &least, &node) ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Forget the best sequence, which exceeds the budget.
+static void tli_search_forget_best(tli_sequence_search *s) {
+    s->r.best.count = 0;
+    s->r.best_cost = UINT64_MAX;
+}
+
+// Improve the best sequence until the work limit or the bound is reached.
+static tl_result tli_search_go_on(tli_sequence_search *s, uint64_t work_limit, uint64_t bound) {
+    tli_search_state *r = &s->r;
+    r->goal = bound > r->bwd_cost ? bound - r->bwd_cost : 0;
+    r->limit = r->seq.work + work_limit;
+    tli_search_improve(r, s->starts);
     return r->seq.failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
-static tl_result tli_remat_search(const tli_remat_input *in, tli_steps *best, uint64_t *cost, uint64_t *work,
-                                  uint64_t *least_budget, int32_t *limiting_node) {
-    tli_search_problem p;
-    tli_search_state r;
-    tli_search_greedy g;
-    tli_search_start starts[TLI_SEARCH_STARTS];
-    tl_result result;
-    tli_zero(best, sizeof *best);
-    tli_zero(starts, sizeof starts);
-    *cost = *work = *least_budget = 0;
-    *limiting_node = -1;
-    result = tli_search_init_problem(in, &p);
-    if (result) return result;
-    result = tli_search_init_search(&p, &r);
-    if (result) { tli_search_free_problem(&p); return result; }
-    result = tli_search_init_greedy(&p, &g);
-    if (!result) {
-        result = tli_search_run(in, &r, &g, starts, work, least_budget, limiting_node);
-        tli_search_free_greedy(&g);
-    }
-    if (!result) result = tli_search_finish(&r, best, cost);
-    tli_search_free_search(&r, starts);
-    tli_search_free_problem(&p);
-    return result;
+// The steps of the best sequence.
+static tl_result tli_search_take_best(tli_sequence_search *s, tli_steps *steps) {
+    uint64_t cost;
+    s->r.turn = s->r.turns = 0;  // the sequence is loaded anew: the next phase begins
+    return tli_search_finish(&s->r, steps, &cost);
+}
+
+// Find the sequence of the least peak; it becomes the best one.
+static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_limit) {
+    tli_search_state *r = &s->r;
+    uint64_t before = r->seq.work + s->g.work;
+    int64_t least = 0;
+    int32_t node;
+    tli_search_limit_tries(&s->r, work_limit / 2);
+    r->limit = before + work_limit / 2;
+    if (!tli_search_find_least(r, &s->g, &least, &node)) return TL_ERROR_NO_MEMORY;
+    before = r->seq.work + s->g.work - before;
+    r->mend_limit = r->seq.work + (before < work_limit ? work_limit - before : 0);
+    return tli_search_squeeze(r, tli_search_find_floor(&s->p, &node), &least, &node) ? TL_OK
+                                                                                    : TL_ERROR_NO_MEMORY;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -34,7 +34,6 @@ typedef struct tli_remat_input {
     uint64_t        work_limit;   // of the search in elementary steps (a few ns each); 0 = greedy alone
     uint64_t        bound;        // lower bound of the cost: the search ends when it is reached
     tli_remat_watch *watch;
-    const tli_search_calls *start;    // one more schedule to start from; NULL or no calls: none
     int32_t         fetches;      // 1 = tensors may be fetched from a host tier
 } tli_remat_input;
 
@@ -286,6 +285,7 @@ typedef struct tli_search_rule {
     int8_t cost, bytes, distance;  // exponents of the score, in halves
     int8_t backwards;              // 1 = missing inputs are made in reverse order
     int8_t dead_first;             // 1 = evict first the items that no later call of the program uses
+    int8_t in_order;               // 1 = all that is missing is made in listing order
 } tli_search_rule;
 
 typedef struct tli_search_frame { int32_t call, next; } tli_search_frame;
@@ -299,18 +299,21 @@ typedef struct tli_search_greedy {
     int32_t      *first_use;     // [items + 1] into uses
     int32_t      *uses;          // positions in the program at which an item is used, ascending
     int32_t      *next_use;      // [items] cursor into uses
-    int32_t      *resident;      // [resident_count] resident items that have bytes
-    int32_t      *place;         // [items] index into resident
-    int32_t       resident_count;
+    int32_t      *heap;          // [heap_count] items that may be evicted, the one of the least key first
+    int32_t      *place;         // [items] index into heap; -1 = not there
+    int64_t      *key;           // [items] the score when it was last computed; TLI_SEARCH_NO_SCORE = not yet
+    int32_t       heap_count;
     int32_t      *program;       // [program_count] each wanted call once: the plan that keeps everything
     int32_t       program_count, now;  // now: the position in it
     tli_search_frame *stack;     // [nodes + 1] calls that wait for their inputs
-    int32_t      *queue;         // [nodes] of tli_search_price
+    int32_t      *queue;         // [nodes] of tli_search_price and tli_search_list_missing
+    int32_t      *order;         // [nodes] of tli_search_demand_in_order
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the queue
     uint32_t      stamped;
     tli_search_calls  calls;
     int64_t       most_calls;
     uint64_t      cost, work, most_work;
+    tli_remat_watch *watch;      // NULL = none
     int           failed;        // 1 = no memory
 } tli_search_greedy;
 
@@ -321,11 +324,13 @@ static void tli_search_free_greedy(tli_search_greedy *g) {
     tli_release(env, g->first_use);
     tli_release(env, g->uses);
     tli_release(env, g->next_use);
-    tli_release(env, g->resident);
+    tli_release(env, g->heap);
     tli_release(env, g->place);
+    tli_release(env, g->key);
     tli_release(env, g->program);
     tli_release(env, g->stack);
     tli_release(env, g->queue);
+    tli_release(env, g->order);
     tli_release(env, g->stamp);
     tli_release(env, g->calls.calls);
 }
@@ -363,14 +368,16 @@ static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_
     g->uses = (int32_t *)tli_alloc_array(env, (uint64_t)p->first_touch[tli_search_end_call(p) + 1],
                                          sizeof *g->uses);
     g->next_use = (int32_t *)tli_alloc_array(env, items, sizeof *g->next_use);
-    g->resident = (int32_t *)tli_alloc_array(env, items, sizeof *g->resident);
+    g->heap = (int32_t *)tli_alloc_array(env, items, sizeof *g->heap);
+    g->key = (int64_t *)tli_alloc_array(env, items, sizeof *g->key);
     g->place = (int32_t *)tli_alloc_array(env, items, sizeof *g->place);
     g->program = (int32_t *)tli_alloc_array(env, 2 * nodes + 1, sizeof *g->program);
     g->stack = (tli_search_frame *)tli_alloc_array(env, nodes + 1, sizeof *g->stack);
     g->queue = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->queue);
+    g->order = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->order);
     g->stamp = (uint32_t *)tli_alloc_array(env, nodes, sizeof *g->stamp);
-    if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->resident && g->place && g->program &&
-        g->stack && g->queue && g->stamp) {
+    if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->heap && g->place && g->key &&
+        g->program && g->stack && g->queue && g->order && g->stamp) {
         tli_search_list_program(g);
         return TL_OK;
     }
@@ -398,7 +405,7 @@ static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
             g->queue[count++] = id;
         }
     }
-    g->work += (uint64_t)count + 4;
+    g->work += 3 * (uint64_t)count + 20;
     return cost;
 }
 
@@ -412,40 +419,80 @@ static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
     return score;
 }
 
+// -- search: greedy: the items that may be evicted, in a heap --
+//
+// An item is in the heap while it is resident, has bytes, and no call on the stack uses it. Its key is the
+// score that it had when it was last looked at. As its next use comes nearer and what it is made of is
+// evicted, its score rises, so keys are lower bounds but for the price of items whose inputs have been made
+// again. The item on top is scored anew until it stays there: few items are scored for each that is evicted.
+
+#define TLI_SEARCH_NO_SCORE INT64_MIN
+
+static int tli_search_goes_first(const tli_search_greedy *g, int32_t a, int32_t b) {
+    return g->key[a] != g->key[b] ? g->key[a] < g->key[b] : a < b;
+}
+
+static void tli_search_set_heap(tli_search_greedy *g, int32_t at, int32_t item) {
+    g->heap[at] = item;
+    g->place[item] = at;
+}
+
+// Move the item at a place of the heap up or down to where its key belongs.
+static void tli_search_sift(tli_search_greedy *g, int32_t at) {
+    int32_t item = g->heap[at], child;
+    for (; at && tli_search_goes_first(g, item, g->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        tli_search_set_heap(g, at, g->heap[(at - 1) / 2]);
+    for (; (child = 2 * at + 1) < g->heap_count; at = child) {
+        if (child + 1 < g->heap_count && tli_search_goes_first(g, g->heap[child + 1], g->heap[child])) child++;
+        if (!tli_search_goes_first(g, g->heap[child], item)) break;
+        tli_search_set_heap(g, at, g->heap[child]);
+    }
+    tli_search_set_heap(g, at, item);
+    g->work += 8;
+}
+
+// Put an item into the heap or take it out, as its state asks.
+static void tli_search_update_heap(tli_search_greedy *g, int32_t item) {
+    int32_t at = g->place[item], belongs = g->here[item] && !g->pins[item] && g->p->item_bytes[item];
+    if (belongs && at < 0) {
+        g->key[item] = TLI_SEARCH_NO_SCORE;
+        g->heap[g->heap_count] = item;
+        tli_search_sift(g, g->heap_count++);
+    } else if (!belongs && at >= 0) {
+        int32_t last = g->heap[--g->heap_count];
+        g->place[item] = -1;
+        if (last == item) return;
+        g->heap[at] = last;
+        tli_search_sift(g, at);
+    }
+}
+
 static void tli_search_make_resident(tli_search_greedy *g, int32_t item) {
     if (g->here[item]) return;
     g->here[item] = 1;
     g->live += g->p->item_bytes[item];
-    if (!g->p->item_bytes[item]) return;
-    g->place[item] = g->resident_count;
-    g->resident[g->resident_count++] = item;
+    tli_search_update_heap(g, item);
 }
 
 static void tli_search_evict(tli_search_greedy *g, int32_t item) {
-    int32_t last;
     g->here[item] = 0;
     g->live -= g->p->item_bytes[item];
-    last = g->resident[--g->resident_count];
-    g->resident[g->place[item]] = last;
-    g->place[last] = g->place[item];
+    tli_search_update_heap(g, item);
 }
 
 // Evict until so many more bytes fit; 0 if everything that is left is pinned.
 static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
     while (g->live + g->gradients + bytes > g->budget) {
-        int64_t least = 0;
-        int32_t i, worst = -1;
-        for (i = 0; i < g->resident_count; i++) {
-            int32_t item = g->resident[i];
-            int64_t score;
-            if (g->pins[item]) continue;
-            score = tli_search_score(g, item);
-            if (worst >= 0 && (score > least || (score == least && item > worst))) continue;
-            worst = item;
-            least = score;
+        int32_t item = g->heap[0];
+        int64_t score;
+        if (!g->heap_count) return 0;
+        score = tli_search_score(g, item);
+        if (score > g->key[item]) {
+            g->key[item] = score;
+            tli_search_sift(g, 0);
+            if (g->heap[0] != item) continue;
         }
-        if (worst < 0) return 0;
-        tli_search_evict(g, worst);
+        tli_search_evict(g, item);
     }
     return 1;
 }
@@ -453,8 +500,12 @@ static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
 static void tli_search_pin(tli_search_greedy *g, int32_t call, int32_t by) {
     const tli_search_problem *p = g->p;
     int32_t k;
-    for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
-        if (p->touches[k].is_use) g->pins[p->touches[k].item] += by;
+    for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) {
+        if (!p->touches[k].is_use) continue;
+        g->pins[p->touches[k].item] += by;
+        tli_search_update_heap(g, p->touches[k].item);
+    }
+    g->work += 2 * (uint64_t)(p->first_touch[call + 1] - p->first_touch[call]);
 }
 
 // The bytes of the input that F of this node may overwrite: one that no other call on the stack and no later
@@ -507,6 +558,7 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     }
     if (is_forward) g->cost += p->graph->nodes[id].fwd_cost;
     if (g->calls.count >= g->most_calls || g->cost > TLI_SEARCH_MOST_COST || g->work > g->most_work) return 0;
+    if (g->watch && tli_remat_stops(g->watch, g->work)) return 0;
     if (!tli_search_add_call(p->env, &g->calls, call)) { g->failed = 1; return 0; }
     return 1;
 }
@@ -543,6 +595,55 @@ static int tli_search_demand(tli_search_greedy *g, int32_t call) {
     return 1;
 }
 
+// Add to the queue the nodes that make what a call uses and that is missing, each once.
+static void tli_search_queue_missing(tli_search_greedy *g, int32_t call, int32_t *count) {
+    const tli_search_problem *p = g->p;
+    int32_t k;
+    for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) {
+        int32_t item = p->touches[k].item, id;
+        if (!p->touches[k].is_use || g->here[item] || item >= p->graph->tensor_count + p->node_count) continue;
+        id = tli_search_maker(p, item);
+        if (g->stamp[id] == g->stamped) continue;
+        g->stamp[id] = g->stamped;
+        g->queue[(*count)++] = id;
+    }
+    g->work += 4 * (uint64_t)(p->first_touch[call + 1] - p->first_touch[call]);
+}
+
+// List the nodes to run before a call, in listing order; returns how many. (Sorted by halving gaps, Shell,
+// 1959.)
+static int32_t tli_search_list_missing(tli_search_greedy *g, int32_t call) {
+    int32_t count = 0, at, gap, i, k;
+    g->stamped++;
+    tli_search_queue_missing(g, call, &count);
+    for (at = 0; at < count; at++) tli_search_queue_missing(g, 2 * g->queue[at], &count);
+    for (gap = count / 2; gap > 0; gap /= 2)
+        for (i = gap; i < count; i++) {
+            int32_t id = g->queue[i];
+            for (k = i; k >= gap && g->queue[k - gap] > id; k -= gap) g->queue[k] = g->queue[k - gap];
+            g->queue[k] = id;
+            g->work += 4;
+        }
+    return count;
+}
+
+// Run a call after all that is missing, in listing order. What these calls use stays until they have used it.
+static int tli_search_demand_in_order(tli_search_greedy *g, int32_t call) {
+    int32_t count = tli_search_list_missing(g, call), i;
+    tli_search_pin(g, call, 1);
+    for (i = 0; i < count; i++) {
+        g->order[i] = g->queue[i];
+        tli_search_pin(g, 2 * g->queue[i], 1);
+    }
+    for (i = 0; i < count; i++) {
+        if (!tli_search_run_call(g, 2 * g->order[i])) return 0;
+        tli_search_pin(g, 2 * g->order[i], -1);
+    }
+    if (!tli_search_run_call(g, call)) return 0;
+    tli_search_pin(g, call, -1);
+    return 1;
+}
+
 // Run the greedy planner under a rule; 1 = g->calls is a sequence that keeps the budget.
 static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *rule, int64_t budget) {
     const tli_search_problem *p = g->p;
@@ -553,10 +654,11 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
     g->live = p->input_bytes;
     g->gradients = 0;
     g->cost = 0;
-    g->resident_count = g->calls.count = 0;
+    g->heap_count = g->calls.count = 0;
     g->most_calls = nodes * (nodes < 128 ? nodes : 128) + 1024;
     tli_zero(g->here, (size_t)p->item_count);
     tli_zero(g->pins, (size_t)p->item_count * sizeof *g->pins);
+    for (k = 0; k < p->item_count; k++) g->place[k] = -1;
     for (k = 0; k < p->graph->tensor_count; k++)
         if (p->graph->nodes[p->graph->outputs[k].node].is_input) g->here[k] = 1;
     for (k = 0; k < p->item_count; k++) g->next_use[k] = g->first_use[k];
@@ -564,7 +666,7 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
         int32_t call = g->program[g->now];
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) g->next_use[p->touches[k].item]++;
-        if (!tli_search_demand(g, call)) return 0;
+        if (!(rule->in_order ? tli_search_demand_in_order(g, call) : tli_search_demand(g, call))) return 0;
     }
     return 1;
 }
@@ -580,6 +682,7 @@ typedef struct tli_search_event {
     int32_t before, behind;  // neighbours in time of the same item; -1 = none
     int32_t sibling;         // next event of the same call
     uint8_t is_use;
+    int64_t order;           // that of the call
 } tli_search_event;
 
 typedef struct tli_search_place {
@@ -594,7 +697,7 @@ typedef struct tli_search_place {
     uint8_t  saves, overwrites;
 } tli_search_place;
 
-#define TLI_SEARCH_BLOCK 24  // most places of a block
+#define TLI_SEARCH_BLOCK 24  // most places of a block of a short sequence
 
 typedef struct tli_search_block {
     int32_t before, behind;  // neighbours in time
@@ -615,7 +718,9 @@ typedef struct tli_search_seq {
     int32_t        event_count, event_capacity, free_event;
     tli_search_block  *blocks;    // block 0 has place 0, so it is never empty
     int32_t        block_count, block_capacity, free_block;
+    int32_t        block_size;    // most places of a block: about the square root of their number
     int32_t       *first, *last;  // [items] first and last event; -1 = none
+    int32_t       *recent;        // [items] the event found last by tli_search_event_before; -1 = none yet
     int32_t        last_place;
     int32_t        over_count;    // blocks with a call over the budget
     uint64_t       cost;          // of forwards
@@ -632,6 +737,7 @@ static void tli_search_free_seq(tli_search_seq *s) {
     tli_release(s->p->env, s->blocks);
     tli_release(s->p->env, s->first);
     tli_release(s->p->env, s->last);
+    tli_release(s->p->env, s->recent);
     tli_release(s->p->env, s->changes);
 }
 
@@ -668,7 +774,7 @@ static void tli_search_empty_seq(tli_search_seq *s) {
     tli_search_place *start = &s->places[0];
     tli_search_block *block = &s->blocks[0];
     int32_t i;
-    for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = -1;
+    for (i = 0; i < s->p->item_count; i++) s->first[i] = s->last[i] = s->recent[i] = -1;
     s->place_count = s->block_count = 1;
     s->event_count = 0;
     s->free_place = s->free_event = s->free_block = -1;
@@ -689,9 +795,11 @@ static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq
     s->p = p;
     s->budget = p->budget;
     s->free_block = -1;
+    s->block_size = TLI_SEARCH_BLOCK;
     s->first = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->first);
     s->last = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->last);
-    if (s->first && s->last && tli_search_reserve_block(s) &&
+    s->recent = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, sizeof *s->recent);
+    if (s->first && s->last && s->recent && tli_search_reserve_block(s) &&
         tli_grow(p->env, &array, &s->place_capacity, 0, 64, sizeof *s->places)) {
         s->places = (tli_search_place *)array;
         tli_search_empty_seq(s);
@@ -729,7 +837,7 @@ static void tli_search_shift(tli_search_seq *s, int32_t from, int32_t to, int64_
     tli_search_place *places = s->places;
     int32_t a = places[from].block, b = places[to].block, at = places[from].behind, block;
     if (!bytes) return;
-    s->work += TLI_SEARCH_BLOCK / 2;
+    s->work += (uint64_t)s->block_size / 2;
     if (a == b) {
         for (; at != to; at = places[at].behind) places[at].held += bytes;
         places[to].held += bytes;
@@ -757,21 +865,21 @@ static void tli_search_join(tli_search_seq *s, int32_t at, int64_t held) {
     s->places[at].block = old;
     s->places[at].held = held - block->add;
     block->count++;
-    if (block->count > TLI_SEARCH_BLOCK) {
+    if (block->count > s->block_size) {
         new_block = s->free_block;
         if (new_block >= 0) s->free_block = s->blocks[new_block].behind;
         else new_block = s->block_count++;
         half = &s->blocks[new_block];
-        for (first = block->first, i = 0; i < TLI_SEARCH_BLOCK / 2; i++) first = s->places[first].behind;
+        for (first = block->first, i = 0; i < s->block_size / 2; i++) first = s->places[first].behind;
         half->first = first;
-        half->count = block->count - TLI_SEARCH_BLOCK / 2;
+        half->count = block->count - s->block_size / 2;
         half->add = block->add;
         half->is_over = 0;
         half->before = old;
         half->behind = block->behind;
         if (block->behind >= 0) s->blocks[block->behind].before = new_block;
         block->behind = new_block;
-        block->count = TLI_SEARCH_BLOCK / 2;
+        block->count = s->block_size / 2;
         for (i = 0; i < half->count; i++, first = s->places[first].behind) s->places[first].block = new_block;
         tli_search_rescan(s, new_block);
     }
@@ -842,22 +950,35 @@ static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
     if (event >= 0) tli_search_refresh(s, s->events[event].call);
 }
 
+// The last event of an item at or before a moment in time order; -1 = none. As a rule it is near the one found
+// last.
+static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
+    int32_t e = s->recent[item], next;
+    if (e < 0) e = s->last[item];
+    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work += 3; }
+    if (e < 0) return -1;
+    for (next = s->events[e].behind; next >= 0 && s->events[next].order <= order; s->work += 3) {
+        e = next;
+        next = s->events[e].behind;
+    }
+    s->recent[item] = e;
+    return e;
+}
+
 static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_search_touch *touch) {
-    int32_t e = s->free_event, x = s->last[touch->item], y = -1, c;
+    int32_t e = s->free_event, x, y, c;
     int64_t bytes = s->p->item_bytes[touch->item];
     tli_search_event *event;
     int was, is_left, is_right;
     if (e >= 0) s->free_event = s->events[e].sibling;
     else e = s->event_count++;
-    while (x >= 0 && s->places[s->events[x].call].order > s->places[at].order) {
-        y = x;
-        x = s->events[x].before;
-        s->work++;
-    }
+    x = tli_search_event_before(s, touch->item, s->places[at].order);
+    y = x >= 0 ? s->events[x].behind : s->first[touch->item];
     event = &s->events[e];
     event->item = touch->item;
     event->is_use = touch->is_use;
     event->call = at;
+    event->order = s->places[at].order;
     event->sibling = s->places[at].first_event;
     s->places[at].first_event = e;
     event->before = x;
@@ -881,6 +1002,7 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
     int was_right = tli_search_is_use(s, y);
     if (x >= 0) s->events[x].behind = y; else s->first[event->item] = y;
     if (y >= 0) s->events[y].before = x; else s->last[event->item] = x;
+    if (s->recent[event->item] == e) s->recent[event->item] = x >= 0 ? x : y;
     if (will != was_left) tli_search_shift(s, s->events[x].call, at, will ? bytes : -bytes);
     if (will != was_right) tli_search_shift(s, at, s->events[y].call, will ? bytes : -bytes);
     event->sibling = s->free_event;
@@ -891,12 +1013,13 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
 // Number the places in time order, with room between the numbers for places inserted later.
 static void tli_search_number(tli_search_seq *s) {
     int64_t order = 0;
-    int32_t at;
+    int32_t at, e;
     for (at = 0; at >= 0; at = s->places[at].behind) {
         s->places[at].order = order;
+        for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) s->events[e].order = order;
         order += (int64_t)1 << 24;
-        s->work++;
     }
+    s->work += 8 * (uint64_t)s->used;
 }
 
 static void tli_search_log_change(tli_search_seq *s, int32_t call, int32_t place) {
@@ -965,6 +1088,130 @@ static void tli_search_take(tli_search_seq *s, int32_t at) {
     s->work += 8;
 }
 
+// -- search: the sequence: all of it from a list of calls --
+//
+// In time linear in the touches of the calls, where putting one call after the other would take time for every
+// block between the uses of an item.
+
+// Add a call at the end, with its events. The bytes of items are left as changes: of the place itself (in
+// `held`) against the place before it, and of the place after it (in `order`).
+static int tli_search_append(tli_search_seq *s, int32_t call) {
+    const tli_search_problem *p = s->p;
+    int32_t k, from = p->first_touch[call], to = p->first_touch[call + 1], at;
+    tli_search_place *place;
+    if (!tli_search_reserve_events(s, to - from)) return 0;
+    at = tli_search_new_place(s);
+    if (at < 0) return 0;
+    place = &s->places[at];
+    tli_zero(place, sizeof *place);
+    place->call = call;
+    place->first_event = -1;
+    place->before = s->last_place;
+    place->behind = -1;
+    s->places[s->last_place].behind = at;
+    for (k = from; k < to; k++) {
+        int32_t item = p->touches[k].item, e = s->event_count++, x = s->last[item];
+        tli_search_event *event = &s->events[e];
+        event->item = item;
+        event->is_use = p->touches[k].is_use;
+        event->call = at;
+        event->sibling = place->first_event;
+        place->first_event = e;
+        event->before = x;
+        event->behind = -1;
+        s->last[item] = e;
+        if (x < 0) { s->first[item] = e; continue; }
+        s->events[x].behind = e;
+        if (!event->is_use) continue;
+        s->places[s->events[x].call].order += p->item_bytes[item];
+        place->order -= p->item_bytes[item];
+    }
+    s->last_place = at;
+    s->used++;
+    s->work += 4 + 4 * (uint64_t)(to - from);
+    return 1;
+}
+
+// Find the bytes and the order of all places from what tli_search_append left, and make the blocks.
+static int tli_search_make_blocks(tli_search_seq *s) {
+    const tli_search_problem *p = s->p;
+    int64_t live = p->input_bytes, gradients = 0, order = 0, change = s->places[0].order;
+    int32_t at, e, number = 0;
+    s->places[0].order = 0;
+    for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) {
+        tli_search_place *place = &s->places[at];
+        live += change;
+        change = place->order;
+        place->order = order += (int64_t)1 << 24;
+        for (e = place->first_event; e >= 0; e = s->events[e].sibling) s->events[e].order = order;
+        place->own = p->call_bytes[place->call];
+        if (place->call % 2) place->own -= gradients = p->gradient_bytes[place->call / 2];
+        place->gradients = gradients;
+        place->held = live + place->own + gradients;
+        if (s->blocks[number].count == s->block_size / 2) {
+            tli_search_block *block;
+            if (!tli_search_reserve_block(s)) return 0;
+            block = &s->blocks[s->block_count];
+            tli_zero(block, sizeof *block);
+            block->before = number;
+            block->behind = -1;
+            block->first = at;
+            s->blocks[number].behind = s->block_count;
+            number = s->block_count++;
+        }
+        place->block = number;
+        s->blocks[number].count++;
+        if (place->call % 2 == 0 && place->call < tli_search_end_call(p))
+            s->cost += p->graph->nodes[place->call / 2].fwd_cost;
+    }
+    for (number = 0; number >= 0; number = s->blocks[number].behind) tli_search_rescan(s, number);
+    s->work += 4 * (uint64_t)s->used;
+    return 1;
+}
+
+// Replace an array whose items are no longer needed by a larger one, with an eighth to spare; 0 = no memory.
+static int tli_search_replace(tl_env *env, void **array, int32_t *capacity, int64_t needed, size_t item_bytes) {
+    int64_t count = needed + needed / 8 + 64;
+    if (needed < *capacity) return 1;
+    if (count > INT32_MAX) return 0;
+    tli_release(env, *array);
+    *capacity = 0;
+    *array = tli_alloc_array(env, (uint64_t)count, item_bytes);
+    if (*array) *capacity = (int32_t)count;
+    return *array != NULL;
+}
+
+// Make room for a list of calls in an empty sequence: doubling the arrays as they grow would take three times
+// that.
+static int tli_search_reserve_calls(tli_search_seq *s, const tli_search_calls *calls) {
+    const int32_t *first = s->p->first_touch;
+    void *places = s->places, *events = s->events;
+    int64_t touches = 0;
+    int32_t i;
+    for (i = 0; i < calls->count; i++) touches += first[calls->calls[i] + 1] - first[calls->calls[i]];
+    s->failed |= !tli_search_replace(s->p->env, &places, &s->place_capacity, (int64_t)calls->count + 1,
+                                     sizeof *s->places);
+    s->failed |= !tli_search_replace(s->p->env, &events, &s->event_capacity, touches, sizeof *s->events);
+    s->places = (tli_search_place *)places;
+    s->events = (tli_search_event *)events;
+    return !s->failed;
+}
+
+// Make the sequence anew from a list of calls; 0 = no memory.
+static int tli_search_load(tli_search_seq *s, const tli_search_calls *calls) {
+    int32_t i, at;
+    if (!tli_search_reserve_calls(s, calls)) return 0;
+    tli_search_empty_seq(s);
+    s->logs = 0;
+    s->block_size = TLI_SEARCH_BLOCK;
+    while (s->block_size < calls->count / s->block_size) s->block_size += s->block_size / 4;
+    for (i = 0; i < calls->count; i++) if (!tli_search_append(s, calls->calls[i])) return 0;
+    if (!tli_search_make_blocks(s)) return 0;
+    for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) tli_search_refresh(s, at);
+    s->work += (uint64_t)s->p->item_count + 2 * (uint64_t)s->used;
+    return 1;
+}
+
 // -- search: changes that can be undone --
 
 static int32_t tli_search_insert(tli_search_seq *s, int32_t call, int32_t behind) {
@@ -979,7 +1226,10 @@ static void tli_search_remove(tli_search_seq *s, int32_t at) {
     tli_search_log_change(s, call, before);
 }
 
+// Take changes back, to the first `count`. Without memory (s->failed) some are not in the log: the sequence is
+// lost, and must only be freed.
 static void tli_search_undo(tli_search_seq *s, int32_t count) {
+    if (s->failed) return;
     while (s->change_count > count) {
         tli_search_change *change = &s->changes[--s->change_count];
         if (change->call < 0) tli_search_take(s, change->place);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""reference.py [--every N] [--work N] [--jobs N] [PROGRAM]
+"""reference.py [--every N] [--work N] [--jobs N] [--reference FILE] [--csv FILE] [PROGRAM]
 
 build/tl_plan on every public model and budget of remat_reference.csv (TL_SHARED, else ../shared), against the best row known
 there at that budget or below. Each plan is replayed by check_schedule.py, which knows nothing of the library. A plan dearer than
 the best row, a bound above a value that somebody reached, a proven value other than a proven row's, an invalid schedule or
 one over its budget fails; prints one line a model, and the rows where the reference has a higher lower bound.
---every N: every N-th row only; --work N: steps of search for each (the program's own limit).
+--every N: every N-th row only; --work N: steps of search for each (the program's own limit); --reference FILE: other rows than
+those of remat_reference.csv; --csv FILE: a line for each row, to compare two versions by.
 Exit status 0 all hold, 1 not; without reference data one line SKIPPED and 0.
 """
 import argparse, concurrent.futures, csv, importlib.util, json, os, subprocess, sys, tempfile
@@ -27,9 +28,9 @@ class Row:
         self.model, self.budget = model, budget
         self.best, self.proven, self.bound, self.infeasible = None, None, None, False
 
-def read_rows():
+def read_rows(path):
     rows, values = {}, {}
-    for r in csv.DictReader(open(os.path.join(ROOT, 'remat_reference.csv'))):
+    for r in csv.DictReader(open(path)):
         key = r['instance'], int(r['budget_bytes'])
         if not os.path.exists(os.path.join(ROOT, 'models', r['instance'] + '.tlg')): continue
         row = rows.setdefault(key, Row(*key))
@@ -66,17 +67,28 @@ def plan(checker, program, work, row):
     if row.proven is not None and abs(cost / base - row.proven) > 2 * LAST_DIGIT: return row, 'not the proven optimum', figures
     return row, None, figures
 
+def write_rows(path, results):
+    with open(path, 'w', newline='') as file:
+        out = csv.writer(file)
+        out.writerow(['model', 'budget_bytes', 'cost_ratio', 'best_ratio', 'bound_ratio', 'reference_bound_ratio', 'gap', 'work', 'seconds', 'fault'])
+        for row, error, f in results:
+            base = max(f.get('base_cost', 1), 1)
+            out.writerow([row.model, row.budget, '%.9f' % (f['total_cost'] / base) if 'total_cost' in f else '', row.best,
+                         '%.9f' % (f['lower_bound_cost'] / base) if 'lower_bound_cost' in f else '', row.bound, f.get('gap'), f.get('work'), f.get('seconds'), error or ''])
+
 def main():
     ap = argparse.ArgumentParser(); ap.add_argument('program', nargs='?', default='build/tl_plan')
     ap.add_argument('--every', type=int, default=1); ap.add_argument('--work', type=int); ap.add_argument('--jobs', type=int, default=1)
+    ap.add_argument('--reference', default=os.path.join(ROOT, 'remat_reference.csv')); ap.add_argument('--csv')
     a = ap.parse_args()
-    if not os.path.exists(os.path.join(ROOT, 'remat_reference.csv')):
+    if not os.path.exists(a.reference):
         print('SKIPPED reference: no reference data (remat_reference.csv)')
         return 0
     checker = load_checker()
-    rows = read_rows()[::a.every]
+    rows = read_rows(a.reference)[::a.every]
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
         results = list(pool.map(lambda row: plan(checker, os.path.abspath(a.program), a.work, row), rows))
+    if a.csv: write_rows(a.csv, results)
     print('%-16s %5s %6s %7s %6s %11s %7s %9s %9s %12s %8s' % ('model', 'rows', 'equal', 'better', 'worse', 'infeasible', 'proven', 'gap mean', 'gap max', 'bound below', 'seconds'))
     failures, lower = [], []
     for model in sorted({row.model for row in rows}) + [None]:

@@ -1,4 +1,4 @@
-// [6] REMAT: lower bounds: the table of one span against all choices, on small graphs.
+// [6] REMAT: lower bounds on small graphs: the table of one span against all choices, the bound against the optimum.
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -118,10 +118,72 @@ static void the_table_counts_a_first_node_without_inputs(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+static uint64_t bound_of(const tl_graph *graph, uint64_t budget, uint64_t work_limit, tl_result *result) {
+    tl_remat_desc desc;
+    tli_remat_watch watch;
+    uint64_t bound = 0, work = 0;
+    memset(&desc, 0, sizeof desc);
+    memset(&watch, 0, sizeof watch);
+    watch.desc = &desc;
+    *result = tli_remat_bound(NULL, graph, budget, 0, &watch, work_limit, &bound, &work);
+    return bound;
+}
+
+// At six budgets from the floor up: the bound is never above the optimum of the exact search, refuses nothing that has a
+// plan, and never rises with the budget. Returns how often it equals the optimum.
+static int compare_with_optimum(const tl_graph *graph) {
+    uint64_t floor, last = UINT64_MAX, work = 0;
+    int32_t node, k, equal = 0;
+    tl_plan plan;
+    if (tl_plan_keep_all(NULL, graph, 0, &plan)) return 0;
+    assert_int_equal(tli_remat_floor(NULL, graph, 0, 0, &floor, &node, &work), TL_OK);
+    assert_true(floor <= plan.peak_bytes);
+    for (k = 0; k < 6; k++) {
+        uint64_t budget = floor + (plan.peak_bytes - floor) * (uint64_t)k / 6, cost, least, bound, early;
+        tli_steps steps = tli_steps_of(NULL);
+        tl_remat_desc desc;
+        tli_remat_watch watch;
+        tl_result result, found, soon;
+        int32_t proven;
+        memset(&desc, 0, sizeof desc);
+        memset(&watch, 0, sizeof watch);
+        watch.desc = &desc;
+        work = 0;
+        result = tli_remat_exact(NULL, graph, budget, 0, &watch, 20000000, &steps, &cost, &least, &proven, &work);
+        tli_release(NULL, steps.steps);
+        bound = bound_of(graph, budget, 300000, &found);
+        early = bound_of(graph, budget, 3000, &soon);
+        assert_true(bound <= last);
+        last = bound;
+        if (!proven || result) continue;
+        assert_int_equal(found, TL_OK);
+        assert_int_equal(soon, TL_OK);
+        assert_true(bound <= cost && early <= cost);
+        equal += bound == cost;
+    }
+    tl_free_plan(NULL, &plan);
+    return equal;
+}
+
+static void the_bound_is_never_above_the_optimum(void **state) {
+    tl_random random = { 13 };
+    int i, equal = 0;
+    (void)state;
+    for (i = 0; i < 600; i++) {
+        tl_graph graph;
+        if (random_graph(NULL, &random, 3 + i % 8, &graph)) fail_msg("%s", "no graph");
+        equal += compare_with_optimum(&graph);
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%d of 3600 bounds equal the optimum\n", equal);
+    assert_true(equal > 3200);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_of_a_span_is_its_least_cost),
         cmocka_unit_test(the_table_counts_a_first_node_without_inputs),
+        cmocka_unit_test(the_bound_is_never_above_the_optimum),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -180,6 +180,7 @@ static void the_search_starts_at_the_floor_and_not_below(void **state) {
         p.budget = tli_search_find_floor(&p, &node) - below;
         assert_int_equal(tli_search_init_search(&p, &r), TL_OK);
         assert_int_equal(tli_search_init_greedy(&p, &g), TL_OK);
+        tli_search_limit_tries(&r, 1000000);
         assert_int_equal(tli_search_begin(&r, &g, starts), 1);
         assert_int_equal(r.best.count > 0, !below);
         assert_int_equal(r.seq.work + g.work > 0, !below);

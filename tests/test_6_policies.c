@@ -237,11 +237,13 @@ static void cut_nodes_of_random_graphs_are_those_of_the_definition(void **state)
     for (i = 0; i < SOAK_TIMES(300); i++) {
         tl_graph graph;
         tl_policy_desc desc;
+        tl_remat_pool pool;
         tli_policy p;
         int32_t id, k, reader, at = 0;
         if (random_graph(NULL, &random, 40, &graph)) fail_msg("%s", "no graph");
         desc = desc_of(&graph, TL_POLICY_CHEN_SQRT, 0);
-        assert_int_equal(tli_policy_init(NULL, &desc, &p), TL_OK);
+        tli_pool_init(&pool, NULL, 0);
+        assert_int_equal(tli_policy_init(NULL, &desc, &pool, &p), TL_OK);
         for (id = 0; id < graph.node_count; id++) {
             int is_cut = !graph.nodes[id].is_input;
             for (reader = id + 1; reader < graph.node_count; reader++)
@@ -253,12 +255,43 @@ static void cut_nodes_of_random_graphs_are_those_of_the_definition(void **state)
         }
         assert_int_equal(at, p.cut_count);
         many += p.cut_count > 2;
-        tli_release(NULL, p.keep);
-        tli_release(NULL, p.cuts);
-        tli_release(NULL, p.last);
+        tli_policy_free(&p);
         tl_free_graph(NULL, &graph);
     }
     assert_true(many > 50);
+}
+
+// Candidates are left out by this price alone: it is the cost, and never more bytes than the peak.
+static void a_price_is_the_cost_and_no_more_than_the_peak(void **state) {
+    tl_random random = { 5 };
+    int i, share, exact = 0, count = 0;
+    (void)state;
+    for (i = 0; i < SOAK_TIMES(600); i++) {
+        tl_graph graph;
+        tl_policy_desc desc;
+        tl_remat_pool pool;
+        tli_policy p;
+        if (random_graph(NULL, &random, 30, &graph)) fail_msg("%s", "no graph");
+        desc = desc_of(&graph, TL_POLICY_EVERY_N, 0);
+        tli_pool_init(&pool, NULL, 0);
+        assert_int_equal(tli_policy_init(NULL, &desc, &pool, &p), TL_OK);
+        for (share = 0; share < 8; share++) {
+            tl_plan plan;
+            uint64_t bytes, cost;
+            int32_t k;
+            for (k = 0; k < graph.tensor_count; k++) p.keep[k] = (uint8_t)(tl_next_random_below(&random, 8) < (uint64_t)share);
+            cost = tli_policy_price(&p, &bytes);
+            assert_int_equal(tl_plan_kept_set(NULL, &graph, p.keep, &plan), TL_OK);
+            assert_int_equal(cost, plan.cost);
+            assert_true(bytes <= plan.peak_bytes);
+            exact += bytes >= plan.peak_bytes - plan.peak_bytes / 10;
+            count++;
+            tl_free_plan(NULL, &plan);
+        }
+        tli_policy_free(&p);
+        tl_free_graph(NULL, &graph);
+    }
+    assert_true(exact > count / 2);
 }
 
 // -- the reference data --
@@ -366,9 +399,11 @@ static void try_intervals(const tl_graph *graph, uint64_t budget, uint8_t *keep,
 static void try_algorithm_3(const tl_graph *graph, uint64_t budget, uint8_t *keep, best *b) {
     uint64_t bytes, sum, all = 0;
     tl_policy_desc desc = desc_of(graph, TL_POLICY_CHEN_GREEDY, 0);
+    tl_remat_pool pool;
     tli_policy p;
     int32_t id, at;
-    if (tli_policy_init(NULL, &desc, &p)) fail_msg("%s", "no memory");
+    tli_pool_init(&pool, NULL, 0);
+    if (tli_policy_init(NULL, &desc, &pool, &p)) fail_msg("%s", "no memory");
     for (id = 0; id < graph->node_count; id++) all += bytes_of(graph, id);
     for (bytes = 0; bytes <= all; bytes++) {
         for (id = at = 0, sum = 0; id < graph->node_count; id++) {
@@ -381,9 +416,7 @@ static void try_algorithm_3(const tl_graph *graph, uint64_t budget, uint8_t *kee
         }
         try_kept(graph, keep, budget, b);
     }
-    tli_release(NULL, p.keep);
-    tli_release(NULL, p.cuts);
-    tli_release(NULL, p.last);
+    tli_policy_free(&p);
 }
 
 // Those at least as dear as some node, by cost and by cost per byte (in whole units for each MiB), and none.
@@ -750,6 +783,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(without_a_budget_the_interval_is_the_root_rounded_up),
         cmocka_unit_test(cut_nodes_are_what_nothing_passes_by),
         cmocka_unit_test(cut_nodes_of_random_graphs_are_those_of_the_definition),
+        cmocka_unit_test(a_price_is_the_cost_and_no_more_than_the_peak),
         cmocka_unit_test(rows_of_the_reference_are_reached),
         cmocka_unit_test(searches_find_the_best_of_all_values),
         cmocka_unit_test(revolve_on_equal_layers_is_tl_plan_revolve),

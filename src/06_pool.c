@@ -1,0 +1,242 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- pool: the plans that are known, and what is proven --
+//
+//     cost                         Every part offers each plan that it makes to one pool, under one rule: the
+//      |  x                        plan is simulated, and it is kept unless a plan that is kept takes at most
+//      |     x                     its bytes at at most its cost. So the plans that are kept are a front, and
+//      |        x                  the answer to a budget is the last of them that fits it.
+//      |              x
+//      +-------------------- peak  A lower bound of the cost for one budget holds for every smaller budget.
+//
+// The pool keeps copies, made with its own env. All plans of a pool are of one class: the same graph, training
+// or inference, host budget and link.
+
+#define TLI_POOL_BYTES (UINT64_C(32) << 20)  // of the steps of a pool that calls share
+
+// No plan within the budget costs less.
+typedef struct tli_pool_bound { uint64_t budget, cost; } tli_pool_bound;
+
+struct tl_remat_pool {
+    tl_env   env;                // allocator of the caller's env, without its log
+    uint64_t class_key;          // of the graph and the class of its plans; 0 = not known yet
+    tl_plan *plans;              // [plan_count] peaks ascend, costs descend
+    int32_t  plan_count, plan_capacity;
+    tli_pool_bound *bounds;      // [bound_count] budgets ascend, costs descend
+    int32_t  bound_count, bound_capacity;
+    uint64_t *budgets;           // [budget_count] that were asked for, ascending; their answers stay
+    int32_t  budget_count, budget_capacity;
+    uint64_t bytes, most_bytes;  // of all steps; more than most_bytes only where every plan is an answer
+    uint64_t floor;              // proven: no plan fits below; 0 = nothing is
+    int32_t  floor_node;         // the node that takes it; -1 = none
+    int32_t  least_node;         // at which the plan of `least` peaks
+    uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
+    uint64_t ladder_work;        // work limit of the search for the least budget; 0 = not done yet
+};
+
+static void tli_pool_init(tl_remat_pool *pool, const tl_env *env, uint64_t most_bytes) {
+    tli_zero(pool, sizeof *pool);
+    if (env) pool->env = *env;
+    pool->env.log = NULL;
+    pool->most_bytes = most_bytes;
+    pool->floor_node = -1;
+}
+
+static void tli_pool_clear(tl_remat_pool *pool) {
+    while (pool->plan_count) tl_free_plan(&pool->env, &pool->plans[--pool->plan_count]);
+    tli_release(&pool->env, pool->plans);
+    tli_release(&pool->env, pool->bounds);
+    tli_release(&pool->env, pool->budgets);
+}
+
+// The number of plans with a peak of at most so many bytes.
+static int32_t tli_pool_count_below(const tl_remat_pool *pool, uint64_t bytes) {
+    int32_t low = 0, high = pool->plan_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (pool->plans[middle].peak_bytes <= bytes) low = middle + 1; else high = middle;
+    }
+    return low;
+}
+
+// The cheapest plan within a budget; NULL = none is known.
+static const tl_plan *tli_pool_find(const tl_remat_pool *pool, uint64_t budget) {
+    int32_t count = tli_pool_count_below(pool, budget);
+    return count ? &pool->plans[count - 1] : NULL;
+}
+
+// The plan with the least peak; NULL = the pool is empty.
+static const tl_plan *tli_pool_least(const tl_remat_pool *pool) {
+    return pool->plan_count ? &pool->plans[0] : NULL;
+}
+
+// -- pool: what stays --
+
+static void tli_pool_remove(tl_remat_pool *pool, int32_t at) {
+    pool->bytes -= (uint64_t)pool->plans[at].step_count * sizeof(tl_step);
+    tl_free_plan(&pool->env, &pool->plans[at]);
+    for (--pool->plan_count; at < pool->plan_count; at++) pool->plans[at] = pool->plans[at + 1];
+}
+
+// Whether a plan is the answer to a budget that was asked for.
+static int tli_pool_is_answer(const tl_remat_pool *pool, int32_t at) {
+    uint64_t next = at + 1 < pool->plan_count ? pool->plans[at + 1].peak_bytes : UINT64_MAX;
+    int32_t i;
+    for (i = 0; i < pool->budget_count && pool->budgets[i] < pool->plans[at].peak_bytes;) i++;
+    return i < pool->budget_count && (pool->budgets[i] < next || at + 1 == pool->plan_count);
+}
+
+// While there are too many bytes, remove the plan that matters least: the one before it is about as cheap, or
+// the one after it takes about as little. The number is log2 of the product of both differences. The first
+// plan, that of the least peak, and answers stay.
+static void tli_pool_thin(tl_remat_pool *pool) {
+    while (pool->bytes > pool->most_bytes) {
+        int32_t at, worst = -1;
+        int64_t least = 0;
+        for (at = 1; at < pool->plan_count; at++) {
+            const tl_plan *plan = &pool->plans[at];
+            uint64_t width = at + 1 < pool->plan_count ? plan[1].peak_bytes - plan->peak_bytes : UINT64_MAX;
+            int64_t matters = tli_search_log(width) + tli_search_log(plan[-1].cost - plan->cost);
+            if ((worst >= 0 && matters >= least) || tli_pool_is_answer(pool, at)) continue;
+            worst = at;
+            least = matters;
+        }
+        if (worst < 0) return;
+        tli_pool_remove(pool, worst);
+    }
+}
+
+// Note a budget that is asked for. TL_ERROR_NO_MEMORY.
+static tl_result tli_pool_ask(tl_remat_pool *pool, uint64_t budget) {
+    void *array = pool->budgets;
+    int32_t at;
+    for (at = 0; at < pool->budget_count && pool->budgets[at] < budget;) at++;
+    if (at < pool->budget_count && pool->budgets[at] == budget) return TL_OK;
+    if (!tli_grow(&pool->env, &array, &pool->budget_capacity, pool->budget_count,
+                  (int64_t)pool->budget_count + 1, sizeof budget)) return TL_ERROR_NO_MEMORY;
+    pool->budgets = (uint64_t *)array;
+    for (at = pool->budget_count++; at > 0 && pool->budgets[at - 1] > budget; at--)
+        pool->budgets[at] = pool->budgets[at - 1];
+    pool->budgets[at] = budget;
+    return TL_OK;
+}
+
+// -- pool: what comes --
+
+// Admit a simulated plan: keep a copy unless one that is kept already takes no more bytes and costs no more.
+// TL_ERROR_NO_MEMORY: the pool is as before.
+static tl_result tli_pool_offer(tl_remat_pool *pool, const tl_plan *plan) {
+    const tl_plan *other = tli_pool_find(pool, plan->peak_bytes);
+    void *array = pool->plans;
+    tl_plan copy;
+    int32_t at;
+    if (other && other->cost <= plan->cost) return TL_OK;
+    if (!tli_grow(&pool->env, &array, &pool->plan_capacity, pool->plan_count, (int64_t)pool->plan_count + 1,
+                  sizeof copy)) return TL_ERROR_NO_MEMORY;
+    pool->plans = (tl_plan *)array;
+    if (tl_copy_plan(&pool->env, plan, &copy)) return TL_ERROR_NO_MEMORY;
+    at = tli_pool_count_below(pool, plan->peak_bytes);
+    if (at && pool->plans[at - 1].peak_bytes == plan->peak_bytes) tli_pool_remove(pool, --at);
+    while (at < pool->plan_count && pool->plans[at].cost >= plan->cost) tli_pool_remove(pool, at);
+    for (at = pool->plan_count++; at > 0 && pool->plans[at - 1].peak_bytes > plan->peak_bytes; at--)
+        pool->plans[at] = pool->plans[at - 1];
+    pool->plans[at] = copy;
+    pool->bytes += (uint64_t)copy.step_count * sizeof(tl_step);
+    tli_pool_thin(pool);
+    return TL_OK;
+}
+
+// Offer all plans of another pool of the same class.
+static tl_result tli_pool_merge(tl_remat_pool *pool, const tl_remat_pool *from) {
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < from->plan_count && !result; i++) result = tli_pool_offer(pool, &from->plans[i]);
+    if (from->least) { pool->least = from->least; pool->least_node = from->least_node; }
+    return result;
+}
+
+// The highest lower bound that is known for a budget.
+static uint64_t tli_pool_bound_at(const tl_remat_pool *pool, uint64_t budget) {
+    int32_t at = 0;
+    while (at < pool->bound_count && pool->bounds[at].budget < budget) at++;
+    return at < pool->bound_count ? pool->bounds[at].cost : 0;
+}
+
+// Note a lower bound of the cost within a budget. TL_ERROR_NO_MEMORY.
+static tl_result tli_pool_add_bound(tl_remat_pool *pool, uint64_t budget, uint64_t cost) {
+    void *array = pool->bounds;
+    int32_t at, kept = 0;
+    if (cost <= tli_pool_bound_at(pool, budget)) return TL_OK;
+    if (!tli_grow(&pool->env, &array, &pool->bound_capacity, pool->bound_count, (int64_t)pool->bound_count + 1,
+                  sizeof *pool->bounds)) return TL_ERROR_NO_MEMORY;
+    pool->bounds = (tli_pool_bound *)array;
+    for (at = 0; at < pool->bound_count; at++)  // those of at most this budget and cost say nothing more
+        if (pool->bounds[at].budget > budget || pool->bounds[at].cost > cost)
+            pool->bounds[kept++] = pool->bounds[at];
+    for (at = kept; at > 0 && pool->bounds[at - 1].budget > budget; at--)
+        pool->bounds[at] = pool->bounds[at - 1];
+    pool->bounds[at].budget = budget;
+    pool->bounds[at].cost = cost;
+    pool->bound_count = kept + 1;
+    return TL_OK;
+}
+
+// Note that no plan fits below so many bytes; node: what takes them, -1 = nothing in particular.
+static void tli_pool_raise_floor(tl_remat_pool *pool, uint64_t floor, int32_t node) {
+    if (floor <= pool->floor) return;
+    pool->floor = floor;
+    pool->floor_node = node;
+}
+
+// -- pool: whose plans --
+
+static void tli_pool_mix(uint64_t *key, uint64_t value) { *key = tl_mix_u64(*key ^ value, 1); }
+
+// A number that graphs and classes of plans share only by accident: one in 2^64.
+static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_remat_form form,
+                                  uint64_t host_budget, const tl_device *device) {
+    uint64_t key = tl_mix_u64((uint64_t)graph->node_count, (uint64_t)graph->tensor_count);
+    int32_t i;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep;
+        tli_pool_mix(&key, (uint64_t)(uint32_t)node->input_count << 32 | (uint32_t)node->output_count);
+        tli_pool_mix(&key, flags + 8 * (uint64_t)(node->inplace + 1));
+        tli_pool_mix(&key, node->fwd_cost);
+        tli_pool_mix(&key, node->bwd_cost);
+        tli_pool_mix(&key, node->saved_bytes);
+        tli_pool_mix(&key, node->fwork_bytes);
+        tli_pool_mix(&key, node->bwork_bytes);
+    }
+    for (i = 0; i < graph->tensor_count; i++)
+        tli_pool_mix(&key, graph->outputs[i].bytes << 1 ^ (uint64_t)(graph->outputs[i].needed != 0));
+    for (i = 0; i < graph->input_count; i++)
+        tli_pool_mix(&key, 2 * (uint64_t)graph->inputs[i].tensor + (uint64_t)(graph->inputs[i].needed != 0));
+    tli_pool_mix(&key, (uint64_t)inference + 2 * (uint64_t)form);
+    tli_pool_mix(&key, host_budget);
+    if (host_budget && device) {
+        tli_pool_mix(&key, device->link_bytes_per_second);
+        tli_pool_mix(&key, device->link_latency_ns);
+    }
+    return key ? key : 1;
+}
+
+TLI_IMPL tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool) {
+    TL_ASSERT(pool);
+    *pool = (tl_remat_pool *)tli_alloc_array(env, 1, sizeof **pool);
+    if (!*pool)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_REMAT_POOL), TLI_RULE(NO_MEMORY_FOR_POOL));
+    tli_pool_init(*pool, env, TLI_POOL_BYTES);
+    return TL_OK;
+}
+
+TLI_IMPL void tl_free_remat_pool(tl_remat_pool *pool) {
+    tl_env env;
+    if (!pool) return;
+    env = pool->env;
+    tli_pool_clear(pool);
+    tli_release(&env, pool);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION

@@ -1,0 +1,250 @@
+// [6] REMAT: graphs of thousands of nodes and of every shape: plans that hold, refusals that name what they know, work and
+// memory that grow with the graph, and a caller who stops is heard.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/shape_graph.h"
+
+static tl_report replay(const tl_graph *graph, const tl_plan *plan) {
+    tl_simulate_desc desc;
+    tl_report report;
+    tl_env env;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    if (tl_simulate_plan(&env, &desc, &report)) fail_msg("%s", env.error.text);
+    return report;
+}
+
+static uint64_t keep_all_peak(const tl_graph *graph) {
+    tl_plan all;
+    uint64_t peak;
+    assert_int_equal(tl_plan_keep_all(NULL, graph, 0, &all), TL_OK);
+    peak = all.peak_bytes;
+    tl_free_plan(NULL, &all);
+    return peak;
+}
+
+// Every shape, four budgets and little work: a plan that holds, or a refusal with a least budget that was met.
+static void every_shape_is_planned_or_refused(void **state) {
+    static const int percents[] = { 90, 40, 10, 1 };
+    int kind, k, found = 0, refused = 0;
+    (void)state;
+    for (kind = 0; kind < SHAPE_COUNT; kind++) {
+        tl_random random = { 60 };
+        tl_graph graph;
+        uint64_t all;
+        assert_int_equal(shape_graph(NULL, &random, (shape)kind, 700, &graph), TL_OK);
+        all = keep_all_peak(&graph);
+        for (k = 0; k < 4; k++) {
+            tl_remat_report report;
+            tl_remat_desc desc;
+            tl_plan plan;
+            tl_result result;
+            memset(&desc, 0, sizeof desc);
+            desc.graph = &graph;
+            desc.budget_bytes = all * (uint64_t)percents[k] / 100;
+            desc.work_limit = 2000000;
+            result = tl_plan_remat(NULL, &desc, &plan, &report);
+            if (result) {
+                assert_int_equal(result, TL_ERROR_INFEASIBLE);
+                assert_true(report.least_budget_bytes > desc.budget_bytes && report.least_budget_bytes <= all);
+                assert_true(report.bound_budget_bytes <= report.least_budget_bytes);
+                refused++;
+            } else {
+                tl_report played = replay(&graph, &plan);
+                assert_true(played.peak_bytes <= desc.budget_bytes && played.cost == plan.cost);
+                assert_true(report.bound_cost <= plan.cost);
+                found++;
+            }
+            tl_free_plan(NULL, &plan);
+        }
+        tl_free_graph(NULL, &graph);
+    }
+    assert_true(found >= 15 && refused >= 10);
+}
+
+// A wide graph needs the bytes of a few layers, not most of what keeping everything takes.
+static void a_wide_graph_fits_a_tenth(void **state) {
+    tl_random random = { 61 };
+    tl_graph graph;
+    tl_remat_report report;
+    tl_remat_desc desc;
+    tl_plan plan;
+    (void)state;
+    assert_int_equal(shape_graph(NULL, &random, SHAPE_WIDE, 3000, &graph), TL_OK);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.budget_bytes = keep_all_peak(&graph) / 8;
+    desc.work_limit = 20000000;
+    assert_int_equal(tl_plan_remat(NULL, &desc, &plan, &report), TL_OK);
+    assert_true(replay(&graph, &plan).peak_bytes <= desc.budget_bytes);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- growth: counted work of a first plan, at four times the nodes --
+
+static uint64_t work_of(shape kind, int32_t nodes) {
+    tl_random random = { 62 };
+    tl_graph graph;
+    tl_remat_report report;
+    tl_remat_desc desc;
+    tl_plan plan;
+    assert_int_equal(shape_graph(NULL, &random, kind, nodes, &graph), TL_OK);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.budget_bytes = keep_all_peak(&graph) * 7 / 10;
+    desc.work_limit = 1;
+    (void)tl_plan_remat(NULL, &desc, &plan, &report);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+    return report.work;
+}
+
+static void first_plans_take_work_in_proportion(void **state) {
+    static const shape kinds[] = { SHAPE_CHAIN, SHAPE_STAR, SHAPE_LAYERED, SHAPE_RESIDUAL, SHAPE_OUTPUTS };
+    size_t k;
+    (void)state;
+    for (k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        uint64_t less = work_of(kinds[k], 2000), more = work_of(kinds[k], 8000);
+        if (more > 8 * less) fail_msg("%s: %llu steps for 2000, %llu for 8000", name_shape(kinds[k]),
+                                      (unsigned long long)less, (unsigned long long)more);
+    }
+}
+
+// -- a caller who stops --
+
+typedef struct listener { uint64_t last, most; int calls; } listener;
+
+static int stop_at_once(const tl_remat_progress *now, void *user) {
+    listener *l = (listener *)user;
+    l->calls++;
+    l->last = now->work;
+    return 1;
+}
+
+static void a_caller_who_stops_is_heard(void **state) {
+    static const shape kinds[] = { SHAPE_CHAIN, SHAPE_LAYERED, SHAPE_WIDE, SHAPE_RANDOM };
+    size_t k;
+    (void)state;
+    for (k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        tl_random random = { 63 };
+        tl_graph graph;
+        tl_remat_report report;
+        tl_remat_desc desc;
+        tl_plan plan;
+        listener l = { 0, 0, 0 };
+        assert_int_equal(shape_graph(NULL, &random, kinds[k], 3000, &graph), TL_OK);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.budget_bytes = keep_all_peak(&graph) / 50;
+        desc.progress = stop_at_once;
+        desc.user = &l;
+        (void)tl_plan_remat(NULL, &desc, &plan, &report);
+        assert_true(l.calls == 1 && report.work < l.last + 100000000);
+        tl_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// -- dividing: valid sequences of any random graph, whose peak falls with the budget --
+
+static void a_divided_graph_is_valid(void **state) {
+    tl_random random = { 64 };
+    tl_env env;
+    int i;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    for (i = 0; i < 300; i++) {
+        tl_graph graph;
+        tli_remat_input in;
+        tli_search_problem p;
+        tli_search_seq s;
+        tli_search_calls calls;
+        tli_steps steps = tli_steps_of(&env);
+        tl_plan plan;
+        uint64_t work = 0, all;
+        assert_int_equal(random_graph(&env, &random, 3 + i % 40, &graph), TL_OK);
+        all = keep_all_peak(&graph);
+        memset(&in, 0, sizeof in);
+        memset(&plan, 0, sizeof plan);
+        memset(&calls, 0, sizeof calls);
+        in.env = &env;
+        in.graph = &graph;
+        in.budget = all * (uint64_t)random_count(&random, 0, 100) / 100;
+        assert_int_equal(tli_search_init_problem(&in, &p), TL_OK);
+        assert_int_equal(tli_search_init_seq(&p, &s), TL_OK);
+        assert_true(tli_search_divide(&p, (int64_t)in.budget, &calls, &work));
+        assert_true(tli_search_load(&s, &calls));
+        tli_search_emit(&s, &steps);
+        if (tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), &graph, 0, &plan)) fail_msg("%s", env.error.text);
+        assert_int_equal(plan.peak_bytes, (uint64_t)tli_search_held(&s, tli_search_find_full(&s)));
+        tl_free_plan(&env, &plan);
+        tli_release(&env, calls.calls);
+        tli_search_free_seq(&s);
+        tli_search_free_problem(&p);
+        tl_free_graph(&env, &graph);
+    }
+}
+
+// A sequence made at once equals the one that its calls, put one after the other, make.
+static void a_loaded_sequence_equals_one_put_together(void **state) {
+    tl_random random = { 65 };
+    tl_env env;
+    int i;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    for (i = 0; i < 200; i++) {
+        tl_graph graph;
+        tli_remat_input in;
+        tli_search_problem p;
+        tli_search_seq a, b;
+        tli_search_calls calls;
+        uint64_t work = 0;
+        int32_t k, x, y;
+        assert_int_equal(random_graph(&env, &random, 3 + i % 40, &graph), TL_OK);
+        memset(&in, 0, sizeof in);
+        memset(&calls, 0, sizeof calls);
+        in.env = &env;
+        in.graph = &graph;
+        in.budget = keep_all_peak(&graph) / 2;
+        assert_int_equal(tli_search_init_problem(&in, &p), TL_OK);
+        assert_int_equal(tli_search_init_seq(&p, &a), TL_OK);
+        assert_int_equal(tli_search_init_seq(&p, &b), TL_OK);
+        assert_true(tli_search_divide(&p, (int64_t)in.budget, &calls, &work));
+        assert_true(tli_search_load(&a, &calls));
+        for (k = 0; k < calls.count; k++) assert_true(tli_search_put(&b, calls.calls[k], b.last_place) >= 0);
+        for (x = a.places[0].behind, y = b.places[0].behind; x >= 0; x = a.places[x].behind, y = b.places[y].behind) {
+            assert_int_equal(a.places[x].call, b.places[y].call);
+            assert_int_equal(tli_search_held(&a, x), tli_search_held(&b, y));
+            assert_int_equal(a.places[x].saves, b.places[y].saves);
+            assert_int_equal(a.places[x].overwrites, b.places[y].overwrites);
+        }
+        assert_true(y < 0 && a.cost == b.cost && !a.over_count == !b.over_count);
+        tli_release(&env, calls.calls);
+        tli_search_free_seq(&a);
+        tli_search_free_seq(&b);
+        tli_search_free_problem(&p);
+        tl_free_graph(&env, &graph);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_shape_is_planned_or_refused),
+        cmocka_unit_test(a_wide_graph_fits_a_tenth),
+        cmocka_unit_test(first_plans_take_work_in_proportion),
+        cmocka_unit_test(a_caller_who_stops_is_heard),
+        cmocka_unit_test(a_divided_graph_is_valid),
+        cmocka_unit_test(a_loaded_sequence_equals_one_put_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
