@@ -4914,7 +4914,7 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
     void *bigger;
     if (needed <= *capacity) return 1;
     if (needed > INT32_MAX) return 0;
-    while (wanted < needed) wanted *= 2;
+    while (wanted < needed) wanted += wanted < 65536 ? wanted : wanted / 2;
     if (wanted > INT32_MAX) wanted = INT32_MAX;
     bigger = tli_alloc_array(env, (uint64_t)wanted, item_bytes);
     if (!bigger) return 0;
@@ -13541,6 +13541,7 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
 // rounded up to a multiple of the greatest common divisor of the forward costs.
 
 #define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
+#define TLI_BOUND_CELLS 300000                     // about so many pairs of an instant and a thing, in large graphs
 #define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
 #define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units
@@ -13568,6 +13569,7 @@ typedef struct tli_bound {
     uint64_t        table_limit;  // work of one table; 0 = no tables
     uint64_t        flow_limit;   // of *work: flows end there, maximal or not
     int32_t   thing_count, order_count;
+    int32_t   most_instants;     // of a relaxation
     int32_t  *thing_of;          // [tensor_count + node_count] thing of a tensor, of saved(v); -1 = none
     int32_t  *maker;             // [thing_count] node
     uint64_t *exact;             // [thing_count] bytes
@@ -14620,7 +14622,7 @@ static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
     tli_bound_state *low = tree->open[tree->count - 1], *more;
     int64_t most = 0;
     int32_t i, found = -1;
-    if (low->count == TLI_BOUND_INSTANTS) return 0;
+    if (low->count == search->model->most_instants) return 0;
     for (i = 0; i < search->listed_count && !tli_bound_is_over(model); i++) {
         if (tli_bound_has_instant(low, search->listed[i])) continue;
         tli_bound_copy_state(model, search->climb.best, low);
@@ -14800,7 +14802,7 @@ static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
         tli_bound_list_instants(search);
         model->work_limit = start + 6 * share;
         do { tli_bound_keep_top(search); }
-        while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search));
+        while (search->best->count < model->most_instants && tli_bound_add_best(search));
         model->work_limit = limit;
         *value = tli_bound_branch(search);
     }
@@ -14810,20 +14812,23 @@ static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
 // Find the scaled bound of the cost beyond the base cost; TLI_BOUND_INFINITE: no schedule fits.
 static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     tli_bound_search search;
-    int64_t cells = (int64_t)TLI_BOUND_INSTANTS * model->thing_count;
+    int64_t cells;
     tl_result result = tli_bound_open_net(model);
     if (result) return result;
+    model->most_instants = model->thing_count > TLI_BOUND_CELLS / TLI_BOUND_INSTANTS
+        ? 1 + TLI_BOUND_CELLS / model->thing_count : TLI_BOUND_INSTANTS;
+    cells = (int64_t)model->most_instants * model->thing_count;
     tli_zero(&search, sizeof search);
     search.model = model;
     search.single = (int64_t *)tli_bound_take(model, model->order_count, sizeof(int64_t));
     search.listed = (int32_t *)tli_bound_take(model, model->order_count, sizeof(int32_t));
     search.climb.slope = (int32_t *)tli_bound_take(model, cells, sizeof(int32_t));
     search.climb.held = (int8_t *)tli_bound_take(model, cells, 1);
-    search.climb.now = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
-    search.climb.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
-    search.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
-    search.trial = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
-    search.top = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.climb.now = tli_bound_add_state(model, model->most_instants);
+    search.climb.best = tli_bound_add_state(model, model->most_instants);
+    search.best = tli_bound_add_state(model, model->most_instants);
+    search.trial = tli_bound_add_state(model, model->most_instants);
+    search.top = tli_bound_add_state(model, model->most_instants);
     if (!model->failed) tli_bound_search_all(&search, value);
     tli_bound_free_state(model, search.climb.now);
     tli_bound_free_state(model, search.climb.best);
@@ -15132,7 +15137,7 @@ static int64_t tli_search_log(uint64_t value) {
 #define TLI_SEARCH_FETCHES 1
 #endif
 
-typedef struct tli_search_touch { int32_t item; uint8_t is_use; } tli_search_touch;
+typedef struct tli_search_touch { uint32_t item : 31, is_use : 1; } tli_search_touch;
 
 typedef struct tli_search_problem {
     tl_env         *env;
@@ -15144,6 +15149,7 @@ typedef struct tli_search_problem {
     int32_t        *first_touch;     // [2 nodes + 2], with fetches [2 nodes + 2 tensors + 3]
     int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then fetches
     int64_t        *gradient_bytes;  // [nodes] bytes of gradients live after B v
+    int32_t         most_calls;      // of a list that becomes a sequence: see tli_search_limit_calls
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
     uint8_t        *is_result;       // [tensors] resident at the end
     int64_t         input_bytes;     // of graph inputs
@@ -15187,8 +15193,8 @@ static void tli_search_touch_item(tli_search_problem *p, int32_t *count, int32_t
     if (item < p->graph->tensor_count && p->graph->nodes[p->graph->outputs[item].node].is_input) return;
     if (seen[item] == call + 1) return;
     seen[item] = call + 1;
-    p->touches[*count].item = item;
-    p->touches[*count].is_use = (uint8_t)is_use;
+    p->touches[*count].item = (uint32_t)item & 0x7fffffff;
+    p->touches[*count].is_use = is_use != 0;
     ++*count;
 }
 
@@ -15287,6 +15293,26 @@ static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     tli_search_count_gradients(p, seen);
 }
 
+#define TLI_SEARCH_EVENT_BYTES 20
+#define TLI_SEARCH_PLACE_BYTES 48
+#define TLI_SEARCH_BYTES (INT64_C(32) << 20)  // of a sequence, but for the changes of a search
+#define TLI_SEARCH_NODE_BYTES 400           // of a sequence in a large graph, for each node
+
+// Longer lists of calls are not made into sequences, so that they take little memory for each node of a large
+// graph.
+static void tli_search_limit_calls(tli_search_problem *p) {
+    int64_t most = (int64_t)p->node_count * TLI_SEARCH_NODE_BYTES, call;
+    if (most < TLI_SEARCH_BYTES) most = TLI_SEARCH_BYTES;
+    call = (int64_t)p->first_touch[tli_search_end_call(p)] * TLI_SEARCH_EVENT_BYTES / (2 * p->node_count);
+    most /= call + TLI_SEARCH_PLACE_BYTES;
+    if (most < 3 * (int64_t)p->node_count) most = 3 * (int64_t)p->node_count;
+    p->most_calls = most < INT32_MAX / 2 ? (int32_t)most : INT32_MAX / 2;
+}
+
+static int tli_search_is_short(const tli_search_problem *p, const tli_search_calls *calls) {
+    return calls->count <= p->most_calls;
+}
+
 // Whether bytes and costs are small enough for signed sums. The sums here fit 64 bits: tl_check_graph.
 static int tli_search_is_countable(const tl_graph *graph) {
     uint64_t sum = 0, cost = 0;
@@ -15328,6 +15354,7 @@ static tl_result tli_search_init_problem(const tli_remat_input *in, tli_search_p
     if (p->item_bytes && p->touches && p->first_touch && p->call_bytes && p->gradient_bytes && p->is_wanted &&
         p->is_result && seen) {
         tli_search_read_graph(p, seen);
+        tli_search_limit_calls(p);
         tli_release(in->env, seen);
         return TL_OK;
     }
@@ -15343,6 +15370,17 @@ static int tli_search_add_call(tl_env *env, tli_search_calls *list, int32_t call
     list->calls = (int32_t *)array;
     list->calls[list->count++] = call;
     return 1;
+}
+
+// List the plan that keeps everything: each wanted call once. 0 = no memory.
+static int tli_search_list_program(const tli_search_problem *p, tli_search_calls *list) {
+    int32_t id, ok = 1;
+    list->count = 0;
+    for (id = 0; id < p->node_count && ok; id++)
+        if (p->is_wanted[id]) ok = tli_search_add_call(p->env, list, 2 * id);
+    for (id = p->node_count; id-- > 0 && !p->inference && ok;)
+        if (p->graph->nodes[id].has_grad) ok = tli_search_add_call(p->env, list, 2 * id + 1);
+    return ok && tli_search_add_call(p->env, list, tli_search_end_call(p));
 }
 
 // -- search: greedy: recomputation on demand, with eviction --
@@ -15369,8 +15407,8 @@ typedef struct tli_search_greedy {
     int32_t      *place;         // [items] index into heap; -1 = not there
     int64_t      *key;           // [items] the score when it was last computed; TLI_SEARCH_NO_SCORE = not yet
     int32_t       heap_count;
-    int32_t      *program;       // [program_count] each wanted call once: the plan that keeps everything
-    int32_t       program_count, now;  // now: the position in it
+    tli_search_calls  program;   // of tli_search_list_program
+    int32_t       now;           // the position in it
     tli_search_frame *stack;     // [nodes + 1] calls that wait for their inputs
     int32_t      *queue;         // [nodes] of tli_search_price and tli_search_list_missing
     int32_t      *order;         // [nodes] of tli_search_demand_in_order
@@ -15393,7 +15431,7 @@ static void tli_search_free_greedy(tli_search_greedy *g) {
     tli_release(env, g->heap);
     tli_release(env, g->place);
     tli_release(env, g->key);
-    tli_release(env, g->program);
+    tli_release(env, g->program.calls);
     tli_release(env, g->stack);
     tli_release(env, g->queue);
     tli_release(env, g->order);
@@ -15401,24 +15439,21 @@ static void tli_search_free_greedy(tli_search_greedy *g) {
     tli_release(env, g->calls.calls);
 }
 
-static void tli_search_list_program(tli_search_greedy *g) {
+// List at which positions of the program each item is used.
+static void tli_search_list_uses(tli_search_greedy *g) {
     const tli_search_problem *p = g->p;
-    int32_t id, i, k, total = 0;
-    for (id = 0; id < p->node_count; id++)
-        if (p->is_wanted[id]) g->program[g->program_count++] = 2 * id;
-    for (id = p->node_count; id-- > 0 && !p->inference;)
-        if (p->graph->nodes[id].has_grad) g->program[g->program_count++] = 2 * id + 1;
-    g->program[g->program_count++] = tli_search_end_call(p);
-    for (i = 0; i < g->program_count; i++)
-        for (k = p->first_touch[g->program[i]]; k < p->first_touch[g->program[i] + 1]; k++)
+    const int32_t *calls = g->program.calls;
+    int32_t i, k, total = 0;
+    for (i = 0; i < g->program.count; i++)
+        for (k = p->first_touch[calls[i]]; k < p->first_touch[calls[i] + 1]; k++)
             if (p->touches[k].is_use) g->first_use[p->touches[k].item + 1]++;
     for (i = 0; i < p->item_count; i++) {
         total += g->first_use[i + 1];
         g->first_use[i + 1] = total;
         g->next_use[i] = g->first_use[i];
     }
-    for (i = 0; i < g->program_count; i++)
-        for (k = p->first_touch[g->program[i]]; k < p->first_touch[g->program[i] + 1]; k++)
+    for (i = 0; i < g->program.count; i++)
+        for (k = p->first_touch[calls[i]]; k < p->first_touch[calls[i] + 1]; k++)
             if (p->touches[k].is_use) g->uses[g->next_use[p->touches[k].item]++] = i;
 }
 
@@ -15437,14 +15472,13 @@ static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_
     g->heap = (int32_t *)tli_alloc_array(env, items, sizeof *g->heap);
     g->key = (int64_t *)tli_alloc_array(env, items, sizeof *g->key);
     g->place = (int32_t *)tli_alloc_array(env, items, sizeof *g->place);
-    g->program = (int32_t *)tli_alloc_array(env, 2 * nodes + 1, sizeof *g->program);
     g->stack = (tli_search_frame *)tli_alloc_array(env, nodes + 1, sizeof *g->stack);
     g->queue = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->queue);
     g->order = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->order);
     g->stamp = (uint32_t *)tli_alloc_array(env, nodes, sizeof *g->stamp);
     if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->heap && g->place && g->key &&
-        g->program && g->stack && g->queue && g->order && g->stamp) {
-        tli_search_list_program(g);
+        g->stack && g->queue && g->order && g->stamp && tli_search_list_program(p, &g->program)) {
+        tli_search_list_uses(g);
         return TL_OK;
     }
     tli_search_free_greedy(g);
@@ -15477,7 +15511,7 @@ static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
 
 static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
     int32_t next = g->next_use[item] < g->first_use[item + 1] ? g->uses[g->next_use[item]] : -1;
-    int64_t distance = next < 0 ? 2 * (int64_t)g->program_count : (int64_t)next - g->now + 1, score;
+    int64_t distance = next < 0 ? 2 * (int64_t)g->program.count : (int64_t)next - g->now + 1, score;
     score = g->rule.cost * tli_search_log(tli_search_price(g, item)) -
             g->rule.bytes * tli_search_log((uint64_t)g->p->item_bytes[item]) -
             g->rule.distance * tli_search_log((uint64_t)distance);
@@ -15728,8 +15762,8 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
     for (k = 0; k < p->graph->tensor_count; k++)
         if (p->graph->nodes[p->graph->outputs[k].node].is_input) g->here[k] = 1;
     for (k = 0; k < p->item_count; k++) g->next_use[k] = g->first_use[k];
-    for (g->now = 0; g->now < g->program_count; g->now++) {
-        int32_t call = g->program[g->now];
+    for (g->now = 0; g->now < g->program.count; g->now++) {
+        int32_t call = g->program.calls[g->now];
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) g->next_use[p->touches[k].item]++;
         if (!(rule->in_order ? tli_search_demand_in_order(g, call) : tli_search_demand(g, call))) return 0;
@@ -15744,11 +15778,10 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
 // adding bytes to a long run of calls takes few steps. A place is a call of the sequence.
 
 typedef struct tli_search_event {
-    int32_t item, call;      // call: index into tli_search_seq.places
+    uint32_t item : 31, is_use : 1;
+    int32_t call;            // index into tli_search_seq.places
     int32_t before, behind;  // neighbours in time of the same item; -1 = none
     int32_t sibling;         // next event of the same call
-    uint8_t is_use;
-    int64_t order;           // that of the call
 } tli_search_event;
 
 typedef struct tli_search_place {
@@ -15756,11 +15789,10 @@ typedef struct tli_search_place {
     int32_t  call;            // number of the call; -1 = place 0, before everything, or a free place
     int32_t  first_event;
     int32_t  block;
+    uint8_t  saves, overwrites;
     int64_t  order;           // ascending in time
     int64_t  held;            // live bytes during the call, less `add` of its block
-    int64_t  own;             // of these, the bytes of the call itself: outputs, scratch, saved, new gradients
     int64_t  gradients;       // of these, gradients live after the last B
-    uint8_t  saves, overwrites;
 } tli_search_place;
 
 #define TLI_SEARCH_BLOCK 24  // most places of a block of a short sequence
@@ -15836,6 +15868,17 @@ static int tli_search_reserve_block(tli_search_seq *s) {
     return 1;
 }
 
+// Release the arrays of a large sequence: it must be loaded again. Returns whether it was large.
+static int tli_search_rest(tli_search_seq *s) {
+    if ((size_t)s->place_capacity * sizeof *s->places < TLI_SEARCH_BYTES / 4) return 0;
+    tli_release(s->p->env, s->places);
+    tli_release(s->p->env, s->events);
+    s->places = NULL;
+    s->events = NULL;
+    s->place_capacity = s->event_capacity = 0;
+    return 1;
+}
+
 static void tli_search_empty_seq(tli_search_seq *s) {
     tli_search_place *start = &s->places[0];
     tli_search_block *block = &s->blocks[0];
@@ -15879,6 +15922,17 @@ static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq
 
 static int64_t tli_search_held(const tli_search_seq *s, int32_t at) {
     return s->places[at].held + s->blocks[s->places[at].block].add;
+}
+
+// Of the bytes held during a call, those that are not live before it: outputs, scratch, saved bytes, and all
+// gradients.
+static int64_t tli_search_own(const tli_search_seq *s, const tli_search_place *place) {
+    const tl_graph *graph = s->p->graph;
+    int64_t bytes = s->p->call_bytes[place->call];
+    if (place->call % 2) return bytes;  // a backward: gradients are among them
+    if (place->saves) bytes += (int64_t)graph->nodes[place->call / 2].saved_bytes;
+    if (place->overwrites) bytes -= (int64_t)graph->outputs[graph->nodes[place->call / 2].first_output].bytes;
+    return bytes + place->gradients;
 }
 
 static void tli_search_judge(tli_search_seq *s, tli_search_block *block) {
@@ -15965,6 +16019,11 @@ static void tli_search_leave(tli_search_seq *s, int32_t at) {
     s->free_block = number;
 }
 
+// The moment of an event in time order: that of its call.
+static int64_t tli_search_when(const tli_search_seq *s, int32_t event) {
+    return s->places[s->events[event].call].order;
+}
+
 static int tli_search_is_use(const tli_search_seq *s, int32_t event) {
     return event >= 0 && s->events[event].is_use;
 }
@@ -16002,13 +16061,10 @@ static void tli_search_refresh(tli_search_seq *s, int32_t at) {
     }
     if (saves) overwrites = 0;
     if (saves == place->saves && overwrites == place->overwrites) return;
-    own = s->p->call_bytes[place->call];
-    if (saves) own += (int64_t)node->saved_bytes;
-    if (overwrites) own -= (int64_t)graph->outputs[node->first_output].bytes;
-    place->held += own - place->own;
-    place->own = own;
+    own = tli_search_own(s, place);
     place->saves = (uint8_t)saves;
     place->overwrites = (uint8_t)overwrites;
+    place->held += tli_search_own(s, place) - own;
     tli_search_rescan(s, place->block);
 }
 
@@ -16021,9 +16077,9 @@ static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
 static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
     int32_t e = s->recent[item], next;
     if (e < 0) e = s->last[item];
-    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work += 3; }
+    while (e >= 0 && tli_search_when(s, e) > order) { e = s->events[e].before; s->work += 3; }
     if (e < 0) return -1;
-    for (next = s->events[e].behind; next >= 0 && s->events[next].order <= order; s->work += 3) {
+    for (next = s->events[e].behind; next >= 0 && tli_search_when(s, next) <= order; s->work += 3) {
         e = next;
         next = s->events[e].behind;
     }
@@ -16044,7 +16100,6 @@ static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_searc
     event->item = touch->item;
     event->is_use = touch->is_use;
     event->call = at;
-    event->order = s->places[at].order;
     event->sibling = s->places[at].first_event;
     s->places[at].first_event = e;
     event->before = x;
@@ -16079,10 +16134,9 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
 // Number the places in time order, with room between the numbers for places inserted later.
 static void tli_search_number(tli_search_seq *s) {
     int64_t order = 0;
-    int32_t at, e;
+    int32_t at;
     for (at = 0; at >= 0; at = s->places[at].behind) {
         s->places[at].order = order;
-        for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) s->events[e].order = order;
         order += (int64_t)1 << 24;
     }
     s->work += 8 * (uint64_t)s->used;
@@ -16118,13 +16172,11 @@ static int32_t tli_search_put(tli_search_seq *s, int32_t call, int32_t behind) {
     place->order = next >= 0 ? (s->places[behind].order + s->places[next].order) / 2
                              : s->places[behind].order + ((int64_t)1 << 24);
     if (place->order == s->places[behind].order) tli_search_number(s);
-    if (next >= 0) live = tli_search_held(s, next) - s->places[next].own - s->places[next].gradients;
-    place->own = p->call_bytes[call];
+    if (next >= 0) live = tli_search_held(s, next) - tli_search_own(s, &s->places[next]);
     place->saves = place->overwrites = 0;
     place->gradients = s->places[behind].gradients;
     if (call % 2) place->gradients = p->gradient_bytes[call / 2];
-    if (call % 2) place->own -= place->gradients;
-    tli_search_join(s, at, live + place->own + place->gradients);
+    tli_search_join(s, at, live + tli_search_own(s, place));
     if (call % 2 == 0 && call < tli_search_end_call(p)) s->cost += p->graph->nodes[call / 2].fwd_cost;
     for (k = from; k < to; k++) tli_search_link_event(s, at, &p->touches[k]);
     tli_search_refresh(s, at);
@@ -16178,7 +16230,7 @@ static int tli_search_append(tli_search_seq *s, int32_t call) {
     for (k = from; k < to; k++) {
         int32_t item = p->touches[k].item, e = s->event_count++, x = s->last[item];
         tli_search_event *event = &s->events[e];
-        event->item = item;
+        event->item = p->touches[k].item;
         event->is_use = p->touches[k].is_use;
         event->call = at;
         event->sibling = place->first_event;
@@ -16202,18 +16254,16 @@ static int tli_search_append(tli_search_seq *s, int32_t call) {
 static int tli_search_make_blocks(tli_search_seq *s) {
     const tli_search_problem *p = s->p;
     int64_t live = p->input_bytes, gradients = 0, order = 0, change = s->places[0].order;
-    int32_t at, e, number = 0;
+    int32_t at, number = 0;
     s->places[0].order = 0;
     for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) {
         tli_search_place *place = &s->places[at];
         live += change;
         change = place->order;
         place->order = order += (int64_t)1 << 24;
-        for (e = place->first_event; e >= 0; e = s->events[e].sibling) s->events[e].order = order;
-        place->own = p->call_bytes[place->call];
-        if (place->call % 2) place->own -= gradients = p->gradient_bytes[place->call / 2];
+        if (place->call % 2) gradients = p->gradient_bytes[place->call / 2];
         place->gradients = gradients;
-        place->held = live + place->own + gradients;
+        place->held = live + tli_search_own(s, place);
         if (s->blocks[number].count == s->block_size / 2) {
             tli_search_block *block;
             if (!tli_search_reserve_block(s)) return 0;
@@ -16340,6 +16390,144 @@ static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
+// -- replay: what a list of calls takes, and its steps --
+//
+//     calls    F1 F2 F3 B3 F2 B2 B1      From the end to the start: an item is held before a call if that call
+//     item 2      m--u     m--u          or one after it uses it before it is made again. So neither the peak
+//                       <---------       nor the steps need the sequence of the part above, and a list may be
+//                                        much longer than what fits in memory as a sequence.
+//
+// A list has no fetches from a host.
+
+typedef struct tli_replay {
+    const tli_search_problem *p;
+    uint8_t   *is_held;    // [items] 1 = used again before it is made again
+    int64_t    live;       // bytes of graph inputs and of what is held
+    int64_t    gradients;  // live after the last backward before the call
+    int64_t    peak;
+    uint64_t   cost;       // of forwards
+    int32_t    peak_call, step_count;
+    tli_steps *steps;      // gets the steps from the last to the first; NULL = they are only counted
+} tli_replay;
+
+// The bytes of the gradients that are live after the last backward before that of a node; of the first node: after
+// the last of all.
+static int64_t tli_replay_gradients(const tli_search_problem *p, int32_t id) {
+    while (id < p->node_count && !p->graph->nodes[id].has_grad) id++;
+    return p->inference || id == p->node_count ? 0 : p->gradient_bytes[id];
+}
+
+// The input that a forward which saves nothing overwrites: one that nothing uses later; -1 = none.
+static int32_t tli_replay_overwritten(const tli_replay *r, int32_t id) {
+    const tl_graph *graph = r->p->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t input, i, reads = 0;
+    if (node->inplace < 0) return -1;
+    input = graph->inputs[node->first_input + node->inplace].tensor;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        reads += graph->inputs[i].tensor == input;
+    return reads == 1 && !r->is_held[input] && !graph->nodes[graph->outputs[input].node].is_input ? input : -1;
+}
+
+static void tli_replay_add_step(tli_replay *r, tl_step_kind kind, int32_t node, int32_t output) {
+    r->step_count++;
+    if (r->steps) tli_add_step(r->steps, tli_step_of(kind, node, output));
+}
+
+// Hold what a call uses, and no longer what it makes.
+static void tli_replay_touch(tli_replay *r, int32_t call) {
+    const tli_search_problem *p = r->p;
+    int32_t k;
+    for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++) {
+        int32_t item = p->touches[k].item;
+        if (r->is_held[item] == p->touches[k].is_use) continue;
+        r->is_held[item] = p->touches[k].is_use;
+        r->live += p->touches[k].is_use ? p->item_bytes[item] : -p->item_bytes[item];
+    }
+}
+
+static void tli_replay_call(tli_replay *r, int32_t call) {
+    const tli_search_problem *p = r->p;
+    const tl_graph *graph = p->graph;
+    tl_step_kind kind = call % 2 ? TL_STEP_BACKWARD : TL_STEP_FORWARD;
+    int32_t id = call / 2, k, over = -1;
+    int64_t own = p->call_bytes[call];
+    if (kind == TL_STEP_FORWARD && call < tli_search_end_call(p)) {
+        own += r->gradients;
+        r->cost += graph->nodes[id].fwd_cost;
+        if (r->is_held[tli_search_saved_item(p, id)]) {
+            kind = TL_STEP_FORWARD_SAVE;
+            own += (int64_t)graph->nodes[id].saved_bytes;
+        } else if ((over = tli_replay_overwritten(r, id)) >= 0) {
+            kind = TL_STEP_FORWARD_INPLACE;
+            own -= p->item_bytes[graph->nodes[id].first_output];
+        }
+    }
+    for (k = p->first_touch[call]; k < p->first_touch[call + 1] && call < tli_search_end_call(p); k++) {
+        int32_t item = p->touches[k].item;
+        if (item >= graph->tensor_count || item == over || r->is_held[item]) continue;
+        tli_replay_add_step(r, TL_STEP_DROP, graph->outputs[item].node, graph->outputs[item].output);
+    }
+    if (call < tli_search_end_call(p)) tli_replay_add_step(r, kind, id, TL_ALL_OUTPUTS);
+    tli_replay_touch(r, call);
+    if (kind == TL_STEP_BACKWARD) r->gradients = tli_replay_gradients(p, id + 1);
+    if (r->live + own <= r->peak) return;
+    r->peak = r->live + own;
+    r->peak_call = call;
+}
+
+// Replay a list of calls. The steps are in r->steps from the last to the first, if it is given. 0 = no memory.
+static int tli_replay_run(const tli_search_problem *p, const tli_search_calls *calls, tli_steps *steps,
+                          tli_replay *r) {
+    int32_t i;
+    tli_zero(r, sizeof *r);
+    r->p = p;
+    r->steps = steps;
+    r->live = p->input_bytes;
+    r->gradients = tli_replay_gradients(p, 0);
+    r->is_held = (uint8_t *)tli_alloc_array(p->env, (uint64_t)p->item_count, 1);
+    if (!r->is_held) return 0;
+    for (i = calls->count; i-- > 0;) tli_replay_call(r, calls->calls[i]);
+    tli_release(p->env, r->is_held);
+    return !steps || !steps->failed;
+}
+
+// What a list of calls takes.
+typedef struct tli_replay_peak { int64_t bytes; int32_t node; uint64_t cost; } tli_replay_peak;
+
+// Find the peak of a list of calls, the node that takes it, -1 = the end, and the cost of its forwards. 0 = no
+// memory.
+static int tli_replay_find_peak(const tli_search_problem *p, const tli_search_calls *calls,
+                                tli_replay_peak *peak, uint64_t *work) {
+    tli_replay replay;
+    if (!tli_replay_run(p, calls, NULL, &replay)) return 0;
+    peak->bytes = replay.peak;
+    peak->node = replay.peak_call < tli_search_end_call(p) ? replay.peak_call / 2 : -1;
+    peak->cost = replay.cost;
+    *work += 6 * (uint64_t)calls->count + (uint64_t)p->item_count / 8;
+    return 1;
+}
+
+// The steps of a list of calls, in an array of their number. 0 = no memory: the list is empty.
+static int tli_replay_steps(const tli_search_problem *p, const tli_search_calls *calls, tli_steps *steps) {
+    tli_replay replay;
+    *steps = tli_steps_of(p->env);
+    if (!tli_replay_run(p, calls, NULL, &replay)) return 0;
+    steps->capacity = replay.step_count;
+    steps->steps = (tl_step *)tli_alloc_array(p->env, (uint64_t)steps->capacity, sizeof *steps->steps);
+    if (steps->steps && tli_replay_run(p, calls, steps, &replay)) {
+        tli_reverse_steps(steps);
+        return 1;
+    }
+    tli_release(p->env, steps->steps);
+    tli_zero(steps, sizeof *steps);
+    return 0;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- search: dividing: a first sequence of few bytes, for graphs of any width --
 //
 //     a         mid           b      To reverse the nodes a..b, with all resident that they read of earlier
@@ -16355,7 +16543,6 @@ static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
 // seen when it is loaded.
 
 #define TLI_DIVIDE_SLOTS 15
-#define TLI_DIVIDE_REPEATS 128  // calls of a sequence are at most this times the nodes
 
 typedef struct tli_divide_segment { int32_t first, end; int64_t held; } tli_divide_segment;
 
@@ -16370,6 +16557,12 @@ typedef struct tli_divide {
     int32_t  count;               // of the stack
     uint64_t work;
 } tli_divide;
+
+// The most calls of a sequence: so many for each node, but in large graphs fewer, as they take memory.
+static int64_t tli_divide_most_calls(const tl_graph *graph) {
+    int64_t nodes = graph->node_count, most = 128 * nodes + 1024, large = 4 * nodes + (1 << 19);
+    return most < large ? most : large;
+}
 
 static void tli_divide_read_graph(tli_divide *d) {
     const tli_search_problem *p = d->p;
@@ -16460,7 +16653,7 @@ static int32_t tli_divide_choose(tli_divide *d, const tli_divide_segment *s, int
 }
 
 static int tli_divide_run(tli_divide *d) {
-    int64_t most = (int64_t)d->p->node_count * TLI_DIVIDE_REPEATS + 1024;
+    int64_t most = tli_divide_most_calls(d->p->graph);
     int32_t i;
     d->stack[0].end = d->p->node_count;
     for (i = 0; i < d->p->graph->tensor_count; i++)
@@ -16584,7 +16777,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
                                 int32_t *count) {
     tli_search_seq *s = &r->seq;
     const tl_graph *graph = r->p->graph;
-    int64_t when = s->events[y].order - 1, score;
+    int64_t when = tli_search_when(s, y) - 1, score;
     int64_t freed = r->p->item_bytes[item];
     uint64_t cost;
     int32_t at, i;
@@ -16604,7 +16797,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
             s->work += 8;
             if (e < 0) { *count = 0; return 0; }
             if (tli_search_is_use(s, s->events[e].behind)) continue;
-            if (s->events[e].order >= full) continue;
+            if (tli_search_when(s, e) >= full) continue;
             if (bytes < freed && tli_search_log(graph->nodes[id].fwd_cost) - tli_search_log((uint64_t)bytes) >
                                      tli_search_log(cost) - tli_search_log((uint64_t)freed) + 16384) {
                 freed -= bytes;
@@ -16619,7 +16812,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     if (!freed) { *count = 0; return 0; }
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_search_log(cost) - 2 * tli_search_log((uint64_t)freed);
-    score -= r->distance * tli_search_log((uint64_t)(when + 1 - s->events[x].order) >> 12);
+    score -= r->distance * tli_search_log((uint64_t)(when + 1 - tli_search_when(s, x)) >> 12);
     if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
     return score;
 }
@@ -16628,7 +16821,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
 static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t x, int32_t y) {
     tli_search_seq *s = &r->seq;
     int64_t freed = r->p->item_bytes[item], score;
-    int64_t span = s->events[y].order - s->events[x].order;
+    int64_t span = tli_search_when(s, y) - tli_search_when(s, x);
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_search_log(tli_search_copy_price(r, item)) - 2 * tli_search_log((uint64_t)freed);
     score -= r->distance * tli_search_log((uint64_t)span >> 12);
@@ -16659,7 +16852,7 @@ static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, i
         }
     }
     if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
-        score = s->events[y].order - s->events[x].order;
+        score = tli_search_when(s, y) - tli_search_when(s, x);
         score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
         if (r->is_exact && r->p->item_bytes[item] > r->excess)
             score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
@@ -16731,6 +16924,7 @@ static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t step
     tli_search_seq *s = &r->seq;
     while (s->over_count > 0) {
         if (s->cost > most_cost || steps-- <= 0 || s->failed || s->work > r->mend_limit) return 0;
+        if (s->used > r->p->most_calls) return 0;
         if (r->watch && tli_remat_stops(r->watch, s->work)) return 0;
         if (!tli_search_choose(r, tli_search_find_full(s)) || !tli_search_apply(r)) return 0;
     }
@@ -16754,7 +16948,7 @@ static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search
         int is_wanted = tli_search_is_use(s, event->behind);
         if (event->before < 0 || event->is_use == is_wanted || !s->p->item_bytes[event->item]) continue;
         if (spans->count == TLI_SEARCH_SPANS) return 0;
-        spans->orders[spans->count] = s->events[event->before].order;
+        spans->orders[spans->count] = tli_search_when(s, event->before);
         spans->bytes[spans->count++] = event->is_use ? -s->p->item_bytes[event->item]
                                                      : s->p->item_bytes[event->item];
     }
@@ -16880,10 +17074,10 @@ static int32_t tli_search_move(tli_search_state *r, int32_t at) {
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
         int32_t x = s->events[e].before;
         if (s->events[e].is_use) while (x >= 0 && s->events[x].is_use) x = s->events[x].before;
-        if (x >= 0 && s->events[x].order > s->places[lo].order) lo = s->events[x].call;
+        if (x >= 0 && tli_search_when(s, x) > s->places[lo].order) lo = s->events[x].call;
         x = s->events[e].behind;
         if (s->events[e].is_use || !tli_search_is_kept(s, x)) continue;
-        if (hi < 0 || s->events[x].order < s->places[hi].order) hi = s->events[x].call;
+        if (hi < 0 || tli_search_when(s, x) < s->places[hi].order) hi = s->events[x].call;
     }
     call = s->places[at].call;
     steps = 1 + tli_search_draw(r, 8);
@@ -16950,35 +17144,6 @@ static void tli_search_try(tli_search_state *r, uint64_t heat) {
         return;
     }
     tli_search_undo(s, 0);
-}
-
-// -- search: from a sequence to steps --
-
-static void tli_search_emit_drops(tli_search_seq *s, int32_t at, tli_steps *list) {
-    const tl_graph *graph = s->p->graph;
-    const tli_search_place *place = &s->places[at];
-    int32_t e, over = -1;
-    if (place->overwrites) {
-        const tl_node *node = &graph->nodes[place->call / 2];
-        over = graph->inputs[node->first_input + node->inplace].tensor;
-    }
-    for (e = place->first_event; e >= 0; e = s->events[e].sibling)
-        if (s->events[e].item < graph->tensor_count && s->events[e].item != over &&
-            !tli_search_is_use(s, s->events[e].behind))
-            tli_add_tensor_step(list, graph, TL_STEP_DROP, s->events[e].item);
-}
-
-static void tli_search_emit(tli_search_seq *s, tli_steps *list) {
-    int32_t at;
-    for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) {
-        const tli_search_place *place = &s->places[at];
-        tl_step_kind kind = place->saves ? TL_STEP_FORWARD_SAVE
-                            : place->overwrites ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
-        if (place->call == tli_search_end_call(s->p)) continue;
-        if (place->call % 2) kind = TL_STEP_BACKWARD;
-        tli_add_step(list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
-        tli_search_emit_drops(s, at, list);
-    }
 }
 
 // -- search: starts, phases, the whole --
@@ -17087,9 +17252,9 @@ static int tli_search_begin_phase(tli_search_state *r, const tli_search_start *s
     uint64_t mean;
     while (r->phase < TLI_SEARCH_STARTS && !starts[r->phase].calls.count) r->phase++;
     if (r->phase < TLI_SEARCH_STARTS) from = &starts[r->phase].calls;
+    if (!tli_search_is_short(r->p, from) || !tli_search_load(&r->seq, from) || r->seq.over_count) return 0;
     r->turns = 400 << (r->phase < 24 ? r->phase / 2 : 12);
     r->turn = 0;
-    if (!tli_search_load(&r->seq, from) || r->seq.over_count) return 0;
     mean = r->best_cost / (uint64_t)r->seq.used / 16;
     r->heat = (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) * heats[r->phase++ % 4];
     return 1;
@@ -17105,12 +17270,13 @@ static void tli_search_improve(tli_search_state *r, const tli_search_start *star
     }
 }
 
-static int tli_search_load_program(tli_search_seq *s, const tli_search_greedy *g) {
-    tli_search_calls bare;
-    tli_zero(&bare, sizeof bare);
-    bare.calls = g->program;
-    bare.count = g->program_count;
-    return tli_search_load(s, &bare);
+static int tli_search_load_program(tli_search_seq *s) {
+    tli_search_calls program;
+    int ok;
+    tli_zero(&program, sizeof program);
+    ok = tli_search_list_program(s->p, &program) && tli_search_load(s, &program);
+    tli_release(s->p->env, program.calls);
+    return ok;
 }
 
 // The largest working set of one call, and its node: a lower bound of every budget.
@@ -17141,13 +17307,30 @@ static void tli_search_limit_tries(tli_search_state *r, uint64_t work_limit) {
     r->try_work = r->mend_work > least ? r->mend_work : least;
 }
 
-// Load the sequence that divides the graph for a budget, and mend it if it exceeds that. 0 = no memory.
-static int tli_search_load_divided(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
-    r->seq.budget = budget;
-    if (!tli_search_divide(r->p, budget, &g->calls, &g->work) || !tli_search_load(&r->seq, &g->calls)) return 0;
+// Load a list of calls, and mend it if it exceeds the budget. 0 = no memory.
+static int tli_search_load_mended(tli_search_state *r, const tli_search_calls *calls) {
+    if (!tli_search_load(&r->seq, calls)) return 0;
     r->mend_limit = r->seq.work + r->mend_work;
     if (r->seq.over_count) tli_search_mend(r, TLI_SEARCH_MOST_COST, r->p->node_count);
     return !r->seq.failed;
+}
+
+// Exchange the best sequence for a list of calls.
+static void tli_search_swap_best(tli_search_state *r, tli_search_calls *calls, uint64_t cost) {
+    tli_search_calls best = r->best;
+    r->best = *calls;
+    r->best_cost = cost;
+    *calls = best;
+}
+
+// Make a list of calls a start. One that is too long for that becomes the best sequence, if it keeps the budget and
+// costs least; the list is exchanged then. 0 = no memory.
+static int tli_search_start_from(tli_search_state *r, tli_search_calls *calls, tli_search_start *starts) {
+    tli_replay_peak peak;
+    if (tli_search_is_short(r->p, calls)) return tli_search_load_mended(r, calls) && tli_search_add_start(r, starts);
+    if (!tli_replay_find_peak(r->p, calls, &peak, &r->seq.work)) return 0;
+    if (peak.bytes <= r->p->budget && peak.cost < r->best_cost) tli_search_swap_best(r, calls, peak.cost);
+    return 1;
 }
 
 // Make the starts: the graph divided; the plan that keeps everything, mended; greedy plans. 0 = no memory.
@@ -17157,85 +17340,87 @@ static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_searc
     int32_t i;
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    if (!p->inference && (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts)))
-        return 0;
+    r->seq.budget = p->budget;
+    if (!p->inference && (!tli_search_divide(p, p->budget, &g->calls, &g->work) ||
+                          !tli_search_start_from(r, &g->calls, starts))) return 0;
     r->mend_limit = r->seq.work + 2 * r->mend_work;
-    if (!tli_search_load_program(&r->seq, g)) return 0;
+    if (!tli_search_load_program(&r->seq)) return 0;
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
     for (i = 0; i < TLI_SEARCH_RULES && g->work < limit; i++) {
-        if (r->best.count && (g->work > TLI_SEARCH_GREEDY_LIMIT || g->work > 2 * r->mend_work)) break;
+        int found = r->best.count && tli_search_is_short(p, &r->best);
+        if (found && (g->work > TLI_SEARCH_GREEDY_LIMIT || g->work > 2 * r->mend_work)) break;
         g->most_work = g->work + r->try_work;
-        if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
-            if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
-        } else if (g->failed) {
-            return 0;
-        }
+        if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget) &&
+            !tli_search_start_from(r, &g->calls, starts)) return 0;
+        if (g->failed) return 0;
     }
     return 1;
 }
 
-static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_t *cost) {
-    if (!tli_search_load(&r->seq, &r->best))
-        return TL_ERROR_NO_MEMORY;
-    *best = tli_steps_of(r->p->env);
-    tli_search_emit(&r->seq, best);
-    if (best->failed) {
-        tli_release(r->p->env, best->steps);
-        tli_zero(best, sizeof *best);
-        return TL_ERROR_NO_MEMORY;
-    }
-    *cost = r->seq.cost + r->bwd_cost;
-    return TL_OK;
-}
-
 // -- search: the least budget --
 
-// Find and load a sequence that keeps a budget; -1 = no memory, 0 = none found.
-static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
+// Make the sequence the best one if it lowers the peak *high. 0 = no memory.
+static int tli_search_take_lower(tli_search_state *r, int64_t *high) {
+    int64_t peak = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
+    if (peak >= *high) return 1;
+    *high = peak;
+    return tli_search_save_best(r);
+}
+
+// The same for a list of calls, which is exchanged for the best one then.
+static int tli_search_take_list(tli_search_state *r, tli_search_calls *calls, int64_t *high) {
+    tli_replay_peak peak;
+    if (!tli_replay_find_peak(r->p, calls, &peak, &r->seq.work)) return 0;
+    if (peak.bytes >= *high) return 1;
+    *high = peak.bytes;
+    tli_search_swap_best(r, calls, peak.cost);
+    return 1;
+}
+
+// Lower the peak *high of the best sequence to a budget by dividing the graph. 0 = no memory.
+static int tli_search_divide_to(tli_search_state *r, tli_search_greedy *g, int64_t budget, int64_t *high) {
+    tli_replay_peak peak;
+    if (!tli_search_divide(r->p, budget, &g->calls, &g->work)) return 0;
+    if (!tli_replay_find_peak(r->p, &g->calls, &peak, &g->work)) return 0;
+    if (peak.bytes > budget && tli_search_is_short(r->p, &g->calls))
+        return tli_search_load_mended(r, &g->calls) && tli_search_take_lower(r, high);
+    return tli_search_take_list(r, &g->calls, high);
+}
+
+// Lower the peak *high of the best sequence to a budget, if a sequence is found. 0 = no memory.
+static int tli_search_lower_to(tli_search_state *r, tli_search_greedy *g, int64_t budget, int64_t *high) {
     int32_t i;
     r->seq.budget = budget;
     r->distance = 2;
     r->noise = 0;
-    if (!r->p->inference && !tli_search_load_divided(r, g, budget)) return -1;
-    if (!r->p->inference && !r->seq.over_count) return 1;
+    if (!r->p->inference && !tli_search_divide_to(r, g, budget, high)) return 0;
     g->most_work = g->work + r->try_work;
-    for (i = 0; i < TLI_SEARCH_RULES && g->work < g->most_work; i++) {
-        if (tli_search_run_greedy(g, &tli_search_rules[i], budget)) {
-            if (!tli_search_load(&r->seq, &g->calls)) return -1;
-            if (!r->seq.over_count) return 1;
-        }
-        if (g->failed) return -1;
+    for (i = 0; i < TLI_SEARCH_RULES && g->work < g->most_work && *high > budget; i++) {
+        if (tli_search_run_greedy(g, &tli_search_rules[i], budget) && !tli_search_take_list(r, &g->calls, high))
+            return 0;
+        if (g->failed) return 0;
     }
+    if (*high <= budget) return 1;
     r->mend_limit = r->seq.work + r->mend_work;
-    if (!tli_search_load_program(&r->seq, g)) return -1;
-    if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return 1;
-    return r->seq.failed ? -1 : 0;
-}
-
-// The node of the call at a place; -1 = the end.
-static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
-    int32_t node = s->places[at].call / 2;
-    return node < s->p->node_count ? node : -1;
+    if (!tli_search_load_program(&r->seq)) return 0;
+    if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return tli_search_take_lower(r, high);
+    return !r->seq.failed;
 }
 
 // Lower the peak of the best sequence, *high, by dividing the graph alone, the cheapest way to a sequence of
 // few bytes: for halves of the least peak so far, as long as these are kept, then between that and the largest
 // budget that was not. Returns 0 if memory ran out.
 static int tli_search_divide_down(tli_search_state *r, tli_search_greedy *g, int64_t floor, int64_t *high) {
-    tli_search_seq *s = &r->seq;
-    int64_t low = floor, peak, budget;
-    uint64_t limit = s->work + g->work + r->try_work;
-    while (*high - low > 1 + *high / 64 && s->work + g->work < limit) {
+    int64_t low = floor, budget;
+    uint64_t limit = r->seq.work + g->work + r->try_work;
+    while (*high - low > 1 + *high / 64 && r->seq.work + g->work < limit) {
         budget = low == floor && *high / 2 > floor ? *high / 2 : low + (*high - low) / 2;
-        if (!tli_search_divide(r->p, budget, &g->calls, &g->work) || !tli_search_load(s, &g->calls)) return 0;
-        peak = tli_search_held(s, tli_search_find_full(s));
-        if (peak > budget) low = budget;
-        if (r->watch && tli_remat_stops(r->watch, s->work + g->work)) return 1;
-        if (peak >= *high) continue;
-        *high = peak;
-        if (!tli_search_save_best(r)) return 0;
+        if (!tli_search_divide(r->p, budget, &g->calls, &g->work)) return 0;
+        if (!tli_search_take_list(r, &g->calls, high)) return 0;
+        if (*high > budget) low = budget;
+        if (r->watch && tli_remat_stops(r->watch, r->seq.work + g->work)) return 1;
     }
     return 1;
 }
@@ -17243,57 +17428,39 @@ static int tli_search_divide_down(tli_search_state *r, tli_search_greedy *g, int
 // Find the least budget for which a sequence is found: by dividing; the floor; then halves of the least peak
 // so far, as long as these are kept; then bisection until the work is used up. Returns 0 if memory ran out;
 // the sequence is in r->best.
-static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
+static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least) {
     tli_search_seq *s = &r->seq;
-    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, budget = floor;
+    int32_t node, is_halved = 1;
+    int64_t floor = tli_search_find_floor(r->p, &node), low = floor, budget = floor;
     uint64_t limit = s->work + g->work + 8 * r->try_work;
-    int32_t full;
-    int found, is_halved = 1;
-    if (!tli_search_load_program(s, g)) return 0;
-    high = tli_search_held(s, tli_search_find_full(s));
-    if (!tli_search_save_best(r)) return 0;
-    if (!r->p->inference && !tli_search_divide_down(r, g, floor, &high)) return 0;
-    while (budget < high && s->work + g->work < limit) {
-        found = tli_search_find_any(r, g, budget);
-        if (found < 0) return 0;
+    *least = INT64_MAX;
+    if (!tli_search_load_program(s) || !tli_search_take_lower(r, least)) return 0;
+    if (!r->p->inference && !tli_search_divide_down(r, g, floor, least)) return 0;
+    while (budget < *least && s->work + g->work < limit) {
+        if (!tli_search_lower_to(r, g, budget, least)) return 0;
         if (r->watch && r->watch->stopped) break;
-        if (found) {
-            high = tli_search_held(s, tli_search_find_full(s));
-            if (!tli_search_save_best(r)) return 0;
-        } else {
+        if (*least > budget) {
             is_halved &= low == floor && budget == floor;
             low = budget;
         }
-        if (high - low <= 1 + high / 4096 || s->work + g->work > r->limit) break;
-        budget = is_halved && high / 2 > low ? high / 2 : low + (high - low) / 2;
+        if (*least - low <= 1 + *least / 4096 || s->work + g->work > r->limit) break;
+        budget = is_halved && *least / 2 > low ? *least / 2 : low + (*least - low) / 2;
     }
-    if (!tli_search_load(s, &r->best)) return 0;
-    full = tli_search_find_full(s);
-    *least = tli_search_held(s, full);
-    *node = tli_search_node_at(s, full);
     return 1;
 }
 
 // Try to lower the peak of the best sequence to a target, by mending it repeatedly. 0 = no memory.
-static int tli_search_squeeze(tli_search_state *r, int64_t target, int64_t *least, int32_t *node) {
+static int tli_search_squeeze(tli_search_state *r, int64_t target, int64_t *least) {
     tli_search_seq *s = &r->seq;
     int32_t tries;
+    if (!tli_search_is_short(r->p, &r->best)) return 1;
     for (tries = 0; tries < 200 && *least > target && s->work < r->mend_limit; tries++) {
-        int32_t full;
-        int64_t peak;
         s->budget = target;
         if (!tli_search_load(s, &r->best)) return 0;
         r->noise = (int64_t)65536 * tries / 50;
         r->distance = tries % 4;
         tli_search_mend(r, TLI_SEARCH_MOST_COST, 2 * r->p->node_count + 64);
-        if (s->failed) return 0;
-        full = tli_search_find_full(s);
-        peak = tli_search_held(s, full);
-        if (peak < *least) {
-            *least = peak;
-            *node = tli_search_node_at(s, full);
-            if (!tli_search_save_best(r)) return 0;
-        }
+        if (s->failed || !tli_search_take_lower(r, least)) return 0;
         if (r->watch && tli_remat_stops(r->watch, s->work)) break;
     }
     r->mend_limit = UINT64_MAX;
@@ -17306,7 +17473,6 @@ static int tli_search_squeeze(tli_search_state *r, int64_t target, int64_t *leas
 typedef struct tli_sequence_search {
     tli_search_problem p;
     tli_search_state   r;
-    tli_search_greedy  g;
     tli_search_start   starts[TLI_SEARCH_STARTS];
     uint64_t           counted;     // work that was reported before
     int32_t            is_open;
@@ -17314,7 +17480,6 @@ typedef struct tli_sequence_search {
 
 static void tli_search_close(tli_sequence_search *s) {
     if (!s->is_open) return;
-    tli_search_free_greedy(&s->g);
     tli_search_free_search(&s->r, s->starts);
     tli_search_free_problem(&s->p);
     s->is_open = 0;
@@ -17327,19 +17492,15 @@ static tl_result tli_search_open(const tli_remat_input *in, tli_sequence_search 
     result = tli_search_init_problem(in, &s->p);
     if (result) return result;
     result = tli_search_init_search(&s->p, &s->r);
-    if (!result) {
-        result = tli_search_init_greedy(&s->p, &s->g);
-        if (result) tli_search_free_search(&s->r, s->starts);
-    }
     if (result) tli_search_free_problem(&s->p);
     s->is_open = !result;
-    s->r.watch = s->g.watch = in->watch;
+    s->r.watch = in->watch;
     return result;
 }
 
 // The work since the last call of this function.
 static uint64_t tli_search_count(tli_sequence_search *s) {
-    uint64_t work = s->r.seq.work + s->g.work - s->counted;
+    uint64_t work = s->r.seq.work - s->counted;
     s->counted += work;
     return work;
 }
@@ -17349,61 +17510,77 @@ static int tli_search_is_found(const tli_sequence_search *s) { return s->r.best.
 // The cost of the best sequence.
 static uint64_t tli_search_cost(const tli_sequence_search *s) { return s->r.best_cost + s->r.bwd_cost; }
 
+// The sequence is not the one that the phase had, or its arrays are gone: the next phase begins.
+static void tli_search_end_phase(tli_search_state *r) { r->turn = r->turns = 0; }
+
 // Make the first sequences that keep the budget.
 static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_limit) {
+    tli_search_greedy g;
+    tl_result result = tli_search_init_greedy(&s->p, &g);
+    if (result) return result;
+    g.watch = s->r.watch;
     tli_search_limit_tries(&s->r, work_limit);
-    if (!tli_search_begin(&s->r, &s->g, s->starts)) return TL_ERROR_NO_MEMORY;
+    if (!tli_search_begin(&s->r, &g, s->starts)) result = TL_ERROR_NO_MEMORY;
     s->r.mend_limit = UINT64_MAX;
-    return TL_OK;
+    s->r.seq.work += g.work;
+    tli_search_free_greedy(&g);
+    tli_search_rest(&s->r.seq);
+    return result;
 }
 
 // The same with the least work, though the caller asks to stop.
 static tl_result tli_search_find_at_once(tli_sequence_search *s) {
     tli_remat_watch *watch = s->r.watch;
     tl_result result;
-    s->r.watch = s->g.watch = NULL;
+    s->r.watch = NULL;
     result = tli_search_find_first(s, 0);
-    s->r.watch = s->g.watch = watch;
+    s->r.watch = watch;
     return result;
 }
 
-// Load the calls of a plan without copies to a host.
-static int tli_search_load_plan(tli_search_seq *s, const tl_plan *plan) {
-    tl_env *env = s->p->env;
-    tli_search_calls calls;
+// List the calls of a plan without copies to a host. 0 = no memory.
+static int tli_search_list_plan(const tli_search_problem *p, const tl_plan *plan, tli_search_calls *calls) {
     int32_t i, ok = 1;
-    tli_zero(&calls, sizeof calls);
+    calls->count = 0;
     for (i = 0; i < plan->step_count && ok; i++) {
         const tl_step *step = &plan->steps[i];
         if (step->kind > TL_STEP_BACKWARD) continue;
-        ok = tli_search_add_call(env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+        ok = tli_search_add_call(p->env, calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
-    ok = ok && tli_search_add_call(env, &calls, tli_search_end_call(s->p)) && tli_search_load(s, &calls);
-    tli_release(env, calls.calls);
-    return ok;
+    return ok && tli_search_add_call(p->env, calls, tli_search_end_call(p));
+}
+
+// Load a plan without copies to a host; *is_short: 0 = it is too long, nothing is loaded.
+static tl_result tli_search_load_plan(tli_search_seq *s, const tl_plan *plan, int *is_short) {
+    tli_search_calls calls;
+    int ok;
+    tli_zero(&calls, sizeof calls);
+    ok = tli_search_list_plan(s->p, plan, &calls);
+    *is_short = tli_search_is_short(s->p, &calls);
+    if (ok && *is_short) ok = tli_search_load(s, &calls);
+    tli_release(s->p->env, calls.calls);
+    return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Start from a plan that keeps the budget, too.
 static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
-    int ok = tli_search_load_plan(&s->r.seq, plan) && tli_search_add_start(&s->r, s->starts);
-    return ok ? TL_OK : TL_ERROR_NO_MEMORY;
+    int is_short;
+    tl_result result = tli_search_load_plan(&s->r.seq, plan, &is_short);
+    tli_search_end_phase(&s->r);
+    if (result || !is_short) return result;
+    return tli_search_add_start(&s->r, s->starts) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Try to lower the peak of a plan to the budget. The best sequence is then the lowest one that was found.
 static tl_result tli_search_lower(tli_sequence_search *s, const tl_plan *plan, uint64_t work_limit) {
     tli_search_state *r = &s->r;
-    int64_t least;
-    int32_t node;
-    if (!tli_search_load_plan(&r->seq, plan) || !tli_search_save_best(r)) return TL_ERROR_NO_MEMORY;
-    least = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
+    int64_t least = INT64_MAX;
+    int is_short;
+    tl_result result = tli_search_load_plan(&r->seq, plan, &is_short);
+    if (result || !is_short) return result;
+    if (!tli_search_take_lower(r, &least)) return TL_ERROR_NO_MEMORY;
     r->mend_limit = r->seq.work + work_limit;
-    return tli_search_squeeze(r, s->p.budget, &least, &node) ? TL_OK : TL_ERROR_NO_MEMORY;
-}
-
-// Forget the best sequence, which exceeds the budget.
-static void tli_search_forget_best(tli_sequence_search *s) {
-    s->r.best.count = 0;
-    s->r.best_cost = UINT64_MAX;
+    return tli_search_squeeze(r, s->p.budget, &least) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Improve the best sequence until the work limit or the bound is reached.
@@ -17412,33 +17589,38 @@ static tl_result tli_search_go_on(tli_sequence_search *s, uint64_t work_limit, u
     r->goal = bound > r->bwd_cost ? bound - r->bwd_cost : 0;
     r->limit = r->seq.work + work_limit;
     tli_search_improve(r, s->starts);
+    if (tli_search_rest(&r->seq)) tli_search_end_phase(r);
     return r->seq.failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
 // The steps of the best sequence.
 static tl_result tli_search_take_best(tli_sequence_search *s, tli_steps *steps) {
-    uint64_t cost;
-    s->r.turn = s->r.turns = 0;  // the sequence is loaded anew: the next phase begins
-    return tli_search_finish(&s->r, steps, &cost);
+    return tli_replay_steps(&s->p, &s->r.best, steps) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Find the sequence of the least peak; it becomes the best one.
 static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_limit) {
     tli_search_state *r = &s->r;
-    uint64_t before = r->seq.work + s->g.work;
-    int64_t least = 0;
-    int32_t node;
-    tli_search_limit_tries(&s->r, work_limit / 2);
+    tli_search_greedy g;
+    uint64_t before = r->seq.work;
+    int64_t least;
+    int32_t node, ok;
+    tl_result result = tli_search_init_greedy(&s->p, &g);
+    if (result) return result;
+    g.watch = r->watch;
+    tli_search_limit_tries(r, work_limit / 2);
     r->limit = before + work_limit / 2;
-    if (!tli_search_find_least(r, &s->g, &least, &node)) return TL_ERROR_NO_MEMORY;
-    before = r->seq.work + s->g.work - before;
+    ok = tli_search_find_least(r, &g, &least);
+    r->seq.work += g.work;
+    tli_search_free_greedy(&g);
+    before = r->seq.work - before;
     r->mend_limit = r->seq.work + (before < work_limit ? work_limit - before : 0);
-    return tli_search_squeeze(r, tli_search_find_floor(&s->p, &node), &least, &node) ? TL_OK
-                                                                                    : TL_ERROR_NO_MEMORY;
+    ok = ok && tli_search_squeeze(r, tli_search_find_floor(&s->p, &node), &least);
+    tli_search_rest(&r->seq);
+    return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
@@ -17506,7 +17688,7 @@ static int32_t tli_window_set(tli_search_window *w, int32_t number, int32_t at, 
     for (item = 0; item < items; item++) {
         int32_t e = w->r->p->item_bytes[item] ? tli_search_event_before(s, item, to) : -1;
         if (e < 0) continue;
-        if (s->events[e].order >= from || tli_search_is_use(s, s->events[e].behind))
+        if (tli_search_when(s, e) >= from || tli_search_is_use(s, s->events[e].behind))
             tli_window_list(w, number, item);
     }
     s->work += 2 * (uint64_t)half + 3 * (uint64_t)items;
@@ -17726,8 +17908,10 @@ static int tli_window_init(tli_search_window *w, tli_search_state *r) {
 
 static tl_result tli_window_run(const tli_remat_input *in, const tl_plan *start, tli_search_state *r) {
     tli_search_window w;
-    tl_result result = TL_OK;
-    if (!tli_window_init(&w, r) || !tli_search_load_plan(&r->seq, start)) result = TL_ERROR_NO_MEMORY;
+    tl_result result = TL_ERROR_NO_MEMORY;
+    int is_short = 0;
+    if (tli_window_init(&w, r)) result = tli_search_load_plan(&r->seq, start, &is_short);
+    if (!result && !is_short) result = TL_ERROR_OVERFLOW;
     if (!result) {
         r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
         r->watch = in->watch;
@@ -17747,27 +17931,21 @@ static tl_result tli_window_run(const tli_remat_input *in, const tl_plan *start,
 // Improve a plan without copies to a host by work_limit steps; another limit makes other tries. best gets the
 // steps of the cheapest sequence found, or with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
 //
-// Errors: TL_ERROR_INFEASIBLE: the budget was not reached; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY.
+// Errors: TL_ERROR_INFEASIBLE: the budget was not reached; TL_ERROR_OVERFLOW: bytes, costs or the plan are too
+// large; TL_ERROR_NO_MEMORY.
 static tl_result tli_remat_window(const tli_remat_input *in, const tl_plan *start, tli_steps *best,
-                                  uint64_t *cost, uint64_t *work) {
-    tli_search_problem p;
-    tli_search_state r;
-    tli_search_start none[TLI_SEARCH_STARTS];
-    tl_result result, last = TL_ERROR_NO_MEMORY;
+                                  uint64_t *work) {
+    tli_sequence_search s;
+    tl_result result = tli_search_open(in, &s);
     tli_zero(best, sizeof *best);
-    tli_zero(none, sizeof none);
-    *cost = *work = 0;
-    result = tli_search_init_problem(in, &p);
+    *work = 0;
     if (result) return result;
-    result = tli_search_init_search(&p, &r);
-    if (!result) {
-        result = tli_window_run(in, start, &r);
-        *work = r.seq.work;
-        if (!r.seq.failed && tli_search_list_calls(&r.seq, &r.best)) last = tli_search_finish(&r, best, cost);
-        if (last) result = last;
-        tli_search_free_search(&r, none);
-    }
-    tli_search_free_problem(&p);
+    result = tli_window_run(in, start, &s.r);
+    *work = s.r.seq.work;
+    if ((!result || result == TL_ERROR_INFEASIBLE) &&
+        (!tli_search_list_calls(&s.r.seq, &s.r.best) || tli_search_take_best(&s, best)))
+        result = TL_ERROR_NO_MEMORY;
+    tli_search_close(&s);
     return result;
 }
 #endif  // TL_NO_PLANNERS
@@ -19492,8 +19670,9 @@ static int tli_offload_add_start(tli_offload_search *x, tli_search_calls *start)
     return x->time == UINT64_MAX || tli_search_list_calls(s, start);
 }
 
-// Load the calls of a plan; a fetch is put where it is waited for. 0 = no memory.
-static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
+// Make the calls of a plan a start, unless they are too many; a fetch is put where it is waited for. 0 = no
+// memory.
+static int tli_offload_start_from(tli_offload_search *x, const tl_plan *plan, tli_search_calls *start) {
     const tli_search_problem *p = x->r.p;
     tli_search_calls calls;
     int32_t i, ok = 1;
@@ -19510,16 +19689,15 @@ static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
         if (step->kind <= TL_STEP_BACKWARD)
             ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
-    ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p)) &&
-         tli_search_load(&x->r.seq, &calls);
+    ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p));
+    if (ok && tli_search_is_short(p, &calls)) ok = tli_search_load(&x->r.seq, &calls) && tli_offload_add_start(x, start);
     tli_release(p->env, calls.calls);
     return ok;
 }
 
 // Make the starts for a budget: the plan that keeps everything, lowered to it at several prices of the link. 0
 // = no memory.
-static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, int64_t budget,
-                             tli_search_calls *starts) {
+static int tli_offload_begin(tli_offload_search *x, int64_t budget, tli_search_calls *starts) {
     static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
     tli_search_state *r = &x->r;
     int32_t i;
@@ -19530,7 +19708,7 @@ static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, 
         r->link_price = prices[i - 1];
         r->seq.logs = 0;
         r->seq.budget = budget;
-        if (!tli_search_load_program(&r->seq, g)) return 0;
+        if (!tli_search_load_program(&r->seq)) return 0;
         tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64);
         if (!tli_offload_add_start(x, &starts[i])) return 0;
     }
@@ -19548,14 +19726,13 @@ static tl_result tli_offload_finish(tli_offload_search *x, tli_steps *best) {
 }
 
 // Search a plan within the budget that does not end later than `plan`.
-static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in, const tli_search_greedy *g,
-                                 const tl_plan *plan, tli_search_calls *starts) {
+static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in, const tl_plan *plan,
+                                 tli_search_calls *starts) {
     x->r.goal = in->bound;
     x->r.limit = in->work_limit;
     x->r.random.state = 1 + (uint64_t)plan->step_count;
-    if (plan->step_count && (!tli_offload_load_plan(x, plan) || !tli_offload_add_start(x, &starts[0])))
-        return TL_ERROR_NO_MEMORY;
-    if (!tli_offload_begin(x, g, x->r.p->budget, starts)) return TL_ERROR_NO_MEMORY;
+    if (plan->step_count && !tli_offload_start_from(x, plan, &starts[0])) return TL_ERROR_NO_MEMORY;
+    if (!tli_offload_begin(x, x->r.p->budget, starts)) return TL_ERROR_NO_MEMORY;
     if (!x->r.best.count) return TL_ERROR_INFEASIBLE;
     tli_offload_improve(x, starts);
     return TL_OK;
@@ -19563,19 +19740,19 @@ static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *i
 
 // Find the least budget for which there is a start: the floor, then by bisection between it and what keeping
 // everything takes. What is tried depends on the graph, the host and the work limit alone.
-static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_input *in,
-                                       const tli_search_greedy *g, int64_t floor, tli_search_calls *starts) {
+static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_input *in, int64_t floor,
+                                       tli_search_calls *starts) {
     tli_search_seq *s = &x->r.seq;
     tli_search_calls least;
     int64_t low = floor, high, budget = floor;
     int ok;
     tli_zero(&least, sizeof least);
-    ok = tli_search_load_program(s, g) && tli_search_list_calls(s, &least);
+    ok = tli_search_load_program(s) && tli_search_list_calls(s, &least);
     high = ok ? tli_search_held(s, tli_search_find_full(s)) : floor;
     while (ok && low < high && s->work <= in->work_limit && !tli_remat_stops(in->watch, s->work)) {
         x->best_time = UINT64_MAX;
         x->r.best.count = 0;
-        ok = tli_offload_begin(x, g, budget, starts);
+        ok = tli_offload_begin(x, budget, starts);
         if (ok && x->r.best.count) {
             high = budget;
             ok = tli_search_load(s, &x->r.best) && tli_search_list_calls(s, &least);
@@ -19600,7 +19777,6 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
     tli_search_start none[TLI_SEARCH_STARTS];
     tli_search_calls starts[TLI_OFFLOAD_STARTS];
     tli_offload_search x;
-    tli_search_greedy g;
     tl_result result;
     int32_t i;
     tli_zero(best, sizeof *best);
@@ -19611,22 +19787,19 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
     result = tli_search_init_problem(in, &p);
     if (result) return result;
     result = tli_search_init_search(&p, &x.r);
-    if (!result) result = tli_search_init_greedy(&p, &g);
-    else { tli_search_free_problem(&p); return result; }
     if (!result) {
         x.best_time = UINT64_MAX;
         x.r.watch = in->watch;
         if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
         x.r.copy_ns = x.o.copy_ns;
-        if (!result) result = plan ? tli_offload_run(&x, in, &g, plan, starts)
-                                   : tli_offload_run_least(&x, in, &g, (int64_t)floor, starts);
+        if (!result) result = plan ? tli_offload_run(&x, in, plan, starts)
+                                   : tli_offload_run_least(&x, in, (int64_t)floor, starts);
         if (!result) result = x.r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(&x, best);
         *work = x.r.seq.work;
         tli_offload_free(&x.o);
-        tli_search_free_greedy(&g);
+        tli_search_free_search(&x.r, none);
     }
     for (i = 0; i < TLI_OFFLOAD_STARTS; i++) tli_release(in->env, starts[i].calls);
-    tli_search_free_search(&x.r, none);
     tli_search_free_problem(&p);
     return result;
 }
@@ -19645,7 +19818,7 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
 //      |              x
 //      +-------------------- peak  A lower bound of the cost for one budget holds for every smaller budget.
 //
-// The pool keeps copies, made with its own env. All plans of a pool are of one class: the same graph, training
+// The pool keeps plans of its own env. All plans of a pool are of one class: the same graph, training
 // or inference, host budget and link.
 
 #define TLI_POOL_BYTES (UINT64_C(32) << 20)  // of the steps of a pool that calls share
@@ -19759,34 +19932,53 @@ static tl_result tli_pool_ask(tl_remat_pool *pool, uint64_t budget) {
 
 // -- pool: what comes --
 
-// Admit a simulated plan: keep a copy unless one that is kept already takes no more bytes and costs no more.
-// TL_ERROR_NO_MEMORY: the pool is as before.
-static tl_result tli_pool_offer(tl_remat_pool *pool, const tl_plan *plan) {
+// The plan, for the pool's env: itself where `env` has the same allocator, else a copy. *plan is all zero then.
+static tl_result tli_pool_take(tl_remat_pool *pool, tl_env *env, tl_plan *plan, tl_plan *taken) {
+    tl_result result = TL_OK;
+    if (env->alloc == pool->env.alloc && env->release == pool->env.release && env->user == pool->env.user) {
+        *taken = *plan;
+        tli_zero(plan, sizeof *plan);
+        return TL_OK;
+    }
+    result = tl_copy_plan(&pool->env, plan, taken);
+    tl_free_plan(env, plan);
+    return result;
+}
+
+// Admit a simulated plan of `env`: keep it unless one that is kept already takes no more bytes and costs no more.
+// The plan is the pool's from here on. TL_ERROR_NO_MEMORY: the pool is as before.
+static tl_result tli_pool_offer(tl_remat_pool *pool, tl_env *env, tl_plan *plan) {
     const tl_plan *other = tli_pool_find(pool, plan->peak_bytes);
     void *array = pool->plans;
-    tl_plan copy;
+    tl_plan taken;
     int32_t at;
-    if (other && other->cost <= plan->cost) return TL_OK;
+    if (other && other->cost <= plan->cost) {
+        tl_free_plan(env, plan);
+        return TL_OK;
+    }
     if (!tli_grow(&pool->env, &array, &pool->plan_capacity, pool->plan_count, (int64_t)pool->plan_count + 1,
-                  sizeof copy)) return TL_ERROR_NO_MEMORY;
+                  sizeof taken)) {
+        tl_free_plan(env, plan);
+        return TL_ERROR_NO_MEMORY;
+    }
     pool->plans = (tl_plan *)array;
-    if (tl_copy_plan(&pool->env, plan, &copy)) return TL_ERROR_NO_MEMORY;
-    at = tli_pool_count_below(pool, plan->peak_bytes);
-    if (at && pool->plans[at - 1].peak_bytes == plan->peak_bytes) tli_pool_remove(pool, --at);
-    while (at < pool->plan_count && pool->plans[at].cost >= plan->cost) tli_pool_remove(pool, at);
-    for (at = pool->plan_count++; at > 0 && pool->plans[at - 1].peak_bytes > plan->peak_bytes; at--)
+    if (tli_pool_take(pool, env, plan, &taken)) return TL_ERROR_NO_MEMORY;
+    at = tli_pool_count_below(pool, taken.peak_bytes);
+    if (at && pool->plans[at - 1].peak_bytes == taken.peak_bytes) tli_pool_remove(pool, --at);
+    while (at < pool->plan_count && pool->plans[at].cost >= taken.cost) tli_pool_remove(pool, at);
+    for (at = pool->plan_count++; at > 0 && pool->plans[at - 1].peak_bytes > taken.peak_bytes; at--)
         pool->plans[at] = pool->plans[at - 1];
-    pool->plans[at] = copy;
-    pool->bytes += (uint64_t)copy.step_count * sizeof(tl_step);
+    pool->plans[at] = taken;
+    pool->bytes += (uint64_t)taken.step_count * sizeof(tl_step);
     tli_pool_thin(pool);
     return TL_OK;
 }
 
-// Offer all plans of another pool of the same class.
-static tl_result tli_pool_merge(tl_remat_pool *pool, const tl_remat_pool *from) {
+// Offer all plans of another pool of the same class, which has none then.
+static tl_result tli_pool_merge(tl_remat_pool *pool, tl_remat_pool *from) {
     tl_result result = TL_OK;
-    int32_t i;
-    for (i = 0; i < from->plan_count && !result; i++) result = tli_pool_offer(pool, &from->plans[i]);
+    while (from->plan_count && !result)
+        result = tli_pool_offer(pool, &from->env, &from->plans[--from->plan_count]);
     if (from->least) { pool->least = from->least; pool->least_node = from->least_node; }
     return result;
 }
@@ -20671,7 +20863,6 @@ static const tl_plan *tli_policy_best(const tli_policy *p) {
 
 // Offer a candidate; `made` is the result of making it. Returns a failure that ends the policy.
 static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) {
-    tl_result result;
     if (made == TL_ERROR_OVERFLOW) {
         p->overflowed = 1;
         return TL_OK;
@@ -20679,9 +20870,7 @@ static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) 
     if (made) return made;
     p->fits = tli_policy_fits(p, plan);
     p->work += TLI_POLICY_STEP_WORK * (uint64_t)plan->step_count;
-    result = tli_pool_offer(p->pool, plan);
-    tl_free_plan(&p->quiet, plan);
-    return result;
+    return tli_pool_offer(p->pool, &p->quiet, plan);
 }
 
 // Whether a plan of at least so many bytes and this cost may be of use.
@@ -21125,8 +21314,9 @@ static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slo
 // Whether the schedule of so many checkpoints takes more work than is left.
 static int tli_policy_is_too_long(tli_policy *p, uint64_t slots) {
     uint64_t advances, left = p->work < p->work_limit ? p->work_limit - p->work : 0;
+    uint64_t most = (uint64_t)tli_divide_most_calls(p->graph) / (p->call_count / ((uint64_t)p->cut_count + 1) + 1);
     if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances)) return 1;
-    return p->watch && advances > left / TLI_POLICY_STEP_WORK;
+    return p->watch && (advances > left / TLI_POLICY_STEP_WORK || advances > most);
 }
 
 // For the least peak: the least number of checkpoints with a schedule that is not too long, and its doubles.
@@ -21425,8 +21615,9 @@ static uint64_t tli_remat_left(const tli_remat *r) {
     return r->watch.stopped || r->work >= end ? 0 : end - r->work;
 }
 
-static tl_result tli_remat_offer(tli_remat *r, const tl_plan *plan) {
-    tl_result result = tli_pool_offer(r->pool, plan);
+// Give a simulated plan to the pool.
+static tl_result tli_remat_offer(tli_remat *r, tl_plan *plan) {
+    tl_result result = tli_pool_offer(r->pool, &r->quiet, plan);
     const tl_plan *best = tli_remat_best(r);
     if (best && (!r->watch.now.cost || best->cost < r->watch.now.cost)) r->watch.now.cost = best->cost;
     return result;
@@ -21609,6 +21800,15 @@ static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search
     return r->uncountable ? TL_OK : result;
 }
 
+// Offer the best sequence of a search that ends here, after its last result.
+static tl_result tli_remat_end_search(tli_remat *r, tli_sequence_search *search, tl_result result) {
+    tli_steps steps = tli_steps_of(&r->quiet);
+    tli_remat_add_work(r, tli_search_count(search));
+    if (!result && tli_search_is_found(search)) result = tli_search_take_best(search, &steps);
+    tli_search_close(search);
+    return result || !steps.count ? result : tli_remat_offer_steps(r, &steps);
+}
+
 static tl_result tli_remat_find_first(tli_remat *r, uint64_t limit) {
     tl_result result = tli_remat_open_search(r, &r->search);
     if (!r->search.is_open) return result;
@@ -21636,7 +21836,7 @@ static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
 static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64_t budget, uint64_t limit) {
     tli_remat_input in;
     tli_steps steps;
-    uint64_t cost, work;
+    uint64_t work;
     tl_result result;
     if (!start || start->host_peak_bytes) return TL_OK;
     tli_zero(&in, sizeof in);
@@ -21647,7 +21847,7 @@ static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64
     in.work_limit = limit;
     in.bound = r->bound;
     in.watch = &r->watch;
-    result = tli_remat_window(&in, start, &steps, &cost, &work);
+    result = tli_remat_window(&in, start, &steps, &work);
     tli_remat_add_work(r, work);
     if (!result || result == TL_ERROR_INFEASIBLE) return tli_remat_offer_steps(r, &steps);
     return result == TL_ERROR_OVERFLOW ? TL_OK : result;
@@ -21662,14 +21862,13 @@ static tl_result tli_remat_try_window(tli_remat *r, uint64_t limit) {
 // Lower the peak of the lowest plan to the budget, or as far as it goes.
 static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
     const tl_plan *least = tli_pool_least(r->pool);
-    tli_steps steps;
+    tli_sequence_search search;
     tl_result result;
-    if (!r->search.is_open || !least || least->host_peak_bytes) return TL_OK;
-    result = tli_search_lower(&r->search, least, limit);
-    tli_remat_add_work(r, tli_search_count(&r->search));
-    if (!result) result = tli_search_take_best(&r->search, &steps);
-    tli_search_forget_best(&r->search);
-    return result ? result : tli_remat_offer_steps(r, &steps);
+    if (!least || least->host_peak_bytes) return TL_OK;
+    result = tli_remat_open_search(r, &search);
+    if (!search.is_open) return result;
+    result = tli_search_lower(&search, least, limit);
+    return tli_remat_end_search(r, &search, result);
 }
 
 // Search plans of a kept set alone. The bound of any plan holds for them, and trying all sets may prove one.
@@ -21747,15 +21946,9 @@ static tl_result tli_remat_ladder_policies(tli_remat *r, uint64_t limit) {
 
 static tl_result tli_remat_ladder_search(tli_remat *r, uint64_t limit) {
     tli_sequence_search search;
-    tli_steps steps;
     tl_result result = tli_remat_open_search(r, &search);
     if (!search.is_open) return result;
-    result = tli_search_find_lowest(&search, limit);
-    tli_remat_add_work(r, tli_search_count(&search));
-    if (!result) result = tli_search_take_best(&search, &steps);
-    if (!result) result = tli_remat_offer_steps(r, &steps);
-    tli_search_close(&search);
-    return result;
+    return tli_remat_end_search(r, &search, tli_search_find_lowest(&search, limit));
 }
 
 static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
@@ -21913,7 +22106,10 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
         r->round_end = r->work_limit;
         if (r->work_limit - r->work > length + r->reserve) r->round_end = r->work + length + r->reserve;
         result = tli_remat_run_parts(r, tli_remat_parts, TLI_REMAT_COUNT(tli_remat_parts), round);
-        if (!result && !tli_remat_best(r)) result = tli_remat_run_ladder(r);
+        if (!result && !tli_remat_best(r)) {
+            tli_search_close(&r->search);
+            result = tli_remat_run_ladder(r);
+        }
         if (!result && !tli_remat_best(r) && !r->none) result = tli_remat_lower(r, r->work_limit / 8);
         r->reserve = 0;
         if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) break;

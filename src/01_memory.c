@@ -32,7 +32,7 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
     void *bigger;
     if (needed <= *capacity) return 1;
     if (needed > INT32_MAX) return 0;
-    while (wanted < needed) wanted *= 2;
+    while (wanted < needed) wanted += wanted < 65536 ? wanted : wanted / 2;
     if (wanted > INT32_MAX) wanted = INT32_MAX;
     bigger = tli_alloc_array(env, (uint64_t)wanted, item_bytes);
     if (!bigger) return 0;

@@ -36,6 +36,7 @@
 // rounded up to a multiple of the greatest common divisor of the forward costs.
 
 #define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
+#define TLI_BOUND_CELLS 300000                     // about so many pairs of an instant and a thing, in large graphs
 #define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
 #define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units
@@ -63,6 +64,7 @@ typedef struct tli_bound {
     uint64_t        table_limit;  // work of one table; 0 = no tables
     uint64_t        flow_limit;   // of *work: flows end there, maximal or not
     int32_t   thing_count, order_count;
+    int32_t   most_instants;     // of a relaxation
     int32_t  *thing_of;          // [tensor_count + node_count] thing of a tensor, of saved(v); -1 = none
     int32_t  *maker;             // [thing_count] node
     uint64_t *exact;             // [thing_count] bytes
@@ -1115,7 +1117,7 @@ static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
     tli_bound_state *low = tree->open[tree->count - 1], *more;
     int64_t most = 0;
     int32_t i, found = -1;
-    if (low->count == TLI_BOUND_INSTANTS) return 0;
+    if (low->count == search->model->most_instants) return 0;
     for (i = 0; i < search->listed_count && !tli_bound_is_over(model); i++) {
         if (tli_bound_has_instant(low, search->listed[i])) continue;
         tli_bound_copy_state(model, search->climb.best, low);
@@ -1295,7 +1297,7 @@ static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
         tli_bound_list_instants(search);
         model->work_limit = start + 6 * share;
         do { tli_bound_keep_top(search); }
-        while (search->best->count < TLI_BOUND_INSTANTS && tli_bound_add_best(search));
+        while (search->best->count < model->most_instants && tli_bound_add_best(search));
         model->work_limit = limit;
         *value = tli_bound_branch(search);
     }
@@ -1305,20 +1307,23 @@ static void tli_bound_search_all(tli_bound_search *search, int64_t *value) {
 // Find the scaled bound of the cost beyond the base cost; TLI_BOUND_INFINITE: no schedule fits.
 static tl_result tli_bound_search_bound(tli_bound *model, int64_t *value) {
     tli_bound_search search;
-    int64_t cells = (int64_t)TLI_BOUND_INSTANTS * model->thing_count;
+    int64_t cells;
     tl_result result = tli_bound_open_net(model);
     if (result) return result;
+    model->most_instants = model->thing_count > TLI_BOUND_CELLS / TLI_BOUND_INSTANTS
+        ? 1 + TLI_BOUND_CELLS / model->thing_count : TLI_BOUND_INSTANTS;
+    cells = (int64_t)model->most_instants * model->thing_count;
     tli_zero(&search, sizeof search);
     search.model = model;
     search.single = (int64_t *)tli_bound_take(model, model->order_count, sizeof(int64_t));
     search.listed = (int32_t *)tli_bound_take(model, model->order_count, sizeof(int32_t));
     search.climb.slope = (int32_t *)tli_bound_take(model, cells, sizeof(int32_t));
     search.climb.held = (int8_t *)tli_bound_take(model, cells, 1);
-    search.climb.now = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
-    search.climb.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
-    search.best = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
-    search.trial = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
-    search.top = tli_bound_add_state(model, TLI_BOUND_INSTANTS);
+    search.climb.now = tli_bound_add_state(model, model->most_instants);
+    search.climb.best = tli_bound_add_state(model, model->most_instants);
+    search.best = tli_bound_add_state(model, model->most_instants);
+    search.trial = tli_bound_add_state(model, model->most_instants);
+    search.top = tli_bound_add_state(model, model->most_instants);
     if (!model->failed) tli_bound_search_all(&search, value);
     tli_bound_free_state(model, search.climb.now);
     tli_bound_free_state(model, search.climb.best);

@@ -16,7 +16,6 @@
 // seen when it is loaded.
 
 #define TLI_DIVIDE_SLOTS 15
-#define TLI_DIVIDE_REPEATS 128  // calls of a sequence are at most this times the nodes
 
 typedef struct tli_divide_segment { int32_t first, end; int64_t held; } tli_divide_segment;
 
@@ -31,6 +30,12 @@ typedef struct tli_divide {
     int32_t  count;               // of the stack
     uint64_t work;
 } tli_divide;
+
+// The most calls of a sequence: so many for each node, but in large graphs fewer, as they take memory.
+static int64_t tli_divide_most_calls(const tl_graph *graph) {
+    int64_t nodes = graph->node_count, most = 128 * nodes + 1024, large = 4 * nodes + (1 << 19);
+    return most < large ? most : large;
+}
 
 static void tli_divide_read_graph(tli_divide *d) {
     const tli_search_problem *p = d->p;
@@ -121,7 +126,7 @@ static int32_t tli_divide_choose(tli_divide *d, const tli_divide_segment *s, int
 }
 
 static int tli_divide_run(tli_divide *d) {
-    int64_t most = (int64_t)d->p->node_count * TLI_DIVIDE_REPEATS + 1024;
+    int64_t most = tli_divide_most_calls(d->p->graph);
     int32_t i;
     d->stack[0].end = d->p->node_count;
     for (i = 0; i < d->p->graph->tensor_count; i++)

@@ -392,8 +392,9 @@ static int tli_offload_add_start(tli_offload_search *x, tli_search_calls *start)
     return x->time == UINT64_MAX || tli_search_list_calls(s, start);
 }
 
-// Load the calls of a plan; a fetch is put where it is waited for. 0 = no memory.
-static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
+// Make the calls of a plan a start, unless they are too many; a fetch is put where it is waited for. 0 = no
+// memory.
+static int tli_offload_start_from(tli_offload_search *x, const tl_plan *plan, tli_search_calls *start) {
     const tli_search_problem *p = x->r.p;
     tli_search_calls calls;
     int32_t i, ok = 1;
@@ -410,16 +411,15 @@ static int tli_offload_load_plan(tli_offload_search *x, const tl_plan *plan) {
         if (step->kind <= TL_STEP_BACKWARD)
             ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
-    ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p)) &&
-         tli_search_load(&x->r.seq, &calls);
+    ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p));
+    if (ok && tli_search_is_short(p, &calls)) ok = tli_search_load(&x->r.seq, &calls) && tli_offload_add_start(x, start);
     tli_release(p->env, calls.calls);
     return ok;
 }
 
 // Make the starts for a budget: the plan that keeps everything, lowered to it at several prices of the link. 0
 // = no memory.
-static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, int64_t budget,
-                             tli_search_calls *starts) {
+static int tli_offload_begin(tli_offload_search *x, int64_t budget, tli_search_calls *starts) {
     static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
     tli_search_state *r = &x->r;
     int32_t i;
@@ -430,7 +430,7 @@ static int tli_offload_begin(tli_offload_search *x, const tli_search_greedy *g, 
         r->link_price = prices[i - 1];
         r->seq.logs = 0;
         r->seq.budget = budget;
-        if (!tli_search_load_program(&r->seq, g)) return 0;
+        if (!tli_search_load_program(&r->seq)) return 0;
         tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64);
         if (!tli_offload_add_start(x, &starts[i])) return 0;
     }
@@ -448,14 +448,13 @@ static tl_result tli_offload_finish(tli_offload_search *x, tli_steps *best) {
 }
 
 // Search a plan within the budget that does not end later than `plan`.
-static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in, const tli_search_greedy *g,
-                                 const tl_plan *plan, tli_search_calls *starts) {
+static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in, const tl_plan *plan,
+                                 tli_search_calls *starts) {
     x->r.goal = in->bound;
     x->r.limit = in->work_limit;
     x->r.random.state = 1 + (uint64_t)plan->step_count;
-    if (plan->step_count && (!tli_offload_load_plan(x, plan) || !tli_offload_add_start(x, &starts[0])))
-        return TL_ERROR_NO_MEMORY;
-    if (!tli_offload_begin(x, g, x->r.p->budget, starts)) return TL_ERROR_NO_MEMORY;
+    if (plan->step_count && !tli_offload_start_from(x, plan, &starts[0])) return TL_ERROR_NO_MEMORY;
+    if (!tli_offload_begin(x, x->r.p->budget, starts)) return TL_ERROR_NO_MEMORY;
     if (!x->r.best.count) return TL_ERROR_INFEASIBLE;
     tli_offload_improve(x, starts);
     return TL_OK;
@@ -463,19 +462,19 @@ static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *i
 
 // Find the least budget for which there is a start: the floor, then by bisection between it and what keeping
 // everything takes. What is tried depends on the graph, the host and the work limit alone.
-static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_input *in,
-                                       const tli_search_greedy *g, int64_t floor, tli_search_calls *starts) {
+static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_input *in, int64_t floor,
+                                       tli_search_calls *starts) {
     tli_search_seq *s = &x->r.seq;
     tli_search_calls least;
     int64_t low = floor, high, budget = floor;
     int ok;
     tli_zero(&least, sizeof least);
-    ok = tli_search_load_program(s, g) && tli_search_list_calls(s, &least);
+    ok = tli_search_load_program(s) && tli_search_list_calls(s, &least);
     high = ok ? tli_search_held(s, tli_search_find_full(s)) : floor;
     while (ok && low < high && s->work <= in->work_limit && !tli_remat_stops(in->watch, s->work)) {
         x->best_time = UINT64_MAX;
         x->r.best.count = 0;
-        ok = tli_offload_begin(x, g, budget, starts);
+        ok = tli_offload_begin(x, budget, starts);
         if (ok && x->r.best.count) {
             high = budget;
             ok = tli_search_load(s, &x->r.best) && tli_search_list_calls(s, &least);
@@ -500,7 +499,6 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
     tli_search_start none[TLI_SEARCH_STARTS];
     tli_search_calls starts[TLI_OFFLOAD_STARTS];
     tli_offload_search x;
-    tli_search_greedy g;
     tl_result result;
     int32_t i;
     tli_zero(best, sizeof *best);
@@ -511,22 +509,19 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
     result = tli_search_init_problem(in, &p);
     if (result) return result;
     result = tli_search_init_search(&p, &x.r);
-    if (!result) result = tli_search_init_greedy(&p, &g);
-    else { tli_search_free_problem(&p); return result; }
     if (!result) {
         x.best_time = UINT64_MAX;
         x.r.watch = in->watch;
         if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
         x.r.copy_ns = x.o.copy_ns;
-        if (!result) result = plan ? tli_offload_run(&x, in, &g, plan, starts)
-                                   : tli_offload_run_least(&x, in, &g, (int64_t)floor, starts);
+        if (!result) result = plan ? tli_offload_run(&x, in, plan, starts)
+                                   : tli_offload_run_least(&x, in, (int64_t)floor, starts);
         if (!result) result = x.r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(&x, best);
         *work = x.r.seq.work;
         tli_offload_free(&x.o);
-        tli_search_free_greedy(&g);
+        tli_search_free_search(&x.r, none);
     }
     for (i = 0; i < TLI_OFFLOAD_STARTS; i++) tli_release(in->env, starts[i].calls);
-    tli_search_free_search(&x.r, none);
     tli_search_free_problem(&p);
     return result;
 }

@@ -181,7 +181,6 @@ static const tl_plan *tli_policy_best(const tli_policy *p) {
 
 // Offer a candidate; `made` is the result of making it. Returns a failure that ends the policy.
 static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) {
-    tl_result result;
     if (made == TL_ERROR_OVERFLOW) {
         p->overflowed = 1;
         return TL_OK;
@@ -189,9 +188,7 @@ static tl_result tli_policy_offer(tli_policy *p, tl_result made, tl_plan *plan) 
     if (made) return made;
     p->fits = tli_policy_fits(p, plan);
     p->work += TLI_POLICY_STEP_WORK * (uint64_t)plan->step_count;
-    result = tli_pool_offer(p->pool, plan);
-    tl_free_plan(&p->quiet, plan);
-    return result;
+    return tli_pool_offer(p->pool, &p->quiet, plan);
 }
 
 // Whether a plan of at least so many bytes and this cost may be of use.
@@ -635,8 +632,9 @@ static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slo
 // Whether the schedule of so many checkpoints takes more work than is left.
 static int tli_policy_is_too_long(tli_policy *p, uint64_t slots) {
     uint64_t advances, left = p->work < p->work_limit ? p->work_limit - p->work : 0;
+    uint64_t most = (uint64_t)tli_divide_most_calls(p->graph) / (p->call_count / ((uint64_t)p->cut_count + 1) + 1);
     if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances)) return 1;
-    return p->watch && advances > left / TLI_POLICY_STEP_WORK;
+    return p->watch && (advances > left / TLI_POLICY_STEP_WORK || advances > most);
 }
 
 // For the least peak: the least number of checkpoints with a schedule that is not too long, and its doubles.

@@ -10,7 +10,7 @@
 //      |              x
 //      +-------------------- peak  A lower bound of the cost for one budget holds for every smaller budget.
 //
-// The pool keeps copies, made with its own env. All plans of a pool are of one class: the same graph, training
+// The pool keeps plans of its own env. All plans of a pool are of one class: the same graph, training
 // or inference, host budget and link.
 
 #define TLI_POOL_BYTES (UINT64_C(32) << 20)  // of the steps of a pool that calls share
@@ -124,34 +124,53 @@ static tl_result tli_pool_ask(tl_remat_pool *pool, uint64_t budget) {
 
 // -- pool: what comes --
 
-// Admit a simulated plan: keep a copy unless one that is kept already takes no more bytes and costs no more.
-// TL_ERROR_NO_MEMORY: the pool is as before.
-static tl_result tli_pool_offer(tl_remat_pool *pool, const tl_plan *plan) {
+// The plan, for the pool's env: itself where `env` has the same allocator, else a copy. *plan is all zero then.
+static tl_result tli_pool_take(tl_remat_pool *pool, tl_env *env, tl_plan *plan, tl_plan *taken) {
+    tl_result result = TL_OK;
+    if (env->alloc == pool->env.alloc && env->release == pool->env.release && env->user == pool->env.user) {
+        *taken = *plan;
+        tli_zero(plan, sizeof *plan);
+        return TL_OK;
+    }
+    result = tl_copy_plan(&pool->env, plan, taken);
+    tl_free_plan(env, plan);
+    return result;
+}
+
+// Admit a simulated plan of `env`: keep it unless one that is kept already takes no more bytes and costs no more.
+// The plan is the pool's from here on. TL_ERROR_NO_MEMORY: the pool is as before.
+static tl_result tli_pool_offer(tl_remat_pool *pool, tl_env *env, tl_plan *plan) {
     const tl_plan *other = tli_pool_find(pool, plan->peak_bytes);
     void *array = pool->plans;
-    tl_plan copy;
+    tl_plan taken;
     int32_t at;
-    if (other && other->cost <= plan->cost) return TL_OK;
+    if (other && other->cost <= plan->cost) {
+        tl_free_plan(env, plan);
+        return TL_OK;
+    }
     if (!tli_grow(&pool->env, &array, &pool->plan_capacity, pool->plan_count, (int64_t)pool->plan_count + 1,
-                  sizeof copy)) return TL_ERROR_NO_MEMORY;
+                  sizeof taken)) {
+        tl_free_plan(env, plan);
+        return TL_ERROR_NO_MEMORY;
+    }
     pool->plans = (tl_plan *)array;
-    if (tl_copy_plan(&pool->env, plan, &copy)) return TL_ERROR_NO_MEMORY;
-    at = tli_pool_count_below(pool, plan->peak_bytes);
-    if (at && pool->plans[at - 1].peak_bytes == plan->peak_bytes) tli_pool_remove(pool, --at);
-    while (at < pool->plan_count && pool->plans[at].cost >= plan->cost) tli_pool_remove(pool, at);
-    for (at = pool->plan_count++; at > 0 && pool->plans[at - 1].peak_bytes > plan->peak_bytes; at--)
+    if (tli_pool_take(pool, env, plan, &taken)) return TL_ERROR_NO_MEMORY;
+    at = tli_pool_count_below(pool, taken.peak_bytes);
+    if (at && pool->plans[at - 1].peak_bytes == taken.peak_bytes) tli_pool_remove(pool, --at);
+    while (at < pool->plan_count && pool->plans[at].cost >= taken.cost) tli_pool_remove(pool, at);
+    for (at = pool->plan_count++; at > 0 && pool->plans[at - 1].peak_bytes > taken.peak_bytes; at--)
         pool->plans[at] = pool->plans[at - 1];
-    pool->plans[at] = copy;
-    pool->bytes += (uint64_t)copy.step_count * sizeof(tl_step);
+    pool->plans[at] = taken;
+    pool->bytes += (uint64_t)taken.step_count * sizeof(tl_step);
     tli_pool_thin(pool);
     return TL_OK;
 }
 
-// Offer all plans of another pool of the same class.
-static tl_result tli_pool_merge(tl_remat_pool *pool, const tl_remat_pool *from) {
+// Offer all plans of another pool of the same class, which has none then.
+static tl_result tli_pool_merge(tl_remat_pool *pool, tl_remat_pool *from) {
     tl_result result = TL_OK;
-    int32_t i;
-    for (i = 0; i < from->plan_count && !result; i++) result = tli_pool_offer(pool, &from->plans[i]);
+    while (from->plan_count && !result)
+        result = tli_pool_offer(pool, &from->env, &from->plans[--from->plan_count]);
     if (from->least) { pool->least = from->least; pool->least_node = from->least_node; }
     return result;
 }

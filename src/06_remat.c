@@ -64,8 +64,9 @@ static uint64_t tli_remat_left(const tli_remat *r) {
     return r->watch.stopped || r->work >= end ? 0 : end - r->work;
 }
 
-static tl_result tli_remat_offer(tli_remat *r, const tl_plan *plan) {
-    tl_result result = tli_pool_offer(r->pool, plan);
+// Give a simulated plan to the pool.
+static tl_result tli_remat_offer(tli_remat *r, tl_plan *plan) {
+    tl_result result = tli_pool_offer(r->pool, &r->quiet, plan);
     const tl_plan *best = tli_remat_best(r);
     if (best && (!r->watch.now.cost || best->cost < r->watch.now.cost)) r->watch.now.cost = best->cost;
     return result;
@@ -248,6 +249,15 @@ static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search
     return r->uncountable ? TL_OK : result;
 }
 
+// Offer the best sequence of a search that ends here, after its last result.
+static tl_result tli_remat_end_search(tli_remat *r, tli_sequence_search *search, tl_result result) {
+    tli_steps steps = tli_steps_of(&r->quiet);
+    tli_remat_add_work(r, tli_search_count(search));
+    if (!result && tli_search_is_found(search)) result = tli_search_take_best(search, &steps);
+    tli_search_close(search);
+    return result || !steps.count ? result : tli_remat_offer_steps(r, &steps);
+}
+
 static tl_result tli_remat_find_first(tli_remat *r, uint64_t limit) {
     tl_result result = tli_remat_open_search(r, &r->search);
     if (!r->search.is_open) return result;
@@ -275,7 +285,7 @@ static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
 static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64_t budget, uint64_t limit) {
     tli_remat_input in;
     tli_steps steps;
-    uint64_t cost, work;
+    uint64_t work;
     tl_result result;
     if (!start || start->host_peak_bytes) return TL_OK;
     tli_zero(&in, sizeof in);
@@ -286,7 +296,7 @@ static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64
     in.work_limit = limit;
     in.bound = r->bound;
     in.watch = &r->watch;
-    result = tli_remat_window(&in, start, &steps, &cost, &work);
+    result = tli_remat_window(&in, start, &steps, &work);
     tli_remat_add_work(r, work);
     if (!result || result == TL_ERROR_INFEASIBLE) return tli_remat_offer_steps(r, &steps);
     return result == TL_ERROR_OVERFLOW ? TL_OK : result;
@@ -301,14 +311,13 @@ static tl_result tli_remat_try_window(tli_remat *r, uint64_t limit) {
 // Lower the peak of the lowest plan to the budget, or as far as it goes.
 static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
     const tl_plan *least = tli_pool_least(r->pool);
-    tli_steps steps;
+    tli_sequence_search search;
     tl_result result;
-    if (!r->search.is_open || !least || least->host_peak_bytes) return TL_OK;
-    result = tli_search_lower(&r->search, least, limit);
-    tli_remat_add_work(r, tli_search_count(&r->search));
-    if (!result) result = tli_search_take_best(&r->search, &steps);
-    tli_search_forget_best(&r->search);
-    return result ? result : tli_remat_offer_steps(r, &steps);
+    if (!least || least->host_peak_bytes) return TL_OK;
+    result = tli_remat_open_search(r, &search);
+    if (!search.is_open) return result;
+    result = tli_search_lower(&search, least, limit);
+    return tli_remat_end_search(r, &search, result);
 }
 
 // Search plans of a kept set alone. The bound of any plan holds for them, and trying all sets may prove one.
@@ -386,15 +395,9 @@ static tl_result tli_remat_ladder_policies(tli_remat *r, uint64_t limit) {
 
 static tl_result tli_remat_ladder_search(tli_remat *r, uint64_t limit) {
     tli_sequence_search search;
-    tli_steps steps;
     tl_result result = tli_remat_open_search(r, &search);
     if (!search.is_open) return result;
-    result = tli_search_find_lowest(&search, limit);
-    tli_remat_add_work(r, tli_search_count(&search));
-    if (!result) result = tli_search_take_best(&search, &steps);
-    if (!result) result = tli_remat_offer_steps(r, &steps);
-    tli_search_close(&search);
-    return result;
+    return tli_remat_end_search(r, &search, tli_search_find_lowest(&search, limit));
 }
 
 static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
@@ -552,7 +555,10 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
         r->round_end = r->work_limit;
         if (r->work_limit - r->work > length + r->reserve) r->round_end = r->work + length + r->reserve;
         result = tli_remat_run_parts(r, tli_remat_parts, TLI_REMAT_COUNT(tli_remat_parts), round);
-        if (!result && !tli_remat_best(r)) result = tli_remat_run_ladder(r);
+        if (!result && !tli_remat_best(r)) {
+            tli_search_close(&r->search);
+            result = tli_remat_run_ladder(r);
+        }
         if (!result && !tli_remat_best(r) && !r->none) result = tli_remat_lower(r, r->work_limit / 8);
         r->reserve = 0;
         if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) break;

@@ -69,7 +69,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
                                 int32_t *count) {
     tli_search_seq *s = &r->seq;
     const tl_graph *graph = r->p->graph;
-    int64_t when = s->events[y].order - 1, score;
+    int64_t when = tli_search_when(s, y) - 1, score;
     int64_t freed = r->p->item_bytes[item];
     uint64_t cost;
     int32_t at, i;
@@ -89,7 +89,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
             s->work += 8;
             if (e < 0) { *count = 0; return 0; }
             if (tli_search_is_use(s, s->events[e].behind)) continue;
-            if (s->events[e].order >= full) continue;
+            if (tli_search_when(s, e) >= full) continue;
             if (bytes < freed && tli_search_log(graph->nodes[id].fwd_cost) - tli_search_log((uint64_t)bytes) >
                                      tli_search_log(cost) - tli_search_log((uint64_t)freed) + 16384) {
                 freed -= bytes;
@@ -104,7 +104,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
     if (!freed) { *count = 0; return 0; }
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_search_log(cost) - 2 * tli_search_log((uint64_t)freed);
-    score -= r->distance * tli_search_log((uint64_t)(when + 1 - s->events[x].order) >> 12);
+    score -= r->distance * tli_search_log((uint64_t)(when + 1 - tli_search_when(s, x)) >> 12);
     if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
     return score;
 }
@@ -113,7 +113,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
 static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t x, int32_t y) {
     tli_search_seq *s = &r->seq;
     int64_t freed = r->p->item_bytes[item], score;
-    int64_t span = s->events[y].order - s->events[x].order;
+    int64_t span = tli_search_when(s, y) - tli_search_when(s, x);
     if (r->is_exact && freed > r->excess) freed = r->excess;
     score = 2 * tli_search_log(tli_search_copy_price(r, item)) - 2 * tli_search_log((uint64_t)freed);
     score -= r->distance * tli_search_log((uint64_t)span >> 12);
@@ -144,7 +144,7 @@ static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, i
         }
     }
     if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
-        score = s->events[y].order - s->events[x].order;
+        score = tli_search_when(s, y) - tli_search_when(s, x);
         score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
         if (r->is_exact && r->p->item_bytes[item] > r->excess)
             score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
@@ -216,6 +216,7 @@ static int tli_search_mend(tli_search_state *r, uint64_t most_cost, int32_t step
     tli_search_seq *s = &r->seq;
     while (s->over_count > 0) {
         if (s->cost > most_cost || steps-- <= 0 || s->failed || s->work > r->mend_limit) return 0;
+        if (s->used > r->p->most_calls) return 0;
         if (r->watch && tli_remat_stops(r->watch, s->work)) return 0;
         if (!tli_search_choose(r, tli_search_find_full(s)) || !tli_search_apply(r)) return 0;
     }
@@ -239,7 +240,7 @@ static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search
         int is_wanted = tli_search_is_use(s, event->behind);
         if (event->before < 0 || event->is_use == is_wanted || !s->p->item_bytes[event->item]) continue;
         if (spans->count == TLI_SEARCH_SPANS) return 0;
-        spans->orders[spans->count] = s->events[event->before].order;
+        spans->orders[spans->count] = tli_search_when(s, event->before);
         spans->bytes[spans->count++] = event->is_use ? -s->p->item_bytes[event->item]
                                                      : s->p->item_bytes[event->item];
     }
@@ -365,10 +366,10 @@ static int32_t tli_search_move(tli_search_state *r, int32_t at) {
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
         int32_t x = s->events[e].before;
         if (s->events[e].is_use) while (x >= 0 && s->events[x].is_use) x = s->events[x].before;
-        if (x >= 0 && s->events[x].order > s->places[lo].order) lo = s->events[x].call;
+        if (x >= 0 && tli_search_when(s, x) > s->places[lo].order) lo = s->events[x].call;
         x = s->events[e].behind;
         if (s->events[e].is_use || !tli_search_is_kept(s, x)) continue;
-        if (hi < 0 || s->events[x].order < s->places[hi].order) hi = s->events[x].call;
+        if (hi < 0 || tli_search_when(s, x) < s->places[hi].order) hi = s->events[x].call;
     }
     call = s->places[at].call;
     steps = 1 + tli_search_draw(r, 8);
@@ -435,35 +436,6 @@ static void tli_search_try(tli_search_state *r, uint64_t heat) {
         return;
     }
     tli_search_undo(s, 0);
-}
-
-// -- search: from a sequence to steps --
-
-static void tli_search_emit_drops(tli_search_seq *s, int32_t at, tli_steps *list) {
-    const tl_graph *graph = s->p->graph;
-    const tli_search_place *place = &s->places[at];
-    int32_t e, over = -1;
-    if (place->overwrites) {
-        const tl_node *node = &graph->nodes[place->call / 2];
-        over = graph->inputs[node->first_input + node->inplace].tensor;
-    }
-    for (e = place->first_event; e >= 0; e = s->events[e].sibling)
-        if (s->events[e].item < graph->tensor_count && s->events[e].item != over &&
-            !tli_search_is_use(s, s->events[e].behind))
-            tli_add_tensor_step(list, graph, TL_STEP_DROP, s->events[e].item);
-}
-
-static void tli_search_emit(tli_search_seq *s, tli_steps *list) {
-    int32_t at;
-    for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) {
-        const tli_search_place *place = &s->places[at];
-        tl_step_kind kind = place->saves ? TL_STEP_FORWARD_SAVE
-                            : place->overwrites ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
-        if (place->call == tli_search_end_call(s->p)) continue;
-        if (place->call % 2) kind = TL_STEP_BACKWARD;
-        tli_add_step(list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
-        tli_search_emit_drops(s, at, list);
-    }
 }
 
 // -- search: starts, phases, the whole --
@@ -572,9 +544,9 @@ static int tli_search_begin_phase(tli_search_state *r, const tli_search_start *s
     uint64_t mean;
     while (r->phase < TLI_SEARCH_STARTS && !starts[r->phase].calls.count) r->phase++;
     if (r->phase < TLI_SEARCH_STARTS) from = &starts[r->phase].calls;
+    if (!tli_search_is_short(r->p, from) || !tli_search_load(&r->seq, from) || r->seq.over_count) return 0;
     r->turns = 400 << (r->phase < 24 ? r->phase / 2 : 12);
     r->turn = 0;
-    if (!tli_search_load(&r->seq, from) || r->seq.over_count) return 0;
     mean = r->best_cost / (uint64_t)r->seq.used / 16;
     r->heat = (mean < TLI_SEARCH_MOST_COST >> 12 ? mean : TLI_SEARCH_MOST_COST >> 12) * heats[r->phase++ % 4];
     return 1;
@@ -590,12 +562,13 @@ static void tli_search_improve(tli_search_state *r, const tli_search_start *star
     }
 }
 
-static int tli_search_load_program(tli_search_seq *s, const tli_search_greedy *g) {
-    tli_search_calls bare;
-    tli_zero(&bare, sizeof bare);
-    bare.calls = g->program;
-    bare.count = g->program_count;
-    return tli_search_load(s, &bare);
+static int tli_search_load_program(tli_search_seq *s) {
+    tli_search_calls program;
+    int ok;
+    tli_zero(&program, sizeof program);
+    ok = tli_search_list_program(s->p, &program) && tli_search_load(s, &program);
+    tli_release(s->p->env, program.calls);
+    return ok;
 }
 
 // The largest working set of one call, and its node: a lower bound of every budget.
@@ -626,13 +599,30 @@ static void tli_search_limit_tries(tli_search_state *r, uint64_t work_limit) {
     r->try_work = r->mend_work > least ? r->mend_work : least;
 }
 
-// Load the sequence that divides the graph for a budget, and mend it if it exceeds that. 0 = no memory.
-static int tli_search_load_divided(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
-    r->seq.budget = budget;
-    if (!tli_search_divide(r->p, budget, &g->calls, &g->work) || !tli_search_load(&r->seq, &g->calls)) return 0;
+// Load a list of calls, and mend it if it exceeds the budget. 0 = no memory.
+static int tli_search_load_mended(tli_search_state *r, const tli_search_calls *calls) {
+    if (!tli_search_load(&r->seq, calls)) return 0;
     r->mend_limit = r->seq.work + r->mend_work;
     if (r->seq.over_count) tli_search_mend(r, TLI_SEARCH_MOST_COST, r->p->node_count);
     return !r->seq.failed;
+}
+
+// Exchange the best sequence for a list of calls.
+static void tli_search_swap_best(tli_search_state *r, tli_search_calls *calls, uint64_t cost) {
+    tli_search_calls best = r->best;
+    r->best = *calls;
+    r->best_cost = cost;
+    *calls = best;
+}
+
+// Make a list of calls a start. One that is too long for that becomes the best sequence, if it keeps the budget and
+// costs least; the list is exchanged then. 0 = no memory.
+static int tli_search_start_from(tli_search_state *r, tli_search_calls *calls, tli_search_start *starts) {
+    tli_replay_peak peak;
+    if (tli_search_is_short(r->p, calls)) return tli_search_load_mended(r, calls) && tli_search_add_start(r, starts);
+    if (!tli_replay_find_peak(r->p, calls, &peak, &r->seq.work)) return 0;
+    if (peak.bytes <= r->p->budget && peak.cost < r->best_cost) tli_search_swap_best(r, calls, peak.cost);
+    return 1;
 }
 
 // Make the starts: the graph divided; the plan that keeps everything, mended; greedy plans. 0 = no memory.
@@ -642,85 +632,87 @@ static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_searc
     int32_t i;
     if (p->budget < tli_search_find_floor(p, &i)) return 1;
     r->distance = 2;
-    if (!p->inference && (!tli_search_load_divided(r, g, p->budget) || !tli_search_add_start(r, starts)))
-        return 0;
+    r->seq.budget = p->budget;
+    if (!p->inference && (!tli_search_divide(p, p->budget, &g->calls, &g->work) ||
+                          !tli_search_start_from(r, &g->calls, starts))) return 0;
     r->mend_limit = r->seq.work + 2 * r->mend_work;
-    if (!tli_search_load_program(&r->seq, g)) return 0;
+    if (!tli_search_load_program(&r->seq)) return 0;
     if (!r->seq.over_count || tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * p->node_count + 64))
         if (!tli_search_add_start(r, starts)) return 0;
     if (r->seq.failed) return 0;
     for (i = 0; i < TLI_SEARCH_RULES && g->work < limit; i++) {
-        if (r->best.count && (g->work > TLI_SEARCH_GREEDY_LIMIT || g->work > 2 * r->mend_work)) break;
+        int found = r->best.count && tli_search_is_short(p, &r->best);
+        if (found && (g->work > TLI_SEARCH_GREEDY_LIMIT || g->work > 2 * r->mend_work)) break;
         g->most_work = g->work + r->try_work;
-        if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget)) {
-            if (!tli_search_load(&r->seq, &g->calls) || !tli_search_add_start(r, starts)) return 0;
-        } else if (g->failed) {
-            return 0;
-        }
+        if (tli_search_run_greedy(g, &tli_search_rules[i], p->budget) &&
+            !tli_search_start_from(r, &g->calls, starts)) return 0;
+        if (g->failed) return 0;
     }
     return 1;
 }
 
-static tl_result tli_search_finish(tli_search_state *r, tli_steps *best, uint64_t *cost) {
-    if (!tli_search_load(&r->seq, &r->best))
-        return TL_ERROR_NO_MEMORY;
-    *best = tli_steps_of(r->p->env);
-    tli_search_emit(&r->seq, best);
-    if (best->failed) {
-        tli_release(r->p->env, best->steps);
-        tli_zero(best, sizeof *best);
-        return TL_ERROR_NO_MEMORY;
-    }
-    *cost = r->seq.cost + r->bwd_cost;
-    return TL_OK;
-}
-
 // -- search: the least budget --
 
-// Find and load a sequence that keeps a budget; -1 = no memory, 0 = none found.
-static int tli_search_find_any(tli_search_state *r, tli_search_greedy *g, int64_t budget) {
+// Make the sequence the best one if it lowers the peak *high. 0 = no memory.
+static int tli_search_take_lower(tli_search_state *r, int64_t *high) {
+    int64_t peak = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
+    if (peak >= *high) return 1;
+    *high = peak;
+    return tli_search_save_best(r);
+}
+
+// The same for a list of calls, which is exchanged for the best one then.
+static int tli_search_take_list(tli_search_state *r, tli_search_calls *calls, int64_t *high) {
+    tli_replay_peak peak;
+    if (!tli_replay_find_peak(r->p, calls, &peak, &r->seq.work)) return 0;
+    if (peak.bytes >= *high) return 1;
+    *high = peak.bytes;
+    tli_search_swap_best(r, calls, peak.cost);
+    return 1;
+}
+
+// Lower the peak *high of the best sequence to a budget by dividing the graph. 0 = no memory.
+static int tli_search_divide_to(tli_search_state *r, tli_search_greedy *g, int64_t budget, int64_t *high) {
+    tli_replay_peak peak;
+    if (!tli_search_divide(r->p, budget, &g->calls, &g->work)) return 0;
+    if (!tli_replay_find_peak(r->p, &g->calls, &peak, &g->work)) return 0;
+    if (peak.bytes > budget && tli_search_is_short(r->p, &g->calls))
+        return tli_search_load_mended(r, &g->calls) && tli_search_take_lower(r, high);
+    return tli_search_take_list(r, &g->calls, high);
+}
+
+// Lower the peak *high of the best sequence to a budget, if a sequence is found. 0 = no memory.
+static int tli_search_lower_to(tli_search_state *r, tli_search_greedy *g, int64_t budget, int64_t *high) {
     int32_t i;
     r->seq.budget = budget;
     r->distance = 2;
     r->noise = 0;
-    if (!r->p->inference && !tli_search_load_divided(r, g, budget)) return -1;
-    if (!r->p->inference && !r->seq.over_count) return 1;
+    if (!r->p->inference && !tli_search_divide_to(r, g, budget, high)) return 0;
     g->most_work = g->work + r->try_work;
-    for (i = 0; i < TLI_SEARCH_RULES && g->work < g->most_work; i++) {
-        if (tli_search_run_greedy(g, &tli_search_rules[i], budget)) {
-            if (!tli_search_load(&r->seq, &g->calls)) return -1;
-            if (!r->seq.over_count) return 1;
-        }
-        if (g->failed) return -1;
+    for (i = 0; i < TLI_SEARCH_RULES && g->work < g->most_work && *high > budget; i++) {
+        if (tli_search_run_greedy(g, &tli_search_rules[i], budget) && !tli_search_take_list(r, &g->calls, high))
+            return 0;
+        if (g->failed) return 0;
     }
+    if (*high <= budget) return 1;
     r->mend_limit = r->seq.work + r->mend_work;
-    if (!tli_search_load_program(&r->seq, g)) return -1;
-    if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return 1;
-    return r->seq.failed ? -1 : 0;
-}
-
-// The node of the call at a place; -1 = the end.
-static int32_t tli_search_node_at(const tli_search_seq *s, int32_t at) {
-    int32_t node = s->places[at].call / 2;
-    return node < s->p->node_count ? node : -1;
+    if (!tli_search_load_program(&r->seq)) return 0;
+    if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return tli_search_take_lower(r, high);
+    return !r->seq.failed;
 }
 
 // Lower the peak of the best sequence, *high, by dividing the graph alone, the cheapest way to a sequence of
 // few bytes: for halves of the least peak so far, as long as these are kept, then between that and the largest
 // budget that was not. Returns 0 if memory ran out.
 static int tli_search_divide_down(tli_search_state *r, tli_search_greedy *g, int64_t floor, int64_t *high) {
-    tli_search_seq *s = &r->seq;
-    int64_t low = floor, peak, budget;
-    uint64_t limit = s->work + g->work + r->try_work;
-    while (*high - low > 1 + *high / 64 && s->work + g->work < limit) {
+    int64_t low = floor, budget;
+    uint64_t limit = r->seq.work + g->work + r->try_work;
+    while (*high - low > 1 + *high / 64 && r->seq.work + g->work < limit) {
         budget = low == floor && *high / 2 > floor ? *high / 2 : low + (*high - low) / 2;
-        if (!tli_search_divide(r->p, budget, &g->calls, &g->work) || !tli_search_load(s, &g->calls)) return 0;
-        peak = tli_search_held(s, tli_search_find_full(s));
-        if (peak > budget) low = budget;
-        if (r->watch && tli_remat_stops(r->watch, s->work + g->work)) return 1;
-        if (peak >= *high) continue;
-        *high = peak;
-        if (!tli_search_save_best(r)) return 0;
+        if (!tli_search_divide(r->p, budget, &g->calls, &g->work)) return 0;
+        if (!tli_search_take_list(r, &g->calls, high)) return 0;
+        if (*high > budget) low = budget;
+        if (r->watch && tli_remat_stops(r->watch, r->seq.work + g->work)) return 1;
     }
     return 1;
 }
@@ -728,57 +720,39 @@ static int tli_search_divide_down(tli_search_state *r, tli_search_greedy *g, int
 // Find the least budget for which a sequence is found: by dividing; the floor; then halves of the least peak
 // so far, as long as these are kept; then bisection until the work is used up. Returns 0 if memory ran out;
 // the sequence is in r->best.
-static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least, int32_t *node) {
+static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least) {
     tli_search_seq *s = &r->seq;
-    int64_t floor = tli_search_find_floor(r->p, node), low = floor, high, budget = floor;
+    int32_t node, is_halved = 1;
+    int64_t floor = tli_search_find_floor(r->p, &node), low = floor, budget = floor;
     uint64_t limit = s->work + g->work + 8 * r->try_work;
-    int32_t full;
-    int found, is_halved = 1;
-    if (!tli_search_load_program(s, g)) return 0;
-    high = tli_search_held(s, tli_search_find_full(s));
-    if (!tli_search_save_best(r)) return 0;
-    if (!r->p->inference && !tli_search_divide_down(r, g, floor, &high)) return 0;
-    while (budget < high && s->work + g->work < limit) {
-        found = tli_search_find_any(r, g, budget);
-        if (found < 0) return 0;
+    *least = INT64_MAX;
+    if (!tli_search_load_program(s) || !tli_search_take_lower(r, least)) return 0;
+    if (!r->p->inference && !tli_search_divide_down(r, g, floor, least)) return 0;
+    while (budget < *least && s->work + g->work < limit) {
+        if (!tli_search_lower_to(r, g, budget, least)) return 0;
         if (r->watch && r->watch->stopped) break;
-        if (found) {
-            high = tli_search_held(s, tli_search_find_full(s));
-            if (!tli_search_save_best(r)) return 0;
-        } else {
+        if (*least > budget) {
             is_halved &= low == floor && budget == floor;
             low = budget;
         }
-        if (high - low <= 1 + high / 4096 || s->work + g->work > r->limit) break;
-        budget = is_halved && high / 2 > low ? high / 2 : low + (high - low) / 2;
+        if (*least - low <= 1 + *least / 4096 || s->work + g->work > r->limit) break;
+        budget = is_halved && *least / 2 > low ? *least / 2 : low + (*least - low) / 2;
     }
-    if (!tli_search_load(s, &r->best)) return 0;
-    full = tli_search_find_full(s);
-    *least = tli_search_held(s, full);
-    *node = tli_search_node_at(s, full);
     return 1;
 }
 
 // Try to lower the peak of the best sequence to a target, by mending it repeatedly. 0 = no memory.
-static int tli_search_squeeze(tli_search_state *r, int64_t target, int64_t *least, int32_t *node) {
+static int tli_search_squeeze(tli_search_state *r, int64_t target, int64_t *least) {
     tli_search_seq *s = &r->seq;
     int32_t tries;
+    if (!tli_search_is_short(r->p, &r->best)) return 1;
     for (tries = 0; tries < 200 && *least > target && s->work < r->mend_limit; tries++) {
-        int32_t full;
-        int64_t peak;
         s->budget = target;
         if (!tli_search_load(s, &r->best)) return 0;
         r->noise = (int64_t)65536 * tries / 50;
         r->distance = tries % 4;
         tli_search_mend(r, TLI_SEARCH_MOST_COST, 2 * r->p->node_count + 64);
-        if (s->failed) return 0;
-        full = tli_search_find_full(s);
-        peak = tli_search_held(s, full);
-        if (peak < *least) {
-            *least = peak;
-            *node = tli_search_node_at(s, full);
-            if (!tli_search_save_best(r)) return 0;
-        }
+        if (s->failed || !tli_search_take_lower(r, least)) return 0;
         if (r->watch && tli_remat_stops(r->watch, s->work)) break;
     }
     r->mend_limit = UINT64_MAX;
@@ -791,7 +765,6 @@ static int tli_search_squeeze(tli_search_state *r, int64_t target, int64_t *leas
 typedef struct tli_sequence_search {
     tli_search_problem p;
     tli_search_state   r;
-    tli_search_greedy  g;
     tli_search_start   starts[TLI_SEARCH_STARTS];
     uint64_t           counted;     // work that was reported before
     int32_t            is_open;
@@ -799,7 +772,6 @@ typedef struct tli_sequence_search {
 
 static void tli_search_close(tli_sequence_search *s) {
     if (!s->is_open) return;
-    tli_search_free_greedy(&s->g);
     tli_search_free_search(&s->r, s->starts);
     tli_search_free_problem(&s->p);
     s->is_open = 0;
@@ -812,19 +784,15 @@ static tl_result tli_search_open(const tli_remat_input *in, tli_sequence_search 
     result = tli_search_init_problem(in, &s->p);
     if (result) return result;
     result = tli_search_init_search(&s->p, &s->r);
-    if (!result) {
-        result = tli_search_init_greedy(&s->p, &s->g);
-        if (result) tli_search_free_search(&s->r, s->starts);
-    }
     if (result) tli_search_free_problem(&s->p);
     s->is_open = !result;
-    s->r.watch = s->g.watch = in->watch;
+    s->r.watch = in->watch;
     return result;
 }
 
 // The work since the last call of this function.
 static uint64_t tli_search_count(tli_sequence_search *s) {
-    uint64_t work = s->r.seq.work + s->g.work - s->counted;
+    uint64_t work = s->r.seq.work - s->counted;
     s->counted += work;
     return work;
 }
@@ -834,61 +802,77 @@ static int tli_search_is_found(const tli_sequence_search *s) { return s->r.best.
 // The cost of the best sequence.
 static uint64_t tli_search_cost(const tli_sequence_search *s) { return s->r.best_cost + s->r.bwd_cost; }
 
+// The sequence is not the one that the phase had, or its arrays are gone: the next phase begins.
+static void tli_search_end_phase(tli_search_state *r) { r->turn = r->turns = 0; }
+
 // Make the first sequences that keep the budget.
 static tl_result tli_search_find_first(tli_sequence_search *s, uint64_t work_limit) {
+    tli_search_greedy g;
+    tl_result result = tli_search_init_greedy(&s->p, &g);
+    if (result) return result;
+    g.watch = s->r.watch;
     tli_search_limit_tries(&s->r, work_limit);
-    if (!tli_search_begin(&s->r, &s->g, s->starts)) return TL_ERROR_NO_MEMORY;
+    if (!tli_search_begin(&s->r, &g, s->starts)) result = TL_ERROR_NO_MEMORY;
     s->r.mend_limit = UINT64_MAX;
-    return TL_OK;
+    s->r.seq.work += g.work;
+    tli_search_free_greedy(&g);
+    tli_search_rest(&s->r.seq);
+    return result;
 }
 
 // The same with the least work, though the caller asks to stop.
 static tl_result tli_search_find_at_once(tli_sequence_search *s) {
     tli_remat_watch *watch = s->r.watch;
     tl_result result;
-    s->r.watch = s->g.watch = NULL;
+    s->r.watch = NULL;
     result = tli_search_find_first(s, 0);
-    s->r.watch = s->g.watch = watch;
+    s->r.watch = watch;
     return result;
 }
 
-// Load the calls of a plan without copies to a host.
-static int tli_search_load_plan(tli_search_seq *s, const tl_plan *plan) {
-    tl_env *env = s->p->env;
-    tli_search_calls calls;
+// List the calls of a plan without copies to a host. 0 = no memory.
+static int tli_search_list_plan(const tli_search_problem *p, const tl_plan *plan, tli_search_calls *calls) {
     int32_t i, ok = 1;
-    tli_zero(&calls, sizeof calls);
+    calls->count = 0;
     for (i = 0; i < plan->step_count && ok; i++) {
         const tl_step *step = &plan->steps[i];
         if (step->kind > TL_STEP_BACKWARD) continue;
-        ok = tli_search_add_call(env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
+        ok = tli_search_add_call(p->env, calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
-    ok = ok && tli_search_add_call(env, &calls, tli_search_end_call(s->p)) && tli_search_load(s, &calls);
-    tli_release(env, calls.calls);
-    return ok;
+    return ok && tli_search_add_call(p->env, calls, tli_search_end_call(p));
+}
+
+// Load a plan without copies to a host; *is_short: 0 = it is too long, nothing is loaded.
+static tl_result tli_search_load_plan(tli_search_seq *s, const tl_plan *plan, int *is_short) {
+    tli_search_calls calls;
+    int ok;
+    tli_zero(&calls, sizeof calls);
+    ok = tli_search_list_plan(s->p, plan, &calls);
+    *is_short = tli_search_is_short(s->p, &calls);
+    if (ok && *is_short) ok = tli_search_load(s, &calls);
+    tli_release(s->p->env, calls.calls);
+    return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Start from a plan that keeps the budget, too.
 static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
-    int ok = tli_search_load_plan(&s->r.seq, plan) && tli_search_add_start(&s->r, s->starts);
-    return ok ? TL_OK : TL_ERROR_NO_MEMORY;
+    int is_short;
+    tl_result result = tli_search_load_plan(&s->r.seq, plan, &is_short);
+    tli_search_end_phase(&s->r);
+    if (result || !is_short) return result;
+    return tli_search_add_start(&s->r, s->starts) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Try to lower the peak of a plan to the budget. The best sequence is then the lowest one that was found.
 static tl_result tli_search_lower(tli_sequence_search *s, const tl_plan *plan, uint64_t work_limit) {
     tli_search_state *r = &s->r;
-    int64_t least;
-    int32_t node;
-    if (!tli_search_load_plan(&r->seq, plan) || !tli_search_save_best(r)) return TL_ERROR_NO_MEMORY;
-    least = tli_search_held(&r->seq, tli_search_find_full(&r->seq));
+    int64_t least = INT64_MAX;
+    int is_short;
+    tl_result result = tli_search_load_plan(&r->seq, plan, &is_short);
+    if (result || !is_short) return result;
+    if (!tli_search_take_lower(r, &least)) return TL_ERROR_NO_MEMORY;
     r->mend_limit = r->seq.work + work_limit;
-    return tli_search_squeeze(r, s->p.budget, &least, &node) ? TL_OK : TL_ERROR_NO_MEMORY;
-}
-
-// Forget the best sequence, which exceeds the budget.
-static void tli_search_forget_best(tli_sequence_search *s) {
-    s->r.best.count = 0;
-    s->r.best_cost = UINT64_MAX;
+    return tli_search_squeeze(r, s->p.budget, &least) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Improve the best sequence until the work limit or the bound is reached.
@@ -897,30 +881,35 @@ static tl_result tli_search_go_on(tli_sequence_search *s, uint64_t work_limit, u
     r->goal = bound > r->bwd_cost ? bound - r->bwd_cost : 0;
     r->limit = r->seq.work + work_limit;
     tli_search_improve(r, s->starts);
+    if (tli_search_rest(&r->seq)) tli_search_end_phase(r);
     return r->seq.failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
 // The steps of the best sequence.
 static tl_result tli_search_take_best(tli_sequence_search *s, tli_steps *steps) {
-    uint64_t cost;
-    s->r.turn = s->r.turns = 0;  // the sequence is loaded anew: the next phase begins
-    return tli_search_finish(&s->r, steps, &cost);
+    return tli_replay_steps(&s->p, &s->r.best, steps) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Find the sequence of the least peak; it becomes the best one.
 static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_limit) {
     tli_search_state *r = &s->r;
-    uint64_t before = r->seq.work + s->g.work;
-    int64_t least = 0;
-    int32_t node;
-    tli_search_limit_tries(&s->r, work_limit / 2);
+    tli_search_greedy g;
+    uint64_t before = r->seq.work;
+    int64_t least;
+    int32_t node, ok;
+    tl_result result = tli_search_init_greedy(&s->p, &g);
+    if (result) return result;
+    g.watch = r->watch;
+    tli_search_limit_tries(r, work_limit / 2);
     r->limit = before + work_limit / 2;
-    if (!tli_search_find_least(r, &s->g, &least, &node)) return TL_ERROR_NO_MEMORY;
-    before = r->seq.work + s->g.work - before;
+    ok = tli_search_find_least(r, &g, &least);
+    r->seq.work += g.work;
+    tli_search_free_greedy(&g);
+    before = r->seq.work - before;
     r->mend_limit = r->seq.work + (before < work_limit ? work_limit - before : 0);
-    return tli_search_squeeze(r, tli_search_find_floor(&s->p, &node), &least, &node) ? TL_OK
-                                                                                    : TL_ERROR_NO_MEMORY;
+    ok = ok && tli_search_squeeze(r, tli_search_find_floor(&s->p, &node), &least);
+    tli_search_rest(&r->seq);
+    return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
-

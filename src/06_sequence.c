@@ -66,7 +66,7 @@ static int64_t tli_search_log(uint64_t value) {
 #define TLI_SEARCH_FETCHES 1
 #endif
 
-typedef struct tli_search_touch { int32_t item; uint8_t is_use; } tli_search_touch;
+typedef struct tli_search_touch { uint32_t item : 31, is_use : 1; } tli_search_touch;
 
 typedef struct tli_search_problem {
     tl_env         *env;
@@ -78,6 +78,7 @@ typedef struct tli_search_problem {
     int32_t        *first_touch;     // [2 nodes + 2], with fetches [2 nodes + 2 tensors + 3]
     int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then fetches
     int64_t        *gradient_bytes;  // [nodes] bytes of gradients live after B v
+    int32_t         most_calls;      // of a list that becomes a sequence: see tli_search_limit_calls
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
     uint8_t        *is_result;       // [tensors] resident at the end
     int64_t         input_bytes;     // of graph inputs
@@ -121,8 +122,8 @@ static void tli_search_touch_item(tli_search_problem *p, int32_t *count, int32_t
     if (item < p->graph->tensor_count && p->graph->nodes[p->graph->outputs[item].node].is_input) return;
     if (seen[item] == call + 1) return;
     seen[item] = call + 1;
-    p->touches[*count].item = item;
-    p->touches[*count].is_use = (uint8_t)is_use;
+    p->touches[*count].item = (uint32_t)item & 0x7fffffff;
+    p->touches[*count].is_use = is_use != 0;
     ++*count;
 }
 
@@ -221,6 +222,26 @@ static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     tli_search_count_gradients(p, seen);
 }
 
+#define TLI_SEARCH_EVENT_BYTES 20
+#define TLI_SEARCH_PLACE_BYTES 48
+#define TLI_SEARCH_BYTES (INT64_C(32) << 20)  // of a sequence, but for the changes of a search
+#define TLI_SEARCH_NODE_BYTES 400           // of a sequence in a large graph, for each node
+
+// Longer lists of calls are not made into sequences, so that they take little memory for each node of a large
+// graph.
+static void tli_search_limit_calls(tli_search_problem *p) {
+    int64_t most = (int64_t)p->node_count * TLI_SEARCH_NODE_BYTES, call;
+    if (most < TLI_SEARCH_BYTES) most = TLI_SEARCH_BYTES;
+    call = (int64_t)p->first_touch[tli_search_end_call(p)] * TLI_SEARCH_EVENT_BYTES / (2 * p->node_count);
+    most /= call + TLI_SEARCH_PLACE_BYTES;
+    if (most < 3 * (int64_t)p->node_count) most = 3 * (int64_t)p->node_count;
+    p->most_calls = most < INT32_MAX / 2 ? (int32_t)most : INT32_MAX / 2;
+}
+
+static int tli_search_is_short(const tli_search_problem *p, const tli_search_calls *calls) {
+    return calls->count <= p->most_calls;
+}
+
 // Whether bytes and costs are small enough for signed sums. The sums here fit 64 bits: tl_check_graph.
 static int tli_search_is_countable(const tl_graph *graph) {
     uint64_t sum = 0, cost = 0;
@@ -262,6 +283,7 @@ static tl_result tli_search_init_problem(const tli_remat_input *in, tli_search_p
     if (p->item_bytes && p->touches && p->first_touch && p->call_bytes && p->gradient_bytes && p->is_wanted &&
         p->is_result && seen) {
         tli_search_read_graph(p, seen);
+        tli_search_limit_calls(p);
         tli_release(in->env, seen);
         return TL_OK;
     }
@@ -277,6 +299,17 @@ static int tli_search_add_call(tl_env *env, tli_search_calls *list, int32_t call
     list->calls = (int32_t *)array;
     list->calls[list->count++] = call;
     return 1;
+}
+
+// List the plan that keeps everything: each wanted call once. 0 = no memory.
+static int tli_search_list_program(const tli_search_problem *p, tli_search_calls *list) {
+    int32_t id, ok = 1;
+    list->count = 0;
+    for (id = 0; id < p->node_count && ok; id++)
+        if (p->is_wanted[id]) ok = tli_search_add_call(p->env, list, 2 * id);
+    for (id = p->node_count; id-- > 0 && !p->inference && ok;)
+        if (p->graph->nodes[id].has_grad) ok = tli_search_add_call(p->env, list, 2 * id + 1);
+    return ok && tli_search_add_call(p->env, list, tli_search_end_call(p));
 }
 
 // -- search: greedy: recomputation on demand, with eviction --
@@ -303,8 +336,8 @@ typedef struct tli_search_greedy {
     int32_t      *place;         // [items] index into heap; -1 = not there
     int64_t      *key;           // [items] the score when it was last computed; TLI_SEARCH_NO_SCORE = not yet
     int32_t       heap_count;
-    int32_t      *program;       // [program_count] each wanted call once: the plan that keeps everything
-    int32_t       program_count, now;  // now: the position in it
+    tli_search_calls  program;   // of tli_search_list_program
+    int32_t       now;           // the position in it
     tli_search_frame *stack;     // [nodes + 1] calls that wait for their inputs
     int32_t      *queue;         // [nodes] of tli_search_price and tli_search_list_missing
     int32_t      *order;         // [nodes] of tli_search_demand_in_order
@@ -327,7 +360,7 @@ static void tli_search_free_greedy(tli_search_greedy *g) {
     tli_release(env, g->heap);
     tli_release(env, g->place);
     tli_release(env, g->key);
-    tli_release(env, g->program);
+    tli_release(env, g->program.calls);
     tli_release(env, g->stack);
     tli_release(env, g->queue);
     tli_release(env, g->order);
@@ -335,24 +368,21 @@ static void tli_search_free_greedy(tli_search_greedy *g) {
     tli_release(env, g->calls.calls);
 }
 
-static void tli_search_list_program(tli_search_greedy *g) {
+// List at which positions of the program each item is used.
+static void tli_search_list_uses(tli_search_greedy *g) {
     const tli_search_problem *p = g->p;
-    int32_t id, i, k, total = 0;
-    for (id = 0; id < p->node_count; id++)
-        if (p->is_wanted[id]) g->program[g->program_count++] = 2 * id;
-    for (id = p->node_count; id-- > 0 && !p->inference;)
-        if (p->graph->nodes[id].has_grad) g->program[g->program_count++] = 2 * id + 1;
-    g->program[g->program_count++] = tli_search_end_call(p);
-    for (i = 0; i < g->program_count; i++)
-        for (k = p->first_touch[g->program[i]]; k < p->first_touch[g->program[i] + 1]; k++)
+    const int32_t *calls = g->program.calls;
+    int32_t i, k, total = 0;
+    for (i = 0; i < g->program.count; i++)
+        for (k = p->first_touch[calls[i]]; k < p->first_touch[calls[i] + 1]; k++)
             if (p->touches[k].is_use) g->first_use[p->touches[k].item + 1]++;
     for (i = 0; i < p->item_count; i++) {
         total += g->first_use[i + 1];
         g->first_use[i + 1] = total;
         g->next_use[i] = g->first_use[i];
     }
-    for (i = 0; i < g->program_count; i++)
-        for (k = p->first_touch[g->program[i]]; k < p->first_touch[g->program[i] + 1]; k++)
+    for (i = 0; i < g->program.count; i++)
+        for (k = p->first_touch[calls[i]]; k < p->first_touch[calls[i] + 1]; k++)
             if (p->touches[k].is_use) g->uses[g->next_use[p->touches[k].item]++] = i;
 }
 
@@ -371,14 +401,13 @@ static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_
     g->heap = (int32_t *)tli_alloc_array(env, items, sizeof *g->heap);
     g->key = (int64_t *)tli_alloc_array(env, items, sizeof *g->key);
     g->place = (int32_t *)tli_alloc_array(env, items, sizeof *g->place);
-    g->program = (int32_t *)tli_alloc_array(env, 2 * nodes + 1, sizeof *g->program);
     g->stack = (tli_search_frame *)tli_alloc_array(env, nodes + 1, sizeof *g->stack);
     g->queue = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->queue);
     g->order = (int32_t *)tli_alloc_array(env, nodes, sizeof *g->order);
     g->stamp = (uint32_t *)tli_alloc_array(env, nodes, sizeof *g->stamp);
     if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->heap && g->place && g->key &&
-        g->program && g->stack && g->queue && g->order && g->stamp) {
-        tli_search_list_program(g);
+        g->stack && g->queue && g->order && g->stamp && tli_search_list_program(p, &g->program)) {
+        tli_search_list_uses(g);
         return TL_OK;
     }
     tli_search_free_greedy(g);
@@ -411,7 +440,7 @@ static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
 
 static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
     int32_t next = g->next_use[item] < g->first_use[item + 1] ? g->uses[g->next_use[item]] : -1;
-    int64_t distance = next < 0 ? 2 * (int64_t)g->program_count : (int64_t)next - g->now + 1, score;
+    int64_t distance = next < 0 ? 2 * (int64_t)g->program.count : (int64_t)next - g->now + 1, score;
     score = g->rule.cost * tli_search_log(tli_search_price(g, item)) -
             g->rule.bytes * tli_search_log((uint64_t)g->p->item_bytes[item]) -
             g->rule.distance * tli_search_log((uint64_t)distance);
@@ -662,8 +691,8 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
     for (k = 0; k < p->graph->tensor_count; k++)
         if (p->graph->nodes[p->graph->outputs[k].node].is_input) g->here[k] = 1;
     for (k = 0; k < p->item_count; k++) g->next_use[k] = g->first_use[k];
-    for (g->now = 0; g->now < g->program_count; g->now++) {
-        int32_t call = g->program[g->now];
+    for (g->now = 0; g->now < g->program.count; g->now++) {
+        int32_t call = g->program.calls[g->now];
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) g->next_use[p->touches[k].item]++;
         if (!(rule->in_order ? tli_search_demand_in_order(g, call) : tli_search_demand(g, call))) return 0;
@@ -678,11 +707,10 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
 // adding bytes to a long run of calls takes few steps. A place is a call of the sequence.
 
 typedef struct tli_search_event {
-    int32_t item, call;      // call: index into tli_search_seq.places
+    uint32_t item : 31, is_use : 1;
+    int32_t call;            // index into tli_search_seq.places
     int32_t before, behind;  // neighbours in time of the same item; -1 = none
     int32_t sibling;         // next event of the same call
-    uint8_t is_use;
-    int64_t order;           // that of the call
 } tli_search_event;
 
 typedef struct tli_search_place {
@@ -690,11 +718,10 @@ typedef struct tli_search_place {
     int32_t  call;            // number of the call; -1 = place 0, before everything, or a free place
     int32_t  first_event;
     int32_t  block;
+    uint8_t  saves, overwrites;
     int64_t  order;           // ascending in time
     int64_t  held;            // live bytes during the call, less `add` of its block
-    int64_t  own;             // of these, the bytes of the call itself: outputs, scratch, saved, new gradients
     int64_t  gradients;       // of these, gradients live after the last B
-    uint8_t  saves, overwrites;
 } tli_search_place;
 
 #define TLI_SEARCH_BLOCK 24  // most places of a block of a short sequence
@@ -770,6 +797,17 @@ static int tli_search_reserve_block(tli_search_seq *s) {
     return 1;
 }
 
+// Release the arrays of a large sequence: it must be loaded again. Returns whether it was large.
+static int tli_search_rest(tli_search_seq *s) {
+    if ((size_t)s->place_capacity * sizeof *s->places < TLI_SEARCH_BYTES / 4) return 0;
+    tli_release(s->p->env, s->places);
+    tli_release(s->p->env, s->events);
+    s->places = NULL;
+    s->events = NULL;
+    s->place_capacity = s->event_capacity = 0;
+    return 1;
+}
+
 static void tli_search_empty_seq(tli_search_seq *s) {
     tli_search_place *start = &s->places[0];
     tli_search_block *block = &s->blocks[0];
@@ -813,6 +851,17 @@ static tl_result tli_search_init_seq(const tli_search_problem *p, tli_search_seq
 
 static int64_t tli_search_held(const tli_search_seq *s, int32_t at) {
     return s->places[at].held + s->blocks[s->places[at].block].add;
+}
+
+// Of the bytes held during a call, those that are not live before it: outputs, scratch, saved bytes, and all
+// gradients.
+static int64_t tli_search_own(const tli_search_seq *s, const tli_search_place *place) {
+    const tl_graph *graph = s->p->graph;
+    int64_t bytes = s->p->call_bytes[place->call];
+    if (place->call % 2) return bytes;  // a backward: gradients are among them
+    if (place->saves) bytes += (int64_t)graph->nodes[place->call / 2].saved_bytes;
+    if (place->overwrites) bytes -= (int64_t)graph->outputs[graph->nodes[place->call / 2].first_output].bytes;
+    return bytes + place->gradients;
 }
 
 static void tli_search_judge(tli_search_seq *s, tli_search_block *block) {
@@ -899,6 +948,11 @@ static void tli_search_leave(tli_search_seq *s, int32_t at) {
     s->free_block = number;
 }
 
+// The moment of an event in time order: that of its call.
+static int64_t tli_search_when(const tli_search_seq *s, int32_t event) {
+    return s->places[s->events[event].call].order;
+}
+
 static int tli_search_is_use(const tli_search_seq *s, int32_t event) {
     return event >= 0 && s->events[event].is_use;
 }
@@ -936,13 +990,10 @@ static void tli_search_refresh(tli_search_seq *s, int32_t at) {
     }
     if (saves) overwrites = 0;
     if (saves == place->saves && overwrites == place->overwrites) return;
-    own = s->p->call_bytes[place->call];
-    if (saves) own += (int64_t)node->saved_bytes;
-    if (overwrites) own -= (int64_t)graph->outputs[node->first_output].bytes;
-    place->held += own - place->own;
-    place->own = own;
+    own = tli_search_own(s, place);
     place->saves = (uint8_t)saves;
     place->overwrites = (uint8_t)overwrites;
+    place->held += tli_search_own(s, place) - own;
     tli_search_rescan(s, place->block);
 }
 
@@ -955,9 +1006,9 @@ static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
 static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t order) {
     int32_t e = s->recent[item], next;
     if (e < 0) e = s->last[item];
-    while (e >= 0 && s->events[e].order > order) { e = s->events[e].before; s->work += 3; }
+    while (e >= 0 && tli_search_when(s, e) > order) { e = s->events[e].before; s->work += 3; }
     if (e < 0) return -1;
-    for (next = s->events[e].behind; next >= 0 && s->events[next].order <= order; s->work += 3) {
+    for (next = s->events[e].behind; next >= 0 && tli_search_when(s, next) <= order; s->work += 3) {
         e = next;
         next = s->events[e].behind;
     }
@@ -978,7 +1029,6 @@ static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_searc
     event->item = touch->item;
     event->is_use = touch->is_use;
     event->call = at;
-    event->order = s->places[at].order;
     event->sibling = s->places[at].first_event;
     s->places[at].first_event = e;
     event->before = x;
@@ -1013,10 +1063,9 @@ static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
 // Number the places in time order, with room between the numbers for places inserted later.
 static void tli_search_number(tli_search_seq *s) {
     int64_t order = 0;
-    int32_t at, e;
+    int32_t at;
     for (at = 0; at >= 0; at = s->places[at].behind) {
         s->places[at].order = order;
-        for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) s->events[e].order = order;
         order += (int64_t)1 << 24;
     }
     s->work += 8 * (uint64_t)s->used;
@@ -1052,13 +1101,11 @@ static int32_t tli_search_put(tli_search_seq *s, int32_t call, int32_t behind) {
     place->order = next >= 0 ? (s->places[behind].order + s->places[next].order) / 2
                              : s->places[behind].order + ((int64_t)1 << 24);
     if (place->order == s->places[behind].order) tli_search_number(s);
-    if (next >= 0) live = tli_search_held(s, next) - s->places[next].own - s->places[next].gradients;
-    place->own = p->call_bytes[call];
+    if (next >= 0) live = tli_search_held(s, next) - tli_search_own(s, &s->places[next]);
     place->saves = place->overwrites = 0;
     place->gradients = s->places[behind].gradients;
     if (call % 2) place->gradients = p->gradient_bytes[call / 2];
-    if (call % 2) place->own -= place->gradients;
-    tli_search_join(s, at, live + place->own + place->gradients);
+    tli_search_join(s, at, live + tli_search_own(s, place));
     if (call % 2 == 0 && call < tli_search_end_call(p)) s->cost += p->graph->nodes[call / 2].fwd_cost;
     for (k = from; k < to; k++) tli_search_link_event(s, at, &p->touches[k]);
     tli_search_refresh(s, at);
@@ -1112,7 +1159,7 @@ static int tli_search_append(tli_search_seq *s, int32_t call) {
     for (k = from; k < to; k++) {
         int32_t item = p->touches[k].item, e = s->event_count++, x = s->last[item];
         tli_search_event *event = &s->events[e];
-        event->item = item;
+        event->item = p->touches[k].item;
         event->is_use = p->touches[k].is_use;
         event->call = at;
         event->sibling = place->first_event;
@@ -1136,18 +1183,16 @@ static int tli_search_append(tli_search_seq *s, int32_t call) {
 static int tli_search_make_blocks(tli_search_seq *s) {
     const tli_search_problem *p = s->p;
     int64_t live = p->input_bytes, gradients = 0, order = 0, change = s->places[0].order;
-    int32_t at, e, number = 0;
+    int32_t at, number = 0;
     s->places[0].order = 0;
     for (at = s->places[0].behind; at >= 0; at = s->places[at].behind) {
         tli_search_place *place = &s->places[at];
         live += change;
         change = place->order;
         place->order = order += (int64_t)1 << 24;
-        for (e = place->first_event; e >= 0; e = s->events[e].sibling) s->events[e].order = order;
-        place->own = p->call_bytes[place->call];
-        if (place->call % 2) place->own -= gradients = p->gradient_bytes[place->call / 2];
+        if (place->call % 2) gradients = p->gradient_bytes[place->call / 2];
         place->gradients = gradients;
-        place->held = live + place->own + gradients;
+        place->held = live + tli_search_own(s, place);
         if (s->blocks[number].count == s->block_size / 2) {
             tli_search_block *block;
             if (!tli_search_reserve_block(s)) return 0;

@@ -65,7 +65,7 @@ static int32_t tli_window_set(tli_search_window *w, int32_t number, int32_t at, 
     for (item = 0; item < items; item++) {
         int32_t e = w->r->p->item_bytes[item] ? tli_search_event_before(s, item, to) : -1;
         if (e < 0) continue;
-        if (s->events[e].order >= from || tli_search_is_use(s, s->events[e].behind))
+        if (tli_search_when(s, e) >= from || tli_search_is_use(s, s->events[e].behind))
             tli_window_list(w, number, item);
     }
     s->work += 2 * (uint64_t)half + 3 * (uint64_t)items;
@@ -285,8 +285,10 @@ static int tli_window_init(tli_search_window *w, tli_search_state *r) {
 
 static tl_result tli_window_run(const tli_remat_input *in, const tl_plan *start, tli_search_state *r) {
     tli_search_window w;
-    tl_result result = TL_OK;
-    if (!tli_window_init(&w, r) || !tli_search_load_plan(&r->seq, start)) result = TL_ERROR_NO_MEMORY;
+    tl_result result = TL_ERROR_NO_MEMORY;
+    int is_short = 0;
+    if (tli_window_init(&w, r)) result = tli_search_load_plan(&r->seq, start, &is_short);
+    if (!result && !is_short) result = TL_ERROR_OVERFLOW;
     if (!result) {
         r->goal = in->bound > r->bwd_cost ? in->bound - r->bwd_cost : 0;
         r->watch = in->watch;
@@ -306,27 +308,21 @@ static tl_result tli_window_run(const tli_remat_input *in, const tl_plan *start,
 // Improve a plan without copies to a host by work_limit steps; another limit makes other tries. best gets the
 // steps of the cheapest sequence found, or with TL_ERROR_INFEASIBLE those of the one with the lowest peak.
 //
-// Errors: TL_ERROR_INFEASIBLE: the budget was not reached; TL_ERROR_OVERFLOW; TL_ERROR_NO_MEMORY.
+// Errors: TL_ERROR_INFEASIBLE: the budget was not reached; TL_ERROR_OVERFLOW: bytes, costs or the plan are too
+// large; TL_ERROR_NO_MEMORY.
 static tl_result tli_remat_window(const tli_remat_input *in, const tl_plan *start, tli_steps *best,
-                                  uint64_t *cost, uint64_t *work) {
-    tli_search_problem p;
-    tli_search_state r;
-    tli_search_start none[TLI_SEARCH_STARTS];
-    tl_result result, last = TL_ERROR_NO_MEMORY;
+                                  uint64_t *work) {
+    tli_sequence_search s;
+    tl_result result = tli_search_open(in, &s);
     tli_zero(best, sizeof *best);
-    tli_zero(none, sizeof none);
-    *cost = *work = 0;
-    result = tli_search_init_problem(in, &p);
+    *work = 0;
     if (result) return result;
-    result = tli_search_init_search(&p, &r);
-    if (!result) {
-        result = tli_window_run(in, start, &r);
-        *work = r.seq.work;
-        if (!r.seq.failed && tli_search_list_calls(&r.seq, &r.best)) last = tli_search_finish(&r, best, cost);
-        if (last) result = last;
-        tli_search_free_search(&r, none);
-    }
-    tli_search_free_problem(&p);
+    result = tli_window_run(in, start, &s.r);
+    *work = s.r.seq.work;
+    if ((!result || result == TL_ERROR_INFEASIBLE) &&
+        (!tli_search_list_calls(&s.r.seq, &s.r.best) || tli_search_take_best(&s, best)))
+        result = TL_ERROR_NO_MEMORY;
+    tli_search_close(&s);
     return result;
 }
 #endif  // TL_NO_PLANNERS

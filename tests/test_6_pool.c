@@ -196,7 +196,7 @@ static void offer(tl_remat_pool *pool, uint64_t peak, uint64_t cost) {
     plan.peak_bytes = peak;
     plan.cost = cost;
     plan.repeat_count = 1;
-    assert_int_equal(tli_pool_offer(pool, &plan), TL_OK);
+    assert_int_equal(tli_pool_offer(pool, &pool->env, &plan), TL_OK);
 }
 
 static void a_pool_keeps_a_front(void **state) {
@@ -234,15 +234,16 @@ static void a_pool_thins_out_but_keeps_its_answers(void **state) {
         for (budget = 10; budget < 100; budget += 30) assert_int_equal(tli_pool_ask(&pool, budget), TL_OK);
         memset(steps, 0, sizeof steps);
         for (i = 0; i < 60; i++) {
-            tl_plan plan;
+            tl_plan plan, again;
             memset(&plan, 0, sizeof plan);
             plan.peak_bytes = tl_next_random_below(&random, 100);
             plan.cost = 100 - plan.peak_bytes + tl_next_random_below(&random, 20);
             plan.repeat_count = 1;
             plan.steps = steps;
             plan.step_count = 4;
-            assert_int_equal(tli_pool_offer(&pool, &plan), TL_OK);
-            assert_int_equal(tli_pool_offer(&whole, &plan), TL_OK);
+            again = plan;  // a table: copies of it own nothing
+            assert_int_equal(tli_pool_offer(&pool, &pool.env, &plan), TL_OK);
+            assert_int_equal(tli_pool_offer(&whole, &whole.env, &again), TL_OK);
             assert_true(pool.bytes <= 6 * sizeof steps && pool.plan_count <= 6);
             assert_int_equal(pool.plans[0].peak_bytes, whole.plans[0].peak_bytes);
             for (budget = 10; budget < 100; budget += 30) {

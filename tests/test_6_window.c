@@ -40,9 +40,10 @@ static answer ask(tl_env *env, const question *q) {
     in.inference = q->inference;
     in.work_limit = q->work_limit;
     in.watch = &watch;
-    a.result = tli_remat_window(&in, q->start, &steps, &a.cost, &a.work);
+    a.result = tli_remat_window(&in, q->start, &steps, &a.work);
     if (a.result && a.result != TL_ERROR_INFEASIBLE) assert_null(steps.steps);
     else if (tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), q->graph, q->inference, &a.plan)) a.result = TL_ERROR_NO_MEMORY;
+    a.cost = a.plan.cost;
     return a;
 }
 
