@@ -21592,6 +21592,7 @@ typedef struct tli_remat {
     int32_t         alone;        // 1 = plans without a host are made first: host_budget is 0 meanwhile
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
+    int32_t         bound_was_late;  // 1 = it got all work that was left
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
     tli_sequence_search      search;
@@ -21738,15 +21739,25 @@ static tl_result tli_remat_try_exact(tli_remat *r, uint64_t limit) {
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
 }
 
-static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
+static tl_result tli_remat_bound_alone(tli_remat *r, uint64_t limit) {
     uint64_t bound, work = 0, before = r->bound;
-    tl_result result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit / 2,
+    tl_result result = tli_remat_bound(&r->quiet, r->graph, r->budget, r->inference, &r->watch, limit,
                                        &bound, &work);
     tli_remat_add_work(r, work);
     if (result == TL_ERROR_INFEASIBLE) return tli_remat_rule_out(r);
     if (!result) result = tli_remat_raise_bound(r, bound);
     r->bound_is_stuck = r->bound == before;
     return result;
+}
+
+static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) { return tli_remat_bound_alone(r, limit / 2); }
+
+// After a round that found nothing: all that is left for the bound, once. Branches that end late prove plans that
+// no search improves any more.
+static tl_result tli_remat_bound_late(tli_remat *r) {
+    if (r->bound_was_late || !r->bound_is_stuck) return TL_OK;
+    r->bound_was_late = 1;
+    return tli_remat_bound_alone(r, r->work_limit - r->work);
 }
 
 // Plan the optimum over persistent schedules, stage by stage, as tl_plan_chain does; with a budget of 0, the
@@ -21756,7 +21767,7 @@ static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t lim
     tli_steps steps;
     tl_result result;
     if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
-    limit /= 2;  // it is taken twice at most
+    limit /= 8;  // it is taken four times at most
     result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, limit, &steps, &found);
     tli_remat_add_work(r, found.work);
     if ((!result || result == TL_ERROR_INFEASIBLE) && steps.count) return tli_remat_offer_steps(r, &steps);
@@ -22094,6 +22105,12 @@ static const tli_remat_part tli_remat_parts[] = {
     { 0, tli_remat_always, tli_remat_improve }
 };
 
+// Whether there is a plan, which may be improved with the work that is left.
+static int tli_remat_goes_on(const tli_remat *r) {
+    if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) return 0;
+    return !r->is_default || !tli_remat_is_near(r);
+}
+
 // One tier: rounds of all parts. TL_OK also where no plan was found.
 static tl_result tli_remat_run_alone(tli_remat *r) {
     uint64_t nodes = (uint64_t)r->graph->node_count, length = TLI_REMAT_WORK * nodes * nodes;
@@ -22102,7 +22119,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     if (length < TLI_REMAT_LEAST_ROUND) length = TLI_REMAT_LEAST_ROUND;
     if (length > TLI_REMAT_MOST_ROUND) length = TLI_REMAT_MOST_ROUND;
     for (round = 0; !result; round++, length *= 2) {
-        uint64_t before = r->work;
+        uint64_t before = r->work, cost = tli_remat_best(r) ? tli_remat_best(r)->cost : 0, bound = r->bound;
         r->round_end = r->work_limit;
         if (r->work_limit - r->work > length + r->reserve) r->round_end = r->work + length + r->reserve;
         result = tli_remat_run_parts(r, tli_remat_parts, TLI_REMAT_COUNT(tli_remat_parts), round);
@@ -22112,9 +22129,9 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
         }
         if (!result && !tli_remat_best(r) && !r->none) result = tli_remat_lower(r, r->work_limit / 8);
         r->reserve = 0;
-        if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) break;
-        if (r->is_default && tli_remat_is_near(r)) break;
-        if (r->work == before) break;  // no part has anything left to do
+        if (!result && tli_remat_goes_on(r) && tli_remat_best(r)->cost == cost && r->bound == bound)
+            result = tli_remat_bound_late(r);
+        if (!tli_remat_goes_on(r) || r->work == before) break;  // or no part has anything left to do
     }
     tli_search_close(&r->search);
     return result;
