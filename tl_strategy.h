@@ -18023,7 +18023,8 @@ typedef struct tli_chain {
     uint64_t       *path_costs; int32_t *path;  // [stage_count] of the shortest path at a price
     tli_chain_curve   *final;                 // [stage_count] these curves in the best pass so far
     int32_t         over;                  // 1 = work_limit or TLI_CHAIN_MOST_POINTS was reached
-    uint64_t        work, work_limit;
+    uint64_t        work, work_limit;      // work_limit: of the present step; what takes more is done more coarsely
+    uint64_t        most_work;             // of everything: what is known by then counts
     tli_remat_watch *watch;
 } tli_chain;
 
@@ -18739,7 +18740,9 @@ static void tli_chain_find_curve(tli_chain *chain, int32_t first, int32_t last) 
     tli_chain_keep_curve(chain, curve);
 }
 
-static int tli_chain_stops(const tli_chain *chain) { return tli_remat_stops(chain->watch, chain->work); }
+static int tli_chain_stops(const tli_chain *chain) {
+    return chain->work > chain->most_work || tli_remat_stops(chain->watch, chain->work);
+}
 
 // Compute the curves of all planned segments that end before stage `end`, shorter ones first: the longer ones
 // are made from them.
@@ -19034,7 +19037,7 @@ static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
     tli_chain_set_grid(chain, 0);
     tli_chain_find_curves(chain, chain->stage_count);
     if (!chain->over) return 1;
-    for (i = 0; i < 4 && !chain->failed && !chain->watch->stopped; i++) {
+    for (i = 0; i < 4 && !chain->failed && !tli_chain_stops(chain); i++) {
         tli_chain_forget_curves(chain);
         tli_chain_set_grid(chain, widths[i]);
         chain->most_points = points[i];
@@ -19043,7 +19046,7 @@ static int tli_chain_solve(tli_chain *chain, uint64_t work_limit) {
         tli_chain_find_curves(chain, chain->stage_count - 1);
         if (!chain->over) break;
     }
-    if (!chain->failed && !chain->watch->stopped) tli_chain_search_final(chain);
+    if (!chain->failed && !tli_chain_stops(chain)) tli_chain_search_final(chain);
     return 0;
 }
 
@@ -19053,7 +19056,7 @@ static int tli_chain_solve_least(tli_chain *chain, uint64_t work_limit) {
     static const int32_t widths[] = { 0, 10, 6, 4, 2 };
     uint64_t least = UINT64_MAX;
     int32_t i, last = (int32_t)(sizeof widths / sizeof *widths) - 1;
-    for (i = -1; i < last && least == UINT64_MAX && !chain->watch->stopped;) {
+    for (i = -1; i < last && least == UINT64_MAX && !tli_chain_stops(chain);) {
         tli_chain_set_grid(chain, widths[++i]);
         chain->work_limit = i < last ? chain->work + work_limit / 8 : UINT64_MAX;
         least = tli_chain_find_least(chain);
@@ -19232,13 +19235,13 @@ static tl_result tli_chain_finish(tli_chain *chain, int feasible, uint64_t work_
     if (!chain->failed && feasible && !found->exact && tli_chain_try_binomial(chain, steps, found))
         return chain->failed ? TL_ERROR_NO_MEMORY : TL_OK;
     feasible = feasible && curve->count;
-    if (chain->watch->stopped && !feasible && !chain->failed) return TL_ERROR_INFEASIBLE;
+    if (tli_chain_stops(chain) && !feasible && !chain->failed) return TL_ERROR_INFEASIBLE;
     if (!feasible && !chain->failed) {
         found->exact = tli_chain_solve_least(chain, work_limit);
         found->least = chain->budget + chain->pinned_bytes;
     }
     if (chain->failed) return TL_ERROR_NO_MEMORY;
-    if (!curve->count) return TL_ERROR_INFEASIBLE;  // progress asked to stop
+    if (!curve->count) return TL_ERROR_INFEASIBLE;  // it had to stop
     found->cost = curve->points[curve->count - 1].cost;
     result = tli_chain_add_steps(chain, steps);
     return !result && !feasible ? TL_ERROR_INFEASIBLE : result;
@@ -19246,9 +19249,10 @@ static tl_result tli_chain_finish(tli_chain *chain, int feasible, uint64_t work_
 
 // Find the cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
 // found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it, and
-// after progress asked to stop.
+// after progress asked to stop or most_work was reached. Curves that take more than work_limit are shortened.
 static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, tli_remat_watch *watch,
-                                 uint64_t work_limit, tli_steps *steps, tli_chain_result *found) {
+                                 uint64_t work_limit, uint64_t most_work, tli_steps *steps,
+                                 tli_chain_result *found) {
     tli_chain chain;
     tl_result result;
     tli_zero(found, sizeof *found);
@@ -19263,6 +19267,7 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
     }
     result = tli_chain_init(env, graph, &chain);
     chain.watch = watch;
+    chain.most_work = most_work;
     if (!result) {
         int feasible = budget >= chain.pinned_bytes;
         chain.budget = feasible ? budget - chain.pinned_bytes : 0;
@@ -20723,7 +20728,7 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
     tli_zero(&remat, sizeof remat);
     tli_zero(&watch, sizeof watch);
     watch.desc = &remat;
-    result = tli_remat_chain(env, desc->graph, budget->bytes, &watch, limit, &steps, &found);
+    result = tli_remat_chain(env, desc->graph, budget->bytes, &watch, limit, UINT64_MAX, &steps, &found);
     if (!result && budget->is_over) result = TL_ERROR_INFEASIBLE;  // a plan of no bytes
     infeasible = result == TL_ERROR_INFEASIBLE;
     report->work = found.work;
@@ -21767,8 +21772,7 @@ static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t lim
     tli_steps steps;
     tl_result result;
     if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
-    limit /= 8;  // it is taken four times at most
-    result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, limit, &steps, &found);
+    result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, limit / 8, limit / 2, &steps, &found);
     tli_remat_add_work(r, found.work);
     if ((!result || result == TL_ERROR_INFEASIBLE) && steps.count) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);

@@ -216,8 +216,7 @@ static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t lim
     tli_steps steps;
     tl_result result;
     if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
-    limit /= 8;  // it is taken four times at most
-    result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, limit, &steps, &found);
+    result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, limit / 8, limit / 2, &steps, &found);
     tli_remat_add_work(r, found.work);
     if ((!result || result == TL_ERROR_INFEASIBLE) && steps.count) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
