@@ -10,6 +10,7 @@
 #include "support/support.h"
 #include "support/random_graph.h"
 #include "support/shape_graph.h"
+#include "support/counting_alloc.h"
 
 static tl_report replay(const tl_graph *graph, const tl_plan *plan) {
     tl_simulate_desc desc;
@@ -241,6 +242,68 @@ static void a_loaded_sequence_equals_one_put_together(void **state) {
     }
 }
 
+// Little work on graphs that the chain planner would take a hundred times as much for.
+static void a_work_limit_is_kept(void **state) {
+    static const shape kinds[] = { SHAPE_CHAIN, SHAPE_RESIDUAL, SHAPE_LAYERED };
+    static const int percents[] = { 60, 20, 5 };
+    size_t kind, k;
+    (void)state;
+    for (kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
+        tl_random random = { 3 };
+        tl_graph graph;
+        assert_int_equal(shape_graph(NULL, &random, kinds[kind], 2000, &graph), TL_OK);
+        for (k = 0; k < sizeof percents / sizeof percents[0]; k++) {
+            tl_remat_desc desc;
+            tl_remat_report report;
+            tl_plan plan;
+            memset(&desc, 0, sizeof desc);
+            desc.graph = &graph;
+            desc.budget_bytes = keep_all_peak(&graph) / 100 * (uint64_t)percents[k];
+            desc.work_limit = 8000000;
+            assert_int_equal(tl_plan_remat(NULL, &desc, &plan, &report), TL_OK);
+            if (report.work > 10000000) fail_msg("%s, %d %%: %llu steps", name_shape(kinds[kind]), percents[k],
+                                                 (unsigned long long)report.work);
+            tl_free_plan(NULL, &plan);
+        }
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// Graphs of 100 000 nodes take 1 KiB for each node: plans, lists of calls that are too long to become sequences, refusals.
+static void a_large_graph_takes_a_kibibyte_a_node(void **state) {
+    static const struct { shape kind; int percent; uint64_t work_limit; } rows[] = {
+        { SHAPE_LAYERED, 2, 200000000 }, { SHAPE_LAYERED, 0, 200000000 }, { SHAPE_WIDE, 3, 0 }, { SHAPE_RANDOM, 60, 200000000 }
+    };
+    enum { NODES = 100000 };
+    size_t k;
+    (void)state;
+    if (getenv("SAMPLE")) skip();
+    for (k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        tl_random random = { 1 };
+        counting_alloc counter = { 0, 0 };
+        tl_env env = counting_env(&counter);
+        tl_graph graph;
+        tl_remat_desc desc;
+        tl_remat_report report;
+        tl_plan plan;
+        tl_result result;
+        memset(&desc, 0, sizeof desc);
+        assert_int_equal(shape_graph(NULL, &random, rows[k].kind, NODES, &graph), TL_OK);
+        desc.graph = &graph;
+        desc.budget_bytes = keep_all_peak(&graph) / 100 * (uint64_t)rows[k].percent + 1;
+        desc.work_limit = rows[k].work_limit;
+        result = tl_plan_remat(&env, &desc, &plan, &report);
+        assert_int_equal(result, rows[k].percent ? TL_OK : TL_ERROR_INFEASIBLE);
+        if (result) assert_true(report.least_budget_bytes < keep_all_peak(&graph) / 50);
+        else assert_true(replay(&graph, &plan).peak_bytes <= desc.budget_bytes);
+        if (counter.peak > 1024 * (uint64_t)NODES) fail_msg("%s, %d %%: %.0f bytes a node", name_shape(rows[k].kind),
+                                                            rows[k].percent, (double)counter.peak / NODES);
+        tl_free_plan(&env, &plan);
+        assert_true(counter.live == 0);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_shape_is_planned_or_refused),
@@ -249,6 +312,8 @@ int main(void) {
         cmocka_unit_test(a_caller_who_stops_is_heard),
         cmocka_unit_test(a_divided_graph_is_valid),
         cmocka_unit_test(a_loaded_sequence_equals_one_put_together),
+        cmocka_unit_test(a_work_limit_is_kept),
+        cmocka_unit_test(a_large_graph_takes_a_kibibyte_a_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
