@@ -1561,8 +1561,8 @@ typedef struct tl_remat_report {
 //          then.
 // Cost:    work_limit (twice with a host budget), and O(nodes + inputs). With little work no plan may be
 //          found where one exists; the error says that this is not known.
-//          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of more
-//          than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
+//          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
+//          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
 
@@ -13542,7 +13542,7 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
 // rounded up to a multiple of the greatest common divisor of the forward costs.
 
 #define TLI_BOUND_INSTANTS 10                      // at most, in one relaxation
-#define TLI_BOUND_CELLS 300000                     // about so many pairs of an instant and a thing, in large graphs
+#define TLI_BOUND_CELLS 300000                     // pairs of an instant and a thing, about, in large graphs
 #define TLI_BOUND_INFINITE (INT64_C(1) << 62)      // a capacity that no flow reaches
 #define TLI_BOUND_COSTS (INT64_C(1) << 50)         // all scaled costs together, and the largest mu
 #define TLI_BOUND_UNITS 26                         // bits of the sum of all bytes, in units
@@ -16411,8 +16411,8 @@ typedef struct tli_replay {
     tli_steps *steps;      // gets the steps from the last to the first; NULL = they are only counted
 } tli_replay;
 
-// The bytes of the gradients that are live after the last backward before that of a node; of the first node: after
-// the last of all.
+// The bytes of the gradients that are live after the last backward before that of a node; of the first node:
+// after the last of all.
 static int64_t tli_replay_gradients(const tli_search_problem *p, int32_t id) {
     while (id < p->node_count && !p->graph->nodes[id].has_grad) id++;
     return p->inference || id == p->node_count ? 0 : p->gradient_bytes[id];
@@ -17324,11 +17324,12 @@ static void tli_search_swap_best(tli_search_state *r, tli_search_calls *calls, u
     *calls = best;
 }
 
-// Make a list of calls a start. One that is too long for that becomes the best sequence, if it keeps the budget and
-// costs least; the list is exchanged then. 0 = no memory.
+// Make a list of calls a start. One that is too long for that becomes the best sequence, if it keeps the budget
+// and costs least; the list is exchanged then. 0 = no memory.
 static int tli_search_start_from(tli_search_state *r, tli_search_calls *calls, tli_search_start *starts) {
     tli_replay_peak peak;
-    if (tli_search_is_short(r->p, calls)) return tli_search_load_mended(r, calls) && tli_search_add_start(r, starts);
+    if (tli_search_is_short(r->p, calls))
+        return tli_search_load_mended(r, calls) && tli_search_add_start(r, starts);
     if (!tli_replay_find_peak(r->p, calls, &peak, &r->seq.work)) return 0;
     if (peak.bytes <= r->p->budget && peak.cost < r->best_cost) tli_search_swap_best(r, calls, peak.cost);
     return 1;
@@ -17406,8 +17407,8 @@ static int tli_search_lower_to(tli_search_state *r, tli_search_greedy *g, int64_
     if (*high <= budget) return 1;
     r->mend_limit = r->seq.work + r->mend_work;
     if (!tli_search_load_program(&r->seq)) return 0;
-    if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return tli_search_take_lower(r, high);
-    return !r->seq.failed;
+    if (!tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return !r->seq.failed;
+    return tli_search_take_lower(r, high);
 }
 
 // Lower the peak of the best sequence, *high, by dividing the graph alone, the cheapest way to a sequence of
@@ -18024,7 +18025,7 @@ typedef struct tli_chain {
     uint64_t       *path_costs; int32_t *path;  // [stage_count] of the shortest path at a price
     tli_chain_curve   *final;                 // [stage_count] these curves in the best pass so far
     int32_t         over;                  // 1 = work_limit or TLI_CHAIN_MOST_POINTS was reached
-    uint64_t        work, work_limit;      // work_limit: of the present step; what takes more is done more coarsely
+    uint64_t        work, work_limit;      // work_limit: of the present step; more than that: fewer curves
     uint64_t        most_work;             // of everything: what is known by then counts
     tli_remat_watch *watch;
 } tli_chain;
@@ -19696,7 +19697,8 @@ static int tli_offload_start_from(tli_offload_search *x, const tl_plan *plan, tl
             ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
     ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p));
-    if (ok && tli_search_is_short(p, &calls)) ok = tli_search_load(&x->r.seq, &calls) && tli_offload_add_start(x, start);
+    if (ok && tli_search_is_short(p, &calls))
+        ok = tli_search_load(&x->r.seq, &calls) && tli_offload_add_start(x, start);
     tli_release(p->env, calls.calls);
     return ok;
 }
@@ -19951,8 +19953,8 @@ static tl_result tli_pool_take(tl_remat_pool *pool, tl_env *env, tl_plan *plan, 
     return result;
 }
 
-// Admit a simulated plan of `env`: keep it unless one that is kept already takes no more bytes and costs no more.
-// The plan is the pool's from here on. TL_ERROR_NO_MEMORY: the pool is as before.
+// Admit a simulated plan of `env`: keep it unless one that is kept already takes no more bytes and costs no
+// more. The plan is the pool's from here on. TL_ERROR_NO_MEMORY: the pool is as before.
 static tl_result tli_pool_offer(tl_remat_pool *pool, tl_env *env, tl_plan *plan) {
     const tl_plan *other = tli_pool_find(pool, plan->peak_bytes);
     void *array = pool->plans;
@@ -21320,7 +21322,8 @@ static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slo
 // Whether the schedule of so many checkpoints takes more work than is left.
 static int tli_policy_is_too_long(tli_policy *p, uint64_t slots) {
     uint64_t advances, left = p->work < p->work_limit ? p->work_limit - p->work : 0;
-    uint64_t most = (uint64_t)tli_divide_most_calls(p->graph) / (p->call_count / ((uint64_t)p->cut_count + 1) + 1);
+    uint64_t nodes = p->call_count / ((uint64_t)p->cut_count + 1) + 1;  // of a stage
+    uint64_t most = (uint64_t)tli_divide_most_calls(p->graph) / nodes;
     if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances)) return 1;
     return p->watch && (advances > left / TLI_POLICY_STEP_WORK || advances > most);
 }
@@ -21756,10 +21759,12 @@ static tl_result tli_remat_bound_alone(tli_remat *r, uint64_t limit) {
     return result;
 }
 
-static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) { return tli_remat_bound_alone(r, limit / 2); }
+static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
+    return tli_remat_bound_alone(r, limit / 2);
+}
 
-// After a round that found nothing: all that is left for the bound, once. Branches that end late prove plans that
-// no search improves any more.
+// After a round that found nothing: all that is left for the bound, once. Branches that end late prove plans
+// that no search improves any more.
 static tl_result tli_remat_bound_late(tli_remat *r) {
     if (r->bound_was_late || !r->bound_is_stuck) return TL_OK;
     r->bound_was_late = 1;

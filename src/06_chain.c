@@ -71,7 +71,7 @@ typedef struct tli_chain {
     uint64_t       *path_costs; int32_t *path;  // [stage_count] of the shortest path at a price
     tli_chain_curve   *final;                 // [stage_count] these curves in the best pass so far
     int32_t         over;                  // 1 = work_limit or TLI_CHAIN_MOST_POINTS was reached
-    uint64_t        work, work_limit;      // work_limit: of the present step; what takes more is done more coarsely
+    uint64_t        work, work_limit;      // work_limit: of the present step; more than that: fewer curves
     uint64_t        most_work;             // of everything: what is known by then counts
     tli_remat_watch *watch;
 } tli_chain;

@@ -412,7 +412,8 @@ static int tli_offload_start_from(tli_offload_search *x, const tl_plan *plan, tl
             ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
     ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p));
-    if (ok && tli_search_is_short(p, &calls)) ok = tli_search_load(&x->r.seq, &calls) && tli_offload_add_start(x, start);
+    if (ok && tli_search_is_short(p, &calls))
+        ok = tli_search_load(&x->r.seq, &calls) && tli_offload_add_start(x, start);
     tli_release(p->env, calls.calls);
     return ok;
 }

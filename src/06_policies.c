@@ -632,7 +632,8 @@ static tl_result tli_policy_try_slots(tli_policy *p, tli_stages *s, uint64_t slo
 // Whether the schedule of so many checkpoints takes more work than is left.
 static int tli_policy_is_too_long(tli_policy *p, uint64_t slots) {
     uint64_t advances, left = p->work < p->work_limit ? p->work_limit - p->work : 0;
-    uint64_t most = (uint64_t)tli_divide_most_calls(p->graph) / (p->call_count / ((uint64_t)p->cut_count + 1) + 1);
+    uint64_t nodes = p->call_count / ((uint64_t)p->cut_count + 1) + 1;  // of a stage
+    uint64_t most = (uint64_t)tli_divide_most_calls(p->graph) / nodes;
     if (tli_find_revolve_advances(&p->quiet, (uint64_t)p->cut_count, slots, &advances)) return 1;
     return p->watch && (advances > left / TLI_POLICY_STEP_WORK || advances > most);
 }

@@ -137,8 +137,8 @@ static tl_result tli_pool_take(tl_remat_pool *pool, tl_env *env, tl_plan *plan, 
     return result;
 }
 
-// Admit a simulated plan of `env`: keep it unless one that is kept already takes no more bytes and costs no more.
-// The plan is the pool's from here on. TL_ERROR_NO_MEMORY: the pool is as before.
+// Admit a simulated plan of `env`: keep it unless one that is kept already takes no more bytes and costs no
+// more. The plan is the pool's from here on. TL_ERROR_NO_MEMORY: the pool is as before.
 static tl_result tli_pool_offer(tl_remat_pool *pool, tl_env *env, tl_plan *plan) {
     const tl_plan *other = tli_pool_find(pool, plan->peak_bytes);
     void *array = pool->plans;

@@ -199,10 +199,12 @@ static tl_result tli_remat_bound_alone(tli_remat *r, uint64_t limit) {
     return result;
 }
 
-static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) { return tli_remat_bound_alone(r, limit / 2); }
+static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
+    return tli_remat_bound_alone(r, limit / 2);
+}
 
-// After a round that found nothing: all that is left for the bound, once. Branches that end late prove plans that
-// no search improves any more.
+// After a round that found nothing: all that is left for the bound, once. Branches that end late prove plans
+// that no search improves any more.
 static tl_result tli_remat_bound_late(tli_remat *r) {
     if (r->bound_was_late || !r->bound_is_stuck) return TL_OK;
     r->bound_was_late = 1;

@@ -124,8 +124,8 @@ typedef struct tl_remat_report {
 //          then.
 // Cost:    work_limit (twice with a host budget), and O(nodes + inputs). With little work no plan may be
 //          found where one exists; the error says that this is not known.
-//          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of more
-//          than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
+//          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
+//          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
 

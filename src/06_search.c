@@ -615,11 +615,12 @@ static void tli_search_swap_best(tli_search_state *r, tli_search_calls *calls, u
     *calls = best;
 }
 
-// Make a list of calls a start. One that is too long for that becomes the best sequence, if it keeps the budget and
-// costs least; the list is exchanged then. 0 = no memory.
+// Make a list of calls a start. One that is too long for that becomes the best sequence, if it keeps the budget
+// and costs least; the list is exchanged then. 0 = no memory.
 static int tli_search_start_from(tli_search_state *r, tli_search_calls *calls, tli_search_start *starts) {
     tli_replay_peak peak;
-    if (tli_search_is_short(r->p, calls)) return tli_search_load_mended(r, calls) && tli_search_add_start(r, starts);
+    if (tli_search_is_short(r->p, calls))
+        return tli_search_load_mended(r, calls) && tli_search_add_start(r, starts);
     if (!tli_replay_find_peak(r->p, calls, &peak, &r->seq.work)) return 0;
     if (peak.bytes <= r->p->budget && peak.cost < r->best_cost) tli_search_swap_best(r, calls, peak.cost);
     return 1;
@@ -697,8 +698,8 @@ static int tli_search_lower_to(tli_search_state *r, tli_search_greedy *g, int64_
     if (*high <= budget) return 1;
     r->mend_limit = r->seq.work + r->mend_work;
     if (!tli_search_load_program(&r->seq)) return 0;
-    if (tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return tli_search_take_lower(r, high);
-    return !r->seq.failed;
+    if (!tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64)) return !r->seq.failed;
+    return tli_search_take_lower(r, high);
 }
 
 // Lower the peak of the best sequence, *high, by dividing the graph alone, the cheapest way to a sequence of
