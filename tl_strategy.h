@@ -15294,7 +15294,7 @@ static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     tli_search_count_gradients(p, seen);
 }
 
-#define TLI_SEARCH_EVENT_BYTES 20
+#define TLI_SEARCH_EVENT_BYTES 20           // of an event and of a place of a sequence
 #define TLI_SEARCH_PLACE_BYTES 48
 #define TLI_SEARCH_BYTES (INT64_C(32) << 20)  // of a sequence, but for the changes of a search
 #define TLI_SEARCH_NODE_BYTES 400           // of a sequence in a large graph, for each node
@@ -16407,7 +16407,7 @@ typedef struct tli_replay {
     int64_t    gradients;  // live after the last backward before the call
     int64_t    peak;
     uint64_t   cost;       // of forwards
-    int32_t    peak_call, step_count;
+    int32_t    step_count;
     tli_steps *steps;      // gets the steps from the last to the first; NULL = they are only counted
 } tli_replay;
 
@@ -16472,9 +16472,7 @@ static void tli_replay_call(tli_replay *r, int32_t call) {
     if (call < tli_search_end_call(p)) tli_replay_add_step(r, kind, id, TL_ALL_OUTPUTS);
     tli_replay_touch(r, call);
     if (kind == TL_STEP_BACKWARD) r->gradients = tli_replay_gradients(p, id + 1);
-    if (r->live + own <= r->peak) return;
-    r->peak = r->live + own;
-    r->peak_call = call;
+    if (r->live + own > r->peak) r->peak = r->live + own;
 }
 
 // Replay a list of calls. The steps are in r->steps from the last to the first, if it is given. 0 = no memory.
@@ -16494,16 +16492,14 @@ static int tli_replay_run(const tli_search_problem *p, const tli_search_calls *c
 }
 
 // What a list of calls takes.
-typedef struct tli_replay_peak { int64_t bytes; int32_t node; uint64_t cost; } tli_replay_peak;
+typedef struct tli_replay_peak { int64_t bytes; uint64_t cost; } tli_replay_peak;
 
-// Find the peak of a list of calls, the node that takes it, -1 = the end, and the cost of its forwards. 0 = no
-// memory.
+// Find the peak of a list of calls and the cost of its forwards. 0 = no memory.
 static int tli_replay_find_peak(const tli_search_problem *p, const tli_search_calls *calls,
                                 tli_replay_peak *peak, uint64_t *work) {
     tli_replay replay;
     if (!tli_replay_run(p, calls, NULL, &replay)) return 0;
     peak->bytes = replay.peak;
-    peak->node = replay.peak_call < tli_search_end_call(p) ? replay.peak_call / 2 : -1;
     peak->cost = replay.cost;
     *work += 6 * (uint64_t)calls->count + (uint64_t)p->item_count / 8;
     return 1;
@@ -17280,11 +17276,10 @@ static int tli_search_load_program(tli_search_seq *s) {
     return ok;
 }
 
-// The largest working set of one call, and its node: a lower bound of every budget.
-static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node) {
+// The largest working set of one call: a lower bound of every budget.
+static int64_t tli_search_find_floor(const tli_search_problem *p) {
     int64_t most = p->input_bytes;
     int32_t call, k;
-    *node = -1;
     for (call = 0; call < tli_search_end_call(p); call++) {
         int64_t bytes = p->call_bytes[call];
         int is_inplace = call % 2 == 0 && p->graph->nodes[call / 2].inplace >= 0;
@@ -17292,9 +17287,7 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) bytes += p->item_bytes[p->touches[k].item];
         if (is_inplace) bytes -= p->item_bytes[p->graph->nodes[call / 2].first_output];
-        if (p->input_bytes + bytes <= most) continue;
-        most = p->input_bytes + bytes;
-        *node = call / 2;
+        if (p->input_bytes + bytes > most) most = p->input_bytes + bytes;
     }
     return most;
 }
@@ -17340,7 +17333,7 @@ static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_searc
     const tli_search_problem *p = r->p;
     uint64_t limit = g->work + (r->try_work > 4 * r->mend_work ? r->try_work : 4 * r->mend_work);
     int32_t i;
-    if (p->budget < tli_search_find_floor(p, &i)) return 1;
+    if (p->budget < tli_search_find_floor(p)) return 1;
     r->distance = 2;
     r->seq.budget = p->budget;
     if (!p->inference && (!tli_search_divide(p, p->budget, &g->calls, &g->work) ||
@@ -17432,9 +17425,9 @@ static int tli_search_divide_down(tli_search_state *r, tli_search_greedy *g, int
 // the sequence is in r->best.
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least) {
     tli_search_seq *s = &r->seq;
-    int32_t node, is_halved = 1;
-    int64_t floor = tli_search_find_floor(r->p, &node), low = floor, budget = floor;
+    int64_t floor = tli_search_find_floor(r->p), low = floor, budget = floor;
     uint64_t limit = s->work + g->work + 8 * r->try_work;
+    int is_halved = 1;
     *least = INT64_MAX;
     if (!tli_search_load_program(s) || !tli_search_take_lower(r, least)) return 0;
     if (!r->p->inference && !tli_search_divide_down(r, g, floor, least)) return 0;
@@ -17606,7 +17599,7 @@ static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_li
     tli_search_greedy g;
     uint64_t before = r->seq.work;
     int64_t least;
-    int32_t node, ok;
+    int ok;
     tl_result result = tli_search_init_greedy(&s->p, &g);
     if (result) return result;
     g.watch = r->watch;
@@ -17617,7 +17610,7 @@ static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_li
     tli_search_free_greedy(&g);
     before = r->seq.work - before;
     r->mend_limit = r->seq.work + (before < work_limit ? work_limit - before : 0);
-    ok = ok && tli_search_squeeze(r, tli_search_find_floor(&s->p, &node), &least);
+    ok = ok && tli_search_squeeze(r, tli_search_find_floor(&s->p), &least);
     tli_search_rest(&r->seq);
     return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }

@@ -17,7 +17,7 @@ typedef struct tli_replay {
     int64_t    gradients;  // live after the last backward before the call
     int64_t    peak;
     uint64_t   cost;       // of forwards
-    int32_t    peak_call, step_count;
+    int32_t    step_count;
     tli_steps *steps;      // gets the steps from the last to the first; NULL = they are only counted
 } tli_replay;
 
@@ -82,9 +82,7 @@ static void tli_replay_call(tli_replay *r, int32_t call) {
     if (call < tli_search_end_call(p)) tli_replay_add_step(r, kind, id, TL_ALL_OUTPUTS);
     tli_replay_touch(r, call);
     if (kind == TL_STEP_BACKWARD) r->gradients = tli_replay_gradients(p, id + 1);
-    if (r->live + own <= r->peak) return;
-    r->peak = r->live + own;
-    r->peak_call = call;
+    if (r->live + own > r->peak) r->peak = r->live + own;
 }
 
 // Replay a list of calls. The steps are in r->steps from the last to the first, if it is given. 0 = no memory.
@@ -104,16 +102,14 @@ static int tli_replay_run(const tli_search_problem *p, const tli_search_calls *c
 }
 
 // What a list of calls takes.
-typedef struct tli_replay_peak { int64_t bytes; int32_t node; uint64_t cost; } tli_replay_peak;
+typedef struct tli_replay_peak { int64_t bytes; uint64_t cost; } tli_replay_peak;
 
-// Find the peak of a list of calls, the node that takes it, -1 = the end, and the cost of its forwards. 0 = no
-// memory.
+// Find the peak of a list of calls and the cost of its forwards. 0 = no memory.
 static int tli_replay_find_peak(const tli_search_problem *p, const tli_search_calls *calls,
                                 tli_replay_peak *peak, uint64_t *work) {
     tli_replay replay;
     if (!tli_replay_run(p, calls, NULL, &replay)) return 0;
     peak->bytes = replay.peak;
-    peak->node = replay.peak_call < tli_search_end_call(p) ? replay.peak_call / 2 : -1;
     peak->cost = replay.cost;
     *work += 6 * (uint64_t)calls->count + (uint64_t)p->item_count / 8;
     return 1;

@@ -571,11 +571,10 @@ static int tli_search_load_program(tli_search_seq *s) {
     return ok;
 }
 
-// The largest working set of one call, and its node: a lower bound of every budget.
-static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node) {
+// The largest working set of one call: a lower bound of every budget.
+static int64_t tli_search_find_floor(const tli_search_problem *p) {
     int64_t most = p->input_bytes;
     int32_t call, k;
-    *node = -1;
     for (call = 0; call < tli_search_end_call(p); call++) {
         int64_t bytes = p->call_bytes[call];
         int is_inplace = call % 2 == 0 && p->graph->nodes[call / 2].inplace >= 0;
@@ -583,9 +582,7 @@ static int64_t tli_search_find_floor(const tli_search_problem *p, int32_t *node)
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) bytes += p->item_bytes[p->touches[k].item];
         if (is_inplace) bytes -= p->item_bytes[p->graph->nodes[call / 2].first_output];
-        if (p->input_bytes + bytes <= most) continue;
-        most = p->input_bytes + bytes;
-        *node = call / 2;
+        if (p->input_bytes + bytes > most) most = p->input_bytes + bytes;
     }
     return most;
 }
@@ -631,7 +628,7 @@ static int tli_search_begin(tli_search_state *r, tli_search_greedy *g, tli_searc
     const tli_search_problem *p = r->p;
     uint64_t limit = g->work + (r->try_work > 4 * r->mend_work ? r->try_work : 4 * r->mend_work);
     int32_t i;
-    if (p->budget < tli_search_find_floor(p, &i)) return 1;
+    if (p->budget < tli_search_find_floor(p)) return 1;
     r->distance = 2;
     r->seq.budget = p->budget;
     if (!p->inference && (!tli_search_divide(p, p->budget, &g->calls, &g->work) ||
@@ -723,9 +720,9 @@ static int tli_search_divide_down(tli_search_state *r, tli_search_greedy *g, int
 // the sequence is in r->best.
 static int tli_search_find_least(tli_search_state *r, tli_search_greedy *g, int64_t *least) {
     tli_search_seq *s = &r->seq;
-    int32_t node, is_halved = 1;
-    int64_t floor = tli_search_find_floor(r->p, &node), low = floor, budget = floor;
+    int64_t floor = tli_search_find_floor(r->p), low = floor, budget = floor;
     uint64_t limit = s->work + g->work + 8 * r->try_work;
+    int is_halved = 1;
     *least = INT64_MAX;
     if (!tli_search_load_program(s) || !tli_search_take_lower(r, least)) return 0;
     if (!r->p->inference && !tli_search_divide_down(r, g, floor, least)) return 0;
@@ -897,7 +894,7 @@ static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_li
     tli_search_greedy g;
     uint64_t before = r->seq.work;
     int64_t least;
-    int32_t node, ok;
+    int ok;
     tl_result result = tli_search_init_greedy(&s->p, &g);
     if (result) return result;
     g.watch = r->watch;
@@ -908,7 +905,7 @@ static tl_result tli_search_find_lowest(tli_sequence_search *s, uint64_t work_li
     tli_search_free_greedy(&g);
     before = r->seq.work - before;
     r->mend_limit = r->seq.work + (before < work_limit ? work_limit - before : 0);
-    ok = ok && tli_search_squeeze(r, tli_search_find_floor(&s->p, &node), &least);
+    ok = ok && tli_search_squeeze(r, tli_search_find_floor(&s->p), &least);
     tli_search_rest(&r->seq);
     return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }

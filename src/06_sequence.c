@@ -222,7 +222,7 @@ static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     tli_search_count_gradients(p, seen);
 }
 
-#define TLI_SEARCH_EVENT_BYTES 20
+#define TLI_SEARCH_EVENT_BYTES 20           // of an event and of a place of a sequence
 #define TLI_SEARCH_PLACE_BYTES 48
 #define TLI_SEARCH_BYTES (INT64_C(32) << 20)  // of a sequence, but for the changes of a search
 #define TLI_SEARCH_NODE_BYTES 400           // of a sequence in a large graph, for each node

@@ -167,7 +167,6 @@ static void the_search_starts_at_the_floor_and_not_below(void **state) {
         tli_search_state r;
         tli_search_greedy g;
         tli_search_start starts[TLI_SEARCH_STARTS];
-        int32_t node;
         memset(&watch, 0, sizeof watch);
         memset(&desc, 0, sizeof desc);
         memset(&in, 0, sizeof in);
@@ -177,7 +176,7 @@ static void the_search_starts_at_the_floor_and_not_below(void **state) {
         in.graph = &graph;
         in.watch = &watch;
         assert_int_equal(tli_search_init_problem(&in, &p), TL_OK);
-        p.budget = tli_search_find_floor(&p, &node) - below;
+        p.budget = tli_search_find_floor(&p) - below;
         assert_int_equal(tli_search_init_search(&p, &r), TL_OK);
         assert_int_equal(tli_search_init_greedy(&p, &g), TL_OK);
         tli_search_limit_tries(&r, 1000000);
