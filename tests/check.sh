@@ -83,7 +83,7 @@ step_test()       { STRICT=1 bash tests/coverage.sh; }
 # leaks clang cannot attribute then; clang builds the others, not optimised. SAMPLE thins walks that `make test` does in full,
 # and `make soak` many times.
 asan="-g1 -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
-by_gcc='_5_checkpoint|_6_[cmor]|_7_choice|_7_prec|_11_|_12_run|_vk_shim'
+by_gcc='_5_checkpoint|_6_[cmopr]|_7_choice|_7_prec|_11_|_12_run|_vk_shim'
 step_asan_gcc() {
     SAMPLE=7 tests_with TESTS="$(programs $out/asan_gcc "$by_gcc")" B=$out/asan_gcc CC=gcc \
         RUNNER="$(fixed_addresses)" CFLAGS="-O1 $asan"
