@@ -17967,8 +17967,8 @@ static tl_result tli_remat_window(const tli_remat_input *in, const tl_plan *star
 #define TLI_CHAIN_FEW_STAGES 160       // so many are probably planned exactly, more of them only with luck
 #define TLI_CHAIN_BLOCK 4096           // points of curves in one allocation
 #define TLI_CHAIN_MOST_POINTS 8000000  // of all curves: 128 MB
-#define TLI_CHAIN_FINAL_POINTS 240     // of a curve that ends with the last stage, if not all steps are kept
-#define TLI_CHAIN_PASSES 3             // over the curves that end with the last stage
+#define TLI_CHAIN_FINAL_POINTS 480     // of a curve that ends with the last stage, if not all steps are kept
+#define TLI_CHAIN_PASSES 4             // over the curves that end with the last stage
 #define TLI_CHAIN_LEAST_POINTS 4       // of a curve when only the least budget is wanted
 
 typedef struct tli_chain_stage {
@@ -18015,7 +18015,6 @@ typedef struct tli_chain {
     int32_t         most_points;           // of one curve; 0 = all: exact
     int32_t         most_final;            // the same for the curve of a segment that ends with the last stage
     uint64_t       *low, *high;            // [stage_count] range of bytes in which these curves are computed
-    uint64_t       *path_costs; int32_t *path;  // [stage_count] of the shortest path at a price
     tli_chain_curve   *final;                 // [stage_count] these curves in the best pass so far
     int32_t         over;                  // 1 = work_limit or TLI_CHAIN_MOST_POINTS was reached
     uint64_t        work, work_limit;      // work_limit: of the present step; more than that: fewer curves
@@ -18059,8 +18058,6 @@ static void tli_chain_free(tli_chain *chain) {
     tli_release(chain->env, chain->low);
     tli_release(chain->env, chain->high);
     tli_release(chain->env, chain->final);
-    tli_release(chain->env, chain->path_costs);
-    tli_release(chain->env, chain->path);
     tli_release(chain->env, chain->same_from);
     tli_release(chain->env, chain->same_count);
     tli_release(chain->env, chain->best.points);
@@ -18410,10 +18407,8 @@ static tl_result tli_chain_alloc_stages(tli_chain *chain) {
     chain->low = (uint64_t *)tli_alloc_array(chain->env, stages, sizeof *chain->low);
     chain->high = (uint64_t *)tli_alloc_array(chain->env, stages, sizeof *chain->high);
     chain->final = (tli_chain_curve *)tli_alloc_array(chain->env, stages, sizeof *chain->final);
-    chain->path_costs = (uint64_t *)tli_alloc_array(chain->env, stages, sizeof *chain->path_costs);
-    chain->path = (int32_t *)tli_alloc_array(chain->env, stages, sizeof *chain->path);
     return chain->stages && chain->curves && chain->least && chain->same_from && chain->same_count &&
-           chain->grid && chain->low && chain->high && chain->final && chain->path_costs && chain->path
+           chain->grid && chain->low && chain->high && chain->final
                ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
@@ -18876,8 +18871,7 @@ static void tli_chain_set_grid(tli_chain *chain, int32_t width) {
 
 // A long chain keeps many checkpoints on the way to its last stage, and the errors of shortened curves add up
 // along it. So the curves of segments that end with the last stage are computed again, with more steps in a
-// smaller range: near the bytes that a good schedule has left at each stage. One such schedule is the best so
-// far; another is the shortest path from stage to stage at a price per byte at which it fits.
+// smaller and smaller range: near the bytes that the best schedule so far leaves at each stage.
 
 // Set low and high at stages first..next-1 by linear interpolation between the bytes left at both ends.
 static void tli_chain_set_room(tli_chain *chain, int32_t first, int32_t next, uint64_t bytes, uint64_t rest) {
@@ -18901,92 +18895,12 @@ static void tli_chain_follow_best(tli_chain *chain) {
     }
 }
 
-// A price per byte; bytes are scaled to 20 bits and costs to 40.
-typedef struct tli_chain_price { uint64_t per_byte; int32_t byte_shift, cost_shift; } tli_chain_price;
-
-static uint64_t tli_chain_pay(const tli_chain_price *price, uint64_t bytes) {
-    return (bytes >> price->byte_shift) * price->per_byte >> 16 << price->cost_shift;
-}
-
-// Find the shortest path at a price, taking low[] as the bytes left at each stage; path[] is the split at each
-// stage, n = leaf. Returns the bytes that the path holds at its end; UINT64_MAX = there is no path.
-static uint64_t tli_chain_find_path(tli_chain *chain, const tli_chain_price *price) {
-    int32_t first, split, n = chain->stage_count;
-    uint64_t held = 0;
-    chain->path_costs[n - 1] = chain->stages[n - 1].leaf_cost;
-    chain->path[n - 1] = n;
-    for (first = n - 1; first-- > 0;) {
-        uint64_t advanced = 0, peak = 0, left = chain->low[first];
-        tli_chain_way way;
-        chain->path_costs[first] = UINT64_MAX;
-        for (split = first; split < n; split++) {
-            uint64_t sum, before = 0, after = chain->path_costs[split == first ? first + 1 : split];
-            int exists = tli_chain_next_way(chain, first, n - 1, split, &advanced, &peak, &way);
-            if (way.least > left && split > first) break;
-            chain->work += exists ? 12 : 2;
-            if (!exists || way.least > left || after == UINT64_MAX) continue;
-            if (way.b) before = tli_chain_cost_at(way.b, left);
-            if (before == UINT64_MAX) continue;
-            sum = way.cost + before + after + tli_chain_pay(price, tli_chain_price_of(chain, split, first));
-            if (sum >= chain->path_costs[first]) continue;
-            chain->path_costs[first] = sum;
-            chain->path[first] = split;
-        }
-    }
-    if (chain->path_costs[0] == UINT64_MAX) return UINT64_MAX;
-    for (first = 0; first < n - 1; first = split == first ? first + 1 : split) {
-        split = chain->path[first];
-        held += tli_chain_price_of(chain, split, first);
-    }
-    return held;
-}
-
-// Set low[] and high[] to the bytes that the path leaves at each stage.
-static void tli_chain_follow_path(tli_chain *chain) {
-    int32_t first, next, n = chain->stage_count;
-    uint64_t bytes = chain->budget, price;
-    for (first = 0; first < n; first = next) {
-        int32_t split = chain->path[first];
-        next = split == first ? first + 1 : split;
-        price = first == n - 1 ? 0 : tli_chain_price_of(chain, split, first);
-        if (price > bytes) price = bytes;
-        tli_chain_set_room(chain, first, next, bytes, bytes - price);
-        bytes -= price;
-    }
-}
-
-// Find the path of the lowest price that holds no more than the budget less a reserve for the last stages, by
-// bisection of the price. It is repeated because the cost of segments depends on the bytes that the path
-// leaves. Returns 0 if there is no such path.
-static int tli_chain_price_path(tli_chain *chain, uint64_t reserve) {
-    tli_chain_price price;
-    uint64_t most = chain->budget, low, high, total = 0;
-    int32_t i, round, n = chain->stage_count;
-    price.byte_shift = price.cost_shift = 0;
-    while (most >> price.byte_shift >> 20) price.byte_shift++;
-    for (i = 0; i < n; i++) total += chain->stages[i].save_cost;
-    while (total >> price.cost_shift >> 40) price.cost_shift++;
-    if (reserve > most) return 0;
-    most -= reserve;
-    for (i = 0; i < n; i++) chain->low[i] = chain->budget;
-    for (round = 0; round < 3; round++) {
-        for (low = 0, high = (uint64_t)1 << 43; high - low > 1 + low / 4096 && !tli_chain_stops(chain);) {
-            price.per_byte = low + (high - low) / 2;
-            if (low && high / low > 4) price.per_byte = low * 2;
-            if (!low && high > 4096) price.per_byte = high >> 6;
-            if (tli_chain_find_path(chain, &price) <= most) high = price.per_byte; else low = price.per_byte;
-        }
-        price.per_byte = high;
-        if (tli_chain_find_path(chain, &price) > most) return 0;
-        tli_chain_follow_path(chain);
-    }
-    return 1;
-}
-
-// Compute the curves that end with the last stage several times, in a smaller and smaller range around low[].
-static void tli_chain_refine(tli_chain *chain, uint64_t room, uint64_t *cost) {
+// Compute the final curves, first in the whole range.
+static void tli_chain_search_final(tli_chain *chain) {
+    const tli_chain_curve *root = tli_chain_curve_of(chain, 0, chain->stage_count - 1);
+    uint64_t cost = UINT64_MAX, room = chain->budget;
     int32_t pass, i, n = chain->stage_count;
-    const tli_chain_curve *root = tli_chain_curve_of(chain, 0, n - 1);
+    for (i = 0; i < n; i++) { chain->final[i].count = 0; chain->low[i] = chain->high[i] = chain->budget; }
     for (pass = 0; pass < TLI_CHAIN_PASSES && !chain->failed; pass++, room = room / 4 + 1) {
         for (i = 0; i < n; i++) {
             chain->low[i] = chain->low[i] > room ? chain->low[i] - room : 0;
@@ -18995,29 +18909,11 @@ static void tli_chain_refine(tli_chain *chain, uint64_t room, uint64_t *cost) {
         for (i = n - 1; i >= 0 && !chain->failed && !tli_chain_stops(chain); i--)
             tli_chain_find_curve(chain, i, n - 1);
         if (!root->count || tli_chain_stops(chain)) break;
-        if (root->points[root->count - 1].cost < *cost) {
-            *cost = root->points[root->count - 1].cost;
+        if (root->points[root->count - 1].cost < cost) {
+            cost = root->points[root->count - 1].cost;
             for (i = 0; i < n; i++) chain->final[i] = *tli_chain_curve_of(chain, i, n - 1);
         }
         tli_chain_follow_best(chain);
-    }
-}
-
-// Compute the final curves: first around shortest paths, with growing reserves for the last stages until one is
-// found. With little room prices are a poor guide; then the whole range is tried as well.
-static void tli_chain_search_final(tli_chain *chain) {
-    uint64_t cost = UINT64_MAX;
-    uint64_t reserve = chain->stages[chain->stage_count - 1].leaf_bytes, more = reserve / 2 + 1;
-    int32_t i, tries, n = chain->stage_count;
-    for (i = 0; i < n; i++) {
-        chain->final[i].count = 0;
-        if (chain->stages[i].go_bytes > more) more = chain->stages[i].go_bytes;
-    }
-    for (tries = 0; tries < 5 && cost == UINT64_MAX && !tli_chain_stops(chain); tries++, reserve += more)
-        if (tli_chain_price_path(chain, reserve)) tli_chain_refine(chain, chain->budget / 32, &cost);
-    if (tries > 1 && !chain->failed) {
-        for (i = 0; i < n; i++) { chain->low[i] = 0; chain->high[i] = UINT64_MAX; }
-        tli_chain_refine(chain, chain->budget / 4, &cost);
     }
     for (i = 0; i < n; i++) *tli_chain_curve_of(chain, i, n - 1) = chain->final[i];
 }
@@ -21575,6 +21471,7 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
 #define TLI_REMAT_MOST_ROUND UINT64_C(250000000)
 #define TLI_REMAT_MOST_WORK UINT64_C(700000000)
 #define TLI_REMAT_ENOUGH 1000
+#define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
 
 typedef struct tli_remat {
     tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
@@ -21644,9 +21541,10 @@ static int tli_remat_is_done(const tli_remat *r) {
     return best && best->cost <= r->bound;
 }
 
-static int tli_remat_is_near(const tli_remat *r) {
+// Whether the best plan costs at most one part in so many more than the bound.
+static int tli_remat_is_within(const tli_remat *r, uint64_t parts) {
     const tl_plan *best = tli_remat_best(r);
-    return best && r->bound && best->cost - r->bound <= r->bound / TLI_REMAT_ENOUGH;
+    return best && r->bound && best->cost - r->bound <= r->bound / parts;
 }
 
 static tl_result tli_remat_raise_bound(tli_remat *r, uint64_t bound) {
@@ -21757,9 +21655,10 @@ static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
 }
 
 // After a round that found nothing: all that is left for the bound, once. Branches that end late prove plans
-// that no search improves any more.
+// that no search improves any more; a plan far above the bound can still be improved.
 static tl_result tli_remat_bound_late(tli_remat *r) {
     if (r->bound_was_late || !r->bound_is_stuck) return TL_OK;
+    if (!tli_remat_is_within(r, TLI_REMAT_LATE)) return TL_OK;
     r->bound_was_late = 1;
     return tli_remat_bound_alone(r, r->work_limit - r->work);
 }
@@ -22111,7 +22010,7 @@ static const tli_remat_part tli_remat_parts[] = {
 // Whether there is a plan, which may be improved with the work that is left.
 static int tli_remat_goes_on(const tli_remat *r) {
     if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) return 0;
-    return !r->is_default || !tli_remat_is_near(r);
+    return !r->is_default || !tli_remat_is_within(r, TLI_REMAT_ENOUGH);
 }
 
 // One tier: rounds of all parts. TL_OK also where no plan was found.

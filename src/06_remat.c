@@ -22,6 +22,7 @@
 #define TLI_REMAT_MOST_ROUND UINT64_C(250000000)
 #define TLI_REMAT_MOST_WORK UINT64_C(700000000)
 #define TLI_REMAT_ENOUGH 1000
+#define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
 
 typedef struct tli_remat {
     tl_env          quiet;        // allocator of the caller's env, without its log: parts may fail
@@ -91,9 +92,10 @@ static int tli_remat_is_done(const tli_remat *r) {
     return best && best->cost <= r->bound;
 }
 
-static int tli_remat_is_near(const tli_remat *r) {
+// Whether the best plan costs at most one part in so many more than the bound.
+static int tli_remat_is_within(const tli_remat *r, uint64_t parts) {
     const tl_plan *best = tli_remat_best(r);
-    return best && r->bound && best->cost - r->bound <= r->bound / TLI_REMAT_ENOUGH;
+    return best && r->bound && best->cost - r->bound <= r->bound / parts;
 }
 
 static tl_result tli_remat_raise_bound(tli_remat *r, uint64_t bound) {
@@ -204,9 +206,10 @@ static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
 }
 
 // After a round that found nothing: all that is left for the bound, once. Branches that end late prove plans
-// that no search improves any more.
+// that no search improves any more; a plan far above the bound can still be improved.
 static tl_result tli_remat_bound_late(tli_remat *r) {
     if (r->bound_was_late || !r->bound_is_stuck) return TL_OK;
+    if (!tli_remat_is_within(r, TLI_REMAT_LATE)) return TL_OK;
     r->bound_was_late = 1;
     return tli_remat_bound_alone(r, r->work_limit - r->work);
 }
@@ -558,7 +561,7 @@ static const tli_remat_part tli_remat_parts[] = {
 // Whether there is a plan, which may be improved with the work that is left.
 static int tli_remat_goes_on(const tli_remat *r) {
     if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) return 0;
-    return !r->is_default || !tli_remat_is_near(r);
+    return !r->is_default || !tli_remat_is_within(r, TLI_REMAT_ENOUGH);
 }
 
 // One tier: rounds of all parts. TL_OK also where no plan was found.

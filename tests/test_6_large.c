@@ -269,6 +269,49 @@ static void a_work_limit_is_kept(void **state) {
     }
 }
 
+// Between calls a large sequence has no memory: each call begins anew from the best calls, and cost never rises.
+static void a_large_search_goes_on(void **state) {
+    tl_random random = { 1 };
+    tl_graph graph;
+    tli_remat_input in;
+    tli_sequence_search search;
+    tli_remat_watch watch;
+    tl_remat_desc desc;
+    tli_steps steps;
+    tl_plan plan;
+    tl_env env;
+    uint64_t cost;
+    int i;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&in, 0, sizeof in);
+    memset(&plan, 0, sizeof plan);
+    memset(&watch, 0, sizeof watch);
+    memset(&desc, 0, sizeof desc);
+    watch.desc = &desc;
+    in.watch = &watch;
+    assert_int_equal(shape_graph(NULL, &random, SHAPE_LAYERED, 90000, &graph), TL_OK);
+    in.env = &env;
+    in.graph = &graph;
+    in.budget = keep_all_peak(&graph) / 100 * 70;
+    assert_int_equal(tli_search_open(&in, &search), TL_OK);
+    assert_int_equal(tli_search_find_first(&search, 1000000), TL_OK);
+    cost = tli_search_cost(&search);
+    for (i = 0; i < 3; i++) {
+        assert_null(search.r.seq.places);
+        assert_int_equal(tli_search_go_on(&search, 3000000, 0), TL_OK);
+        assert_true(tli_search_cost(&search) <= cost);
+        cost = tli_search_cost(&search);
+    }
+    steps = tli_steps_of(&env);
+    assert_int_equal(tli_search_take_best(&search, &steps), TL_OK);
+    tli_search_close(&search);
+    assert_int_equal(tli_finish_plan(&steps, TLI_IN(PLAN_REMAT), &graph, 0, &plan), TL_OK);
+    assert_true(plan.peak_bytes <= in.budget && plan.cost == cost);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 // Graphs of 100 000 nodes take 1 KiB for each node: plans, lists of calls that are too long to become sequences, refusals.
 static void a_large_graph_takes_a_kibibyte_a_node(void **state) {
     static const struct { shape kind; int percent; uint64_t work_limit; } rows[] = {
@@ -312,6 +355,7 @@ int main(void) {
         cmocka_unit_test(a_divided_graph_is_valid),
         cmocka_unit_test(a_loaded_sequence_equals_one_put_together),
         cmocka_unit_test(a_work_limit_is_kept),
+        cmocka_unit_test(a_large_search_goes_on),
         cmocka_unit_test(a_large_graph_takes_a_kibibyte_a_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

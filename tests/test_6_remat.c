@@ -182,6 +182,27 @@ static void public_models_are_not_above_the_best_known(void **state) {
     free(csv);
 }
 
+// A plan that no search improves is proven by the bound, which gets the work that is left.
+static void work_that_finds_nothing_goes_into_the_bound(void **state) {
+    char *text = read_reference("work_that_finds_nothing_goes_into_the_bound", "models/encoder2.tlg", NULL);
+    tl_graph graph;
+    tl_env env;
+    tl_plan plan;
+    tl_remat_report report;
+    tl_remat_desc desc;
+    (void)state;
+    if (!text) skip();
+    graph = graph_of(text);
+    assert_int_equal(tl_plan_keep_all(NULL, &graph, 0, &plan), TL_OK);
+    desc = desc_of(&graph, plan.peak_bytes / 5 * 2, 0, 700000000);
+    tl_free_plan(NULL, &plan);
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    assert_true(report.proven && report.work < desc.work_limit);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(NULL, &graph);
+    free(text);
+}
+
 static void equal_layers_cost_what_revolve_says(void **state) {
     static const int32_t layers[] = { 5, 10, 20, 50, 100 };
     size_t k;
@@ -626,6 +647,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_of_the_small_graphs_is_the_optimum),
         cmocka_unit_test(public_models_are_not_above_the_best_known),
+        cmocka_unit_test(work_that_finds_nothing_goes_into_the_bound),
         cmocka_unit_test(equal_layers_cost_what_revolve_says),
         cmocka_unit_test(random_graphs_reach_the_optimum_of_brute_force),
         cmocka_unit_test(search_and_bound_enclose_the_optimum),
