@@ -16,7 +16,7 @@
 
 // The default work limit: rounds begin with TLI_REMAT_WORK steps times the square of the number of nodes,
 // within the next two, and go on to TLI_REMAT_MOST_WORK while the gap is larger than one part in
-// TLI_REMAT_ENOUGH. A step is 2 to 3 ns.
+// TLI_REMAT_ENOUGH, or plans still get cheaper. A step is 2 to 3 ns.
 #define TLI_REMAT_WORK UINT64_C(4000)
 #define TLI_REMAT_LEAST_ROUND UINT64_C(30000000)
 #define TLI_REMAT_MOST_ROUND UINT64_C(250000000)
@@ -558,10 +558,16 @@ static const tli_remat_part tli_remat_parts[] = {
     { 0, tli_remat_always, tli_remat_improve }
 };
 
-// Whether there is a plan, which may be improved with the work that is left.
-static int tli_remat_goes_on(const tli_remat *r) {
+// Whether there is a plan, which may be improved with the work that is left; cost: of the plan before the last
+// round.
+static int tli_remat_goes_on(const tli_remat *r, uint64_t cost) {
     if (!tli_remat_best(r) || tli_remat_is_done(r) || r->work >= r->work_limit || r->watch.stopped) return 0;
-    return !r->is_default || !tli_remat_is_within(r, TLI_REMAT_ENOUGH);
+    return !r->is_default || tli_remat_best(r)->cost != cost || !tli_remat_is_within(r, TLI_REMAT_ENOUGH);
+}
+
+// Rounds get longer; a plan that is near the bound gets short ones as long as it gets cheaper.
+static uint64_t tli_remat_next_length(const tli_remat *r, uint64_t length) {
+    return r->is_default && tli_remat_is_within(r, TLI_REMAT_ENOUGH) ? TLI_REMAT_LEAST_ROUND / 2 : 2 * length;
 }
 
 // One tier: rounds of all parts. TL_OK also where no plan was found.
@@ -571,7 +577,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     int32_t round;
     if (length < TLI_REMAT_LEAST_ROUND) length = TLI_REMAT_LEAST_ROUND;
     if (length > TLI_REMAT_MOST_ROUND) length = TLI_REMAT_MOST_ROUND;
-    for (round = 0; !result; round++, length *= 2) {
+    for (round = 0; !result; round++, length = tli_remat_next_length(r, length)) {
         uint64_t before = r->work, cost = tli_remat_best(r) ? tli_remat_best(r)->cost : 0, bound = r->bound;
         r->round_end = r->work_limit;
         if (r->work_limit - r->work > length + r->reserve) r->round_end = r->work + length + r->reserve;
@@ -582,9 +588,9 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
         }
         if (!result && !tli_remat_best(r) && !r->none) result = tli_remat_lower(r, r->work_limit / 8);
         r->reserve = 0;
-        if (!result && tli_remat_goes_on(r) && tli_remat_best(r)->cost == cost && r->bound == bound)
+        if (!result && tli_remat_goes_on(r, cost) && tli_remat_best(r)->cost == cost && r->bound == bound)
             result = tli_remat_bound_late(r);
-        if (!tli_remat_goes_on(r) || r->work == before) break;  // or no part has anything left to do
+        if (!tli_remat_goes_on(r, cost) || r->work == before) break;  // or no part has anything left to do
     }
     tli_search_close(&r->search);
     return result;
