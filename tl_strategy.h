@@ -21716,10 +21716,11 @@ static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search
 // Offer the best sequence of a search that ends here, after its last result.
 static tl_result tli_remat_end_search(tli_remat *r, tli_sequence_search *search, tl_result result) {
     tli_steps steps = tli_steps_of(&r->quiet);
+    int found = !result && tli_search_is_found(search);
     tli_remat_add_work(r, tli_search_count(search));
-    if (!result && tli_search_is_found(search)) result = tli_search_take_best(search, &steps);
+    if (found) result = tli_search_take_best(search, &steps);
     tli_search_close(search);
-    return result || !steps.count ? result : tli_remat_offer_steps(r, &steps);
+    return found && !result ? tli_remat_offer_steps(r, &steps) : result;
 }
 
 static tl_result tli_remat_find_first(tli_remat *r, uint64_t limit) {

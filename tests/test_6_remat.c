@@ -469,6 +469,28 @@ static tl_graph huge_chain(int32_t layers, uint64_t bytes, uint64_t cost) {
     return graph;
 }
 
+// A plan without a step, and a budget that its input alone exceeds: nothing is left behind.
+static void a_graph_of_which_nothing_runs_is_refused_without_a_leak(void **state) {
+    tl_graph graph = graph_of("tlg 1\n"
+                              "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+                              "node 1 side mask fwd=50 bwd=0 out=9 needs=none in=0 grad=no\n");
+    tl_remat_desc desc = desc_of(&graph, 7, 0, 0);
+    failing_alloc f = { 0, 0, 0, 0 };
+    tl_env env = failing_env(&f, -1);
+    tl_plan plan;
+    tl_remat_report report;
+    (void)state;
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
+    assert_int_equal(report.least_budget_bytes, 8);
+    assert_int_equal(f.live, 0);
+    desc.budget_bytes = 8;
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_OK);
+    assert_true(plan.step_count == 0 && plan.cost == 0);
+    tl_free_plan(&env, &plan);
+    assert_int_equal(f.live, 0);
+    tl_free_graph(NULL, &graph);
+}
+
 static void numbers_near_64_bits_are_planned_or_refused(void **state) {
     static const int32_t layers[] = { 6, 200 };
     int k, wide, refused = 0;
@@ -656,6 +678,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(budgets_without_a_limit_keep_everything),
         cmocka_unit_test(one_step_of_work_still_gives_a_plan),
         cmocka_unit_test(a_node_that_nobody_wants_does_not_run),
+        cmocka_unit_test(a_graph_of_which_nothing_runs_is_refused_without_a_leak),
         cmocka_unit_test(numbers_near_64_bits_are_planned_or_refused),
         cmocka_unit_test(inference_with_numbers_near_64_bits_is_refused),
         cmocka_unit_test(every_allocation_fails_in_turn),
