@@ -2,7 +2,8 @@
 // keep-all, with every policy, and once more with a shared pool; every plan is replayed by the rules alone.
 //
 //     GRAPH=k        only graph k of each sweep, with a line for each call
-//     GRAPHS=n       as many graphs instead of a sweep's own number
+//     FIRST=k        from graph k on
+//     GRAPHS=n       up to graph n - 1, instead of as far as a sweep goes by itself
 //     TL_EXPORT=DIR  graphs and plans of what broke, and of every tenth graph, with an index.csv for tests/replay_exported.py
 #define _POSIX_C_SOURCE 199309L
 #include <stdarg.h>
@@ -447,12 +448,12 @@ static void print_counts(const sweep *s) {
 }
 
 static void run_sweep(sweep *s) {
-    const char *one = getenv("GRAPH"), *many = getenv("GRAPHS"), *sample = getenv("SAMPLE");
-    int32_t step = sample ? (int32_t)strtol(sample, NULL, 10) : 1, i;
+    const char *one = getenv("GRAPH"), *many = getenv("GRAPHS"), *first = getenv("FIRST"), *sample = getenv("SAMPLE");
+    int32_t step = sample ? (int32_t)strtol(sample, NULL, 10) : 1, i = first ? (int32_t)strtol(first, NULL, 10) : 0;
     int broken = 0;
     if (many) s->graph_count = (int32_t)strtol(many, NULL, 10);
     if (one) run_graph(s, (int32_t)strtol(one, NULL, 10), 1);
-    else for (i = 0; i < s->graph_count; i += step > 0 ? step : 1) run_graph(s, i, 0);
+    else for (; i < s->graph_count; i += step > 0 ? step : 1) run_graph(s, i, 0);
     print_counts(s);
     for (i = 0; i < COUNTER_COUNT; i++) broken |= is_broken(s, i);
     assert_false(broken);
