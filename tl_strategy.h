@@ -1471,8 +1471,9 @@ extern "C" {
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
 //            is the time at which the last call ends, copies and waits included
 //
-// All plans go into one pool, and the answer is the best that fits: never dearer than any policy.
-// If none fits, a ladder of budgets that depends on the graph and the work limit alone leads to the
+// All plans go into one pool, and the answer is the best that fits. With the default work that is as
+// cheap as any policy; where work_limit is small, a policy by itself may take more work than that and be
+// cheaper. If none fits, a ladder of budgets that depends on the graph and the work limit alone leads to the
 // least budget: every call names the same one, and gets a plan where it asks for it.
 //
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
@@ -1508,8 +1509,8 @@ typedef struct tl_remat_desc {
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
-    uint64_t work_limit;        // elementary steps of 2 to 3 ns, of all parts together; 0 = as many as it takes
-                                // to come within 0.1 % of the bound, at most 700 million: about two seconds
+    uint64_t work_limit;        // elementary steps of 2 to 3 ns, of all parts together; 0 = until plans within
+                                // 0.1 % of the bound get no cheaper, at most 700 million: about two seconds
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known
@@ -18880,7 +18881,8 @@ static void tli_chain_set_room(tli_chain *chain, int32_t first, int32_t next, ui
     for (i = first; i < next; i++) chain->low[i] = chain->high[i] = bytes - (uint64_t)(i - first) * step;
 }
 
-static uint64_t tli_chain_price_of(const tli_chain *chain, int32_t split, int32_t first) {
+// What the stages from first on leave to those after the split.
+static uint64_t tli_chain_held_by(const tli_chain *chain, int32_t split, int32_t first) {
     return split == first ? chain->stages[first].kept_bytes : chain->stages[split].in_bytes;
 }
 
@@ -18890,7 +18892,7 @@ static void tli_chain_follow_best(tli_chain *chain) {
     for (; first < n; first = next, bytes = rest) {
         int32_t split = tli_chain_choose(chain, first, n - 1, bytes);
         next = split < 0 ? n : split == first ? first + 1 : split;
-        rest = split < 0 ? bytes : bytes - tli_chain_price_of(chain, split, first);
+        rest = split < 0 ? bytes : bytes - tli_chain_held_by(chain, split, first);
         tli_chain_set_room(chain, first, next, bytes, rest);
     }
 }

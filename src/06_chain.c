@@ -933,7 +933,8 @@ static void tli_chain_set_room(tli_chain *chain, int32_t first, int32_t next, ui
     for (i = first; i < next; i++) chain->low[i] = chain->high[i] = bytes - (uint64_t)(i - first) * step;
 }
 
-static uint64_t tli_chain_price_of(const tli_chain *chain, int32_t split, int32_t first) {
+// What the stages from first on leave to those after the split.
+static uint64_t tli_chain_held_by(const tli_chain *chain, int32_t split, int32_t first) {
     return split == first ? chain->stages[first].kept_bytes : chain->stages[split].in_bytes;
 }
 
@@ -943,7 +944,7 @@ static void tli_chain_follow_best(tli_chain *chain) {
     for (; first < n; first = next, bytes = rest) {
         int32_t split = tli_chain_choose(chain, first, n - 1, bytes);
         next = split < 0 ? n : split == first ? first + 1 : split;
-        rest = split < 0 ? bytes : bytes - tli_chain_price_of(chain, split, first);
+        rest = split < 0 ? bytes : bytes - tli_chain_held_by(chain, split, first);
         tli_chain_set_room(chain, first, next, bytes, rest);
     }
 }

@@ -34,8 +34,9 @@ extern "C" {
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
 //            is the time at which the last call ends, copies and waits included
 //
-// All plans go into one pool, and the answer is the best that fits: never dearer than any policy.
-// If none fits, a ladder of budgets that depends on the graph and the work limit alone leads to the
+// All plans go into one pool, and the answer is the best that fits. With the default work that is as
+// cheap as any policy; where work_limit is small, a policy by itself may take more work than that and be
+// cheaper. If none fits, a ladder of budgets that depends on the graph and the work limit alone leads to the
 // least budget: every call names the same one, and gets a plan where it asks for it.
 //
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
@@ -71,8 +72,8 @@ typedef struct tl_remat_desc {
     uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
-    uint64_t work_limit;        // elementary steps of 2 to 3 ns, of all parts together; 0 = as many as it takes
-                                // to come within 0.1 % of the bound, at most 700 million: about two seconds
+    uint64_t work_limit;        // elementary steps of 2 to 3 ns, of all parts together; 0 = until plans within
+                                // 0.1 % of the bound get no cheaper, at most 700 million: about two seconds
     int    (*progress)(const tl_remat_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
     const tl_device *device;    // link and capacities; 0 = copies take no time, no capacity is known

@@ -11,6 +11,7 @@
 #include "support/support.h"
 #include "support/random_graph.h"
 #include "support/texts.h"
+#include "support/keep_all.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
@@ -572,17 +573,8 @@ static brute brute_force(const tl_graph *graph, int32_t layer_count, const tl_ch
     return best;
 }
 
-static uint64_t keep_all_peak(const tl_graph *graph) {
-    tl_plan plan;
-    uint64_t peak;
-    assert_int_equal(tl_plan_keep_all(NULL, graph, 0, &plan), TL_OK);
-    peak = plan.peak_bytes;
-    tl_free_plan(NULL, &plan);
-    return peak;
-}
-
 static uint64_t limit_of(const tl_graph *graph, double fraction) {
-    volatile double product = (double)keep_all_peak(graph) * fraction;
+    volatile double product = (double)keep_all_peak(graph, 0) * fraction;
     uint64_t limit = 0;
     while ((double)(limit + 1) <= product) limit++;
     return limit;
@@ -695,7 +687,7 @@ static void the_search_for_many_layers_agrees_with_all_kept_sets_of_few(void **s
         int32_t count = random_count(&random, 1, 9);
         tl_graph graph = round % 2 ? random_layers(&random, count, 0) : random_chain(&random, count);
         tl_checkpoint_config config = tl_checkpoint_uniform(1);
-        uint64_t limit = keep_all_peak(&graph) * random_u64(&random, 40, 100) / 100;
+        uint64_t limit = keep_all_peak(&graph, 0) * random_u64(&random, 40, 100) / 100;
         tli_search few, many;
         random_flags(&random, &config);
         few = search_with(tli_search_all, &graph, &config, limit);
@@ -717,7 +709,7 @@ static void the_search_for_many_layers_is_near_where_layers_read_from_far_below(
         int32_t count = random_count(&random, 5, 8);
         tl_graph graph = random_layers(&random, count, 1);
         tl_checkpoint_config config = tl_checkpoint_uniform(1);
-        uint64_t limit = keep_all_peak(&graph) * random_u64(&random, 50, 95) / 100;
+        uint64_t limit = keep_all_peak(&graph, 0) * random_u64(&random, 50, 95) / 100;
         tli_search few = search_with(tli_search_all, &graph, &config, limit), many;
         if (few.found) {
             many = search_with(tli_search_segments, &graph, &config, limit);
@@ -814,7 +806,7 @@ static void the_named_least_peak_is_feasible(void **state) {
     (void)state;
     for (i = 0; i < COUNT_OF(counts); i++) {
         tl_graph graph = equal_layers((int32_t)counts[i], "in,out");
-        uint64_t all = keep_all_peak(&graph), least;
+        uint64_t all = keep_all_peak(&graph, 0), least;
         tl_env env = silent_env();
         tl_checkpoint_config config = dynamic(counts[i], 0.0);
         tl_plan plan;

@@ -11,6 +11,7 @@
 #include "support/shape_graph.h"
 #include "support/random_graph.h"
 #include "support/texts.h"
+#include "support/keep_all.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 
@@ -599,21 +600,12 @@ static tl_graph random_chain(int32_t count, uint64_t seed) {
     return graph;
 }
 
-static uint64_t keep_all_peak(const tl_graph *graph) {
-    tl_plan plan;
-    uint64_t peak;
-    if (tl_plan_keep_all(NULL, graph, 0, &plan)) fail_msg("%s", "no plan");
-    peak = plan.peak_bytes;
-    tl_free_plan(NULL, &plan);
-    return peak;
-}
-
 static void hundred_random_stages_are_exact(void **state) {
     tl_graph graph = random_chain(100, 1);
     tl_env env;
     tl_plan plan;
     tl_remat_report report;
-    tl_chain_plan_desc desc = desc_of(&graph, keep_all_peak(&graph) / 4, 0);
+    tl_chain_plan_desc desc = desc_of(&graph, keep_all_peak(&graph, 0) / 4, 0);
     (void)state;
     assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
     assert_true(report.proven);
@@ -624,7 +616,7 @@ static void hundred_random_stages_are_exact(void **state) {
 static void thousand_random_stages_are_within_a_percent(void **state) {
     static const uint64_t parts[] = { 5, 50 };
     tl_graph graph = random_chain(1000, 1);
-    uint64_t peak = keep_all_peak(&graph);
+    uint64_t peak = keep_all_peak(&graph, 0);
     size_t k;
     (void)state;
     for (k = 0; k < (getenv("SAMPLE") ? 1 : sizeof parts / sizeof parts[0]); k++) {
@@ -639,8 +631,8 @@ static void thousand_random_stages_are_within_a_percent(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
-// At a thirtieth of the memory, where a schedule holds few checkpoints: five times the work costs no more, and a good part of
-// the way to the bound is gone with little work.
+// At 3 % of the memory, where a schedule holds few checkpoints: five times the work gives a plan that costs no more, and with
+// either the cost is at most 4.5 % above the bound for a chain and 17 % for residual blocks.
 static void more_work_on_little_memory_costs_no_more(void **state) {
     static const uint64_t limits[] = { 20000000, 100000000 };
     static const shape kinds[] = { SHAPE_CHAIN, SHAPE_RESIDUAL };
@@ -656,7 +648,7 @@ static void more_work_on_little_memory_costs_no_more(void **state) {
             tl_env env;
             tl_plan plan;
             tl_remat_report report;
-            tl_chain_plan_desc desc = desc_of(&graph, keep_all_peak(&graph) / 100 * 3, limits[k]);
+            tl_chain_plan_desc desc = desc_of(&graph, keep_all_peak(&graph, 0) / 100 * 3, limits[k]);
             assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
             if (report.gap_ratio > most[kind] || plan.cost > cost)
                 fail_msg("%s: %.4f above the bound, cost %llu after %llu", name_shape(kinds[kind]), report.gap_ratio,
@@ -673,7 +665,7 @@ static void more_stages_than_can_be_planned_are_joined(void **state) {
     tl_env env;
     tl_plan plan;
     tl_remat_report report;
-    tl_chain_plan_desc desc = desc_of(&graph, keep_all_peak(&graph) / 5, 20000000);
+    tl_chain_plan_desc desc = desc_of(&graph, keep_all_peak(&graph, 0) / 5, 20000000);
     (void)state;
     assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
     assert_true(report.gap_ratio < 0.2);
@@ -693,7 +685,7 @@ static void the_same_desc_is_the_same_plan_on_every_machine(void **state) {
     static const uint64_t limits[] = { 0, 200000 };  // the optimum, and what little work finds
     static const uint64_t hashes[] = { UINT64_C(0xf97b1f90c4355b95), UINT64_C(0x4bde779cdb37d2d7) };
     tl_graph graph = random_chain(60, 9);
-    uint64_t peak = keep_all_peak(&graph);
+    uint64_t peak = keep_all_peak(&graph, 0);
     size_t k;
     (void)state;
     for (k = 0; k < 2; k++) {
@@ -757,7 +749,7 @@ static void every_allocation_fails_in_turn(void **state) {
     graphs[0] = random_chain(9, 5);
     graphs[1] = equal_chain(9, 1, 1, 0, 1);
     for (g = 0; g < 2; g++) for (k = 0; k < 2; k++) for (b = 0; b < 2; b++) {
-        uint64_t budget = b ? budgets[1] : keep_all_peak(&graphs[g]) / 2 + budgets[0];
+        uint64_t budget = b ? budgets[1] : keep_all_peak(&graphs[g], 0) / 2 + budgets[0];
         long at;
         for (at = 0;; at++) {
             failing_alloc f = { 0, 0, 0, 0 };

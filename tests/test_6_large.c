@@ -11,6 +11,7 @@
 #include "support/random_graph.h"
 #include "support/shape_graph.h"
 #include "support/counting_alloc.h"
+#include "support/keep_all.h"
 
 static tl_report replay(const tl_graph *graph, const tl_plan *plan) {
     tl_simulate_desc desc;
@@ -24,15 +25,6 @@ static tl_report replay(const tl_graph *graph, const tl_plan *plan) {
     return report;
 }
 
-static uint64_t keep_all_peak(const tl_graph *graph) {
-    tl_plan all;
-    uint64_t peak;
-    assert_int_equal(tl_plan_keep_all(NULL, graph, 0, &all), TL_OK);
-    peak = all.peak_bytes;
-    tl_free_plan(NULL, &all);
-    return peak;
-}
-
 // Every shape, four budgets and little work: a plan that holds, or a refusal with a least budget that was met.
 static void every_shape_is_planned_or_refused(void **state) {
     static const int percents[] = { 90, 40, 10, 1 };
@@ -43,7 +35,7 @@ static void every_shape_is_planned_or_refused(void **state) {
         tl_graph graph;
         uint64_t all;
         assert_int_equal(shape_graph(NULL, &random, (shape)kind, 700, &graph), TL_OK);
-        all = keep_all_peak(&graph);
+        all = keep_all_peak(&graph, 0);
         for (k = 0; k < 4; k++) {
             tl_remat_report report;
             tl_remat_desc desc;
@@ -83,7 +75,7 @@ static void a_wide_graph_fits_a_tenth(void **state) {
     assert_int_equal(shape_graph(NULL, &random, SHAPE_WIDE, 3000, &graph), TL_OK);
     memset(&desc, 0, sizeof desc);
     desc.graph = &graph;
-    desc.budget_bytes = keep_all_peak(&graph) / 8;
+    desc.budget_bytes = keep_all_peak(&graph, 0) / 8;
     desc.work_limit = 20000000;
     assert_int_equal(tl_plan_remat(NULL, &desc, &plan, &report), TL_OK);
     assert_true(replay(&graph, &plan).peak_bytes <= desc.budget_bytes);
@@ -102,7 +94,7 @@ static uint64_t work_of(shape kind, int32_t nodes) {
     assert_int_equal(shape_graph(NULL, &random, kind, nodes, &graph), TL_OK);
     memset(&desc, 0, sizeof desc);
     desc.graph = &graph;
-    desc.budget_bytes = keep_all_peak(&graph) * 7 / 10;
+    desc.budget_bytes = keep_all_peak(&graph, 0) * 7 / 10;
     desc.work_limit = 1;
     (void)tl_plan_remat(NULL, &desc, &plan, &report);
     tl_free_plan(NULL, &plan);
@@ -146,7 +138,7 @@ static void a_caller_who_stops_is_heard(void **state) {
         assert_int_equal(shape_graph(NULL, &random, kinds[k], 3000, &graph), TL_OK);
         memset(&desc, 0, sizeof desc);
         desc.graph = &graph;
-        desc.budget_bytes = keep_all_peak(&graph) / 50;
+        desc.budget_bytes = keep_all_peak(&graph, 0) / 50;
         desc.progress = stop_at_once;
         desc.user = &l;
         (void)tl_plan_remat(NULL, &desc, &plan, &report);
@@ -175,7 +167,7 @@ static void a_divided_graph_is_valid(void **state) {
         tl_plan plan;
         uint64_t work = 0, all;
         assert_int_equal(random_graph(&env, &random, 3 + i % 40, &graph), TL_OK);
-        all = keep_all_peak(&graph);
+        all = keep_all_peak(&graph, 0);
         memset(&in, 0, sizeof in);
         memset(&plan, 0, sizeof plan);
         memset(&calls, 0, sizeof calls);
@@ -220,7 +212,7 @@ static void a_loaded_sequence_equals_one_put_together(void **state) {
         memset(&calls, 0, sizeof calls);
         in.env = &env;
         in.graph = &graph;
-        in.budget = keep_all_peak(&graph) / 2;
+        in.budget = keep_all_peak(&graph, 0) / 2;
         assert_int_equal(tli_search_init_problem(&in, &p), TL_OK);
         assert_int_equal(tli_search_init_seq(&p, &a), TL_OK);
         assert_int_equal(tli_search_init_seq(&p, &b), TL_OK);
@@ -258,7 +250,7 @@ static void a_work_limit_is_kept(void **state) {
             tl_plan plan;
             memset(&desc, 0, sizeof desc);
             desc.graph = &graph;
-            desc.budget_bytes = keep_all_peak(&graph) / 100 * (uint64_t)percents[k];
+            desc.budget_bytes = keep_all_peak(&graph, 0) / 100 * (uint64_t)percents[k];
             desc.work_limit = 8000000;
             assert_int_equal(tl_plan_remat(NULL, &desc, &plan, &report), TL_OK);
             if (report.work > 10000000) fail_msg("%s, %d %%: %llu steps", name_shape(kinds[kind]), percents[k],
@@ -293,7 +285,7 @@ static void a_large_search_goes_on(void **state) {
     assert_int_equal(shape_graph(NULL, &random, SHAPE_LAYERED, 90000, &graph), TL_OK);
     in.env = &env;
     in.graph = &graph;
-    in.budget = keep_all_peak(&graph) / 100 * 70;
+    in.budget = keep_all_peak(&graph, 0) / 100 * 70;
     assert_int_equal(tli_search_open(&in, &search), TL_OK);
     assert_int_equal(tli_search_find_first(&search, 1000000), TL_OK);
     cost = tli_search_cost(&search);
@@ -332,11 +324,11 @@ static void a_large_graph_takes_a_kibibyte_a_node(void **state) {
         memset(&desc, 0, sizeof desc);
         assert_int_equal(shape_graph(NULL, &random, rows[k].kind, NODES, &graph), TL_OK);
         desc.graph = &graph;
-        desc.budget_bytes = keep_all_peak(&graph) / 100 * (uint64_t)rows[k].percent + 1;
+        desc.budget_bytes = keep_all_peak(&graph, 0) / 100 * (uint64_t)rows[k].percent + 1;
         desc.work_limit = getenv("SAMPLE") ? 20000000 : rows[k].work_limit;
         result = tl_plan_remat(&env, &desc, &plan, &report);
         assert_int_equal(result, rows[k].percent ? TL_OK : TL_ERROR_INFEASIBLE);
-        if (result) assert_true(report.least_budget_bytes < keep_all_peak(&graph) / 50);
+        if (result) assert_true(report.least_budget_bytes < keep_all_peak(&graph, 0) / 50);
         else assert_true(replay(&graph, &plan).peak_bytes <= desc.budget_bytes);
         if (counter.peak > 1024 * (uint64_t)NODES) fail_msg("%s, %d %%: %.0f bytes a node", name_shape(rows[k].kind),
                                                             rows[k].percent, (double)counter.peak / NODES);

@@ -8,6 +8,7 @@
 #include "../tl_strategy.h"
 #include "support/support.h"
 #include "support/random_graph.h"
+#include "support/keep_all.h"
 
 // One call of one entry point, and all that it answers.
 typedef enum entry { REMAT, OFFLOAD, CHAIN, DYNAMIC, POLICY } entry;  // POLICY + k = policy k
@@ -96,15 +97,6 @@ static void fail_in_turn(const question *q, long most) {
     assert_int_equal(all.live, 0);
 }
 
-static uint64_t keep_all_peak(const tl_graph *graph) {
-    tl_plan all;
-    uint64_t peak;
-    if (tl_plan_keep_all(NULL, graph, 0, &all)) fail_msg("%s", "no plan");
-    peak = all.peak_bytes;
-    tl_free_plan(NULL, &all);
-    return peak;
-}
-
 static void a_residual_block_has_one_plan_or_none(void **state) {
     question q;
     tl_graph graph;
@@ -128,7 +120,7 @@ static void random_graphs_have_one_plan_or_none_from_every_entry(void **state) {
         tl_graph graph;
         uint64_t peak;
         if (random_graph(NULL, &random, i < 5 ? 14 : 60, &graph)) fail_msg("%s", "no graph");
-        peak = keep_all_peak(&graph);
+        peak = keep_all_peak(&graph, 0);
         for (share = 1; share < 4; share++)
             for (kind = 0; kind < POLICY + TL_POLICY_COUNT; kind++) {
                 question q;
@@ -165,7 +157,7 @@ static void chains_have_one_plan_or_none_from_every_entry(void **state) {
         chain.fwd_costs = costs;
         tl_init_graph(&graph);
         if (tl_add_chain(NULL, &graph, &chain)) fail_msg("%s", "no chain");
-        peak = keep_all_peak(&graph);
+        peak = keep_all_peak(&graph, 0);
         for (share = 1; share < 4; share++)
             for (kind = 0; kind < POLICY + TL_POLICY_COUNT; kind++) {
                 question q;

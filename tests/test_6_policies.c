@@ -10,6 +10,7 @@
 #include "support/random_graph.h"
 #include "support/layered_graph.h"
 #include "support/texts.h"
+#include "support/keep_all.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 
@@ -81,15 +82,6 @@ static tl_graph chain_of(int32_t layers, const char *needs) {
     chain.needs = needs;
     if (tl_add_chain(NULL, &graph, &chain)) fail_msg("%s", "no chain");
     return graph;
-}
-
-static uint64_t keep_all_peak(const tl_graph *graph) {
-    tl_plan all;
-    uint64_t peak;
-    if (tl_plan_keep_all(NULL, graph, 0, &all)) fail_msg("%s", "no plan");
-    peak = all.peak_bytes;
-    tl_free_plan(NULL, &all);
-    return peak;
 }
 
 // The steps as one line; drops, which follow from the calls, only where asked for.
@@ -451,7 +443,7 @@ static void searches_find_the_best_of_all_values(void **state) {
         any_graph(&random, i % 4 == 0, 25, &graph);
         keep = (uint8_t *)calloc((size_t)graph.tensor_count, 1);
         assert_non_null(keep);
-        all = keep_all_peak(&graph);
+        all = keep_all_peak(&graph, 0);
         for (policy = TL_POLICY_EVERY_N; policy <= TL_POLICY_SELECTIVE; policy++) {
             tl_policy_desc desc = desc_of(&graph, (tl_policy)policy, 1 + all - tl_next_random_below(&random, all / 2 + 1));
             tl_env env;
@@ -574,7 +566,7 @@ static void chain_is_tl_plan_chain(void **state) {
         tl_plan plan, same;
         uint64_t all;
         any_graph(&random, i % 3 == 0, 30, &graph);
-        all = keep_all_peak(&graph);
+        all = keep_all_peak(&graph, 0);
         desc = desc_of(&graph, TL_POLICY_CHAIN, 17 + all - tl_next_random_below(&random, all / 2 + 1));
         desc.base_bytes = 16;
         memset(&chain, 0, sizeof chain);
@@ -607,7 +599,7 @@ static void plans_on_random_graphs_are_valid(void **state) {
         tl_graph graph;
         uint64_t all;
         any_graph(&random, i % 3 == 0, i % 10 ? 40 : 200, &graph);
-        all = keep_all_peak(&graph);
+        all = keep_all_peak(&graph, 0);
         for (policy = 0; policy < TL_POLICY_COUNT; policy++) {
             tl_policy_desc desc = desc_of(&graph, (tl_policy)policy, 0);
             tl_env env;
@@ -751,7 +743,7 @@ static void every_allocation_of_a_policy_fails_in_turn(void **state) {
         uint64_t all;
         if (i == 0) graph = nine_layers();
         else if (random_graph(NULL, &random, 15, &graph)) fail_msg("%s", "no graph");
-        all = keep_all_peak(&graph);
+        all = keep_all_peak(&graph, 0);
         for (policy = 0; policy < TL_POLICY_COUNT; policy++)
             for (once = 0; once < 2; once++) {
                 long at;

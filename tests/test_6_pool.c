@@ -9,18 +9,10 @@
 #include "support/support.h"
 #include "support/random_graph.h"
 #include "support/layered_graph.h"
+#include "support/keep_all.h"
 
 enum { SHARES = 12 };   // budgets between below the floor and keep-all
 static const uint64_t some_work = 40000000;
-
-static uint64_t keep_all_peak(const tl_graph *graph, int inference) {
-    tl_plan all;
-    uint64_t peak;
-    if (tl_plan_keep_all(NULL, graph, inference, &all)) fail_msg("%s", "no plan");
-    peak = all.peak_bytes;
-    tl_free_plan(NULL, &all);
-    return peak;
-}
 
 // A chain of blocks with an addition each, unequal; without additions at the end where `plain` is set.
 static void residual_graph(tl_random *random, int32_t count, int plain, tl_graph *graph) {

@@ -12,6 +12,9 @@
 #include "support/gradients.h"
 #include "support/brute_force.h"
 #include "support/texts.h"
+#include "support/shape_graph.h"
+#include "support/planner_graphs.h"
+#include "support/keep_all.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 20 : 1))
 #define FEW 2000000     // steps of work where time matters more than the last percent
@@ -469,6 +472,41 @@ static tl_graph huge_chain(int32_t layers, uint64_t bytes, uint64_t cost) {
     return graph;
 }
 
+// A plan far above its bound is improved with all of the work; a bound that is stuck gets none of it. If it did, the gap
+// would be 29 % here.
+static void a_plan_far_above_its_bound_gets_the_work(void **state) {
+    tl_random random = { 3 };
+    tl_graph graph;
+    tl_remat_desc desc;
+    tl_env env;
+    tl_plan plan;
+    tl_remat_report report;
+    (void)state;
+    assert_int_equal(shape_graph(NULL, &random, SHAPE_WIDE, 60, &graph), TL_OK);
+    desc = desc_of(&graph, keep_all_peak(&graph, 0) / 100 * 40, 0, 20000000);
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    if (report.gap_ratio > 0.2) fail_msg("%.4f above the bound", report.gap_ratio);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// By default a plan within 0.1 % of its bound gets a short round more as long as it gets cheaper: 301,014 without.
+static void a_plan_near_its_bound_is_improved_as_long_as_it_gets_cheaper(void **state) {
+    tl_random random = { 1 };
+    tl_graph graph;
+    tl_remat_desc desc;
+    tl_env env;
+    tl_plan plan;
+    tl_remat_report report;
+    (void)state;
+    assert_int_equal(planner_graph(NULL, &random, PLANNER_CHAIN, 58, &graph), TL_OK);
+    desc = desc_of(&graph, keep_all_peak(&graph, 0) / 100 * 60, 0, 0);
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    if (plan.cost > 300837) fail_msg("it costs %llu", (unsigned long long)plan.cost);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 // In inference, where an input is the only result, no node runs: the plan has no step, and takes the bytes of the inputs. It
 // is found and named with any work, and nothing of it is left behind.
 static void a_plan_without_a_step_leaves_nothing_behind(void **state) {
@@ -685,6 +723,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(infeasible_names_the_least_budget_and_the_node),
         cmocka_unit_test(budgets_without_a_limit_keep_everything),
         cmocka_unit_test(one_step_of_work_still_gives_a_plan),
+        cmocka_unit_test(a_plan_far_above_its_bound_gets_the_work),
+        cmocka_unit_test(a_plan_near_its_bound_is_improved_as_long_as_it_gets_cheaper),
         cmocka_unit_test(a_node_that_nobody_wants_does_not_run),
         cmocka_unit_test(a_plan_without_a_step_leaves_nothing_behind),
         cmocka_unit_test(numbers_near_64_bits_are_planned_or_refused),

@@ -511,7 +511,7 @@ static int32_t first_gradient_of(const tl_graph *graph, int32_t tensor) {
     return first;
 }
 
-static uint64_t keep_all_peak(const tl_graph *graph) {
+static uint64_t peak_by_the_rules(const tl_graph *graph) {
     int32_t n = graph->node_count, call, i;
     uint64_t peak = 0;
     for (call = 0; call < 2 * n; call++) {
@@ -535,7 +535,7 @@ static void check_plans(const tl_precision_graph *applied, int with_remat) {
     tl_env env = silent_env();
     tl_plan plan;
     tl_remat_desc desc;
-    uint64_t peak = keep_all_peak(&applied->graph);
+    uint64_t peak = peak_by_the_rules(&applied->graph);
     if (tl_plan_keep_all(&env, &applied->graph, 0, &plan)) fail_msg("%s", env.error.text);
     assert_int_equal(plan.peak_bytes, peak);
     tl_free_plan(&env, &plan);
