@@ -30,6 +30,7 @@
        [1] CORE          results, env, sinks, random numbers, version
        [2] STRATEGY      what the caller wants, in seven fields
        [3] GRAPH         nodes, tensors, sizes, costs; the device; .tlg text; layers, fusion
+       [4] LAYOUT        put buffers with lifetimes at offsets
        [5] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
        [6] REMAT         recomputation under a byte budget, with a certified distance to the optimum
        [7] PRECISION     observers, quantisation parameters, an exact choice of schemes
@@ -89,9 +90,9 @@
    DOES NOT
        Compute: the kernels are yours (examples/nn.h has a set in plain C). Precisions are chosen,
        priced and applied to the graph; kernels that run in 8 or 16 bits are yours, too, and so is
-       the data that they are calibrated on. Place buffers at offsets or split work over devices:
-       later versions will. A strategy that asks for what this version cannot do gets
-       TL_ERROR_UNSUPPORTED.
+       the data that they are calibrated on. Place the tensors of a plan at offsets ([4] places any
+       buffers), or split work over devices: later versions will. A strategy that asks for what this
+       version cannot do gets TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
 
@@ -1024,6 +1025,93 @@ typedef struct tl_fusion_plan {
 TLDEF tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fusion_plan *fusion);
 TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // accepts zeroed ones
 #endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ============================================================================
+// [4] LAYOUT -- put buffers with lifetimes at offsets
+// ============================================================================
+//
+// Buffers that are never live at the same step may share bytes. Where each lies decides how large
+// an arena must be:
+//
+//     offset
+//       ^   +-----------+---------+
+//       |   |     b     |    d    |      a buffer is a rectangle: steps wide, bytes high. A
+//       |   +-------+---+---+-----+      layout puts rectangles at heights at which no two
+//       |   |   a   |   c   |     |      overlap; the arena is as high as the highest of them
+//       |   +-------+-------+     |
+//       +--------------------------> step
+//
+// The height is at least the largest sum of bytes that are live at one step. Fast passes put the
+// buffers, in several orders, into the lowest gap that is free over their whole lifetime. If the
+// height is above the bound then, an exact search tries to reach it, or to prove that nothing does:
+// buffers are placed in the order of their offsets, each as low as those before it allow, which
+// misses no layout; sections of time whose buffers no longer fit below the height cut branches, and
+// where no unplaced buffer spans a point in time, the sides of it are searched apart.
+//
+// The layout knows nothing of graphs and plans. All arithmetic is in integers; limits are numbers of
+// elementary steps: the same desc gives the same layout on every machine.
+//
+// References: Moffitt, MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine
+// Learning, ASPLOS 2023. Pisarchyk, Lee, Efficient Memory Management for Deep Neural Net Inference,
+// 2020, arXiv:2001.03288 (greedy by size).
+// ============================================================================
+
+typedef struct tl_layout_buffer {
+    uint64_t bytes;             // 0 = takes no place, its offset is 0
+    int64_t  first_step, last_step;  // first and last step at which it is live; first_step <= last_step
+    uint64_t alignment;         // of its offset, a power of two; 0 = 1
+    int32_t  is_pinned;         // 1 = its offset is pinned_offset
+    uint64_t pinned_offset;     // a multiple of the alignment
+    int32_t  in_place;          // 1 = may begin where buffer `over` does, whose last step is its first one
+    int32_t  over;              // number of that buffer
+} tl_layout_buffer;
+
+typedef struct tl_layout_desc {
+    const tl_layout_buffer *buffers;  // [buffer_count]
+    int32_t  buffer_count;
+    uint64_t capacity_bytes;    // most that the layout may take; 0 = no limit
+    uint64_t work_limit;        // elementary steps of a few ns; 0 = 100 million; 1 = one fast pass
+} tl_layout_desc;
+
+typedef struct tl_layout_plan {
+    uint64_t *offsets;          // [buffer_count]
+    int32_t   buffer_count;
+    uint64_t  height_bytes;     // largest offset + bytes
+    uint64_t  bound_bytes;      // no layout is lower
+    int32_t   proven;           // 1 = height_bytes equals bound_bytes
+    uint64_t  work;             // elementary steps done
+} tl_layout_plan;
+
+// Place buffers so that the layout is as low as possible.
+//
+//   desc   its buffers may be in any order
+//   plan   overwritten; release with tl_free_layout_plan
+//
+// A buffer that may lie over another either begins at the same offset as that one, or shares no byte
+// with it. Pins and capacity are kept. A layout that fits the capacity is still lowered while there is work.
+//
+// Errors:  TL_ERROR_INVALID_ARG: a lifetime that is reversed, an alignment that is no power of two, a pin
+//          that is no multiple of it, does not fit the capacity or overlaps another, an `over` that names no
+//          buffer or one that ends at another step, a buffer that two others lie over; TL_ERROR_OVERFLOW:
+//          the bytes of all buffers together, aligned, do not fit 62 bits; TL_ERROR_INFEASIBLE names the
+//          height of the layout found and the bound: both are in *plan then, without offsets;
+//          TL_ERROR_NO_MEMORY. *plan is all zero then.
+// Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;
+//          at most work_limit and a pass of O(buffers log buffers). Memory: less than 100 bytes a buffer; the
+//          search, of up to 2048 buffers between two points that none spans, up to 48 MiB.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_layout_plan *plan);
+TLDEF void      tl_free_layout_plan(tl_env *env, tl_layout_plan *plan);  // accepts a zeroed plan
 
 #ifdef __cplusplus
 }
@@ -3899,7 +3987,8 @@ static size_t tli_finish(tli_writer *w) {
     X(INIT_FILE_SINK, "tl_init_file_sink") \
     X(FINISH_FILE_SINK, "tl_finish_file_sink") \
     /* later ones, of any section */ \
-    X(INIT_REMAT_POOL, "tl_init_remat_pool")
+    X(INIT_REMAT_POOL, "tl_init_remat_pool") \
+    X(PLAN_LAYOUT, "tl_plan_layout")
 
 // -- errors: rules --
 //
@@ -4130,6 +4219,27 @@ static size_t tli_finish(tli_writer *w) {
     X(INFERENCE_MUST_BE_0_OR_1, "inference: must be 0 or 1", "") \
     X(OPS_EACH_MUST_BE_1_TO_255_BYTES_OF_UTF, "ops: each " TLI_NAME_RULE, "") \
     X(NO_MEMORY_TO_FIND_CHAINS_IN, "no memory to find chains in", "")
+
+// -- errors: rules of [4] LAYOUT --
+
+#define TLI_LAYOUT_RULES(X) \
+    X(BUFFER_COUNT_MUST_BE_AT_LEAST_0, "buffer_count: must be >= 0, and buffers not NULL where it is > 0", "") \
+    X(BUFFER_LIFETIME_IS_REVERSED, "buffers[%0]: first_step must be <= last_step", "buffer") \
+    X(BUFFER_ALIGNMENT_IS_NO_POWER, "buffers[%0].alignment: must be a power of two", "buffer") \
+    X(BUFFER_PIN_IS_NOT_ALIGNED, "buffers[%0].pinned_offset: must be a multiple of the alignment", "buffer") \
+    X(BUFFER_PIN_DOES_NOT_FIT, "buffers[%0].pinned_offset: the buffer ends above the capacity", "buffer") \
+    X(BUFFER_PINS_OVERLAP, "buffers: two that are live at one step are pinned to the same bytes", "") \
+    X(BUFFER_OVER_NAMES_NONE, "buffers[%0].over: must name another buffer", "buffer") \
+    X(BUFFER_OVER_ENDS_AT_ANOTHER_STEP, \
+      "buffers[%0].over: must begin earlier and end at the first step of this one; neither may be empty", \
+      "buffer") \
+    X(BUFFER_OVER_IS_TAKEN, "buffers[%0].over: another buffer lies over that one, too", "buffer") \
+    X(BUFFERS_DO_NOT_FIT_61_BITS, "buffers[%0].bytes: all buffers, aligned, must fit 61 bits", "buffer") \
+    X(BUFFERS_FIT_NO_LAYOUT, "capacity_bytes: %0 bytes are too few for any layout; one of %1 was found", \
+      "capacity, height") \
+    X(NO_LAYOUT_WAS_FOUND, "capacity_bytes: no layout was found in %0 bytes; one of %1 was", \
+      "capacity, height") \
+    X(NO_MEMORY_FOR_LAYOUT, "no memory to place buffers", "")
 
 // -- errors: rules of [5] PLAN --
 
@@ -4600,6 +4710,7 @@ static size_t tli_finish(tli_writer *w) {
     TLI_CORE_RULES(X) \
     TLI_STRATEGY_RULES(X) \
     TLI_GRAPH_RULES(X) \
+    TLI_LAYOUT_RULES(X) \
     TLI_PLAN_RULES(X) \
     TLI_REMAT_RULES(X) \
     TLI_PRECISION_RULES(X) \
@@ -4619,6 +4730,7 @@ enum {
     TLI_CORE_RULES_FROM = 0x0100, TLI_CORE_RULES(TLI_RULE_NUMBER) TLI_CORE_RULES_END,
     TLI_STRATEGY_RULES_FROM = 0x0200, TLI_STRATEGY_RULES(TLI_RULE_NUMBER) TLI_STRATEGY_RULES_END,
     TLI_GRAPH_RULES_FROM = 0x0300, TLI_GRAPH_RULES(TLI_RULE_NUMBER) TLI_GRAPH_RULES_END,
+    TLI_LAYOUT_RULES_FROM = 0x0400, TLI_LAYOUT_RULES(TLI_RULE_NUMBER) TLI_LAYOUT_RULES_END,
     TLI_PLAN_RULES_FROM = 0x0500, TLI_PLAN_RULES(TLI_RULE_NUMBER) TLI_PLAN_RULES_END,
     TLI_REMAT_RULES_FROM = 0x0600, TLI_REMAT_RULES(TLI_RULE_NUMBER) TLI_REMAT_RULES_END,
     TLI_PRECISION_RULES_FROM = 0x0700, TLI_PRECISION_RULES(TLI_RULE_NUMBER) TLI_PRECISION_RULES_END,
@@ -4632,6 +4744,7 @@ enum {
 typedef char tli_rules_fit[TLI_CORE_RULES_END <= 0x0200 &&
                            TLI_STRATEGY_RULES_END <= 0x0300 &&
                            TLI_GRAPH_RULES_END <= 0x0400 &&
+                           TLI_LAYOUT_RULES_END <= 0x0500 &&
                            TLI_PLAN_RULES_END <= 0x0600 &&
                            TLI_REMAT_RULES_END <= 0x0700 &&
                            TLI_PRECISION_RULES_END <= 0x0800 &&
@@ -4925,6 +5038,32 @@ static int tli_grow(tl_env *env, void **array, int32_t *capacity, int32_t used, 
     *array = bigger;
     *capacity = (int32_t)wanted;
     return 1;
+}
+
+// -- sorting --
+
+// Move the item at root down a binary heap until none of its children is larger.
+static void tli_sink_u64(uint64_t *items, size_t root, size_t count) {
+    uint64_t item = items[root];
+    size_t child;
+    for (; (child = 2 * root + 1) < count; root = child) {
+        if (child + 1 < count && items[child + 1] > items[child]) child++;
+        if (items[child] <= item) break;
+        items[root] = items[child];
+    }
+    items[root] = item;
+}
+
+// Sort ascending, by heap sort: no order of the items makes it slow.
+static void tli_sort_u64(uint64_t *items, size_t count) {
+    size_t i;
+    for (i = count / 2; i-- > 0;) tli_sink_u64(items, i, count);
+    for (i = count; i-- > 1;) {
+        uint64_t largest = items[0];
+        items[0] = items[i];
+        items[i] = largest;
+        tli_sink_u64(items, 0, i);
+    }
 }
 
 // -- services for backends --
@@ -9465,6 +9604,1278 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
+// [4] LAYOUT (implementation)
+// ============================================================================
+
+// -- layout: boxes in the lowest gap --
+//
+// A box is a buffer, or several that lie over each other at one offset. Time is divided into sections: points
+// at which a buffer begins and after which one ends before the next begins. Two boxes meet in time exactly if
+// they meet in a section, and the bytes that are live are most in one.
+//
+//     boxes     |--a--|                  begins at 0 and 1, then a ends; begins at 4, then b and c end:
+//                  |------b------|       two sections, {a, b} and {b, c}
+//                           |--c-|
+//
+// A pass puts the boxes one after the other into the lowest gap that is free in all their sections. The boxes
+// that are placed and live at the same time are found in a tree over the boxes by first section, of which each
+// node knows the last section that a placed box below it reaches.
+//
+// All offsets are multiples of the unit, the least alignment, so a box takes its bytes rounded up to it; only
+// of the box on top the bytes themselves count.
+
+typedef struct tli_fit_box {
+    uint64_t bytes, pin;                // pin UINT64_MAX = none
+    uint64_t length;                    // steps
+    int32_t  first, last;               // sections, both included
+    uint8_t  alignment_bits;            // its logarithm
+} tli_fit_box;
+
+typedef struct tli_fit_taken { uint64_t first, end; } tli_fit_taken;   // bytes of a box that is placed
+
+typedef struct tli_fit {
+    tl_env   *env;
+    tli_fit_box  *boxes;        // [count]
+    int32_t   count;
+    int32_t  *order;        // [count] boxes as the pass takes them
+    int32_t  *by_first;     // [count] boxes by first section
+    int32_t  *reach;        // [2 * leaf_count] last section of placed boxes below a node of the tree; -1 = none
+    int32_t   leaf_count;
+    tli_fit_taken *taken;   // scratch: what is taken where a box is to lie
+    int32_t   taken_capacity;
+    uint64_t *offsets;      // [count] of the present pass; UINT64_MAX = not placed
+    uint64_t *best;         // [count] of the lowest pass
+    uint64_t  best_height;  // UINT64_MAX = there was no pass yet
+    uint64_t  work, work_limit;
+    uint64_t  unit;         // the least alignment
+    int       pins_overlap, failed;     // failed: no memory
+} tli_fit;
+
+// What a pass takes first: the largest, or the earliest.
+enum { TLI_FIT_BYTES, TLI_FIT_AREA, TLI_FIT_LENGTH, TLI_FIT_START, TLI_FIT_ORDERS };
+
+static uint64_t tli_align_up(uint64_t offset, uint64_t alignment) {
+    return (offset + alignment - 1) & ~(alignment - 1);
+}
+
+// What a box takes of its place, so that the next one is aligned to the unit.
+static uint64_t tli_fit_taken_bytes(const tli_fit *f, const tli_fit_box *box) {
+    return tli_align_up(box->bytes, f->unit);
+}
+
+static uint64_t tli_fit_align(const tli_fit_box *box, uint64_t offset) {
+    return tli_align_up(offset, (uint64_t)1 << box->alignment_bits);
+}
+
+static void tli_fit_free(tli_fit *f) {
+    tli_release(f->env, f->order);
+    tli_release(f->env, f->by_first);
+    tli_release(f->env, f->reach);
+    tli_release(f->env, f->taken);
+    tli_release(f->env, f->offsets);
+    tli_release(f->env, f->best);
+}
+
+// Bytes times steps, as far as 64 bits go.
+static uint64_t tli_fit_area(uint64_t bytes, uint64_t length) {
+    uint64_t area;
+    return tli_mul_u64(bytes, length, &area) ? area : UINT64_MAX;
+}
+
+// What an order sorts by, largest first. Bytes of all boxes together fit 62 bits.
+static uint64_t tli_fit_key(const tli_fit *f, int32_t order, int32_t i) {
+    const tli_fit_box *box = &f->boxes[i];
+    switch (order) {
+    case TLI_FIT_BYTES: return box->bytes;
+    case TLI_FIT_AREA: return tli_fit_area(box->bytes, box->length);
+    case TLI_FIT_LENGTH: return box->length;
+    default: return (uint64_t)(INT32_MAX - box->first);
+    }
+}
+
+// Whether box a comes before box b: by the key, then the larger, then the earlier in the list.
+static int tli_fit_is_before(const tli_fit *f, int32_t order, int32_t a, int32_t b) {
+    uint64_t x = tli_fit_key(f, order, a), y = tli_fit_key(f, order, b);
+    if (x != y) return x > y;
+    if (f->boxes[a].bytes != f->boxes[b].bytes) return f->boxes[a].bytes > f->boxes[b].bytes;
+    return a < b;
+}
+
+// Sort boxes by heap sort: no order of them makes it slow.
+static void tli_fit_sort(tli_fit *f, int32_t order, int32_t *items) {
+    int32_t end, root, at, child, swap;
+    for (end = f->count, root = f->count / 2; end > 1;) {
+        if (root > 0) root--;
+        else { end--; swap = items[0]; items[0] = items[end]; items[end] = swap; }
+        for (at = root; (child = 2 * at + 1) < end; at = child) {
+            if (child + 1 < end && tli_fit_is_before(f, order, items[child], items[child + 1])) child++;
+            if (!tli_fit_is_before(f, order, items[at], items[child])) break;
+            swap = items[at]; items[at] = items[child]; items[child] = swap;
+        }
+        f->work += 4;
+    }
+}
+
+// Get memory for passes over the boxes. 0 = there is none.
+static int tli_fit_init(tli_fit *f) {
+    uint64_t count = (uint64_t)f->count;
+    int32_t i;
+    for (f->leaf_count = 1; f->leaf_count < f->count; f->leaf_count *= 2) { }
+    f->order = (int32_t *)tli_alloc_array(f->env, count, sizeof *f->order);
+    f->by_first = (int32_t *)tli_alloc_array(f->env, count, sizeof *f->by_first);
+    f->reach = (int32_t *)tli_alloc_array(f->env, 2 * (uint64_t)f->leaf_count, sizeof *f->reach);
+    f->offsets = (uint64_t *)tli_alloc_array(f->env, count, sizeof *f->offsets);
+    f->best = (uint64_t *)tli_alloc_array(f->env, count, sizeof *f->best);
+    if (!f->order || !f->by_first || !f->reach || !f->offsets || !f->best) return 0;
+    f->best_height = UINT64_MAX;
+    for (i = 0; i < f->count; i++) f->by_first[i] = i;
+    tli_fit_sort(f, TLI_FIT_START, f->by_first);
+    return 1;
+}
+
+// Where a box stands in by_first.
+static int32_t tli_fit_position(const tli_fit *f, int32_t box) {
+    int32_t low = 0, high = f->count;
+    while (high - low > 1) {
+        int32_t middle = low + (high - low) / 2, other = f->by_first[middle];
+        if (other == box || tli_fit_is_before(f, TLI_FIT_START, other, box)) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+static void tli_fit_put(tli_fit *f, int32_t box, uint64_t offset) {
+    int32_t at = f->leaf_count + tli_fit_position(f, box);
+    f->offsets[box] = offset;
+    for (; at; at /= 2)
+        if (f->reach[at] < f->boxes[box].last) f->reach[at] = f->boxes[box].last;
+}
+
+// Add what a placed box takes to the list. 0 = no memory.
+static int tli_fit_add_taken(tli_fit *f, int32_t box, int32_t count) {
+    void *array = f->taken;
+    if (!tli_grow(f->env, &array, &f->taken_capacity, count, (int64_t)count + 1, sizeof *f->taken)) {
+        f->failed = 1;
+        return 0;
+    }
+    f->taken = (tli_fit_taken *)array;
+    f->taken[count].first = f->offsets[box];
+    f->taken[count].end = f->offsets[box] + tli_fit_taken_bytes(f, &f->boxes[box]);
+    return 1;
+}
+
+// List what placed boxes take in the sections of a box; returns how many do. The tree is walked in order,
+// without a stack: from a node that has nothing to the next one beside or above it.
+static int32_t tli_fit_list_taken(tli_fit *f, const tli_fit_box *box) {
+    int32_t at = 1, count = 0, position;
+    for (;;) {
+        f->work++;
+        if (f->reach[at] >= box->first) {
+            if (at < f->leaf_count) { at *= 2; continue; }
+            position = at - f->leaf_count;
+            if (f->boxes[f->by_first[position]].first > box->last) break;   // and so do all behind it
+            if (!tli_fit_add_taken(f, f->by_first[position], count++)) return 0;
+        }
+        while (at & 1) at /= 2;
+        if (!at) break;
+        at++;
+    }
+    return count;
+}
+
+// Sort what is taken by its first byte: by insertion if there is little, else by heap sort.
+static void tli_fit_sort_taken(tli_fit *f, int32_t count) {
+    tli_fit_taken *g = f->taken, swap;
+    int32_t i, at, child, end, root;
+    for (i = 1; i < count && count <= 16; i++)
+        for (at = i; at && g[at].first < g[at - 1].first; at--) {
+            swap = g[at];
+            g[at] = g[at - 1];
+            g[at - 1] = swap;
+        }
+    for (end = count, root = count / 2; count > 16 && end > 1;) {
+        if (root > 0) root--;
+        else { end--; swap = g[0]; g[0] = g[end]; g[end] = swap; }
+        for (at = root; (child = 2 * at + 1) < end; at = child) {
+            if (child + 1 < end && g[child].first < g[child + 1].first) child++;
+            if (g[at].first >= g[child].first) break;
+            swap = g[at]; g[at] = g[child]; g[child] = swap;
+        }
+    }
+    f->work += (uint64_t)count * (count > 16 ? 8 : 2);
+}
+
+// The lowest offset at which a box lies in a gap.
+static uint64_t tli_fit_find_gap(tli_fit *f, const tli_fit_box *box) {
+    int32_t count = tli_fit_list_taken(f, box), i;
+    uint64_t offset = 0, bytes = tli_fit_taken_bytes(f, box);
+    tli_fit_sort_taken(f, count);
+    for (i = 0; i < count && f->taken[i].first < offset + bytes; i++)
+        if (f->taken[i].end > offset) offset = tli_fit_align(box, f->taken[i].end);
+    return offset;
+}
+
+// Place a pinned box; pins_overlap is set where bytes of it are taken.
+static void tli_fit_put_pinned(tli_fit *f, int32_t box) {
+    const tli_fit_box *b = &f->boxes[box];
+    int32_t count = tli_fit_list_taken(f, b), i;
+    uint64_t end = b->pin + tli_fit_taken_bytes(f, b);
+    for (i = 0; i < count; i++)
+        if (f->taken[i].first < end && b->pin < f->taken[i].end) f->pins_overlap = 1;
+    tli_fit_put(f, box, b->pin);
+}
+
+// Place all boxes in an order and keep the result if it is the lowest. Where the work is spent, the first pass
+// puts what is left on top, and later ones end.
+static void tli_fit_run(tli_fit *f, int32_t order) {
+    uint64_t height = 0;
+    int32_t i;
+    for (i = 0; i < 2 * f->leaf_count; i++) f->reach[i] = -1;
+    for (i = 0; i < f->count; i++) f->order[i] = i;
+    tli_fit_sort(f, order, f->order);
+    for (i = 0; i < f->count; i++) {
+        const tli_fit_box *box = &f->boxes[f->order[i]];
+        if (box->pin == UINT64_MAX) continue;
+        tli_fit_put_pinned(f, f->order[i]);
+        if (box->pin + box->bytes > height) height = box->pin + box->bytes;
+    }
+    for (i = 0; i < f->count; i++) {
+        const tli_fit_box *box = &f->boxes[f->order[i]];
+        int is_over = f->work >= f->work_limit;
+        uint64_t offset;
+        if (box->pin != UINT64_MAX) continue;
+        if (f->failed || (is_over && f->best_height != UINT64_MAX)) return;
+        offset = is_over ? tli_fit_align(box, height) : tli_fit_find_gap(f, box);
+        tli_fit_put(f, f->order[i], offset);
+        if (offset + box->bytes > height) height = offset + box->bytes;
+    }
+    if (height >= f->best_height) return;
+    f->best_height = height;
+    tli_copy(f->best, f->offsets, (size_t)f->count * sizeof *f->best);
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- layout: the exact search --
+//
+// Whether boxes fit a capacity: depth first, in the order of their offsets, ties by rank. Each box is placed as
+// low as the boxes before it allow, so a layout that fits is missed only if none does. low[] is the lowest
+// offset at which an unplaced box may lie.
+//
+//   sections   in a section the unplaced boxes lie above each other. The lowest must leave room for the
+//              others: if low[] of all is too high for that, the branch ends; if only one is low enough, it is
+//              the lowest, and low[] of the others is raised to its end, which may decide other sections
+//   fit below  no box is placed at or above low[] + bytes of another, which then could as well lie below it
+//   twins      of boxes with equal bytes and sections the first is placed first
+//   parts      after a box is placed, unplaced boxes that no longer meet in time are searched apart
+//
+// Three rankings take turns, with more nodes each time (Moffitt, section 5). The bound rises where a capacity
+// is refuted; capacities between it and the best height are tried where that takes too long.
+//
+// p is the pack.
+
+#define TLI_PACK_MOST 2048          // boxes that are searched together
+#define TLI_PACK_PAIRS 4000000      // pairs of boxes that meet, at most: 16 MB
+#define TLI_PACK_SLICE 1000         // elementary steps a box of the shortest try
+#define TLI_PACK_ROUND 30000        // elementary steps a box that the first capacities get
+
+enum { TLI_PACK_FITS, TLI_PACK_NEVER, TLI_PACK_STOPPED };  // answers of a search
+
+typedef struct tli_pack_change { int32_t box, slept; uint64_t low; } tli_pack_change;   // what was before
+
+// A candidate and what it is ranked by.
+typedef struct tli_pack_keys { uint64_t values[3]; int32_t box; } tli_pack_keys;
+
+// A part: boxes that are searched together.
+typedef struct tli_pack_part { int32_t first, count; } tli_pack_part;   // in items[]
+
+typedef struct tli_pack_frame {
+    tli_pack_part part;
+    int32_t  next, candidate_count; // the first items, by offset and rank, may be tried; the next of them
+    int32_t  chosen;                // box that was placed; -1 = none
+    int32_t  change_count, placed_count;  // when the frame began
+    int32_t  child_first, child_count, child_at;  // parts that are left after the box was placed
+    int32_t  item_count;            // of items[] before those of the children
+    uint64_t last_offset;           // of the box placed before
+} tli_pack_frame;
+
+typedef struct tli_pack {
+    tli_fit  *fit;
+    int32_t   count, section_count;
+    int32_t  *ids;                  // [count] numbers of the boxes in the fit
+    int32_t  *first, *last;         // [count] sections
+    uint64_t *bytes, *pin, *alignment;  // [count]
+    int32_t  *near_first, *near_boxes;  // [count + 1], boxes that meet each box
+    int32_t  *live_first, *live;    // [section_count + 1], boxes of each section
+    int32_t  *twin;                 // [count] the twin before it; -1 = none
+    tli_pack_keys *keys;            // [count] scratch: the candidates of a frame
+    uint64_t *low, *offset, *best;  // [count] lowest offset; where it is placed; in the lowest layout
+    uint8_t  *placed, *sleeps;      // [count] sleeps: was tried at this offset, beside what was placed since
+    int32_t  *stack, placed_count;  // [count] boxes in the order in which they were placed
+    uint64_t *rest;                 // [section_count] bytes of unplaced boxes
+    uint64_t *spare;                // [section_count] the most that rounding added to one
+    int32_t  *crossing;             // [section_count] unplaced boxes that are live here and in the next one
+    int32_t  *dirty, dirty_count;   // [section_count] sections to be looked at
+    uint8_t  *is_dirty;             // [section_count]
+    int32_t   pin_count, turn;
+    tli_pack_change *changes;  int32_t change_count, change_capacity;
+    int32_t  *items;  int32_t item_count, item_capacity;
+    tli_pack_part *parts;  int32_t part_count, part_capacity;
+    tli_pack_frame *frames;  int32_t frame_count;   // [count + 1]
+    uint64_t  capacity, work, work_limit;
+    int       failed;               // 1 = no memory
+} tli_pack;
+
+static void tli_pack_free(tli_pack *p) {
+    tl_env *env = p->fit->env;
+    tli_release(env, p->ids);
+    tli_release(env, p->bytes);
+    tli_release(env, p->near_first);
+    tli_release(env, p->near_boxes);
+    tli_release(env, p->live_first);
+    tli_release(env, p->live);
+    tli_release(env, p->placed);
+    tli_release(env, p->keys);
+    tli_release(env, p->is_dirty);
+    tli_release(env, p->rest);
+    tli_release(env, p->crossing);
+    tli_release(env, p->changes);
+    tli_release(env, p->items);
+    tli_release(env, p->parts);
+    tli_release(env, p->frames);
+}
+
+// Where a box ends, if nothing lies on it.
+static uint64_t tli_pack_end(const tli_pack *p, int32_t box, uint64_t offset) {
+    return offset + p->fit->boxes[p->ids[box]].bytes;
+}
+
+// Bytes that rounding added.
+static uint64_t tli_pack_spare(const tli_pack *p, int32_t box) {
+    return p->bytes[box] - p->fit->boxes[p->ids[box]].bytes;
+}
+
+// Bytes that the unplaced boxes of a section take above each other.
+static uint64_t tli_pack_needs(const tli_pack *p, int32_t section) {
+    return p->rest[section] > p->spare[section] ? p->rest[section] - p->spare[section] : 0;
+}
+
+static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b) {
+    return p->first[a] <= p->last[b] && p->first[b] <= p->last[a];
+}
+
+// -- layout: the search begins --
+
+static int tli_pack_alloc(tli_pack *p) {
+    tl_env *env = p->fit->env;
+    uint64_t count = (uint64_t)p->count, sections = (uint64_t)p->section_count;
+    p->ids = (int32_t *)tli_alloc_array(env, 5 * count, sizeof *p->ids);
+    p->bytes = (uint64_t *)tli_alloc_array(env, 6 * count, sizeof *p->bytes);
+    p->near_first = (int32_t *)tli_alloc_array(env, count + 1, sizeof *p->near_first);
+    p->live_first = (int32_t *)tli_alloc_array(env, sections + 1, sizeof *p->live_first);
+    p->placed = (uint8_t *)tli_alloc_array(env, 2 * count, 1);
+    p->keys = (tli_pack_keys *)tli_alloc_array(env, count, sizeof *p->keys);
+    p->is_dirty = (uint8_t *)tli_alloc_array(env, sections, 1);
+    p->rest = (uint64_t *)tli_alloc_array(env, 2 * sections, sizeof *p->rest);
+    p->crossing = (int32_t *)tli_alloc_array(env, 2 * sections, sizeof *p->crossing);
+    p->frames = (tli_pack_frame *)tli_alloc_array(env, count + 1, sizeof *p->frames);
+    if (!p->ids || !p->bytes || !p->near_first || !p->live_first || !p->placed || !p->keys || !p->is_dirty ||
+        !p->rest || !p->crossing || !p->frames) return 0;
+    p->first = p->ids + p->count;
+    p->last = p->first + p->count;
+    p->twin = p->last + p->count;
+    p->stack = p->twin + p->count;
+    p->pin = p->bytes + p->count;
+    p->alignment = p->pin + p->count;
+    p->low = p->alignment + p->count;
+    p->offset = p->low + p->count;
+    p->best = p->offset + p->count;
+    p->sleeps = p->placed + p->count;
+    p->spare = p->rest + p->section_count;
+    p->dirty = p->crossing + p->section_count;
+    return 1;
+}
+
+// List the boxes of each section, and the boxes that meet each box. 0 = no memory, or too many pairs.
+static int tli_pack_list(tli_pack *p) {
+    int64_t lives = 0, pairs = 0;
+    int32_t i, k, s;
+    for (i = 0; i < p->count; i++) {
+        lives += p->last[i] - p->first[i] + 1;
+        for (k = 0; k < p->count; k++) pairs += k != i && tli_pack_meet(p, i, k);
+        p->near_first[i + 1] = (int32_t)pairs;
+        if (pairs > TLI_PACK_PAIRS || lives > TLI_PACK_PAIRS) return 0;
+    }
+    p->work += (uint64_t)p->count * (uint64_t)p->count / 4;
+    p->near_boxes = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->near_boxes);
+    p->live = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)lives, sizeof *p->live);
+    if (!p->near_boxes || !p->live) { p->failed = 1; return 0; }
+    for (i = 0, pairs = 0; i < p->count; i++)
+        for (k = 0; k < p->count; k++)
+            if (k != i && tli_pack_meet(p, i, k)) p->near_boxes[pairs++] = k;
+    for (i = 0; i < p->count; i++)
+        for (s = p->first[i]; s <= p->last[i]; s++) p->live_first[s + 1]++;
+    for (s = 0; s < p->section_count; s++) p->live_first[s + 1] += p->live_first[s];
+    for (i = 0; i < p->count; i++)
+        for (s = p->first[i]; s <= p->last[i]; s++) p->live[p->live_first[s] + p->dirty[s]++] = i;
+    return 1;
+}
+
+// Sums of sections, twins, and the layout known so far. Returns the largest sum.
+static uint64_t tli_pack_read(tli_pack *p) {
+    uint64_t most = 0;
+    int32_t i, k, s;
+    for (i = 0; i < p->count; i++)
+        for (s = p->first[i]; s <= p->last[i]; s++) {
+            uint64_t spare = tli_pack_spare(p, i);
+            p->rest[s] += p->bytes[i];
+            if (spare > p->spare[s]) p->spare[s] = spare;
+            if (s < p->last[i]) p->crossing[s]++;
+        }
+    for (s = 0; s < p->section_count; s++) if (tli_pack_needs(p, s) > most) most = tli_pack_needs(p, s);
+    for (i = 0; i < p->count; i++) {
+        p->twin[i] = -1;
+        for (k = p->near_first[i]; k < p->near_first[i + 1] && p->pin[i] == UINT64_MAX; k++) {
+            int32_t other = p->near_boxes[k];
+            if (other < i && p->first[other] == p->first[i] && p->last[other] == p->last[i] &&
+                p->bytes[other] == p->bytes[i] && tli_pack_spare(p, other) == tli_pack_spare(p, i) &&
+                p->alignment[other] == p->alignment[i] && p->pin[other] == UINT64_MAX)
+                p->twin[i] = other;
+        }
+    }
+    return most;
+}
+
+// Take the boxes of sections first..last of the fit. 0 = no memory, or too many pairs.
+static int tli_pack_init(tli_pack *p, tli_fit *fit, const int32_t *boxes, int32_t count, int32_t first,
+                         int32_t last) {
+    int32_t i;
+    tli_zero(p, sizeof *p);
+    p->fit = fit;
+    p->count = count;
+    p->section_count = last - first + 1;
+    if (!tli_pack_alloc(p)) { p->failed = 1; return 0; }
+    for (i = 0; i < count; i++) {
+        const tli_fit_box *box = &fit->boxes[boxes[i]];
+        p->ids[i] = boxes[i];
+        p->first[i] = box->first - first;
+        p->last[i] = box->last - first;
+        p->bytes[i] = tli_fit_taken_bytes(fit, box);
+        p->pin[i] = box->pin;
+        p->alignment[i] = (uint64_t)1 << box->alignment_bits;
+        p->best[i] = fit->best[boxes[i]];
+        p->pin_count += box->pin != UINT64_MAX;
+    }
+    return tli_pack_list(p);
+}
+
+// -- layout: rankings --
+
+enum { TLI_PACK_LENGTH, TLI_PACK_AREA, TLI_PACK_LIVE };
+
+// The largest sum of unplaced bytes in a section of a box.
+static uint64_t tli_pack_find_live(tli_pack *p, int32_t box) {
+    uint64_t most = 0;
+    int32_t s;
+    for (s = p->first[box]; s <= p->last[box]; s++) if (p->rest[s] > most) most = p->rest[s];
+    p->work += (uint64_t)(p->last[box] - p->first[box]) / 4 + 1;
+    return most;
+}
+
+static void tli_pack_find_keys(tli_pack *p, int32_t box, tli_pack_keys *keys) {
+    static const uint8_t orders[3][3] = { { TLI_PACK_LENGTH, TLI_PACK_AREA, TLI_PACK_LIVE },
+                                          { TLI_PACK_LIVE, TLI_PACK_AREA, TLI_PACK_LENGTH },
+                                          { TLI_PACK_LIVE, TLI_PACK_LENGTH, TLI_PACK_AREA } };
+    const uint8_t *order = orders[p->turn % 3];
+    int32_t k;
+    uint64_t length = p->fit->boxes[p->ids[box]].length;
+    for (k = 0; k < 3; k++)
+        keys->values[k] = order[k] == TLI_PACK_LIVE     ? tli_pack_find_live(p, box)
+                          : order[k] == TLI_PACK_LENGTH ? length
+                                                        : tli_fit_area(p->bytes[box], length);
+    keys->box = box;
+}
+
+static int tli_pack_ranks_before(const tli_pack *p, const tli_pack_keys *a, const tli_pack_keys *b) {
+    int32_t k;
+    if (p->low[a->box] != p->low[b->box]) return p->low[a->box] < p->low[b->box];
+    for (k = 0; k < 3; k++) if (a->values[k] != b->values[k]) return a->values[k] > b->values[k];
+    return a->box < b->box;
+}
+
+// -- layout: moves of the search --
+
+// The lowest offset from `offset` on at which a box does not lie over a pinned one that is still to be placed.
+static uint64_t tli_pack_lift(const tli_pack *p, int32_t box, uint64_t offset) {
+    int32_t k;
+    if (p->pin[box] != UINT64_MAX) return offset > p->pin[box] ? UINT64_MAX / 2 : p->pin[box];
+    offset = tli_align_up(offset, p->alignment[box]);
+    if (!p->pin_count) return offset;
+    for (k = p->near_first[box]; k < p->near_first[box + 1]; k++) {
+        int32_t other = p->near_boxes[k];
+        if (p->pin[other] == UINT64_MAX || p->placed[other]) continue;
+        if (p->pin[other] >= offset + p->bytes[box] || p->pin[other] + p->bytes[other] <= offset) continue;
+        offset = tli_align_up(p->pin[other] + p->bytes[other], p->alignment[box]);
+        k = p->near_first[box] - 1;     // those before may be in the way now
+    }
+    return offset;
+}
+
+// Lift a box to another lowest offset; the same one: it sleeps.
+static int tli_pack_change_low(tli_pack *p, int32_t box, uint64_t low) {
+    void *array = p->changes;
+    if (p->change_count == p->change_capacity &&
+        !tli_grow(p->fit->env, &array, &p->change_capacity, p->change_count, (int64_t)p->change_count + 1,
+                  sizeof *p->changes)) { p->failed = 1; return 0; }
+    p->changes = (tli_pack_change *)array;
+    p->changes[p->change_count].box = box;
+    p->changes[p->change_count].slept = p->sleeps[box];
+    p->changes[p->change_count++].low = p->low[box];
+    p->sleeps[box] = p->low[box] == low;
+    p->low[box] = low;
+    return 1;
+}
+
+// Lift a box to what is below it, and let its sections be looked at. 0 = it does not fit, or no memory.
+static int tli_pack_raise(tli_pack *p, int32_t box, uint64_t offset) {
+    uint64_t low = tli_pack_lift(p, box, offset);
+    int32_t s;
+    if (tli_pack_end(p, box, low) > p->capacity || !tli_pack_change_low(p, box, low)) return 0;
+    for (s = p->first[box]; s <= p->last[box]; s++)
+        if (!p->is_dirty[s]) { p->is_dirty[s] = 1; p->dirty[p->dirty_count++] = s; }
+    p->work += (uint64_t)(p->last[box] - p->first[box]) / 4 + 1;
+    return 1;
+}
+
+// Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave
+// room for all others above it; where only one can be the lowest, all others lie above it. 0 = they do not fit.
+static int tli_pack_look_at(tli_pack *p, int32_t section, uint64_t offset) {
+    uint64_t most = p->capacity - tli_pack_needs(p, section), end;
+    int32_t k, lowest = -1, count = 0;
+    if (!p->rest[section]) return 1;
+    if (offset > most) return 0;
+    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
+        int32_t box = p->live[k];
+        if (p->placed[box] || p->low[box] > most) continue;
+        count++;
+        lowest = box;
+    }
+    p->work += (uint64_t)(k - p->live_first[section]) / 4 + 1;
+    if (count != 1) return count > 1;
+    end = p->low[lowest] + p->bytes[lowest];
+    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
+        int32_t box = p->live[k];
+        if (p->placed[box] || box == lowest || p->low[box] >= end) continue;
+        if (!tli_pack_raise(p, box, end)) return 0;
+    }
+    return 1;
+}
+
+// Look at sections until none is left whose boxes changed.
+static int tli_pack_look(tli_pack *p, uint64_t offset) {
+    int fits = 1;
+    while (p->dirty_count) {
+        int32_t section = p->dirty[--p->dirty_count];
+        p->is_dirty[section] = 0;
+        if (fits) fits = tli_pack_look_at(p, section, offset);
+    }
+    return fits;
+}
+
+// Place a box. 0 = what is left cannot fit.
+static int tli_pack_place(tli_pack *p, int32_t box, uint64_t offset) {
+    uint64_t end = offset + p->bytes[box];
+    int32_t k, s;
+    int fits = 1;
+    p->placed[box] = 1;
+    p->stack[p->placed_count++] = box;
+    p->offset[box] = offset;
+    for (s = p->first[box]; s <= p->last[box]; s++) {
+        p->rest[s] -= p->bytes[box];
+        if (s < p->last[box]) p->crossing[s]--;
+    }
+    for (k = p->near_first[box]; k < p->near_first[box + 1] && fits; k++) {
+        int32_t other = p->near_boxes[k];
+        if (!p->placed[other] && p->low[other] < end) fits = tli_pack_raise(p, other, end);
+    }
+    p->work += (uint64_t)(p->near_first[box + 1] - p->near_first[box] + p->last[box] - p->first[box]) / 8 + 1;
+    return tli_pack_look(p, offset) && fits;
+}
+
+// Take back the box that was placed last.
+static void tli_pack_take_back(tli_pack *p) {
+    int32_t box = p->stack[--p->placed_count], s;
+    p->placed[box] = 0;
+    for (s = p->first[box]; s <= p->last[box]; s++) {
+        p->rest[s] += p->bytes[box];
+        if (s < p->last[box]) p->crossing[s]++;
+    }
+}
+
+// -- layout: parts --
+
+static int tli_pack_add_item(tli_pack *p, int32_t box) {
+    void *array = p->items;
+    if (p->item_count == p->item_capacity &&
+        !tli_grow(p->fit->env, &array, &p->item_capacity, p->item_count, (int64_t)p->item_count + 1,
+                  sizeof *p->items)) {
+        p->failed = 1;
+        return 0;
+    }
+    p->items = (int32_t *)array;
+    p->items[p->item_count++] = box;
+    return 1;
+}
+
+static int tli_pack_add_part(tli_pack *p, int32_t first) {
+    void *array = p->parts;
+    if (p->item_count == first) return 1;
+    if (p->part_count == p->part_capacity &&
+        !tli_grow(p->fit->env, &array, &p->part_capacity, p->part_count, (int64_t)p->part_count + 1,
+                  sizeof *p->parts)) {
+        p->failed = 1;
+        return 0;
+    }
+    p->parts = (tli_pack_part *)array;
+    p->parts[p->part_count].first = first;
+    p->parts[p->part_count++].count = p->item_count - first;
+    return 1;
+}
+
+// Divide what is left of a part where no unplaced box spans two sections; within the sections of the box that
+// was placed, because elsewhere nothing changed. 0 = no memory.
+static int tli_pack_divide(tli_pack *p, tli_pack_part part, int32_t box) {
+    int32_t from = 0, s, k, first;
+    for (s = p->first[box]; s <= p->last[box]; s++) {
+        int ends = s == p->last[box];
+        if (!ends && p->crossing[s]) continue;
+        first = p->item_count;
+        for (k = part.first; k < part.first + part.count; k++) {
+            int32_t item = p->items[k];
+            if (p->placed[item] || p->first[item] < from || (!ends && p->first[item] > s)) continue;
+            if (!tli_pack_add_item(p, item)) return 0;
+        }
+        p->work += (uint64_t)part.count / 4 + 1;
+        if (!tli_pack_add_part(p, first)) return 0;
+        from = s + 1;
+    }
+    return 1;
+}
+
+// -- layout: the search --
+
+// No box is placed at or above the returned offset: below it another would fit, or a section would be too full.
+static uint64_t tli_pack_find_most(tli_pack *p, const tli_pack_frame *f) {
+    uint64_t most = UINT64_MAX, rest = 0;
+    int32_t k, s, from = INT32_MAX, to = -1;
+    for (k = f->part.first; k < f->part.first + f->part.count; k++) {
+        int32_t box = p->items[k];
+        uint64_t end = p->low[box] + (p->pin[box] == UINT64_MAX ? p->bytes[box] : 1);
+        if (end < most) most = end;
+        if (p->first[box] < from) from = p->first[box];
+        if (p->last[box] > to) to = p->last[box];
+    }
+    for (s = from; s <= to; s++) if (tli_pack_needs(p, s) > rest) rest = tli_pack_needs(p, s);
+    p->work += (uint64_t)(f->part.count + to - from) / 2 + 1;
+    return most < p->capacity - rest + 1 ? most : p->capacity - rest + 1;
+}
+
+// A box that could have been placed before, or that was tried here, is none until another has lifted it.
+static int tli_pack_is_candidate(const tli_pack *p, const tli_pack_frame *f, int32_t box, uint64_t most) {
+    if (p->low[box] < f->last_offset || p->low[box] >= most || p->sleeps[box]) return 0;
+    return p->twin[box] < 0 || p->placed[p->twin[box]];
+}
+
+// Move the boxes that may be placed next to the front of the part, by offset and rank.
+static void tli_pack_sort_candidates(tli_pack *p, tli_pack_frame *f) {
+    uint64_t most = tli_pack_find_most(p, f);
+    int32_t *items = p->items + f->part.first, k, at, count = 0;
+    for (k = 0; k < f->part.count; k++) {
+        tli_pack_keys keys;
+        if (!tli_pack_is_candidate(p, f, items[k], most)) continue;
+        tli_pack_find_keys(p, items[k], &keys);
+        items[k] = items[count];
+        for (at = count++; at && tli_pack_ranks_before(p, &keys, &p->keys[at - 1]); at--, p->work++)
+            p->keys[at] = p->keys[at - 1];
+        p->keys[at] = keys;
+    }
+    for (k = 0; k < count; k++) items[k] = p->keys[k].box;
+    f->candidate_count = count;
+}
+
+static void tli_pack_push(tli_pack *p, tli_pack_part part, uint64_t last_offset) {
+    tli_pack_frame *f = &p->frames[p->frame_count++];
+    tli_zero(f, sizeof *f);
+    f->part = part;
+    f->chosen = -1;
+    f->change_count = p->change_count;
+    f->placed_count = p->placed_count;
+    f->item_count = p->item_count;
+    f->child_first = p->part_count;
+    f->last_offset = last_offset;
+    tli_pack_sort_candidates(p, f);
+}
+
+enum { TLI_PACK_PLACED, TLI_PACK_FAILED, TLI_PACK_NO_MORE };
+
+// Whether a box has unplaced boxes beside it that could lie on top of it.
+static int tli_pack_has_others(const tli_pack *p, int32_t box) {
+    int32_t k;
+    for (k = p->near_first[box]; k < p->near_first[box + 1]; k++) if (!p->placed[p->near_boxes[k]]) return 1;
+    return 0;
+}
+
+// Place the next box of a frame. One that nothing will lie on harms nobody where it is: it is the only choice.
+static int tli_pack_try_next(tli_pack *p, tli_pack_frame *f) {
+    int32_t box;
+    if (f->next == f->candidate_count || p->work >= p->work_limit || p->failed) return TLI_PACK_NO_MORE;
+    box = p->items[f->part.first + f->next++];
+    if (!tli_pack_has_others(p, box)) f->next = f->candidate_count;
+    f->chosen = box;
+    if (!tli_pack_place(p, box, p->low[box]) || !tli_pack_divide(p, f->part, box)) return TLI_PACK_FAILED;
+    f->child_count = p->part_count - f->child_first;
+    f->child_at = 0;
+    return TLI_PACK_PLACED;
+}
+
+// Undo what was placed since a frame began.
+static void tli_pack_undo(tli_pack *p, const tli_pack_frame *f) {
+    while (p->change_count > f->change_count) {
+        const tli_pack_change *change = &p->changes[--p->change_count];
+        p->low[change->box] = change->low;
+        p->sleeps[change->box] = (uint8_t)change->slept;
+    }
+    while (p->placed_count > f->placed_count) tli_pack_take_back(p);
+    p->item_count = f->item_count;
+    p->part_count = f->child_first;
+}
+
+// Whether the boxes fit the capacity.
+static int tli_pack_search(tli_pack *p) {
+    int solved = 0, tried;
+    tli_pack_part all;
+    int32_t i;
+    p->change_count = p->item_count = p->part_count = p->frame_count = 0;
+    for (i = 0; i < p->count; i++) {
+        p->low[i] = p->sleeps[i] = 0;
+        if (!tli_pack_add_item(p, i)) return TLI_PACK_STOPPED;
+    }
+    for (i = 0; i < p->count; i++) p->low[i] = tli_pack_lift(p, i, 0);
+    all.first = 0;
+    all.count = p->count;
+    tli_pack_push(p, all, 0);
+    while (p->frame_count) {
+        tli_pack_frame *f = &p->frames[p->frame_count - 1];
+        if (solved && ++f->child_at == f->child_count) { p->frame_count--; continue; }
+        if (!solved) {
+            if (f->chosen >= 0) {
+                tli_pack_undo(p, f);
+                if (!tli_pack_change_low(p, f->chosen, p->low[f->chosen])) return TLI_PACK_STOPPED;
+                f->change_count++;      // to be undone by the frame below
+            }
+            f->chosen = -1;
+            tried = tli_pack_try_next(p, f);
+            if (tried == TLI_PACK_FAILED) continue;
+            if (tried == TLI_PACK_NO_MORE) { p->frame_count--; continue; }
+            if (!f->child_count) { solved = 1; p->frame_count--; continue; }
+        }
+        solved = 0;
+        tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen]);
+    }
+    if (solved) return TLI_PACK_FITS;
+    return p->work < p->work_limit && !p->failed ? TLI_PACK_NEVER : TLI_PACK_STOPPED;
+}
+
+// After a search, whatever its answer: nothing is placed.
+static void tli_pack_reset(tli_pack *p) {
+    while (p->placed_count) tli_pack_take_back(p);
+}
+// -- layout: from a bound to a height --
+
+static uint64_t tli_pack_gcd(uint64_t a, uint64_t b) {
+    while (b) { uint64_t rest = a % b; a = b; b = rest; }
+    return a;
+}
+
+// What divides every height: of all bytes, rounded and not, pins and alignments.
+static uint64_t tli_pack_step(const tli_pack *p) {
+    uint64_t step = 0;
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        step = tli_pack_gcd(p->bytes[i], step);
+        step = tli_pack_gcd(tli_pack_spare(p, i), step);
+        if (p->alignment[i] > 1) step = tli_pack_gcd(p->alignment[i], step);
+        if (p->pin[i] != UINT64_MAX) step = tli_pack_gcd(p->pin[i], step);
+    }
+    return step;
+}
+
+static uint64_t tli_pack_height(const tli_pack *p, const uint64_t *offsets) {
+    uint64_t height = 0;
+    int32_t i;
+    for (i = 0; i < p->count; i++)
+        if (tli_pack_end(p, i, offsets[i]) > height) height = tli_pack_end(p, i, offsets[i]);
+    return height;
+}
+
+// Ask whether a capacity is reached, with the three rankings in turn and a work limit that doubles.
+static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t work) {
+    uint64_t end = p->work + work, slice = TLI_PACK_SLICE * (uint64_t)p->count;
+    int answer = TLI_PACK_STOPPED;
+    p->capacity = capacity;
+    for (p->turn = 0; p->work < end && answer == TLI_PACK_STOPPED && !p->failed; p->turn++) {
+        if (p->turn && p->turn % 3 == 0) slice *= 2;
+        p->work_limit = end - p->work < slice ? end : p->work + slice;
+        answer = tli_pack_search(p);
+        if (answer == TLI_PACK_FITS) tli_copy(p->best, p->offset, (size_t)p->count * sizeof *p->best);
+        tli_pack_reset(p);
+    }
+    return answer;
+}
+
+// Lower the layout of the boxes to `goal` or less, as far as the work goes; *bound: no layout is lower.
+static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t work_limit, uint64_t *bound) {
+    uint64_t high, round = TLI_PACK_ROUND * (uint64_t)p->count, end = p->work + work_limit, step, capacity;
+    *bound = tli_pack_read(p);
+    high = tli_pack_height(p, p->best);
+    step = tli_pack_step(p);
+    *bound = (*bound + step - 1) / step * step;
+    for (capacity = *bound; *bound < high && high > goal && p->work < end && !p->failed;) {
+        uint64_t work = end - p->work < round ? end - p->work : round;
+        int answer = tli_pack_ask(p, capacity, work);
+        if (answer == TLI_PACK_FITS) high = tli_pack_height(p, p->best);
+        if (answer == TLI_PACK_NEVER) *bound = capacity + step;
+        if (answer == TLI_PACK_STOPPED && capacity + step < high) {
+            capacity += (high - capacity) / 2 / step * step;
+            if (capacity < high) continue;
+        }
+        if (answer == TLI_PACK_STOPPED) round *= 2;
+        capacity = *bound;
+    }
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- layout: from buffers to boxes --
+//
+// Buffers of which one may lie over another are one box, as high as the highest and from the first's beginning
+// to the last's end, or they are boxes of their own. Which is lower is tried: all, none, and where few may,
+// each set of them. A box whose buffers differ in bytes wastes some, so what its search proves is no bound
+// then. The bound counts two such buffers at the step that they share with the larger one alone, so it holds
+// for every choice.
+
+#define TLI_LAYOUT_WORK UINT64_C(100000000)     // default work limit
+#define TLI_LAYOUT_SHARE UINT64_C(2000000)      // work of a part of time in the first round of searches
+#define TLI_LAYOUT_FEW 6                        // in-place buffers of which every set is tried
+
+typedef struct tli_layout {
+    tl_env   *env;
+    const tl_layout_desc *desc;
+    tli_fit_box  *boxes;            // [box_count], room for buffer_count
+    int32_t  *box_of;           // [buffer_count] -1 = takes no bytes
+    uint8_t  *is_merged;        // [buffer_count] 1 = lies over `over`
+    uint64_t *times;            // [section_count] first steps of sections, as tli_layout_time
+    uint64_t *live;             // [section_count] bytes of boxes
+    int32_t   box_count, section_count, in_place_count;
+    uint64_t  unit;             // the least alignment
+    uint64_t *best;             // [buffer_count] offsets of the lowest layout
+    uint64_t  height, bound, work, work_limit;
+} tli_layout;
+
+static uint64_t tli_layout_alignment(const tl_layout_buffer *buffer) {
+    return buffer->alignment ? buffer->alignment : 1;
+}
+
+// Steps as unsigned numbers in the same order.
+static uint64_t tli_layout_time(int64_t step) { return (uint64_t)step ^ (uint64_t)1 << 63; }
+
+static void tli_layout_free(tli_layout *l) {
+    tli_release(l->env, l->boxes);
+    tli_release(l->env, l->box_of);
+    tli_release(l->env, l->is_merged);
+    tli_release(l->env, l->times);
+    tli_release(l->env, l->live);
+    tli_release(l->env, l->best);
+}
+
+static tl_result tli_layout_alloc(tli_layout *l) {
+    uint64_t count = (uint64_t)l->desc->buffer_count;
+    l->boxes = (tli_fit_box *)tli_alloc_array(l->env, count, sizeof *l->boxes);
+    l->box_of = (int32_t *)tli_alloc_array(l->env, count, sizeof *l->box_of);
+    l->is_merged = (uint8_t *)tli_alloc_array(l->env, count, 1);
+    l->times = (uint64_t *)tli_alloc_array(l->env, count, sizeof *l->times);
+    l->live = (uint64_t *)tli_alloc_array(l->env, count + 1, sizeof *l->live);
+    l->best = (uint64_t *)tli_alloc_array(l->env, count, sizeof *l->best);
+    return l->boxes && l->box_of && l->is_merged && l->times && l->live && l->best ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// The section that a step is in: the last one that begins at it or before; -1 = none.
+static int32_t tli_layout_find_section(const tli_layout *l, int32_t count, int64_t step) {
+    int32_t low = -1, high = count;
+    while (high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        if (l->times[middle] <= tli_layout_time(step)) low = middle; else high = middle;
+    }
+    return low;
+}
+
+// Divide time into sections: points at which a buffer begins and after which one ends before the next begins.
+static void tli_layout_divide(tli_layout *l) {
+    const tl_layout_buffer *buffers = l->desc->buffers;
+    int32_t i, count = 0, kept = 0;
+    for (i = 0; i < l->desc->buffer_count; i++)
+        if (buffers[i].bytes) l->times[count++] = tli_layout_time(buffers[i].first_step);
+    tli_sort_u64(l->times, (size_t)count);
+    for (i = 0; i < count; i++) if (!i || l->times[i] != l->times[i - 1]) l->times[kept++] = l->times[i];
+    count = kept;
+    tli_zero(l->live, (size_t)count * sizeof *l->live);
+    for (i = 0; i < l->desc->buffer_count; i++)
+        if (buffers[i].bytes) l->live[tli_layout_find_section(l, count, buffers[i].last_step)] = 1;
+    for (i = kept = 0; i < count; i++) if (l->live[i]) l->times[kept++] = l->times[i];
+    l->section_count = kept;
+    l->work += 40 * (uint64_t)l->desc->buffer_count;
+}
+
+static uint64_t tli_layout_rounded(const tli_layout *l, int32_t buffer) {
+    return tli_align_up(l->desc->buffers[buffer].bytes, l->unit);
+}
+
+// The first section in which a buffer is live. Sections between its first step and the next one that is kept
+// were left out, so that is the one behind them.
+static int32_t tli_layout_first(const tli_layout *l, const tl_layout_buffer *buffer) {
+    int32_t section = tli_layout_find_section(l, l->section_count, buffer->first_step);
+    return section >= 0 && l->times[section] == tli_layout_time(buffer->first_step) ? section : section + 1;
+}
+
+static int32_t tli_layout_last(const tli_layout *l, const tl_layout_buffer *buffer) {
+    return tli_layout_find_section(l, l->section_count, buffer->last_step);
+}
+
+// The bound of every choice: the largest sum of bytes in a section. Of the box on top the true bytes count, so
+// a section takes less than its rounded bytes by the most that rounding added to one of them.
+static void tli_layout_find_bound(tli_layout *l) {
+    const tl_layout_buffer *buffers = l->desc->buffers;
+    uint64_t sum = 0, most = 0, slack = 0;
+    int32_t i, s;
+    tli_zero(l->live, ((size_t)l->section_count + 1) * sizeof *l->live);
+    for (i = 0; i < l->desc->buffer_count; i++) {
+        uint64_t bytes = tli_layout_rounded(l, i), over;
+        if (!bytes) continue;
+        if (bytes - buffers[i].bytes > slack) slack = bytes - buffers[i].bytes;
+        s = tli_layout_first(l, &buffers[i]);
+        l->live[s] += bytes;
+        l->live[tli_layout_last(l, &buffers[i]) + 1] -= bytes;
+        over = buffers[i].in_place ? tli_layout_rounded(l, buffers[i].over) : 0;
+        l->live[s] -= over < bytes ? over : bytes;
+        l->live[s + 1] += over < bytes ? over : bytes;
+    }
+    for (s = 0; s < l->section_count; s++) {
+        sum += l->live[s];
+        if (sum > most) most = sum;
+    }
+    l->bound = most - (most ? slack : 0);
+    for (i = 0; i < l->desc->buffer_count; i++)
+        if (buffers[i].is_pinned && buffers[i].bytes && buffers[i].pinned_offset + buffers[i].bytes > l->bound)
+            l->bound = buffers[i].pinned_offset + buffers[i].bytes;
+    tli_release(l->env, l->live);
+    l->live = NULL;
+}
+
+// Make the boxes of a choice. 0 = two pins of one box differ, or one is at another multiple than the box needs.
+static int tli_layout_make_boxes(tli_layout *l) {
+    const tl_layout_buffer *buffers = l->desc->buffers;
+    int32_t i;
+    l->box_count = 0;
+    for (i = 0; i < l->desc->buffer_count; i++) l->box_of[i] = -1;
+    for (i = 0; i < l->desc->buffer_count; i++) {
+        int32_t at = i, end = i, box, other;
+        if (!buffers[i].bytes || l->box_of[i] >= 0) continue;
+        while (l->is_merged[at] && l->box_of[buffers[at].over] < 0) at = buffers[at].over;
+        box = l->is_merged[at] ? l->box_of[buffers[at].over] : l->box_count;
+        if (box == l->box_count) {
+            tli_zero(&l->boxes[l->box_count++], sizeof *l->boxes);
+            l->boxes[box].pin = UINT64_MAX;
+            l->boxes[box].alignment_bits = (uint8_t)tli_log2_u64(l->unit);
+            l->boxes[box].first = tli_layout_first(l, &buffers[at]);
+        }
+        for (other = end;; other = buffers[other].over) {
+            const tl_layout_buffer *b = &buffers[other];
+            tli_fit_box *to = &l->boxes[box];
+            l->box_of[other] = box;
+            to->length += tli_layout_time(b->last_step) - tli_layout_time(b->first_step) + 1;
+            if (b->bytes > to->bytes) to->bytes = b->bytes;
+            if (tli_layout_alignment(b) >> to->alignment_bits)
+                to->alignment_bits = (uint8_t)tli_log2_u64(tli_layout_alignment(b));
+            if (tli_layout_last(l, b) > to->last) to->last = tli_layout_last(l, b);
+            if (b->is_pinned && to->pin != UINT64_MAX && to->pin != b->pinned_offset) return 0;
+            if (b->is_pinned) to->pin = b->pinned_offset;
+            if (other == at) break;
+        }
+        if (l->boxes[box].pin != UINT64_MAX &&
+            l->boxes[box].pin != tli_fit_align(&l->boxes[box], l->boxes[box].pin)) return 0;
+    }
+    return 1;
+}
+
+// Keep the layout of the boxes if it is the lowest.
+static void tli_layout_keep(tli_layout *l, const uint64_t *offsets) {
+    uint64_t height = 0;
+    int32_t i;
+    for (i = 0; i < l->desc->buffer_count; i++) {
+        uint64_t bytes = l->desc->buffers[i].bytes;
+        if (bytes && offsets[l->box_of[i]] + bytes > height) height = offsets[l->box_of[i]] + bytes;
+    }
+    if (height >= l->height) return;
+    l->height = height;
+    for (i = 0; i < l->desc->buffer_count; i++)
+        l->best[i] = l->box_of[i] < 0 ? 0 : offsets[l->box_of[i]];
+}
+
+#ifndef TL_NO_PLANNERS
+// A part of time that no box spans: boxes from..to-1 of by_first.
+typedef struct tli_layout_part {
+    int32_t  from, to, first, last;     // and its sections
+    uint64_t height;
+} tli_layout_part;
+
+// Find the part that begins with a box.
+static tli_layout_part tli_layout_find_part(const tli_fit *fit, int32_t from) {
+    tli_layout_part part;
+    int32_t to;
+    tli_zero(&part, sizeof part);
+    part.from = from;
+    part.first = fit->boxes[fit->by_first[from]].first;
+    part.last = -1;
+    for (to = from; to < fit->count; to++) {
+        const tli_fit_box *box = &fit->boxes[fit->by_first[to]];
+        uint64_t end = fit->best[fit->by_first[to]] + box->bytes;
+        if (to > from && box->first > part.last) break;
+        if (box->last > part.last) part.last = box->last;
+        if (end > part.height) part.height = end;
+    }
+    part.to = to;
+    return part;
+}
+
+// Search a part. *goal: no layout of all boxes is lower; it is raised to the bound of the part.
+static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_layout_part *part,
+                                        uint64_t work_limit, uint64_t *goal) {
+    tli_pack p;
+    uint64_t bound = 0;
+    tl_result result = TL_OK;
+    int32_t i;
+    if (tli_pack_init(&p, fit, fit->by_first + part->from, part->to - part->from, part->first, part->last)) {
+        tli_pack_lower(&p, *goal, work_limit, &bound);
+        for (i = 0; i < p.count; i++) fit->best[p.ids[i]] = p.best[i];
+    }
+    l->work += p.work;
+    if (p.failed) result = TL_ERROR_NO_MEMORY;
+    if (bound > *goal) *goal = bound;
+    tli_pack_free(&p);
+    return result;
+}
+
+// Search the parts that are higher than the bound, each with more work in every round. *goal is raised to what
+// is proven.
+static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_limit, uint64_t *goal) {
+    uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE;
+    tl_result result = TL_OK;
+    int32_t from, more = 1;
+    for (; more && !result && l->work < end; share *= 4)
+        for (from = more = 0; from < fit->count && !result && l->work < end;) {
+            tli_layout_part part = tli_layout_find_part(fit, from);
+            from = part.to;
+            if (part.height <= *goal || part.to - part.from > TLI_PACK_MOST) continue;
+            more = 1;
+            result = tli_layout_search_part(l, fit, &part, end - l->work < share ? end - l->work : share, goal);
+        }
+    return result;
+}
+#endif
+
+// Place the boxes of a choice: passes, then the search. *bound: no layout of this choice is lower.
+static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bound) {
+    tli_fit fit;
+    int32_t order;
+    tl_result result = TL_OK;
+    tli_zero(&fit, sizeof fit);
+    fit.env = l->env;
+    fit.boxes = l->boxes;
+    fit.count = l->box_count;
+    fit.unit = l->unit;
+    fit.work_limit = work_limit;
+    *bound = l->bound;
+    if (!tli_fit_init(&fit)) result = TL_ERROR_NO_MEMORY;
+    for (order = 0; order < TLI_FIT_ORDERS && !result; order++) {
+        if (order && (fit.best_height <= *bound || fit.work >= work_limit)) break;
+        tli_fit_run(&fit, order);
+        if (fit.failed) result = TL_ERROR_NO_MEMORY;
+        if (fit.failed || fit.pins_overlap) break;
+        tli_layout_keep(l, fit.best);
+    }
+    l->work += fit.work;
+#ifndef TL_NO_PLANNERS
+    if (!result && !fit.pins_overlap && l->height > l->bound && fit.work < work_limit) {
+        result = tli_layout_search(l, &fit, work_limit - fit.work, bound);
+        if (!result) tli_layout_keep(l, fit.best);
+    }
+#endif
+    tli_fit_free(&fit);
+    return result;
+}
+
+// Whether each box is as high as all of its buffers, so that the boxes stand for every layout of the choice.
+static int tli_layout_is_even(const tli_layout *l) {
+    const tl_layout_buffer *buffers = l->desc->buffers;
+    int32_t i;
+    for (i = 0; i < l->desc->buffer_count; i++)
+        if (l->is_merged[i] && buffers[i].bytes != buffers[buffers[i].over].bytes) return 0;
+    return 1;
+}
+
+// Try a choice of the buffers in place. *least is lowered to its bound.
+static tl_result tli_layout_try(tli_layout *l, uint64_t work_limit, uint64_t *least) {
+    uint64_t bound;
+    tl_result result;
+    if (!tli_layout_make_boxes(l)) return TL_OK;
+    result = tli_layout_run(l, work_limit, &bound);
+    if (!tli_layout_is_even(l)) bound = l->bound;
+    if (bound < *least) *least = bound;
+    return result;
+}
+
+// Try choices until one is as low as the bound. Where every choice was tried, the least of their bounds is one.
+static tl_result tli_layout_try_all(tli_layout *l) {
+    int32_t choice, choices = 1, i, k;
+    uint64_t least = UINT64_MAX;
+    tl_result result = TL_OK;
+    if (l->in_place_count) choices = l->in_place_count <= TLI_LAYOUT_FEW ? 1 << l->in_place_count : 2;
+    for (choice = 0; choice < choices && !result && l->height > l->bound; choice++) {
+        uint64_t left = l->work_limit > l->work ? l->work_limit - l->work : 1;
+        if (choice && l->work >= l->work_limit && l->height != UINT64_MAX) break;
+        for (i = k = 0; i < l->desc->buffer_count; i++) {
+            l->is_merged[i] = 0;
+            if (!l->desc->buffers[i].in_place) continue;
+            l->is_merged[i] = choices == 2 ? !choice : !(choice >> k & 1);
+            k++;
+        }
+        result = tli_layout_try(l, left / (uint64_t)(choices - choice), &least);
+    }
+    if (!result && choice == choices && l->in_place_count <= TLI_LAYOUT_FEW && least > l->bound)
+        l->bound = least;
+    return result;
+}
+
+// -- layout: the entry --
+
+static tl_result tli_layout_fail(tl_env *env, tl_result code, tli_rule rule, int32_t buffer) {
+    return tli_fail_values(env, code, TLI_IN(PLAN_LAYOUT), rule, (uint64_t)buffer, 0);
+}
+
+static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc, int32_t i) {
+    const tl_layout_buffer *b = &desc->buffers[i], *over;
+    uint64_t end;
+    if (b->first_step > b->last_step)
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_LIFETIME_IS_REVERSED), i);
+    if (b->alignment & (b->alignment - 1))
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_ALIGNMENT_IS_NO_POWER), i);
+    if (b->is_pinned) {
+        if (b->pinned_offset & (tli_layout_alignment(b) - 1))
+            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_IS_NOT_ALIGNED), i);
+        if (!tli_add_u64(b->pinned_offset, b->bytes, &end) || end >> 61 ||
+            (desc->capacity_bytes && end > desc->capacity_bytes))
+            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_DOES_NOT_FIT), i);
+    }
+    if (!b->in_place) return TL_OK;
+    if (!tli_is_below(b->over, desc->buffer_count) || b->over == i)
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_NAMES_NONE), i);
+    over = &desc->buffers[b->over];
+    if (!b->bytes || !over->bytes || over->last_step != b->first_step || over->first_step >= b->first_step)
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_ENDS_AT_ANOTHER_STEP), i);
+    return TL_OK;
+}
+
+// Check all buffers; sets the unit and the number of buffers in place. No two may lie over the same one.
+static tl_result tli_check_layout(tl_env *env, tli_layout *l) {
+    const tl_layout_desc *desc = l->desc;
+    uint64_t sum = 0, rounded, most = 1;
+    int32_t i;
+    for (i = 0; i < desc->buffer_count; i++) {
+        tl_result result = tli_check_layout_buffer(env, desc, i);
+        if (result) return result;
+        if (tli_layout_alignment(&desc->buffers[i]) > most) most = tli_layout_alignment(&desc->buffers[i]);
+        if (desc->buffers[i].bytes && (!l->unit || tli_layout_alignment(&desc->buffers[i]) < l->unit))
+            l->unit = tli_layout_alignment(&desc->buffers[i]);
+        if (!desc->buffers[i].in_place) continue;
+        if (l->is_merged[desc->buffers[i].over]++)
+            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_IS_TAKEN), i);
+        l->in_place_count++;
+    }
+    if (!l->unit) l->unit = 1;
+    for (i = 0; i < desc->buffer_count; i++)
+        if (most >> 61 || desc->buffers[i].bytes >> 61 ||
+            !tli_add_u64(sum, (rounded = tli_align_up(desc->buffers[i].bytes, most)), &sum) || sum >> 61)
+            return tli_layout_fail(env, TL_ERROR_OVERFLOW, TLI_RULE(BUFFERS_DO_NOT_FIT_61_BITS), i);
+    (void)rounded;
+    return TL_OK;
+}
+
+static tl_result tli_layout_answer(tl_env *env, tli_layout *l, tl_layout_plan *plan) {
+    if (l->height == UINT64_MAX)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_LAYOUT), TLI_RULE(BUFFER_PINS_OVERLAP));
+    plan->height_bytes = l->height;
+    plan->bound_bytes = l->bound;
+    plan->proven = plan->height_bytes <= plan->bound_bytes;
+    plan->work = l->work;
+    if (l->desc->capacity_bytes && plan->height_bytes > l->desc->capacity_bytes)
+        return tli_fail_values(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_LAYOUT),
+                               plan->bound_bytes > l->desc->capacity_bytes ? TLI_RULE(BUFFERS_FIT_NO_LAYOUT)
+                                                                           : TLI_RULE(NO_LAYOUT_WAS_FOUND),
+                               l->desc->capacity_bytes, plan->height_bytes);
+    plan->offsets = l->best;
+    plan->buffer_count = l->desc->buffer_count;
+    l->best = NULL;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_layout_plan *plan) {
+    tli_layout l;
+    tl_result result;
+    TL_ASSERT(desc && plan);
+    tli_zero(plan, sizeof *plan);
+    tli_zero(&l, sizeof l);
+    l.env = env;
+    l.desc = desc;
+    l.height = UINT64_MAX;
+    l.work_limit = desc->work_limit ? desc->work_limit : TLI_LAYOUT_WORK;
+    if (desc->buffer_count < 0 || (desc->buffer_count && !desc->buffers))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_LAYOUT),
+                        TLI_RULE(BUFFER_COUNT_MUST_BE_AT_LEAST_0));
+    result = tli_layout_alloc(&l);
+    if (!result) result = tli_check_layout(env, &l);
+    if (!result) {
+        tli_layout_divide(&l);
+        tli_layout_find_bound(&l);
+        result = tli_layout_try_all(&l);
+        if (!result) result = tli_layout_answer(env, &l, plan);
+    }
+    if (result == TL_ERROR_NO_MEMORY)
+        result = tli_fail(env, result, TLI_IN(PLAN_LAYOUT), TLI_RULE(NO_MEMORY_FOR_LAYOUT));
+    tli_layout_free(&l);
+    return result;
+}
+
+TLI_IMPL void tl_free_layout_plan(tl_env *env, tl_layout_plan *plan) {
+    TL_ASSERT(plan);
+    tli_release(env, plan->offsets);
+    tli_zero(plan, sizeof *plan);
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// ============================================================================
 // [5] PLAN (implementation)
 // ============================================================================
 //
@@ -11652,30 +13063,6 @@ TLI_IMPL void tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *confi
 }
 
 // -- rules of configs --
-
-// Move the item at root down a binary heap until none of its children is larger.
-static void tli_sink_u64(uint64_t *items, size_t root, size_t count) {
-    uint64_t item = items[root];
-    size_t child;
-    for (; (child = 2 * root + 1) < count; root = child) {
-        if (child + 1 < count && items[child + 1] > items[child]) child++;
-        if (items[child] <= item) break;
-        items[root] = items[child];
-    }
-    items[root] = item;
-}
-
-// Sort ascending, by heap sort: no order of the items makes it slow.
-static void tli_sort_u64(uint64_t *items, size_t count) {
-    size_t i;
-    for (i = count / 2; i-- > 0;) tli_sink_u64(items, i, count);
-    for (i = count; i-- > 1;) {
-        uint64_t largest = items[0];
-        items[0] = items[i];
-        items[i] = largest;
-        tli_sink_u64(items, 0, i);
-    }
-}
 
 static tl_result tli_check_selective(tl_env *env, tli_function function, const tl_checkpoint *c,
                                      uint64_t layer_count) {

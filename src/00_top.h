@@ -30,6 +30,7 @@
        [1] CORE          results, env, sinks, random numbers, version
        [2] STRATEGY      what the caller wants, in seven fields
        [3] GRAPH         nodes, tensors, sizes, costs; the device; .tlg text; layers, fusion
+       [4] LAYOUT        put buffers with lifetimes at offsets
        [5] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
        [6] REMAT         recomputation under a byte budget, with a certified distance to the optimum
        [7] PRECISION     observers, quantisation parameters, an exact choice of schemes
@@ -89,9 +90,9 @@
    DOES NOT
        Compute: the kernels are yours (examples/nn.h has a set in plain C). Precisions are chosen,
        priced and applied to the graph; kernels that run in 8 or 16 bits are yours, too, and so is
-       the data that they are calibrated on. Place buffers at offsets or split work over devices:
-       later versions will. A strategy that asks for what this version cannot do gets
-       TL_ERROR_UNSUPPORTED.
+       the data that they are calibrated on. Place the tensors of a plan at offsets ([4] places any
+       buffers), or split work over devices: later versions will. A strategy that asks for what this
+       version cannot do gets TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
 

@@ -156,7 +156,8 @@
     X(INIT_FILE_SINK, "tl_init_file_sink") \
     X(FINISH_FILE_SINK, "tl_finish_file_sink") \
     /* later ones, of any section */ \
-    X(INIT_REMAT_POOL, "tl_init_remat_pool")
+    X(INIT_REMAT_POOL, "tl_init_remat_pool") \
+    X(PLAN_LAYOUT, "tl_plan_layout")
 
 // -- errors: rules --
 //
@@ -387,6 +388,27 @@
     X(INFERENCE_MUST_BE_0_OR_1, "inference: must be 0 or 1", "") \
     X(OPS_EACH_MUST_BE_1_TO_255_BYTES_OF_UTF, "ops: each " TLI_NAME_RULE, "") \
     X(NO_MEMORY_TO_FIND_CHAINS_IN, "no memory to find chains in", "")
+
+// -- errors: rules of [4] LAYOUT --
+
+#define TLI_LAYOUT_RULES(X) \
+    X(BUFFER_COUNT_MUST_BE_AT_LEAST_0, "buffer_count: must be >= 0, and buffers not NULL where it is > 0", "") \
+    X(BUFFER_LIFETIME_IS_REVERSED, "buffers[%0]: first_step must be <= last_step", "buffer") \
+    X(BUFFER_ALIGNMENT_IS_NO_POWER, "buffers[%0].alignment: must be a power of two", "buffer") \
+    X(BUFFER_PIN_IS_NOT_ALIGNED, "buffers[%0].pinned_offset: must be a multiple of the alignment", "buffer") \
+    X(BUFFER_PIN_DOES_NOT_FIT, "buffers[%0].pinned_offset: the buffer ends above the capacity", "buffer") \
+    X(BUFFER_PINS_OVERLAP, "buffers: two that are live at one step are pinned to the same bytes", "") \
+    X(BUFFER_OVER_NAMES_NONE, "buffers[%0].over: must name another buffer", "buffer") \
+    X(BUFFER_OVER_ENDS_AT_ANOTHER_STEP, \
+      "buffers[%0].over: must begin earlier and end at the first step of this one; neither may be empty", \
+      "buffer") \
+    X(BUFFER_OVER_IS_TAKEN, "buffers[%0].over: another buffer lies over that one, too", "buffer") \
+    X(BUFFERS_DO_NOT_FIT_61_BITS, "buffers[%0].bytes: all buffers, aligned, must fit 61 bits", "buffer") \
+    X(BUFFERS_FIT_NO_LAYOUT, "capacity_bytes: %0 bytes are too few for any layout; one of %1 was found", \
+      "capacity, height") \
+    X(NO_LAYOUT_WAS_FOUND, "capacity_bytes: no layout was found in %0 bytes; one of %1 was", \
+      "capacity, height") \
+    X(NO_MEMORY_FOR_LAYOUT, "no memory to place buffers", "")
 
 // -- errors: rules of [5] PLAN --
 
@@ -857,6 +879,7 @@
     TLI_CORE_RULES(X) \
     TLI_STRATEGY_RULES(X) \
     TLI_GRAPH_RULES(X) \
+    TLI_LAYOUT_RULES(X) \
     TLI_PLAN_RULES(X) \
     TLI_REMAT_RULES(X) \
     TLI_PRECISION_RULES(X) \
@@ -876,6 +899,7 @@ enum {
     TLI_CORE_RULES_FROM = 0x0100, TLI_CORE_RULES(TLI_RULE_NUMBER) TLI_CORE_RULES_END,
     TLI_STRATEGY_RULES_FROM = 0x0200, TLI_STRATEGY_RULES(TLI_RULE_NUMBER) TLI_STRATEGY_RULES_END,
     TLI_GRAPH_RULES_FROM = 0x0300, TLI_GRAPH_RULES(TLI_RULE_NUMBER) TLI_GRAPH_RULES_END,
+    TLI_LAYOUT_RULES_FROM = 0x0400, TLI_LAYOUT_RULES(TLI_RULE_NUMBER) TLI_LAYOUT_RULES_END,
     TLI_PLAN_RULES_FROM = 0x0500, TLI_PLAN_RULES(TLI_RULE_NUMBER) TLI_PLAN_RULES_END,
     TLI_REMAT_RULES_FROM = 0x0600, TLI_REMAT_RULES(TLI_RULE_NUMBER) TLI_REMAT_RULES_END,
     TLI_PRECISION_RULES_FROM = 0x0700, TLI_PRECISION_RULES(TLI_RULE_NUMBER) TLI_PRECISION_RULES_END,
@@ -889,6 +913,7 @@ enum {
 typedef char tli_rules_fit[TLI_CORE_RULES_END <= 0x0200 &&
                            TLI_STRATEGY_RULES_END <= 0x0300 &&
                            TLI_GRAPH_RULES_END <= 0x0400 &&
+                           TLI_LAYOUT_RULES_END <= 0x0500 &&
                            TLI_PLAN_RULES_END <= 0x0600 &&
                            TLI_REMAT_RULES_END <= 0x0700 &&
                            TLI_PRECISION_RULES_END <= 0x0800 &&

@@ -85,30 +85,6 @@ TLI_IMPL void tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *confi
 
 // -- rules of configs --
 
-// Move the item at root down a binary heap until none of its children is larger.
-static void tli_sink_u64(uint64_t *items, size_t root, size_t count) {
-    uint64_t item = items[root];
-    size_t child;
-    for (; (child = 2 * root + 1) < count; root = child) {
-        if (child + 1 < count && items[child + 1] > items[child]) child++;
-        if (items[child] <= item) break;
-        items[root] = items[child];
-    }
-    items[root] = item;
-}
-
-// Sort ascending, by heap sort: no order of the items makes it slow.
-static void tli_sort_u64(uint64_t *items, size_t count) {
-    size_t i;
-    for (i = count / 2; i-- > 0;) tli_sink_u64(items, i, count);
-    for (i = count; i-- > 1;) {
-        uint64_t largest = items[0];
-        items[0] = items[i];
-        items[i] = largest;
-        tli_sink_u64(items, 0, i);
-    }
-}
-
 static tl_result tli_check_selective(tl_env *env, tli_function function, const tl_checkpoint *c,
                                      uint64_t layer_count) {
     const uint64_t *layers = c->as.selective.layers;

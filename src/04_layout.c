@@ -1,0 +1,417 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- layout: from buffers to boxes --
+//
+// Buffers of which one may lie over another are one box, as high as the highest and from the first's beginning
+// to the last's end, or they are boxes of their own. Which is lower is tried: all, none, and where few may,
+// each set of them. A box whose buffers differ in bytes wastes some, so what its search proves is no bound
+// then. The bound counts two such buffers at the step that they share with the larger one alone, so it holds
+// for every choice.
+
+#define TLI_LAYOUT_WORK UINT64_C(100000000)     // default work limit
+#define TLI_LAYOUT_SHARE UINT64_C(2000000)      // work of a part of time in the first round of searches
+#define TLI_LAYOUT_FEW 6                        // in-place buffers of which every set is tried
+
+typedef struct tli_layout {
+    tl_env   *env;
+    const tl_layout_desc *desc;
+    tli_fit_box  *boxes;            // [box_count], room for buffer_count
+    int32_t  *box_of;           // [buffer_count] -1 = takes no bytes
+    uint8_t  *is_merged;        // [buffer_count] 1 = lies over `over`
+    uint64_t *times;            // [section_count] first steps of sections, as tli_layout_time
+    uint64_t *live;             // [section_count] bytes of boxes
+    int32_t   box_count, section_count, in_place_count;
+    uint64_t  unit;             // the least alignment
+    uint64_t *best;             // [buffer_count] offsets of the lowest layout
+    uint64_t  height, bound, work, work_limit;
+} tli_layout;
+
+static uint64_t tli_layout_alignment(const tl_layout_buffer *buffer) {
+    return buffer->alignment ? buffer->alignment : 1;
+}
+
+// Steps as unsigned numbers in the same order.
+static uint64_t tli_layout_time(int64_t step) { return (uint64_t)step ^ (uint64_t)1 << 63; }
+
+static void tli_layout_free(tli_layout *l) {
+    tli_release(l->env, l->boxes);
+    tli_release(l->env, l->box_of);
+    tli_release(l->env, l->is_merged);
+    tli_release(l->env, l->times);
+    tli_release(l->env, l->live);
+    tli_release(l->env, l->best);
+}
+
+static tl_result tli_layout_alloc(tli_layout *l) {
+    uint64_t count = (uint64_t)l->desc->buffer_count;
+    l->boxes = (tli_fit_box *)tli_alloc_array(l->env, count, sizeof *l->boxes);
+    l->box_of = (int32_t *)tli_alloc_array(l->env, count, sizeof *l->box_of);
+    l->is_merged = (uint8_t *)tli_alloc_array(l->env, count, 1);
+    l->times = (uint64_t *)tli_alloc_array(l->env, count, sizeof *l->times);
+    l->live = (uint64_t *)tli_alloc_array(l->env, count + 1, sizeof *l->live);
+    l->best = (uint64_t *)tli_alloc_array(l->env, count, sizeof *l->best);
+    return l->boxes && l->box_of && l->is_merged && l->times && l->live && l->best ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// The section that a step is in: the last one that begins at it or before; -1 = none.
+static int32_t tli_layout_find_section(const tli_layout *l, int32_t count, int64_t step) {
+    int32_t low = -1, high = count;
+    while (high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        if (l->times[middle] <= tli_layout_time(step)) low = middle; else high = middle;
+    }
+    return low;
+}
+
+// Divide time into sections: points at which a buffer begins and after which one ends before the next begins.
+static void tli_layout_divide(tli_layout *l) {
+    const tl_layout_buffer *buffers = l->desc->buffers;
+    int32_t i, count = 0, kept = 0;
+    for (i = 0; i < l->desc->buffer_count; i++)
+        if (buffers[i].bytes) l->times[count++] = tli_layout_time(buffers[i].first_step);
+    tli_sort_u64(l->times, (size_t)count);
+    for (i = 0; i < count; i++) if (!i || l->times[i] != l->times[i - 1]) l->times[kept++] = l->times[i];
+    count = kept;
+    tli_zero(l->live, (size_t)count * sizeof *l->live);
+    for (i = 0; i < l->desc->buffer_count; i++)
+        if (buffers[i].bytes) l->live[tli_layout_find_section(l, count, buffers[i].last_step)] = 1;
+    for (i = kept = 0; i < count; i++) if (l->live[i]) l->times[kept++] = l->times[i];
+    l->section_count = kept;
+    l->work += 40 * (uint64_t)l->desc->buffer_count;
+}
+
+static uint64_t tli_layout_rounded(const tli_layout *l, int32_t buffer) {
+    return tli_align_up(l->desc->buffers[buffer].bytes, l->unit);
+}
+
+// The first section in which a buffer is live. Sections between its first step and the next one that is kept
+// were left out, so that is the one behind them.
+static int32_t tli_layout_first(const tli_layout *l, const tl_layout_buffer *buffer) {
+    int32_t section = tli_layout_find_section(l, l->section_count, buffer->first_step);
+    return section >= 0 && l->times[section] == tli_layout_time(buffer->first_step) ? section : section + 1;
+}
+
+static int32_t tli_layout_last(const tli_layout *l, const tl_layout_buffer *buffer) {
+    return tli_layout_find_section(l, l->section_count, buffer->last_step);
+}
+
+// The bound of every choice: the largest sum of bytes in a section. Of the box on top the true bytes count, so
+// a section takes less than its rounded bytes by the most that rounding added to one of them.
+static void tli_layout_find_bound(tli_layout *l) {
+    const tl_layout_buffer *buffers = l->desc->buffers;
+    uint64_t sum = 0, most = 0, slack = 0;
+    int32_t i, s;
+    tli_zero(l->live, ((size_t)l->section_count + 1) * sizeof *l->live);
+    for (i = 0; i < l->desc->buffer_count; i++) {
+        uint64_t bytes = tli_layout_rounded(l, i), over;
+        if (!bytes) continue;
+        if (bytes - buffers[i].bytes > slack) slack = bytes - buffers[i].bytes;
+        s = tli_layout_first(l, &buffers[i]);
+        l->live[s] += bytes;
+        l->live[tli_layout_last(l, &buffers[i]) + 1] -= bytes;
+        over = buffers[i].in_place ? tli_layout_rounded(l, buffers[i].over) : 0;
+        l->live[s] -= over < bytes ? over : bytes;
+        l->live[s + 1] += over < bytes ? over : bytes;
+    }
+    for (s = 0; s < l->section_count; s++) {
+        sum += l->live[s];
+        if (sum > most) most = sum;
+    }
+    l->bound = most - (most ? slack : 0);
+    for (i = 0; i < l->desc->buffer_count; i++)
+        if (buffers[i].is_pinned && buffers[i].bytes && buffers[i].pinned_offset + buffers[i].bytes > l->bound)
+            l->bound = buffers[i].pinned_offset + buffers[i].bytes;
+    tli_release(l->env, l->live);
+    l->live = NULL;
+}
+
+// Make the boxes of a choice. 0 = two pins of one box differ, or one is at another multiple than the box needs.
+static int tli_layout_make_boxes(tli_layout *l) {
+    const tl_layout_buffer *buffers = l->desc->buffers;
+    int32_t i;
+    l->box_count = 0;
+    for (i = 0; i < l->desc->buffer_count; i++) l->box_of[i] = -1;
+    for (i = 0; i < l->desc->buffer_count; i++) {
+        int32_t at = i, end = i, box, other;
+        if (!buffers[i].bytes || l->box_of[i] >= 0) continue;
+        while (l->is_merged[at] && l->box_of[buffers[at].over] < 0) at = buffers[at].over;
+        box = l->is_merged[at] ? l->box_of[buffers[at].over] : l->box_count;
+        if (box == l->box_count) {
+            tli_zero(&l->boxes[l->box_count++], sizeof *l->boxes);
+            l->boxes[box].pin = UINT64_MAX;
+            l->boxes[box].alignment_bits = (uint8_t)tli_log2_u64(l->unit);
+            l->boxes[box].first = tli_layout_first(l, &buffers[at]);
+        }
+        for (other = end;; other = buffers[other].over) {
+            const tl_layout_buffer *b = &buffers[other];
+            tli_fit_box *to = &l->boxes[box];
+            l->box_of[other] = box;
+            to->length += tli_layout_time(b->last_step) - tli_layout_time(b->first_step) + 1;
+            if (b->bytes > to->bytes) to->bytes = b->bytes;
+            if (tli_layout_alignment(b) >> to->alignment_bits)
+                to->alignment_bits = (uint8_t)tli_log2_u64(tli_layout_alignment(b));
+            if (tli_layout_last(l, b) > to->last) to->last = tli_layout_last(l, b);
+            if (b->is_pinned && to->pin != UINT64_MAX && to->pin != b->pinned_offset) return 0;
+            if (b->is_pinned) to->pin = b->pinned_offset;
+            if (other == at) break;
+        }
+        if (l->boxes[box].pin != UINT64_MAX &&
+            l->boxes[box].pin != tli_fit_align(&l->boxes[box], l->boxes[box].pin)) return 0;
+    }
+    return 1;
+}
+
+// Keep the layout of the boxes if it is the lowest.
+static void tli_layout_keep(tli_layout *l, const uint64_t *offsets) {
+    uint64_t height = 0;
+    int32_t i;
+    for (i = 0; i < l->desc->buffer_count; i++) {
+        uint64_t bytes = l->desc->buffers[i].bytes;
+        if (bytes && offsets[l->box_of[i]] + bytes > height) height = offsets[l->box_of[i]] + bytes;
+    }
+    if (height >= l->height) return;
+    l->height = height;
+    for (i = 0; i < l->desc->buffer_count; i++)
+        l->best[i] = l->box_of[i] < 0 ? 0 : offsets[l->box_of[i]];
+}
+
+#ifndef TL_NO_PLANNERS
+// A part of time that no box spans: boxes from..to-1 of by_first.
+typedef struct tli_layout_part {
+    int32_t  from, to, first, last;     // and its sections
+    uint64_t height;
+} tli_layout_part;
+
+// Find the part that begins with a box.
+static tli_layout_part tli_layout_find_part(const tli_fit *fit, int32_t from) {
+    tli_layout_part part;
+    int32_t to;
+    tli_zero(&part, sizeof part);
+    part.from = from;
+    part.first = fit->boxes[fit->by_first[from]].first;
+    part.last = -1;
+    for (to = from; to < fit->count; to++) {
+        const tli_fit_box *box = &fit->boxes[fit->by_first[to]];
+        uint64_t end = fit->best[fit->by_first[to]] + box->bytes;
+        if (to > from && box->first > part.last) break;
+        if (box->last > part.last) part.last = box->last;
+        if (end > part.height) part.height = end;
+    }
+    part.to = to;
+    return part;
+}
+
+// Search a part. *goal: no layout of all boxes is lower; it is raised to the bound of the part.
+static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_layout_part *part,
+                                        uint64_t work_limit, uint64_t *goal) {
+    tli_pack p;
+    uint64_t bound = 0;
+    tl_result result = TL_OK;
+    int32_t i;
+    if (tli_pack_init(&p, fit, fit->by_first + part->from, part->to - part->from, part->first, part->last)) {
+        tli_pack_lower(&p, *goal, work_limit, &bound);
+        for (i = 0; i < p.count; i++) fit->best[p.ids[i]] = p.best[i];
+    }
+    l->work += p.work;
+    if (p.failed) result = TL_ERROR_NO_MEMORY;
+    if (bound > *goal) *goal = bound;
+    tli_pack_free(&p);
+    return result;
+}
+
+// Search the parts that are higher than the bound, each with more work in every round. *goal is raised to what
+// is proven.
+static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_limit, uint64_t *goal) {
+    uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE;
+    tl_result result = TL_OK;
+    int32_t from, more = 1;
+    for (; more && !result && l->work < end; share *= 4)
+        for (from = more = 0; from < fit->count && !result && l->work < end;) {
+            tli_layout_part part = tli_layout_find_part(fit, from);
+            from = part.to;
+            if (part.height <= *goal || part.to - part.from > TLI_PACK_MOST) continue;
+            more = 1;
+            result = tli_layout_search_part(l, fit, &part, end - l->work < share ? end - l->work : share, goal);
+        }
+    return result;
+}
+#endif
+
+// Place the boxes of a choice: passes, then the search. *bound: no layout of this choice is lower.
+static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bound) {
+    tli_fit fit;
+    int32_t order;
+    tl_result result = TL_OK;
+    tli_zero(&fit, sizeof fit);
+    fit.env = l->env;
+    fit.boxes = l->boxes;
+    fit.count = l->box_count;
+    fit.unit = l->unit;
+    fit.work_limit = work_limit;
+    *bound = l->bound;
+    if (!tli_fit_init(&fit)) result = TL_ERROR_NO_MEMORY;
+    for (order = 0; order < TLI_FIT_ORDERS && !result; order++) {
+        if (order && (fit.best_height <= *bound || fit.work >= work_limit)) break;
+        tli_fit_run(&fit, order);
+        if (fit.failed) result = TL_ERROR_NO_MEMORY;
+        if (fit.failed || fit.pins_overlap) break;
+        tli_layout_keep(l, fit.best);
+    }
+    l->work += fit.work;
+#ifndef TL_NO_PLANNERS
+    if (!result && !fit.pins_overlap && l->height > l->bound && fit.work < work_limit) {
+        result = tli_layout_search(l, &fit, work_limit - fit.work, bound);
+        if (!result) tli_layout_keep(l, fit.best);
+    }
+#endif
+    tli_fit_free(&fit);
+    return result;
+}
+
+// Whether each box is as high as all of its buffers, so that the boxes stand for every layout of the choice.
+static int tli_layout_is_even(const tli_layout *l) {
+    const tl_layout_buffer *buffers = l->desc->buffers;
+    int32_t i;
+    for (i = 0; i < l->desc->buffer_count; i++)
+        if (l->is_merged[i] && buffers[i].bytes != buffers[buffers[i].over].bytes) return 0;
+    return 1;
+}
+
+// Try a choice of the buffers in place. *least is lowered to its bound.
+static tl_result tli_layout_try(tli_layout *l, uint64_t work_limit, uint64_t *least) {
+    uint64_t bound;
+    tl_result result;
+    if (!tli_layout_make_boxes(l)) return TL_OK;
+    result = tli_layout_run(l, work_limit, &bound);
+    if (!tli_layout_is_even(l)) bound = l->bound;
+    if (bound < *least) *least = bound;
+    return result;
+}
+
+// Try choices until one is as low as the bound. Where every choice was tried, the least of their bounds is one.
+static tl_result tli_layout_try_all(tli_layout *l) {
+    int32_t choice, choices = 1, i, k;
+    uint64_t least = UINT64_MAX;
+    tl_result result = TL_OK;
+    if (l->in_place_count) choices = l->in_place_count <= TLI_LAYOUT_FEW ? 1 << l->in_place_count : 2;
+    for (choice = 0; choice < choices && !result && l->height > l->bound; choice++) {
+        uint64_t left = l->work_limit > l->work ? l->work_limit - l->work : 1;
+        if (choice && l->work >= l->work_limit && l->height != UINT64_MAX) break;
+        for (i = k = 0; i < l->desc->buffer_count; i++) {
+            l->is_merged[i] = 0;
+            if (!l->desc->buffers[i].in_place) continue;
+            l->is_merged[i] = choices == 2 ? !choice : !(choice >> k & 1);
+            k++;
+        }
+        result = tli_layout_try(l, left / (uint64_t)(choices - choice), &least);
+    }
+    if (!result && choice == choices && l->in_place_count <= TLI_LAYOUT_FEW && least > l->bound)
+        l->bound = least;
+    return result;
+}
+
+// -- layout: the entry --
+
+static tl_result tli_layout_fail(tl_env *env, tl_result code, tli_rule rule, int32_t buffer) {
+    return tli_fail_values(env, code, TLI_IN(PLAN_LAYOUT), rule, (uint64_t)buffer, 0);
+}
+
+static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc, int32_t i) {
+    const tl_layout_buffer *b = &desc->buffers[i], *over;
+    uint64_t end;
+    if (b->first_step > b->last_step)
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_LIFETIME_IS_REVERSED), i);
+    if (b->alignment & (b->alignment - 1))
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_ALIGNMENT_IS_NO_POWER), i);
+    if (b->is_pinned) {
+        if (b->pinned_offset & (tli_layout_alignment(b) - 1))
+            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_IS_NOT_ALIGNED), i);
+        if (!tli_add_u64(b->pinned_offset, b->bytes, &end) || end >> 61 ||
+            (desc->capacity_bytes && end > desc->capacity_bytes))
+            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_DOES_NOT_FIT), i);
+    }
+    if (!b->in_place) return TL_OK;
+    if (!tli_is_below(b->over, desc->buffer_count) || b->over == i)
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_NAMES_NONE), i);
+    over = &desc->buffers[b->over];
+    if (!b->bytes || !over->bytes || over->last_step != b->first_step || over->first_step >= b->first_step)
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_ENDS_AT_ANOTHER_STEP), i);
+    return TL_OK;
+}
+
+// Check all buffers; sets the unit and the number of buffers in place. No two may lie over the same one.
+static tl_result tli_check_layout(tl_env *env, tli_layout *l) {
+    const tl_layout_desc *desc = l->desc;
+    uint64_t sum = 0, rounded, most = 1;
+    int32_t i;
+    for (i = 0; i < desc->buffer_count; i++) {
+        tl_result result = tli_check_layout_buffer(env, desc, i);
+        if (result) return result;
+        if (tli_layout_alignment(&desc->buffers[i]) > most) most = tli_layout_alignment(&desc->buffers[i]);
+        if (desc->buffers[i].bytes && (!l->unit || tli_layout_alignment(&desc->buffers[i]) < l->unit))
+            l->unit = tli_layout_alignment(&desc->buffers[i]);
+        if (!desc->buffers[i].in_place) continue;
+        if (l->is_merged[desc->buffers[i].over]++)
+            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_IS_TAKEN), i);
+        l->in_place_count++;
+    }
+    if (!l->unit) l->unit = 1;
+    for (i = 0; i < desc->buffer_count; i++)
+        if (most >> 61 || desc->buffers[i].bytes >> 61 ||
+            !tli_add_u64(sum, (rounded = tli_align_up(desc->buffers[i].bytes, most)), &sum) || sum >> 61)
+            return tli_layout_fail(env, TL_ERROR_OVERFLOW, TLI_RULE(BUFFERS_DO_NOT_FIT_61_BITS), i);
+    (void)rounded;
+    return TL_OK;
+}
+
+static tl_result tli_layout_answer(tl_env *env, tli_layout *l, tl_layout_plan *plan) {
+    if (l->height == UINT64_MAX)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_LAYOUT), TLI_RULE(BUFFER_PINS_OVERLAP));
+    plan->height_bytes = l->height;
+    plan->bound_bytes = l->bound;
+    plan->proven = plan->height_bytes <= plan->bound_bytes;
+    plan->work = l->work;
+    if (l->desc->capacity_bytes && plan->height_bytes > l->desc->capacity_bytes)
+        return tli_fail_values(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_LAYOUT),
+                               plan->bound_bytes > l->desc->capacity_bytes ? TLI_RULE(BUFFERS_FIT_NO_LAYOUT)
+                                                                           : TLI_RULE(NO_LAYOUT_WAS_FOUND),
+                               l->desc->capacity_bytes, plan->height_bytes);
+    plan->offsets = l->best;
+    plan->buffer_count = l->desc->buffer_count;
+    l->best = NULL;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_layout_plan *plan) {
+    tli_layout l;
+    tl_result result;
+    TL_ASSERT(desc && plan);
+    tli_zero(plan, sizeof *plan);
+    tli_zero(&l, sizeof l);
+    l.env = env;
+    l.desc = desc;
+    l.height = UINT64_MAX;
+    l.work_limit = desc->work_limit ? desc->work_limit : TLI_LAYOUT_WORK;
+    if (desc->buffer_count < 0 || (desc->buffer_count && !desc->buffers))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_LAYOUT),
+                        TLI_RULE(BUFFER_COUNT_MUST_BE_AT_LEAST_0));
+    result = tli_layout_alloc(&l);
+    if (!result) result = tli_check_layout(env, &l);
+    if (!result) {
+        tli_layout_divide(&l);
+        tli_layout_find_bound(&l);
+        result = tli_layout_try_all(&l);
+        if (!result) result = tli_layout_answer(env, &l, plan);
+    }
+    if (result == TL_ERROR_NO_MEMORY)
+        result = tli_fail(env, result, TLI_IN(PLAN_LAYOUT), TLI_RULE(NO_MEMORY_FOR_LAYOUT));
+    tli_layout_free(&l);
+    return result;
+}
+
+TLI_IMPL void tl_free_layout_plan(tl_env *env, tl_layout_plan *plan) {
+    TL_ASSERT(plan);
+    tli_release(env, plan->offsets);
+    tli_zero(plan, sizeof *plan);
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION

@@ -1,0 +1,87 @@
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ============================================================================
+// [4] LAYOUT -- put buffers with lifetimes at offsets
+// ============================================================================
+//
+// Buffers that are never live at the same step may share bytes. Where each lies decides how large
+// an arena must be:
+//
+//     offset
+//       ^   +-----------+---------+
+//       |   |     b     |    d    |      a buffer is a rectangle: steps wide, bytes high. A
+//       |   +-------+---+---+-----+      layout puts rectangles at heights at which no two
+//       |   |   a   |   c   |     |      overlap; the arena is as high as the highest of them
+//       |   +-------+-------+     |
+//       +--------------------------> step
+//
+// The height is at least the largest sum of bytes that are live at one step. Fast passes put the
+// buffers, in several orders, into the lowest gap that is free over their whole lifetime. If the
+// height is above the bound then, an exact search tries to reach it, or to prove that nothing does:
+// buffers are placed in the order of their offsets, each as low as those before it allow, which
+// misses no layout; sections of time whose buffers no longer fit below the height cut branches, and
+// where no unplaced buffer spans a point in time, the sides of it are searched apart.
+//
+// The layout knows nothing of graphs and plans. All arithmetic is in integers; limits are numbers of
+// elementary steps: the same desc gives the same layout on every machine.
+//
+// References: Moffitt, MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine
+// Learning, ASPLOS 2023. Pisarchyk, Lee, Efficient Memory Management for Deep Neural Net Inference,
+// 2020, arXiv:2001.03288 (greedy by size).
+// ============================================================================
+
+typedef struct tl_layout_buffer {
+    uint64_t bytes;             // 0 = takes no place, its offset is 0
+    int64_t  first_step, last_step;  // first and last step at which it is live; first_step <= last_step
+    uint64_t alignment;         // of its offset, a power of two; 0 = 1
+    int32_t  is_pinned;         // 1 = its offset is pinned_offset
+    uint64_t pinned_offset;     // a multiple of the alignment
+    int32_t  in_place;          // 1 = may begin where buffer `over` does, whose last step is its first one
+    int32_t  over;              // number of that buffer
+} tl_layout_buffer;
+
+typedef struct tl_layout_desc {
+    const tl_layout_buffer *buffers;  // [buffer_count]
+    int32_t  buffer_count;
+    uint64_t capacity_bytes;    // most that the layout may take; 0 = no limit
+    uint64_t work_limit;        // elementary steps of a few ns; 0 = 100 million; 1 = one fast pass
+} tl_layout_desc;
+
+typedef struct tl_layout_plan {
+    uint64_t *offsets;          // [buffer_count]
+    int32_t   buffer_count;
+    uint64_t  height_bytes;     // largest offset + bytes
+    uint64_t  bound_bytes;      // no layout is lower
+    int32_t   proven;           // 1 = height_bytes equals bound_bytes
+    uint64_t  work;             // elementary steps done
+} tl_layout_plan;
+
+// Place buffers so that the layout is as low as possible.
+//
+//   desc   its buffers may be in any order
+//   plan   overwritten; release with tl_free_layout_plan
+//
+// A buffer that may lie over another either begins at the same offset as that one, or shares no byte
+// with it. Pins and capacity are kept. A layout that fits the capacity is still lowered while there is work.
+//
+// Errors:  TL_ERROR_INVALID_ARG: a lifetime that is reversed, an alignment that is no power of two, a pin
+//          that is no multiple of it, does not fit the capacity or overlaps another, an `over` that names no
+//          buffer or one that ends at another step, a buffer that two others lie over; TL_ERROR_OVERFLOW:
+//          the bytes of all buffers together, aligned, do not fit 62 bits; TL_ERROR_INFEASIBLE names the
+//          height of the layout found and the bound: both are in *plan then, without offsets;
+//          TL_ERROR_NO_MEMORY. *plan is all zero then.
+// Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;
+//          at most work_limit and a pass of O(buffers log buffers). Memory: less than 100 bytes a buffer; the
+//          search, of up to 2048 buffers between two points that none spans, up to 48 MiB.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_layout_plan *plan);
+TLDEF void      tl_free_layout_plan(tl_env *env, tl_layout_plan *plan);  // accepts a zeroed plan
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+

@@ -1,0 +1,602 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- layout: the exact search --
+//
+// Whether boxes fit a capacity: depth first, in the order of their offsets, ties by rank. Each box is placed as
+// low as the boxes before it allow, so a layout that fits is missed only if none does. low[] is the lowest
+// offset at which an unplaced box may lie.
+//
+//   sections   in a section the unplaced boxes lie above each other. The lowest must leave room for the
+//              others: if low[] of all is too high for that, the branch ends; if only one is low enough, it is
+//              the lowest, and low[] of the others is raised to its end, which may decide other sections
+//   fit below  no box is placed at or above low[] + bytes of another, which then could as well lie below it
+//   twins      of boxes with equal bytes and sections the first is placed first
+//   parts      after a box is placed, unplaced boxes that no longer meet in time are searched apart
+//
+// Three rankings take turns, with more nodes each time (Moffitt, section 5). The bound rises where a capacity
+// is refuted; capacities between it and the best height are tried where that takes too long.
+//
+// p is the pack.
+
+#define TLI_PACK_MOST 2048          // boxes that are searched together
+#define TLI_PACK_PAIRS 4000000      // pairs of boxes that meet, at most: 16 MB
+#define TLI_PACK_SLICE 1000         // elementary steps a box of the shortest try
+#define TLI_PACK_ROUND 30000        // elementary steps a box that the first capacities get
+
+enum { TLI_PACK_FITS, TLI_PACK_NEVER, TLI_PACK_STOPPED };  // answers of a search
+
+typedef struct tli_pack_change { int32_t box, slept; uint64_t low; } tli_pack_change;   // what was before
+
+// A candidate and what it is ranked by.
+typedef struct tli_pack_keys { uint64_t values[3]; int32_t box; } tli_pack_keys;
+
+// A part: boxes that are searched together.
+typedef struct tli_pack_part { int32_t first, count; } tli_pack_part;   // in items[]
+
+typedef struct tli_pack_frame {
+    tli_pack_part part;
+    int32_t  next, candidate_count; // the first items, by offset and rank, may be tried; the next of them
+    int32_t  chosen;                // box that was placed; -1 = none
+    int32_t  change_count, placed_count;  // when the frame began
+    int32_t  child_first, child_count, child_at;  // parts that are left after the box was placed
+    int32_t  item_count;            // of items[] before those of the children
+    uint64_t last_offset;           // of the box placed before
+} tli_pack_frame;
+
+typedef struct tli_pack {
+    tli_fit  *fit;
+    int32_t   count, section_count;
+    int32_t  *ids;                  // [count] numbers of the boxes in the fit
+    int32_t  *first, *last;         // [count] sections
+    uint64_t *bytes, *pin, *alignment;  // [count]
+    int32_t  *near_first, *near_boxes;  // [count + 1], boxes that meet each box
+    int32_t  *live_first, *live;    // [section_count + 1], boxes of each section
+    int32_t  *twin;                 // [count] the twin before it; -1 = none
+    tli_pack_keys *keys;            // [count] scratch: the candidates of a frame
+    uint64_t *low, *offset, *best;  // [count] lowest offset; where it is placed; in the lowest layout
+    uint8_t  *placed, *sleeps;      // [count] sleeps: was tried at this offset, beside what was placed since
+    int32_t  *stack, placed_count;  // [count] boxes in the order in which they were placed
+    uint64_t *rest;                 // [section_count] bytes of unplaced boxes
+    uint64_t *spare;                // [section_count] the most that rounding added to one
+    int32_t  *crossing;             // [section_count] unplaced boxes that are live here and in the next one
+    int32_t  *dirty, dirty_count;   // [section_count] sections to be looked at
+    uint8_t  *is_dirty;             // [section_count]
+    int32_t   pin_count, turn;
+    tli_pack_change *changes;  int32_t change_count, change_capacity;
+    int32_t  *items;  int32_t item_count, item_capacity;
+    tli_pack_part *parts;  int32_t part_count, part_capacity;
+    tli_pack_frame *frames;  int32_t frame_count;   // [count + 1]
+    uint64_t  capacity, work, work_limit;
+    int       failed;               // 1 = no memory
+} tli_pack;
+
+static void tli_pack_free(tli_pack *p) {
+    tl_env *env = p->fit->env;
+    tli_release(env, p->ids);
+    tli_release(env, p->bytes);
+    tli_release(env, p->near_first);
+    tli_release(env, p->near_boxes);
+    tli_release(env, p->live_first);
+    tli_release(env, p->live);
+    tli_release(env, p->placed);
+    tli_release(env, p->keys);
+    tli_release(env, p->is_dirty);
+    tli_release(env, p->rest);
+    tli_release(env, p->crossing);
+    tli_release(env, p->changes);
+    tli_release(env, p->items);
+    tli_release(env, p->parts);
+    tli_release(env, p->frames);
+}
+
+// Where a box ends, if nothing lies on it.
+static uint64_t tli_pack_end(const tli_pack *p, int32_t box, uint64_t offset) {
+    return offset + p->fit->boxes[p->ids[box]].bytes;
+}
+
+// Bytes that rounding added.
+static uint64_t tli_pack_spare(const tli_pack *p, int32_t box) {
+    return p->bytes[box] - p->fit->boxes[p->ids[box]].bytes;
+}
+
+// Bytes that the unplaced boxes of a section take above each other.
+static uint64_t tli_pack_needs(const tli_pack *p, int32_t section) {
+    return p->rest[section] > p->spare[section] ? p->rest[section] - p->spare[section] : 0;
+}
+
+static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b) {
+    return p->first[a] <= p->last[b] && p->first[b] <= p->last[a];
+}
+
+// -- layout: the search begins --
+
+static int tli_pack_alloc(tli_pack *p) {
+    tl_env *env = p->fit->env;
+    uint64_t count = (uint64_t)p->count, sections = (uint64_t)p->section_count;
+    p->ids = (int32_t *)tli_alloc_array(env, 5 * count, sizeof *p->ids);
+    p->bytes = (uint64_t *)tli_alloc_array(env, 6 * count, sizeof *p->bytes);
+    p->near_first = (int32_t *)tli_alloc_array(env, count + 1, sizeof *p->near_first);
+    p->live_first = (int32_t *)tli_alloc_array(env, sections + 1, sizeof *p->live_first);
+    p->placed = (uint8_t *)tli_alloc_array(env, 2 * count, 1);
+    p->keys = (tli_pack_keys *)tli_alloc_array(env, count, sizeof *p->keys);
+    p->is_dirty = (uint8_t *)tli_alloc_array(env, sections, 1);
+    p->rest = (uint64_t *)tli_alloc_array(env, 2 * sections, sizeof *p->rest);
+    p->crossing = (int32_t *)tli_alloc_array(env, 2 * sections, sizeof *p->crossing);
+    p->frames = (tli_pack_frame *)tli_alloc_array(env, count + 1, sizeof *p->frames);
+    if (!p->ids || !p->bytes || !p->near_first || !p->live_first || !p->placed || !p->keys || !p->is_dirty ||
+        !p->rest || !p->crossing || !p->frames) return 0;
+    p->first = p->ids + p->count;
+    p->last = p->first + p->count;
+    p->twin = p->last + p->count;
+    p->stack = p->twin + p->count;
+    p->pin = p->bytes + p->count;
+    p->alignment = p->pin + p->count;
+    p->low = p->alignment + p->count;
+    p->offset = p->low + p->count;
+    p->best = p->offset + p->count;
+    p->sleeps = p->placed + p->count;
+    p->spare = p->rest + p->section_count;
+    p->dirty = p->crossing + p->section_count;
+    return 1;
+}
+
+// List the boxes of each section, and the boxes that meet each box. 0 = no memory, or too many pairs.
+static int tli_pack_list(tli_pack *p) {
+    int64_t lives = 0, pairs = 0;
+    int32_t i, k, s;
+    for (i = 0; i < p->count; i++) {
+        lives += p->last[i] - p->first[i] + 1;
+        for (k = 0; k < p->count; k++) pairs += k != i && tli_pack_meet(p, i, k);
+        p->near_first[i + 1] = (int32_t)pairs;
+        if (pairs > TLI_PACK_PAIRS || lives > TLI_PACK_PAIRS) return 0;
+    }
+    p->work += (uint64_t)p->count * (uint64_t)p->count / 4;
+    p->near_boxes = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->near_boxes);
+    p->live = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)lives, sizeof *p->live);
+    if (!p->near_boxes || !p->live) { p->failed = 1; return 0; }
+    for (i = 0, pairs = 0; i < p->count; i++)
+        for (k = 0; k < p->count; k++)
+            if (k != i && tli_pack_meet(p, i, k)) p->near_boxes[pairs++] = k;
+    for (i = 0; i < p->count; i++)
+        for (s = p->first[i]; s <= p->last[i]; s++) p->live_first[s + 1]++;
+    for (s = 0; s < p->section_count; s++) p->live_first[s + 1] += p->live_first[s];
+    for (i = 0; i < p->count; i++)
+        for (s = p->first[i]; s <= p->last[i]; s++) p->live[p->live_first[s] + p->dirty[s]++] = i;
+    return 1;
+}
+
+// Sums of sections, twins, and the layout known so far. Returns the largest sum.
+static uint64_t tli_pack_read(tli_pack *p) {
+    uint64_t most = 0;
+    int32_t i, k, s;
+    for (i = 0; i < p->count; i++)
+        for (s = p->first[i]; s <= p->last[i]; s++) {
+            uint64_t spare = tli_pack_spare(p, i);
+            p->rest[s] += p->bytes[i];
+            if (spare > p->spare[s]) p->spare[s] = spare;
+            if (s < p->last[i]) p->crossing[s]++;
+        }
+    for (s = 0; s < p->section_count; s++) if (tli_pack_needs(p, s) > most) most = tli_pack_needs(p, s);
+    for (i = 0; i < p->count; i++) {
+        p->twin[i] = -1;
+        for (k = p->near_first[i]; k < p->near_first[i + 1] && p->pin[i] == UINT64_MAX; k++) {
+            int32_t other = p->near_boxes[k];
+            if (other < i && p->first[other] == p->first[i] && p->last[other] == p->last[i] &&
+                p->bytes[other] == p->bytes[i] && tli_pack_spare(p, other) == tli_pack_spare(p, i) &&
+                p->alignment[other] == p->alignment[i] && p->pin[other] == UINT64_MAX)
+                p->twin[i] = other;
+        }
+    }
+    return most;
+}
+
+// Take the boxes of sections first..last of the fit. 0 = no memory, or too many pairs.
+static int tli_pack_init(tli_pack *p, tli_fit *fit, const int32_t *boxes, int32_t count, int32_t first,
+                         int32_t last) {
+    int32_t i;
+    tli_zero(p, sizeof *p);
+    p->fit = fit;
+    p->count = count;
+    p->section_count = last - first + 1;
+    if (!tli_pack_alloc(p)) { p->failed = 1; return 0; }
+    for (i = 0; i < count; i++) {
+        const tli_fit_box *box = &fit->boxes[boxes[i]];
+        p->ids[i] = boxes[i];
+        p->first[i] = box->first - first;
+        p->last[i] = box->last - first;
+        p->bytes[i] = tli_fit_taken_bytes(fit, box);
+        p->pin[i] = box->pin;
+        p->alignment[i] = (uint64_t)1 << box->alignment_bits;
+        p->best[i] = fit->best[boxes[i]];
+        p->pin_count += box->pin != UINT64_MAX;
+    }
+    return tli_pack_list(p);
+}
+
+// -- layout: rankings --
+
+enum { TLI_PACK_LENGTH, TLI_PACK_AREA, TLI_PACK_LIVE };
+
+// The largest sum of unplaced bytes in a section of a box.
+static uint64_t tli_pack_find_live(tli_pack *p, int32_t box) {
+    uint64_t most = 0;
+    int32_t s;
+    for (s = p->first[box]; s <= p->last[box]; s++) if (p->rest[s] > most) most = p->rest[s];
+    p->work += (uint64_t)(p->last[box] - p->first[box]) / 4 + 1;
+    return most;
+}
+
+static void tli_pack_find_keys(tli_pack *p, int32_t box, tli_pack_keys *keys) {
+    static const uint8_t orders[3][3] = { { TLI_PACK_LENGTH, TLI_PACK_AREA, TLI_PACK_LIVE },
+                                          { TLI_PACK_LIVE, TLI_PACK_AREA, TLI_PACK_LENGTH },
+                                          { TLI_PACK_LIVE, TLI_PACK_LENGTH, TLI_PACK_AREA } };
+    const uint8_t *order = orders[p->turn % 3];
+    int32_t k;
+    uint64_t length = p->fit->boxes[p->ids[box]].length;
+    for (k = 0; k < 3; k++)
+        keys->values[k] = order[k] == TLI_PACK_LIVE     ? tli_pack_find_live(p, box)
+                          : order[k] == TLI_PACK_LENGTH ? length
+                                                        : tli_fit_area(p->bytes[box], length);
+    keys->box = box;
+}
+
+static int tli_pack_ranks_before(const tli_pack *p, const tli_pack_keys *a, const tli_pack_keys *b) {
+    int32_t k;
+    if (p->low[a->box] != p->low[b->box]) return p->low[a->box] < p->low[b->box];
+    for (k = 0; k < 3; k++) if (a->values[k] != b->values[k]) return a->values[k] > b->values[k];
+    return a->box < b->box;
+}
+
+// -- layout: moves of the search --
+
+// The lowest offset from `offset` on at which a box does not lie over a pinned one that is still to be placed.
+static uint64_t tli_pack_lift(const tli_pack *p, int32_t box, uint64_t offset) {
+    int32_t k;
+    if (p->pin[box] != UINT64_MAX) return offset > p->pin[box] ? UINT64_MAX / 2 : p->pin[box];
+    offset = tli_align_up(offset, p->alignment[box]);
+    if (!p->pin_count) return offset;
+    for (k = p->near_first[box]; k < p->near_first[box + 1]; k++) {
+        int32_t other = p->near_boxes[k];
+        if (p->pin[other] == UINT64_MAX || p->placed[other]) continue;
+        if (p->pin[other] >= offset + p->bytes[box] || p->pin[other] + p->bytes[other] <= offset) continue;
+        offset = tli_align_up(p->pin[other] + p->bytes[other], p->alignment[box]);
+        k = p->near_first[box] - 1;     // those before may be in the way now
+    }
+    return offset;
+}
+
+// Lift a box to another lowest offset; the same one: it sleeps.
+static int tli_pack_change_low(tli_pack *p, int32_t box, uint64_t low) {
+    void *array = p->changes;
+    if (p->change_count == p->change_capacity &&
+        !tli_grow(p->fit->env, &array, &p->change_capacity, p->change_count, (int64_t)p->change_count + 1,
+                  sizeof *p->changes)) { p->failed = 1; return 0; }
+    p->changes = (tli_pack_change *)array;
+    p->changes[p->change_count].box = box;
+    p->changes[p->change_count].slept = p->sleeps[box];
+    p->changes[p->change_count++].low = p->low[box];
+    p->sleeps[box] = p->low[box] == low;
+    p->low[box] = low;
+    return 1;
+}
+
+// Lift a box to what is below it, and let its sections be looked at. 0 = it does not fit, or no memory.
+static int tli_pack_raise(tli_pack *p, int32_t box, uint64_t offset) {
+    uint64_t low = tli_pack_lift(p, box, offset);
+    int32_t s;
+    if (tli_pack_end(p, box, low) > p->capacity || !tli_pack_change_low(p, box, low)) return 0;
+    for (s = p->first[box]; s <= p->last[box]; s++)
+        if (!p->is_dirty[s]) { p->is_dirty[s] = 1; p->dirty[p->dirty_count++] = s; }
+    p->work += (uint64_t)(p->last[box] - p->first[box]) / 4 + 1;
+    return 1;
+}
+
+// Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave
+// room for all others above it; where only one can be the lowest, all others lie above it. 0 = they do not fit.
+static int tli_pack_look_at(tli_pack *p, int32_t section, uint64_t offset) {
+    uint64_t most = p->capacity - tli_pack_needs(p, section), end;
+    int32_t k, lowest = -1, count = 0;
+    if (!p->rest[section]) return 1;
+    if (offset > most) return 0;
+    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
+        int32_t box = p->live[k];
+        if (p->placed[box] || p->low[box] > most) continue;
+        count++;
+        lowest = box;
+    }
+    p->work += (uint64_t)(k - p->live_first[section]) / 4 + 1;
+    if (count != 1) return count > 1;
+    end = p->low[lowest] + p->bytes[lowest];
+    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
+        int32_t box = p->live[k];
+        if (p->placed[box] || box == lowest || p->low[box] >= end) continue;
+        if (!tli_pack_raise(p, box, end)) return 0;
+    }
+    return 1;
+}
+
+// Look at sections until none is left whose boxes changed.
+static int tli_pack_look(tli_pack *p, uint64_t offset) {
+    int fits = 1;
+    while (p->dirty_count) {
+        int32_t section = p->dirty[--p->dirty_count];
+        p->is_dirty[section] = 0;
+        if (fits) fits = tli_pack_look_at(p, section, offset);
+    }
+    return fits;
+}
+
+// Place a box. 0 = what is left cannot fit.
+static int tli_pack_place(tli_pack *p, int32_t box, uint64_t offset) {
+    uint64_t end = offset + p->bytes[box];
+    int32_t k, s;
+    int fits = 1;
+    p->placed[box] = 1;
+    p->stack[p->placed_count++] = box;
+    p->offset[box] = offset;
+    for (s = p->first[box]; s <= p->last[box]; s++) {
+        p->rest[s] -= p->bytes[box];
+        if (s < p->last[box]) p->crossing[s]--;
+    }
+    for (k = p->near_first[box]; k < p->near_first[box + 1] && fits; k++) {
+        int32_t other = p->near_boxes[k];
+        if (!p->placed[other] && p->low[other] < end) fits = tli_pack_raise(p, other, end);
+    }
+    p->work += (uint64_t)(p->near_first[box + 1] - p->near_first[box] + p->last[box] - p->first[box]) / 8 + 1;
+    return tli_pack_look(p, offset) && fits;
+}
+
+// Take back the box that was placed last.
+static void tli_pack_take_back(tli_pack *p) {
+    int32_t box = p->stack[--p->placed_count], s;
+    p->placed[box] = 0;
+    for (s = p->first[box]; s <= p->last[box]; s++) {
+        p->rest[s] += p->bytes[box];
+        if (s < p->last[box]) p->crossing[s]++;
+    }
+}
+
+// -- layout: parts --
+
+static int tli_pack_add_item(tli_pack *p, int32_t box) {
+    void *array = p->items;
+    if (p->item_count == p->item_capacity &&
+        !tli_grow(p->fit->env, &array, &p->item_capacity, p->item_count, (int64_t)p->item_count + 1,
+                  sizeof *p->items)) {
+        p->failed = 1;
+        return 0;
+    }
+    p->items = (int32_t *)array;
+    p->items[p->item_count++] = box;
+    return 1;
+}
+
+static int tli_pack_add_part(tli_pack *p, int32_t first) {
+    void *array = p->parts;
+    if (p->item_count == first) return 1;
+    if (p->part_count == p->part_capacity &&
+        !tli_grow(p->fit->env, &array, &p->part_capacity, p->part_count, (int64_t)p->part_count + 1,
+                  sizeof *p->parts)) {
+        p->failed = 1;
+        return 0;
+    }
+    p->parts = (tli_pack_part *)array;
+    p->parts[p->part_count].first = first;
+    p->parts[p->part_count++].count = p->item_count - first;
+    return 1;
+}
+
+// Divide what is left of a part where no unplaced box spans two sections; within the sections of the box that
+// was placed, because elsewhere nothing changed. 0 = no memory.
+static int tli_pack_divide(tli_pack *p, tli_pack_part part, int32_t box) {
+    int32_t from = 0, s, k, first;
+    for (s = p->first[box]; s <= p->last[box]; s++) {
+        int ends = s == p->last[box];
+        if (!ends && p->crossing[s]) continue;
+        first = p->item_count;
+        for (k = part.first; k < part.first + part.count; k++) {
+            int32_t item = p->items[k];
+            if (p->placed[item] || p->first[item] < from || (!ends && p->first[item] > s)) continue;
+            if (!tli_pack_add_item(p, item)) return 0;
+        }
+        p->work += (uint64_t)part.count / 4 + 1;
+        if (!tli_pack_add_part(p, first)) return 0;
+        from = s + 1;
+    }
+    return 1;
+}
+
+// -- layout: the search --
+
+// No box is placed at or above the returned offset: below it another would fit, or a section would be too full.
+static uint64_t tli_pack_find_most(tli_pack *p, const tli_pack_frame *f) {
+    uint64_t most = UINT64_MAX, rest = 0;
+    int32_t k, s, from = INT32_MAX, to = -1;
+    for (k = f->part.first; k < f->part.first + f->part.count; k++) {
+        int32_t box = p->items[k];
+        uint64_t end = p->low[box] + (p->pin[box] == UINT64_MAX ? p->bytes[box] : 1);
+        if (end < most) most = end;
+        if (p->first[box] < from) from = p->first[box];
+        if (p->last[box] > to) to = p->last[box];
+    }
+    for (s = from; s <= to; s++) if (tli_pack_needs(p, s) > rest) rest = tli_pack_needs(p, s);
+    p->work += (uint64_t)(f->part.count + to - from) / 2 + 1;
+    return most < p->capacity - rest + 1 ? most : p->capacity - rest + 1;
+}
+
+// A box that could have been placed before, or that was tried here, is none until another has lifted it.
+static int tli_pack_is_candidate(const tli_pack *p, const tli_pack_frame *f, int32_t box, uint64_t most) {
+    if (p->low[box] < f->last_offset || p->low[box] >= most || p->sleeps[box]) return 0;
+    return p->twin[box] < 0 || p->placed[p->twin[box]];
+}
+
+// Move the boxes that may be placed next to the front of the part, by offset and rank.
+static void tli_pack_sort_candidates(tli_pack *p, tli_pack_frame *f) {
+    uint64_t most = tli_pack_find_most(p, f);
+    int32_t *items = p->items + f->part.first, k, at, count = 0;
+    for (k = 0; k < f->part.count; k++) {
+        tli_pack_keys keys;
+        if (!tli_pack_is_candidate(p, f, items[k], most)) continue;
+        tli_pack_find_keys(p, items[k], &keys);
+        items[k] = items[count];
+        for (at = count++; at && tli_pack_ranks_before(p, &keys, &p->keys[at - 1]); at--, p->work++)
+            p->keys[at] = p->keys[at - 1];
+        p->keys[at] = keys;
+    }
+    for (k = 0; k < count; k++) items[k] = p->keys[k].box;
+    f->candidate_count = count;
+}
+
+static void tli_pack_push(tli_pack *p, tli_pack_part part, uint64_t last_offset) {
+    tli_pack_frame *f = &p->frames[p->frame_count++];
+    tli_zero(f, sizeof *f);
+    f->part = part;
+    f->chosen = -1;
+    f->change_count = p->change_count;
+    f->placed_count = p->placed_count;
+    f->item_count = p->item_count;
+    f->child_first = p->part_count;
+    f->last_offset = last_offset;
+    tli_pack_sort_candidates(p, f);
+}
+
+enum { TLI_PACK_PLACED, TLI_PACK_FAILED, TLI_PACK_NO_MORE };
+
+// Whether a box has unplaced boxes beside it that could lie on top of it.
+static int tli_pack_has_others(const tli_pack *p, int32_t box) {
+    int32_t k;
+    for (k = p->near_first[box]; k < p->near_first[box + 1]; k++) if (!p->placed[p->near_boxes[k]]) return 1;
+    return 0;
+}
+
+// Place the next box of a frame. One that nothing will lie on harms nobody where it is: it is the only choice.
+static int tli_pack_try_next(tli_pack *p, tli_pack_frame *f) {
+    int32_t box;
+    if (f->next == f->candidate_count || p->work >= p->work_limit || p->failed) return TLI_PACK_NO_MORE;
+    box = p->items[f->part.first + f->next++];
+    if (!tli_pack_has_others(p, box)) f->next = f->candidate_count;
+    f->chosen = box;
+    if (!tli_pack_place(p, box, p->low[box]) || !tli_pack_divide(p, f->part, box)) return TLI_PACK_FAILED;
+    f->child_count = p->part_count - f->child_first;
+    f->child_at = 0;
+    return TLI_PACK_PLACED;
+}
+
+// Undo what was placed since a frame began.
+static void tli_pack_undo(tli_pack *p, const tli_pack_frame *f) {
+    while (p->change_count > f->change_count) {
+        const tli_pack_change *change = &p->changes[--p->change_count];
+        p->low[change->box] = change->low;
+        p->sleeps[change->box] = (uint8_t)change->slept;
+    }
+    while (p->placed_count > f->placed_count) tli_pack_take_back(p);
+    p->item_count = f->item_count;
+    p->part_count = f->child_first;
+}
+
+// Whether the boxes fit the capacity.
+static int tli_pack_search(tli_pack *p) {
+    int solved = 0, tried;
+    tli_pack_part all;
+    int32_t i;
+    p->change_count = p->item_count = p->part_count = p->frame_count = 0;
+    for (i = 0; i < p->count; i++) {
+        p->low[i] = p->sleeps[i] = 0;
+        if (!tli_pack_add_item(p, i)) return TLI_PACK_STOPPED;
+    }
+    for (i = 0; i < p->count; i++) p->low[i] = tli_pack_lift(p, i, 0);
+    all.first = 0;
+    all.count = p->count;
+    tli_pack_push(p, all, 0);
+    while (p->frame_count) {
+        tli_pack_frame *f = &p->frames[p->frame_count - 1];
+        if (solved && ++f->child_at == f->child_count) { p->frame_count--; continue; }
+        if (!solved) {
+            if (f->chosen >= 0) {
+                tli_pack_undo(p, f);
+                if (!tli_pack_change_low(p, f->chosen, p->low[f->chosen])) return TLI_PACK_STOPPED;
+                f->change_count++;      // to be undone by the frame below
+            }
+            f->chosen = -1;
+            tried = tli_pack_try_next(p, f);
+            if (tried == TLI_PACK_FAILED) continue;
+            if (tried == TLI_PACK_NO_MORE) { p->frame_count--; continue; }
+            if (!f->child_count) { solved = 1; p->frame_count--; continue; }
+        }
+        solved = 0;
+        tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen]);
+    }
+    if (solved) return TLI_PACK_FITS;
+    return p->work < p->work_limit && !p->failed ? TLI_PACK_NEVER : TLI_PACK_STOPPED;
+}
+
+// After a search, whatever its answer: nothing is placed.
+static void tli_pack_reset(tli_pack *p) {
+    while (p->placed_count) tli_pack_take_back(p);
+}
+// -- layout: from a bound to a height --
+
+static uint64_t tli_pack_gcd(uint64_t a, uint64_t b) {
+    while (b) { uint64_t rest = a % b; a = b; b = rest; }
+    return a;
+}
+
+// What divides every height: of all bytes, rounded and not, pins and alignments.
+static uint64_t tli_pack_step(const tli_pack *p) {
+    uint64_t step = 0;
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        step = tli_pack_gcd(p->bytes[i], step);
+        step = tli_pack_gcd(tli_pack_spare(p, i), step);
+        if (p->alignment[i] > 1) step = tli_pack_gcd(p->alignment[i], step);
+        if (p->pin[i] != UINT64_MAX) step = tli_pack_gcd(p->pin[i], step);
+    }
+    return step;
+}
+
+static uint64_t tli_pack_height(const tli_pack *p, const uint64_t *offsets) {
+    uint64_t height = 0;
+    int32_t i;
+    for (i = 0; i < p->count; i++)
+        if (tli_pack_end(p, i, offsets[i]) > height) height = tli_pack_end(p, i, offsets[i]);
+    return height;
+}
+
+// Ask whether a capacity is reached, with the three rankings in turn and a work limit that doubles.
+static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t work) {
+    uint64_t end = p->work + work, slice = TLI_PACK_SLICE * (uint64_t)p->count;
+    int answer = TLI_PACK_STOPPED;
+    p->capacity = capacity;
+    for (p->turn = 0; p->work < end && answer == TLI_PACK_STOPPED && !p->failed; p->turn++) {
+        if (p->turn && p->turn % 3 == 0) slice *= 2;
+        p->work_limit = end - p->work < slice ? end : p->work + slice;
+        answer = tli_pack_search(p);
+        if (answer == TLI_PACK_FITS) tli_copy(p->best, p->offset, (size_t)p->count * sizeof *p->best);
+        tli_pack_reset(p);
+    }
+    return answer;
+}
+
+// Lower the layout of the boxes to `goal` or less, as far as the work goes; *bound: no layout is lower.
+static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t work_limit, uint64_t *bound) {
+    uint64_t high, round = TLI_PACK_ROUND * (uint64_t)p->count, end = p->work + work_limit, step, capacity;
+    *bound = tli_pack_read(p);
+    high = tli_pack_height(p, p->best);
+    step = tli_pack_step(p);
+    *bound = (*bound + step - 1) / step * step;
+    for (capacity = *bound; *bound < high && high > goal && p->work < end && !p->failed;) {
+        uint64_t work = end - p->work < round ? end - p->work : round;
+        int answer = tli_pack_ask(p, capacity, work);
+        if (answer == TLI_PACK_FITS) high = tli_pack_height(p, p->best);
+        if (answer == TLI_PACK_NEVER) *bound = capacity + step;
+        if (answer == TLI_PACK_STOPPED && capacity + step < high) {
+            capacity += (high - capacity) / 2 / step * step;
+            if (capacity < high) continue;
+        }
+        if (answer == TLI_PACK_STOPPED) round *= 2;
+        capacity = *bound;
+    }
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION

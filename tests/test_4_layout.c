@@ -1,0 +1,473 @@
+// [4] LAYOUT: small layouts against exhaustive search, large ones against the rules, the public hard instances, bad input.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/counting_alloc.h"
+
+typedef unsigned long long ull;
+
+enum { MOST = 7 };
+
+static tl_layout_desc desc_of(const tl_layout_buffer *buffers, int32_t count, uint64_t work_limit) {
+    tl_layout_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.buffers = buffers;
+    desc.buffer_count = count;
+    desc.work_limit = work_limit;
+    return desc;
+}
+
+static uint64_t alignment_of(const tl_layout_buffer *b) { return b->alignment ? b->alignment : 1; }
+
+static int live_together(const tl_layout_buffer *a, const tl_layout_buffer *b) {
+    return a->first_step <= b->last_step && b->first_step <= a->last_step;
+}
+
+static int share_bytes(const tl_layout_buffer *a, uint64_t at, const tl_layout_buffer *b, uint64_t bt) {
+    return a->bytes && b->bytes && at < bt + b->bytes && bt < at + a->bytes;
+}
+
+static int lies_over(const tl_layout_buffer *buffers, int32_t a, int32_t b) { return buffers[a].in_place && buffers[a].over == b; }
+
+// Whether two buffers at these offsets keep the rules.
+static int pair_is_valid(const tl_layout_buffer *buffers, int32_t a, uint64_t at, int32_t b, uint64_t bt) {
+    if (!live_together(&buffers[a], &buffers[b]) || !share_bytes(&buffers[a], at, &buffers[b], bt)) return 1;
+    return at == bt && (lies_over(buffers, a, b) || lies_over(buffers, b, a));
+}
+
+// What every layout must hold, checked pair by pair.
+static void check_layout(const tl_layout_desc *desc, const tl_layout_plan *plan) {
+    uint64_t height = 0;
+    int32_t a, b;
+    assert_int_equal(plan->buffer_count, desc->buffer_count);
+    for (a = 0; a < desc->buffer_count; a++) {
+        const tl_layout_buffer *x = &desc->buffers[a];
+        if (!x->bytes) { assert_true(plan->offsets[a] == 0); continue; }
+        if (plan->offsets[a] % alignment_of(x)) fail_msg("buffer %d: offset %llu", (int)a, (ull)plan->offsets[a]);
+        if (x->is_pinned) assert_true(plan->offsets[a] == x->pinned_offset);
+        if (plan->offsets[a] + x->bytes > height) height = plan->offsets[a] + x->bytes;
+        for (b = 0; b < a; b++)
+            if (desc->buffers[b].bytes && !pair_is_valid(desc->buffers, a, plan->offsets[a], b, plan->offsets[b]))
+                fail_msg("buffers %d and %d overlap", (int)a, (int)b);
+    }
+    assert_true(height == plan->height_bytes && plan->bound_bytes <= height);
+    assert_int_equal(plan->proven, plan->bound_bytes == plan->height_bytes);
+}
+
+// -- exhaustive: all orders, each buffer at every offset that a rule lets it rest on --
+
+typedef struct brute { const tl_layout_buffer *buffers; int32_t count; uint64_t offsets[MOST], best; uint8_t placed[MOST]; } brute;
+
+static void brute_place(brute *b, uint64_t height);
+
+static void brute_try(brute *b, int32_t i, uint64_t offset, uint64_t height) {
+    uint64_t end = offset + b->buffers[i].bytes;
+    int32_t k;
+    if (end >= b->best) return;
+    for (k = 0; k < b->count; k++)
+        if (b->placed[k] && !pair_is_valid(b->buffers, i, offset, k, b->offsets[k])) return;
+    b->placed[i] = 1;
+    b->offsets[i] = offset;
+    brute_place(b, end > height ? end : height);
+    b->placed[i] = 0;
+}
+
+// A lowest layout has each buffer at 0, at the end of another, rounded up, or where the one that it lies over begins; and
+// of those that lie over each other one of them.
+static void brute_place(brute *b, uint64_t height) {
+    int32_t i, k, left = 0;
+    for (i = 0; i < b->count; i++) {
+        uint64_t a = alignment_of(&b->buffers[i]);
+        if (b->placed[i]) continue;
+        left = 1;
+        if (!b->buffers[i].bytes) { brute_try(b, i, 0, height); return; }
+        if (b->buffers[i].is_pinned) { brute_try(b, i, b->buffers[i].pinned_offset, height); continue; }
+        brute_try(b, i, 0, height);
+        for (k = 0; k < b->count; k++) {
+            if (!b->placed[k]) continue;
+            brute_try(b, i, (b->offsets[k] + b->buffers[k].bytes + a - 1) / a * a, height);
+            if ((lies_over(b->buffers, i, k) || lies_over(b->buffers, k, i)) && b->offsets[k] % a == 0)
+                brute_try(b, i, b->offsets[k], height);
+        }
+    }
+    if (!left) b->best = height;
+}
+
+static uint64_t brute_height(const tl_layout_buffer *buffers, int32_t count) {
+    brute b;
+    memset(&b, 0, sizeof b);
+    b.buffers = buffers;
+    b.count = count;
+    b.best = UINT64_MAX;
+    brute_place(&b, 0);
+    return b.best;
+}
+
+// Random buffers; with extras some have alignments, pins, or lie over others.
+static void random_buffers(tl_random *random, tl_layout_buffer *buffers, int32_t count, int32_t steps, int extras) {
+    uint64_t most = (uint64_t)random_count(random, 2, 30);
+    int32_t i, k;
+    memset(buffers, 0, (size_t)count * sizeof *buffers);
+    for (i = 0; i < count; i++) {
+        tl_layout_buffer *b = &buffers[i];
+        b->bytes = 1 + tl_next_random_below(random, most);
+        b->first_step = random_count(random, -2, steps);
+        b->last_step = b->first_step + random_count(random, 0, 4);
+        if (!extras) continue;
+        if (random_chance(random, 30)) b->alignment = (uint64_t)1 << random_count(random, 0, 4);
+        if (random_chance(random, 5)) b->bytes = 0;
+        if (random_chance(random, 12)) {
+            b->is_pinned = 1;
+            b->pinned_offset = alignment_of(b) * tl_next_random_below(random, 5);
+        }
+        for (k = 0; k < i && !b->in_place && b->bytes && random_chance(random, 60); k++) {
+            int32_t other, taken = 0;
+            for (other = 0; other < i; other++) taken |= lies_over(buffers, other, k);
+            if (taken || !buffers[k].bytes || buffers[k].last_step <= buffers[k].first_step) continue;
+            b->last_step += buffers[k].last_step - b->first_step;
+            b->first_step = buffers[k].last_step;
+            b->in_place = 1;
+            b->over = k;
+            if (!b->is_pinned && random_chance(random, 60)) b->bytes = buffers[k].bytes;
+        }
+    }
+}
+
+// Whether buffers of different bytes may lie over each other: a box of both wastes some.
+static int is_uneven(const tl_layout_buffer *buffers, int32_t count) {
+    int32_t i;
+    for (i = 0; i < count; i++) if (buffers[i].in_place && buffers[i].bytes != buffers[buffers[i].over].bytes) return 1;
+    return 0;
+}
+
+static void small_layouts_are_as_low_as_exhaustive_search_says(void **state) {
+    tl_random random = { 4 };
+    int i, proven = 0, pins = 0, count = sampled(20000);
+    (void)state;
+    for (i = 0; i < count; i++) {
+        static tl_layout_buffer buffers[MOST];
+        int32_t n = random_count(&random, 1, i % 100 ? 5 : MOST);
+        tl_layout_desc desc = desc_of(buffers, n, 0);
+        tl_layout_plan plan;
+        tl_env env = silent_env();
+        uint64_t best;
+        tl_result result;
+        random_buffers(&random, buffers, n, 6, i % 2);
+        result = tl_plan_layout(&env, &desc, &plan);
+        best = brute_height(buffers, n);
+        if (result) {       // pins that overlap
+            if (result != TL_ERROR_INVALID_ARG || best != UINT64_MAX) fail_msg("%d: %s, but %llu", i, env.error.text, (ull)best);
+            assert_true(!plan.offsets && !plan.height_bytes);
+            pins++;
+            continue;
+        }
+        check_layout(&desc, &plan);
+        if (plan.height_bytes < best || plan.bound_bytes > best || (plan.height_bytes > best && !is_uneven(buffers, n)))
+            fail_msg("%d: height %llu, bound %llu, best %llu", i, (ull)plan.height_bytes, (ull)plan.bound_bytes, (ull)best);
+        proven += plan.proven;
+        tl_free_layout_plan(&env, &plan);
+    }
+    print_message("%d of %d proven, %d with pins that overlap\n", proven, count - pins, pins);
+    assert_true(proven * 100 > 95 * (count - pins));
+}
+
+// -- larger layouts of which the least height is known --
+
+// Cut a rectangle of steps and bytes into so many, at random: the pieces fill it, so no layout is lower than it.
+static void cut_rectangle(tl_random *random, tl_layout_buffer *buffers, int32_t count, int32_t steps, uint64_t height) {
+    int32_t made = 1, tries;
+    memset(buffers, 0, (size_t)count * sizeof *buffers);
+    buffers[0].bytes = height;
+    buffers[0].last_step = steps - 1;
+    for (tries = 0; made < count && tries < 100 * count; tries++) {
+        tl_layout_buffer *b = &buffers[tl_next_random_below(random, (uint64_t)made)], *other = &buffers[made];
+        int64_t length = b->last_step - b->first_step;
+        *other = *b;
+        if (random_chance(random, 50) && length > 0) {
+            b->last_step = b->first_step + (int64_t)tl_next_random_below(random, (uint64_t)length);
+            other->first_step = b->last_step + 1;
+        } else if (b->bytes > 1) {
+            other->bytes = 1 + tl_next_random_below(random, b->bytes - 1);
+            b->bytes -= other->bytes;
+        } else {
+            continue;
+        }
+        made++;
+    }
+    assert_int_equal(made, count);
+}
+
+// The search proves no bound that a layout undercuts, at sizes that exhaustive search does not reach.
+static void a_filled_rectangle_is_never_ruled_out(void **state) {
+    tl_random random = { 7 };
+    int i, found = 0, count = sampled(600);
+    (void)state;
+    for (i = 0; i < count; i++) {
+        static tl_layout_buffer buffers[200];
+        int32_t n = random_count(&random, 5, i % 10 ? 40 : 200), k;
+        uint64_t height = 40 + tl_next_random_below(&random, 1000);
+        tl_layout_desc desc = desc_of(buffers, n, 3000000);
+        tl_layout_plan plan;
+        cut_rectangle(&random, buffers, n, 10 + n, height);
+        for (k = 0; k < n && i % 3 == 2; k++)           // some pieces are smaller than their place
+            if (random_chance(&random, 20) && buffers[k].bytes > 1) buffers[k].bytes--;
+        assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+        check_layout(&desc, &plan);
+        if (plan.bound_bytes > height) fail_msg("%d: bound %llu, but %llu fits", i, (ull)plan.bound_bytes, (ull)height);
+        found += plan.height_bytes <= height;
+        tl_free_layout_plan(NULL, &plan);
+    }
+    print_message("%d of %d rectangles filled\n", found, count);
+    assert_true(found * 4 > 3 * count);
+}
+
+// As in training: what is made early is freed late, and between them there are buffers of a few steps.
+static void nested_buffers(tl_random *random, tl_layout_buffer *buffers, int32_t count) {
+    int32_t i;
+    memset(buffers, 0, (size_t)count * sizeof *buffers);
+    for (i = 0; i < count; i++) {
+        buffers[i].bytes = 64 * (uint64_t)random_count(random, 1, 64);
+        buffers[i].first_step = i / 2;
+        buffers[i].last_step = i % 2 ? count - i / 2 : i / 2 + random_count(random, 0, 6);
+        if (random_chance(random, 20)) buffers[i].alignment = 256;
+    }
+}
+
+static void larger_layouts_keep_the_rules(void **state) {
+    static const int32_t counts[] = { 1, 17, 200, 1500 };
+    static const uint64_t limits[] = { 1, 100000, 20000000 };
+    tl_random random = { 5 };
+    size_t c, k, kind;
+    (void)state;
+    for (c = 0; c < sizeof counts / sizeof counts[0]; c++) for (kind = 0; kind < 3; kind++) {
+        tl_layout_buffer *buffers = (tl_layout_buffer *)malloc((size_t)counts[c] * sizeof *buffers);
+        uint64_t before = UINT64_MAX;
+        assert_non_null(buffers);
+        if (kind == 2) nested_buffers(&random, buffers, counts[c]);
+        else random_buffers(&random, buffers, counts[c], counts[c] / 4 + 2, 0);
+        if (kind == 1) buffers[counts[c] / 2].is_pinned = 1;
+        for (k = 0; k < sizeof limits / sizeof limits[0]; k++) {
+            tl_layout_desc desc = desc_of(buffers, counts[c], limits[k]);
+            tl_layout_plan plan, again;
+            assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+            check_layout(&desc, &plan);
+            assert_true(plan.height_bytes <= before);
+            before = plan.height_bytes;
+            assert_int_equal(tl_plan_layout(NULL, &desc, &again), TL_OK);
+            assert_true(again.work == plan.work && !memcmp(again.offsets, plan.offsets, (size_t)counts[c] * sizeof *plan.offsets));
+            tl_free_layout_plan(NULL, &again);
+            tl_free_layout_plan(NULL, &plan);
+        }
+        free(buffers);
+    }
+}
+
+static void hundred_thousand_buffers_take_little(void **state) {
+    enum { COUNT = 100000 };
+    tl_layout_buffer *buffers = (tl_layout_buffer *)malloc(COUNT * sizeof *buffers);
+    tl_random random = { 6 };
+    int kind;
+    (void)state;
+    assert_non_null(buffers);
+    for (kind = 0; kind < 2; kind++) {
+        counting_alloc counter = { 0, 0 };
+        tl_env env = counting_env(&counter);
+        tl_layout_desc desc = desc_of(buffers, COUNT, 50000000);
+        tl_layout_plan plan;
+        int32_t i;
+        random_buffers(&random, buffers, COUNT, COUNT, 0);
+        for (i = 0; i < COUNT && kind; i++) { buffers[i].first_step = i; buffers[i].last_step = COUNT + i; }    // all at once
+        assert_int_equal(tl_plan_layout(&env, &desc, &plan), TL_OK);
+        if (counter.peak > 100 * (uint64_t)COUNT) fail_msg("%.0f bytes a buffer", (double)counter.peak / COUNT);
+        assert_true(plan.work < 2 * desc.work_limit && (kind || plan.height_bytes <= plan.bound_bytes * 2));
+        tl_free_layout_plan(&env, &plan);
+        assert_int_equal(counter.live, 0);
+    }
+    free(buffers);
+}
+
+// -- the public hard instances --
+
+static int32_t read_csv(const char *text, tl_layout_buffer *buffers, int32_t most) {
+    int32_t count = 0;
+    for (text = strchr(text, '\n'); text && text[1] && count < most; text = strchr(text + 1, '\n')) {
+        unsigned long long id, lower, upper, bytes;
+        if (sscanf(text + 1, "%llu,%llu,%llu,%llu", &id, &lower, &upper, &bytes) != 4) break;
+        memset(&buffers[count], 0, sizeof buffers[count]);
+        buffers[count].bytes = bytes;
+        buffers[count].first_step = (int64_t)lower;
+        buffers[count++].last_step = (int64_t)upper - 1;
+    }
+    return count;
+}
+
+static void public_instances_reach_their_heights(void **state) {
+    static const struct { char name; uint64_t height; int proven; } rows[] = {
+        { 'A', 1048576, 1 }, { 'B', 1048576, 1 }, { 'C', 1039360, 1 }, { 'D', 1070000, 0 }, { 'G', 1048576, 1 }, { 'H', 1048576, 1 },
+        { 'K', 1048576, 1 }
+    };
+    size_t k;
+    (void)state;
+    for (k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        static tl_layout_buffer buffers[1000];
+        char name[64];
+        char *text;
+        tl_layout_desc desc = desc_of(buffers, 0, 30000000);
+        tl_layout_plan plan;
+        snprintf(name, sizeof name, "layout/%c.1048576.csv", rows[k].name);
+        text = read_reference("public_instances_reach_their_heights", name, NULL);
+        if (!text) skip();
+        desc.buffer_count = read_csv(text, buffers, 1000);
+        assert_true(desc.buffer_count > 100);
+        assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+        check_layout(&desc, &plan);
+        if (plan.height_bytes > rows[k].height || plan.proven != rows[k].proven)
+            fail_msg("%c: height %llu, bound %llu", rows[k].name, (ull)plan.height_bytes, (ull)plan.bound_bytes);
+        tl_free_layout_plan(NULL, &plan);
+        free(text);
+    }
+}
+
+// -- capacity --
+
+static void a_capacity_is_kept_or_refused(void **state) {
+    static tl_layout_buffer buffers[3];
+    tl_layout_desc desc = desc_of(buffers, 3, 0);
+    tl_layout_plan plan;
+    tl_env env = silent_env();
+    (void)state;
+    buffers[0].bytes = 8;
+    buffers[1].bytes = 4;
+    buffers[1].last_step = 2;
+    buffers[2].bytes = 9;
+    buffers[2].first_step = 1;
+    buffers[2].last_step = 2;
+    desc.capacity_bytes = 13;
+    assert_int_equal(tl_plan_layout(&env, &desc, &plan), TL_OK);
+    assert_true(plan.height_bytes == 13 && plan.proven);
+    tl_free_layout_plan(&env, &plan);
+    desc.capacity_bytes = 12;
+    assert_int_equal(tl_plan_layout(&env, &desc, &plan), TL_ERROR_INFEASIBLE);
+    assert_string_equal(env.error.text, "tl_plan_layout: capacity_bytes: 12 bytes are too few for any layout; one of 13 was found");
+    assert_true(plan.height_bytes == 13 && plan.bound_bytes == 13 && !plan.offsets && env.error.values[1] == 13);
+}
+
+static void no_layout_is_known_where_the_search_ends(void **state) {
+    static tl_layout_buffer buffers[300];
+    tl_layout_desc desc = desc_of(buffers, 300, 1);
+    tl_layout_plan plan;
+    tl_env env = silent_env();
+    tl_random random = { 8 };
+    (void)state;
+    random_buffers(&random, buffers, 300, 40, 0);
+    assert_int_equal(tl_plan_layout(&env, &desc, &plan), TL_OK);
+    assert_true(plan.bound_bytes < plan.height_bytes);
+    desc.capacity_bytes = plan.bound_bytes;
+    tl_free_layout_plan(&env, &plan);
+    assert_int_equal(tl_plan_layout(&env, &desc, &plan), TL_ERROR_INFEASIBLE);
+    assert_non_null(strstr(env.error.text, "capacity_bytes: no layout was found in "));
+}
+
+// -- bad input --
+
+static void an_error_names_the_buffer_and_the_rule(void **state) {
+    static const struct { tl_layout_buffer first, second; uint64_t capacity; tl_result result; const char *text; } rows[] = {
+        { { 4, 0, 3, 0, 0, 0, 0, 0 }, { 4, 2, 1, 0, 0, 0, 0, 0 }, 0, TL_ERROR_INVALID_ARG,
+          "buffers[1]: first_step must be <= last_step" },
+        { { 4, 0, 3, 0, 0, 0, 0, 0 }, { 4, 2, 3, 24, 0, 0, 0, 0 }, 0, TL_ERROR_INVALID_ARG,
+          "buffers[1].alignment: must be a power of two" },
+        { { 4, 0, 3, 8, 1, 4, 0, 0 }, { 4, 2, 3, 0, 0, 0, 0, 0 }, 0, TL_ERROR_INVALID_ARG,
+          "buffers[0].pinned_offset: must be a multiple of the alignment" },
+        { { 4, 0, 3, 0, 0, 0, 0, 0 }, { 4, 2, 3, 0, 1, 8, 0, 0 }, 11, TL_ERROR_INVALID_ARG,
+          "buffers[1].pinned_offset: the buffer ends above the capacity" },
+        { { 4, 0, 3, 0, 0, 0, 0, 0 }, { 4, 2, 3, 0, 1, UINT64_MAX - 1, 0, 0 }, 0, TL_ERROR_INVALID_ARG,
+          "buffers[1].pinned_offset: the buffer ends above the capacity" },
+        { { 4, 0, 3, 0, 1, 5, 0, 0 }, { 4, 2, 3, 0, 1, 8, 0, 0 }, 0, TL_ERROR_INVALID_ARG,
+          "buffers: two that are live at one step are pinned to the same bytes" },
+        { { 4, 0, 3, 0, 0, 0, 0, 0 }, { 4, 3, 3, 0, 0, 0, 1, 2 }, 0, TL_ERROR_INVALID_ARG,
+          "buffers[1].over: must name another buffer" },
+        { { 4, 0, 3, 0, 0, 0, 0, 0 }, { 4, 3, 3, 0, 0, 0, 1, 1 }, 0, TL_ERROR_INVALID_ARG,
+          "buffers[1].over: must name another buffer" },
+        { { 4, 0, 2, 0, 0, 0, 0, 0 }, { 4, 3, 3, 0, 0, 0, 1, 0 }, 0, TL_ERROR_INVALID_ARG,
+          "buffers[1].over: must begin earlier and end at the first step of this one; neither may be empty" },
+        { { 4, 0, 3, 0, 0, 0, 0, 0 }, { UINT64_MAX, 2, 3, 0, 0, 0, 0, 0 }, 0, TL_ERROR_OVERFLOW,
+          "buffers[1].bytes: all buffers, aligned, must fit 61 bits" },
+        { { 4, 0, 3, UINT64_C(1) << 62, 0, 0, 0, 0 }, { 4, 2, 3, 0, 0, 0, 0, 0 }, 0, TL_ERROR_OVERFLOW,
+          "buffers[0].bytes: all buffers, aligned, must fit 61 bits" },
+    };
+    size_t k;
+    tl_layout_buffer three[3];
+    tl_layout_desc desc;
+    tl_layout_plan plan;
+    tl_env env = silent_env();
+    (void)state;
+    for (k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        tl_layout_buffer buffers[2];
+        buffers[0] = rows[k].first;
+        buffers[1] = rows[k].second;
+        desc = desc_of(buffers, 2, 0);
+        desc.capacity_bytes = rows[k].capacity;
+        memset(&plan, 1, sizeof plan);
+        assert_int_equal(tl_plan_layout(&env, &desc, &plan), rows[k].result);
+        assert_string_equal(env.error.text + strlen("tl_plan_layout: "), rows[k].text);
+        assert_true(is_zero(&plan, sizeof plan));
+    }
+    memset(three, 0, sizeof three);
+    for (k = 0; k < 3; k++) { three[k].bytes = 4; three[k].first_step = k ? 1 : 0; three[k].last_step = 1; three[k].in_place = k > 0; }
+    desc = desc_of(three, 3, 0);
+    assert_int_equal(tl_plan_layout(&env, &desc, &plan), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_plan_layout: buffers[2].over: another buffer lies over that one, too");
+    desc = desc_of(NULL, 1, 0);
+    assert_int_equal(tl_plan_layout(&env, &desc, &plan), TL_ERROR_INVALID_ARG);
+    desc = desc_of(NULL, -1, 0);
+    assert_int_equal(tl_plan_layout(&env, &desc, &plan), TL_ERROR_INVALID_ARG);
+    desc = desc_of(NULL, 0, 0);
+    assert_int_equal(tl_plan_layout(&env, &desc, &plan), TL_OK);
+    assert_true(plan.height_bytes == 0 && plan.proven);
+    tl_free_layout_plan(&env, &plan);
+}
+
+static void every_allocation_fails_in_turn(void **state) {
+    static tl_layout_buffer buffers[60];
+    tl_random random = { 9 };
+    long at;
+    (void)state;
+    random_buffers(&random, buffers, 60, 10, 0);
+    for (at = 0;; at++) {
+        failing_alloc f = { 0, 0, 0, 0 };
+        tl_env env = failing_env(&f, at);
+        tl_layout_desc desc = desc_of(buffers, 60, 3000000);
+        tl_layout_plan plan;
+        tl_result result = tl_plan_layout(&env, &desc, &plan);
+        if (f.count > at) {
+            assert_int_equal(result, TL_ERROR_NO_MEMORY);
+            assert_true(is_zero(&plan, sizeof plan));
+        }
+        tl_free_layout_plan(&env, &plan);
+        assert_int_equal(f.live, 0);
+        if (f.count <= at) break;
+    }
+    assert_true(at > 10);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_layouts_are_as_low_as_exhaustive_search_says),
+        cmocka_unit_test(a_filled_rectangle_is_never_ruled_out),
+        cmocka_unit_test(larger_layouts_keep_the_rules),
+        cmocka_unit_test(hundred_thousand_buffers_take_little),
+        cmocka_unit_test(public_instances_reach_their_heights),
+        cmocka_unit_test(a_capacity_is_kept_or_refused),
+        cmocka_unit_test(no_layout_is_known_where_the_search_ends),
+        cmocka_unit_test(an_error_names_the_buffer_and_the_rule),
+        cmocka_unit_test(every_allocation_fails_in_turn),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
