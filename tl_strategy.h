@@ -1301,6 +1301,84 @@ TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
 
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
 
+// -- lifetimes and places --
+
+// id, name, what is allocated
+#define TL_USES(X) \
+    X(TL_USE_INPUT,      "input",      "an output of a graph input")                             \
+    X(TL_USE_OUTPUT,     "output",     "an output of a node")                                    \
+    X(TL_USE_SECOND,     "second",     "an output that is resident and made again, for the call") \
+    X(TL_USE_GRADIENT,   "gradient",   "the gradient of an output")                              \
+    X(TL_USE_SAVED,      "saved",      "the saved bytes of a node")                              \
+    X(TL_USE_SCRATCH,    "scratch",    "fwork or bwork of a node, for the call")                 \
+    X(TL_USE_COMPRESSED, "compressed", "the compressed copy of an output")                       \
+    X(TL_USE_HOST,       "host",       "the host copy of an output")
+
+typedef enum tl_use { TL_USES(TLI_ENUM) TL_USE_COUNT } tl_use;
+
+// One allocation of a plan. use, node, output and occurrence name it.
+typedef struct tl_lifetime {
+    uint64_t bytes;        // > 0
+    uint64_t offset;       // where plan->offsets puts it; 0 without
+    tl_use   use;
+    int32_t  node, output;  // output: 0 for saved bytes and scratch
+    int32_t  occurrence;   // so many of the same use, node and output came before; calls for scratch
+    int32_t  first_step, end_step;  // it lives in the steps k with first_step <= k < end_step
+    int32_t  number;       // in plan->offsets; -1 for host copies
+    int32_t  over;         // written in place: the lifetime that it takes over, of the same number; else -1
+} tl_lifetime;
+
+typedef struct tl_lifetimes {
+    tl_lifetime *items;    // [count] in the order in which they begin
+    int32_t      count;
+} tl_lifetimes;
+
+// Find every allocation that the steps of a plan make, on the device and on the host.
+//
+//   lifetimes   overwritten; release with tl_free_lifetimes
+//
+// What a step frees before it allocates, or frees and nothing else, does not live in that step; what it frees
+// at the end of its call, or after a conversion, does. What is never freed ends at step_count.
+//
+// Errors:  those of tl_simulate_plan; *lifetimes is all zero then.
+// Cost:    one replay; 48 bytes an allocation, and as much again while the list grows.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                  tl_lifetimes *lifetimes);
+TLDEF void      tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes);  // accepts zeroed ones
+
+TLDEF const char *tl_name_use(tl_use use);            // "gradient"; "?" if it is out of range
+TLDEF const char *tl_explain_use(tl_use use);         // "the gradient of an output"
+
+typedef struct tl_places_desc {
+    const tl_graph  *graph;     // not NULL
+    const tl_device *device;    // its alignment_bytes holds for every place; 0 = 1
+    uint64_t         work_limit;  // elementary steps, as in tl_layout_desc; 0 = 100 million; 1 = one fast pass
+} tl_places_desc;
+
+typedef struct tl_places_report {
+    uint64_t arena_bytes;       // what the places take
+    uint64_t bound_bytes;       // no places of these allocations take less
+    int32_t  proven;            // 1 = the two are equal
+    uint64_t work;              // elementary steps done
+} tl_places_report;
+
+// Give every device allocation of a plan an offset, in an arena as small as is found (tl_plan_layout).
+//
+//   plan     gets new offsets, and its peaks and costs are measured again; steps and offsets are in one new
+//            block then, and what it had is released. Not changed where there is an error
+//   report   may be 0
+//
+// A run takes a plan with offsets in one block of arena_bytes (tl_init_run). Inputs have places as well, and
+// outputs that are written in place stand where their input stood.
+//
+// Errors:  those of tl_simulate_plan, TL_ERROR_OVERFLOW: the aligned bytes of all allocations do not fit 61
+//          bits; TL_ERROR_NO_MEMORY.
+// Cost:    that of tl_find_lifetimes and tl_plan_layout, and a replay.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *plan,
+                               tl_places_report *report);
+
 // Name or explain a kind; "?" if it is out of range.
 TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"
 TLDEF const char *tl_explain_step(tl_step_kind kind);  // "inputs resident, ... -> ..."
@@ -3988,7 +4066,9 @@ static size_t tli_finish(tli_writer *w) {
     X(FINISH_FILE_SINK, "tl_finish_file_sink") \
     /* later ones, of any section */ \
     X(INIT_REMAT_POOL, "tl_init_remat_pool") \
-    X(PLAN_LAYOUT, "tl_plan_layout")
+    X(PLAN_LAYOUT, "tl_plan_layout") \
+    X(FIND_LIFETIMES, "tl_find_lifetimes") \
+    X(PLAN_PLACES, "tl_plan_places")
 
 // -- errors: rules --
 //
@@ -4335,7 +4415,8 @@ static size_t tli_finish(tli_writer *w) {
     X(THIS_STRATEGY_MUST_HAVE_ITS_FIELDS, "this strategy must have its fields", "line, column") \
     X(THERE_MUST_BE_STRATEGY, "there must be a strategy", "line, column") \
     X(EXPECTED_NULL, "expected null", "line, column") \
-    X(THERE_MUST_BE_ONE_STRATEGY_ONLY, "there must be one strategy only", "line, column")
+    X(THERE_MUST_BE_ONE_STRATEGY_ONLY, "there must be one strategy only", "line, column") \
+    X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "")
 
 // -- errors: rules of [6] REMAT --
 
@@ -10880,7 +10961,7 @@ TLI_IMPL void tl_free_layout_plan(tl_env *env, tl_layout_plan *plan) {
 // ============================================================================
 //
 // The simulator: it replays steps on the states of tensors and finds what is live, where, and when.
-// Planners, explanations, tables and online runs all use this one replay. The bytes that a run really takes
+// Planners, explanations, lifetimes, tables and online runs all use this one replay. The bytes that a run really takes
 // are counted by its backend, which knows no plan, so that planned and measured peaks are independent.
 // In names, sim is the simulator.
 
@@ -11016,6 +11097,16 @@ typedef struct tli_made {
 // The range of a live allocation; owner as tli_sim_owner, -1 = freed at the end of the call.
 typedef struct tli_live { uint64_t offset, end; int32_t owner; } tli_live;
 
+// The lifetimes of all allocations, written down where a caller asks for them. A key is a use with its tensor or
+// node.
+typedef struct tli_ledger {
+    tl_lifetime *items;           // [count]
+    int32_t      count, capacity;
+    int32_t     *open;            // [keys] the lifetime that has not ended, -1 = none
+    int32_t     *occurrences;     // [keys]
+    int          failed;          // 1 = out of memory; what came later is missing
+} tli_ledger;
+
 typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
     uint8_t  on_host, has_gradient;
@@ -11056,6 +11147,8 @@ typedef struct tli_sim {
     tli_live       *live;         // [live_count] in no order
     int32_t        *places;       // [3 tensors + nodes] index into live, -1 = not live
     int32_t         live_count;
+
+    tli_ledger     *ledger;       // 0 = allocations are not written down
 } tli_sim;
 
 // ceil(bytes * 10^9 / rate); 0 on overflow. The remainder of bytes / rate is multiplied bit by bit,
@@ -11126,6 +11219,85 @@ static tl_result tli_sim_broken_node(tli_sim *sim, tli_rule rule, int32_t node) 
     return tli_end_error(sim->env, &s, TL_ERROR_INVALID_PLAN);
 }
 
+// -- lifetimes --
+
+// The key of a tensor or a node in a ledger.
+static size_t tli_ledger_key(const tl_graph *graph, tl_use use, int32_t index) {
+    size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count, at = (size_t)index;
+    switch (use) {
+    case TL_USE_INPUT:
+    case TL_USE_OUTPUT: return at;
+    case TL_USE_SECOND: return tensors + at;
+    case TL_USE_GRADIENT: return 2 * tensors + at;
+    case TL_USE_COMPRESSED: return 3 * tensors + at;
+    case TL_USE_HOST: return 4 * tensors + at;
+    case TL_USE_SAVED: return 5 * tensors + at;
+    case TL_USE_SCRATCH: return 5 * tensors + nodes + at;
+    case TL_USE_COUNT: break;
+    }
+    return at;
+}
+
+static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
+    switch (use) {
+    case TLI_USE_TENSOR: break;
+    case TLI_USE_PACKED: return TL_USE_COMPRESSED;
+    case TLI_USE_GRADIENT: return TL_USE_GRADIENT;
+    case TLI_USE_SAVED: return TL_USE_SAVED;
+    case TLI_USE_TWICE: return TL_USE_SECOND;
+    case TLI_USE_WORK: return TL_USE_SCRATCH;
+    }
+    return sim->graph->nodes[sim->graph->outputs[index].node].is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
+}
+
+// Write down an allocation that begins. Scratch of 0 bytes is a call without scratch: counted, not listed.
+static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint64_t bytes, int32_t number) {
+    tli_ledger *ledger = sim->ledger;
+    size_t key = tli_ledger_key(sim->graph, use, index);
+    int is_of_node = use == TL_USE_SAVED || use == TL_USE_SCRATCH;
+    int32_t occurrence = ledger->occurrences[key]++;
+    void *items = ledger->items;
+    tl_lifetime *life;
+    if (!bytes || ledger->failed) return;
+    if (!tli_grow(sim->env, &items, &ledger->capacity, ledger->count, (int64_t)ledger->count + 1, sizeof *life)) {
+        ledger->failed = 1;
+        return;
+    }
+    ledger->items = (tl_lifetime *)items;
+    ledger->open[key] = ledger->count;
+    life = &ledger->items[ledger->count++];
+    life->bytes = bytes;
+    life->offset = sim->offsets && number >= 0 ? sim->offsets[number] : 0;
+    life->use = use;
+    life->node = is_of_node ? index : sim->graph->outputs[index].node;
+    life->output = is_of_node ? 0 : sim->graph->outputs[index].output;
+    life->occurrence = occurrence;
+    life->first_step = sim->step ? sim->step_count - 1 : 0;
+    life->end_step = -1;
+    life->number = number;
+    life->over = -1;
+}
+
+// Write down its end: before what the present step does, or after it.
+static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int after) {
+    int32_t *open = &sim->ledger->open[tli_ledger_key(sim->graph, use, index)];
+    if (*open >= 0) sim->ledger->items[*open].end_step = sim->step_count - 1 + after;
+    *open = -1;
+}
+
+// Output 0 of a node takes over the bytes of an input.
+static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
+    int32_t old = sim->ledger->open[tli_ledger_key(sim->graph, TL_USE_OUTPUT, from)], count = sim->ledger->count;
+    tli_ledger_close(sim, TL_USE_OUTPUT, from, 0);
+    tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, old < 0 ? -1 : sim->ledger->items[old].number);
+    if (sim->ledger->count > count) sim->ledger->items[count].over = old;
+}
+
+// Whether what a step frees lives until its call, or its conversion, has ended.
+static int tli_frees_after(tl_step_kind kind) {
+    return kind == TL_STEP_BACKWARD || kind == TL_STEP_COMPRESS || kind == TL_STEP_EXPAND;
+}
+
 // -- bytes and offsets --
 
 // The index of an allocation in sim->places; -1 for one that is freed at the end of the call.
@@ -11166,6 +11338,8 @@ static tl_result tli_sim_place(tli_sim *sim, tli_made *made) {
 
 static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_t bytes) {
     tli_made *made = &sim->made[sim->made_count];
+    if (sim->ledger)
+        tli_ledger_open(sim, tli_sim_use(sim, use, index), index, bytes, sim->report.allocation_count);
     if (!bytes) return TL_OK;
     if (!tli_add_u64(sim->live_bytes, bytes, &sim->live_bytes))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(LIVE_BYTES_DO_NOT_FIT_64_BITS));
@@ -11194,6 +11368,8 @@ static void tli_sim_unplace(tli_sim *sim, int32_t place) {
 
 static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t bytes) {
     if (!bytes) return;
+    if (sim->ledger)
+        tli_ledger_close(sim, tli_sim_use(sim, use, index), index, tli_frees_after((tl_step_kind)sim->step->kind));
     sim->live_bytes -= bytes;
     if (sim->offsets) tli_sim_unplace(sim, sim->places[tli_sim_owner(sim, use, index)]);
 }
@@ -11202,6 +11378,11 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
 static void tli_sim_release_call(tli_sim *sim) {
     int32_t i;
     if (!sim->call_bytes) return;
+    for (i = 0; sim->ledger && i < sim->made_count; i++) {
+        const tli_made *made = &sim->made[i];
+        if (made->use == TLI_USE_TWICE || made->use == TLI_USE_WORK)
+            tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index, 1);
+    }
     sim->live_bytes -= sim->call_bytes;
     sim->call_bytes = 0;
     if (!sim->offsets) return;
@@ -11214,6 +11395,7 @@ static void tli_sim_release_call(tli_sim *sim) {
 static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
     sim->tensors[from].state = TLI_ABSENT;
     sim->tensors[to].state = TLI_RESIDENT;
+    if (sim->ledger) tli_ledger_hand_over(sim, from, to);
     if (!sim->offsets || !sim->graph->outputs[from].bytes) return;
     sim->places[to] = sim->places[from];
     sim->places[from] = -1;
@@ -11425,6 +11607,7 @@ static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
 static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
     if (t->on_host) return tli_sim_broken_tensor(sim, TLI_RULE(HOST_HAS_ALREADY), tensor);
+    if (sim->ledger) tli_ledger_open(sim, TL_USE_HOST, tensor, sim->graph->outputs[tensor].bytes, -1);
     sim->host_bytes += sim->graph->outputs[tensor].bytes;  // no overflow: each tensor is on the host once
     if (sim->host_bytes > sim->report.host_peak_bytes) sim->report.host_peak_bytes = sim->host_bytes;
     t->on_host = 1;
@@ -11479,6 +11662,7 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     if (t->state == TLI_LEAVING || t->state == TLI_COMING)
         return tli_sim_broken_tensor(sim, TLI_RULE(COPY_OF_IS_UNDER_WAY), tensor);
     t->on_host = 0;
+    if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, 0);
     sim->host_bytes -= sim->graph->outputs[tensor].bytes;
     return TL_OK;
 }
@@ -11724,9 +11908,9 @@ static tl_result tli_reset_sim(tli_sim *sim) {
 }
 
 // Start a simulation of a graph that passed tl_check_graph. Of the plan only the flags and offsets
-// are read. Release it with tli_free_sim, also after an error.
+// are read. Release it with tli_free_sim, also after an error. ledger: NULL = none.
 static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, const tl_graph *graph,
-                              const tl_device *device, const tl_plan *plan) {
+                              const tl_device *device, const tl_plan *plan, tli_ledger *ledger) {
     tl_result result;
     tli_zero(sim, sizeof *sim);
     sim->env = env;
@@ -11740,6 +11924,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
     sim->offsets = plan->offset_count ? plan->offsets : NULL;
     sim->offset_count = plan->offset_count;
+    sim->ledger = ledger;
     sim->report.broken_step = -1;
     result = tli_sim_alloc_state(sim);
     return result ? result : tli_reset_sim(sim);
@@ -11747,11 +11932,11 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
 
 // Simulate a plan on a graph and a device that were checked.
 static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simulate_desc *desc,
-                              tl_report *report) {
+                              tli_ledger *ledger, tl_report *report) {
     const tl_plan *plan = desc->plan;
     tli_sim sim;
     int32_t i;
-    tl_result result = tli_init_sim(env, &sim, function, desc->graph, desc->device, plan);
+    tl_result result = tli_init_sim(env, &sim, function, desc->graph, desc->device, plan, ledger);
     for (i = 0; i < plan->step_count && !result; i++) {
         int copies = plan->steps[i].kind == TL_STEP_SPILL || plan->steps[i].kind == TL_STEP_FETCH;
         uint64_t start = copies && sim.link_free > sim.now ? sim.link_free : sim.now;
@@ -11785,18 +11970,18 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
 }
 
 static tl_result tli_simulate_checked(tl_env *env, tli_function function, const tl_simulate_desc *desc,
-                                      tl_report *report) {
+                                      tli_ledger *ledger, tl_report *report) {
     tl_result result = tl_check_graph(env, desc->graph);
     tli_zero(report, sizeof *report);
     report->broken_step = -1;
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (!result) result = tli_check_plan(env, function, desc->plan);
-    return result ? result : tli_simulate(env, function, desc, report);
+    return result ? result : tli_simulate(env, function, desc, ledger, report);
 }
 
 TLI_IMPL tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report) {
     TL_ASSERT(desc && desc->graph && desc->plan && report);
-    return tli_simulate_checked(env, TLI_IN(SIMULATE_PLAN), desc, report);
+    return tli_simulate_checked(env, TLI_IN(SIMULATE_PLAN), desc, NULL, report);
 }
 
 static tl_result tli_measure(tl_env *env, tli_function function, const tl_graph *graph, const tl_device *device,
@@ -11808,8 +11993,8 @@ static tl_result tli_measure(tl_env *env, tli_function function, const tl_graph 
     desc.graph = graph;
     desc.device = device;
     desc.plan = plan;
-    result = is_checked ? tli_simulate(env, function, &desc, &report)
-                        : tli_simulate_checked(env, function, &desc, &report);
+    result = is_checked ? tli_simulate(env, function, &desc, NULL, &report)
+                        : tli_simulate_checked(env, function, &desc, NULL, &report);
     plan->peak_bytes = report.peak_bytes;
     plan->arena_bytes = report.arena_bytes;
     plan->host_peak_bytes = report.host_peak_bytes;
@@ -11823,21 +12008,107 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
     TL_ASSERT(graph && plan);
     return tli_measure(env, TLI_IN(MEASURE_PLAN), graph, device, 0, plan);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
 
-#ifndef TL_NO_PLANNERS
-TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy) {
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// Lifetimes are a replay with a ledger; places are a layout of the lifetimes that have a number. What is written
+// in place has the number of its input, so the two are one buffer.
+
+static const char *const tli_use_names[] = { TL_USES(TLI_NAME) };
+static const struct { TL_USES(TLI_HELP_ROOM) } tli_use_helps = { TL_USES(TLI_HELP) };
+
+TLI_IMPL const char *tl_name_use(tl_use use) { return tli_name(tli_use_names, TL_USE_COUNT, (int64_t)use); }
+
+TLI_IMPL const char *tl_explain_use(tl_use use) { return tli_help(&tli_use_helps, TL_USE_COUNT, (int64_t)use); }
+
+// -- lifetimes --
+
+static void tli_free_ledger(tl_env *env, tli_ledger *ledger) {
+    tli_release(env, ledger->items);
+    tli_release(env, ledger->open);
+    tli_release(env, ledger->occurrences);
+    tli_zero(ledger, sizeof *ledger);
+}
+
+static tl_result tli_init_ledger(tl_env *env, const tl_graph *graph, tli_ledger *ledger) {
+    uint64_t keys = 5 * (uint64_t)graph->tensor_count + 2 * (uint64_t)graph->node_count, i;
+    tli_zero(ledger, sizeof *ledger);
+    ledger->open = (int32_t *)tli_alloc_array(env, keys, sizeof *ledger->open);
+    ledger->occurrences = (int32_t *)tli_alloc_array(env, keys, sizeof *ledger->occurrences);
+    if (!ledger->open || !ledger->occurrences) return TL_ERROR_NO_MEMORY;
+    for (i = 0; i < keys; i++) ledger->open[i] = -1;
+    return TL_OK;
+}
+
+// Replay a plan and write down its lifetimes.
+static tl_result tli_find_lifetimes(tl_env *env, tli_function function, const tl_simulate_desc *desc,
+                                    tl_lifetimes *lifetimes, tl_report *report) {
+    tli_ledger ledger;
+    int32_t i;
+    tl_result result = tl_check_graph(env, desc->graph);
+    tli_zero(lifetimes, sizeof *lifetimes);
+    if (result) return result;
+    result = tli_init_ledger(env, desc->graph, &ledger);
+    if (!result) result = tli_simulate_checked(env, function, desc, &ledger, report);
+    else result = tli_fail(env, result, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    if (!result && ledger.failed) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    for (i = 0; i < ledger.count; i++)
+        if (ledger.items[i].end_step < 0) ledger.items[i].end_step = desc->plan->step_count;
+    if (!result) {
+        lifetimes->items = ledger.items;
+        lifetimes->count = ledger.count;
+        ledger.items = NULL;
+    }
+    tli_free_ledger(env, &ledger);
+    return result;
+}
+
+TLI_IMPL tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                     tl_lifetimes *lifetimes) {
+    tl_simulate_desc desc;
+    tl_report report;
+    TL_ASSERT(graph && plan && lifetimes);
+    tli_zero(&desc, sizeof desc);
+    desc.graph = graph;
+    desc.plan = plan;
+    return tli_find_lifetimes(env, TLI_IN(FIND_LIFETIMES), &desc, lifetimes, &report);
+}
+
+TLI_IMPL void tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes) {
+    TL_ASSERT(lifetimes);
+    tli_release(env, lifetimes->items);
+    tli_zero(lifetimes, sizeof *lifetimes);
+}
+
+// -- places --
+
+// One buffer for each number, from the first to the last lifetime that has it.
+static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifetimes, int32_t count,
+                                          uint64_t alignment) {
+    tl_layout_buffer *buffers = (tl_layout_buffer *)tli_alloc_array(env, (uint64_t)count, sizeof *buffers);
+    int32_t i;
+    for (i = 0; buffers && i < lifetimes->count; i++) {
+        const tl_lifetime *life = &lifetimes->items[i];
+        tl_layout_buffer *buffer;
+        if (life->number < 0) continue;
+        buffer = &buffers[life->number];
+        if (life->over < 0) buffer->first_step = life->first_step;
+        buffer->last_step = life->end_step > life->first_step ? life->end_step - 1 : life->first_step;
+        buffer->bytes = life->bytes;
+        buffer->alignment = alignment;
+    }
+    return buffers;
+}
+
+// Steps and offsets of a plan in one block; the counts of the plan are those of the copy.
+static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan *plan, tl_plan *copy) {
     uint64_t *offsets, bytes;
     tl_step *steps;
-    tl_result result;
-    TL_ASSERT(plan && copy && plan != copy);
-    tli_zero(copy, sizeof *copy);
-    result = tli_check_plan(env, TLI_IN(COPY_PLAN), plan);
-    if (result) return result;
-    // no overflow, because counts are below 2^31; offsets come first, because their alignment is
-    // larger
+    // no overflow, because counts are below 2^31; offsets come first, because their alignment is larger
     bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->offset_count * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
-    if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COPY_PLAN), TLI_RULE(NO_MEMORY_FOR_STEPS));
+    if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_STEPS));
     steps = (tl_step *)(void *)(offsets + plan->offset_count);
     tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
     tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
@@ -11847,7 +12118,77 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
     copy->memory = offsets;
     return TL_OK;
 }
+
+#ifndef TL_NO_PLANNERS
+TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy) {
+    tl_result result;
+    TL_ASSERT(plan && copy && plan != copy);
+    tli_zero(copy, sizeof *copy);
+    result = tli_check_plan(env, TLI_IN(COPY_PLAN), plan);
+    return result ? result : tli_join_plan(env, TLI_IN(COPY_PLAN), plan, copy);
+}
 #endif
+
+static tl_result tli_place_allocations(tl_env *env, const tl_places_desc *desc, const tl_plan *plan,
+                                 tl_layout_plan *layout) {
+    uint64_t alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
+    tl_simulate_desc simulate;
+    tl_layout_desc wanted;
+    tl_lifetimes lifetimes;
+    tl_layout_buffer *buffers;
+    tl_report report;
+    tl_result result;
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = desc->graph;
+    simulate.device = desc->device;
+    simulate.plan = plan;
+    result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &lifetimes, &report);
+    if (result) return result;
+    buffers = tli_make_buffers(env, &lifetimes, report.allocation_count, alignment);
+    tl_free_lifetimes(env, &lifetimes);
+    if (!buffers) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    tli_zero(&wanted, sizeof wanted);
+    wanted.buffers = buffers;
+    wanted.buffer_count = report.allocation_count;
+    wanted.work_limit = desc->work_limit;
+    result = tl_plan_layout(env, &wanted, layout);
+    tli_release(env, buffers);
+    return result;
+}
+
+TLI_IMPL tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *plan,
+                                  tl_places_report *report) {
+    uint64_t alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
+    tl_plan bare, placed;
+    tl_layout_plan layout;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && plan);
+    if (report) tli_zero(report, sizeof *report);
+    bare = *plan;
+    bare.offsets = NULL;
+    bare.offset_count = 0;
+    result = tli_place_allocations(env, desc, &bare, &layout);
+    if (result) return result;
+    bare.offsets = layout.offsets;
+    bare.offset_count = layout.buffer_count;
+    result = tli_join_plan(env, TLI_IN(PLAN_PLACES), &bare, &placed);
+    if (!result) {
+        result = tli_measure(env, TLI_IN(PLAN_PLACES), desc->graph, desc->device, 1, &placed);
+        if (result) tl_free_plan(env, &placed);
+    }
+    if (!result) {
+        tl_free_plan(env, plan);
+        *plan = placed;
+        if (report) {
+            report->arena_bytes = plan->arena_bytes;
+            report->bound_bytes = tli_align_up(layout.bound_bytes, alignment);
+            report->proven = report->arena_bytes == report->bound_bytes;
+            report->work = layout.work;
+        }
+    }
+    tl_free_layout_plan(env, &layout);
+    return result;
+}
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -12438,11 +12779,11 @@ static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simu
     int32_t i;
     tl_result result;
     tli_zero(peak, sizeof *peak);
-    result = tli_simulate_checked(env, function, desc, &peak->report);
+    result = tli_simulate_checked(env, function, desc, NULL, &peak->report);
     if (result) return result;
     peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
     if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_LOOK_AT_PEAK));
-    result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan);
+    result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan, NULL);
     for (i = 0; i < peak->report.peak_step && !result; i++) result = tli_sim_step(&sim, &desc->plan->steps[i]);
     if (!result && peak->report.peak_step < 0) tli_list_live(&sim, peak);
     else if (!result) result = tli_list_peak(&sim, &desc->plan->steps[peak->report.peak_step], peak);
@@ -12966,7 +13307,7 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
     desc.plan = plan;
-    result = tli_simulate_checked(env, TLI_IN(WRITE_PLAN_TABLE), &desc, &report);
+    result = tli_simulate_checked(env, TLI_IN(WRITE_PLAN_TABLE), &desc, NULL, &report);
     if (result) return result;
     tli_open_stream(&stream, sink);
     tli_send_table_head(&stream, name);
@@ -13381,7 +13722,7 @@ static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, ui
     uint64_t current = 0, reached = 0;
     int32_t i;
     tli_sim sim;
-    tl_result result = tli_init_sim(search->layers->env, &sim, search->layers->function, graph, NULL, plan);
+    tl_result result = tli_init_sim(search->layers->env, &sim, search->layers->function, graph, NULL, plan, NULL);
     search->starts[0] = search->start_bytes = sim.live_bytes;
     for (i = 0; i < plan->step_count && !result; i++) {
         const tl_step *step = &plan->steps[i];
@@ -22709,7 +23050,7 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
     desc.plan = tli_pool_least(p->pool);
-    result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, &report);
+    result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, NULL, &report);
     if (result) return result;
     s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
                         p->budget.allowed_bytes, tli_add_base(&p->budget, desc.plan->peak_bytes));
@@ -23301,7 +23642,7 @@ static tl_result tli_remat_find_least(tli_remat *r, const tl_remat_pool *pool, u
     tli_zero(&desc, sizeof desc);
     desc.graph = r->graph;
     desc.plan = plan;
-    result = tli_simulate(&r->quiet, TLI_IN(PLAN_REMAT), &desc, &report);
+    result = tli_simulate(&r->quiet, TLI_IN(PLAN_REMAT), &desc, NULL, &report);
     if (!result && report.peak_step >= 0) *node = plan->steps[report.peak_step].node;
     return result;
 }
@@ -34707,7 +35048,7 @@ static tl_result tli_init_online(tl_run *run) {
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(ONLINE_STATE_NO_MEMORY));
     tli_zero(&flags, sizeof flags);
     flags.inference = run->inference;
-    return tli_init_sim(env, &o->sim, TLI_IN(RUN_PLAN), run->graph, run->desc.device, &flags);
+    return tli_init_sim(env, &o->sim, TLI_IN(RUN_PLAN), run->graph, run->desc.device, &flags, NULL);
 }
 
 static void tli_online_count_uses(tl_run *run) {

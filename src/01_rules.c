@@ -157,7 +157,9 @@
     X(FINISH_FILE_SINK, "tl_finish_file_sink") \
     /* later ones, of any section */ \
     X(INIT_REMAT_POOL, "tl_init_remat_pool") \
-    X(PLAN_LAYOUT, "tl_plan_layout")
+    X(PLAN_LAYOUT, "tl_plan_layout") \
+    X(FIND_LIFETIMES, "tl_find_lifetimes") \
+    X(PLAN_PLACES, "tl_plan_places")
 
 // -- errors: rules --
 //
@@ -504,7 +506,8 @@
     X(THIS_STRATEGY_MUST_HAVE_ITS_FIELDS, "this strategy must have its fields", "line, column") \
     X(THERE_MUST_BE_STRATEGY, "there must be a strategy", "line, column") \
     X(EXPECTED_NULL, "expected null", "line, column") \
-    X(THERE_MUST_BE_ONE_STRATEGY_ONLY, "there must be one strategy only", "line, column")
+    X(THERE_MUST_BE_ONE_STRATEGY_ONLY, "there must be one strategy only", "line, column") \
+    X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "")
 
 // -- errors: rules of [6] REMAT --
 

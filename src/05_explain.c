@@ -64,11 +64,11 @@ static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simu
     int32_t i;
     tl_result result;
     tli_zero(peak, sizeof *peak);
-    result = tli_simulate_checked(env, function, desc, &peak->report);
+    result = tli_simulate_checked(env, function, desc, NULL, &peak->report);
     if (result) return result;
     peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
     if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_LOOK_AT_PEAK));
-    result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan);
+    result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan, NULL);
     for (i = 0; i < peak->report.peak_step && !result; i++) result = tli_sim_step(&sim, &desc->plan->steps[i]);
     if (!result && peak->report.peak_step < 0) tli_list_live(&sim, peak);
     else if (!result) result = tli_list_peak(&sim, &desc->plan->steps[peak->report.peak_step], peak);
@@ -592,7 +592,7 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
     desc.plan = plan;
-    result = tli_simulate_checked(env, TLI_IN(WRITE_PLAN_TABLE), &desc, &report);
+    result = tli_simulate_checked(env, TLI_IN(WRITE_PLAN_TABLE), &desc, NULL, &report);
     if (result) return result;
     tli_open_stream(&stream, sink);
     tli_send_table_head(&stream, name);

@@ -181,6 +181,84 @@ TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
 
 TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed plans and const tables
 
+// -- lifetimes and places --
+
+// id, name, what is allocated
+#define TL_USES(X) \
+    X(TL_USE_INPUT,      "input",      "an output of a graph input")                             \
+    X(TL_USE_OUTPUT,     "output",     "an output of a node")                                    \
+    X(TL_USE_SECOND,     "second",     "an output that is resident and made again, for the call") \
+    X(TL_USE_GRADIENT,   "gradient",   "the gradient of an output")                              \
+    X(TL_USE_SAVED,      "saved",      "the saved bytes of a node")                              \
+    X(TL_USE_SCRATCH,    "scratch",    "fwork or bwork of a node, for the call")                 \
+    X(TL_USE_COMPRESSED, "compressed", "the compressed copy of an output")                       \
+    X(TL_USE_HOST,       "host",       "the host copy of an output")
+
+typedef enum tl_use { TL_USES(TLI_ENUM) TL_USE_COUNT } tl_use;
+
+// One allocation of a plan. use, node, output and occurrence name it.
+typedef struct tl_lifetime {
+    uint64_t bytes;        // > 0
+    uint64_t offset;       // where plan->offsets puts it; 0 without
+    tl_use   use;
+    int32_t  node, output;  // output: 0 for saved bytes and scratch
+    int32_t  occurrence;   // so many of the same use, node and output came before; calls for scratch
+    int32_t  first_step, end_step;  // it lives in the steps k with first_step <= k < end_step
+    int32_t  number;       // in plan->offsets; -1 for host copies
+    int32_t  over;         // written in place: the lifetime that it takes over, of the same number; else -1
+} tl_lifetime;
+
+typedef struct tl_lifetimes {
+    tl_lifetime *items;    // [count] in the order in which they begin
+    int32_t      count;
+} tl_lifetimes;
+
+// Find every allocation that the steps of a plan make, on the device and on the host.
+//
+//   lifetimes   overwritten; release with tl_free_lifetimes
+//
+// What a step frees before it allocates, or frees and nothing else, does not live in that step; what it frees
+// at the end of its call, or after a conversion, does. What is never freed ends at step_count.
+//
+// Errors:  those of tl_simulate_plan; *lifetimes is all zero then.
+// Cost:    one replay; 48 bytes an allocation, and as much again while the list grows.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                  tl_lifetimes *lifetimes);
+TLDEF void      tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes);  // accepts zeroed ones
+
+TLDEF const char *tl_name_use(tl_use use);            // "gradient"; "?" if it is out of range
+TLDEF const char *tl_explain_use(tl_use use);         // "the gradient of an output"
+
+typedef struct tl_places_desc {
+    const tl_graph  *graph;     // not NULL
+    const tl_device *device;    // its alignment_bytes holds for every place; 0 = 1
+    uint64_t         work_limit;  // elementary steps, as in tl_layout_desc; 0 = 100 million; 1 = one fast pass
+} tl_places_desc;
+
+typedef struct tl_places_report {
+    uint64_t arena_bytes;       // what the places take
+    uint64_t bound_bytes;       // no places of these allocations take less
+    int32_t  proven;            // 1 = the two are equal
+    uint64_t work;              // elementary steps done
+} tl_places_report;
+
+// Give every device allocation of a plan an offset, in an arena as small as is found (tl_plan_layout).
+//
+//   plan     gets new offsets, and its peaks and costs are measured again; steps and offsets are in one new
+//            block then, and what it had is released. Not changed where there is an error
+//   report   may be 0
+//
+// A run takes a plan with offsets in one block of arena_bytes (tl_init_run). Inputs have places as well, and
+// outputs that are written in place stand where their input stood.
+//
+// Errors:  those of tl_simulate_plan, TL_ERROR_OVERFLOW: the aligned bytes of all allocations do not fit 61
+//          bits; TL_ERROR_NO_MEMORY.
+// Cost:    that of tl_find_lifetimes and tl_plan_layout, and a replay.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *plan,
+                               tl_places_report *report);
+
 // Name or explain a kind; "?" if it is out of range.
 TLDEF const char *tl_name_step(tl_step_kind kind);    // "F"
 TLDEF const char *tl_explain_step(tl_step_kind kind);  // "inputs resident, ... -> ..."

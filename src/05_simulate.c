@@ -5,7 +5,7 @@
 // ============================================================================
 //
 // The simulator: it replays steps on the states of tensors and finds what is live, where, and when.
-// Planners, explanations, tables and online runs all use this one replay. The bytes that a run really takes
+// Planners, explanations, lifetimes, tables and online runs all use this one replay. The bytes that a run really takes
 // are counted by its backend, which knows no plan, so that planned and measured peaks are independent.
 // In names, sim is the simulator.
 
@@ -141,6 +141,16 @@ typedef struct tli_made {
 // The range of a live allocation; owner as tli_sim_owner, -1 = freed at the end of the call.
 typedef struct tli_live { uint64_t offset, end; int32_t owner; } tli_live;
 
+// The lifetimes of all allocations, written down where a caller asks for them. A key is a use with its tensor or
+// node.
+typedef struct tli_ledger {
+    tl_lifetime *items;           // [count]
+    int32_t      count, capacity;
+    int32_t     *open;            // [keys] the lifetime that has not ended, -1 = none
+    int32_t     *occurrences;     // [keys]
+    int          failed;          // 1 = out of memory; what came later is missing
+} tli_ledger;
+
 typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
     uint8_t  on_host, has_gradient;
@@ -181,6 +191,8 @@ typedef struct tli_sim {
     tli_live       *live;         // [live_count] in no order
     int32_t        *places;       // [3 tensors + nodes] index into live, -1 = not live
     int32_t         live_count;
+
+    tli_ledger     *ledger;       // 0 = allocations are not written down
 } tli_sim;
 
 // ceil(bytes * 10^9 / rate); 0 on overflow. The remainder of bytes / rate is multiplied bit by bit,
@@ -251,6 +263,85 @@ static tl_result tli_sim_broken_node(tli_sim *sim, tli_rule rule, int32_t node) 
     return tli_end_error(sim->env, &s, TL_ERROR_INVALID_PLAN);
 }
 
+// -- lifetimes --
+
+// The key of a tensor or a node in a ledger.
+static size_t tli_ledger_key(const tl_graph *graph, tl_use use, int32_t index) {
+    size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count, at = (size_t)index;
+    switch (use) {
+    case TL_USE_INPUT:
+    case TL_USE_OUTPUT: return at;
+    case TL_USE_SECOND: return tensors + at;
+    case TL_USE_GRADIENT: return 2 * tensors + at;
+    case TL_USE_COMPRESSED: return 3 * tensors + at;
+    case TL_USE_HOST: return 4 * tensors + at;
+    case TL_USE_SAVED: return 5 * tensors + at;
+    case TL_USE_SCRATCH: return 5 * tensors + nodes + at;
+    case TL_USE_COUNT: break;
+    }
+    return at;
+}
+
+static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
+    switch (use) {
+    case TLI_USE_TENSOR: break;
+    case TLI_USE_PACKED: return TL_USE_COMPRESSED;
+    case TLI_USE_GRADIENT: return TL_USE_GRADIENT;
+    case TLI_USE_SAVED: return TL_USE_SAVED;
+    case TLI_USE_TWICE: return TL_USE_SECOND;
+    case TLI_USE_WORK: return TL_USE_SCRATCH;
+    }
+    return sim->graph->nodes[sim->graph->outputs[index].node].is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
+}
+
+// Write down an allocation that begins. Scratch of 0 bytes is a call without scratch: counted, not listed.
+static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint64_t bytes, int32_t number) {
+    tli_ledger *ledger = sim->ledger;
+    size_t key = tli_ledger_key(sim->graph, use, index);
+    int is_of_node = use == TL_USE_SAVED || use == TL_USE_SCRATCH;
+    int32_t occurrence = ledger->occurrences[key]++;
+    void *items = ledger->items;
+    tl_lifetime *life;
+    if (!bytes || ledger->failed) return;
+    if (!tli_grow(sim->env, &items, &ledger->capacity, ledger->count, (int64_t)ledger->count + 1, sizeof *life)) {
+        ledger->failed = 1;
+        return;
+    }
+    ledger->items = (tl_lifetime *)items;
+    ledger->open[key] = ledger->count;
+    life = &ledger->items[ledger->count++];
+    life->bytes = bytes;
+    life->offset = sim->offsets && number >= 0 ? sim->offsets[number] : 0;
+    life->use = use;
+    life->node = is_of_node ? index : sim->graph->outputs[index].node;
+    life->output = is_of_node ? 0 : sim->graph->outputs[index].output;
+    life->occurrence = occurrence;
+    life->first_step = sim->step ? sim->step_count - 1 : 0;
+    life->end_step = -1;
+    life->number = number;
+    life->over = -1;
+}
+
+// Write down its end: before what the present step does, or after it.
+static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int after) {
+    int32_t *open = &sim->ledger->open[tli_ledger_key(sim->graph, use, index)];
+    if (*open >= 0) sim->ledger->items[*open].end_step = sim->step_count - 1 + after;
+    *open = -1;
+}
+
+// Output 0 of a node takes over the bytes of an input.
+static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
+    int32_t old = sim->ledger->open[tli_ledger_key(sim->graph, TL_USE_OUTPUT, from)], count = sim->ledger->count;
+    tli_ledger_close(sim, TL_USE_OUTPUT, from, 0);
+    tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, old < 0 ? -1 : sim->ledger->items[old].number);
+    if (sim->ledger->count > count) sim->ledger->items[count].over = old;
+}
+
+// Whether what a step frees lives until its call, or its conversion, has ended.
+static int tli_frees_after(tl_step_kind kind) {
+    return kind == TL_STEP_BACKWARD || kind == TL_STEP_COMPRESS || kind == TL_STEP_EXPAND;
+}
+
 // -- bytes and offsets --
 
 // The index of an allocation in sim->places; -1 for one that is freed at the end of the call.
@@ -291,6 +382,8 @@ static tl_result tli_sim_place(tli_sim *sim, tli_made *made) {
 
 static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_t bytes) {
     tli_made *made = &sim->made[sim->made_count];
+    if (sim->ledger)
+        tli_ledger_open(sim, tli_sim_use(sim, use, index), index, bytes, sim->report.allocation_count);
     if (!bytes) return TL_OK;
     if (!tli_add_u64(sim->live_bytes, bytes, &sim->live_bytes))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(LIVE_BYTES_DO_NOT_FIT_64_BITS));
@@ -319,6 +412,8 @@ static void tli_sim_unplace(tli_sim *sim, int32_t place) {
 
 static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t bytes) {
     if (!bytes) return;
+    if (sim->ledger)
+        tli_ledger_close(sim, tli_sim_use(sim, use, index), index, tli_frees_after((tl_step_kind)sim->step->kind));
     sim->live_bytes -= bytes;
     if (sim->offsets) tli_sim_unplace(sim, sim->places[tli_sim_owner(sim, use, index)]);
 }
@@ -327,6 +422,11 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
 static void tli_sim_release_call(tli_sim *sim) {
     int32_t i;
     if (!sim->call_bytes) return;
+    for (i = 0; sim->ledger && i < sim->made_count; i++) {
+        const tli_made *made = &sim->made[i];
+        if (made->use == TLI_USE_TWICE || made->use == TLI_USE_WORK)
+            tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index, 1);
+    }
     sim->live_bytes -= sim->call_bytes;
     sim->call_bytes = 0;
     if (!sim->offsets) return;
@@ -339,6 +439,7 @@ static void tli_sim_release_call(tli_sim *sim) {
 static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
     sim->tensors[from].state = TLI_ABSENT;
     sim->tensors[to].state = TLI_RESIDENT;
+    if (sim->ledger) tli_ledger_hand_over(sim, from, to);
     if (!sim->offsets || !sim->graph->outputs[from].bytes) return;
     sim->places[to] = sim->places[from];
     sim->places[from] = -1;
@@ -550,6 +651,7 @@ static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
 static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
     if (t->on_host) return tli_sim_broken_tensor(sim, TLI_RULE(HOST_HAS_ALREADY), tensor);
+    if (sim->ledger) tli_ledger_open(sim, TL_USE_HOST, tensor, sim->graph->outputs[tensor].bytes, -1);
     sim->host_bytes += sim->graph->outputs[tensor].bytes;  // no overflow: each tensor is on the host once
     if (sim->host_bytes > sim->report.host_peak_bytes) sim->report.host_peak_bytes = sim->host_bytes;
     t->on_host = 1;
@@ -604,6 +706,7 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     if (t->state == TLI_LEAVING || t->state == TLI_COMING)
         return tli_sim_broken_tensor(sim, TLI_RULE(COPY_OF_IS_UNDER_WAY), tensor);
     t->on_host = 0;
+    if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, 0);
     sim->host_bytes -= sim->graph->outputs[tensor].bytes;
     return TL_OK;
 }
@@ -849,9 +952,9 @@ static tl_result tli_reset_sim(tli_sim *sim) {
 }
 
 // Start a simulation of a graph that passed tl_check_graph. Of the plan only the flags and offsets
-// are read. Release it with tli_free_sim, also after an error.
+// are read. Release it with tli_free_sim, also after an error. ledger: NULL = none.
 static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, const tl_graph *graph,
-                              const tl_device *device, const tl_plan *plan) {
+                              const tl_device *device, const tl_plan *plan, tli_ledger *ledger) {
     tl_result result;
     tli_zero(sim, sizeof *sim);
     sim->env = env;
@@ -865,6 +968,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
     sim->offsets = plan->offset_count ? plan->offsets : NULL;
     sim->offset_count = plan->offset_count;
+    sim->ledger = ledger;
     sim->report.broken_step = -1;
     result = tli_sim_alloc_state(sim);
     return result ? result : tli_reset_sim(sim);
@@ -872,11 +976,11 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
 
 // Simulate a plan on a graph and a device that were checked.
 static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simulate_desc *desc,
-                              tl_report *report) {
+                              tli_ledger *ledger, tl_report *report) {
     const tl_plan *plan = desc->plan;
     tli_sim sim;
     int32_t i;
-    tl_result result = tli_init_sim(env, &sim, function, desc->graph, desc->device, plan);
+    tl_result result = tli_init_sim(env, &sim, function, desc->graph, desc->device, plan, ledger);
     for (i = 0; i < plan->step_count && !result; i++) {
         int copies = plan->steps[i].kind == TL_STEP_SPILL || plan->steps[i].kind == TL_STEP_FETCH;
         uint64_t start = copies && sim.link_free > sim.now ? sim.link_free : sim.now;
@@ -910,18 +1014,18 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
 }
 
 static tl_result tli_simulate_checked(tl_env *env, tli_function function, const tl_simulate_desc *desc,
-                                      tl_report *report) {
+                                      tli_ledger *ledger, tl_report *report) {
     tl_result result = tl_check_graph(env, desc->graph);
     tli_zero(report, sizeof *report);
     report->broken_step = -1;
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (!result) result = tli_check_plan(env, function, desc->plan);
-    return result ? result : tli_simulate(env, function, desc, report);
+    return result ? result : tli_simulate(env, function, desc, ledger, report);
 }
 
 TLI_IMPL tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report) {
     TL_ASSERT(desc && desc->graph && desc->plan && report);
-    return tli_simulate_checked(env, TLI_IN(SIMULATE_PLAN), desc, report);
+    return tli_simulate_checked(env, TLI_IN(SIMULATE_PLAN), desc, NULL, report);
 }
 
 static tl_result tli_measure(tl_env *env, tli_function function, const tl_graph *graph, const tl_device *device,
@@ -933,8 +1037,8 @@ static tl_result tli_measure(tl_env *env, tli_function function, const tl_graph 
     desc.graph = graph;
     desc.device = device;
     desc.plan = plan;
-    result = is_checked ? tli_simulate(env, function, &desc, &report)
-                        : tli_simulate_checked(env, function, &desc, &report);
+    result = is_checked ? tli_simulate(env, function, &desc, NULL, &report)
+                        : tli_simulate_checked(env, function, &desc, NULL, &report);
     plan->peak_bytes = report.peak_bytes;
     plan->arena_bytes = report.arena_bytes;
     plan->host_peak_bytes = report.host_peak_bytes;
@@ -948,30 +1052,5 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
     TL_ASSERT(graph && plan);
     return tli_measure(env, TLI_IN(MEASURE_PLAN), graph, device, 0, plan);
 }
-
-#ifndef TL_NO_PLANNERS
-TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy) {
-    uint64_t *offsets, bytes;
-    tl_step *steps;
-    tl_result result;
-    TL_ASSERT(plan && copy && plan != copy);
-    tli_zero(copy, sizeof *copy);
-    result = tli_check_plan(env, TLI_IN(COPY_PLAN), plan);
-    if (result) return result;
-    // no overflow, because counts are below 2^31; offsets come first, because their alignment is
-    // larger
-    bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->offset_count * sizeof *offsets;
-    offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
-    if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(COPY_PLAN), TLI_RULE(NO_MEMORY_FOR_STEPS));
-    steps = (tl_step *)(void *)(offsets + plan->offset_count);
-    tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
-    tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
-    *copy = *plan;
-    copy->steps = plan->step_count ? steps : NULL;
-    copy->offsets = plan->offset_count ? offsets : NULL;
-    copy->memory = offsets;
-    return TL_OK;
-}
-#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -741,7 +741,7 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
     desc.plan = tli_pool_least(p->pool);
-    result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, &report);
+    result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, NULL, &report);
     if (result) return result;
     s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
                         p->budget.allowed_bytes, tli_add_base(&p->budget, desc.plan->peak_bytes));

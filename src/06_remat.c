@@ -463,7 +463,7 @@ static tl_result tli_remat_find_least(tli_remat *r, const tl_remat_pool *pool, u
     tli_zero(&desc, sizeof desc);
     desc.graph = r->graph;
     desc.plan = plan;
-    result = tli_simulate(&r->quiet, TLI_IN(PLAN_REMAT), &desc, &report);
+    result = tli_simulate(&r->quiet, TLI_IN(PLAN_REMAT), &desc, NULL, &report);
     if (!result && report.peak_step >= 0) *node = plan->steps[report.peak_step].node;
     return result;
 }

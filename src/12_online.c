@@ -657,7 +657,7 @@ static tl_result tli_init_online(tl_run *run) {
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(ONLINE_STATE_NO_MEMORY));
     tli_zero(&flags, sizeof flags);
     flags.inference = run->inference;
-    return tli_init_sim(env, &o->sim, TLI_IN(RUN_PLAN), run->graph, run->desc.device, &flags);
+    return tli_init_sim(env, &o->sim, TLI_IN(RUN_PLAN), run->graph, run->desc.device, &flags, NULL);
 }
 
 static void tli_online_count_uses(tl_run *run) {

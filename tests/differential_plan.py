@@ -4,7 +4,8 @@
 The simulator against check_schedule.py of the reference data (TL_SHARED, else ../shared), which knows nothing of it:
 random graphs and schedules from plan_driver.c, valid and broken, all kinds of steps. Verdict, broken step, peak, host
 peak, cost, compute cost and base cost must agree; with offsets, the arena is replayed here from the rules in the header
-alone: numbers of allocations, overlaps, alignment, high-water mark. DRIVER: built with $CC (cc) where it is not given.
+alone: numbers of allocations, overlaps, alignment, high-water mark. The lifetimes of a valid plan must be those that the
+checker derives, and the places that the library gives them must pass it. DRIVER: built with $CC (cc) where it is not given.
 Exit status 0 all agree, 1 not; without reference data one line SKIPPED and 0.
 """
 import importlib.util, io, os, re, subprocess, sys, tempfile, time
@@ -122,9 +123,33 @@ def cases(lines):
         for line in lines:
             if line.startswith('offsets'): break
             steps.append(line.split())
-        yield case, ''.join(graph), steps, [int(w) for w in line.split()[1:]] or None, next(lines).split()
+        offsets = [int(w) for w in line.split()[1:]] or None
+        result = next(lines).split()
+        head = [int(w) for w in next(lines).split()[1:]] if result[0] == 'ok' else None
+        lives = [next(lines).split() for _ in range(head[3])] if head else None
+        yield case, ''.join(graph), steps, offsets, result, head, lives
 
-def first_difference(checker, case, graph, steps, offsets, result):
+LIFE = ('kind', 'node', 'index', 'occurrence', 'bytes', 'first', 'end', 'offset')
+
+def wrong_places(checker, nodes, steps, case, head, lives):
+    """None, or what is wrong with the lifetimes and places of a valid plan."""
+    ledger = checker.Ledger()
+    checker.replay(nodes, steps, bool(case[1]), any_order=bool(case[2]), ledger=ledger)
+    rows = [dict(zip(LIFE, life)) for life in lives]
+    want = sorted(tuple(str(x) for x in a[1:8]) for a in ledger.all)
+    have = sorted(tuple(row[name] for name in LIFE[:7]) for row in rows)
+    if want != have: return 'lifetimes: ' + str(sorted(set(want) ^ set(have))[:4])
+    align = case[6] or 1
+    for row in rows: row['tier'] = 'host' if row['kind'] == 'host' else 'device'; row['bank'] = '0'
+    on_device = [a for a in ledger.all if a[0] == 'device']     # host copies have no places yet
+    try: banks = checker.check_places(on_device, rows, align)
+    except ValueError as e: return 'places: %s' % e
+    high = -(-banks.get(('device', '0'), 0) // align) * align
+    if high != head[0]: return 'arena: %d, the checker finds %d' % (head[0], high)
+    if head[1] > head[0] or head[2] != (head[1] == head[0]): return 'bound: %d of %d, proven %d' % (head[1], head[0], head[2])
+    return None
+
+def first_difference(checker, case, graph, steps, offsets, result, head, lives):
     checker.open = lambda path: io.StringIO(path)
     nodes = checker.load(graph)
     want = verdict(checker, nodes, steps, case)
@@ -136,7 +161,8 @@ def first_difference(checker, case, graph, steps, offsets, result):
         return None if result[0] == 'broken' and int(result[1]) == broken else ('broken %d' % broken)
     r = want[1]
     figures = [r['peak'], placed[1], r['host_peak'], int(r['cost']), r['compute'], r['base'], placed[3], placed[2]]
-    return None if result == ['ok'] + [str(f) for f in figures] else 'ok ' + ' '.join(map(str, figures))
+    if result != ['ok'] + [str(f) for f in figures]: return 'ok ' + ' '.join(map(str, figures))
+    return wrong_places(checker, nodes, steps, case, head, lives)
 
 def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10000
@@ -148,10 +174,10 @@ def main():
         if len(sys.argv) <= 3:
             subprocess.run([os.environ.get('CC', 'cc'), '-std=c99', '-O1', '-o', driver, os.path.join(HERE, 'plan_driver.c')], check=True)
         run = subprocess.Popen([driver, str(seed), str(count)], stdout=subprocess.PIPE, text=True)
-        seen = valid = placed = 0
+        seen = valid = placed = proven = tight = 0
         kinds = {}
-        for case, graph, steps, offsets, result in cases(iter(run.stdout)):
-            difference = first_difference(checker, case, graph, steps, offsets, result)
+        for case, graph, steps, offsets, result, head, lives in cases(iter(run.stdout)):
+            difference = first_difference(checker, case, graph, steps, offsets, result, head, lives)
             if difference:
                 print('DIFFERENT seed %d: checker says %s, library %s' % (case[0], difference, ' '.join(result)))
                 print(graph + '\n'.join('%4d  %s' % (k, ' '.join(s)) for k, s in enumerate(steps)))
@@ -159,12 +185,16 @@ def main():
             seen += 1
             valid += result[0] == 'ok'
             placed += result[0] == 'ok' and offsets is not None
+            proven += result[0] == 'ok' and head[2]
+            tight += result[0] == 'ok' and head[0] == int(result[1])
             for s in steps if result[0] == 'ok' else steps[:int(result[1]) + 1]: kinds[s[0]] = kinds.get(s[0], 0) + 1
         if run.wait() or seen != count:
             print('plan_driver ended early: %d of %d cases' % (seen, count))
             return 1
-    print('differential_plan: %d cases agree (%d valid, %d of them with offsets, %d broken), %.1f s; steps replayed: %s' %
-          (seen, valid, placed, seen - valid, time.time() - start, ' '.join('%s %d' % k for k in sorted(kinds.items()))))
+    print('differential_plan: %d cases agree (%d valid, %d of them with offsets, %d broken), %.1f s; places of %d of the valid ones '
+          'are proven least, %d take their live peak; steps replayed: %s' %
+          (seen, valid, placed, seen - valid, time.time() - start, proven, tight,
+           ' '.join('%s %d' % k for k in sorted(kinds.items()))))
     return 0
 
 if __name__ == '__main__': sys.exit(main())

@@ -6,6 +6,9 @@
 // .tlg, the schedule after a line "steps", the offsets after a line "offsets", and one line
 //     ok <peak> <arena> <host peak> <cost> <compute cost> <base cost> <end bytes> <allocations>
 //     broken <step>
+// After ok, what the plan allocates with the places that tl_plan_places gives it: a line
+// "places <arena> <bound> <proven> <lifetimes>", and for each lifetime
+//     <use> <node> <output> <occurrence> <bytes> <first> <end> <offset>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include "support/random_graph.h"
@@ -65,6 +68,37 @@ static void plan_offload(tl_env *env, tl_random *random, const tl_graph *graph, 
     *plan = made;
 }
 
+// The places of the plan as plan_driver's head says. The plan itself is not changed.
+static void print_places(unsigned long long seed, tl_env *env, tl_random *random, const tl_graph *graph, const tl_device *device,
+                         const tl_plan *plan) {
+    static const uint64_t limits[] = { 1, 2000, 50000, 1000000 };
+    tl_places_desc desc;
+    tl_places_report report;
+    tl_lifetimes bare, lifetimes;
+    tl_plan placed;
+    int32_t i;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.device = device;
+    desc.work_limit = limits[tl_next_random_below(random, 4)];
+    check(!tl_find_lifetimes(env, graph, plan, &bare), "no lifetimes", seed);
+    check(!tl_copy_plan(env, plan, &placed), "no copy", seed);
+    check(!tl_plan_places(env, &desc, &placed, &report), env->error.text, seed);
+    check(!tl_find_lifetimes(env, graph, &placed, &lifetimes), "no lifetimes of what was placed", seed);
+    check(bare.count == lifetimes.count, "places change lifetimes", seed);
+    check(report.arena_bytes == placed.arena_bytes, "arena", seed);
+    printf("places %llu %llu %d %d\n", (unsigned long long)report.arena_bytes, (unsigned long long)report.bound_bytes,
+           (int)report.proven, (int)lifetimes.count);
+    for (i = 0; i < lifetimes.count; i++) {
+        const tl_lifetime *life = &lifetimes.items[i];
+        printf("%s %d %d %d %llu %d %d %llu\n", tl_name_use(life->use), (int)life->node, (int)life->output, (int)life->occurrence,
+               (unsigned long long)life->bytes, (int)life->first_step, (int)life->end_step, (unsigned long long)life->offset);
+    }
+    tl_free_lifetimes(env, &bare);
+    tl_free_lifetimes(env, &lifetimes);
+    tl_free_plan(env, &placed);
+}
+
 static void run_case(unsigned long long seed) {
     tl_env env;
     tl_random random;
@@ -103,6 +137,7 @@ static void run_case(unsigned long long seed) {
         check(highest == report.peak_bytes || (!plan.step_count && !highest) || report.peak_step < 0, "live_bytes and peak differ", seed);
         check(report.peak_step < 0 || live[report.peak_step] == report.peak_bytes, "peak_step", seed);
         check(!tl_simulate_plan(&env, &desc, &again) && !memcmp(&again, &report, sizeof report), "not repeatable", seed);
+        print_places(seed, &env, &random, &graph, &device, &plan);
     }
     free(live);
     random_free_plan(&env, &plan);

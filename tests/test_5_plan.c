@@ -786,7 +786,7 @@ static void counts_that_do_not_fit_are_errors(void **state) {
     (void)state;
     memset(&env, 0, sizeof env);
     memset(&plan, 0, sizeof plan);
-    assert_int_equal(tli_init_sim(&env, &sim, TLI_IN(SIMULATE_PLAN), &graph, NULL, &plan), TL_OK);
+    assert_int_equal(tli_init_sim(&env, &sim, TLI_IN(SIMULATE_PLAN), &graph, NULL, &plan, NULL), TL_OK);
     sim.step_count = INT32_MAX;
     assert_int_equal(tli_sim_step(&sim, &step), TL_ERROR_OVERFLOW);
     sim.step_count = 0;
@@ -795,7 +795,7 @@ static void counts_that_do_not_fit_are_errors(void **state) {
     tli_free_sim(&sim);
     huge = graph;
     huge.tensor_count = INT32_MAX;
-    assert_int_equal(tli_init_sim(&env, &sim, TLI_IN(SIMULATE_PLAN), &huge, NULL, &plan), TL_ERROR_OVERFLOW);
+    assert_int_equal(tli_init_sim(&env, &sim, TLI_IN(SIMULATE_PLAN), &huge, NULL, &plan, NULL), TL_ERROR_OVERFLOW);
     tli_free_sim(&sim);
     tl_free_graph(NULL, &graph);
 }

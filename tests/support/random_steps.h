@@ -182,7 +182,7 @@ static inline tl_result random_plan(tl_env *env, tl_random *random, const tl_gra
         walk.flags = *plan;
         walk.list = tli_steps_of(env);
         walk.limit = 10 + 12 * graph->node_count;
-        result = tli_init_sim(env, &walk.sim, TLI_IN(SIMULATE_PLAN), graph, NULL, &walk.flags);
+        result = tli_init_sim(env, &walk.sim, TLI_IN(SIMULATE_PLAN), graph, NULL, &walk.flags, NULL);
         if (!result) random_walk_steps(&walk);
         tli_free_sim(&walk.sim);
         if (!result) result = tli_take_steps(&walk.list, TLI_IN(PARSE_SCHEDULE), &made);
@@ -216,7 +216,7 @@ static inline tl_result random_offsets(tl_env *env, tl_random *random, const tl_
         offsets[count] = count ? offsets[count - 1] + 512 : 0;
         count++;
     }
-    result = tli_init_sim(env, &sim, TLI_IN(SIMULATE_PLAN), graph, device, &flags);
+    result = tli_init_sim(env, &sim, TLI_IN(SIMULATE_PLAN), graph, device, &flags, NULL);
     for (i = 0; i < plan->step_count && !result; i++) {
         tli_sim copy;
         if (!random_copy_sim(&sim, &copy)) { result = TL_ERROR_NO_MEMORY; break; }
