@@ -885,171 +885,59 @@ typedef struct life {
 } life;
 
 typedef struct lives {
-    life    *items;
-    int32_t  count, capacity;
-    int32_t *open;          // [tensor_count] item of the resident tensor, -1 = absent
-    int32_t *gradients;     // [tensor_count] the same of its gradient
-    int32_t *saved;         // [node_count]
-    uint8_t *made;          // [tensor_count] 1 = was resident before
-    uint8_t *copied;        // [tensor_count] 1 = a copy to the host is under way, 2 = one from it
+    life     *items;        // [count] in the order in which they begin
+    int32_t   count;
     uint64_t *live_bytes;   // [step_count] highest live bytes during each step
     tl_report report;
-    int      no_memory;
 } lives;
 
-static int32_t open_life(lives *l, life_kind kind, int32_t node, int32_t output, int32_t step, uint64_t bytes) {
-    life *item;
-    if (l->count == l->capacity) {
-        size_t capacity = l->capacity ? (size_t)l->capacity * 2 : 1024;
-        life *more = capacity < INT32_MAX ? (life *)realloc(l->items, capacity * sizeof *more) : NULL;
-        if (!more) { l->no_memory = 1; return -1; }
-        l->items = more;
-        l->capacity = (int32_t)capacity;
+// What a lifetime is called here; LIFE_COUNT = not shown: on the host, or in no plan without loss.
+static life_kind kind_of_life(const tl_plan *plan, const tl_lifetime *lifetime) {
+    switch (lifetime->use) {
+    case TL_USE_INPUT: return LIFE_INPUT;
+    case TL_USE_OUTPUT: break;
+    case TL_USE_GRADIENT: return LIFE_GRADIENT;
+    case TL_USE_SAVED: return LIFE_SAVED;
+    case TL_USE_SECOND:
+    case TL_USE_SCRATCH: return LIFE_SCRATCH;
+    case TL_USE_COMPRESSED:
+    case TL_USE_HOST:
+    case TL_USE_COUNT: return LIFE_COUNT;
     }
-    item = &l->items[l->count];
-    item->kind = (int32_t)kind;
-    item->node = node;
-    item->output = output;
-    item->first = step;
-    item->last = INT32_MAX;  // until it is closed
-    item->bytes = bytes;
-    return l->count++;
-}
-
-static void close_life(lives *l, int32_t *item, int32_t step) {
-    if (*item >= 0) l->items[*item].last = step;
-    *item = -1;
-}
-
-static void live_call(lives *l, int32_t node, int32_t step, uint64_t bytes) {
-    int32_t item = bytes ? open_life(l, LIFE_SCRATCH, node, -1, step, bytes) : -1;
-    close_life(l, &item, step);
-}
-
-static void live_forward(lives *l, const tl_graph *graph, const tl_step *step, int32_t at) {
-    const tl_node *node = &graph->nodes[step->node];
-    int32_t t, end = node->first_output + node->output_count, missing = 0;
-    uint64_t twice = 0;
-    if (step->kind == TL_STEP_FORWARD_INPLACE)  // its bytes are the output's from here on
-        close_life(l, &l->open[graph->inputs[node->first_input + node->inplace].tensor], at - 1);
-    for (t = node->first_output; t < end; t++) missing += l->open[t] < 0;
-    for (t = node->first_output; t < end; t++) {
-        if (l->open[t] >= 0) {
-            if (missing) twice += graph->outputs[t].bytes;
-            continue;
-        }
-        l->open[t] = open_life(l, l->made[t] ? LIFE_AGAIN : LIFE_FIRST, step->node,
-                               graph->outputs[t].output, at, graph->outputs[t].bytes);
-        l->made[t] = 1;
-    }
-    if (step->kind == TL_STEP_FORWARD_SAVE)
-        l->saved[step->node] = open_life(l, LIFE_SAVED, step->node, -1, at, node->saved_bytes);
-    live_call(l, step->node, at, node->fwork_bytes + twice);
-}
-
-static void live_gradient(lives *l, const tl_graph *graph, int32_t tensor, int32_t at) {
-    const tl_node_output *output = &graph->outputs[tensor];
-    if (l->gradients[tensor] >= 0 || !graph->nodes[output->node].has_grad) return;
-    l->gradients[tensor] = open_life(l, LIFE_GRADIENT, output->node, output->output, at, output->bytes);
-}
-
-static void live_backward(lives *l, const tl_graph *graph, const tl_step *step, int32_t at) {
-    const tl_node *node = &graph->nodes[step->node];
-    int32_t i;
-    for (i = 0; i < node->output_count; i++) live_gradient(l, graph, node->first_output + i, at);
-    for (i = 0; i < node->input_count; i++)
-        live_gradient(l, graph, graph->inputs[node->first_input + i].tensor, at);
-    live_call(l, step->node, at, node->bwork_bytes);
-    for (i = 0; i < node->output_count; i++) close_life(l, &l->gradients[node->first_output + i], at);
-    close_life(l, &l->saved[step->node], at);
-}
-
-// What one step on tensors does to one of them; those that it cannot act on are passed over, as by the
-// simulator.
-static void live_tensor(lives *l, const tl_graph *graph, tl_step_kind kind, int32_t t, int32_t at) {
-    const tl_node_output *output = &graph->outputs[t];
-    switch (kind) {
-    case TL_STEP_DROP:
-        if (!l->copied[t]) close_life(l, &l->open[t], at);
-        break;
-    case TL_STEP_SPILL:
-        if (l->open[t] >= 0 && !l->copied[t]) l->copied[t] = 1;
-        break;
-    case TL_STEP_FETCH:
-        if (l->open[t] >= 0) break;
-        l->open[t] = open_life(l, LIFE_FETCHED, output->node, output->output, at, output->bytes);
-        l->copied[t] = 2;
-        break;
-    case TL_STEP_WAIT:
-        if (l->copied[t] == 1) close_life(l, &l->open[t], at);
-        l->copied[t] = 0;
-        break;
-    case TL_STEP_FORWARD:
-    case TL_STEP_FORWARD_INPLACE:
-    case TL_STEP_FORWARD_SAVE:
-    case TL_STEP_BACKWARD:
-    case TL_STEP_DROP_SAVED:
-    case TL_STEP_DROP_HOST:
-    case TL_STEP_COMPRESS:
-    case TL_STEP_EXPAND:
-    case TL_STEP_COUNT: break;  // not on tensors, not on the device, or in no plan without loss
-    }
-}
-
-static void live_step(lives *l, const tl_graph *graph, const tl_step *step, int32_t at) {
-    const tl_node *node = &graph->nodes[step->node];
-    int32_t all = step->output == TL_ALL_OUTPUTS;
-    int32_t i = all ? 0 : step->output, end = all ? node->output_count : i + 1;
-    if (step->kind <= TL_STEP_FORWARD_SAVE) live_forward(l, graph, step, at);
-    else if (step->kind == TL_STEP_BACKWARD) live_backward(l, graph, step, at);
-    else if (step->kind == TL_STEP_DROP_SAVED) close_life(l, &l->saved[step->node], at);
-    else
-        for (; i < end; i++) live_tensor(l, graph, (tl_step_kind)step->kind, node->first_output + i, at);
+    if (plan->steps[lifetime->first_step].kind == TL_STEP_FETCH) return LIFE_FETCHED;
+    return lifetime->occurrence ? LIFE_AGAIN : LIFE_FIRST;
 }
 
 static void free_lives(lives *l) {
     free(l->items);
-    free(l->open);
-    free(l->gradients);
-    free(l->saved);
-    free(l->made);
-    free(l->copied);
     free(l->live_bytes);
     memset(l, 0, sizeof *l);
 }
 
-static int alloc_lives(lives *l, const tl_graph *graph, const tl_plan *plan) {
-    size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count, i;
-    memset(l, 0, sizeof *l);
-    l->open = (int32_t *)malloc(tensors * sizeof *l->open);
-    l->gradients = (int32_t *)malloc(tensors * sizeof *l->gradients);
-    l->saved = (int32_t *)malloc(nodes * sizeof *l->saved);
-    l->made = (uint8_t *)calloc(tensors, 1);
-    l->copied = (uint8_t *)calloc(tensors, 1);
-    l->live_bytes = (uint64_t *)calloc((size_t)plan->step_count + 1, sizeof *l->live_bytes);
-    if (!l->open || !l->gradients || !l->saved || !l->made || !l->copied || !l->live_bytes) return 0;
-    for (i = 0; i < tensors; i++) l->open[i] = l->gradients[i] = -1;
-    for (i = 0; i < nodes; i++) l->saved[i] = -1;
-    return 1;
-}
-
 // Find all lifetimes of a plan; release with free_lives.
 static int find_lives(program *p, const tl_plan *plan, lives *l) {
-    const tl_graph *graph = &p->graph;
+    tl_lifetimes lifetimes;
     tl_simulate_desc desc;
-    int32_t i, end = plan->step_count ? plan->step_count - 1 : 0;
-    if (!alloc_lives(l, graph, plan)) return fail(CODE_INPUT, "no memory to follow the plan");
-    for (i = 0; i < graph->tensor_count; i++) {
-        const tl_node_output *output = &graph->outputs[i];
-        if (!graph->nodes[output->node].is_input) continue;
-        l->open[i] = open_life(l, LIFE_INPUT, output->node, output->output, 0, output->bytes);
+    int32_t i;
+    memset(l, 0, sizeof *l);
+    if (tl_find_lifetimes(&p->env, &p->graph, plan, &lifetimes)) return fail_result(p, path_of(p));
+    l->items = (life *)malloc(((size_t)lifetimes.count + 1) * sizeof *l->items);
+    l->live_bytes = (uint64_t *)calloc((size_t)plan->step_count + 1, sizeof *l->live_bytes);
+    for (i = 0; l->items && i < lifetimes.count; i++) {
+        const tl_lifetime *from = &lifetimes.items[i];
+        life *item = &l->items[l->count];
+        item->kind = (int32_t)kind_of_life(plan, from);
+        item->node = from->node;
+        item->output = item->kind == LIFE_SAVED || item->kind == LIFE_SCRATCH ? -1 : from->output;
+        item->first = from->first_step;
+        item->last = from->end_step > from->first_step ? from->end_step - 1 : from->first_step;
+        item->bytes = from->bytes;
+        l->count += item->kind != LIFE_COUNT;
     }
-    for (i = 0; i < plan->step_count; i++) live_step(l, graph, &plan->steps[i], i);
-    if (l->no_memory) return fail(CODE_INPUT, "no memory to follow the plan");
-    for (i = 0; i < l->count; i++)
-        if (l->items[i].last == INT32_MAX) l->items[i].last = end;
+    tl_free_lifetimes(&p->env, &lifetimes);
+    if (!l->items || !l->live_bytes) return fail(CODE_INPUT, "no memory to follow the plan");
     memset(&desc, 0, sizeof desc);
-    desc.graph = graph;
+    desc.graph = &p->graph;
     desc.plan = plan;
     desc.device = device_of(p);
     desc.live_bytes = l->live_bytes;
@@ -1449,10 +1337,10 @@ static uint64_t find_absence(const program *p, const lives *l, int32_t node, int
             if (l->items[k].node == node && l->items[k].output == again->output &&
                 l->items[k].kind >= LIFE_FIRST && l->items[k].kind <= LIFE_FETCHED) break;
         if (k < 0) continue;
-        for (step = l->items[k].last + 1; step < again->first && step < p->plan.step_count; step++) {
+        for (step = l->items[k].last + 2; step < again->first && step < p->plan.step_count; step++) {
             if (l->live_bytes[step] + again->bytes <= most) continue;
             most = l->live_bytes[step] + again->bytes;
-            *from = l->items[k].last;
+            *from = l->items[k].last + 1;
             *to = again->first;
             *worst = step;
             *bytes = again->bytes;
