@@ -273,13 +273,20 @@ static int read_count(const char *text, uint64_t *count) {
            scale_decimal(d.whole, d.whole_length, NULL, 0, 1, count) && *count;
 }
 
+enum { MOST_ALIGNMENT = 1 << 20 };
+
 static int parse_count(const char *option, const char *text, uint64_t *count) {
     if (read_count(text, count)) return CODE_OK;
     return fail(CODE_INPUT, "%s %s: must be a whole number from 1 to 18446744073709551615", option, text);
 }
 
+static int parse_alignment(const char *text, uint64_t *alignment) {
+    if (read_count(text, alignment) && *alignment <= MOST_ALIGNMENT && !(*alignment & (*alignment - 1))) return CODE_OK;
+    return fail(CODE_INPUT, "--align %s: must be a power of two from 1 to 1048576", text);
+}
+
 // Bytes as people read them: 1.50 GiB.
-typedef struct label { char text[40]; } label;
+typedef struct label { char text[48]; } label;
 
 static label bytes_label(uint64_t bytes) {
     static const char *const names[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
@@ -314,7 +321,8 @@ static label gap_label(uint64_t cost, uint64_t bound) {
 typedef struct options {
     const char *model;
     const char *budget, *host_budget, *link, *cost_unit, *policy, *form, *work;
-    const char *schedule, *json, *c_table, *svg, *html;
+    const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
+    const char *align;
     const char *precision, *profiles;
     int         inference, pareto, explain, front, default_profiles;
 } options;
@@ -348,6 +356,7 @@ static const char *const usage[] = {
     "  --work N          elementary steps of work, a few ns each, of all parts together (until plans",
     "                    within 0.1 % of the bound get no cheaper, at most 700 million; with --pareto",
     "                    at most 30 million for each budget). One N gives one plan, on every machine",
+    "  --align N         offsets in the arena are multiples of N, a power of two (1)",
     "  --explain         what makes the peak, what the next MiB would buy, what is made again and why",
     "  --pareto          plan at budgets between the least possible and keep all, chosen where",
     "                    the curve is least known; a table with the certified bound of each",
@@ -377,6 +386,8 @@ static const char *const usage[] = {
     "them. A FILE that is also read, and a FILE that two options name, are refused before any work:",
     "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
     "  --json FILE       the figures, machine-readable",
+    "  --lifetimes FILE  every allocation as CSV: what for, how many bytes, in which steps it lives",
+    "  --places FILE     where each allocation on the device lies in the arena, as CSV",
     "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner",
     "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve",
     "  --html FILE       one page without network or libraries: memory and lifetimes over the steps,",
@@ -426,8 +437,9 @@ static int take_option(const option_row *row, const char *value, int has_own, in
 
 static int check_precision_options(const options *o) {
     const char *const names[] = { "--budget", "--host-budget", "--policy", "--schedule", "--c-table",
-                                  "--html" };
-    const char *const plans[] = { o->budget, o->host_budget, o->policy, o->schedule, o->c_table, o->html };
+                                  "--html", "--align", "--lifetimes", "--places" };
+    const char *const plans[] = { o->budget, o->host_budget, o->policy, o->schedule, o->c_table, o->html,
+                                  o->align, o->lifetimes, o->places };
     size_t i;
     if (o->profiles && !o->precision && !o->front)
         return fail(CODE_INPUT, "--profiles: is for --precision or --front");
@@ -442,6 +454,9 @@ static int check_precision_options(const options *o) {
 
 // Options whose files, or whose question, are about one plan or about the whole curve only.
 static int check_options(const options *o) {
+    const char *const names[] = { "--schedule", "--c-table", "--align", "--lifetimes", "--places" };
+    const char *const of_one[] = { o->schedule, o->c_table, o->align, o->lifetimes, o->places };
+    size_t i;
     if (!o->model) return fail(CODE_INPUT, "a model must be named, a .tlg file or -; --help tells more");
     if (o->pareto && o->budget) return fail(CODE_INPUT, "--pareto: is for all budgets, --budget for one");
     if (o->host_budget && !o->link)
@@ -455,8 +470,8 @@ static int check_options(const options *o) {
     if (o->form && o->policy) return fail(CODE_INPUT, "--form: a policy has a form of its own");
     if (o->pareto && o->policy)
         return fail(CODE_INPUT, "--policy: is for one plan, --pareto shows all policies");
-    if (o->pareto && o->schedule) return fail(CODE_INPUT, "--schedule: is for one plan, --pareto makes many");
-    if (o->pareto && o->c_table) return fail(CODE_INPUT, "--c-table: is for one plan, --pareto makes many");
+    for (i = 0; o->pareto && i < sizeof names / sizeof *names; i++)
+        if (of_one[i]) return fail(CODE_INPUT, "%s: is for one plan, --pareto makes many", names[i]);
     if (o->pareto && o->explain) return fail(CODE_INPUT, "--explain: is for one plan, --pareto makes many");
     return check_precision_options(o);
 }
@@ -467,7 +482,8 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--budget", &o->budget, NULL },     { "--work", &o->work, NULL },
         { "--schedule", &o->schedule, NULL }, { "--json", &o->json, NULL },
         { "--policy", &o->policy, NULL },     { "--c-table", &o->c_table, NULL },
-        { "--form", &o->form, NULL },
+        { "--form", &o->form, NULL },         { "--align", &o->align, NULL },
+        { "--lifetimes", &o->lifetimes, NULL }, { "--places", &o->places, NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
         { "--cost-unit", &o->cost_unit, NULL },
         { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
@@ -598,14 +614,16 @@ static int is_read(const place *out, const place *input) {
 
 // No output is a file that is read, and no two outputs are one file: nothing that exists is lost. Before any work.
 static int check_files(options *o) {
-    static place outputs[5], report, inputs[2];
-    const char *const names[] = { "--schedule", "--json", "--c-table", "--svg", "--html" };
-    const char **const paths[] = { &o->schedule, &o->json, &o->c_table, &o->svg, &o->html };
+    static place outputs[7], report, inputs[2];
+    const char *const names[] = { "--schedule", "--json", "--c-table", "--svg", "--html", "--lifetimes",
+                                  "--places" };
+    const char **const paths[] = { &o->schedule, &o->json, &o->c_table, &o->svg, &o->html, &o->lifetimes,
+                                   &o->places };
     const char *const words[] = { "the model", "the file of --profiles" };
     int count = 0, i, k;
     find_input(o->model, &inputs[0]);
     if (o->profiles) find_input(o->profiles, &inputs[1]);
-    for (i = 0; i < 5; i++) {
+    for (i = 0; i < 7; i++) {
         int code;
         if (!*paths[i]) continue;
         outputs[count].option = names[i];
@@ -667,8 +685,10 @@ typedef struct program {
     int      terminal;         // standard error is one
     const char *doing;         // what the progress line names
     double   shown;            // when it was last drawn; 0 = there is none
+    uint64_t alignment;        // of --align
     tl_plan  plan;
     tl_remat_report report;
+    tl_places_report places;   // of the plan
     choice   choice;
     int      has_choice;       // the graph is the one that --precision has made
 } program;
@@ -949,7 +969,8 @@ static int find_lives(program *p, const tl_plan *plan, lives *l) {
 // Where the report goes: standard output, unless a file goes there. An explanation that was asked
 // for comes on standard error then.
 static FILE *report_stream(const program *p) {
-    const char *const files[] = { p->o.schedule, p->o.json, p->o.c_table, p->o.svg, p->o.html };
+    const char *const files[] = { p->o.schedule, p->o.json, p->o.c_table, p->o.svg, p->o.html, p->o.lifetimes,
+                                  p->o.places };
     size_t i;
     for (i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i] && strcmp(files[i], "-") == 0) return p->o.explain ? stderr : NULL;
@@ -968,6 +989,14 @@ static void print_row(const program *p, FILE *out, const char *name, uint64_t by
     fprintf(out, "\n");
 }
 
+static label arena_label(const program *p) {
+    const tl_places_report *places = &p->places;
+    label l = { "no arena is smaller" };
+    if (!places->proven)
+        snprintf(l.text, sizeof l.text, "at most %llu bytes too large", (ull)(places->arena_bytes - places->bound_bytes));
+    return l;
+}
+
 static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     const tl_plan *plan = &p->plan;
     print_head(p, out);
@@ -977,11 +1006,13 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     if (p->budget_bytes) print_row(p, out, "budget", p->budget_bytes, 0);
     if (p->budget_bytes || p->o.policy)
         print_row(p, out, p->o.policy ? p->o.policy : "plan", plan->peak_bytes, plan->cost);
+    print_row(p, out, "arena", plan->arena_bytes, 0);
     if (p->host_bytes) print_row(p, out, "host copies", plan->host_peak_bytes, 0);
     fprintf(out, "%-57s %12.6f\n\n", "lower bound, which no schedule undercuts",
             ratio_of(plan->bound_cost, plan->base_cost));
     fprintf(out, "cost %llu of %llu, gap to the bound: %s\n", (ull)plan->cost, (ull)plan->base_cost,
             gap_label(plan->cost, plan->bound_cost).text);
+    fprintf(out, "%d allocations, placed at offsets in one arena: %s\n", (int)plan->offset_count, arena_label(p).text);
     fprintf(out, "%d steps: %d forwards, of these %d made again, %d backwards\n", (int)plan->step_count,
             (int)counts->forward_count, (int)counts->recompute_count, (int)counts->backward_count);
     if (p->host_bytes)
@@ -1071,6 +1102,51 @@ static int close_writer(program *p, writer *w) {
     if (!failed) return CODE_OK;
     errno = w->reason;
     return is_out ? fail(CODE_INPUT, "standard output: cannot be written") : fail_write(w);
+}
+
+// One row for each allocation: what tools that replay a schedule can check without this program.
+static void put_life_row(writer *w, const tl_lifetime *life) {
+    put(w, "%s,%s,%d,%d,%d", life->use == TL_USE_HOST ? "host" : "device", tl_name_use(life->use), (int)life->node,
+        (int)life->output, (int)life->occurrence);
+}
+
+static int write_lifetimes(program *p, const tl_lifetimes *lifetimes) {
+    writer w;
+    int32_t i;
+    int code = open_writer(p->o.lifetimes, &w);
+    if (code) return code;
+    put(&w, "tier,kind,node,index,occurrence,bytes,first,end\n");
+    for (i = 0; i < lifetimes->count; i++) {
+        const tl_lifetime *life = &lifetimes->items[i];
+        put_life_row(&w, life);
+        put(&w, ",%llu,%d,%d\n", (ull)life->bytes, (int)life->first_step, (int)life->end_step);
+    }
+    return close_writer(p, &w);
+}
+
+static int write_places(program *p, const tl_lifetimes *lifetimes) {
+    writer w;
+    int32_t i;
+    int code = open_writer(p->o.places, &w);
+    if (code) return code;
+    put(&w, "tier,kind,node,index,occurrence,bank,offset\n");
+    for (i = 0; i < lifetimes->count; i++) {
+        const tl_lifetime *life = &lifetimes->items[i];
+        if (life->use == TL_USE_HOST) continue;
+        put_life_row(&w, life);
+        put(&w, ",0,%llu\n", (ull)life->offset);
+    }
+    return close_writer(p, &w);
+}
+
+static int write_allocations(program *p) {
+    tl_lifetimes lifetimes;
+    int code = CODE_OK;
+    if (tl_find_lifetimes(&p->env, &p->graph, &p->plan, &lifetimes)) return fail_result(p, path_of(p));
+    if (p->o.lifetimes) code = write_lifetimes(p, &lifetimes);
+    if (!code && p->o.places) code = write_places(p, &lifetimes);
+    tl_free_lifetimes(&p->env, &lifetimes);
+    return code;
 }
 
 static int write_schedule(program *p) {
@@ -1202,6 +1278,8 @@ static int write_json(program *p, int infeasible) {
     put(&w, ", \"keep_all_peak_bytes\": %llu", (ull)p->keep_all.peak_bytes);
     if (!infeasible) put(&w, ", \"peak_bytes\": %llu, \"host_peak_bytes\": %llu", (ull)p->plan.peak_bytes,
                          (ull)p->plan.host_peak_bytes);
+    if (!infeasible) put(&w, ", \"arena_bytes\": %llu, \"arena_bound_bytes\": %llu, \"alignment_bytes\": %llu",
+                         (ull)p->places.arena_bytes, (ull)p->places.bound_bytes, (ull)p->alignment);
     put(&w, ", \"base_cost\": %llu", (ull)p->keep_all.base_cost);
     if (infeasible) {
         put_floor_json(p, &w);
@@ -2584,7 +2662,8 @@ static int finish_choice(program *p) {
 
 // 1 = more than the choice was asked for.
 static int wants_plan(const options *o) {
-    return o->budget || o->pareto || o->policy || o->schedule || o->c_table || o->svg || o->html;
+    return o->budget || o->pareto || o->policy || o->schedule || o->c_table || o->svg || o->html || o->align ||
+           o->lifetimes || o->places;
 }
 
 static void free_choice(program *p) {
@@ -2731,13 +2810,31 @@ static int plan_policy(program *p) {
     return CODE_OK;
 }
 
+// Put every allocation of the plan at an offset.
+static int place_plan(program *p) {
+    tl_places_desc desc;
+    tl_device device = p->device;
+    if (!p->host_bytes) memset(&device, 0, sizeof device);
+    device.alignment_bytes = p->alignment;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &p->graph;
+    desc.device = &device;
+    desc.work_limit = p->work_limit;
+    if (tl_plan_places(&p->env, &desc, &p->plan, &p->places)) return fail_result(p, path_of(p));
+    p->work += p->places.work;
+    return CODE_OK;
+}
+
 static int run_plan(program *p) {
     FILE *out = report_stream(p);
     lives l;
     int code = p->o.policy ? plan_policy(p) : p->budget_bytes ? plan_budget(p) : plan_keep_all(p);
     if (code) return code;
     if (interrupted) fprintf(stderr, "tl_plan: stopped early: this is the best plan so far\n");
+    code = place_plan(p);
+    if (code) return code;
     code = find_lives(p, &p->plan, &l);
+    if (!code && (p->o.lifetimes || p->o.places)) code = write_allocations(p);
     if (!code && p->o.schedule) code = write_schedule(p);
     if (!code && p->o.json) code = write_json(p, 0);
     if (!code && p->o.c_table) code = write_c_table(p);
@@ -2769,6 +2866,8 @@ static int plan_model(program *p) {
     int code = check_files(&p->o);
     if (!code) code = read_model(p);
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
+    p->alignment = 1;
+    if (!code && p->o.align) code = parse_alignment(p->o.align, &p->alignment);
     if (!code && p->o.policy) code = parse_policy(p);
     if (!code && p->o.form && !tl_parse_remat_form(p->o.form, &p->form))
         code = fail(CODE_INPUT, "--form %s: must be %s or %s", p->o.form, tl_name_remat_form(TL_REMAT_FORM_ANY),

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""reference.py [--every N] [--work N] [--jobs N] [--reference FILE] [--csv FILE] [PROGRAM]
+"""reference.py [--every N] [--work N] [--align N] [--jobs N] [--reference FILE] [--csv FILE] [PROGRAM]
 
 build/tl_plan on every public model and budget of remat_reference.csv (TL_SHARED, else ../shared), against the best row known
 there at that budget or below. Each plan is replayed by check_schedule.py, which knows nothing of the library. A plan dearer than
 the best row, a bound above a value that somebody reached, a proven value other than a proven row's, an invalid schedule or
 one over its budget fails; prints one line a model, and the rows where the reference has a higher lower bound.
---every N: every N-th row only; --work N: steps of search for each (the program's own limit); --reference FILE: other rows than
+The places of its allocations are checked, too, and the arena is compared with the largest sum of live bytes, each rounded up to
+the alignment: no arena is smaller.
+--every N: every N-th row only; --align N: of all places (1); --work N: steps of search for each (the program's own limit); --reference FILE: other rows than
 those of remat_reference.csv; --csv FILE: a line for each row, to compare two versions by.
 Exit status 0 all hold, 1 not; without reference data one line SKIPPED and 0.
 """
@@ -45,19 +47,37 @@ def read_rows(path):
         if fitting: row.best = min(fitting)
     return [rows[key] for key in sorted(rows) if rows[key].infeasible or rows[key].best is not None]
 
-def plan(checker, program, work, row):
+def aligned_peak(allocations, align):
+    """The largest sum of bytes, rounded up, that live in one step."""
+    changes = {}
+    for a in allocations:
+        if a[0] != 'device' or a[7] <= a[6]: continue
+        size = -(-a[5] // align) * align
+        changes[a[6]] = changes.get(a[6], 0) + size
+        changes[a[7]] = changes.get(a[7], 0) - size
+    live = peak = 0
+    for step in sorted(changes): live += changes[step]; peak = max(peak, live)
+    return peak
+
+def plan(checker, program, work, align, row):
     """(row, error or None, figures)"""
     model = os.path.join(ROOT, 'models', row.model + '.tlg')
     with tempfile.TemporaryDirectory() as folder:
-        schedule = os.path.join(folder, 'schedule')
-        command = [program, model, '--budget', str(row.budget), '--schedule', schedule, '--json', '-'] + (['--work', str(work)] if work else [])
+        schedule, places = os.path.join(folder, 'schedule'), os.path.join(folder, 'places')
+        command = [program, model, '--budget', str(row.budget), '--schedule', schedule, '--places', places, '--align', str(align), '--json', '-']
+        if work: command += ['--work', str(work)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         if done.returncode not in (0, 2) or not done.stdout: return row, 'exit %d: %s' % (done.returncode, done.stderr.strip()), {}
         figures = json.loads(done.stdout)
         if row.infeasible: return row, None if done.returncode == 2 else 'a plan where none fits', figures
         if done.returncode == 2: return row, done.stderr.strip(), figures
-        try: replayed = checker.replay(checker.load(model), list(checker.read_steps(schedule)))
-        except ValueError as e: return row, 'invalid schedule: %s' % e, figures
+        ledger = checker.Ledger()
+        try:
+            replayed = checker.replay(checker.load(model), list(checker.read_steps(schedule)), ledger=ledger)
+            banks = checker.check_places(ledger.all, csv.DictReader(open(places)), align)
+        except ValueError as e: return row, 'invalid schedule or places: %s' % e, figures
+    figures['aligned_peak_bytes'] = aligned_peak(ledger.all, align)
+    if -(-banks.get(('device', '0'), 0) // align) * align != figures['arena_bytes']: return row, 'the arena ends at %s' % banks, figures
     cost, base, bound = figures['total_cost'], figures['base_cost'], figures['lower_bound_cost']
     if (replayed['peak'], replayed['cost'], replayed['base']) != (figures['peak_bytes'], cost, base): return row, 'replayed: %s' % replayed, figures
     if figures['peak_bytes'] > row.budget: return row, 'over the budget', figures
@@ -78,7 +98,7 @@ def write_rows(path, results):
 
 def main():
     ap = argparse.ArgumentParser(); ap.add_argument('program', nargs='?', default='build/tl_plan')
-    ap.add_argument('--every', type=int, default=1); ap.add_argument('--work', type=int); ap.add_argument('--jobs', type=int, default=1)
+    ap.add_argument('--every', type=int, default=1); ap.add_argument('--work', type=int); ap.add_argument('--align', type=int, default=1); ap.add_argument('--jobs', type=int, default=1)
     ap.add_argument('--reference', default=os.path.join(ROOT, 'remat_reference.csv')); ap.add_argument('--csv')
     a = ap.parse_args()
     if not os.path.exists(a.reference):
@@ -87,7 +107,7 @@ def main():
     checker = load_checker()
     rows = read_rows(a.reference)[::a.every]
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        results = list(pool.map(lambda row: plan(checker, os.path.abspath(a.program), a.work, row), rows))
+        results = list(pool.map(lambda row: plan(checker, os.path.abspath(a.program), a.work, a.align, row), rows))
     if a.csv: write_rows(a.csv, results)
     print('%-16s %5s %6s %7s %6s %11s %7s %9s %9s %12s %8s' % ('model', 'rows', 'equal', 'better', 'worse', 'infeasible', 'proven', 'gap mean', 'gap max', 'bound below', 'seconds'))
     failures, lower = [], []
@@ -111,6 +131,9 @@ def main():
         print('%-16s %5d %6d %7d %6d %11d %7d %7.3f %% %7.3f %% %12d %8.1f' % (model or 'all', count, equal, better, worse, infeasible, proven,
               sum(gaps) / max(len(gaps), 1), max(gaps, default=0), below, seconds))
     for line in lower: print(line)
+    placed = [f['arena_bytes'] / max(f['aligned_peak_bytes'], 1) for _, _, f in results if 'aligned_peak_bytes' in f]
+    print('arena: %d of %d are the aligned live peak, at most %.6f times that; alignment %d' %
+          (sum(ratio == 1 for ratio in placed), len(placed), max(placed, default=1), a.align))
     for line in failures: print('FAILED ' + line)
     return 1 if failures else 0
 

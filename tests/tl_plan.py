@@ -6,14 +6,14 @@ check_schedule.py accepts, JSON, SVG and HTML that other parsers read, and one s
 kind of bad input. --every N: every N-th row of the small graphs only.
 Exit status 0 all facts hold, 1 not; what lacks the reference data (TL_SHARED, else ../shared) prints SKIPPED.
 """
-import argparse, csv, html.parser, importlib.util, itertools, json, os, re, shutil, signal, subprocess, sys, tempfile, time
+import argparse, csv, glob, html.parser, importlib.util, itertools, json, os, re, shutil, signal, subprocess, sys, tempfile, time
 import xml.etree.ElementTree as xml
 from fractions import Fraction
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.environ.get('TL_SHARED', os.path.join(HERE, '..', '..', 'shared'))
 MODEL = os.path.join(HERE, '..', 'examples', 'residual.tlg')
-KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'peak_bytes', 'host_peak_bytes', 'base_cost', 'total_cost',
+KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'peak_bytes', 'host_peak_bytes', 'arena_bytes', 'arena_bound_bytes', 'alignment_bytes', 'base_cost', 'total_cost',
         'cost_ratio', 'lower_bound_cost', 'gap', 'proven_optimal', 'work', 'seconds'}
 INFEASIBLE_KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'base_cost', 'minimal_budget_bytes', 'limiting_node',
                    'work', 'seconds'}
@@ -572,6 +572,32 @@ def steps_are_counted_from_0():
         page = open(path('s.html')).read()
         assert 'aria-valuemin="0" aria-valuemax="%d"' % (len(steps) - 1) in page
 
+def places_pass_the_independent_checker():
+    """Lifetimes are those that the checker derives from the schedule; places share no byte, and their end is the arena."""
+    checker = load_checker()
+    count = tight = 0
+    for model in [MODEL] + sorted(glob.glob(os.path.join(reference('small'), '*.tlg')))[::2]:
+        nodes = checker.load(model)
+        for inference in (False, True):
+            for budget in ('60%', '80%', '100%'):
+                align = (1, 64, 256)[count % 3]
+                how = [model, '--budget', budget, '--align', str(align), '--work', '1000000'] + ['--inference'] * inference
+                code, out, err = run(*how, '--json', '-', '--schedule', path('s'), '--places', path('p'), '--lifetimes', path('l'))
+                if code == 2: continue
+                assert code == 0, err
+                ledger, got = checker.Ledger(), json.loads(out)
+                checker.replay(nodes, list(checker.read_steps(path('s'))), inference, ledger=ledger)
+                rows = [tuple(row) for row in csv.reader(open(path('l')))]
+                assert sorted(rows[1:]) == sorted(tuple(str(x) for x in a[:8]) for a in ledger.all), how
+                high = checker.check_places(ledger.all, csv.DictReader(open(path('p'))), align).get(('device', '0'), 0)
+                assert got['arena_bytes'] == -(-high // align) * align and got['alignment_bytes'] == align, (how, got, high)
+                assert got['peak_bytes'] <= got['arena_bound_bytes'] <= got['arena_bytes'], (how, got)
+                count += 1
+                tight += got['arena_bound_bytes'] == got['arena_bytes']
+    for align in ('0', '3', '-1', 'x', '2097152', '18446744073709551616'): refused(1, ['--align', 'power of two'], MODEL, '--align=' + align)
+    for option in ('--align', '--places', '--lifetimes'): refused(1, [option, '--pareto'], MODEL, '--pareto', option, '1')
+    return '%d plans, the arena of %d of them is proven least' % (count, tight)
+
 def limits_that_cannot_be_held_are_named():
     refused(2, ['least_speedup'], MODEL, '--precision', 'speedup=1000')
     refused(2, ['loss_limit'], MODEL, '--precision', 'loss=0.01,schemes=i8,unknown', '--profiles', write('p', 'profiles 1\nprofile * i8=0.5:2\nprofile input f32=0:1\n'))
@@ -838,7 +864,7 @@ FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_sho
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need,
          tables_compile, host_copies_take_what_the_link_takes, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
-         choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0,
+         choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          pictures_are_xml, pages_are_whole, hostile_models_are_refused, hostile_options_are_refused,
          extreme_values_are_planned, files_are_whole_or_absent, a_file_that_may_not_be_written_is_kept, outputs_that_would_lose_a_file_are_refused, pipes_and_links_are_written_through,
