@@ -48,8 +48,8 @@ typedef struct tli_fit {
     int       pins_overlap, failed;     // failed: no memory
 } tli_fit;
 
-// What a pass takes first: the largest, or the earliest.
-enum { TLI_FIT_BYTES, TLI_FIT_AREA, TLI_FIT_LENGTH, TLI_FIT_START, TLI_FIT_ORDERS };
+// What a pass takes first: the largest, the one that begins first, or the one that ends last.
+enum { TLI_FIT_BYTES, TLI_FIT_AREA, TLI_FIT_LENGTH, TLI_FIT_START, TLI_FIT_END };
 
 static uint64_t tli_align_up(uint64_t offset, uint64_t alignment) {
     return (offset + alignment - 1) & ~(alignment - 1);
@@ -86,7 +86,8 @@ static uint64_t tli_fit_key(const tli_fit *f, int32_t order, int32_t i) {
     case TLI_FIT_BYTES: return box->bytes;
     case TLI_FIT_AREA: return tli_fit_area(box->bytes, box->length);
     case TLI_FIT_LENGTH: return box->length;
-    default: return (uint64_t)(INT32_MAX - box->first);
+    case TLI_FIT_END: return (uint64_t)box->last << 32 | (uint64_t)(INT32_MAX - box->first);
+    default: return (uint64_t)(INT32_MAX - box->first) << 32 | (uint64_t)box->last;
     }
 }
 

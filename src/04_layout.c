@@ -21,6 +21,7 @@ typedef struct tli_layout {
     uint64_t *times;            // [section_count] first steps of sections, as tli_layout_time
     uint64_t *live;             // [section_count] bytes of boxes
     int32_t   box_count, section_count, in_place_count;
+    int       has_pins;
     uint64_t  unit;             // the least alignment
     uint64_t *best;             // [buffer_count] offsets of the lowest layout
     uint64_t  height, bound, work, work_limit;
@@ -118,9 +119,11 @@ static void tli_layout_find_bound(tli_layout *l) {
         if (sum > most) most = sum;
     }
     l->bound = most - (most ? slack : 0);
-    for (i = 0; i < l->desc->buffer_count; i++)
-        if (buffers[i].is_pinned && buffers[i].bytes && buffers[i].pinned_offset + buffers[i].bytes > l->bound)
-            l->bound = buffers[i].pinned_offset + buffers[i].bytes;
+    for (i = 0; i < l->desc->buffer_count; i++) {
+        if (!buffers[i].is_pinned || !buffers[i].bytes) continue;
+        l->has_pins = 1;
+        l->bound = tli_larger_u64(l->bound, buffers[i].pinned_offset + buffers[i].bytes);
+    }
     tli_release(l->env, l->live);
     l->live = NULL;
 }
@@ -240,7 +243,7 @@ static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_li
 // Place the boxes of a choice: passes, then the search. *bound: no layout of this choice is lower.
 static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bound) {
     tli_fit fit;
-    int32_t order;
+    int32_t order, last = l->has_pins ? TLI_FIT_START : TLI_FIT_LENGTH;
     tl_result result = TL_OK;
     tli_zero(&fit, sizeof fit);
     fit.env = l->env;
@@ -250,8 +253,13 @@ static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bo
     fit.work_limit = work_limit;
     *bound = l->bound;
     if (!tli_fit_init(&fit)) result = TL_ERROR_NO_MEMORY;
-    for (order = 0; order < TLI_FIT_ORDERS && !result; order++) {
-        if (order && (fit.best_height <= *bound || fit.work >= work_limit)) break;
+    if (!result && !l->has_pins) {
+        tli_fit_sweep(&fit, *bound);
+        if (fit.failed) result = TL_ERROR_NO_MEMORY;
+        else tli_layout_keep(l, fit.best);
+    }
+    for (order = 0; order <= last && !result; order++) {
+        if (fit.best_height <= *bound || (fit.best_height != UINT64_MAX && fit.work >= work_limit)) break;
         tli_fit_run(&fit, order);
         if (fit.failed) result = TL_ERROR_NO_MEMORY;
         if (fit.failed || fit.pins_overlap) break;
