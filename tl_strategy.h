@@ -1279,7 +1279,8 @@ typedef struct tl_simulate_desc {
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
-// Cost:    O(steps + tensors), with offsets O(steps x live allocations); memory O(tensors).
+// Cost:    O(steps + tensors), and O(log allocations) for each one that has an offset; memory O(tensors), and
+//          20 bytes an offset.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report);
 
@@ -5144,6 +5145,27 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
         items[0] = items[i];
         items[i] = largest;
         tli_sink_u64(items, 0, i);
+    }
+}
+
+static int tli_key_is_above(const uint64_t *keys, int32_t a, int32_t b) {
+    return keys[a] != keys[b] ? keys[a] > keys[b] : a > b;
+}
+
+// Sort numbers 0 .. count - 1 by their keys, those of one key ascending, by heap sort.
+static void tli_sort_numbers(int32_t *items, int32_t count, const uint64_t *keys) {
+    int32_t end = count, root = count / 2, at, child, item;
+    for (at = 0; at < count; at++) items[at] = at;
+    while (end > 1) {
+        if (root > 0) item = items[--root];
+        else { item = items[--end]; items[end] = items[0]; }
+        for (at = root; at < end / 2; at = child) {
+            child = 2 * at + 1;
+            if (child + 1 < end && tli_key_is_above(keys, items[child + 1], items[child])) child++;
+            if (!tli_key_is_above(keys, items[child], item)) break;
+            items[at] = items[child];
+        }
+        items[at] = item;
     }
 }
 
@@ -11311,9 +11333,6 @@ typedef struct tli_made {
     uint64_t offset;  // 0 without offsets
 } tli_made;
 
-// The range of a live allocation; owner as tli_sim_owner, -1 = freed at the end of the call.
-typedef struct tli_live { uint64_t offset, end; int32_t owner; } tli_live;
-
 // The lifetimes of all allocations, written down where a caller asks for them. A key is a use with its tensor or
 // node.
 typedef struct tli_ledger {
@@ -11361,9 +11380,12 @@ typedef struct tli_sim {
 
     const uint64_t *offsets;      // 0 = none; then the fields below are not used
     int32_t         offset_count;
-    tli_live       *live;         // [live_count] in no order
-    int32_t        *places;       // [3 tensors + nodes] index into live, -1 = not live
-    int32_t         live_count;
+    int32_t        *ranks;        // [offset_count] of an allocation, in the order of offsets
+    int32_t        *by_rank;      // [offset_count] allocations in that order
+    uint64_t       *ends;         // [offset_count] offset + bytes of those that were made
+    int32_t        *places;       // [3 tensors + nodes] number of the allocation, -1 = not live
+    uint8_t        *live;         // [2 leaves] a tree over the ranks: 1 = an allocation from here down is live
+    int32_t         leaf_count;
 
     tli_ledger     *ledger;       // 0 = allocations are not written down
 } tli_sim;
@@ -11530,9 +11552,29 @@ static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
     return -1;
 }
 
-// Give the newest allocation its offset, which must be aligned and not overlap a live allocation.
+// The live allocation beside a rank, above it or below; -1 = none.
+static int32_t tli_sim_beside(const tli_sim *sim, int32_t rank, int above) {
+    int32_t at = sim->leaf_count + rank;
+    while (at > 1 && ((at & 1) == above || !sim->live[at ^ 1])) at /= 2;
+    if (at <= 1) return -1;
+    for (at ^= 1; at < sim->leaf_count;) {
+        at = 2 * at + !above;
+        if (!sim->live[at]) at ^= 1;
+    }
+    return sim->by_rank[at - sim->leaf_count];
+}
+
+static void tli_sim_mark(tli_sim *sim, int32_t number, int is_live) {
+    int32_t at = sim->leaf_count + sim->ranks[number];
+    sim->live[at] = (uint8_t)is_live;
+    for (at /= 2; at; at /= 2) sim->live[at] = sim->live[2 * at] | sim->live[2 * at + 1];
+}
+
+// Give the newest allocation its offset, which must be aligned and not overlap a live allocation. Live ones do
+// not overlap each other, so the two beside it tell.
 static tl_result tli_sim_place(tli_sim *sim, tli_made *made) {
-    int32_t number = sim->report.allocation_count - 1, owner = tli_sim_owner(sim, made->use, made->index), i;
+    int32_t number = sim->report.allocation_count - 1, owner = tli_sim_owner(sim, made->use, made->index);
+    int32_t below, above;
     uint64_t end, padded;
     if (number >= sim->offset_count) return tli_sim_broken(sim, TLI_RULE(OFFSETS_FEWER_THAN_ALLOCATIONS));
     made->offset = sim->offsets[number];
@@ -11540,16 +11582,15 @@ static tl_result tli_sim_place(tli_sim *sim, tli_made *made) {
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
     if (!tli_add_u64(made->offset, made->bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
-    for (i = 0; i < sim->live_count; i++)
-        if (made->offset < sim->live[i].end && sim->live[i].offset < end)
-            return tli_sim_broken(sim, TLI_RULE(OFFSETS_TWO_LIVE_ALLOCATIONS_OVERLAP));
+    below = tli_sim_beside(sim, sim->ranks[number], 0);
+    above = tli_sim_beside(sim, sim->ranks[number], 1);
+    if ((below >= 0 && sim->ends[below] > made->offset) || (above >= 0 && sim->offsets[above] < end))
+        return tli_sim_broken(sim, TLI_RULE(OFFSETS_TWO_LIVE_ALLOCATIONS_OVERLAP));
     padded &= ~(sim->alignment - 1);
     if (padded > sim->report.arena_bytes) sim->report.arena_bytes = padded;
-    sim->live[sim->live_count].offset = made->offset;
-    sim->live[sim->live_count].end = end;
-    sim->live[sim->live_count].owner = owner;
-    if (owner >= 0) sim->places[owner] = sim->live_count;
-    sim->live_count++;
+    sim->ends[number] = end;
+    tli_sim_mark(sim, number, 1);
+    if (owner >= 0) sim->places[owner] = number;
     return TL_OK;
 }
 
@@ -11574,37 +11615,28 @@ static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_
     return sim->offsets ? tli_sim_place(sim, made) : TL_OK;
 }
 
-// Remove a range from the live ones; the last one moves to its index.
-static void tli_sim_unplace(tli_sim *sim, int32_t place) {
-    tli_live *last = &sim->live[--sim->live_count];
-    if (sim->live[place].owner >= 0) sim->places[sim->live[place].owner] = -1;
-    if (place == sim->live_count) return;
-    sim->live[place] = *last;
-    if (last->owner >= 0) sim->places[last->owner] = place;
-}
-
 static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t bytes) {
     if (!bytes) return;
     if (sim->ledger)
         tli_ledger_close(sim, tli_sim_use(sim, use, index), index, tli_frees_after((tl_step_kind)sim->step->kind));
     sim->live_bytes -= bytes;
-    if (sim->offsets) tli_sim_unplace(sim, sim->places[tli_sim_owner(sim, use, index)]);
+    if (!sim->offsets) return;
+    tli_sim_mark(sim, sim->places[tli_sim_owner(sim, use, index)], 0);
+    sim->places[tli_sim_owner(sim, use, index)] = -1;
 }
 
 // End a call: free second copies and scratch.
 static void tli_sim_release_call(tli_sim *sim) {
     int32_t i;
     if (!sim->call_bytes) return;
-    for (i = 0; sim->ledger && i < sim->made_count; i++) {
+    for (i = 0; i < sim->made_count; i++) {
         const tli_made *made = &sim->made[i];
-        if (made->use == TLI_USE_TWICE || made->use == TLI_USE_WORK)
-            tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index, 1);
+        if (made->use != TLI_USE_TWICE && made->use != TLI_USE_WORK) continue;
+        if (sim->ledger) tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index, 1);
+        if (sim->offsets) tli_sim_mark(sim, sim->report.allocation_count - sim->made_count + i, 0);
     }
     sim->live_bytes -= sim->call_bytes;
     sim->call_bytes = 0;
-    if (!sim->offsets) return;
-    for (i = sim->live_count; i-- > 0;)
-        if (sim->live[i].owner < 0) tli_sim_unplace(sim, i);
 }
 
 // Run in place: output 0 takes over the allocation of the input and its offset; no allocation is
@@ -11616,7 +11648,6 @@ static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
     if (!sim->offsets || !sim->graph->outputs[from].bytes) return;
     sim->places[to] = sim->places[from];
     sim->places[from] = -1;
-    sim->live[sim->places[to]].owner = to;
 }
 
 // -- time --
@@ -12049,9 +12080,13 @@ static void tli_free_sim(tli_sim *sim) {
     tli_release(sim->env, sim->tensors);
     tli_release(sim->env, sim->nodes);
     tli_release(sim->env, sim->made);
+    tli_release(sim->env, sim->ranks);
+    tli_release(sim->env, sim->by_rank);
+    tli_release(sim->env, sim->ends);
     tli_release(sim->env, sim->live);
     tli_release(sim->env, sim->places);
-    sim->tensors = NULL; sim->nodes = NULL; sim->made = NULL; sim->live = NULL; sim->places = NULL;
+    sim->tensors = NULL; sim->nodes = NULL; sim->made = NULL; sim->places = NULL;
+    sim->ranks = NULL; sim->by_rank = NULL; sim->ends = NULL; sim->live = NULL;
 }
 
 // An upper bound on the allocations of one step, and of the graph inputs before the first step.
@@ -12067,6 +12102,22 @@ static uint64_t tli_sim_most_made(const tl_graph *graph) {
     return most > inputs ? most : inputs;
 }
 
+// Get what checks offsets. 0 = no memory.
+static int tli_sim_alloc_places(tli_sim *sim, uint64_t owners) {
+    uint64_t count = (uint64_t)sim->offset_count;
+    int32_t rank;
+    for (sim->leaf_count = 1; sim->leaf_count < sim->offset_count && sim->leaf_count <= INT32_MAX / 4;) sim->leaf_count *= 2;
+    sim->places = (int32_t *)tli_alloc_array(sim->env, owners, sizeof *sim->places);
+    sim->ranks = (int32_t *)tli_alloc_array(sim->env, count, sizeof *sim->ranks);
+    sim->by_rank = (int32_t *)tli_alloc_array(sim->env, count, sizeof *sim->by_rank);
+    sim->ends = (uint64_t *)tli_alloc_array(sim->env, count, sizeof *sim->ends);
+    sim->live = (uint8_t *)tli_alloc_array(sim->env, 2 * (uint64_t)sim->leaf_count, 1);
+    if (!sim->places || !sim->ranks || !sim->by_rank || !sim->ends || !sim->live) return 0;
+    tli_sort_numbers(sim->by_rank, sim->offset_count, sim->offsets);
+    for (rank = 0; rank < sim->offset_count; rank++) sim->ranks[sim->by_rank[rank]] = rank;
+    return sim->leaf_count >= sim->offset_count;
+}
+
 static tl_result tli_sim_alloc_state(tli_sim *sim) {
     uint64_t tensors = (uint64_t)sim->graph->tensor_count, nodes = (uint64_t)sim->graph->node_count;
     uint64_t most = tli_sim_most_made(sim->graph), owners = 3 * tensors + nodes;
@@ -12074,11 +12125,7 @@ static tl_result tli_sim_alloc_state(tli_sim *sim) {
     sim->tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, tensors, sizeof *sim->tensors);
     sim->nodes = (tli_sim_node *)tli_alloc_array(sim->env, nodes, sizeof *sim->nodes);
     sim->made = (tli_made *)tli_alloc_array(sim->env, most, sizeof *sim->made);
-    if (sim->offsets) {
-        sim->live = (tli_live *)tli_alloc_array(sim->env, owners + most, sizeof *sim->live);
-        sim->places = (int32_t *)tli_alloc_array(sim->env, owners, sizeof *sim->places);
-    }
-    if (!sim->tensors || !sim->nodes || !sim->made || (sim->offsets && (!sim->live || !sim->places)))
+    if (!sim->tensors || !sim->nodes || !sim->made || (sim->offsets && !tli_sim_alloc_places(sim, owners)))
         return tli_fail(sim->env, TL_ERROR_NO_MEMORY, sim->function, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     return TL_OK;
 }
@@ -12113,8 +12160,9 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     sim->live_bytes = sim->host_bytes = sim->step_bytes = sim->call_bytes = 0;
     sim->now = sim->link_free = 0;
     sim->step = NULL;
-    sim->step_count = sim->made_count = sim->live_count = 0;
+    sim->step_count = sim->made_count = 0;
     for (i = 0; sim->offsets && i < owners; i++) sim->places[i] = -1;
+    if (sim->offsets) tli_zero(sim->live, 2 * (size_t)sim->leaf_count);
     tli_sim_read_graph(sim);
     for (i = 0; i < graph->tensor_count && !result; i++) {
         if (!graph->nodes[graph->outputs[i].node].is_input) continue;

@@ -69,6 +69,27 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
     }
 }
 
+static int tli_key_is_above(const uint64_t *keys, int32_t a, int32_t b) {
+    return keys[a] != keys[b] ? keys[a] > keys[b] : a > b;
+}
+
+// Sort numbers 0 .. count - 1 by their keys, those of one key ascending, by heap sort.
+static void tli_sort_numbers(int32_t *items, int32_t count, const uint64_t *keys) {
+    int32_t end = count, root = count / 2, at, child, item;
+    for (at = 0; at < count; at++) items[at] = at;
+    while (end > 1) {
+        if (root > 0) item = items[--root];
+        else { item = items[--end]; items[end] = items[0]; }
+        for (at = root; at < end / 2; at = child) {
+            child = 2 * at + 1;
+            if (child + 1 < end && tli_key_is_above(keys, items[child + 1], items[child])) child++;
+            if (!tli_key_is_above(keys, items[child], item)) break;
+            items[at] = items[child];
+        }
+        items[at] = item;
+    }
+}
+
 // -- services for backends --
 
 TLI_IMPL void *tl_add_memory(tl_env *env, size_t bytes) {

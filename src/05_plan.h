@@ -159,7 +159,8 @@ typedef struct tl_simulate_desc {
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
-// Cost:    O(steps + tensors), with offsets O(steps x live allocations); memory O(tensors).
+// Cost:    O(steps + tensors), and O(log allocations) for each one that has an offset; memory O(tensors), and
+//          20 bytes an offset.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report);
 

@@ -36,6 +36,9 @@ static inline int random_copy_sim(const tli_sim *from, tli_sim *to) {
     uint64_t tensors = (uint64_t)from->graph->tensor_count, nodes = (uint64_t)from->graph->node_count;
     uint64_t most = tli_sim_most_made(from->graph), owners = 3 * tensors + nodes;
     *to = *from;
+    to->ranks = NULL;
+    to->by_rank = NULL;
+    to->ends = NULL;
     to->live = NULL;
     to->places = NULL;
     if (tli_sim_alloc_state(to)) return 0;
@@ -43,7 +46,8 @@ static inline int random_copy_sim(const tli_sim *from, tli_sim *to) {
     memcpy(to->nodes, from->nodes, nodes * sizeof *to->nodes);
     memcpy(to->made, from->made, most * sizeof *to->made);
     if (!from->offsets) return 1;
-    memcpy(to->live, from->live, (owners + most) * sizeof *to->live);
+    memcpy(to->ends, from->ends, (size_t)from->offset_count * sizeof *to->ends);
+    memcpy(to->live, from->live, 2 * (size_t)from->leaf_count);
     memcpy(to->places, from->places, owners * sizeof *to->places);
     return 1;
 }
@@ -199,46 +203,62 @@ static inline tl_result random_plan(tl_env *env, tl_random *random, const tl_gra
     return TL_OK;
 }
 
-// First fit, most of the time: offsets for every allocation of the steps that are legal.
-static inline tl_result random_offsets(tl_env *env, tl_random *random, const tl_graph *graph, const tl_device *device, tl_plan *plan) {
-    int32_t room = (plan->step_count + 1) * 24 + graph->tensor_count, count = 0, i, k, m;
-    int broken = random_chance(random, 30), dense = random_chance(random, 50);
-    uint64_t align = device->alignment_bytes ? device->alignment_bytes : 1;
-    uint64_t *offsets = (uint64_t *)calloc((size_t)room, sizeof *offsets);
+// One allocation of the steps that are legal: the lifetimes that have its number.
+typedef struct random_place { uint64_t bytes; int32_t first, end; } random_place;
+
+// All of them, by number; NULL = no memory.
+static inline random_place *random_places(tl_env *env, const tl_graph *graph, const tl_device *device, const tl_plan *plan,
+                                          int32_t *count) {
+    random_place *places = NULL;
     tl_plan flags = *plan;
+    tli_ledger ledger;
     tli_sim sim;
-    tl_result result;
-    for (k = 0; k < room; k++) offsets[k] = ((uint64_t)1 << 40) + (uint64_t)k * 4096;
-    flags.offsets = offsets;
-    flags.offset_count = room;
-    for (k = 0; k < graph->tensor_count; k++) {  // graph inputs, one after the other
-        if (!graph->nodes[graph->outputs[k].node].is_input || !graph->outputs[k].bytes) continue;
-        offsets[count] = count ? offsets[count - 1] + 512 : 0;
-        count++;
-    }
-    result = tli_init_sim(env, &sim, TLI_IN(SIMULATE_PLAN), graph, device, &flags, NULL);
-    for (i = 0; i < plan->step_count && !result; i++) {
-        tli_sim copy;
-        if (!random_copy_sim(&sim, &copy)) { result = TL_ERROR_NO_MEMORY; break; }
-        result = tli_sim_step(&copy, &plan->steps[i]);  // far away: learns the sizes
-        for (k = 0; k < copy.made_count && !result; k++, count++) {
-            uint64_t at = 0;
-            int moved = 1;
-            while (moved) {  // the first place that is free of what lives at the start of the step and of the step's own
-                moved = 0;
-                for (m = 0; m < sim.live_count + k; m++) {
-                    uint64_t from = m < sim.live_count ? sim.live[m].offset : offsets[count - k + (m - sim.live_count)];
-                    uint64_t to = m < sim.live_count ? sim.live[m].end : from + copy.made[m - sim.live_count].bytes;
-                    if (at < to && from < at + copy.made[k].bytes) { at = (to + align - 1) / align * align; moved = 1; }
-                }
-                if (!dense && !moved && random_chance(random, 10)) { at += align; moved = 1; }
-            }
-            offsets[count] = at;
-        }
-        tli_free_sim(&copy);
-        if (!result) result = tli_sim_step(&sim, &plan->steps[i]);
+    int32_t i;
+    tl_result result = tli_init_ledger(env, graph, &ledger);
+    flags.offsets = NULL;
+    flags.offset_count = 0;
+    memset(&sim, 0, sizeof sim);
+    sim.env = env;
+    if (!result) result = tli_init_sim(env, &sim, TLI_IN(SIMULATE_PLAN), graph, device, &flags, &ledger);
+    *count = 0;
+    for (i = 0; i < plan->step_count && !result; i++) result = tli_sim_step(&sim, &plan->steps[i]);
+    if (result != TL_ERROR_NO_MEMORY) places = (random_place *)calloc((size_t)ledger.count + 1, sizeof *places);
+    for (i = 0; places && i < ledger.count; i++) {
+        const tl_lifetime *life = &ledger.items[i];
+        if (life->number < 0) continue;
+        places[life->number].bytes = life->bytes;
+        if (life->over < 0) places[life->number].first = life->first_step;
+        places[life->number].end = life->end_step < 0 ? INT32_MAX : life->end_step;
+        if (life->number >= *count) *count = life->number + 1;
     }
     tli_free_sim(&sim);
+    tli_free_ledger(env, &ledger);
+    return places;
+}
+
+// First fit, most of the time: offsets for every allocation of the steps that are legal.
+static inline tl_result random_offsets(tl_env *env, tl_random *random, const tl_graph *graph, const tl_device *device, tl_plan *plan) {
+    int broken = random_chance(random, 30), dense = random_chance(random, 50);
+    uint64_t align = device->alignment_bytes ? device->alignment_bytes : 1;
+    int32_t count, k, m;
+    random_place *places = random_places(env, graph, device, plan, &count);
+    uint64_t *offsets = (uint64_t *)calloc((size_t)count + 2, sizeof *offsets);
+    if (!places || !offsets) return TL_ERROR_NO_MEMORY;
+    for (k = 0; k < count; k++) {
+        uint64_t at = 0;
+        int moved = 1;
+        while (moved) {  // the first place that is free of what lives when it begins
+            moved = 0;
+            for (m = 0; m < k; m++) {
+                uint64_t to = offsets[m] + places[m].bytes;
+                if (places[m].end <= places[k].first) continue;
+                if (at < to && offsets[m] < at + places[k].bytes) { at = (to + align - 1) / align * align; moved = 1; }
+            }
+            if (!dense && !moved && random_chance(random, 10)) { at += align; moved = 1; }
+        }
+        offsets[k] = at;
+    }
+    free(places);
     if (broken && count) {
         k = random_count(random, 0, count - 1);
         offsets[k] = random_chance(random, 50) ? offsets[random_count(random, 0, count - 1)] : offsets[k] + 1;
@@ -246,7 +266,7 @@ static inline tl_result random_offsets(tl_env *env, tl_random *random, const tl_
     }
     plan->offsets = offsets;
     plan->offset_count = count;
-    return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
+    return TL_OK;
 }
 
 static inline void random_free_plan(tl_env *env, tl_plan *plan) {
