@@ -1684,6 +1684,8 @@ typedef struct tl_remat_desc {
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
     tl_remat_pool *pool;        // of tl_init_remat_pool; 0 = this call begins with nothing
     tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
+    int32_t  in_arena;          // 1 = the plan comes with places, and the budget binds their arena
+    uint64_t alignment_bytes;   // of these places, a power of two; 0 = 1
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -1714,6 +1716,11 @@ typedef struct tl_remat_report {
 // is 1 200 000. Known capacities of the device limit both budgets. The plan without copies is made
 // first, as it would be without a host; then the same amount of work goes into a plan with copies,
 // which never costs more.
+//
+// In an arena (tl_plan_places) the sizes of allocations are rounded up to the alignment. Where an arena exceeds
+// the budget, plans are made within less, up to six, then that of the least budget, each with a quarter of the
+// work limit; cost and bound are those of the plans that the budget allows, whatever their arenas are. The error
+// names the arena of the plan at the least budget: with so many bytes there is a plan.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
@@ -4427,6 +4434,7 @@ static size_t tli_finish(tli_writer *w) {
       "budget, least budget") \
     X(NO_PLAN_WAS_FOUND_FOR_BYTES, \
       "%s: no plan was found for %0 bytes; the least that one was found for is %1%s", "budget, least budget") \
+    X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two", "") \
     X(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT, \
       "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host", "") \
     X(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS, "graph: bytes must fit 60 bits, costs of forwards 56", "") \
@@ -4698,9 +4706,9 @@ static size_t tli_finish(tli_writer *w) {
     X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
       "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
-      "strategy.memory: pooled needs a plan with offsets; this version makes none by itself", "") \
+      "strategy.memory: pooled needs a plan; this version does not place what is decided online", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
-      "strategy.memory: this version runs standard, or pooled with planned offsets", "") \
+      "strategy.memory: this version runs standard and pooled", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
     X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, "strategy.parallelism: this version runs one worker", "") \
     X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
@@ -24139,7 +24147,7 @@ static tl_result tli_remat_run(tli_remat *r) {
 }
 #endif
 
-static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
+static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
                                   const tl_remat_report *report) {
     int32_t node = report->limiting_node;
     tli_rule rule = report->proven
@@ -24151,7 +24159,7 @@ static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_bud
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && node >= 0) {
         tli_put(&s.text, ", because of node ");
-        tli_put_named(&s.text, node, tl_name_node(r->graph, node));
+        tli_put_named(&s.text, node, tl_name_node(graph, node));
     }
     return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
@@ -24234,7 +24242,7 @@ static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *b
         tli_zero(report, sizeof *report);
         return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     }
-    if (!r->uncountable || r->none) return tli_remat_refuse(env, r, budget, report);
+    if (!r->uncountable || r->none) return tli_remat_refuse(env, r->graph, budget, report);
     tli_zero(report, sizeof *report);
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
 }
@@ -24290,6 +24298,183 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
     return ok;
 }
 #endif
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- plans that come with places --
+//
+// The planner counts live bytes; an arena can be larger. Sizes are rounded up to the alignment for it, so what
+// remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the same, a plan
+// is made again within as much less, a few times; the last try is the plan of the least budget, which depends on
+// no budget: if its arena is refused, it is what does.
+
+#define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
+
+typedef struct tli_arena_plan {
+    tl_env   *env;
+    const tl_remat_desc *desc;
+    tl_remat_desc   rounded;    // what the planner is asked
+    tl_graph        graph;      // the graph of desc, its bytes rounded up
+    tl_node        *nodes;      // [node_count] of it
+    tl_node_output *outputs;    // [tensor_count]
+    uint64_t  alignment;
+    uint64_t  work;             // of the plans before
+    tl_plan  *plan;
+    tl_remat_report *report;    // of the first plan: its bounds hold for all
+} tli_arena_plan;
+
+static uint64_t tli_round_bytes(uint64_t bytes, uint64_t alignment) {
+    return bytes > UINT64_MAX - alignment ? bytes : tli_align_up(bytes, alignment);
+}
+
+// 0 = no memory.
+static int tli_arena_round(tli_arena_plan *a) {
+    const tl_graph *graph = a->desc->graph;
+    int32_t i;
+    a->nodes = (tl_node *)tli_alloc_array(a->env, (uint64_t)graph->node_count, sizeof *a->nodes);
+    a->outputs = (tl_node_output *)tli_alloc_array(a->env, (uint64_t)graph->tensor_count, sizeof *a->outputs);
+    if (!a->nodes || !a->outputs) return 0;
+    tli_copy(a->nodes, graph->nodes, (size_t)graph->node_count * sizeof *a->nodes);
+    tli_copy(a->outputs, graph->outputs, (size_t)graph->tensor_count * sizeof *a->outputs);
+    for (i = 0; i < graph->node_count; i++) {
+        a->nodes[i].saved_bytes = tli_round_bytes(a->nodes[i].saved_bytes, a->alignment);
+        a->nodes[i].fwork_bytes = tli_round_bytes(a->nodes[i].fwork_bytes, a->alignment);
+        a->nodes[i].bwork_bytes = tli_round_bytes(a->nodes[i].bwork_bytes, a->alignment);
+    }
+    for (i = 0; i < graph->tensor_count; i++)
+        a->outputs[i].bytes = tli_round_bytes(a->outputs[i].bytes, a->alignment);
+    a->graph = *graph;
+    a->graph.nodes = a->nodes;
+    a->graph.outputs = a->outputs;
+    return 1;
+}
+
+// The work of the plans before counts.
+static int tli_arena_watch(const tl_remat_progress *progress, void *user) {
+    const tli_arena_plan *a = (const tli_arena_plan *)user;
+    tl_remat_progress now = *progress;
+    now.work += a->work;
+    now.work_limit += a->work;
+    return a->desc->progress(&now, a->desc->user);
+}
+
+// One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
+static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    tl_places_desc places;
+    tl_device device;
+    tl_result result = tli_plan_remat(a->env, &a->rounded, budget, a->plan, report);
+    a->work += report->work;
+    if (result) return result;
+    tli_zero(&device, sizeof device);
+    if (a->desc->device) device = *a->desc->device;
+    device.alignment_bytes = a->alignment;
+    tli_zero(&places, sizeof places);
+    places.graph = a->desc->graph;
+    places.device = &device;
+    places.work_limit = a->desc->work_limit;
+    result = tl_plan_places(a->env, &places, a->plan, NULL);
+    if (result) tl_free_plan(a->env, a->plan);
+    return result;
+}
+
+// The arena of the plan at the least budget is too large, too: it is what would do.
+static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, const tl_remat_report *found) {
+    tl_remat_report *report = a->report;
+    report->least_budget_bytes = tli_add_base(budget, a->plan->arena_bytes);
+    report->bound_budget_bytes = found->bound_budget_bytes;
+    report->limiting_node = found->limiting_node;
+    report->proven = report->bound_budget_bytes > budget->allowed_bytes;
+    report->cost = report->bound_cost = 0;
+    report->gap_ratio = 0;
+    tl_free_plan(a->env, a->plan);
+    return tli_remat_refuse(a->env, a->desc->graph, budget, report);
+}
+
+// The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of it.
+static tl_result tli_arena_try_least(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
+    tli_budget within = *budget;
+    tl_remat_report least;
+    tl_result result = TL_ERROR_INFEASIBLE;
+    within.is_over = 0;
+    within.bytes = 1;
+    if (!found->least_budget_bytes) result = tli_arena_try(a, &within, found);
+    if (result == TL_ERROR_INFEASIBLE && found->least_budget_bytes) {
+        within.bytes = found->least_budget_bytes - budget->base_bytes;
+        result = tli_arena_try(a, &within, &least);
+    }
+    if (result) return result;
+    return a->plan->arena_bytes > budget->bytes || budget->is_over ? tli_arena_refuse(a, budget, found) : TL_OK;
+}
+
+static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
+    tli_budget within = *budget;
+    tl_remat_report later;
+    tl_result result = tli_arena_try(a, &within, a->report);
+    int turn;
+    later = *a->report;
+    for (turn = 1; turn < TLI_ARENA_TURNS && !result && a->plan->arena_bytes > budget->bytes; turn++) {
+        uint64_t excess = a->plan->arena_bytes - budget->bytes;
+        if (a->rounded.work_limit) a->rounded.work_limit = a->desc->work_limit / 4 + 1;
+        tl_free_plan(a->env, a->plan);
+        if (excess >= within.bytes) { result = TL_ERROR_INFEASIBLE; break; }
+        within.bytes -= excess;
+        result = tli_arena_try(a, &within, &later);
+    }
+    a->rounded.work_limit = a->desc->work_limit;
+    if (!result && a->plan->arena_bytes > budget->bytes) {
+        tl_free_plan(a->env, a->plan);
+        result = TL_ERROR_INFEASIBLE;
+    }
+    return result == TL_ERROR_INFEASIBLE ? tli_arena_try_least(a, budget, &later) : result;
+}
+
+// Set what the report says of a plan that was not the first one.
+static void tli_arena_report(const tli_arena_plan *a) {
+    tl_remat_report *report = a->report;
+    tl_plan *plan = a->plan;
+    report->work = a->work;
+    report->cost = plan->cost;
+    if (report->bound_cost > plan->cost) report->bound_cost = plan->cost;
+    plan->bound_cost = report->bound_cost;
+    report->proven = report->cost == report->bound_cost;
+    report->least_budget_bytes = report->bound_budget_bytes = 0;
+    report->limiting_node = -1;
+    report->gap_ratio = 0;
+    if (!report->proven && report->bound_cost)
+        report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
+}
+
+// Plan within a budget that binds the arena.
+static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget, tl_plan *plan,
+                                         tl_remat_report *report) {
+    tli_arena_plan a;
+    tl_remat_report local;
+    tl_result result = tli_check_remat(env, desc, budget);
+    tli_zero(plan, sizeof *plan);
+    tli_zero(&a, sizeof a);
+    a.env = env;
+    a.desc = desc;
+    a.alignment = desc->alignment_bytes ? desc->alignment_bytes : 1;
+    a.plan = plan;
+    a.report = report ? report : &local;
+    tli_zero(a.report, sizeof *a.report);
+    if (!result && (a.alignment & (a.alignment - 1)))
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+    if (!result && !tli_arena_round(&a))
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
+    a.rounded = *desc;
+    a.rounded.graph = &a.graph;
+    if (desc->progress) { a.rounded.progress = tli_arena_watch; a.rounded.user = &a; }
+    if (!result) result = tli_arena_run(&a, budget);
+    if (!result) tli_arena_report(&a);
+    else if (result != TL_ERROR_INFEASIBLE) tli_zero(a.report, sizeof *a.report);
+    else a.report->work = a.work;
+    tli_release(env, a.nodes);
+    tli_release(env, a.outputs);
+    return result;
+}
 
 TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
                                  tl_remat_report *report) {
@@ -24297,10 +24482,12 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     TL_ASSERT(desc && desc->graph && plan);
     budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
                              NULL, 0);
-    return tli_plan_remat(env, desc, &budget, plan, report);
+    return desc->in_arena ? tli_plan_remat_in_arena(env, desc, &budget, plan, report)
+                          : tli_plan_remat(env, desc, &budget, plan, report);
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
+
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PRECISION
 
@@ -34517,6 +34704,7 @@ struct tl_run {
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
+    int32_t         is_pooled;       // 1 = the strategy wants one arena: a plan without places gets them
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_store       store;
@@ -36521,10 +36709,8 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->precision == TL_PRECISION_MIXED && !desc->formats)
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
-    if (strategy->memory == TL_MEMORY_POOLED && !placed)
-        return tli_unsupported(
-            run,
-            TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
+    if (strategy->memory == TL_MEMORY_POOLED && strategy->mode == TL_MODE_EAGER)
+        return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_CACHED || strategy->memory == TL_MEMORY_MINIMAL_PEAK)
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_MEMORY_THIS_VERSION_RUNS));
@@ -36577,6 +36763,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     result = tli_match_strategy(run, strategy);
     if (result) return result;
     run->is_online = strategy->mode == TL_MODE_EAGER;
+    run->is_pooled = strategy->memory == TL_MEMORY_POOLED;
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
@@ -36853,7 +37040,9 @@ static tl_result tli_plan_run_budget(tl_run *run) {
     remat.graph = run->graph;
     remat.inference = run->inference;
     remat.device = run->desc.device;
-    return tli_plan_remat(run->env, &remat, &run->budget, &run->plan, NULL);
+    remat.alignment_bytes = run->limits.alignment_bytes;
+    return run->is_pooled ? tli_plan_remat_in_arena(run->env, &remat, &run->budget, &run->plan, NULL)
+                          : tli_plan_remat(run->env, &remat, &run->budget, &run->plan, NULL);
 }
 
 // The plan for the checkpoints or the strategy.
@@ -36892,19 +37081,45 @@ static tl_result tli_check_compressed(tl_run *run) {
 }
 #endif
 
-// Take the plan given, or make one, and simulate it.
+// The device of the desc, with the alignment of the backend where the plan has places.
+static tl_device tli_run_device(const tl_run *run) {
+    tl_device device;
+    tli_zero(&device, sizeof device);
+    if (run->desc.device) device = *run->desc.device;
+    if (run->plan.offset_count || run->is_pooled) device.alignment_bytes = run->limits.alignment_bytes;
+    return device;
+}
+
+// Give the plan places, which the run owns then.
+static tl_result tli_place_run_plan(tl_run *run) {
+    tl_device device = tli_run_device(run);
+    tl_places_desc desc;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = run->graph;
+    desc.device = &device;
+    if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
+    result = tl_plan_places(run->env, &desc, &run->plan, NULL);
+    if (!result) run->owns_plan = 1;
+    return result;
+}
+
+// Take the plan given, or make one, and give it places where the strategy says so.
+static tl_result tli_take_run_plan(tl_run *run) {
+    tl_result result = TL_OK;
+    run->owns_plan = !run->desc.plan;
+    if (run->desc.plan) run->plan = *run->desc.plan;
+    else result = tli_plan_desc(run);
+    if (result || !run->is_pooled || run->plan.offset_count) return result;
+    return tli_place_run_plan(run);
+}
+
 static tl_result tli_make_run_plan(tl_run *run) {
-    const tl_run_desc *desc = &run->desc;
     tl_simulate_desc simulate;
     tl_device device;
-    tl_result result = TL_OK;
-    run->owns_plan = !desc->plan;
-    if (desc->plan) run->plan = *desc->plan;
-    else result = tli_plan_desc(run);
+    tl_result result = tli_take_run_plan(run);
     if (result) return result;
-    tli_zero(&device, sizeof device);
-    if (desc->device) device = *desc->device;
-    if (run->plan.offset_count) device.alignment_bytes = run->limits.alignment_bytes;
+    device = tli_run_device(run);
     tli_zero(&simulate, sizeof simulate);
     simulate.graph = run->graph;
     simulate.plan = &run->plan;

@@ -517,6 +517,7 @@
       "budget, least budget") \
     X(NO_PLAN_WAS_FOUND_FOR_BYTES, \
       "%s: no plan was found for %0 bytes; the least that one was found for is %1%s", "budget, least budget") \
+    X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two", "") \
     X(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT, \
       "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host", "") \
     X(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS, "graph: bytes must fit 60 bits, costs of forwards 56", "") \
@@ -788,9 +789,9 @@
     X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
       "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
-      "strategy.memory: pooled needs a plan with offsets; this version makes none by itself", "") \
+      "strategy.memory: pooled needs a plan; this version does not place what is decided online", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
-      "strategy.memory: this version runs standard, or pooled with planned offsets", "") \
+      "strategy.memory: this version runs standard and pooled", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
     X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, "strategy.parallelism: this version runs one worker", "") \
     X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \

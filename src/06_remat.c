@@ -695,7 +695,7 @@ static tl_result tli_remat_run(tli_remat *r) {
 }
 #endif
 
-static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_budget *budget,
+static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
                                   const tl_remat_report *report) {
     int32_t node = report->limiting_node;
     tli_rule rule = report->proven
@@ -707,7 +707,7 @@ static tl_result tli_remat_refuse(tl_env *env, const tli_remat *r, const tli_bud
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && node >= 0) {
         tli_put(&s.text, ", because of node ");
-        tli_put_named(&s.text, node, tl_name_node(r->graph, node));
+        tli_put_named(&s.text, node, tl_name_node(graph, node));
     }
     return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
 }
@@ -790,7 +790,7 @@ static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *b
         tli_zero(report, sizeof *report);
         return tli_fail(env, result, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     }
-    if (!r->uncountable || r->none) return tli_remat_refuse(env, r, budget, report);
+    if (!r->uncountable || r->none) return tli_remat_refuse(env, r->graph, budget, report);
     tli_zero(report, sizeof *report);
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
 }
@@ -846,14 +846,5 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
     return ok;
 }
 #endif
-
-TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
-                                 tl_remat_report *report) {
-    tli_budget budget;
-    TL_ASSERT(desc && desc->graph && plan);
-    budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
-                             NULL, 0);
-    return tli_plan_remat(env, desc, &budget, plan, report);
-}
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION

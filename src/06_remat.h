@@ -80,6 +80,8 @@ typedef struct tl_remat_desc {
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
     tl_remat_pool *pool;        // of tl_init_remat_pool; 0 = this call begins with nothing
     tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
+    int32_t  in_arena;          // 1 = the plan comes with places, and the budget binds their arena
+    uint64_t alignment_bytes;   // of these places, a power of two; 0 = 1
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -110,6 +112,11 @@ typedef struct tl_remat_report {
 // is 1 200 000. Known capacities of the device limit both budgets. The plan without copies is made
 // first, as it would be without a host; then the same amount of work goes into a plan with copies,
 // which never costs more.
+//
+// In an arena (tl_plan_places) the sizes of allocations are rounded up to the alignment. Where an arena exceeds
+// the budget, plans are made within less, up to six, then that of the least budget, each with a quarter of the
+// work limit; cost and bound are those of the plans that the budget allows, whatever their arenas are. The error
+// names the arena of the plan at the least budget: with so many bytes there is a plan.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.

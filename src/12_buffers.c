@@ -110,6 +110,7 @@ struct tl_run {
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
+    int32_t         is_pooled;       // 1 = the strategy wants one arena: a plan without places gets them
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_store       store;

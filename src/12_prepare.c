@@ -24,10 +24,8 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->precision == TL_PRECISION_MIXED && !desc->formats)
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
-    if (strategy->memory == TL_MEMORY_POOLED && !placed)
-        return tli_unsupported(
-            run,
-            TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
+    if (strategy->memory == TL_MEMORY_POOLED && strategy->mode == TL_MODE_EAGER)
+        return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_CACHED || strategy->memory == TL_MEMORY_MINIMAL_PEAK)
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_MEMORY_THIS_VERSION_RUNS));
@@ -80,6 +78,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     result = tli_match_strategy(run, strategy);
     if (result) return result;
     run->is_online = strategy->mode == TL_MODE_EAGER;
+    run->is_pooled = strategy->memory == TL_MEMORY_POOLED;
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
@@ -356,7 +355,9 @@ static tl_result tli_plan_run_budget(tl_run *run) {
     remat.graph = run->graph;
     remat.inference = run->inference;
     remat.device = run->desc.device;
-    return tli_plan_remat(run->env, &remat, &run->budget, &run->plan, NULL);
+    remat.alignment_bytes = run->limits.alignment_bytes;
+    return run->is_pooled ? tli_plan_remat_in_arena(run->env, &remat, &run->budget, &run->plan, NULL)
+                          : tli_plan_remat(run->env, &remat, &run->budget, &run->plan, NULL);
 }
 
 // The plan for the checkpoints or the strategy.
@@ -395,19 +396,45 @@ static tl_result tli_check_compressed(tl_run *run) {
 }
 #endif
 
-// Take the plan given, or make one, and simulate it.
+// The device of the desc, with the alignment of the backend where the plan has places.
+static tl_device tli_run_device(const tl_run *run) {
+    tl_device device;
+    tli_zero(&device, sizeof device);
+    if (run->desc.device) device = *run->desc.device;
+    if (run->plan.offset_count || run->is_pooled) device.alignment_bytes = run->limits.alignment_bytes;
+    return device;
+}
+
+// Give the plan places, which the run owns then.
+static tl_result tli_place_run_plan(tl_run *run) {
+    tl_device device = tli_run_device(run);
+    tl_places_desc desc;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = run->graph;
+    desc.device = &device;
+    if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
+    result = tl_plan_places(run->env, &desc, &run->plan, NULL);
+    if (!result) run->owns_plan = 1;
+    return result;
+}
+
+// Take the plan given, or make one, and give it places where the strategy says so.
+static tl_result tli_take_run_plan(tl_run *run) {
+    tl_result result = TL_OK;
+    run->owns_plan = !run->desc.plan;
+    if (run->desc.plan) run->plan = *run->desc.plan;
+    else result = tli_plan_desc(run);
+    if (result || !run->is_pooled || run->plan.offset_count) return result;
+    return tli_place_run_plan(run);
+}
+
 static tl_result tli_make_run_plan(tl_run *run) {
-    const tl_run_desc *desc = &run->desc;
     tl_simulate_desc simulate;
     tl_device device;
-    tl_result result = TL_OK;
-    run->owns_plan = !desc->plan;
-    if (desc->plan) run->plan = *desc->plan;
-    else result = tli_plan_desc(run);
+    tl_result result = tli_take_run_plan(run);
     if (result) return result;
-    tli_zero(&device, sizeof device);
-    if (desc->device) device = *desc->device;
-    if (run->plan.offset_count) device.alignment_bytes = run->limits.alignment_bytes;
+    device = tli_run_device(run);
     tli_zero(&simulate, sizeof simulate);
     simulate.graph = run->graph;
     simulate.plan = &run->plan;
