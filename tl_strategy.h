@@ -3674,6 +3674,8 @@ static int tli_is_visible(uint32_t code) {
 //
 // Each function returns 1 and the result, or 0 if the result does not fit 64 bits.
 
+static uint64_t tli_larger_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
 static int tli_add_u64(uint64_t a, uint64_t b, uint64_t *sum) {
     *sum = a + b;
     return *sum >= a;
@@ -8894,7 +8896,6 @@ static int32_t tli_backward_call(const tl_graph *graph, int32_t node) {
 }
 
 static int32_t tli_larger_i32(int32_t a, int32_t b) { return a > b ? a : b; }
-static uint64_t tli_larger_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static int tli_gets_gradient(const tl_graph *graph, int32_t tensor) {
     return graph->nodes[graph->outputs[tensor].node].has_grad;

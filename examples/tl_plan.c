@@ -324,7 +324,7 @@ typedef struct options {
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
     const char *align;
     const char *precision, *profiles;
-    int         inference, pareto, explain, front, default_profiles;
+    int         inference, pareto, explain, front, default_profiles, live;
 } options;
 
 #define POLICY_NAME(id, name, help) " " name
@@ -341,9 +341,11 @@ static const char *const usage[] = {
     "",
     "MODEL is .tlg text, one line a node with its bytes and costs; - reads it from standard input.",
     "",
-    "  --budget B        largest sum of live bytes: 512MiB, 1.5GB, 1000000; or 60%, of the peak that",
-    "                    keeping everything reaches in MODEL as it is, before --precision changes it.",
-    "                    Weights and optimizer state are beside it",
+    "  --budget B        most bytes of the arena that holds everything: 512MiB, 1.5GB, 1000000; or 60%,",
+    "                    of the largest sum of live bytes where everything is kept, in MODEL as it is,",
+    "                    before --precision changes it. Weights and optimizer state are beside it",
+    "  --live            the budget binds the sum of live bytes instead, as papers count (so do --policy",
+    "                    and --pareto)",
     "  --inference       forward only: results are resident at the end",
     "  --host-budget B   tensors may be copied to the host, so many bytes of them at a time (% as above)",
     "  --link RATE       speed of these copies, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
@@ -458,6 +460,7 @@ static int check_options(const options *o) {
     const char *const of_one[] = { o->schedule, o->c_table, o->align, o->lifetimes, o->places };
     size_t i;
     if (!o->model) return fail(CODE_INPUT, "a model must be named, a .tlg file or -; --help tells more");
+    if (o->live && !o->budget) return fail(CODE_INPUT, "--live: says what --budget binds, which is missing");
     if (o->pareto && o->budget) return fail(CODE_INPUT, "--pareto: is for all budgets, --budget for one");
     if (o->host_budget && !o->link)
         return fail(CODE_INPUT, "--host-budget: needs --link, the speed of the copies");
@@ -488,7 +491,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--cost-unit", &o->cost_unit, NULL },
         { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
         { "--inference", NULL, &o->inference }, { "--pareto", NULL, &o->pareto },
-        { "--explain", NULL, &o->explain },
+        { "--explain", NULL, &o->explain },   { "--live", NULL, &o->live },
         { "--precision", &o->precision, NULL }, { "--profiles", &o->profiles, NULL },
         { "--front", NULL, &o->front },       { "--default-profiles", NULL, &o->default_profiles },
     };
@@ -686,6 +689,7 @@ typedef struct program {
     const char *doing;         // what the progress line names
     double   shown;            // when it was last drawn; 0 = there is none
     uint64_t alignment;        // of --align
+    int      in_arena;         // 1 = the budget of the next plan binds its arena
     tl_plan  plan;
     tl_remat_report report;
     tl_places_report places;   // of the plan
@@ -840,6 +844,8 @@ static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_
     desc.host_budget_bytes = p->host_bytes;
     desc.pool = p->pool;
     desc.form = p->form;
+    desc.in_arena = p->in_arena;
+    desc.alignment_bytes = p->alignment;
     desc.progress = on_progress;
     desc.user = p;
     result = tl_plan_remat(&p->env, &desc, plan, report);
@@ -2778,7 +2784,9 @@ static int plan_keep_all(program *p) {
 static int plan_budget(program *p) {
     tl_result result;
     p->doing = "planning";
+    p->in_arena = !p->o.live;
     result = make_plan(p, p->budget_bytes, p->work_limit, &p->plan, &p->report);
+    p->in_arena = 0;
     clear_progress(p);
     if (result == TL_ERROR_INFEASIBLE) {
         int code = p->o.json ? write_json(p, 1) : CODE_OK;

@@ -84,6 +84,8 @@ static int tli_is_visible(uint32_t code) {
 //
 // Each function returns 1 and the result, or 0 if the result does not fit 64 bits.
 
+static uint64_t tli_larger_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
 static int tli_add_u64(uint64_t a, uint64_t b, uint64_t *sum) {
     *sum = a + b;
     return *sum >= a;

@@ -51,7 +51,6 @@ static int32_t tli_backward_call(const tl_graph *graph, int32_t node) {
 }
 
 static int32_t tli_larger_i32(int32_t a, int32_t b) { return a > b ? a : b; }
-static uint64_t tli_larger_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static int tli_gets_gradient(const tl_graph *graph, int32_t tensor) {
     return graph->nodes[graph->outputs[tensor].node].has_grad;
