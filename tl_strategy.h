@@ -90,9 +90,9 @@
    DOES NOT
        Compute: the kernels are yours (examples/nn.h has a set in plain C). Precisions are chosen,
        priced and applied to the graph; kernels that run in 8 or 16 bits are yours, too, and so is
-       the data that they are calibrated on. Place the tensors of a plan at offsets ([4] places any
-       buffers), or split work over devices: later versions will. A strategy that asks for what this
-       version cannot do gets TL_ERROR_UNSUPPORTED.
+       the data that they are calibrated on. Place what is decided online, or split work over devices:
+       later versions will. A strategy that asks for what this version cannot do gets
+       TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
 
@@ -1717,10 +1717,10 @@ typedef struct tl_remat_report {
 // first, as it would be without a host; then the same amount of work goes into a plan with copies,
 // which never costs more.
 //
-// In an arena (tl_plan_places) the sizes of allocations are rounded up to the alignment. Where an arena exceeds
-// the budget, plans are made within less, up to six, then that of the least budget, each with a quarter of the
-// work limit; cost and bound are those of the plans that the budget allows, whatever their arenas are. The error
-// names the arena of the plan at the least budget: with so many bytes there is a plan.
+// In an arena (tl_plan_places) the sizes of allocations are rounded up to the alignment. Where an arena
+// exceeds the budget, up to five more plans are made within less, each with a quarter of the work limit,
+// then that of the least budget. The bound is that of the live bytes, rounded up, so it holds for every
+// arena. The error names the arena of the plan at the least budget: with so many bytes there is a plan.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
@@ -9971,13 +9971,13 @@ static void tli_fit_run(tli_fit *f, int32_t order) {
 
 // -- layout: a sweep through time --
 //
-// A sweep gives each box, in the order in which they begin, the lowest gap at that moment, and takes back what has
-// ended: first fit, as an allocator does it. What is nested in time is stacked without loss so, and a box costs
-// O(log gaps), however much lives with it. The sweep backwards in time is the same from the end.
+// A sweep gives each box, in the order in which they begin, the lowest gap at that moment, and takes back what
+// has ended: first fit, as an allocator does it. What is nested in time is stacked without loss so, and a box
+// costs O(log gaps), however much lives with it. The sweep backwards in time is the same from the end.
 //
-// The gaps are the nodes of a treap: in order of their first byte, with random ranks that no parent has lower than
-// its children, and the widest gap below each node. Pins would have to be looked for ahead, so boxes with pins are
-// placed by passes alone.
+// The gaps are the nodes of a treap: in order of their first byte, with random ranks that no parent has lower
+// than its children, and the widest gap below each node. Pins would have to be looked for ahead, so boxes with
+// pins are placed by passes alone.
 
 typedef struct tli_gap {
     uint64_t first, end;        // free bytes
@@ -11209,8 +11209,9 @@ TLI_IMPL void tl_free_layout_plan(tl_env *env, tl_layout_plan *plan) {
 // ============================================================================
 //
 // The simulator: it replays steps on the states of tensors and finds what is live, where, and when.
-// Planners, explanations, lifetimes, tables and online runs all use this one replay. The bytes that a run really takes
-// are counted by its backend, which knows no plan, so that planned and measured peaks are independent.
+// Planners, explanations, lifetimes, tables and online runs all use this one replay. The bytes that a run
+// really takes are counted by its backend, which knows no plan, so that planned and measured peaks are
+// independent.
 // In names, sim is the simulator.
 
 // -- names and codecs --
@@ -11342,8 +11343,8 @@ typedef struct tli_made {
     uint64_t offset;  // 0 without offsets
 } tli_made;
 
-// The lifetimes of all allocations, written down where a caller asks for them. A key is a use with its tensor or
-// node.
+// The lifetimes of all allocations, written down where a caller asks for them. A key is a use with its tensor
+// or node.
 typedef struct tli_ledger {
     tl_lifetime *items;           // [count]
     int32_t      count, capacity;
@@ -11507,7 +11508,8 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     void *items = ledger->items;
     tl_lifetime *life;
     if (!bytes || ledger->failed) return;
-    if (!tli_grow(sim->env, &items, &ledger->capacity, ledger->count, (int64_t)ledger->count + 1, sizeof *life)) {
+    if (!tli_grow(sim->env, &items, &ledger->capacity, ledger->count, (int64_t)ledger->count + 1,
+                  sizeof *life)) {
         ledger->failed = 1;
         return;
     }
@@ -11535,9 +11537,10 @@ static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int 
 
 // Output 0 of a node takes over the bytes of an input.
 static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
-    int32_t old = sim->ledger->open[tli_ledger_key(sim->graph, TL_USE_OUTPUT, from)], count = sim->ledger->count;
+    int32_t old = sim->ledger->open[tli_ledger_key(sim->graph, TL_USE_OUTPUT, from)];
+    int32_t count = sim->ledger->count, number = old < 0 ? -1 : sim->ledger->items[old].number;
     tli_ledger_close(sim, TL_USE_OUTPUT, from, 0);
-    tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, old < 0 ? -1 : sim->ledger->items[old].number);
+    tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, number);
     if (sim->ledger->count > count) sim->ledger->items[count].over = old;
 }
 
@@ -11627,7 +11630,8 @@ static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_
 static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t bytes) {
     if (!bytes) return;
     if (sim->ledger)
-        tli_ledger_close(sim, tli_sim_use(sim, use, index), index, tli_frees_after((tl_step_kind)sim->step->kind));
+        tli_ledger_close(sim, tli_sim_use(sim, use, index), index,
+                         tli_frees_after((tl_step_kind)sim->step->kind));
     sim->live_bytes -= bytes;
     if (!sim->offsets) return;
     tli_sim_mark(sim, sim->places[tli_sim_owner(sim, use, index)], 0);
@@ -12115,7 +12119,8 @@ static uint64_t tli_sim_most_made(const tl_graph *graph) {
 static int tli_sim_alloc_places(tli_sim *sim, uint64_t owners) {
     uint64_t count = (uint64_t)sim->offset_count;
     int32_t rank;
-    for (sim->leaf_count = 1; sim->leaf_count < sim->offset_count && sim->leaf_count <= INT32_MAX / 4;) sim->leaf_count *= 2;
+    sim->leaf_count = 1;
+    while (sim->leaf_count < sim->offset_count && sim->leaf_count <= INT32_MAX / 4) sim->leaf_count *= 2;
     sim->places = (int32_t *)tli_alloc_array(sim->env, owners, sizeof *sim->places);
     sim->ranks = (int32_t *)tli_alloc_array(sim->env, count, sizeof *sim->ranks);
     sim->by_rank = (int32_t *)tli_alloc_array(sim->env, count, sizeof *sim->by_rank);
@@ -12286,8 +12291,8 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// Lifetimes are a replay with a ledger; places are a layout of the lifetimes that have a number. What is written
-// in place has the number of its input, so the two are one buffer.
+// Lifetimes are a replay with a ledger; places are a layout of the lifetimes that have a number. What is
+// written in place has the number of its input, so the two are one buffer.
 
 static const char *const tli_use_names[] = { TL_USES(TLI_NAME) };
 static const struct { TL_USES(TLI_HELP_ROOM) } tli_use_helps = { TL_USES(TLI_HELP) };
@@ -12326,7 +12331,8 @@ static tl_result tli_find_lifetimes(tl_env *env, tli_function function, const tl
     result = tli_init_ledger(env, desc->graph, &ledger);
     if (!result) result = tli_simulate_checked(env, function, desc, &ledger, report);
     else result = tli_fail(env, result, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
-    if (!result && ledger.failed) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    if (!result && ledger.failed)
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     for (i = 0; i < ledger.count; i++)
         if (ledger.items[i].end_step < 0) ledger.items[i].end_step = desc->plan->step_count;
     if (!result) {
@@ -12420,7 +12426,8 @@ static tl_result tli_place_allocations(tl_env *env, const tl_places_desc *desc, 
     if (result) return result;
     buffers = tli_make_buffers(env, &lifetimes, report.allocation_count, alignment);
     tl_free_lifetimes(env, &lifetimes);
-    if (!buffers) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    if (!buffers)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     tli_zero(&wanted, sizeof wanted);
     wanted.buffers = buffers;
     wanted.buffer_count = report.allocation_count;
@@ -13996,7 +14003,8 @@ static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, ui
     uint64_t current = 0, reached = 0;
     int32_t i;
     tli_sim sim;
-    tl_result result = tli_init_sim(search->layers->env, &sim, search->layers->function, graph, NULL, plan, NULL);
+    tl_result result = tli_init_sim(search->layers->env, &sim, search->layers->function, graph, NULL, plan,
+                                    NULL);
     search->starts[0] = search->start_bytes = sim.live_bytes;
     for (i = 0; i < plan->step_count && !result; i++) {
         const tl_step *step = &plan->steps[i];
@@ -24307,9 +24315,9 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 // -- plans that come with places --
 //
 // The planner counts live bytes; an arena can be larger. Sizes are rounded up to the alignment for it, so what
-// remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the same, a plan
-// is made again within as much less, a few times; the last try is the plan of the least budget, which depends on
-// no budget: if its arena is refused, it is what does.
+// remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the same, a
+// plan is made again within as much less, a few times; the last try is the plan of the least budget, which
+// depends on no budget: if its arena is refused, it is what does.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
 
@@ -24393,7 +24401,8 @@ static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, c
     return tli_remat_refuse(a->env, a->desc->graph, budget, report);
 }
 
-// The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of it.
+// The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of
+// it.
 static tl_result tli_arena_try_least(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
     tli_budget within = *budget;
     tl_remat_report least;
@@ -24448,8 +24457,8 @@ static void tli_arena_report(const tli_arena_plan *a) {
 }
 
 // Plan within a budget that binds the arena.
-static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget, tl_plan *plan,
-                                         tl_remat_report *report) {
+static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                         tl_plan *plan, tl_remat_report *report) {
     tli_arena_plan a;
     tl_remat_report local;
     tl_result result = tli_check_remat(env, desc, budget);
@@ -24462,7 +24471,8 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     a.report = report ? report : &local;
     tli_zero(a.report, sizeof *a.report);
     if (!result && (a.alignment & (a.alignment - 1)))
-        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
+                          TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
     if (!result && !tli_arena_round(&a))
         result = tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     a.rounded = *desc;

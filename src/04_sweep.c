@@ -2,13 +2,13 @@
 
 // -- layout: a sweep through time --
 //
-// A sweep gives each box, in the order in which they begin, the lowest gap at that moment, and takes back what has
-// ended: first fit, as an allocator does it. What is nested in time is stacked without loss so, and a box costs
-// O(log gaps), however much lives with it. The sweep backwards in time is the same from the end.
+// A sweep gives each box, in the order in which they begin, the lowest gap at that moment, and takes back what
+// has ended: first fit, as an allocator does it. What is nested in time is stacked without loss so, and a box
+// costs O(log gaps), however much lives with it. The sweep backwards in time is the same from the end.
 //
-// The gaps are the nodes of a treap: in order of their first byte, with random ranks that no parent has lower than
-// its children, and the widest gap below each node. Pins would have to be looked for ahead, so boxes with pins are
-// placed by passes alone.
+// The gaps are the nodes of a treap: in order of their first byte, with random ranks that no parent has lower
+// than its children, and the widest gap below each node. Pins would have to be looked for ahead, so boxes with
+// pins are placed by passes alone.
 
 typedef struct tli_gap {
     uint64_t first, end;        // free bytes

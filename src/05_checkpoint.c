@@ -402,7 +402,8 @@ static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, ui
     uint64_t current = 0, reached = 0;
     int32_t i;
     tli_sim sim;
-    tl_result result = tli_init_sim(search->layers->env, &sim, search->layers->function, graph, NULL, plan, NULL);
+    tl_result result = tli_init_sim(search->layers->env, &sim, search->layers->function, graph, NULL, plan,
+                                    NULL);
     search->starts[0] = search->start_bytes = sim.live_bytes;
     for (i = 0; i < plan->step_count && !result; i++) {
         const tl_step *step = &plan->steps[i];

@@ -1,7 +1,7 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// Lifetimes are a replay with a ledger; places are a layout of the lifetimes that have a number. What is written
-// in place has the number of its input, so the two are one buffer.
+// Lifetimes are a replay with a ledger; places are a layout of the lifetimes that have a number. What is
+// written in place has the number of its input, so the two are one buffer.
 
 static const char *const tli_use_names[] = { TL_USES(TLI_NAME) };
 static const struct { TL_USES(TLI_HELP_ROOM) } tli_use_helps = { TL_USES(TLI_HELP) };
@@ -40,7 +40,8 @@ static tl_result tli_find_lifetimes(tl_env *env, tli_function function, const tl
     result = tli_init_ledger(env, desc->graph, &ledger);
     if (!result) result = tli_simulate_checked(env, function, desc, &ledger, report);
     else result = tli_fail(env, result, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
-    if (!result && ledger.failed) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    if (!result && ledger.failed)
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     for (i = 0; i < ledger.count; i++)
         if (ledger.items[i].end_step < 0) ledger.items[i].end_step = desc->plan->step_count;
     if (!result) {
@@ -134,7 +135,8 @@ static tl_result tli_place_allocations(tl_env *env, const tl_places_desc *desc, 
     if (result) return result;
     buffers = tli_make_buffers(env, &lifetimes, report.allocation_count, alignment);
     tl_free_lifetimes(env, &lifetimes);
-    if (!buffers) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    if (!buffers)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     tli_zero(&wanted, sizeof wanted);
     wanted.buffers = buffers;
     wanted.buffer_count = report.allocation_count;

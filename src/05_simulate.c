@@ -5,8 +5,9 @@
 // ============================================================================
 //
 // The simulator: it replays steps on the states of tensors and finds what is live, where, and when.
-// Planners, explanations, lifetimes, tables and online runs all use this one replay. The bytes that a run really takes
-// are counted by its backend, which knows no plan, so that planned and measured peaks are independent.
+// Planners, explanations, lifetimes, tables and online runs all use this one replay. The bytes that a run
+// really takes are counted by its backend, which knows no plan, so that planned and measured peaks are
+// independent.
 // In names, sim is the simulator.
 
 // -- names and codecs --
@@ -138,8 +139,8 @@ typedef struct tli_made {
     uint64_t offset;  // 0 without offsets
 } tli_made;
 
-// The lifetimes of all allocations, written down where a caller asks for them. A key is a use with its tensor or
-// node.
+// The lifetimes of all allocations, written down where a caller asks for them. A key is a use with its tensor
+// or node.
 typedef struct tli_ledger {
     tl_lifetime *items;           // [count]
     int32_t      count, capacity;
@@ -303,7 +304,8 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     void *items = ledger->items;
     tl_lifetime *life;
     if (!bytes || ledger->failed) return;
-    if (!tli_grow(sim->env, &items, &ledger->capacity, ledger->count, (int64_t)ledger->count + 1, sizeof *life)) {
+    if (!tli_grow(sim->env, &items, &ledger->capacity, ledger->count, (int64_t)ledger->count + 1,
+                  sizeof *life)) {
         ledger->failed = 1;
         return;
     }
@@ -331,9 +333,10 @@ static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int 
 
 // Output 0 of a node takes over the bytes of an input.
 static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
-    int32_t old = sim->ledger->open[tli_ledger_key(sim->graph, TL_USE_OUTPUT, from)], count = sim->ledger->count;
+    int32_t old = sim->ledger->open[tli_ledger_key(sim->graph, TL_USE_OUTPUT, from)];
+    int32_t count = sim->ledger->count, number = old < 0 ? -1 : sim->ledger->items[old].number;
     tli_ledger_close(sim, TL_USE_OUTPUT, from, 0);
-    tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, old < 0 ? -1 : sim->ledger->items[old].number);
+    tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, number);
     if (sim->ledger->count > count) sim->ledger->items[count].over = old;
 }
 
@@ -423,7 +426,8 @@ static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_
 static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t bytes) {
     if (!bytes) return;
     if (sim->ledger)
-        tli_ledger_close(sim, tli_sim_use(sim, use, index), index, tli_frees_after((tl_step_kind)sim->step->kind));
+        tli_ledger_close(sim, tli_sim_use(sim, use, index), index,
+                         tli_frees_after((tl_step_kind)sim->step->kind));
     sim->live_bytes -= bytes;
     if (!sim->offsets) return;
     tli_sim_mark(sim, sim->places[tli_sim_owner(sim, use, index)], 0);
@@ -911,7 +915,8 @@ static uint64_t tli_sim_most_made(const tl_graph *graph) {
 static int tli_sim_alloc_places(tli_sim *sim, uint64_t owners) {
     uint64_t count = (uint64_t)sim->offset_count;
     int32_t rank;
-    for (sim->leaf_count = 1; sim->leaf_count < sim->offset_count && sim->leaf_count <= INT32_MAX / 4;) sim->leaf_count *= 2;
+    sim->leaf_count = 1;
+    while (sim->leaf_count < sim->offset_count && sim->leaf_count <= INT32_MAX / 4) sim->leaf_count *= 2;
     sim->places = (int32_t *)tli_alloc_array(sim->env, owners, sizeof *sim->places);
     sim->ranks = (int32_t *)tli_alloc_array(sim->env, count, sizeof *sim->ranks);
     sim->by_rank = (int32_t *)tli_alloc_array(sim->env, count, sizeof *sim->by_rank);

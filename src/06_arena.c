@@ -4,9 +4,9 @@
 // -- plans that come with places --
 //
 // The planner counts live bytes; an arena can be larger. Sizes are rounded up to the alignment for it, so what
-// remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the same, a plan
-// is made again within as much less, a few times; the last try is the plan of the least budget, which depends on
-// no budget: if its arena is refused, it is what does.
+// remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the same, a
+// plan is made again within as much less, a few times; the last try is the plan of the least budget, which
+// depends on no budget: if its arena is refused, it is what does.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
 
@@ -90,7 +90,8 @@ static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, c
     return tli_remat_refuse(a->env, a->desc->graph, budget, report);
 }
 
-// The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of it.
+// The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of
+// it.
 static tl_result tli_arena_try_least(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
     tli_budget within = *budget;
     tl_remat_report least;
@@ -145,8 +146,8 @@ static void tli_arena_report(const tli_arena_plan *a) {
 }
 
 // Plan within a budget that binds the arena.
-static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget, tl_plan *plan,
-                                         tl_remat_report *report) {
+static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                         tl_plan *plan, tl_remat_report *report) {
     tli_arena_plan a;
     tl_remat_report local;
     tl_result result = tli_check_remat(env, desc, budget);
@@ -159,7 +160,8 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     a.report = report ? report : &local;
     tli_zero(a.report, sizeof *a.report);
     if (!result && (a.alignment & (a.alignment - 1)))
-        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
+                          TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
     if (!result && !tli_arena_round(&a))
         result = tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     a.rounded = *desc;

@@ -113,10 +113,10 @@ typedef struct tl_remat_report {
 // first, as it would be without a host; then the same amount of work goes into a plan with copies,
 // which never costs more.
 //
-// In an arena (tl_plan_places) the sizes of allocations are rounded up to the alignment. Where an arena exceeds
-// the budget, plans are made within less, up to six, then that of the least budget, each with a quarter of the
-// work limit; cost and bound are those of the plans that the budget allows, whatever their arenas are. The error
-// names the arena of the plan at the least budget: with so many bytes there is a plan.
+// In an arena (tl_plan_places) the sizes of allocations are rounded up to the alignment. Where an arena
+// exceeds the budget, up to five more plans are made within less, each with a quarter of the work limit,
+// then that of the least budget. The bound is that of the live bytes, rounded up, so it holds for every
+// arena. The error names the arena of the plan at the least budget: with so many bytes there is a plan.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
