@@ -1348,8 +1348,7 @@ TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_p
                                   tl_lifetimes *lifetimes);
 TLDEF void      tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes);  // accepts zeroed ones
 
-TLDEF const char *tl_name_use(tl_use use);            // "gradient"; "?" if it is out of range
-TLDEF const char *tl_explain_use(tl_use use);         // "the gradient of an output"
+TLDEF const char *tl_name_use(tl_use use);  // "gradient"; "?" if it is out of range
 
 typedef struct tl_places_desc {
     const tl_graph  *graph;     // not NULL
@@ -4709,6 +4708,8 @@ static size_t tli_finish(tli_writer *w) {
       "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
       "strategy.memory: pooled needs a plan; this version does not place what is decided online", "") \
+    X(STRATEGY_MEMORY_POOLED_NEEDS_PLACES, \
+      "strategy.memory: pooled needs a plan with offsets; TL_NO_PLANNERS left placing out", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
       "strategy.memory: this version runs standard and pooled", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
@@ -12295,11 +12296,8 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
 // written in place has the number of its input, so the two are one buffer.
 
 static const char *const tli_use_names[] = { TL_USES(TLI_NAME) };
-static const struct { TL_USES(TLI_HELP_ROOM) } tli_use_helps = { TL_USES(TLI_HELP) };
 
 TLI_IMPL const char *tl_name_use(tl_use use) { return tli_name(tli_use_names, TL_USE_COUNT, (int64_t)use); }
-
-TLI_IMPL const char *tl_explain_use(tl_use use) { return tli_help(&tli_use_helps, TL_USE_COUNT, (int64_t)use); }
 
 // -- lifetimes --
 
@@ -37101,6 +37099,7 @@ static tl_device tli_run_device(const tl_run *run) {
     return device;
 }
 
+#ifndef TL_NO_PLANNERS
 // Give the plan places, which the run owns then.
 static tl_result tli_place_run_plan(tl_run *run) {
     tl_device device = tli_run_device(run);
@@ -37114,6 +37113,11 @@ static tl_result tli_place_run_plan(tl_run *run) {
     if (!result) run->owns_plan = 1;
     return result;
 }
+#else
+static tl_result tli_place_run_plan(tl_run *run) {
+    return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLACES));
+}
+#endif
 
 // Take the plan given, or make one, and give it places where the strategy says so.
 static tl_result tli_take_run_plan(tl_run *run) {

@@ -790,6 +790,8 @@
       "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
       "strategy.memory: pooled needs a plan; this version does not place what is decided online", "") \
+    X(STRATEGY_MEMORY_POOLED_NEEDS_PLACES, \
+      "strategy.memory: pooled needs a plan with offsets; TL_NO_PLANNERS left placing out", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
       "strategy.memory: this version runs standard and pooled", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \

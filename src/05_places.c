@@ -4,11 +4,8 @@
 // written in place has the number of its input, so the two are one buffer.
 
 static const char *const tli_use_names[] = { TL_USES(TLI_NAME) };
-static const struct { TL_USES(TLI_HELP_ROOM) } tli_use_helps = { TL_USES(TLI_HELP) };
 
 TLI_IMPL const char *tl_name_use(tl_use use) { return tli_name(tli_use_names, TL_USE_COUNT, (int64_t)use); }
-
-TLI_IMPL const char *tl_explain_use(tl_use use) { return tli_help(&tli_use_helps, TL_USE_COUNT, (int64_t)use); }
 
 // -- lifetimes --
 

@@ -228,8 +228,7 @@ TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_p
                                   tl_lifetimes *lifetimes);
 TLDEF void      tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes);  // accepts zeroed ones
 
-TLDEF const char *tl_name_use(tl_use use);            // "gradient"; "?" if it is out of range
-TLDEF const char *tl_explain_use(tl_use use);         // "the gradient of an output"
+TLDEF const char *tl_name_use(tl_use use);  // "gradient"; "?" if it is out of range
 
 typedef struct tl_places_desc {
     const tl_graph  *graph;     // not NULL

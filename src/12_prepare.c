@@ -405,6 +405,7 @@ static tl_device tli_run_device(const tl_run *run) {
     return device;
 }
 
+#ifndef TL_NO_PLANNERS
 // Give the plan places, which the run owns then.
 static tl_result tli_place_run_plan(tl_run *run) {
     tl_device device = tli_run_device(run);
@@ -418,6 +419,11 @@ static tl_result tli_place_run_plan(tl_run *run) {
     if (!result) run->owns_plan = 1;
     return result;
 }
+#else
+static tl_result tli_place_run_plan(tl_run *run) {
+    return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLACES));
+}
+#endif
 
 // Take the plan given, or make one, and give it places where the strategy says so.
 static tl_result tli_take_run_plan(tl_run *run) {
