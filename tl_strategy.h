@@ -4435,7 +4435,6 @@ static size_t tli_finish(tli_writer *w) {
       "budget, least budget") \
     X(NO_PLAN_WAS_FOUND_FOR_BYTES, \
       "%s: no plan was found for %0 bytes; the least that one was found for is %1%s", "budget, least budget") \
-    X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two", "") \
     X(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT, \
       "host_budget_bytes: TL_NO_OFFLOAD left out plans with copies to a host", "") \
     X(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS, "graph: bytes must fit 60 bits, costs of forwards 56", "") \
@@ -4455,7 +4454,8 @@ static size_t tli_finish(tli_writer *w) {
     X(HOST_BUDGET_BYTES_NEEDS_FORM_ANY, \
       "host_budget_bytes: needs the form any: no other copies to a host", "") \
     X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
-    X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "")
+    X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "") \
+    X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -4708,8 +4708,6 @@ static size_t tli_finish(tli_writer *w) {
       "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
       "strategy.memory: pooled needs a plan; this version does not place what is decided online", "") \
-    X(STRATEGY_MEMORY_POOLED_NEEDS_PLACES, \
-      "strategy.memory: pooled needs a plan with offsets; TL_NO_PLANNERS left placing out", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
       "strategy.memory: this version runs standard and pooled", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
@@ -4777,7 +4775,9 @@ static size_t tli_finish(tli_writer *w) {
     X(LAYERS_NO_MEMORY, "layers", "") \
     X(LAYER_FORWARD_GOES_0_1_TO_LAST_THEN, \
       "layer: forward goes 0, 1, ... to the last, then backward down to 0, on an online run over layers", "") \
-    X(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY, "run: not online, or a pass is under way", "")
+    X(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY, "run: not online, or a pass is under way", "") \
+    X(STRATEGY_MEMORY_POOLED_NEEDS_PLACES, \
+      "strategy.memory: pooled needs a plan with offsets; TL_NO_PLANNERS left placing out", "")
 
 // -- errors: rules of [13] TRACE --
 
