@@ -11518,7 +11518,7 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     ledger->open[key] = ledger->count;
     life = &ledger->items[ledger->count++];
     life->bytes = bytes;
-    life->offset = sim->offsets && number >= 0 ? sim->offsets[number] : 0;
+    life->offset = sim->offsets && number >= 0 && number < sim->offset_count ? sim->offsets[number] : 0;
     life->use = use;
     life->node = is_of_node ? index : sim->graph->outputs[index].node;
     life->output = is_of_node ? 0 : sim->graph->outputs[index].output;

@@ -195,6 +195,20 @@ static void an_error_leaves_the_plan_as_it_was(void **state) {
     assert_int_equal(tl_find_lifetimes(&env, &graph, &plan, &lifetimes), TL_ERROR_INVALID_PLAN);
     assert_true(is_zero(&lifetimes, sizeof lifetimes));
     assert_non_null(strstr(env.error.text, "tl_find_lifetimes: "));
+    {
+        tl_plan few = schedule_of("F 1\nF 2\nF 3\nB 3\nS 1\nB 2\nB 1\n");
+        uint64_t *offset = (uint64_t *)malloc(sizeof *offset);
+        assert_non_null(offset);
+        *offset = 0;
+        few.offsets = offset;       // of the input alone
+        few.offset_count = 1;
+        assert_int_equal(tl_find_lifetimes(&env, &graph, &few, &lifetimes), TL_ERROR_INVALID_PLAN);
+        assert_non_null(strstr(env.error.text, "offsets: fewer than allocations"));
+        assert_int_equal(tl_plan_places(&env, &desc, &few, &report), TL_OK);     // in the place of those
+        assert_true(few.offset_count > 1);
+        tl_free_plan(&env, &few);
+        free(offset);
+    }
     device.alignment_bytes = 3;
     desc.device = &device;
     assert_int_equal(tl_plan_places(&env, &desc, &plan, NULL), TL_ERROR_INVALID_ARG);
