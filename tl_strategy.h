@@ -24254,9 +24254,10 @@ static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *b
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
 }
 
-// Plan within a budget that was found before: the limits and the base of the desc are not read.
-static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget, tl_plan *plan,
-                                tl_remat_report *report) {
+// Plan within a budget that was found before: the limits and the base of the desc are not read. most_work: the
+// limit where the desc has none.
+static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
     tli_remat r;
     tl_remat_pool own;
     tl_remat_report local;
@@ -24275,7 +24276,7 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.is_over = budget->is_over;
     r.budget = budget->bytes;
     r.is_default = !desc->work_limit;
-    r.work_limit = desc->work_limit ? desc->work_limit : TLI_REMAT_MOST_WORK;
+    r.work_limit = desc->work_limit ? desc->work_limit : most_work;
     r.reserve = r.work_limit / 4;
     r.watch.now.work_limit = r.work_limit;
     r.watch.desc = desc;
@@ -24327,7 +24328,7 @@ typedef struct tli_arena_plan {
     tl_node        *nodes;      // [node_count] of it
     tl_node_output *outputs;    // [tensor_count]
     uint64_t  alignment;
-    uint64_t  work;             // of the plans before
+    uint64_t  work, most_work;  // of the plans before; of the next one by default
     tl_plan  *plan;
     tl_remat_report *report;    // of the first plan: its bounds hold for all
 } tli_arena_plan;
@@ -24371,7 +24372,7 @@ static int tli_arena_watch(const tl_remat_progress *progress, void *user) {
 static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
     tl_places_desc places;
     tl_device device;
-    tl_result result = tli_plan_remat(a->env, &a->rounded, budget, a->plan, report);
+    tl_result result = tli_plan_remat(a->env, &a->rounded, budget, a->most_work, a->plan, report);
     a->work += report->work;
     if (result) return result;
     tli_zero(&device, sizeof device);
@@ -24418,24 +24419,26 @@ static tl_result tli_arena_try_least(tli_arena_plan *a, const tli_budget *budget
 
 static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
     tli_budget within = *budget;
-    tl_remat_report later;
+    tl_remat_report first, later;
     tl_result result = tli_arena_try(a, &within, a->report);
     int turn;
-    later = *a->report;
+    first = *a->report;         // names the least budget, if this was refused already: by all of the work
+    a->most_work /= 4;
+    if (a->rounded.work_limit) a->rounded.work_limit = a->rounded.work_limit / 4 + 1;
     for (turn = 1; turn < TLI_ARENA_TURNS && !result && a->plan->arena_bytes > budget->bytes; turn++) {
         uint64_t excess = a->plan->arena_bytes - budget->bytes;
-        if (a->rounded.work_limit) a->rounded.work_limit = a->desc->work_limit / 4 + 1;
         tl_free_plan(a->env, a->plan);
         if (excess >= within.bytes) { result = TL_ERROR_INFEASIBLE; break; }
         within.bytes -= excess;
         result = tli_arena_try(a, &within, &later);
     }
-    a->rounded.work_limit = a->desc->work_limit;
+    a->rounded.work_limit = a->desc->work_limit;    // on which the least budget depends
+    a->most_work = TLI_REMAT_MOST_WORK;
     if (!result && a->plan->arena_bytes > budget->bytes) {
         tl_free_plan(a->env, a->plan);
         result = TL_ERROR_INFEASIBLE;
     }
-    return result == TL_ERROR_INFEASIBLE ? tli_arena_try_least(a, budget, &later) : result;
+    return result == TL_ERROR_INFEASIBLE ? tli_arena_try_least(a, budget, &first) : result;
 }
 
 // Set what the report says of a plan that was not the first one.
@@ -24465,6 +24468,7 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     a.env = env;
     a.desc = desc;
     a.alignment = desc->alignment_bytes ? desc->alignment_bytes : 1;
+    a.most_work = TLI_REMAT_MOST_WORK;
     a.plan = plan;
     a.report = report ? report : &local;
     tli_zero(a.report, sizeof *a.report);
@@ -24492,7 +24496,7 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
                              NULL, 0);
     return desc->in_arena ? tli_plan_remat_in_arena(env, desc, &budget, plan, report)
-                          : tli_plan_remat(env, desc, &budget, plan, report);
+                          : tli_plan_remat(env, desc, &budget, TLI_REMAT_MOST_WORK, plan, report);
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -37051,7 +37055,8 @@ static tl_result tli_plan_run_budget(tl_run *run) {
     remat.device = run->desc.device;
     remat.alignment_bytes = run->limits.alignment_bytes;
     return run->is_pooled ? tli_plan_remat_in_arena(run->env, &remat, &run->budget, &run->plan, NULL)
-                          : tli_plan_remat(run->env, &remat, &run->budget, &run->plan, NULL);
+                          : tli_plan_remat(run->env, &remat, &run->budget, TLI_REMAT_MOST_WORK, &run->plan,
+                                           NULL);
 }
 
 // The plan for the checkpoints or the strategy.

@@ -795,9 +795,10 @@ static tl_result tli_remat_answer(tl_env *env, tli_remat *r, const tli_budget *b
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_REMAT), TLI_RULE(GRAPH_BYTES_MUST_FIT_60_BITS_COSTS));
 }
 
-// Plan within a budget that was found before: the limits and the base of the desc are not read.
-static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget, tl_plan *plan,
-                                tl_remat_report *report) {
+// Plan within a budget that was found before: the limits and the base of the desc are not read. most_work: the
+// limit where the desc has none.
+static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                uint64_t most_work, tl_plan *plan, tl_remat_report *report) {
     tli_remat r;
     tl_remat_pool own;
     tl_remat_report local;
@@ -816,7 +817,7 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.is_over = budget->is_over;
     r.budget = budget->bytes;
     r.is_default = !desc->work_limit;
-    r.work_limit = desc->work_limit ? desc->work_limit : TLI_REMAT_MOST_WORK;
+    r.work_limit = desc->work_limit ? desc->work_limit : most_work;
     r.reserve = r.work_limit / 4;
     r.watch.now.work_limit = r.work_limit;
     r.watch.desc = desc;

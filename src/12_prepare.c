@@ -357,7 +357,8 @@ static tl_result tli_plan_run_budget(tl_run *run) {
     remat.device = run->desc.device;
     remat.alignment_bytes = run->limits.alignment_bytes;
     return run->is_pooled ? tli_plan_remat_in_arena(run->env, &remat, &run->budget, &run->plan, NULL)
-                          : tli_plan_remat(run->env, &remat, &run->budget, &run->plan, NULL);
+                          : tli_plan_remat(run->env, &remat, &run->budget, TLI_REMAT_MOST_WORK, &run->plan,
+                                           NULL);
 }
 
 // The plan for the checkpoints or the strategy.
