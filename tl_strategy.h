@@ -1103,7 +1103,7 @@ typedef struct tl_layout_plan {
 // Errors:  TL_ERROR_INVALID_ARG: a lifetime that is reversed, an alignment that is no power of two, a pin
 //          that is no multiple of it, does not fit the capacity or overlaps another, an `over` that names no
 //          buffer or one that ends at another step, a buffer that two others lie over; TL_ERROR_OVERFLOW:
-//          the bytes of all buffers together, aligned, do not fit 62 bits; TL_ERROR_INFEASIBLE names the
+//          the bytes of all buffers together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE names the
 //          height of the layout found and the bound: both are in *plan then, without offsets;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;
@@ -1684,7 +1684,7 @@ typedef struct tl_remat_desc {
     tl_remat_pool *pool;        // of tl_init_remat_pool; 0 = this call begins with nothing
     tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
     int32_t  in_arena;          // 1 = the plan comes with places, and the budget binds their arena
-    uint64_t alignment_bytes;   // of these places, a power of two; 0 = 1
+    uint64_t alignment_bytes;   // of these places, a power of two up to 2^30; 0 = 1; the device's is not read
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -1733,8 +1733,8 @@ typedef struct tl_remat_report {
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small; TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out. *plan is all zero
 //          then.
-// Cost:    work_limit (twice with a host budget), and O(nodes + inputs). With little work no plan may be
-//          found where one exists; the error says that this is not known.
+// Cost:    work_limit (twice with a host budget; in an arena up to five times), and O(nodes + inputs). With
+//          little work no plan may be found where one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
@@ -3216,7 +3216,7 @@ typedef struct tl_run_desc {
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
 
-    // Budgets: tl_init_run refuses if base_bytes + peak exceed them.
+    // Budgets: tl_init_run refuses if base_bytes + peak exceed them; with places, base_bytes + arena.
     uint64_t budget_bytes;            // device; 0 = no limit of your own
     uint64_t host_budget_bytes;       // of host copies at a time; 0 = no host tier: never spill. Of a plan that
                                       // is given with host steps: 0 = as much as it needs
@@ -4455,7 +4455,8 @@ static size_t tli_finish(tli_writer *w) {
       "host_budget_bytes: needs the form any: no other copies to a host", "") \
     X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
     X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "") \
-    X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two", "")
+    X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two, at most 2^30", "") \
+    X(IN_ARENA_MUST_BE_0_OR_1, "in_arena: must be 0 or 1", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -24200,6 +24201,8 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
     tl_result result = tl_check_graph(env, desc->graph);
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
+    if (desc->in_arena != 0 && desc->in_arena != 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(IN_ARENA_MUST_BE_0_OR_1));
     if ((uint32_t)desc->form >= (uint32_t)TL_REMAT_FORM_COUNT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(FORM_THERE_IS_NO_SUCH_ONE));
     if (desc->form && budget->host_bytes)
@@ -24472,7 +24475,7 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     a.plan = plan;
     a.report = report ? report : &local;
     tli_zero(a.report, sizeof *a.report);
-    if (!result && (a.alignment & (a.alignment - 1)))
+    if (!result && ((a.alignment & (a.alignment - 1)) || a.alignment > UINT64_C(1) << 30))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
                           TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
     if (!result && !tli_arena_round(&a))

@@ -537,7 +537,8 @@
       "host_budget_bytes: needs the form any: no other copies to a host", "") \
     X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
     X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "") \
-    X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two", "")
+    X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two, at most 2^30", "") \
+    X(IN_ARENA_MUST_BE_0_OR_1, "in_arena: must be 0 or 1", "")
 
 // -- errors: rules of [7] PRECISION --
 

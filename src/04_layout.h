@@ -70,7 +70,7 @@ typedef struct tl_layout_plan {
 // Errors:  TL_ERROR_INVALID_ARG: a lifetime that is reversed, an alignment that is no power of two, a pin
 //          that is no multiple of it, does not fit the capacity or overlaps another, an `over` that names no
 //          buffer or one that ends at another step, a buffer that two others lie over; TL_ERROR_OVERFLOW:
-//          the bytes of all buffers together, aligned, do not fit 62 bits; TL_ERROR_INFEASIBLE names the
+//          the bytes of all buffers together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE names the
 //          height of the layout found and the bound: both are in *plan then, without offsets;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;

@@ -162,7 +162,7 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     a.plan = plan;
     a.report = report ? report : &local;
     tli_zero(a.report, sizeof *a.report);
-    if (!result && (a.alignment & (a.alignment - 1)))
+    if (!result && ((a.alignment & (a.alignment - 1)) || a.alignment > UINT64_C(1) << 30))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
                           TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
     if (!result && !tli_arena_round(&a))

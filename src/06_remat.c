@@ -741,6 +741,8 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
     tl_result result = tl_check_graph(env, desc->graph);
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
+    if (desc->in_arena != 0 && desc->in_arena != 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(IN_ARENA_MUST_BE_0_OR_1));
     if ((uint32_t)desc->form >= (uint32_t)TL_REMAT_FORM_COUNT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(FORM_THERE_IS_NO_SUCH_ONE));
     if (desc->form && budget->host_bytes)

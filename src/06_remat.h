@@ -81,7 +81,7 @@ typedef struct tl_remat_desc {
     tl_remat_pool *pool;        // of tl_init_remat_pool; 0 = this call begins with nothing
     tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
     int32_t  in_arena;          // 1 = the plan comes with places, and the budget binds their arena
-    uint64_t alignment_bytes;   // of these places, a power of two; 0 = 1
+    uint64_t alignment_bytes;   // of these places, a power of two up to 2^30; 0 = 1; the device's is not read
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -130,8 +130,8 @@ typedef struct tl_remat_report {
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small; TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out. *plan is all zero
 //          then.
-// Cost:    work_limit (twice with a host budget), and O(nodes + inputs). With little work no plan may be
-//          found where one exists; the error says that this is not known.
+// Cost:    work_limit (twice with a host budget; in an arena up to five times), and O(nodes + inputs). With
+//          little work no plan may be found where one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.

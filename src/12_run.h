@@ -121,7 +121,7 @@ typedef struct tl_run_desc {
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
 
-    // Budgets: tl_init_run refuses if base_bytes + peak exceed them.
+    // Budgets: tl_init_run refuses if base_bytes + peak exceed them; with places, base_bytes + arena.
     uint64_t budget_bytes;            // device; 0 = no limit of your own
     uint64_t host_budget_bytes;       // of host copies at a time; 0 = no host tier: never spill. Of a plan that
                                       // is given with host steps: 0 = as much as it needs

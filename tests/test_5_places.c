@@ -217,7 +217,12 @@ static void an_error_leaves_the_plan_as_it_was(void **state) {
     remat.alignment_bytes = 3;
     tl_free_plan(&env, &plan);
     assert_int_equal(tl_plan_remat(&env, &remat, &plan, NULL), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_plan_remat: alignment_bytes: must be a power of two");
+    assert_string_equal(env.error.text, "tl_plan_remat: alignment_bytes: must be a power of two, at most 2^30");
+    remat.alignment_bytes = UINT64_C(1) << 31;
+    assert_int_equal(tl_plan_remat(&env, &remat, &plan, NULL), TL_ERROR_INVALID_ARG);
+    remat.in_arena = 2;
+    assert_int_equal(tl_plan_remat(&env, &remat, &plan, NULL), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_plan_remat: in_arena: must be 0 or 1");
     tl_free_graph(NULL, &graph);
 }
 
