@@ -1731,8 +1731,8 @@ typedef struct tl_remat_report {
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
-//          not small; TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out. *plan is all zero
-//          then.
+//          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
+//          host budget, which TL_NO_OFFLOAD left out. *plan is all zero then.
 // Cost:    work_limit (twice with a host budget; in an arena up to five times), and O(nodes + inputs). With
 //          little work no plan may be found where one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
@@ -1789,8 +1789,8 @@ typedef struct tl_chain_plan_desc {
 // curves; bound_cost is then the bound of tl_plan_remat, which holds for any schedule.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget and the node that peaks
-//          there; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where costs times stages do not fit 64 bits.
-//          *plan is all zero then.
+//          there; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where costs times stages, or base_bytes
+//          and what a plan takes, do not fit 64 bits. *plan is all zero then.
 // Cost:    O(stages^3 x steps of a curve), at most twice work_limit. Memory: 200 MiB at most.
 // Threads: safe with one env per thread.
 // Source:  Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019, arXiv:1911.13214,
@@ -1850,7 +1850,8 @@ typedef struct tl_policy_desc {
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of the plans tried
 //          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
-//          another than keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
+//          another than keep-all; TL_ERROR_OVERFLOW: a cost, or base_bytes and what a plan
+//          takes; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
 //          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step, is what
 //          bounds it: 10000 layers in one slot are 100 million steps; chain: as tl_plan_chain.
@@ -2628,8 +2629,11 @@ typedef struct tl_access {
 typedef struct tl_backend_limits {
     uint64_t alignment_bytes;    // of every offset; a power of two
     uint64_t granularity_bytes;  // the bytes of a block are rounded up to a multiple of it
+    uint64_t block_overhead_bytes[TL_TIER_COUNT];  // taken for a block beside these, without guards for tests
     uint64_t range_bytes;        // largest range one call may name
     uint64_t capacity_bytes[TL_TIER_COUNT];  // base_bytes of a run included; TL_UNLIMITED = not known
+    uint64_t unusable_bytes[TL_TIER_COUNT];  // of the memory behind the capacity, and not in it: what its
+                                             // alignment takes. A refusal adds them to the bytes that it names
     uint64_t budget_bytes[TL_TIER_COUNT];    // the part of the capacity that is free at present
     uint32_t codecs;             // bits 1 << tl_codec that compress and expand can do
     int32_t  host_visible;       // 1 = map costs nothing: host kernels may run on device ranges
@@ -2642,7 +2646,7 @@ typedef struct tl_backend_limits {
 typedef struct tl_backend_counters {
     uint64_t live_bytes[TL_TIER_COUNT];      // claimed ranges, byte-exact
     uint64_t peak_bytes[TL_TIER_COUNT];      // largest live_bytes since the last reset
-    uint64_t reserved_bytes[TL_TIER_COUNT];  // blocks, granularity and guards included
+    uint64_t reserved_bytes[TL_TIER_COUNT];  // taken for blocks: granularity, overhead and guards included
     uint64_t arena_bytes;        // largest aligned end of a range claimed in a device block since the reset
     uint64_t block_count[TL_TIER_COUNT];     // blocks alive
     uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed and not released
@@ -2658,6 +2662,9 @@ typedef struct tl_account_counters {
     uint64_t peak_bytes[TL_TIER_COUNT];      // largest live_bytes since it was opened or last reset
     uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed on it and not released
     uint64_t arena_bytes;        // largest aligned end of a range claimed on it in a device block since then
+    uint64_t taken_bytes[TL_TIER_COUNT];     // reserved bytes, without guards, of its blocks: those in which
+                                             // it was the first to claim a range, until they are freed
+    uint64_t peak_taken_bytes[TL_TIER_COUNT];  // largest taken_bytes since then
 } tl_account_counters;
 
 // The functions of a backend, called by one thread at a time. Once the device is lost, release, release_on,
@@ -2711,7 +2718,7 @@ typedef struct tl_backend {
     uint64_t (*now_ns)(void *self);  // a clock that never goes back; 0 = the backend has none
     void     (*limits)(void *self, tl_backend_limits *limits);
     void     (*counters)(void *self, tl_backend_counters *counters);
-    void     (*reset_peaks)(void *self);  // peak_bytes = live_bytes, arena_bytes = 0
+    void     (*reset_peaks)(void *self);  // peaks = present bytes, arena_bytes = 0
 
     // Accounts: all five functions, or none (0). Every run and every manager opens one for its lifetime and
     // claims on it, so that the backend counts and limits them apart, besides together, and refuses to be
@@ -2730,7 +2737,7 @@ typedef struct tl_backend {
     // TL_ERROR_OVER_BUDGET beyond the account's limit; TL_ERROR_STALE: the account was closed.
     tl_result (*claim_on)(void *self, uint64_t account, tl_range range);
     tl_result (*release_on)(void *self, uint64_t account, tl_range range);
-    // Report what an account holds. With resets = 1, before: peak_bytes = live_bytes, arena_bytes = 0.
+    // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
 } tl_backend;
 
@@ -3216,7 +3223,10 @@ typedef struct tl_run_desc {
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
 
-    // Budgets: tl_init_run refuses if base_bytes + peak exceed them; with places, base_bytes + arena.
+    // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, in one
+    // block, taken by tl_init_run. A plan without offsets gets them then, decisions made online are tried out
+    // and placed. With strategy.memory standard, or with an eviction function of the caller, every buffer is
+    // a block of its own: base_bytes and the peak of the live bytes count, and a pass can fail for memory.
     uint64_t budget_bytes;            // device; 0 = no limit of your own
     uint64_t host_budget_bytes;       // of host copies at a time; 0 = no host tier: never spill. Of a plan that
                                       // is given with host steps: 0 = as much as it needs
@@ -3263,7 +3273,10 @@ typedef struct tl_run_desc {
 // What the last pass did.
 typedef struct tl_run_report {
     uint64_t planned_peak_bytes, measured_peak_bytes;    // equal, or the pass failed
-    uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without offsets
+    uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena
+    uint64_t planned_taken_bytes; // arena, rounded up as the backend says, and overhead; 0 without an arena
+    uint64_t taken_bytes;         // most bytes of the device that the backend took for the run, by its own
+                                  // count: not above these, or the pass failed; 0 = it counts no accounts
     uint64_t planned_host_peak_bytes, measured_host_peak_bytes;
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
@@ -3290,8 +3303,9 @@ typedef struct tl_run_report {
 //          decisions; the text names the least budget that works and the node that needs it;
 //          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and those of the backend; TL_ERROR_NO_MEMORY, also
 //          if a pass takes more bytes than the backend reports as free at present. *run is NULL then.
-// Cost:    online, the decisions of one pass are simulated; if the budget is too small, those of about
-//          forty passes, to find the least one. Lazy: that of the planner.
+// Cost:    online, the decisions of one pass are simulated, and placed; if their arena exceeds the budget,
+//          up to five more with less live bytes; if none fits, those of about forty passes, to find the
+//          least one. Lazy: that of the planner.
 // Threads: one run per thread.
 TLDEF tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run);
 TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
@@ -3411,8 +3425,12 @@ TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl
 TLDEF tl_result tl_run_forward(tl_run *run, int32_t layer);
 TLDEF tl_result tl_run_backward(tl_run *run, int32_t layer);
 
-// Switch checkpointing of an online run on, or off (then everything is kept), between passes.
-// TL_ERROR_INVALID_ARG inside one.
+// Switch checkpointing of an online run on, or off (then everything is kept), between passes. The decisions
+// are tried out again, and the run takes the arena for them: the graph's inputs move there, over the host tier,
+// and the results of the last pass are released.
+//
+// Errors:  TL_ERROR_INVALID_ARG inside a pass; as tl_init_run, and nothing changes; where the backend fails to
+//          take or to copy, its error: the inputs are zeroes then, and no pass starts before a call succeeds.
 TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
 #endif
@@ -4456,7 +4474,8 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
     X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "") \
     X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two, at most 2^30", "") \
-    X(IN_ARENA_MUST_BE_0_OR_1, "in_arena: must be 0 or 1", "")
+    X(IN_ARENA_MUST_BE_0_OR_1, "in_arena: must be 0 or 1", "") \
+    X(LEAST_BUDGET_DOES_NOT_FIT_64_BITS, "base_bytes: with what a plan takes they do not fit 64 bits", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -4708,7 +4727,7 @@ static size_t tli_finish(tli_writer *w) {
     X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
       "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
-      "strategy.memory: pooled needs a plan; this version does not place what is decided online", "") \
+      "strategy.memory: pooled, but what evict decides cannot be placed before the pass", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
       "strategy.memory: this version runs standard and pooled", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
@@ -4777,8 +4796,7 @@ static size_t tli_finish(tli_writer *w) {
     X(LAYER_FORWARD_GOES_0_1_TO_LAST_THEN, \
       "layer: forward goes 0, 1, ... to the last, then backward down to 0, on an online run over layers", "") \
     X(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY, "run: not online, or a pass is under way", "") \
-    X(STRATEGY_MEMORY_POOLED_NEEDS_PLACES, \
-      "strategy.memory: pooled needs a plan with offsets; TL_NO_PLANNERS left placing out", "")
+    X(TAKEN_MEASURED_BYTES_PLANNED, "taken: measured %0 bytes, planned %1", "measured bytes, planned bytes")
 
 // -- errors: rules of [13] TRACE --
 
@@ -22593,13 +22611,21 @@ static tl_result tli_remat_once(const tli_remat_input *in, tli_once_result *foun
 
 // -- policies: tl_plan_chain --
 
+// A least budget that does not fit 64 bits is no answer: TL_ERROR_OVERFLOW, and the report is all zero.
+static tl_result tli_refuse_base(tl_env *env, tl_remat_report *report, tli_function function) {
+    tli_zero(report, sizeof *report);
+    return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(LEAST_BUDGET_DOES_NOT_FIT_64_BITS));
+}
+
 static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
-                                  const tl_remat_report *report) {
+                                  tl_remat_report *report) {
     tli_rule rule = report->proven
         ? TLI_RULE(NO_PERSISTENT_SCHEDULE_FITS_BELOW)
         : TLI_RULE(NO_PERSISTENT_SCHEDULE_FOUND_BELOW);
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_CHAIN), rule, budget->allowed_bytes,
-                                     report->least_budget_bytes);
+    tli_sentence s;
+    if (report->least_budget_bytes == UINT64_MAX) return tli_refuse_base(env, report, TLI_IN(PLAN_CHAIN));
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_CHAIN), rule, budget->allowed_bytes,
+                        report->least_budget_bytes);
     tli_put_limit(env, &s, budget->limit);
     tli_put_rule(&s);
     tli_put_named(&s.text, report->limiting_node, tl_name_node(graph, report->limiting_node));
@@ -23327,14 +23353,19 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     tl_simulate_desc desc;
     tl_report report;
     tli_sentence s;
+    uint64_t needed;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
     desc.plan = tli_pool_least(p->pool);
     result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, NULL, &report);
-    if (result) return result;
+    if (result) return tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
+    needed = tli_add_base(&p->budget, desc.plan->peak_bytes);
+    if (needed == UINT64_MAX)
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_POLICY),
+                        TLI_RULE(LEAST_BUDGET_DOES_NOT_FIT_64_BITS));
     s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
-                        p->budget.allowed_bytes, tli_add_base(&p->budget, desc.plan->peak_bytes));
+                        p->budget.allowed_bytes, needed);
     tli_put_limit(env, &s, p->budget.limit);
     tli_put_text(&s, tl_name_policy(p->desc->policy));
     tli_put_rule(&s);
@@ -23393,14 +23424,17 @@ static void tli_policy_free(tli_policy *p) {
     tli_release(&p->quiet, p->cuts);
 }
 
-static tl_result tli_policy_answer(tl_env *env, tli_policy *p, tl_plan *plan) {
+// result: of the search.
+static tl_result tli_policy_answer(tl_env *env, tli_policy *p, tl_result result, tl_plan *plan) {
     const tl_plan *best = p->wanted == TLI_WANT_LEAST ? tli_pool_least(p->pool) : tli_policy_best(p);
-    tl_result result;
-    if (!p->pool->plan_count) return TL_ERROR_OVERFLOW;
-    if (!best || !tli_policy_fits(p, best)) return tli_policy_refuse(env, p);
-    result = tl_copy_plan(&p->quiet, best, plan);
-    plan->base_bytes = result ? 0 : p->budget.base_bytes;
-    return result;
+    if (result == TL_ERROR_OVERFLOW || (!result && !p->pool->plan_count))
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_POLICY),
+                        TLI_RULE(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64));
+    if (!result && (!best || !tli_policy_fits(p, best))) return tli_policy_refuse(env, p);
+    if (!result) result = tl_copy_plan(&p->quiet, best, plan);
+    if (result) return tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
+    plan->base_bytes = p->budget.base_bytes;
+    return TL_OK;
 }
 
 TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan) {
@@ -23415,13 +23449,10 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     result = tli_policy_init(env, desc, &pool, &p);
     if (!result) result = tli_pool_ask(&pool, p.budget.bytes);
     if (!result) result = tli_policy_run(&p);
-    if (!result) result = tli_policy_answer(env, &p, plan);
+    result = tli_policy_answer(env, &p, result, plan);
     tli_policy_free(&p);
     tli_pool_clear(&pool);
-    if (!result || result == TL_ERROR_INFEASIBLE) return result;
-    return result == TL_ERROR_OVERFLOW
-        ? tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64))
-        : tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
+    return result;
 }
 
 // -- policies: all of them, for the pool of tl_plan_remat --
@@ -24156,13 +24187,15 @@ static tl_result tli_remat_run(tli_remat *r) {
 #endif
 
 static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
-                                  const tl_remat_report *report) {
+                                  tl_remat_report *report) {
     int32_t node = report->limiting_node;
     tli_rule rule = report->proven
         ? TLI_RULE(BYTES_ARE_TOO_FEW_FOR_ANY_PLAN)
         : TLI_RULE(NO_PLAN_WAS_FOUND_FOR_BYTES);
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_REMAT), rule, budget->allowed_bytes,
-                                     report->least_budget_bytes);
+    tli_sentence s;
+    if (report->least_budget_bytes == UINT64_MAX) return tli_refuse_base(env, report, TLI_IN(PLAN_REMAT));
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_REMAT), rule, budget->allowed_bytes,
+                        report->least_budget_bytes);
     tli_put_limit(env, &s, budget->limit);
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && node >= 0) {
@@ -31689,6 +31722,9 @@ typedef struct tli_cpu_block {
     tli_span *spans;          // checked: claimed ranges, ascending
     uint64_t bytes, reserved_bytes;
     uint64_t claimed_bytes, claim_count;
+#ifndef TL_NO_ACCOUNTS
+    uint64_t account;         // that claimed first; 0 = none yet
+#endif
     uint32_t generation;      // upper half of its handle: tells handles of earlier blocks in this slot apart
     int32_t  span_count, span_capacity;
     int32_t  piece;           // of the heap
@@ -31737,6 +31773,7 @@ typedef struct tli_cpu {
 #endif
     uint64_t submitted;
     char *memory;                    // the caller's, aligned
+    uint64_t memory_shift;           // bytes before it, for the alignment
     tl_heap heap;                    // places blocks in it
     tli_mapping *mappings;           // checked
     int32_t mapping_count, mapping_capacity;
@@ -31877,13 +31914,49 @@ static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
         if (!tli_is_poisoned(block->memory + at, block->spans[i].start - at)) return 0;
         at = block->spans[i].end;
     }
-    return tli_is_poisoned(block->memory + at, block->reserved_bytes - guard - at);
+    return tli_is_poisoned(block->memory + at, tli_align_u64(block->bytes ? block->bytes : 1,
+                                                             cpu->desc.alignment_bytes) + guard - at);
+}
+
+// Bytes that the alignment of an allocation of the env takes at most. The env aligns for any type.
+static size_t tli_find_slack(const tli_cpu *cpu) {
+    size_t alignment = (size_t)cpu->desc.alignment_bytes, given = sizeof(void *);
+    return alignment > given ? alignment - given : 0;
+}
+
+#ifndef TL_NO_ACCOUNTS
+// The open account of a handle, or NULL.
+static tli_account *tli_open_account_of(tli_cpu *cpu, uint64_t handle) {
+    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
+    tli_account *account = slot < (uint64_t)cpu->account_count ? &cpu->accounts[slot] : NULL;
+    return account && account->is_open && account->generation == handle >> 32 ? account : NULL;
+}
+
+// The first to claim a range of a block is the one who took its bytes.
+static void tli_take_block(const tli_cpu *cpu, tli_account *account, uint64_t handle, tli_cpu_block *block) {
+    tl_account_counters *counters = &account->counters;
+    if (block->account) return;
+    block->account = handle;
+    counters->taken_bytes[block->tier] += block->reserved_bytes - 2 * tli_guard_bytes(cpu);
+    if (counters->taken_bytes[block->tier] > counters->peak_taken_bytes[block->tier])
+        counters->peak_taken_bytes[block->tier] = counters->taken_bytes[block->tier];
+}
+#endif
+
+// The bytes of a block go back to the system; the counters follow.
+static void tli_untake_block(tli_cpu *cpu, tli_cpu_block *block) {
+#ifndef TL_NO_ACCOUNTS
+    tli_account *account = block->account ? tli_open_account_of(cpu, block->account) : NULL;
+    if (account) account->counters.taken_bytes[block->tier] -= block->reserved_bytes - 2 * tli_guard_bytes(cpu);
+    block->account = 0;
+#endif
+    cpu->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
 }
 
 // Find memory for a block; TL_OK sets memory, and allocation or piece.
 static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     size_t guard = (size_t)tli_guard_bytes(cpu), whole;
-    size_t alignment = (size_t)cpu->desc.alignment_bytes;
+    size_t alignment = (size_t)cpu->desc.alignment_bytes, slack = 0;
     char *base;
     block->allocation = NULL;
     block->piece = 0;
@@ -31894,13 +31967,14 @@ static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
         if (!block->piece) return TL_ERROR_NO_MEMORY;
         base = cpu->memory + cpu->heap.extents[block->piece - 1].offset;
     } else {
-        block->allocation = tli_alloc(cpu->env, whole + alignment - 1);
+        slack = tli_find_slack(cpu);
+        block->allocation = tli_alloc(cpu->env, whole + slack);
         if (!block->allocation) return TL_ERROR_NO_MEMORY;
         base = (char *)block->allocation;
         base += (0 - (size_t)(uintptr_t)base) & (alignment - 1);
     }
     block->memory = base + guard;
-    block->reserved_bytes = whole;
+    block->reserved_bytes = whole + slack;
     if (tli_is_checked(cpu)) tli_poison(base, whole);
     return TL_OK;
 }
@@ -31915,7 +31989,7 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     if (block->allocation) tli_release(cpu->env, block->allocation);
     else tli_give_piece(&cpu->heap, block->piece);
     tli_release(cpu->env, block->spans);
-    cpu->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
+    tli_untake_block(cpu, block);
     block->spans = NULL;
     block->span_count = block->span_capacity = 0;
     cpu->dying_count -= block->dying;
@@ -32236,11 +32310,10 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
 
 // The account of a handle; NULL, with an error, where there is none.
 static tli_account *tli_find_account(tli_cpu *cpu, uint64_t handle, tli_function function, tl_result *result) {
-    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
-    tli_account *account = slot < (uint64_t)cpu->account_count ? &cpu->accounts[slot] : NULL;
-    if (account && account->is_open && account->generation == handle >> 32) return account;
-    *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function, TLI_RULE(ACCOUNT_WAS_CLOSED_OR_IS_OF_ANOTHER));
-    return NULL;
+    tli_account *account = tli_open_account_of(cpu, handle);
+    if (!account)
+        *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function, TLI_RULE(ACCOUNT_WAS_CLOSED_OR_IS_OF_ANOTHER));
+    return account;
 }
 
 static tl_result tli_cpu_open_account(void *self, const uint64_t limit_bytes[TL_TIER_COUNT], uint64_t *handle) {
@@ -32297,6 +32370,7 @@ static tl_result tli_cpu_claim_on(void *self, uint64_t handle, tl_range range) {
                             TLI_RULE(RANGE_BYTES_BEYOND_ACCOUNTS_LIMIT));
     result = tli_cpu_claim(self, range);
     if (result) return result;
+    tli_take_block(cpu, account, handle, block);
     counters->claim_count[block->tier]++;
     counters->live_bytes[block->tier] += range.bytes;
     if (counters->live_bytes[block->tier] > counters->peak_bytes[block->tier])
@@ -32332,8 +32406,10 @@ static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t re
     int tier;
     tli_zero(counters, sizeof *counters);
     if (!account) return result;
-    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++)
+    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++) {
         account->counters.peak_bytes[tier] = account->counters.live_bytes[tier];
+        account->counters.peak_taken_bytes[tier] = account->counters.taken_bytes[tier];
+    }
     if (resets) account->counters.arena_bytes = 0;
     *counters = account->counters;
     return TL_OK;
@@ -32544,6 +32620,17 @@ static uint64_t tli_cpu_now_ns(void *self) {
     return cpu->desc.now_ns ? cpu->desc.now_ns(cpu->desc.user) : 0;
 }
 
+static void tli_limit_memory(const tli_cpu *cpu, tl_backend_limits *limits) {
+    uint64_t *capacity = &limits->capacity_bytes[TL_TIER_DEVICE];
+    uint64_t *present = &limits->budget_bytes[TL_TIER_DEVICE];
+    if (*capacity > cpu->heap.bytes) {
+        *capacity = cpu->heap.bytes;
+        limits->unusable_bytes[TL_TIER_DEVICE] = cpu->memory_shift;
+    }
+    if (*present > cpu->heap.free_bytes) *present = cpu->heap.free_bytes;
+    limits->block_overhead_bytes[TL_TIER_DEVICE] = 0;
+}
+
 static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
     const tli_cpu *cpu = (const tli_cpu *)self;
     int tier;
@@ -32555,11 +32642,9 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
         limits->capacity_bytes[tier] = capacity;
         limits->budget_bytes[tier] =
             capacity == TL_UNLIMITED ? capacity : capacity - cpu->counters.live_bytes[tier];
+        limits->block_overhead_bytes[tier] = tli_find_slack(cpu);
     }
-    if (cpu->memory && limits->capacity_bytes[TL_TIER_DEVICE] > cpu->heap.bytes)
-        limits->capacity_bytes[TL_TIER_DEVICE] = cpu->heap.bytes;
-    if (cpu->memory && limits->budget_bytes[TL_TIER_DEVICE] > cpu->heap.free_bytes)
-        limits->budget_bytes[TL_TIER_DEVICE] = cpu->heap.free_bytes;
+    if (cpu->memory) tli_limit_memory(cpu, limits);
 #ifndef TL_NO_CODECS
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
 #endif
@@ -32619,6 +32704,7 @@ static tl_result tli_open_memory(tli_cpu *cpu) {
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(INIT_CPU_BACKEND),
                             TLI_RULE(MEMORY_BYTES_TOO_FEW_FOR_ONE_ALIGNED));
     cpu->memory = (char *)cpu->desc.memory + shift;
+    cpu->memory_shift = shift;
     bytes = ((size_t)cpu->desc.memory_bytes - shift) & ~(alignment - 1);
     if (!tli_open_heap(cpu->env, bytes, alignment, &cpu->heap))
         return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(INIT_CPU_BACKEND),
@@ -33113,7 +33199,8 @@ static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
     return result;
 }
 
-// What this store holds, counted by the backend. With resets = 1 peaks start again from the present bytes.
+// What this store holds, counted by the backend; without accounts nobody can tell whose blocks are whose, and
+// taken bytes are 0. With resets = 1 peaks start again from the present bytes.
 static void tli_measure_store(tli_store *store, int resets, tl_account_counters *counters) {
     const tl_backend *backend = store->backend;
     tl_backend_counters all;
@@ -34720,7 +34807,8 @@ struct tl_run {
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
-    int32_t         is_pooled;       // 1 = the strategy wants one arena: a plan without places gets them
+    int32_t         in_arena;        // 1 = one arena, taken at init: a plan without places gets them
+    uint64_t        live_budget;     // of the online decisions; less than the budget where the arena needs it
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_store       store;
@@ -34775,7 +34863,22 @@ static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
 }
 #endif
 
+// The bytes that the caller has to allow for so many bytes of the run.
+static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
+    uint64_t needed = tli_add_base(&run->budget, bytes), unusable = run->limits.unusable_bytes[TL_TIER_DEVICE];
+    if (run->budget.limit != TL_LIMIT_BACKEND || needed > UINT64_MAX - unusable) return needed;
+    return needed + unusable;
+}
+
 // -- buffers: claims --
+
+// What the backend takes for an arena.
+static uint64_t tli_taken_bytes(const tl_run *run, uint64_t arena) {
+    uint64_t overhead = run->limits.block_overhead_bytes[TL_TIER_DEVICE];
+    uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
+    if (!arena || arena > UINT64_MAX - granularity - overhead) return arena;
+    return (arena + granularity - 1) / granularity * granularity + overhead;
+}
 
 static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
     tl_account_counters counters;
@@ -35046,7 +35149,7 @@ static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     if (!o->is_bare) return TL_ERROR_OVER_BUDGET;
     if (o->searches) { o->budget = o->sim.live_bytes + bytes; return TL_OK; }
     run->report.limiting_node = node;
-    run->report.needed_bytes = tli_add_base(&run->budget, o->sim.live_bytes + bytes);
+    run->report.needed_bytes = tli_needed_bytes(run, o->sim.live_bytes + bytes);
     s = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, TLI_IN(RUN_PLAN),
                         TLI_RULE(NODE_NEEDS_BYTES_WITH_ALL_ELSE_EVICTED),
                         run->budget.allowed_bytes, run->report.needed_bytes);
@@ -36233,7 +36336,7 @@ static tl_result tli_check_pass(tl_run *run) {
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CHECK_FAILED));
     tli_measure_store(&run->store, 0, &counters);
     report->planned_peak_bytes = planned->peak_bytes;
-    report->planned_arena_bytes = planned->arena_bytes;
+    report->planned_arena_bytes = run->plan.offset_count ? run->plan.arena_bytes : 0;
     report->planned_host_peak_bytes = planned->host_peak_bytes;
     report->planned_cost = planned->cost;
     report->base_cost = planned->base_cost;
@@ -36243,6 +36346,8 @@ static tl_result tli_check_pass(tl_run *run) {
     if (run->arena)
         report->measured_arena_bytes = counters.arena_bytes > run->input_arena_bytes
                                      ? counters.arena_bytes : run->input_arena_bytes;
+    report->taken_bytes = counters.peak_taken_bytes[TL_TIER_DEVICE];
+    report->planned_taken_bytes = run->arena ? tli_taken_bytes(run, report->planned_arena_bytes) : 0;
     report->end_bytes = counters.live_bytes[TL_TIER_DEVICE];
 #ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
@@ -36257,6 +36362,9 @@ static tl_result tli_check_pass(tl_run *run) {
     if (report->measured_arena_bytes != report->planned_arena_bytes)
         return tli_run_mismatch(run, TLI_RULE(ARENA_MEASURED_BYTES_PLANNED), report->measured_arena_bytes,
                                 report->planned_arena_bytes);
+    if (run->arena && report->taken_bytes > report->planned_taken_bytes)
+        return tli_run_mismatch(run, TLI_RULE(TAKEN_MEASURED_BYTES_PLANNED), report->taken_bytes,
+                                report->planned_taken_bytes);
     if (report->end_bytes != planned->end_bytes)
         return tli_run_mismatch(run, TLI_RULE(IN_USE_AFTER_PASS_MEASURED_BYTES), report->end_bytes,
                                 planned->end_bytes);
@@ -36308,7 +36416,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_measure_store(&run->store, 1, &counters);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
-        tl_result result = tli_start_online(run, run->budget.bytes);
+        tl_result result = tli_start_online(run, run->live_budget);
         if (result) return result;
     }
 #endif
@@ -36614,6 +36722,10 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
     plan->host_peak_bytes = report->host_peak_bytes;
     plan->cost = report->cost;
     plan->base_cost = report->base_cost;
+    if (plan->step_count == run->plan.step_count) return;   // with the places that the run takes
+    plan->offsets = NULL;                                   // a pass that is under way
+    plan->offset_count = 0;
+    plan->arena_bytes = 0;
 }
 #endif
 
@@ -36725,7 +36837,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->precision == TL_PRECISION_MIXED && !desc->formats)
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
-    if (strategy->memory == TL_MEMORY_POOLED && strategy->mode == TL_MODE_EAGER)
+    if (strategy->memory == TL_MEMORY_POOLED && desc->evict)
         return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_CACHED || strategy->memory == TL_MEMORY_MINIMAL_PEAK)
         return tli_unsupported(
@@ -36772,6 +36884,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     run->checkpoints_on = 1;
     run->inference = desc->plan ? desc->plan->inference : desc->inference;
     run->is_online = !desc->plan && !desc->checkpoints;
+    run->in_arena = !desc->evict;       // what it decides is known in the pass only
     if (!strategy) return TL_OK;
     result = tl_check_strategy(run->env, strategy);
     if (!result) result = tli_support_strategy(run, strategy);
@@ -36779,7 +36892,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     result = tli_match_strategy(run, strategy);
     if (result) return result;
     run->is_online = strategy->mode == TL_MODE_EAGER;
-    run->is_pooled = strategy->memory == TL_MEMORY_POOLED;
+    run->in_arena = strategy->memory == TL_MEMORY_POOLED;
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
@@ -37049,17 +37162,35 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     return result;
 }
 
+// The budget of an arena: without what the backend takes beside it. It counts as base, so that a refusal names
+// bytes that do.
+static tli_budget tli_arena_budget(const tl_run *run) {
+    tli_budget budget = run->budget;
+    uint64_t overhead = run->limits.block_overhead_bytes[TL_TIER_DEVICE];
+    uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
+    if (budget.bytes == UINT64_MAX) return budget;
+    budget.is_over |= budget.bytes < overhead;
+    budget.bytes -= budget.is_over ? budget.bytes : overhead;
+    budget.bytes -= budget.bytes % granularity;
+    budget.base_bytes = tli_needed_bytes(run, overhead);
+    return budget;
+}
+
 // The cheapest plan within the budget.
 static tl_result tli_plan_run_budget(tl_run *run) {
+    tli_budget budget = tli_arena_budget(run);
     tl_remat_desc remat;
+    tl_result result;
     tli_zero(&remat, sizeof remat);
     remat.graph = run->graph;
     remat.inference = run->inference;
     remat.device = run->desc.device;
     remat.alignment_bytes = run->limits.alignment_bytes;
-    return run->is_pooled ? tli_plan_remat_in_arena(run->env, &remat, &run->budget, &run->plan, NULL)
-                          : tli_plan_remat(run->env, &remat, &run->budget, TLI_REMAT_MOST_WORK, &run->plan,
-                                           NULL);
+    if (!run->in_arena)
+        return tli_plan_remat(run->env, &remat, &run->budget, TLI_REMAT_MOST_WORK, &run->plan, NULL);
+    result = tli_plan_remat_in_arena(run->env, &remat, &budget, &run->plan, NULL);
+    if (!result) run->plan.base_bytes = run->budget.base_bytes;
+    return result;
 }
 
 // The plan for the checkpoints or the strategy.
@@ -37103,38 +37234,42 @@ static tl_device tli_run_device(const tl_run *run) {
     tl_device device;
     tli_zero(&device, sizeof device);
     if (run->desc.device) device = *run->desc.device;
-    if (run->plan.offset_count || run->is_pooled) device.alignment_bytes = run->limits.alignment_bytes;
+    if (run->plan.offset_count || run->in_arena) device.alignment_bytes = run->limits.alignment_bytes;
     return device;
 }
 
-#ifndef TL_NO_PLANNERS
-// Give the plan places, which the run owns then.
-static tl_result tli_place_run_plan(tl_run *run) {
+// -- preparing a run: the arena --
+
+// Give a plan places, in a copy that the run owns then. work_limit: of the layout.
+static tl_result tli_place_run_plan(tl_run *run, uint64_t work_limit) {
     tl_device device = tli_run_device(run);
     tl_places_desc desc;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
     desc.device = &device;
+    desc.work_limit = work_limit;
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
     result = tl_plan_places(run->env, &desc, &run->plan, NULL);
     if (!result) run->owns_plan = 1;
     return result;
 }
-#else
-static tl_result tli_place_run_plan(tl_run *run) {
-    return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLACES));
-}
-#endif
 
-// Take the plan given, or make one, and give it places where the strategy says so.
+static int tli_arena_fits(const tl_run *run) {
+    return !run->in_arena || tli_taken_bytes(run, run->plan.arena_bytes) <= run->budget.bytes;
+}
+
+#define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large
+
+// Take the plan given, or make one, and give it places.
 static tl_result tli_take_run_plan(tl_run *run) {
     tl_result result = TL_OK;
     run->owns_plan = !run->desc.plan;
     if (run->desc.plan) run->plan = *run->desc.plan;
     else result = tli_plan_desc(run);
-    if (result || !run->is_pooled || run->plan.offset_count) return result;
-    return tli_place_run_plan(run);
+    if (result || !run->in_arena || run->plan.offset_count) return result;
+    result = tli_place_run_plan(run, TLI_RUN_PLACE_WORK);
+    return result || tli_arena_fits(run) ? result : tli_place_run_plan(run, 10 * TLI_RUN_PLACE_WORK);
 }
 
 static tl_result tli_make_run_plan(tl_run *run) {
@@ -37148,6 +37283,7 @@ static tl_result tli_make_run_plan(tl_run *run) {
     simulate.plan = &run->plan;
     simulate.device = &device;
     result = tl_simulate_plan(run->env, &simulate, &run->planned);
+    if (run->plan.offset_count) run->plan.arena_bytes = run->planned.arena_bytes;    // as this backend aligns
 #if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
     if (!result) result = tli_check_compressed(run);
 #endif
@@ -37184,26 +37320,74 @@ static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
     return result;
 }
 
-// Try the decisions out at the budget. If they fail, find the least budget by bisection: it works, and one
-// byte less does not.
-static tl_result tli_check_online_budget(tl_run *run) {
-    uint64_t fails = run->budget.bytes, works = fails;
-    tl_result result = tli_rehearse(run, fails);
-    int32_t node = run->report.limiting_node;
-    if (result != TL_ERROR_OVER_BUDGET) return result;
-    result = tli_grow_budget(run, &works);
-    while (!result && works - fails > 1) {
-        uint64_t middle = fails + (works - fails) / 2;
+// Find the least budget of live bytes by bisection: it works, and one byte less does not. It depends on no
+// budget. node: what needs it.
+static tl_result tli_find_least_online(tl_run *run, uint64_t *works, int32_t *node) {
+    uint64_t fails = 0;
+    tl_result result;
+    *works = 0;
+    *node = -1;
+    result = tli_grow_budget(run, works);
+    while (!result && *works - fails > 1) {
+        uint64_t middle = fails + (*works - fails) / 2;
         result = tli_rehearse(run, middle);
-        if (!result) { works = middle; continue; }
+        if (!result) { *works = middle; continue; }
         if (result != TL_ERROR_OVER_BUDGET) return result;
         fails = middle;
-        node = run->report.limiting_node;
+        *node = run->report.limiting_node;
         result = TL_OK;
     }
-    if (result) return result;
-    return tli_infeasible(run, run->budget.limit, TLI_RULE(LEAST_THAT_WORKS_IS_BYTES),
-                          run->budget.allowed_bytes, tli_add_base(&run->budget, works), node);
+    return result;
+}
+
+// Try the decisions out within so many live bytes, and place what they allocate.
+static tl_result tli_try_online(tl_run *run, uint64_t live_budget) {
+    tl_result result = tli_rehearse(run, live_budget);
+    run->live_budget = live_budget;
+    if (result || !run->in_arena) return result;
+    if (run->owns_plan) tl_free_plan(run->env, &run->plan);
+    tli_zero(&run->plan, sizeof run->plan);
+    tli_copy_record(run, &run->plan);
+    run->plan.repeat_count = 1;
+    run->owns_plan = 0;             // the steps are those of the record
+    return tli_place_run_plan(run, TLI_RUN_PLACE_WORK);
+}
+
+#define TLI_ONLINE_TURNS 6  // times that decisions are tried out to make their arena fit
+
+// Try the decisions out at the budget. Where their arena exceeds it, they are made again with less live bytes.
+// TL_ERROR_OVER_BUDGET: they do not work, or their arena is still too large.
+static tl_result tli_fit_online(tl_run *run) {
+    uint64_t live = run->budget.bytes;
+    tl_result result = tli_try_online(run, live);
+    int turn;
+    for (turn = 1; turn < TLI_ONLINE_TURNS && !result && !tli_arena_fits(run); turn++) {
+        uint64_t excess = tli_taken_bytes(run, run->plan.arena_bytes) - run->budget.bytes;
+        if (excess >= live) break;
+        live -= excess;
+        result = tli_try_online(run, live);
+    }
+    return result || tli_arena_fits(run) ? result : TL_ERROR_OVER_BUDGET;
+}
+
+// The same, at last with the least live bytes that work; a refusal names what these take, which depends on no
+// budget. What is tried and fails on the way leaves no error.
+static tl_result tli_check_online_budget(tl_run *run) {
+    tli_quiet quiet = tli_begin_quiet(run->env);
+    uint64_t least = 0;
+    int32_t node = -1;
+    tl_result result = tli_fit_online(run);
+    int fits = result != TL_ERROR_OVER_BUDGET;
+    if (!fits) result = tli_find_least_online(run, &least, &node);
+    if (!fits && !result) result = tli_try_online(run, least);
+    if (!fits && !result && run->in_arena) {
+        fits = tli_arena_fits(run);
+        least = tli_taken_bytes(run, run->plan.arena_bytes);
+    }
+    tli_end_quiet(&quiet, result);
+    return fits || result ? result
+         : tli_infeasible(run, run->budget.limit, TLI_RULE(LEAST_THAT_WORKS_IS_BYTES),
+                          run->budget.allowed_bytes, tli_needed_bytes(run, least), node);
 }
 #endif
 
@@ -37225,7 +37409,7 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
     if (run->is_online) report = &run->online.sim.report;
 #endif
     if (tier == TL_TIER_HOST) return report->host_peak_bytes;
-    return !run->is_online && run->plan.offset_count ? report->arena_bytes : report->peak_bytes;
+    return run->plan.offset_count ? tli_taken_bytes(run, run->plan.arena_bytes) : report->peak_bytes;
 }
 
 // What the backend has free at present decides nothing but this: whether the run can be made now.
@@ -37254,7 +37438,7 @@ static tl_result tli_check_budget(tl_run *run) {
     if (run->budget.is_over || bytes > run->budget.bytes)
         return tli_infeasible(run, run->budget.limit, TLI_RULE(PLAN_TAKES_BYTES),
                               run->budget.allowed_bytes,
-                              tli_add_base(&run->budget, bytes),
+                              tli_needed_bytes(run, bytes),
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
     if (planned->host_peak_bytes > run->budget.host_bytes)
@@ -37308,7 +37492,16 @@ static tl_result tli_alloc_run(tl_run *run) {
     return TL_OK;
 }
 
-// Open the run's account, limited to its budgets, and make the arena of a plan with offsets.
+// Take the arena of a plan with offsets.
+static tl_result tli_take_arena(tl_run *run) {
+    run->offsets = run->plan.offsets;
+    run->offset_count = run->plan.offset_count;
+    run->next_offset = 0;
+    if (!run->plan.offset_count || !run->plan.arena_bytes) return TL_OK;
+    return run->backend.add_block(run->backend.self, TL_TIER_DEVICE, run->plan.arena_bytes, &run->arena);
+}
+
+// Open the run's account, limited to its budgets, and take the arena.
 static tl_result tli_open_run_store(tl_run *run) {
     uint64_t limits[TL_TIER_COUNT];
     tl_result result;
@@ -37317,19 +37510,16 @@ static tl_result tli_open_run_store(tl_run *run) {
     result = tli_open_store(run->env, &run->backend, limits, &run->store);
     if (result) return result;
     run->store.is_strict = 1;
-    run->offsets = run->plan.offsets;
-    run->offset_count = run->plan.offset_count;
-    if (!run->plan.offset_count || !run->planned.arena_bytes) return TL_OK;
-    return run->backend.add_block(run->backend.self, TL_TIER_DEVICE, run->planned.arena_bytes, &run->arena);
+    return tli_take_arena(run);
 }
 
 // Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
 static tl_result tli_claim_inputs(tl_run *run) {
     const tl_graph *graph = run->graph;
     tl_account_counters counters;
-    tl_result result = tli_open_run_store(run);
+    tl_result result = TL_OK;
     int32_t i;
-    if (!result) tli_measure_store(&run->store, 1, &counters);
+    tli_measure_store(&run->store, 1, &counters);
     for (i = 0; i < graph->tensor_count && !result; i++) {
         tli_buffer *input = &run->tensors[i];
         if (!graph->nodes[graph->outputs[i].node].is_input) continue;
@@ -37337,13 +37527,17 @@ static tl_result tli_claim_inputs(tl_run *run) {
         result = tli_claim_device(run, graph->outputs[i].bytes, &input->device);
         if (!result) result = tli_fill_range(&run->store, &input->device.range, 0);
     }
-    if (result)
-        return tli_fail(run->env, result, TLI_IN(INIT_RUN),
-                        TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS));
     tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
     run->input_count = run->next_offset;
-    return TL_OK;
+    return result;
+}
+
+static tl_result tli_take_memory(tl_run *run) {
+    tl_result result = tli_open_run_store(run);
+    if (!result) result = tli_claim_inputs(run);
+    return result ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS))
+                  : TL_OK;
 }
 
 static tl_result tli_prepare_run(tl_run *run) {
@@ -37370,7 +37564,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->next_step = desc->first_step;
     tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
-    return tli_claim_inputs(run);
+    return tli_take_memory(run);
 }
 
 // Forget pointers that are valid during the call only.
@@ -37547,6 +37741,67 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
 }
 
 #ifndef TL_NO_ONLINE
+// -- preparing a run: other decisions, and another arena --
+
+// Copy the graph's inputs to the host tier, or from there.
+static tl_result tli_copy_inputs(tl_run *run, tli_held *hosts, int to_host) {
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < run->graph->tensor_count && !result; i++) {
+        tli_held *input = &run->tensors[i].device;
+        const tl_range *from, *to;
+        if (!input->range.bytes || !run->graph->nodes[run->graph->outputs[i].node].is_input) continue;
+        if (to_host) result = tli_claim(&run->store, TL_TIER_HOST, input->range.bytes, &tli_by_heap, &hosts[i]);
+        from = to_host ? &input->range : &hosts[i].range;
+        to = to_host ? &hosts[i].range : &input->range;
+        if (!result) result = tli_transfer(&run->store, to, TL_CODEC_NONE, from, TL_CODEC_NONE);
+    }
+    return result ? result : tli_submit_store(&run->store);
+}
+
+// Give the arena back, with the inputs in it, and take one for the present plan.
+static tl_result tli_replace_arena(tl_run *run) {
+    tl_result result = TL_OK;
+    tli_clear_run(run, 1);
+    if (run->arena) result = run->backend.free_block(run->backend.self, run->arena);
+    run->arena = 0;
+    if (!result) result = tli_take_arena(run);
+    return result ? result : tli_claim_inputs(run);
+}
+
+static tl_result tli_move_inputs(tl_run *run) {
+    tli_held *hosts = (tli_held *)tli_alloc_array(run->env, (uint64_t)run->graph->tensor_count, sizeof *hosts);
+    tl_result result = hosts ? tli_copy_inputs(run, hosts, 1) : TL_ERROR_NO_MEMORY;
+    int32_t i;
+    if (!result) result = tli_replace_arena(run);
+    if (!result) result = tli_copy_inputs(run, hosts, 0);
+    for (i = 0; hosts && i < run->graph->tensor_count; i++) (void)tli_abandon(&run->store, &hosts[i]);
+    tli_release(run->env, hosts);
+    if (!result) return TL_OK;
+    return tli_fail(run->env, result, TLI_IN(ENABLE_CHECKPOINTS),
+                    TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS));
+}
+
+// Try out and place the decisions of a pass as they are made from now on. What is refused changes nothing.
+static tl_result tli_decide_again(tl_run *run) {
+    tl_plan before = run->plan;
+    uint64_t live = run->live_budget;
+    tl_result result;
+    run->plan.memory = NULL;        // it may be needed again
+    run->owns_plan = 0;
+    result = tli_check_online_budget(run);
+    if (!result) {
+        tl_free_plan(run->env, &before);
+        return tli_move_inputs(run);
+    }
+    if (run->owns_plan) tl_free_plan(run->env, &run->plan);
+    run->plan = before;
+    run->owns_plan = 1;
+    run->live_budget = live;
+    run->checkpoints_on = !run->checkpoints_on;
+    return result;
+}
+
 // Run one goal of a pass by hand; the last one closes the pass.
 static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
     tl_result result;
@@ -37595,8 +37850,9 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
     if (run->active || !run->is_online)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(ENABLE_CHECKPOINTS),
                         TLI_RULE(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY));
+    if (run->checkpoints_on == (on != 0)) return TL_OK;
     run->checkpoints_on = on != 0;
-    return TL_OK;
+    return run->in_arena ? tli_decide_again(run) : TL_OK;
 }
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }

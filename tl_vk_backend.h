@@ -1190,6 +1190,7 @@ typedef struct tli_vk_block {
     uint64_t claimed_bytes, claim_count;
     uint64_t last_write, last_use; // serials of the latest work on it
     uint64_t writes;               // number of operations that wrote to it
+    uint64_t account;              // that claimed first; 0 = none yet
     int32_t  chunk, piece;
     int32_t  map_count;
     uint32_t generation;           // upper half of its handle
@@ -1722,7 +1723,7 @@ static uint64_t tli_vk_take_slot(tli_vk *b, tli_vk_block **block) {
     *block = &b->blocks[slot];
     b->free_block = (*block)->next_free;
     (*block)->alive = 1;
-    (*block)->claimed_bytes = (*block)->claim_count = 0;
+    (*block)->claimed_bytes = (*block)->claim_count = (*block)->account = 0;
     (*block)->map_count = 0;
     return (uint64_t)(*block)->generation << 32 | (uint64_t)(slot + 1);
 }
@@ -1784,6 +1785,30 @@ static tl_result tli_vk_add_block(void *self, tl_tier tier, uint64_t bytes, uint
     return TL_OK;
 }
 
+// The open account of a handle, or NULL.
+static tli_vk_account *tli_vk_open_account_of(tli_vk *b, uint64_t handle) {
+    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
+    tli_vk_account *account = slot < (uint64_t)b->account_count ? &b->accounts[slot] : NULL;
+    return account && account->is_open && account->generation == handle >> 32 ? account : NULL;
+}
+
+// The first to claim a range of a block is the one who took its bytes.
+static void tli_vk_take_block(tli_vk_account *account, uint64_t handle, tli_vk_block *block) {
+    tl_account_counters *counters = &account->counters;
+    if (block->account) return;
+    block->account = handle;
+    counters->taken_bytes[block->tier] += block->reserved_bytes;
+    if (counters->taken_bytes[block->tier] > counters->peak_taken_bytes[block->tier])
+        counters->peak_taken_bytes[block->tier] = counters->taken_bytes[block->tier];
+}
+
+// The bytes of a block are given back; the counters follow.
+static void tli_vk_untake_block(tli_vk *b, const tli_vk_block *block) {
+    tli_vk_account *account = block->account ? tli_vk_open_account_of(b, block->account) : NULL;
+    if (account) account->counters.taken_bytes[block->tier] -= block->reserved_bytes;
+    b->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
+}
+
 // Cancel the reads of a block that are pending.
 static void tli_vk_drop_reads(tli_vk *b, uint64_t handle) {
     int32_t i;
@@ -1806,7 +1831,7 @@ static tl_result tli_vk_free_block(void *self, uint64_t handle) {
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "free_block", "block: a range in it is mapped");
     chunk = &b->chunks[block->chunk];
     b->counters.block_count[block->tier]--;
-    b->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
+    tli_vk_untake_block(b, block);
     chunk->block_count--;
     tli_vk_drop_reads(b, handle);
     if (!chunk->imported) tl_free_piece(chunk->heap, block->piece);  // a barrier orders the next user after it
@@ -1982,11 +2007,10 @@ static tl_result tli_vk_release(void *self, tl_range range) {
 
 static tli_vk_account *tli_vk_find_account(tli_vk *b, uint64_t handle, const char *function,
                                            tl_result *result) {
-    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
-    tli_vk_account *account = slot < (uint64_t)b->account_count ? &b->accounts[slot] : NULL;
-    if (account && account->is_open && account->generation == handle >> 32) return account;
-    *result = tli_vk_fail(b, TL_ERROR_STALE, function, "account: was closed, or is of another backend");
-    return NULL;
+    tli_vk_account *account = tli_vk_open_account_of(b, handle);
+    if (!account)
+        *result = tli_vk_fail(b, TL_ERROR_STALE, function, "account: was closed, or is of another backend");
+    return account;
 }
 
 static tl_result tli_vk_open_account(void *self, const uint64_t limit_bytes[TL_TIER_COUNT],
@@ -2042,6 +2066,7 @@ static tl_result tli_vk_claim_on(void *self, uint64_t handle, tl_range range) {
         return tli_vk_fail(b, TL_ERROR_OVER_BUDGET, "claim_on", "range: bytes: beyond the account's limit");
     result = tli_vk_claim(self, range);
     if (result) return result;
+    tli_vk_take_block(account, handle, block);
     counters->claim_count[block->tier]++;
     counters->live_bytes[block->tier] += range.bytes;
     if (counters->live_bytes[block->tier] > counters->peak_bytes[block->tier])
@@ -2076,8 +2101,10 @@ static tl_result tli_vk_measure_account(void *self, uint64_t handle, int32_t res
     int tier;
     memset(counters, 0, sizeof *counters);
     if (!account) return result;
-    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++)
+    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++) {
         account->counters.peak_bytes[tier] = account->counters.live_bytes[tier];
+        account->counters.peak_taken_bytes[tier] = account->counters.taken_bytes[tier];
+    }
     if (resets) account->counters.arena_bytes = 0;
     *counters = account->counters;
     return TL_OK;

@@ -381,7 +381,7 @@ static tl_result loss_backward(const tl_kernel_call *call, void *user) {
     return TL_OK;
 }
 
-enum { KERNEL_COUNT = TRAINING_OP_COUNT - 1 };
+enum { KERNEL_COUNT = TRAINING_OP_COUNT - 1, ALIGNMENT = 8 };  // as malloc aligns: no byte beside the arena
 
 // All kernels, with this net behind them.
 static void set_kernels(tl_kernel *kernels, net *user) {
@@ -704,6 +704,7 @@ static tl_result init_training(tl_env *env, training *t, const training_model *m
     init_floats(t, w);
     result = init_memory(t);
     cpu.capacity_bytes[TL_TIER_DEVICE] = budget ? budget + training_base_bytes(m) : 0;  // 0 = no limit
+    cpu.alignment_bytes = m->alignment_bytes;
     cpu.now_ns = now_ns;
     cpu.checked = o->checked;
     if (!result) result = tl_init_cpu_backend(&t->memory, &cpu, &t->backend);
@@ -905,9 +906,10 @@ static void print_row(const program *p, const training *t, float loss) {
     if (t->budget) snprintf(budget, sizeof budget, "%llu", (unsigned long long)t->budget);
     snprintf(recomputed, sizeof recomputed, "%d of %d", (int)t->report.recompute_count,
              (int)(t->report.forward_count - t->report.recompute_count));
-    printf("%-12s %9s %13llu %14llu %11s", t->label, budget,
+    printf("%-12s %9s %13llu %14llu %8llu %11s", t->label, budget,
            (unsigned long long)t->report.planned_peak_bytes,
-           (unsigned long long)t->report.measured_peak_bytes, recomputed);
+           (unsigned long long)t->report.measured_peak_bytes,
+           (unsigned long long)t->report.taken_bytes, recomputed);
     if (p->row_count == 1 && !p->plain_losses) printf("  %8s", "-");
     else printf("  %8.3f", t->measured_ratio);
     if (t == &p->plain) printf("  %9s", "-");
@@ -944,19 +946,21 @@ static int print_table(program *p) {
     int32_t k, gaps = 0;
     int code = TRAINING_OK;
     if (!p->rounds) return TRAINING_OK;
-    printf("\nactivations of one step, in bytes                      forwards   step time /"
+    printf("\nactivations of one step, in bytes                               forwards   step time /"
            " keep all          gradients\n");
-    printf("row             budget  planned peak  measured peak  made again  measured  predicted"
+    printf("row             budget  planned peak  measured peak    taken  made again  measured  predicted"
            "    loss  equal%s\n", p->o.precision ? "  precision  skipped" : "");
     for (k = p->plain_losses ? -1 : 0; k < p->row_count; k++) {
         training *t = k < 0 ? &p->plain : &p->rows[k];
         t->measured_ratio =
             training_find_ratio(t->rounds_ns, p->rows[0].rounds_ns, (size_t)p->rounds);
         print_row(p, t, mean_loss(p, k < 0 ? p->plain_losses : p->losses, count_losses(p)));
-        if (!t->equal || t->report.planned_peak_bytes != t->report.measured_peak_bytes)
+        if (!t->equal || t->report.planned_peak_bytes != t->report.measured_peak_bytes ||
+            (t->budget && t->report.taken_bytes > t->budget))
             code = TRAINING_MISMATCH;
     }
-    printf("%llu steps each%s; times: processor time, medians; loss: mean of the last %d steps;\n"
+    printf("%llu steps each%s; taken: by the backend from the system, in one block, at the start;\n"
+           "times: processor time, medians; loss: mean of the last %d steps;\n"
            "equal: every parameter gradient and loss of every step, bit for bit\n",
            (unsigned long long)p->rounds, training_interrupted ? " (interrupted)" : "",
            (int)count_losses(p));
@@ -1427,6 +1431,7 @@ static int add_plain(program *p) {
     tl_result result;
     p->wide.size = p->m.size;
     p->wide.trains = 1;
+    p->wide.alignment_bytes = ALIGNMENT;
     p->wide.dropout = p->m.dropout;
     p->wide.add_bytes = add_bytes;
     result = training_build_model(&p->env, &p->wide);
@@ -1455,6 +1460,7 @@ static int prepare(program *p, const char *program_path) {
     p->m.size.B = o->batch;
     p->m.size.V = (uint64_t)p->t.V;
     p->m.trains = 1;
+    p->m.alignment_bytes = ALIGNMENT;
     p->m.dropout = 0.05f;
     p->m.add_bytes = add_bytes;
     p->m.format = o->format;

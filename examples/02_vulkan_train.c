@@ -163,7 +163,7 @@ static tl_result build_moves(tl_env *env, const tl_graph *graph, const tl_plan *
     return result;
 }
 
-// Move as few tensors as a budget demands; where all are too few, *budget becomes the peak.
+// Move as few tensors as a budget demands; where all are too few, *budget becomes the arena.
 static tl_result find_moves(tl_env *env, const training_model *m, int packs, uint64_t *budget,
                             tl_plan *plan) {
     int32_t moved, i, count = 0;
@@ -177,9 +177,10 @@ static tl_result find_moves(tl_env *env, const training_model *m, int packs, uin
     for (moved = 0; moved <= count && !result; moved++) {
         tl_free_plan(env, plan);
         result = build_moves(env, &m->graph, &keep_all, spans, moved, packs, plan);
-        if (!result && plan->peak_bytes <= *budget) break;
+        if (!result) result = training_place(env, m, plan);
+        if (!result && plan->arena_bytes <= *budget) break;
     }
-    if (!result && plan->peak_bytes > *budget) *budget = plan->peak_bytes;
+    if (!result && plan->arena_bytes > *budget) *budget = plan->arena_bytes;
     tl_free_plan(env, &keep_all);
     free(spans);
     return result;
@@ -984,6 +985,7 @@ static int prepare(program *p, const char *program_path) {
     p->m.size.B = o->batch;
     p->m.size.V = V = (uint64_t)p->t.V;
     p->m.trains = 1;
+    p->m.alignment_bytes = 4 * PARAM_ALIGN;
     p->m.dropout = 0.05f;
     p->m.param_align = PARAM_ALIGN;
     p->m.add_bytes = add_bytes;

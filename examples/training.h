@@ -171,6 +171,7 @@ struct training_model {
     // set before training_build_model
     training_dims size;
     int         trains;           // 0 = without loss and dropout: what samples are made with
+    uint64_t    alignment_bytes;  // of the backend that plans are for
     float       dropout;
     tl_format   format;           // of the activations; inputs, logits and loss are f32
     uint64_t    param_align;      // floats: where params begin; 0 = 1
@@ -556,13 +557,31 @@ static inline void training_swap_plans(tl_plan *a, tl_plan *b) {
     *b = plan;
 }
 
-// Look at a plan: it becomes the best, or the least, or is freed.
-static inline void training_consider(tl_env *env, training_search *s, tl_plan *plan) {
-    if (plan->peak_bytes <= s->budget && (!s->best.steps || plan->cost < s->best.cost))
-        training_swap_plans(&s->best, plan);
-    if (plan->steps && (!s->least.steps || plan->peak_bytes < s->least.peak_bytes))
+enum { TRAINING_PLACE_WORK = 1000000 };  // steps of a layout: milliseconds
+
+// Give a plan its places in an arena, which is what a run takes.
+static inline tl_result training_place(tl_env *env, const training_model *m, tl_plan *plan) {
+    tl_places_desc desc;
+    tl_device device;
+    memset(&desc, 0, sizeof desc);
+    memset(&device, 0, sizeof device);
+    device.alignment_bytes = m->alignment_bytes;
+    desc.graph = &m->graph;
+    desc.device = &device;
+    desc.work_limit = TRAINING_PLACE_WORK;
+    return tl_plan_places(env, &desc, plan, NULL);
+}
+
+// Look at a plan: where its arena fits it becomes the best, or it becomes the least, or is freed.
+static inline tl_result training_consider(tl_env *env, training_search *s, tl_plan *plan) {
+    int may_be_best = plan->peak_bytes <= s->budget && (!s->best.steps || plan->cost < s->best.cost);
+    int may_be_least = plan->steps && (!s->least.steps || plan->peak_bytes < s->least.arena_bytes);
+    tl_result result = may_be_best || may_be_least ? training_place(env, s->m, plan) : TL_OK;
+    if (!result && may_be_best && plan->arena_bytes <= s->budget) training_swap_plans(&s->best, plan);
+    if (!result && plan->arena_bytes && (!s->least.steps || plan->arena_bytes < s->least.arena_bytes))
         training_swap_plans(&s->least, plan);
     tl_free_plan(env, plan);
+    return result;
 }
 
 static inline tl_result training_consider_config(tl_env *env, training_search *s,
@@ -570,8 +589,7 @@ static inline tl_result training_consider_config(tl_env *env, training_search *s
     tl_plan plan;
     tl_result result = tl_plan_checkpoints(env, &s->m->graph, config, &plan);
     if (result == TL_ERROR_INFEASIBLE) return TL_OK;
-    if (!result) training_consider(env, s, &plan);
-    return result;
+    return result ? result : training_consider(env, s, &plan);
 }
 
 static inline tl_result training_consider_kept_set(tl_env *env, training_search *s, int *fits) {
@@ -583,8 +601,7 @@ static inline tl_result training_consider_kept_set(tl_env *env, training_search 
         s->best_keep_cost = plan.cost;
         memcpy(s->best_keep, s->keep, (size_t)s->m->graph.tensor_count);
     }
-    training_consider(env, s, &plan);
-    return TL_OK;
+    return training_consider(env, s, &plan);
 }
 
 static inline tl_result training_consider_configs(tl_env *env, training_search *s) {
@@ -682,8 +699,8 @@ static inline tl_result training_search_layers(tl_env *env, const training_model
     result = tl_plan_keep_all(env, &m->graph, 0, &plan);
     if (result) return result;
     s->keep_all_bytes = plan.peak_bytes;
-    training_consider(env, s, &plan);
-    result = training_consider_configs(env, s);
+    result = training_consider(env, s, &plan);
+    if (!result) result = training_consider_configs(env, s);
     if (!result) result = training_consider_kept_sets(env, s);
     if (!result) result = training_refine_kept_set(env, s);
     return result;
@@ -721,7 +738,7 @@ static inline tl_result training_find_layers(tl_env *env, const training_model *
     tl_result result = training_search_layers(env, m, budget, &s);
     if (!result) {
         training_swap_plans(&found->plan, &s.best);
-        found->least_bytes = s.least.peak_bytes;
+        found->least_bytes = s.least.arena_bytes;
         if (s.least.steps) found->least_node = training_find_peak_node(env, m, &s.least);
     }
     training_free_search(env, &s);
@@ -738,6 +755,8 @@ static inline tl_result training_find_graph(tl_env *env, const training_model *m
     desc.graph = &m->graph;
     desc.budget_bytes = budget;
     desc.work_limit = TRAINING_WORK;
+    desc.in_arena = 1;
+    desc.alignment_bytes = m->alignment_bytes;
     result = tl_plan_remat(env, &desc, &found->plan, &report);
     found->least_bytes = report.least_budget_bytes;
     found->least_node = report.limiting_node;
@@ -762,9 +781,9 @@ static inline tl_result training_find_least_layers(tl_env *env, const training_m
     for (percent = 5; percent <= 100 && !result; percent += 5) {
         training_search s;
         result = training_search_layers(env, m, keep_all_bytes / 100 * percent, &s);
-        if (s.best.steps && (!plan->steps || s.best.peak_bytes < plan->peak_bytes))
+        if (s.best.steps && (!plan->steps || s.best.arena_bytes < plan->arena_bytes))
             training_swap_plans(plan, &s.best);
-        if (s.least.steps && (!plan->steps || s.least.peak_bytes < plan->peak_bytes))
+        if (s.least.steps && (!plan->steps || s.least.arena_bytes < plan->arena_bytes))
             training_swap_plans(plan, &s.least);
         training_free_search(env, &s);
     }
@@ -808,7 +827,7 @@ static inline tl_result training_find_row(tl_env *env, const training_model *m,
     if (result || !*is_least) return result;
     snprintf(label, 16, "least %s", training_kind_names[goal->kind]);
     result = training_find_least(env, m, goal->kind, goal->keep_all_bytes, found);
-    *budget = found->plan.peak_bytes;
+    *budget = found->plan.arena_bytes;
     return result;
 }
 

@@ -538,7 +538,8 @@
     X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
     X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "") \
     X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two, at most 2^30", "") \
-    X(IN_ARENA_MUST_BE_0_OR_1, "in_arena: must be 0 or 1", "")
+    X(IN_ARENA_MUST_BE_0_OR_1, "in_arena: must be 0 or 1", "") \
+    X(LEAST_BUDGET_DOES_NOT_FIT_64_BITS, "base_bytes: with what a plan takes they do not fit 64 bits", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -790,7 +791,7 @@
     X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
       "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
-      "strategy.memory: pooled needs a plan; this version does not place what is decided online", "") \
+      "strategy.memory: pooled, but what evict decides cannot be placed before the pass", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
       "strategy.memory: this version runs standard and pooled", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
@@ -859,8 +860,7 @@
     X(LAYER_FORWARD_GOES_0_1_TO_LAST_THEN, \
       "layer: forward goes 0, 1, ... to the last, then backward down to 0, on an online run over layers", "") \
     X(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY, "run: not online, or a pass is under way", "") \
-    X(STRATEGY_MEMORY_POOLED_NEEDS_PLACES, \
-      "strategy.memory: pooled needs a plan with offsets; TL_NO_PLANNERS left placing out", "")
+    X(TAKEN_MEASURED_BYTES_PLANNED, "taken: measured %0 bytes, planned %1", "measured bytes, planned bytes")
 
 // -- errors: rules of [13] TRACE --
 

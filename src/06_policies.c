@@ -3,13 +3,21 @@
 
 // -- policies: tl_plan_chain --
 
+// A least budget that does not fit 64 bits is no answer: TL_ERROR_OVERFLOW, and the report is all zero.
+static tl_result tli_refuse_base(tl_env *env, tl_remat_report *report, tli_function function) {
+    tli_zero(report, sizeof *report);
+    return tli_fail(env, TL_ERROR_OVERFLOW, function, TLI_RULE(LEAST_BUDGET_DOES_NOT_FIT_64_BITS));
+}
+
 static tl_result tli_chain_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
-                                  const tl_remat_report *report) {
+                                  tl_remat_report *report) {
     tli_rule rule = report->proven
         ? TLI_RULE(NO_PERSISTENT_SCHEDULE_FITS_BELOW)
         : TLI_RULE(NO_PERSISTENT_SCHEDULE_FOUND_BELOW);
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_CHAIN), rule, budget->allowed_bytes,
-                                     report->least_budget_bytes);
+    tli_sentence s;
+    if (report->least_budget_bytes == UINT64_MAX) return tli_refuse_base(env, report, TLI_IN(PLAN_CHAIN));
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_CHAIN), rule, budget->allowed_bytes,
+                        report->least_budget_bytes);
     tli_put_limit(env, &s, budget->limit);
     tli_put_rule(&s);
     tli_put_named(&s.text, report->limiting_node, tl_name_node(graph, report->limiting_node));
@@ -737,14 +745,19 @@ static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
     tl_simulate_desc desc;
     tl_report report;
     tli_sentence s;
+    uint64_t needed;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
     desc.plan = tli_pool_least(p->pool);
     result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, NULL, &report);
-    if (result) return result;
+    if (result) return tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
+    needed = tli_add_base(&p->budget, desc.plan->peak_bytes);
+    if (needed == UINT64_MAX)
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_POLICY),
+                        TLI_RULE(LEAST_BUDGET_DOES_NOT_FIT_64_BITS));
     s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
-                        p->budget.allowed_bytes, tli_add_base(&p->budget, desc.plan->peak_bytes));
+                        p->budget.allowed_bytes, needed);
     tli_put_limit(env, &s, p->budget.limit);
     tli_put_text(&s, tl_name_policy(p->desc->policy));
     tli_put_rule(&s);
@@ -803,14 +816,17 @@ static void tli_policy_free(tli_policy *p) {
     tli_release(&p->quiet, p->cuts);
 }
 
-static tl_result tli_policy_answer(tl_env *env, tli_policy *p, tl_plan *plan) {
+// result: of the search.
+static tl_result tli_policy_answer(tl_env *env, tli_policy *p, tl_result result, tl_plan *plan) {
     const tl_plan *best = p->wanted == TLI_WANT_LEAST ? tli_pool_least(p->pool) : tli_policy_best(p);
-    tl_result result;
-    if (!p->pool->plan_count) return TL_ERROR_OVERFLOW;
-    if (!best || !tli_policy_fits(p, best)) return tli_policy_refuse(env, p);
-    result = tl_copy_plan(&p->quiet, best, plan);
-    plan->base_bytes = result ? 0 : p->budget.base_bytes;
-    return result;
+    if (result == TL_ERROR_OVERFLOW || (!result && !p->pool->plan_count))
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_POLICY),
+                        TLI_RULE(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64));
+    if (!result && (!best || !tli_policy_fits(p, best))) return tli_policy_refuse(env, p);
+    if (!result) result = tl_copy_plan(&p->quiet, best, plan);
+    if (result) return tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
+    plan->base_bytes = p->budget.base_bytes;
+    return TL_OK;
 }
 
 TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan) {
@@ -825,13 +841,10 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     result = tli_policy_init(env, desc, &pool, &p);
     if (!result) result = tli_pool_ask(&pool, p.budget.bytes);
     if (!result) result = tli_policy_run(&p);
-    if (!result) result = tli_policy_answer(env, &p, plan);
+    result = tli_policy_answer(env, &p, result, plan);
     tli_policy_free(&p);
     tli_pool_clear(&pool);
-    if (!result || result == TL_ERROR_INFEASIBLE) return result;
-    return result == TL_ERROR_OVERFLOW
-        ? tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64))
-        : tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
+    return result;
 }
 
 // -- policies: all of them, for the pool of tl_plan_remat --

@@ -696,13 +696,15 @@ static tl_result tli_remat_run(tli_remat *r) {
 #endif
 
 static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_budget *budget,
-                                  const tl_remat_report *report) {
+                                  tl_remat_report *report) {
     int32_t node = report->limiting_node;
     tli_rule rule = report->proven
         ? TLI_RULE(BYTES_ARE_TOO_FEW_FOR_ANY_PLAN)
         : TLI_RULE(NO_PLAN_WAS_FOUND_FOR_BYTES);
-    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_REMAT), rule, budget->allowed_bytes,
-                                     report->least_budget_bytes);
+    tli_sentence s;
+    if (report->least_budget_bytes == UINT64_MAX) return tli_refuse_base(env, report, TLI_IN(PLAN_REMAT));
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_REMAT), rule, budget->allowed_bytes,
+                        report->least_budget_bytes);
     tli_put_limit(env, &s, budget->limit);
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && node >= 0) {

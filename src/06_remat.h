@@ -128,8 +128,8 @@ typedef struct tl_remat_report {
 //          found and the node at which it peaks, and fills in the report; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
-//          not small; TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out. *plan is all zero
-//          then.
+//          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
+//          host budget, which TL_NO_OFFLOAD left out. *plan is all zero then.
 // Cost:    work_limit (twice with a host budget; in an arena up to five times), and O(nodes + inputs). With
 //          little work no plan may be found where one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
@@ -186,8 +186,8 @@ typedef struct tl_chain_plan_desc {
 // curves; bound_cost is then the bound of tl_plan_remat, which holds for any schedule.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget and the node that peaks
-//          there; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where costs times stages do not fit 64 bits.
-//          *plan is all zero then.
+//          there; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where costs times stages, or base_bytes
+//          and what a plan takes, do not fit 64 bits. *plan is all zero then.
 // Cost:    O(stages^3 x steps of a curve), at most twice work_limit. Memory: 200 MiB at most.
 // Threads: safe with one env per thread.
 // Source:  Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019, arXiv:1911.13214,
@@ -247,7 +247,8 @@ typedef struct tl_policy_desc {
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of the plans tried
 //          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
-//          another than keep-all; TL_ERROR_OVERFLOW: a cost; TL_ERROR_NO_MEMORY. *plan is all zero then.
+//          another than keep-all; TL_ERROR_OVERFLOW: a cost, or base_bytes and what a plan
+//          takes; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
 //          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step, is what
 //          bounds it: 10000 layers in one slot are 100 million steps; chain: as tl_plan_chain.

@@ -62,8 +62,11 @@ typedef struct tl_access {
 typedef struct tl_backend_limits {
     uint64_t alignment_bytes;    // of every offset; a power of two
     uint64_t granularity_bytes;  // the bytes of a block are rounded up to a multiple of it
+    uint64_t block_overhead_bytes[TL_TIER_COUNT];  // taken for a block beside these, without guards for tests
     uint64_t range_bytes;        // largest range one call may name
     uint64_t capacity_bytes[TL_TIER_COUNT];  // base_bytes of a run included; TL_UNLIMITED = not known
+    uint64_t unusable_bytes[TL_TIER_COUNT];  // of the memory behind the capacity, and not in it: what its
+                                             // alignment takes. A refusal adds them to the bytes that it names
     uint64_t budget_bytes[TL_TIER_COUNT];    // the part of the capacity that is free at present
     uint32_t codecs;             // bits 1 << tl_codec that compress and expand can do
     int32_t  host_visible;       // 1 = map costs nothing: host kernels may run on device ranges
@@ -76,7 +79,7 @@ typedef struct tl_backend_limits {
 typedef struct tl_backend_counters {
     uint64_t live_bytes[TL_TIER_COUNT];      // claimed ranges, byte-exact
     uint64_t peak_bytes[TL_TIER_COUNT];      // largest live_bytes since the last reset
-    uint64_t reserved_bytes[TL_TIER_COUNT];  // blocks, granularity and guards included
+    uint64_t reserved_bytes[TL_TIER_COUNT];  // taken for blocks: granularity, overhead and guards included
     uint64_t arena_bytes;        // largest aligned end of a range claimed in a device block since the reset
     uint64_t block_count[TL_TIER_COUNT];     // blocks alive
     uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed and not released
@@ -92,6 +95,9 @@ typedef struct tl_account_counters {
     uint64_t peak_bytes[TL_TIER_COUNT];      // largest live_bytes since it was opened or last reset
     uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed on it and not released
     uint64_t arena_bytes;        // largest aligned end of a range claimed on it in a device block since then
+    uint64_t taken_bytes[TL_TIER_COUNT];     // reserved bytes, without guards, of its blocks: those in which
+                                             // it was the first to claim a range, until they are freed
+    uint64_t peak_taken_bytes[TL_TIER_COUNT];  // largest taken_bytes since then
 } tl_account_counters;
 
 // The functions of a backend, called by one thread at a time. Once the device is lost, release, release_on,
@@ -145,7 +151,7 @@ typedef struct tl_backend {
     uint64_t (*now_ns)(void *self);  // a clock that never goes back; 0 = the backend has none
     void     (*limits)(void *self, tl_backend_limits *limits);
     void     (*counters)(void *self, tl_backend_counters *counters);
-    void     (*reset_peaks)(void *self);  // peak_bytes = live_bytes, arena_bytes = 0
+    void     (*reset_peaks)(void *self);  // peaks = present bytes, arena_bytes = 0
 
     // Accounts: all five functions, or none (0). Every run and every manager opens one for its lifetime and
     // claims on it, so that the backend counts and limits them apart, besides together, and refuses to be
@@ -164,7 +170,7 @@ typedef struct tl_backend {
     // TL_ERROR_OVER_BUDGET beyond the account's limit; TL_ERROR_STALE: the account was closed.
     tl_result (*claim_on)(void *self, uint64_t account, tl_range range);
     tl_result (*release_on)(void *self, uint64_t account, tl_range range);
-    // Report what an account holds. With resets = 1, before: peak_bytes = live_bytes, arena_bytes = 0.
+    // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
 } tl_backend;
 

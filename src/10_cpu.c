@@ -23,6 +23,9 @@ typedef struct tli_cpu_block {
     tli_span *spans;          // checked: claimed ranges, ascending
     uint64_t bytes, reserved_bytes;
     uint64_t claimed_bytes, claim_count;
+#ifndef TL_NO_ACCOUNTS
+    uint64_t account;         // that claimed first; 0 = none yet
+#endif
     uint32_t generation;      // upper half of its handle: tells handles of earlier blocks in this slot apart
     int32_t  span_count, span_capacity;
     int32_t  piece;           // of the heap
@@ -71,6 +74,7 @@ typedef struct tli_cpu {
 #endif
     uint64_t submitted;
     char *memory;                    // the caller's, aligned
+    uint64_t memory_shift;           // bytes before it, for the alignment
     tl_heap heap;                    // places blocks in it
     tli_mapping *mappings;           // checked
     int32_t mapping_count, mapping_capacity;
@@ -211,13 +215,49 @@ static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
         if (!tli_is_poisoned(block->memory + at, block->spans[i].start - at)) return 0;
         at = block->spans[i].end;
     }
-    return tli_is_poisoned(block->memory + at, block->reserved_bytes - guard - at);
+    return tli_is_poisoned(block->memory + at, tli_align_u64(block->bytes ? block->bytes : 1,
+                                                             cpu->desc.alignment_bytes) + guard - at);
+}
+
+// Bytes that the alignment of an allocation of the env takes at most. The env aligns for any type.
+static size_t tli_find_slack(const tli_cpu *cpu) {
+    size_t alignment = (size_t)cpu->desc.alignment_bytes, given = sizeof(void *);
+    return alignment > given ? alignment - given : 0;
+}
+
+#ifndef TL_NO_ACCOUNTS
+// The open account of a handle, or NULL.
+static tli_account *tli_open_account_of(tli_cpu *cpu, uint64_t handle) {
+    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
+    tli_account *account = slot < (uint64_t)cpu->account_count ? &cpu->accounts[slot] : NULL;
+    return account && account->is_open && account->generation == handle >> 32 ? account : NULL;
+}
+
+// The first to claim a range of a block is the one who took its bytes.
+static void tli_take_block(const tli_cpu *cpu, tli_account *account, uint64_t handle, tli_cpu_block *block) {
+    tl_account_counters *counters = &account->counters;
+    if (block->account) return;
+    block->account = handle;
+    counters->taken_bytes[block->tier] += block->reserved_bytes - 2 * tli_guard_bytes(cpu);
+    if (counters->taken_bytes[block->tier] > counters->peak_taken_bytes[block->tier])
+        counters->peak_taken_bytes[block->tier] = counters->taken_bytes[block->tier];
+}
+#endif
+
+// The bytes of a block go back to the system; the counters follow.
+static void tli_untake_block(tli_cpu *cpu, tli_cpu_block *block) {
+#ifndef TL_NO_ACCOUNTS
+    tli_account *account = block->account ? tli_open_account_of(cpu, block->account) : NULL;
+    if (account) account->counters.taken_bytes[block->tier] -= block->reserved_bytes - 2 * tli_guard_bytes(cpu);
+    block->account = 0;
+#endif
+    cpu->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
 }
 
 // Find memory for a block; TL_OK sets memory, and allocation or piece.
 static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     size_t guard = (size_t)tli_guard_bytes(cpu), whole;
-    size_t alignment = (size_t)cpu->desc.alignment_bytes;
+    size_t alignment = (size_t)cpu->desc.alignment_bytes, slack = 0;
     char *base;
     block->allocation = NULL;
     block->piece = 0;
@@ -228,13 +268,14 @@ static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
         if (!block->piece) return TL_ERROR_NO_MEMORY;
         base = cpu->memory + cpu->heap.extents[block->piece - 1].offset;
     } else {
-        block->allocation = tli_alloc(cpu->env, whole + alignment - 1);
+        slack = tli_find_slack(cpu);
+        block->allocation = tli_alloc(cpu->env, whole + slack);
         if (!block->allocation) return TL_ERROR_NO_MEMORY;
         base = (char *)block->allocation;
         base += (0 - (size_t)(uintptr_t)base) & (alignment - 1);
     }
     block->memory = base + guard;
-    block->reserved_bytes = whole;
+    block->reserved_bytes = whole + slack;
     if (tli_is_checked(cpu)) tli_poison(base, whole);
     return TL_OK;
 }
@@ -249,7 +290,7 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
     if (block->allocation) tli_release(cpu->env, block->allocation);
     else tli_give_piece(&cpu->heap, block->piece);
     tli_release(cpu->env, block->spans);
-    cpu->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
+    tli_untake_block(cpu, block);
     block->spans = NULL;
     block->span_count = block->span_capacity = 0;
     cpu->dying_count -= block->dying;
@@ -570,11 +611,10 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
 
 // The account of a handle; NULL, with an error, where there is none.
 static tli_account *tli_find_account(tli_cpu *cpu, uint64_t handle, tli_function function, tl_result *result) {
-    uint64_t slot = (handle & 0xFFFFFFFFu) - 1;
-    tli_account *account = slot < (uint64_t)cpu->account_count ? &cpu->accounts[slot] : NULL;
-    if (account && account->is_open && account->generation == handle >> 32) return account;
-    *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function, TLI_RULE(ACCOUNT_WAS_CLOSED_OR_IS_OF_ANOTHER));
-    return NULL;
+    tli_account *account = tli_open_account_of(cpu, handle);
+    if (!account)
+        *result = tli_cpu_fail(cpu, TL_ERROR_STALE, function, TLI_RULE(ACCOUNT_WAS_CLOSED_OR_IS_OF_ANOTHER));
+    return account;
 }
 
 static tl_result tli_cpu_open_account(void *self, const uint64_t limit_bytes[TL_TIER_COUNT], uint64_t *handle) {
@@ -631,6 +671,7 @@ static tl_result tli_cpu_claim_on(void *self, uint64_t handle, tl_range range) {
                             TLI_RULE(RANGE_BYTES_BEYOND_ACCOUNTS_LIMIT));
     result = tli_cpu_claim(self, range);
     if (result) return result;
+    tli_take_block(cpu, account, handle, block);
     counters->claim_count[block->tier]++;
     counters->live_bytes[block->tier] += range.bytes;
     if (counters->live_bytes[block->tier] > counters->peak_bytes[block->tier])
@@ -666,8 +707,10 @@ static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t re
     int tier;
     tli_zero(counters, sizeof *counters);
     if (!account) return result;
-    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++)
+    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++) {
         account->counters.peak_bytes[tier] = account->counters.live_bytes[tier];
+        account->counters.peak_taken_bytes[tier] = account->counters.taken_bytes[tier];
+    }
     if (resets) account->counters.arena_bytes = 0;
     *counters = account->counters;
     return TL_OK;
@@ -878,6 +921,17 @@ static uint64_t tli_cpu_now_ns(void *self) {
     return cpu->desc.now_ns ? cpu->desc.now_ns(cpu->desc.user) : 0;
 }
 
+static void tli_limit_memory(const tli_cpu *cpu, tl_backend_limits *limits) {
+    uint64_t *capacity = &limits->capacity_bytes[TL_TIER_DEVICE];
+    uint64_t *present = &limits->budget_bytes[TL_TIER_DEVICE];
+    if (*capacity > cpu->heap.bytes) {
+        *capacity = cpu->heap.bytes;
+        limits->unusable_bytes[TL_TIER_DEVICE] = cpu->memory_shift;
+    }
+    if (*present > cpu->heap.free_bytes) *present = cpu->heap.free_bytes;
+    limits->block_overhead_bytes[TL_TIER_DEVICE] = 0;
+}
+
 static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
     const tli_cpu *cpu = (const tli_cpu *)self;
     int tier;
@@ -889,11 +943,9 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
         limits->capacity_bytes[tier] = capacity;
         limits->budget_bytes[tier] =
             capacity == TL_UNLIMITED ? capacity : capacity - cpu->counters.live_bytes[tier];
+        limits->block_overhead_bytes[tier] = tli_find_slack(cpu);
     }
-    if (cpu->memory && limits->capacity_bytes[TL_TIER_DEVICE] > cpu->heap.bytes)
-        limits->capacity_bytes[TL_TIER_DEVICE] = cpu->heap.bytes;
-    if (cpu->memory && limits->budget_bytes[TL_TIER_DEVICE] > cpu->heap.free_bytes)
-        limits->budget_bytes[TL_TIER_DEVICE] = cpu->heap.free_bytes;
+    if (cpu->memory) tli_limit_memory(cpu, limits);
 #ifndef TL_NO_CODECS
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
 #endif
@@ -953,6 +1005,7 @@ static tl_result tli_open_memory(tli_cpu *cpu) {
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(INIT_CPU_BACKEND),
                             TLI_RULE(MEMORY_BYTES_TOO_FEW_FOR_ONE_ALIGNED));
     cpu->memory = (char *)cpu->desc.memory + shift;
+    cpu->memory_shift = shift;
     bytes = ((size_t)cpu->desc.memory_bytes - shift) & ~(alignment - 1);
     if (!tli_open_heap(cpu->env, bytes, alignment, &cpu->heap))
         return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(INIT_CPU_BACKEND),

@@ -89,7 +89,8 @@ static tl_result tli_open_store(tl_env *env, const tl_backend *backend,
     return result;
 }
 
-// What this store holds, counted by the backend. With resets = 1 peaks start again from the present bytes.
+// What this store holds, counted by the backend; without accounts nobody can tell whose blocks are whose, and
+// taken bytes are 0. With resets = 1 peaks start again from the present bytes.
 static void tli_measure_store(tli_store *store, int resets, tl_account_counters *counters) {
     const tl_backend *backend = store->backend;
     tl_backend_counters all;

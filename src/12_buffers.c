@@ -110,7 +110,8 @@ struct tl_run {
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
-    int32_t         is_pooled;       // 1 = the strategy wants one arena: a plan without places gets them
+    int32_t         in_arena;        // 1 = one arena, taken at init: a plan without places gets them
+    uint64_t        live_budget;     // of the online decisions; less than the budget where the arena needs it
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_store       store;
@@ -165,7 +166,22 @@ static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
 }
 #endif
 
+// The bytes that the caller has to allow for so many bytes of the run.
+static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
+    uint64_t needed = tli_add_base(&run->budget, bytes), unusable = run->limits.unusable_bytes[TL_TIER_DEVICE];
+    if (run->budget.limit != TL_LIMIT_BACKEND || needed > UINT64_MAX - unusable) return needed;
+    return needed + unusable;
+}
+
 // -- buffers: claims --
+
+// What the backend takes for an arena.
+static uint64_t tli_taken_bytes(const tl_run *run, uint64_t arena) {
+    uint64_t overhead = run->limits.block_overhead_bytes[TL_TIER_DEVICE];
+    uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
+    if (!arena || arena > UINT64_MAX - granularity - overhead) return arena;
+    return (arena + granularity - 1) / granularity * granularity + overhead;
+}
 
 static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
     tl_account_counters counters;

@@ -659,7 +659,7 @@ static tl_result tli_check_pass(tl_run *run) {
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CHECK_FAILED));
     tli_measure_store(&run->store, 0, &counters);
     report->planned_peak_bytes = planned->peak_bytes;
-    report->planned_arena_bytes = planned->arena_bytes;
+    report->planned_arena_bytes = run->plan.offset_count ? run->plan.arena_bytes : 0;
     report->planned_host_peak_bytes = planned->host_peak_bytes;
     report->planned_cost = planned->cost;
     report->base_cost = planned->base_cost;
@@ -669,6 +669,8 @@ static tl_result tli_check_pass(tl_run *run) {
     if (run->arena)
         report->measured_arena_bytes = counters.arena_bytes > run->input_arena_bytes
                                      ? counters.arena_bytes : run->input_arena_bytes;
+    report->taken_bytes = counters.peak_taken_bytes[TL_TIER_DEVICE];
+    report->planned_taken_bytes = run->arena ? tli_taken_bytes(run, report->planned_arena_bytes) : 0;
     report->end_bytes = counters.live_bytes[TL_TIER_DEVICE];
 #ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
@@ -683,6 +685,9 @@ static tl_result tli_check_pass(tl_run *run) {
     if (report->measured_arena_bytes != report->planned_arena_bytes)
         return tli_run_mismatch(run, TLI_RULE(ARENA_MEASURED_BYTES_PLANNED), report->measured_arena_bytes,
                                 report->planned_arena_bytes);
+    if (run->arena && report->taken_bytes > report->planned_taken_bytes)
+        return tli_run_mismatch(run, TLI_RULE(TAKEN_MEASURED_BYTES_PLANNED), report->taken_bytes,
+                                report->planned_taken_bytes);
     if (report->end_bytes != planned->end_bytes)
         return tli_run_mismatch(run, TLI_RULE(IN_USE_AFTER_PASS_MEASURED_BYTES), report->end_bytes,
                                 planned->end_bytes);
@@ -734,7 +739,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_measure_store(&run->store, 1, &counters);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
-        tl_result result = tli_start_online(run, run->budget.bytes);
+        tl_result result = tli_start_online(run, run->live_budget);
         if (result) return result;
     }
 #endif
@@ -1040,6 +1045,10 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
     plan->host_peak_bytes = report->host_peak_bytes;
     plan->cost = report->cost;
     plan->base_cost = report->base_cost;
+    if (plan->step_count == run->plan.step_count) return;   // with the places that the run takes
+    plan->offsets = NULL;                                   // a pass that is under way
+    plan->offset_count = 0;
+    plan->arena_bytes = 0;
 }
 #endif
 

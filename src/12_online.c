@@ -186,7 +186,7 @@ static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     if (!o->is_bare) return TL_ERROR_OVER_BUDGET;
     if (o->searches) { o->budget = o->sim.live_bytes + bytes; return TL_OK; }
     run->report.limiting_node = node;
-    run->report.needed_bytes = tli_add_base(&run->budget, o->sim.live_bytes + bytes);
+    run->report.needed_bytes = tli_needed_bytes(run, o->sim.live_bytes + bytes);
     s = tli_begin_error(run->env, TL_ERROR_OVER_BUDGET, TLI_IN(RUN_PLAN),
                         TLI_RULE(NODE_NEEDS_BYTES_WITH_ALL_ELSE_EVICTED),
                         run->budget.allowed_bytes, run->report.needed_bytes);

@@ -24,7 +24,7 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->precision == TL_PRECISION_MIXED && !desc->formats)
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
-    if (strategy->memory == TL_MEMORY_POOLED && strategy->mode == TL_MODE_EAGER)
+    if (strategy->memory == TL_MEMORY_POOLED && desc->evict)
         return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_CACHED || strategy->memory == TL_MEMORY_MINIMAL_PEAK)
         return tli_unsupported(
@@ -71,6 +71,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     run->checkpoints_on = 1;
     run->inference = desc->plan ? desc->plan->inference : desc->inference;
     run->is_online = !desc->plan && !desc->checkpoints;
+    run->in_arena = !desc->evict;       // what it decides is known in the pass only
     if (!strategy) return TL_OK;
     result = tl_check_strategy(run->env, strategy);
     if (!result) result = tli_support_strategy(run, strategy);
@@ -78,7 +79,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     result = tli_match_strategy(run, strategy);
     if (result) return result;
     run->is_online = strategy->mode == TL_MODE_EAGER;
-    run->is_pooled = strategy->memory == TL_MEMORY_POOLED;
+    run->in_arena = strategy->memory == TL_MEMORY_POOLED;
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
@@ -348,17 +349,35 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     return result;
 }
 
+// The budget of an arena: without what the backend takes beside it. It counts as base, so that a refusal names
+// bytes that do.
+static tli_budget tli_arena_budget(const tl_run *run) {
+    tli_budget budget = run->budget;
+    uint64_t overhead = run->limits.block_overhead_bytes[TL_TIER_DEVICE];
+    uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
+    if (budget.bytes == UINT64_MAX) return budget;
+    budget.is_over |= budget.bytes < overhead;
+    budget.bytes -= budget.is_over ? budget.bytes : overhead;
+    budget.bytes -= budget.bytes % granularity;
+    budget.base_bytes = tli_needed_bytes(run, overhead);
+    return budget;
+}
+
 // The cheapest plan within the budget.
 static tl_result tli_plan_run_budget(tl_run *run) {
+    tli_budget budget = tli_arena_budget(run);
     tl_remat_desc remat;
+    tl_result result;
     tli_zero(&remat, sizeof remat);
     remat.graph = run->graph;
     remat.inference = run->inference;
     remat.device = run->desc.device;
     remat.alignment_bytes = run->limits.alignment_bytes;
-    return run->is_pooled ? tli_plan_remat_in_arena(run->env, &remat, &run->budget, &run->plan, NULL)
-                          : tli_plan_remat(run->env, &remat, &run->budget, TLI_REMAT_MOST_WORK, &run->plan,
-                                           NULL);
+    if (!run->in_arena)
+        return tli_plan_remat(run->env, &remat, &run->budget, TLI_REMAT_MOST_WORK, &run->plan, NULL);
+    result = tli_plan_remat_in_arena(run->env, &remat, &budget, &run->plan, NULL);
+    if (!result) run->plan.base_bytes = run->budget.base_bytes;
+    return result;
 }
 
 // The plan for the checkpoints or the strategy.
@@ -402,38 +421,42 @@ static tl_device tli_run_device(const tl_run *run) {
     tl_device device;
     tli_zero(&device, sizeof device);
     if (run->desc.device) device = *run->desc.device;
-    if (run->plan.offset_count || run->is_pooled) device.alignment_bytes = run->limits.alignment_bytes;
+    if (run->plan.offset_count || run->in_arena) device.alignment_bytes = run->limits.alignment_bytes;
     return device;
 }
 
-#ifndef TL_NO_PLANNERS
-// Give the plan places, which the run owns then.
-static tl_result tli_place_run_plan(tl_run *run) {
+// -- preparing a run: the arena --
+
+// Give a plan places, in a copy that the run owns then. work_limit: of the layout.
+static tl_result tli_place_run_plan(tl_run *run, uint64_t work_limit) {
     tl_device device = tli_run_device(run);
     tl_places_desc desc;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
     desc.device = &device;
+    desc.work_limit = work_limit;
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
     result = tl_plan_places(run->env, &desc, &run->plan, NULL);
     if (!result) run->owns_plan = 1;
     return result;
 }
-#else
-static tl_result tli_place_run_plan(tl_run *run) {
-    return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLACES));
-}
-#endif
 
-// Take the plan given, or make one, and give it places where the strategy says so.
+static int tli_arena_fits(const tl_run *run) {
+    return !run->in_arena || tli_taken_bytes(run, run->plan.arena_bytes) <= run->budget.bytes;
+}
+
+#define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large
+
+// Take the plan given, or make one, and give it places.
 static tl_result tli_take_run_plan(tl_run *run) {
     tl_result result = TL_OK;
     run->owns_plan = !run->desc.plan;
     if (run->desc.plan) run->plan = *run->desc.plan;
     else result = tli_plan_desc(run);
-    if (result || !run->is_pooled || run->plan.offset_count) return result;
-    return tli_place_run_plan(run);
+    if (result || !run->in_arena || run->plan.offset_count) return result;
+    result = tli_place_run_plan(run, TLI_RUN_PLACE_WORK);
+    return result || tli_arena_fits(run) ? result : tli_place_run_plan(run, 10 * TLI_RUN_PLACE_WORK);
 }
 
 static tl_result tli_make_run_plan(tl_run *run) {
@@ -447,6 +470,7 @@ static tl_result tli_make_run_plan(tl_run *run) {
     simulate.plan = &run->plan;
     simulate.device = &device;
     result = tl_simulate_plan(run->env, &simulate, &run->planned);
+    if (run->plan.offset_count) run->plan.arena_bytes = run->planned.arena_bytes;    // as this backend aligns
 #if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
     if (!result) result = tli_check_compressed(run);
 #endif
@@ -483,26 +507,74 @@ static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
     return result;
 }
 
-// Try the decisions out at the budget. If they fail, find the least budget by bisection: it works, and one
-// byte less does not.
-static tl_result tli_check_online_budget(tl_run *run) {
-    uint64_t fails = run->budget.bytes, works = fails;
-    tl_result result = tli_rehearse(run, fails);
-    int32_t node = run->report.limiting_node;
-    if (result != TL_ERROR_OVER_BUDGET) return result;
-    result = tli_grow_budget(run, &works);
-    while (!result && works - fails > 1) {
-        uint64_t middle = fails + (works - fails) / 2;
+// Find the least budget of live bytes by bisection: it works, and one byte less does not. It depends on no
+// budget. node: what needs it.
+static tl_result tli_find_least_online(tl_run *run, uint64_t *works, int32_t *node) {
+    uint64_t fails = 0;
+    tl_result result;
+    *works = 0;
+    *node = -1;
+    result = tli_grow_budget(run, works);
+    while (!result && *works - fails > 1) {
+        uint64_t middle = fails + (*works - fails) / 2;
         result = tli_rehearse(run, middle);
-        if (!result) { works = middle; continue; }
+        if (!result) { *works = middle; continue; }
         if (result != TL_ERROR_OVER_BUDGET) return result;
         fails = middle;
-        node = run->report.limiting_node;
+        *node = run->report.limiting_node;
         result = TL_OK;
     }
-    if (result) return result;
-    return tli_infeasible(run, run->budget.limit, TLI_RULE(LEAST_THAT_WORKS_IS_BYTES),
-                          run->budget.allowed_bytes, tli_add_base(&run->budget, works), node);
+    return result;
+}
+
+// Try the decisions out within so many live bytes, and place what they allocate.
+static tl_result tli_try_online(tl_run *run, uint64_t live_budget) {
+    tl_result result = tli_rehearse(run, live_budget);
+    run->live_budget = live_budget;
+    if (result || !run->in_arena) return result;
+    if (run->owns_plan) tl_free_plan(run->env, &run->plan);
+    tli_zero(&run->plan, sizeof run->plan);
+    tli_copy_record(run, &run->plan);
+    run->plan.repeat_count = 1;
+    run->owns_plan = 0;             // the steps are those of the record
+    return tli_place_run_plan(run, TLI_RUN_PLACE_WORK);
+}
+
+#define TLI_ONLINE_TURNS 6  // times that decisions are tried out to make their arena fit
+
+// Try the decisions out at the budget. Where their arena exceeds it, they are made again with less live bytes.
+// TL_ERROR_OVER_BUDGET: they do not work, or their arena is still too large.
+static tl_result tli_fit_online(tl_run *run) {
+    uint64_t live = run->budget.bytes;
+    tl_result result = tli_try_online(run, live);
+    int turn;
+    for (turn = 1; turn < TLI_ONLINE_TURNS && !result && !tli_arena_fits(run); turn++) {
+        uint64_t excess = tli_taken_bytes(run, run->plan.arena_bytes) - run->budget.bytes;
+        if (excess >= live) break;
+        live -= excess;
+        result = tli_try_online(run, live);
+    }
+    return result || tli_arena_fits(run) ? result : TL_ERROR_OVER_BUDGET;
+}
+
+// The same, at last with the least live bytes that work; a refusal names what these take, which depends on no
+// budget. What is tried and fails on the way leaves no error.
+static tl_result tli_check_online_budget(tl_run *run) {
+    tli_quiet quiet = tli_begin_quiet(run->env);
+    uint64_t least = 0;
+    int32_t node = -1;
+    tl_result result = tli_fit_online(run);
+    int fits = result != TL_ERROR_OVER_BUDGET;
+    if (!fits) result = tli_find_least_online(run, &least, &node);
+    if (!fits && !result) result = tli_try_online(run, least);
+    if (!fits && !result && run->in_arena) {
+        fits = tli_arena_fits(run);
+        least = tli_taken_bytes(run, run->plan.arena_bytes);
+    }
+    tli_end_quiet(&quiet, result);
+    return fits || result ? result
+         : tli_infeasible(run, run->budget.limit, TLI_RULE(LEAST_THAT_WORKS_IS_BYTES),
+                          run->budget.allowed_bytes, tli_needed_bytes(run, least), node);
 }
 #endif
 
@@ -524,7 +596,7 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
     if (run->is_online) report = &run->online.sim.report;
 #endif
     if (tier == TL_TIER_HOST) return report->host_peak_bytes;
-    return !run->is_online && run->plan.offset_count ? report->arena_bytes : report->peak_bytes;
+    return run->plan.offset_count ? tli_taken_bytes(run, run->plan.arena_bytes) : report->peak_bytes;
 }
 
 // What the backend has free at present decides nothing but this: whether the run can be made now.
@@ -553,7 +625,7 @@ static tl_result tli_check_budget(tl_run *run) {
     if (run->budget.is_over || bytes > run->budget.bytes)
         return tli_infeasible(run, run->budget.limit, TLI_RULE(PLAN_TAKES_BYTES),
                               run->budget.allowed_bytes,
-                              tli_add_base(&run->budget, bytes),
+                              tli_needed_bytes(run, bytes),
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
     if (planned->host_peak_bytes > run->budget.host_bytes)
@@ -607,7 +679,16 @@ static tl_result tli_alloc_run(tl_run *run) {
     return TL_OK;
 }
 
-// Open the run's account, limited to its budgets, and make the arena of a plan with offsets.
+// Take the arena of a plan with offsets.
+static tl_result tli_take_arena(tl_run *run) {
+    run->offsets = run->plan.offsets;
+    run->offset_count = run->plan.offset_count;
+    run->next_offset = 0;
+    if (!run->plan.offset_count || !run->plan.arena_bytes) return TL_OK;
+    return run->backend.add_block(run->backend.self, TL_TIER_DEVICE, run->plan.arena_bytes, &run->arena);
+}
+
+// Open the run's account, limited to its budgets, and take the arena.
 static tl_result tli_open_run_store(tl_run *run) {
     uint64_t limits[TL_TIER_COUNT];
     tl_result result;
@@ -616,19 +697,16 @@ static tl_result tli_open_run_store(tl_run *run) {
     result = tli_open_store(run->env, &run->backend, limits, &run->store);
     if (result) return result;
     run->store.is_strict = 1;
-    run->offsets = run->plan.offsets;
-    run->offset_count = run->plan.offset_count;
-    if (!run->plan.offset_count || !run->planned.arena_bytes) return TL_OK;
-    return run->backend.add_block(run->backend.self, TL_TIER_DEVICE, run->planned.arena_bytes, &run->arena);
+    return tli_take_arena(run);
 }
 
 // Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
 static tl_result tli_claim_inputs(tl_run *run) {
     const tl_graph *graph = run->graph;
     tl_account_counters counters;
-    tl_result result = tli_open_run_store(run);
+    tl_result result = TL_OK;
     int32_t i;
-    if (!result) tli_measure_store(&run->store, 1, &counters);
+    tli_measure_store(&run->store, 1, &counters);
     for (i = 0; i < graph->tensor_count && !result; i++) {
         tli_buffer *input = &run->tensors[i];
         if (!graph->nodes[graph->outputs[i].node].is_input) continue;
@@ -636,13 +714,17 @@ static tl_result tli_claim_inputs(tl_run *run) {
         result = tli_claim_device(run, graph->outputs[i].bytes, &input->device);
         if (!result) result = tli_fill_range(&run->store, &input->device.range, 0);
     }
-    if (result)
-        return tli_fail(run->env, result, TLI_IN(INIT_RUN),
-                        TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS));
     tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
     run->input_count = run->next_offset;
-    return TL_OK;
+    return result;
+}
+
+static tl_result tli_take_memory(tl_run *run) {
+    tl_result result = tli_open_run_store(run);
+    if (!result) result = tli_claim_inputs(run);
+    return result ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS))
+                  : TL_OK;
 }
 
 static tl_result tli_prepare_run(tl_run *run) {
@@ -669,7 +751,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->next_step = desc->first_step;
     tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
-    return tli_claim_inputs(run);
+    return tli_take_memory(run);
 }
 
 // Forget pointers that are valid during the call only.
@@ -846,6 +928,67 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
 }
 
 #ifndef TL_NO_ONLINE
+// -- preparing a run: other decisions, and another arena --
+
+// Copy the graph's inputs to the host tier, or from there.
+static tl_result tli_copy_inputs(tl_run *run, tli_held *hosts, int to_host) {
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < run->graph->tensor_count && !result; i++) {
+        tli_held *input = &run->tensors[i].device;
+        const tl_range *from, *to;
+        if (!input->range.bytes || !run->graph->nodes[run->graph->outputs[i].node].is_input) continue;
+        if (to_host) result = tli_claim(&run->store, TL_TIER_HOST, input->range.bytes, &tli_by_heap, &hosts[i]);
+        from = to_host ? &input->range : &hosts[i].range;
+        to = to_host ? &hosts[i].range : &input->range;
+        if (!result) result = tli_transfer(&run->store, to, TL_CODEC_NONE, from, TL_CODEC_NONE);
+    }
+    return result ? result : tli_submit_store(&run->store);
+}
+
+// Give the arena back, with the inputs in it, and take one for the present plan.
+static tl_result tli_replace_arena(tl_run *run) {
+    tl_result result = TL_OK;
+    tli_clear_run(run, 1);
+    if (run->arena) result = run->backend.free_block(run->backend.self, run->arena);
+    run->arena = 0;
+    if (!result) result = tli_take_arena(run);
+    return result ? result : tli_claim_inputs(run);
+}
+
+static tl_result tli_move_inputs(tl_run *run) {
+    tli_held *hosts = (tli_held *)tli_alloc_array(run->env, (uint64_t)run->graph->tensor_count, sizeof *hosts);
+    tl_result result = hosts ? tli_copy_inputs(run, hosts, 1) : TL_ERROR_NO_MEMORY;
+    int32_t i;
+    if (!result) result = tli_replace_arena(run);
+    if (!result) result = tli_copy_inputs(run, hosts, 0);
+    for (i = 0; hosts && i < run->graph->tensor_count; i++) (void)tli_abandon(&run->store, &hosts[i]);
+    tli_release(run->env, hosts);
+    if (!result) return TL_OK;
+    return tli_fail(run->env, result, TLI_IN(ENABLE_CHECKPOINTS),
+                    TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS));
+}
+
+// Try out and place the decisions of a pass as they are made from now on. What is refused changes nothing.
+static tl_result tli_decide_again(tl_run *run) {
+    tl_plan before = run->plan;
+    uint64_t live = run->live_budget;
+    tl_result result;
+    run->plan.memory = NULL;        // it may be needed again
+    run->owns_plan = 0;
+    result = tli_check_online_budget(run);
+    if (!result) {
+        tl_free_plan(run->env, &before);
+        return tli_move_inputs(run);
+    }
+    if (run->owns_plan) tl_free_plan(run->env, &run->plan);
+    run->plan = before;
+    run->owns_plan = 1;
+    run->live_budget = live;
+    run->checkpoints_on = !run->checkpoints_on;
+    return result;
+}
+
 // Run one goal of a pass by hand; the last one closes the pass.
 static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
     tl_result result;
@@ -894,8 +1037,9 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
     if (run->active || !run->is_online)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(ENABLE_CHECKPOINTS),
                         TLI_RULE(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY));
+    if (run->checkpoints_on == (on != 0)) return TL_OK;
     run->checkpoints_on = on != 0;
-    return TL_OK;
+    return run->in_arena ? tli_decide_again(run) : TL_OK;
 }
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }

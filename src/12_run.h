@@ -121,7 +121,10 @@ typedef struct tl_run_desc {
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
 
-    // Budgets: tl_init_run refuses if base_bytes + peak exceed them; with places, base_bytes + arena.
+    // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, in one
+    // block, taken by tl_init_run. A plan without offsets gets them then, decisions made online are tried out
+    // and placed. With strategy.memory standard, or with an eviction function of the caller, every buffer is
+    // a block of its own: base_bytes and the peak of the live bytes count, and a pass can fail for memory.
     uint64_t budget_bytes;            // device; 0 = no limit of your own
     uint64_t host_budget_bytes;       // of host copies at a time; 0 = no host tier: never spill. Of a plan that
                                       // is given with host steps: 0 = as much as it needs
@@ -168,7 +171,10 @@ typedef struct tl_run_desc {
 // What the last pass did.
 typedef struct tl_run_report {
     uint64_t planned_peak_bytes, measured_peak_bytes;    // equal, or the pass failed
-    uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without offsets
+    uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena
+    uint64_t planned_taken_bytes; // arena, rounded up as the backend says, and overhead; 0 without an arena
+    uint64_t taken_bytes;         // most bytes of the device that the backend took for the run, by its own
+                                  // count: not above these, or the pass failed; 0 = it counts no accounts
     uint64_t planned_host_peak_bytes, measured_host_peak_bytes;
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
@@ -195,8 +201,9 @@ typedef struct tl_run_report {
 //          decisions; the text names the least budget that works and the node that needs it;
 //          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and those of the backend; TL_ERROR_NO_MEMORY, also
 //          if a pass takes more bytes than the backend reports as free at present. *run is NULL then.
-// Cost:    online, the decisions of one pass are simulated; if the budget is too small, those of about
-//          forty passes, to find the least one. Lazy: that of the planner.
+// Cost:    online, the decisions of one pass are simulated, and placed; if their arena exceeds the budget,
+//          up to five more with less live bytes; if none fits, those of about forty passes, to find the
+//          least one. Lazy: that of the planner.
 // Threads: one run per thread.
 TLDEF tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run);
 TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
@@ -316,8 +323,12 @@ TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl
 TLDEF tl_result tl_run_forward(tl_run *run, int32_t layer);
 TLDEF tl_result tl_run_backward(tl_run *run, int32_t layer);
 
-// Switch checkpointing of an online run on, or off (then everything is kept), between passes.
-// TL_ERROR_INVALID_ARG inside one.
+// Switch checkpointing of an online run on, or off (then everything is kept), between passes. The decisions
+// are tried out again, and the run takes the arena for them: the graph's inputs move there, over the host tier,
+// and the results of the last pass are released.
+//
+// Errors:  TL_ERROR_INVALID_ARG inside a pass; as tl_init_run, and nothing changes; where the backend fails to
+//          take or to copy, its error: the inputs are zeroes then, and no pass starts before a call succeeds.
 TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
 #endif

@@ -300,6 +300,7 @@ static void the_least_budget_of_a_run_is_a_number_and_does(void **state) {
     memset(&cpu, 0, sizeof cpu);
     memset(&kernel, 0, sizeof kernel);
     memset(&desc, 0, sizeof desc);
+    cpu.alignment_bytes = 1;
     assert_int_equal(tl_init_cpu_backend(&env, &cpu, &backend), TL_OK);
     assert_int_equal(tl_plan_keep_all(&env, &graph, 0, &plan), TL_OK);
     kernel.op = "layer";

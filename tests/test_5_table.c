@@ -349,12 +349,18 @@ static void table_in_the_tests_is_up_to_date(void **state) {
     char *graph_text = read_text("tests/support/table.tlg", NULL);
     char *schedule = read_text("tests/support/table.schedule", NULL);
     char *table = read_text("tests/support/table.h", NULL), *text;
+    tl_places_desc places = { 0 };
+    tl_device device = { 0 };
     tl_graph graph;
     tl_plan plan;
     (void)state;
     assert_true(graph_text && schedule && table);
     graph = graph_of(graph_text);
     plan = plan_of(&graph, schedule, 0);
+    places.graph = &graph;
+    device.alignment_bytes = 8;
+    places.device = &device;
+    assert_int_equal(tl_plan_places(NULL, &places, &plan, NULL), TL_OK);
     text = table_of(&graph, &plan, "table");
     if (getenv("WRITE_TABLE")) {  // WRITE_TABLE=1 build/test_5_table table_in_the_tests_is_up_to_date
         remove("tests/support/table.h");
@@ -363,7 +369,10 @@ static void table_in_the_tests_is_up_to_date(void **state) {
     assert_string_equal(text, table);
     assert_int_equal(table_plan.step_count, plan.step_count);
     assert_memory_equal(table_plan.steps, plan.steps, (size_t)plan.step_count * sizeof *plan.steps);
+    assert_int_equal(table_plan.offset_count, plan.offset_count);
+    assert_memory_equal(table_plan.offsets, plan.offsets, (size_t)plan.offset_count * sizeof *plan.offsets);
     assert_int_equal(table_plan.peak_bytes, plan.peak_bytes);
+    assert_int_equal(table_plan.arena_bytes, plan.arena_bytes);
     assert_int_equal(table_plan.cost, plan.cost);
     assert_int_equal(tl_check_graph(NULL, &table_graph), TL_OK);
     free(text);

@@ -76,11 +76,43 @@ static void base_fills_any_budget(void **state) {
     assert_true(plan.peak_bytes <= peak);
     assert_int_equal(plan.base_bytes, UINT64_MAX - peak);
     tl_free_plan(&env, &plan);
-    desc.base_bytes = UINT64_MAX;
-    assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
     desc.budget_bytes = 1;
     desc.base_bytes = 2;
     assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
+    tl_free_graph(&env, &graph);
+}
+
+// Every planner: a budget that cannot be named, because it does not fit 64 bits, is not named.
+static void a_base_beyond_any_budget_is_an_overflow(void **state) {
+#define BASE_BYTES_DO_NOT_FIT ": base_bytes: with what a plan takes they do not fit 64 bits"
+    tl_random random = { 51 };
+    tl_graph graph;
+    tl_plan plan;
+    tl_remat_report report;
+    tl_remat_desc remat;
+    tl_chain_plan_desc chain;
+    tl_policy_desc policy;
+    tl_env env;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&remat, 0, sizeof remat);
+    memset(&chain, 0, sizeof chain);
+    memset(&policy, 0, sizeof policy);
+    assert_int_equal(random_graph(&env, &random, 10, &graph), TL_OK);
+    remat.graph = chain.graph = policy.graph = &graph;
+    remat.base_bytes = chain.base_bytes = policy.base_bytes = UINT64_MAX;
+    remat.budget_bytes = chain.budget_bytes = policy.budget_bytes = UINT64_MAX;
+    for (remat.in_arena = 0; remat.in_arena < 2; remat.in_arena++) {
+        assert_int_equal(tl_plan_remat(&env, &remat, &plan, &report), TL_ERROR_OVERFLOW);
+        assert_string_equal(env.error.text, "tl_plan_remat" BASE_BYTES_DO_NOT_FIT);
+        assert_true(report.least_budget_bytes == 0 && report.bound_budget_bytes == 0 && !plan.steps);
+    }
+    assert_int_equal(tl_plan_chain(&env, &chain, &plan, &report), TL_ERROR_OVERFLOW);
+    assert_string_equal(env.error.text, "tl_plan_chain" BASE_BYTES_DO_NOT_FIT);
+    assert_int_equal(report.least_budget_bytes, 0);
+    policy.policy = TL_POLICY_CHEN_SQRT;
+    assert_int_equal(tl_plan_policy(&env, &policy, &plan), TL_ERROR_OVERFLOW);
+    assert_string_equal(env.error.text, "tl_plan_policy" BASE_BYTES_DO_NOT_FIT);
     tl_free_graph(&env, &graph);
 }
 
@@ -194,6 +226,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budget_zero_is_no_limit),
         cmocka_unit_test(base_fills_any_budget),
+        cmocka_unit_test(a_base_beyond_any_budget_is_an_overflow),
         cmocka_unit_test(a_broken_device_is_refused),
         cmocka_unit_test(the_search_starts_at_the_floor_and_not_below),
         cmocka_unit_test(one_step_of_work_gives_an_answer_that_holds),

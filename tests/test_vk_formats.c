@@ -260,7 +260,7 @@ static void fill_desc(machine *m, const job *j, int own_conversions, tl_kernel *
     desc->kernel_count = own_conversions ? 2 : 1;
     desc->kernel_precisions = 1u << TL_PRECISION_MIXED;
     desc->plan = &j->plan;
-    desc->budget_bytes = j->plan.peak_bytes;
+    desc->budget_bytes = j->plan.arena_bytes + 64;      // the CPU takes up to that for its alignment
     desc->formats = j->formats;
     desc->quantizations = j->quantizations;
 }
@@ -306,8 +306,10 @@ static void make_plan(job *j, int least) {
     memset(&desc, 0, sizeof desc);
     desc.graph = &j->graph;
     desc.inference = j->inference;
+    desc.in_arena = 1;
+    desc.alignment_bytes = 256;     // of most devices, and a multiple of what the others ask for
     if (!least) {
-        if (tl_plan_keep_all(&env, &j->graph, j->inference, &j->plan)) fail_msg("%s", env.error.text);
+        if (tl_plan_remat(&env, &desc, &j->plan, &report)) fail_msg("%s", env.error.text);
         return;
     }
     desc.budget_bytes = 1;

@@ -279,12 +279,16 @@ static void make_graph(tl_random *random, tl_graph *graph) {
 static void make_plan(tl_random *random, const tl_graph *graph, const tl_plan *all, uint64_t *budget, tl_plan *plan) {
     tl_remat_desc desc;
     tl_remat_report report;
+    tl_backend_limits limits;
     tl_env env;
     tl_result result;
     memset(&env, 0, sizeof env);
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
     desc.inference = all->inference;
+    g.device.backend.limits(g.device.backend.self, &limits);
+    desc.in_arena = 1;
+    desc.alignment_bytes = limits.alignment_bytes;
     desc.work_limit = 2000 + tl_next_random_below(random, 60000);
     desc.budget_bytes = 1 + all->peak_bytes - tl_next_random_below(random, all->peak_bytes * 2 / 3 + 1);
     result = tl_plan_remat(&env, &desc, plan, &report);

@@ -73,12 +73,14 @@ static int run_table(tl_env *env, tl_backend *backend, int online, uint64_t *gra
     desc.backend = backend;
     desc.kernels = kernels;
     desc.kernel_count = 6;
-    desc.budget_bytes = online ? 0 : table_plan.peak_bytes;
+    desc.budget_bytes = online ? 0 : table_plan.arena_bytes;
     if (tl_init_run(env, &desc, &run)) return 1;
     failed = tl_run_plan(run) != TL_OK;
     tl_measure_run(run, &report);
     tl_free_run(run);
-    return failed || (!online && report.measured_peak_bytes != table_plan.peak_bytes) || online != !report.recompute_count;
+    if (!online && report.measured_peak_bytes != table_plan.peak_bytes) return 1;
+    if (!online && report.taken_bytes != table_plan.arena_bytes) return 1;
+    return failed || online != !report.recompute_count;
 }
 
 int main(void) {

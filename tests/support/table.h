@@ -124,14 +124,21 @@ static const tl_step table_steps[32] = {
     { TL_STEP_BACKWARD, 0, 0, 1, -1 },  // fc1: step 31
 };
 
+static const uint64_t table_offsets[26] = {
+    0, 64, 160, 64, 160, 400, 272, 208,
+    192, 160, 336, 160, 336, 336, 464, 432,
+    336, 464, 400, 208, 192, 288, 384, 288,
+    384, 64,
+};
+
 static const tl_plan table_plan = {
     table_steps, 32,
     0,  // repeat_count
-    NULL, 0,
+    table_offsets, 26,
     0,  // inference
     0,  // any_order
     496,  // peak_bytes
-    0,  // arena_bytes
+    496,  // arena_bytes
     0,  // host_peak_bytes
     0,  // base_bytes
     133,  // cost
