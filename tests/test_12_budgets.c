@@ -37,7 +37,7 @@ typedef struct question {
 typedef struct answer {
     tl_result result;
     uint64_t  peak, host_peak;  // counted from outside, without the base
-    uint64_t  taken;            // of a run: what the backend took for it
+    uint64_t  taken;            // of a run: what it asks of the backend
     uint64_t  steps;            // a hash of the plan
     tl_limit  limit;
     uint64_t  least;
@@ -177,7 +177,7 @@ static void ask_run(tl_env *env, const question *q, const tl_device *device, con
     a->peak = counters.peak_bytes[TL_TIER_DEVICE] - q->taken;
     a->host_peak = counters.peak_bytes[TL_TIER_HOST];
     tl_measure_run(run, &report);
-    a->taken = report.taken_bytes;
+    a->taken = report.planned_taken_bytes ? report.planned_taken_bytes : a->peak;  // an arena, or blocks as needed
     tl_find_run_plan(run, &plan);
     a->steps = hash_steps(&plan);
     tl_free_run(run);
@@ -229,7 +229,7 @@ static answer ask(const question *q) {
     memset(&cpu, 0, sizeof cpu);
     memset(&device, 0, sizeof device);
     memset(&range, 0, sizeof range);
-    cpu.alignment_bytes = 8;    // as the env aligns: a block takes its bytes and no more
+    cpu.alignment_bytes = sizeof(void *);  // as the env aligns: a block takes its bytes and no more
     cpu.capacity_bytes[TL_TIER_DEVICE] = q->bytes.backend;
     cpu.capacity_bytes[TL_TIER_HOST] = q->host.backend;
     device.device_capacity_bytes = q->bytes.device;
@@ -504,7 +504,7 @@ static void bytes_taken_at_present_refuse_and_never_shape(void **state) {
         q.bytes.caller = 10 * BYTES + BASE;
         q.bytes.backend = 10 * BYTES + BASE;
         a = ask(&q);
-        assert_int_equal(a.result, TL_OK);
+        if (a.result) fail_msg("%s", a.text);
         q.taken = 10 * BYTES + BASE - a.taken;
         b = ask(&q);
         if (b.result) fail_msg("%s", b.text);

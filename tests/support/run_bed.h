@@ -122,6 +122,16 @@ static inline tl_run_report bed_report(const bed *b) {
     return report;
 }
 
+// What the system gave is what was planned; without accounts nobody counts it.
+static inline void bed_check_taken(const tl_run_report *report) {
+#ifdef TL_NO_ACCOUNTS
+    assert_int_equal(report->taken_bytes, 0);
+    assert_true(report->planned_taken_bytes > 0);
+#else
+    assert_int_equal(report->taken_bytes, report->planned_taken_bytes);
+#endif
+}
+
 // Outcome of two training steps that keep everything, on the plain backend.
 static inline uint64_t keep_all_outcome(const tl_graph *graph, int inference, int32_t repeat, uint64_t *peak) {
     static bed b;
