@@ -130,9 +130,10 @@ def debug_places(ir):
     for line in ir:
         if not line.startswith("!"):
             continue
-        found = re.match(r'!(\d+) = !DIFile\(filename: "([^"]*)"', line)
-        if found:
-            files[found.group(1)] = found.group(2)
+        found = re.match(r'!(\d+) = !DIFile\(filename: "([^"]*)"(?:, directory: "([^"]*)")?', line)
+        if found:       # the compiler gives a path from a folder that it shares with the present one: from the root
+            name = os.path.normpath(os.path.join(found.group(3) or "", found.group(2)))
+            files[found.group(1)] = os.path.relpath(name) if name.startswith(os.getcwd() + os.sep) else name
             continue
         found = re.match(r"!(\d+) = distinct !DI(?:Subprogram|GlobalVariable)\(.*?\bfile: !(\d+), line: (\d+)", line)
         if found:
