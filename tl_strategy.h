@@ -1224,13 +1224,16 @@ typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
     int32_t         repeat_count;   // micro-batches: how often the steps are repeated; 0 = 1
-    const uint64_t *offsets;     // [offset_count] offset of each allocation (tl_simulate_plan); 0 = none
+    const uint64_t *offsets;     // [offset_count] of each device allocation (tl_simulate_plan); 0 = none
     int32_t         offset_count;
+    const uint64_t *host_offsets;   // [host_offset_count] of each host copy, in an arena of the host; 0 = none
+    int32_t         host_offset_count;
     int32_t         inference;   // 1 = forward only: no B, ends with its results resident
     int32_t         any_order;   // 1 = backwards in any valid order, not only in reverse order of the list
     uint64_t        peak_bytes;      // largest sum of live bytes
     uint64_t        arena_bytes;     // aligned high-water mark; 0 without offsets
     uint64_t        host_peak_bytes; // largest sum of host copies
+    uint64_t        host_arena_bytes;  // aligned high-water mark of these; 0 without host offsets
     uint64_t        base_bytes;      // weights, their gradients, optimizer: not in the peak, in the budget
     uint64_t        cost;            // time at which the last compute step of one repetition ends
     uint64_t        base_cost;       // every forward and backward once
@@ -1240,7 +1243,7 @@ typedef struct tl_plan {
 
 // The result of one replay of a plan.
 typedef struct tl_report {
-    uint64_t peak_bytes, arena_bytes, host_peak_bytes;
+    uint64_t peak_bytes, arena_bytes, host_peak_bytes, host_arena_bytes;
     uint64_t end_bytes;         // device bytes still live after the last step, inputs included
     uint64_t end_host_bytes;
     uint64_t cost;              // time at which the last compute step or WAIT ends
@@ -1252,6 +1255,7 @@ typedef struct tl_report {
     int32_t  copy_count;        // O and L, per tensor
     int32_t  codec_count;       // C and X, per tensor
     int32_t  allocation_count;  // device allocations, with scratch and gradients
+    int32_t  host_allocation_count;  // host copies
     int32_t  peak_step;         // the first step that reaches the peak; -1 = before the first
     int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end); else -1
 } tl_report;
@@ -1275,7 +1279,8 @@ typedef struct tl_simulate_desc {
 // it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
 // allocation k; no two live allocations may overlap. In place, output 0 takes over its input's
 // allocation. 0 bytes are no allocation. C and X convert several outputs one after the other: both
-// copies of one tensor live until its own conversion ends.
+// copies of one tensor live until its own conversion ends. Host copies are numbered by themselves, in the order
+// in which O makes them: plan->host_offsets[k] places copy k.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
@@ -1320,12 +1325,12 @@ typedef enum tl_use { TL_USES(TLI_ENUM) TL_USE_COUNT } tl_use;
 // One allocation of a plan. use, node, output and occurrence name it.
 typedef struct tl_lifetime {
     uint64_t bytes;        // > 0
-    uint64_t offset;       // where plan->offsets puts it; 0 without
+    uint64_t offset;       // where plan->offsets, or host_offsets, puts it; 0 without
     tl_use   use;
     int32_t  node, output;  // output: 0 for saved bytes and scratch
     int32_t  occurrence;   // so many of the same use, node and output came before; calls for scratch
     int32_t  first_step, end_step;  // it lives in the steps k with first_step <= k < end_step
-    int32_t  number;       // in plan->offsets; -1 for host copies
+    int32_t  number;       // in plan->offsets, of host copies in plan->host_offsets
     int32_t  over;         // written in place: the lifetime that it takes over, of the same number; else -1
 } tl_lifetime;
 
@@ -1357,19 +1362,21 @@ typedef struct tl_places_desc {
 } tl_places_desc;
 
 typedef struct tl_places_report {
-    uint64_t arena_bytes;       // what the places take
+    uint64_t arena_bytes;       // what the places on the device take
     uint64_t bound_bytes;       // no places of these allocations take less
-    int32_t  proven;            // 1 = the two are equal
+    uint64_t host_arena_bytes, host_bound_bytes;  // the same of the host copies
+    int32_t  proven;            // 1 = both arenas are as large as their bounds
     uint64_t work;              // elementary steps done
 } tl_places_report;
 
-// Give every device allocation of a plan an offset, in an arena as small as is found (tl_plan_layout).
+// Give every allocation of a plan an offset, in an arena of the device and, for host copies, one of the host,
+// each as small as is found (tl_plan_layout).
 //
 //   plan     gets new offsets, and its peaks and costs are measured again; steps and offsets are in one new
 //            block then, and what it had is released. Not changed where there is an error
 //   report   may be 0
 //
-// A run takes a plan with offsets in one block of arena_bytes (tl_init_run). Inputs have places as well, and
+// A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes (tl_init_run). Inputs have places as well, and
 // outputs that are written in place stand where their input stood.
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_OVERFLOW: the aligned bytes of all allocations do not fit 61
@@ -3278,6 +3285,7 @@ typedef struct tl_run_report {
     uint64_t taken_bytes;         // most bytes of the device that the backend took for the run, by its own
                                   // count: not above these, or the pass failed; 0 = it counts no accounts
     uint64_t planned_host_peak_bytes, measured_host_peak_bytes;
+    uint64_t planned_host_taken_bytes, host_taken_bytes;  // as those of the device, for the host copies
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
     uint64_t compute_ns;          // profiling: time inside kernels
@@ -4443,7 +4451,10 @@ static size_t tli_finish(tli_writer *w) {
     X(THERE_MUST_BE_STRATEGY, "there must be a strategy", "line, column") \
     X(EXPECTED_NULL, "expected null", "line, column") \
     X(THERE_MUST_BE_ONE_STRATEGY_ONLY, "there must be one strategy only", "line, column") \
-    X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "")
+    X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "") \
+    X(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS, "host_offset_count: must be the number of host offsets", "") \
+    X(HOST_OFFSETS_FEWER_THAN_COPIES, "host_offsets: fewer than host copies", "step, node") \
+    X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -4796,7 +4807,9 @@ static size_t tli_finish(tli_writer *w) {
     X(LAYER_FORWARD_GOES_0_1_TO_LAST_THEN, \
       "layer: forward goes 0, 1, ... to the last, then backward down to 0, on an online run over layers", "") \
     X(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY, "run: not online, or a pass is under way", "") \
-    X(TAKEN_MEASURED_BYTES_PLANNED, "taken: measured %0 bytes, planned %1", "measured bytes, planned bytes")
+    X(TAKEN_MEASURED_BYTES_PLANNED, "taken: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(TAKEN_ON_HOST_MEASURED_BYTES_PLANNED, \
+      "taken on the host: measured %0 bytes, planned %1", "measured bytes, planned bytes")
 
 // -- errors: rules of [13] TRACE --
 
@@ -11360,7 +11373,6 @@ typedef struct tli_made {
     tli_use  use;
     int32_t  index;   // tensor or node
     uint64_t bytes;   // > 0: 0 bytes are no allocation and have no number
-    uint64_t offset;  // 0 without offsets
 } tli_made;
 
 // The lifetimes of all allocations, written down where a caller asks for them. A key is a use with its tensor
@@ -11372,6 +11384,20 @@ typedef struct tli_ledger {
     int32_t     *occurrences;     // [keys]
     int          failed;          // 1 = out of memory; what came later is missing
 } tli_ledger;
+
+// What checks the offsets of one arena. An owner is what has an allocation beyond its step.
+typedef struct tli_sim_arena {
+    const uint64_t *offsets;      // [count] 0 = none; then the fields below are not used
+    int32_t         count;
+    int32_t        *ranks;        // [count] of an allocation, in the order of offsets
+    int32_t        *by_rank;      // [count] allocations in that order
+    uint64_t       *ends;         // [count] offset + bytes of those that were made
+    int32_t        *places;       // [owner_count] number of the allocation, -1 = not live
+    int32_t         owner_count;
+    uint8_t        *live;         // [2 leaves] a tree over the ranks: 1 = an allocation from here down is live
+    int32_t         leaf_count;
+    int             is_host;
+} tli_sim_arena;
 
 typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
@@ -11408,14 +11434,8 @@ typedef struct tli_sim {
     tli_made       *made;         // [made_count] allocations of the last step, in order
     int32_t         made_count;
 
-    const uint64_t *offsets;      // 0 = none; then the fields below are not used
-    int32_t         offset_count;
-    int32_t        *ranks;        // [offset_count] of an allocation, in the order of offsets
-    int32_t        *by_rank;      // [offset_count] allocations in that order
-    uint64_t       *ends;         // [offset_count] offset + bytes of those that were made
-    int32_t        *places;       // [3 tensors + nodes] number of the allocation, -1 = not live
-    uint8_t        *live;         // [2 leaves] a tree over the ranks: 1 = an allocation from here down is live
-    int32_t         leaf_count;
+    tli_sim_arena   arena;        // of the device; owners: 3 tensors + nodes
+    tli_sim_arena   host_arena;   // owners: tensors
 
     tli_ledger     *ledger;       // 0 = allocations are not written down
 } tli_sim;
@@ -11521,6 +11541,7 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
 
 // Write down an allocation that begins. Scratch of 0 bytes is a call without scratch: counted, not listed.
 static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint64_t bytes, int32_t number) {
+    const tli_sim_arena *arena = use == TL_USE_HOST ? &sim->host_arena : &sim->arena;
     tli_ledger *ledger = sim->ledger;
     size_t key = tli_ledger_key(sim->graph, use, index);
     int is_of_node = use == TL_USE_SAVED || use == TL_USE_SCRATCH;
@@ -11537,7 +11558,7 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     ledger->open[key] = ledger->count;
     life = &ledger->items[ledger->count++];
     life->bytes = bytes;
-    life->offset = sim->offsets && number >= 0 && number < sim->offset_count ? sim->offsets[number] : 0;
+    life->offset = arena->offsets && number < arena->count ? arena->offsets[number] : 0;
     life->use = use;
     life->node = is_of_node ? index : sim->graph->outputs[index].node;
     life->output = is_of_node ? 0 : sim->graph->outputs[index].output;
@@ -11571,7 +11592,7 @@ static int tli_frees_after(tl_step_kind kind) {
 
 // -- bytes and offsets --
 
-// The index of an allocation in sim->places; -1 for one that is freed at the end of the call.
+// The owner of an allocation on the device; -1 for one that is freed at the end of the call.
 static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
     switch (use) {
     case TLI_USE_TENSOR: return index;
@@ -11585,44 +11606,53 @@ static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
 }
 
 // The live allocation beside a rank, above it or below; -1 = none.
-static int32_t tli_sim_beside(const tli_sim *sim, int32_t rank, int above) {
-    int32_t at = sim->leaf_count + rank;
-    while (at > 1 && ((at & 1) == above || !sim->live[at ^ 1])) at /= 2;
+static int32_t tli_sim_beside(const tli_sim_arena *arena, int32_t rank, int above) {
+    int32_t at = arena->leaf_count + rank;
+    while (at > 1 && ((at & 1) == above || !arena->live[at ^ 1])) at /= 2;
     if (at <= 1) return -1;
-    for (at ^= 1; at < sim->leaf_count;) {
+    for (at ^= 1; at < arena->leaf_count;) {
         at = 2 * at + !above;
-        if (!sim->live[at]) at ^= 1;
+        if (!arena->live[at]) at ^= 1;
     }
-    return sim->by_rank[at - sim->leaf_count];
+    return arena->by_rank[at - arena->leaf_count];
 }
 
-static void tli_sim_mark(tli_sim *sim, int32_t number, int is_live) {
-    int32_t at = sim->leaf_count + sim->ranks[number];
-    sim->live[at] = (uint8_t)is_live;
-    for (at /= 2; at; at /= 2) sim->live[at] = sim->live[2 * at] | sim->live[2 * at + 1];
+static void tli_sim_mark(tli_sim_arena *arena, int32_t number, int is_live) {
+    int32_t at = arena->leaf_count + arena->ranks[number];
+    arena->live[at] = (uint8_t)is_live;
+    for (at /= 2; at; at /= 2) arena->live[at] = arena->live[2 * at] | arena->live[2 * at + 1];
 }
 
-// Give the newest allocation its offset, which must be aligned and not overlap a live allocation. Live ones do
-// not overlap each other, so the two beside it tell.
-static tl_result tli_sim_place(tli_sim *sim, tli_made *made) {
-    int32_t number = sim->report.allocation_count - 1, owner = tli_sim_owner(sim, made->use, made->index);
+// An owner gives its place back.
+static void tli_sim_leave(tli_sim_arena *arena, int32_t owner) {
+    if (!arena->offsets) return;
+    tli_sim_mark(arena, arena->places[owner], 0);
+    arena->places[owner] = -1;
+}
+
+// Give an allocation its offset, which must be aligned and not overlap a live allocation. Live ones do not
+// overlap each other, so the two beside it tell. high: the arena's high-water mark.
+static tl_result tli_sim_place(tli_sim *sim, tli_sim_arena *arena, int32_t number, int32_t owner,
+                               uint64_t bytes, uint64_t *high) {
+    uint64_t offset, end, padded;
     int32_t below, above;
-    uint64_t end, padded;
-    if (number >= sim->offset_count) return tli_sim_broken(sim, TLI_RULE(OFFSETS_FEWER_THAN_ALLOCATIONS));
-    made->offset = sim->offsets[number];
-    if (made->offset & (sim->alignment - 1))  // a power of two: tl_check_device
+    if (number >= arena->count)
+        return tli_sim_broken(sim, arena->is_host ? TLI_RULE(HOST_OFFSETS_FEWER_THAN_COPIES)
+                                                  : TLI_RULE(OFFSETS_FEWER_THAN_ALLOCATIONS));
+    offset = arena->offsets[number];
+    if (offset & (sim->alignment - 1))  // a power of two: tl_check_device
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
-    if (!tli_add_u64(made->offset, made->bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
+    if (!tli_add_u64(offset, bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
-    below = tli_sim_beside(sim, sim->ranks[number], 0);
-    above = tli_sim_beside(sim, sim->ranks[number], 1);
-    if ((below >= 0 && sim->ends[below] > made->offset) || (above >= 0 && sim->offsets[above] < end))
+    below = tli_sim_beside(arena, arena->ranks[number], 0);
+    above = tli_sim_beside(arena, arena->ranks[number], 1);
+    if ((below >= 0 && arena->ends[below] > offset) || (above >= 0 && arena->offsets[above] < end))
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_TWO_LIVE_ALLOCATIONS_OVERLAP));
     padded &= ~(sim->alignment - 1);
-    if (padded > sim->report.arena_bytes) sim->report.arena_bytes = padded;
-    sim->ends[number] = end;
-    tli_sim_mark(sim, number, 1);
-    if (owner >= 0) sim->places[owner] = number;
+    if (padded > *high) *high = padded;
+    arena->ends[number] = end;
+    tli_sim_mark(arena, number, 1);
+    if (owner >= 0) arena->places[owner] = number;
     return TL_OK;
 }
 
@@ -11641,10 +11671,12 @@ static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_
         sim->report.peak_bytes = sim->live_bytes;
         sim->report.peak_step = sim->step ? sim->step_count - 1 : -1;
     }
-    made->use = use; made->index = index; made->bytes = bytes; made->offset = 0;
+    made->use = use; made->index = index; made->bytes = bytes;
     sim->made_count++;
     sim->report.allocation_count++;
-    return sim->offsets ? tli_sim_place(sim, made) : TL_OK;
+    if (!sim->arena.offsets) return TL_OK;
+    return tli_sim_place(sim, &sim->arena, sim->report.allocation_count - 1, tli_sim_owner(sim, use, index),
+                         bytes, &sim->report.arena_bytes);
 }
 
 static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t bytes) {
@@ -11653,9 +11685,7 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
         tli_ledger_close(sim, tli_sim_use(sim, use, index), index,
                          tli_frees_after((tl_step_kind)sim->step->kind));
     sim->live_bytes -= bytes;
-    if (!sim->offsets) return;
-    tli_sim_mark(sim, sim->places[tli_sim_owner(sim, use, index)], 0);
-    sim->places[tli_sim_owner(sim, use, index)] = -1;
+    tli_sim_leave(&sim->arena, tli_sim_owner(sim, use, index));
 }
 
 // End a call: free second copies and scratch.
@@ -11666,7 +11696,8 @@ static void tli_sim_release_call(tli_sim *sim) {
         const tli_made *made = &sim->made[i];
         if (made->use != TLI_USE_TWICE && made->use != TLI_USE_WORK) continue;
         if (sim->ledger) tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index, 1);
-        if (sim->offsets) tli_sim_mark(sim, sim->report.allocation_count - sim->made_count + i, 0);
+        if (sim->arena.offsets)
+            tli_sim_mark(&sim->arena, sim->report.allocation_count - sim->made_count + i, 0);
     }
     sim->live_bytes -= sim->call_bytes;
     sim->call_bytes = 0;
@@ -11678,9 +11709,9 @@ static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
     sim->tensors[from].state = TLI_ABSENT;
     sim->tensors[to].state = TLI_RESIDENT;
     if (sim->ledger) tli_ledger_hand_over(sim, from, to);
-    if (!sim->offsets || !sim->graph->outputs[from].bytes) return;
-    sim->places[to] = sim->places[from];
-    sim->places[from] = -1;
+    if (!sim->arena.offsets || !sim->graph->outputs[from].bytes) return;
+    sim->arena.places[to] = sim->arena.places[from];
+    sim->arena.places[from] = -1;
 }
 
 // -- time --
@@ -11885,12 +11916,27 @@ static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
     t->state = TLI_ABSENT;
 }
 
+// The host copy of a tensor is made.
+static tl_result tli_sim_alloc_host(tli_sim *sim, int32_t tensor) {
+    uint64_t bytes = sim->graph->outputs[tensor].bytes;
+    int32_t number = sim->report.host_allocation_count;
+    if (sim->ledger) tli_ledger_open(sim, TL_USE_HOST, tensor, bytes, number);
+    if (!bytes) return TL_OK;
+    sim->host_bytes += bytes;  // no overflow: each tensor is on the host once, and steps are below 2^31
+    if (sim->host_bytes > sim->report.host_peak_bytes) sim->report.host_peak_bytes = sim->host_bytes;
+    if (number == INT32_MAX)
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(ALLOCATIONS_DO_NOT_FIT_31_BITS));
+    sim->report.host_allocation_count++;
+    if (!sim->host_arena.offsets) return TL_OK;
+    return tli_sim_place(sim, &sim->host_arena, number, tensor, bytes, &sim->report.host_arena_bytes);
+}
+
 static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
+    tl_result result;
     if (t->on_host) return tli_sim_broken_tensor(sim, TLI_RULE(HOST_HAS_ALREADY), tensor);
-    if (sim->ledger) tli_ledger_open(sim, TL_USE_HOST, tensor, sim->graph->outputs[tensor].bytes, -1);
-    sim->host_bytes += sim->graph->outputs[tensor].bytes;  // no overflow: each tensor is on the host once
-    if (sim->host_bytes > sim->report.host_peak_bytes) sim->report.host_peak_bytes = sim->host_bytes;
+    result = tli_sim_alloc_host(sim, tensor);
+    if (result) return result;
     t->on_host = 1;
     t->state = TLI_LEAVING;
     return tli_sim_copy(sim, tensor);
@@ -11944,7 +11990,9 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
         return tli_sim_broken_tensor(sim, TLI_RULE(COPY_OF_IS_UNDER_WAY), tensor);
     t->on_host = 0;
     if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, 0);
+    if (!sim->graph->outputs[tensor].bytes) return TL_OK;
     sim->host_bytes -= sim->graph->outputs[tensor].bytes;
+    tli_sim_leave(&sim->host_arena, tensor);
     return TL_OK;
 }
 
@@ -12101,25 +12149,32 @@ static tl_result tli_sim_end(tli_sim *sim) {
             if (!tli_sim_readable(sim, i))
                 return tli_sim_broken_tensor(sim, TLI_RULE(RESULT_IS_NOT_RESIDENT), i);
     }
-    if (sim->offsets && sim->report.allocation_count != sim->offset_count)
+    if (sim->arena.offsets && sim->report.allocation_count != sim->arena.count)
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_MORE_THAN_ALLOCATIONS));
+    if (sim->host_arena.offsets && sim->report.host_allocation_count != sim->host_arena.count)
+        return tli_sim_broken(sim, TLI_RULE(HOST_OFFSETS_MORE_THAN_COPIES));
     sim->report.end_bytes = sim->live_bytes;
     sim->report.end_host_bytes = sim->host_bytes;
     sim->report.cost = sim->now;
     return TL_OK;
 }
 
+static void tli_free_sim_arena(tl_env *env, tli_sim_arena *arena) {
+    tli_release(env, arena->ranks);
+    tli_release(env, arena->by_rank);
+    tli_release(env, arena->ends);
+    tli_release(env, arena->live);
+    tli_release(env, arena->places);
+    tli_zero(arena, sizeof *arena);
+}
+
 static void tli_free_sim(tli_sim *sim) {
     tli_release(sim->env, sim->tensors);
     tli_release(sim->env, sim->nodes);
     tli_release(sim->env, sim->made);
-    tli_release(sim->env, sim->ranks);
-    tli_release(sim->env, sim->by_rank);
-    tli_release(sim->env, sim->ends);
-    tli_release(sim->env, sim->live);
-    tli_release(sim->env, sim->places);
-    sim->tensors = NULL; sim->nodes = NULL; sim->made = NULL; sim->places = NULL;
-    sim->ranks = NULL; sim->by_rank = NULL; sim->ends = NULL; sim->live = NULL;
+    tli_free_sim_arena(sim->env, &sim->arena);
+    tli_free_sim_arena(sim->env, &sim->host_arena);
+    sim->tensors = NULL; sim->nodes = NULL; sim->made = NULL;
 }
 
 // An upper bound on the allocations of one step, and of the graph inputs before the first step.
@@ -12135,31 +12190,42 @@ static uint64_t tli_sim_most_made(const tl_graph *graph) {
     return most > inputs ? most : inputs;
 }
 
-// Get what checks offsets. 0 = no memory.
-static int tli_sim_alloc_places(tli_sim *sim, uint64_t owners) {
-    uint64_t count = (uint64_t)sim->offset_count;
+// Get what checks the offsets of an arena, if it has some. 0 = no memory.
+static int tli_sim_alloc_arena(tl_env *env, tli_sim_arena *arena) {
+    uint64_t count = (uint64_t)arena->count;
     int32_t rank;
-    sim->leaf_count = 1;
-    while (sim->leaf_count < sim->offset_count && sim->leaf_count <= INT32_MAX / 4) sim->leaf_count *= 2;
-    sim->places = (int32_t *)tli_alloc_array(sim->env, owners, sizeof *sim->places);
-    sim->ranks = (int32_t *)tli_alloc_array(sim->env, count, sizeof *sim->ranks);
-    sim->by_rank = (int32_t *)tli_alloc_array(sim->env, count, sizeof *sim->by_rank);
-    sim->ends = (uint64_t *)tli_alloc_array(sim->env, count, sizeof *sim->ends);
-    sim->live = (uint8_t *)tli_alloc_array(sim->env, 2 * (uint64_t)sim->leaf_count, 1);
-    if (!sim->places || !sim->ranks || !sim->by_rank || !sim->ends || !sim->live) return 0;
-    tli_sort_numbers(sim->by_rank, sim->offset_count, sim->offsets);
-    for (rank = 0; rank < sim->offset_count; rank++) sim->ranks[sim->by_rank[rank]] = rank;
-    return sim->leaf_count >= sim->offset_count;
+    if (!arena->offsets) return 1;
+    arena->leaf_count = 1;
+    while (arena->leaf_count < arena->count && arena->leaf_count <= INT32_MAX / 4) arena->leaf_count *= 2;
+    arena->places = (int32_t *)tli_alloc_array(env, (uint64_t)arena->owner_count, sizeof *arena->places);
+    arena->ranks = (int32_t *)tli_alloc_array(env, count, sizeof *arena->ranks);
+    arena->by_rank = (int32_t *)tli_alloc_array(env, count, sizeof *arena->by_rank);
+    arena->ends = (uint64_t *)tli_alloc_array(env, count, sizeof *arena->ends);
+    arena->live = (uint8_t *)tli_alloc_array(env, 2 * (uint64_t)arena->leaf_count, 1);
+    if (!arena->places || !arena->ranks || !arena->by_rank || !arena->ends || !arena->live) return 0;
+    tli_sort_numbers(arena->by_rank, arena->count, arena->offsets);
+    for (rank = 0; rank < arena->count; rank++) arena->ranks[arena->by_rank[rank]] = rank;
+    return arena->leaf_count >= arena->count;
+}
+
+static void tli_reset_sim_arena(tli_sim_arena *arena) {
+    int32_t i;
+    if (!arena->offsets) return;
+    for (i = 0; i < arena->owner_count; i++) arena->places[i] = -1;
+    tli_zero(arena->live, 2 * (size_t)arena->leaf_count);
 }
 
 static tl_result tli_sim_alloc_state(tli_sim *sim) {
     uint64_t tensors = (uint64_t)sim->graph->tensor_count, nodes = (uint64_t)sim->graph->node_count;
     uint64_t most = tli_sim_most_made(sim->graph), owners = 3 * tensors + nodes;
     if (owners > INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(GRAPH_TOO_MANY_TENSORS));
+    sim->arena.owner_count = (int32_t)owners;
+    sim->host_arena.owner_count = sim->graph->tensor_count;
     sim->tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, tensors, sizeof *sim->tensors);
     sim->nodes = (tli_sim_node *)tli_alloc_array(sim->env, nodes, sizeof *sim->nodes);
     sim->made = (tli_made *)tli_alloc_array(sim->env, most, sizeof *sim->made);
-    if (!sim->tensors || !sim->nodes || !sim->made || (sim->offsets && !tli_sim_alloc_places(sim, owners)))
+    if (!sim->tensors || !sim->nodes || !sim->made || !tli_sim_alloc_arena(sim->env, &sim->arena) ||
+        !tli_sim_alloc_arena(sim->env, &sim->host_arena))
         return tli_fail(sim->env, TL_ERROR_NO_MEMORY, sim->function, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     return TL_OK;
 }
@@ -12184,8 +12250,8 @@ static void tli_sim_read_graph(tli_sim *sim) {
 // Return to the state before the first step, without allocating.
 static tl_result tli_reset_sim(tli_sim *sim) {
     const tl_graph *graph = sim->graph;
-    int32_t i, owners = 3 * graph->tensor_count + graph->node_count;
     tl_result result = TL_OK;
+    int32_t i;
     tli_zero(sim->tensors, (size_t)graph->tensor_count * sizeof *sim->tensors);
     tli_zero(sim->nodes, (size_t)graph->node_count * sizeof *sim->nodes);
     tli_zero(&sim->report, sizeof sim->report);
@@ -12195,8 +12261,8 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     sim->now = sim->link_free = 0;
     sim->step = NULL;
     sim->step_count = sim->made_count = 0;
-    for (i = 0; sim->offsets && i < owners; i++) sim->places[i] = -1;
-    if (sim->offsets) tli_zero(sim->live, 2 * (size_t)sim->leaf_count);
+    tli_reset_sim_arena(&sim->arena);
+    tli_reset_sim_arena(&sim->host_arena);
     tli_sim_read_graph(sim);
     for (i = 0; i < graph->tensor_count && !result; i++) {
         if (!graph->nodes[graph->outputs[i].node].is_input) continue;
@@ -12221,8 +12287,11 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->link_latency = device ? device->link_latency_ns : 0;
     sim->codec_rate = device ? device->codec_bytes_per_second : 0;
     sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
-    sim->offsets = plan->offset_count ? plan->offsets : NULL;
-    sim->offset_count = plan->offset_count;
+    sim->arena.offsets = plan->offset_count ? plan->offsets : NULL;
+    sim->arena.count = plan->offset_count;
+    sim->host_arena.offsets = plan->host_offset_count ? plan->host_offsets : NULL;
+    sim->host_arena.count = plan->host_offset_count;
+    sim->host_arena.is_host = 1;
     sim->ledger = ledger;
     sim->report.broken_step = -1;
     result = tli_sim_alloc_state(sim);
@@ -12261,6 +12330,9 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(STEP_COUNT_MUST_BE_NUMBER_OF_STEPS));
     if (plan->offset_count < 0 || (plan->offset_count && !plan->offsets))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
+    if (plan->host_offset_count < 0 || (plan->host_offset_count && !plan->host_offsets))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function,
+                        TLI_RULE(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
     if (plan->repeat_count < 0)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
@@ -12297,6 +12369,7 @@ static tl_result tli_measure(tl_env *env, tli_function function, const tl_graph 
     plan->peak_bytes = report.peak_bytes;
     plan->arena_bytes = report.arena_bytes;
     plan->host_peak_bytes = report.host_peak_bytes;
+    plan->host_arena_bytes = report.host_arena_bytes;
     plan->cost = report.cost;
     plan->base_cost = report.base_cost;
     return result;
@@ -12311,8 +12384,8 @@ TLI_IMPL tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// Lifetimes are a replay with a ledger; places are a layout of the lifetimes that have a number. What is
-// written in place has the number of its input, so the two are one buffer.
+// Lifetimes are a replay with a ledger; places are a layout of those on the device, and one of those on the
+// host. What is written in place has the number of its input, so the two are one buffer.
 
 static const char *const tli_use_names[] = { TL_USES(TLI_NAME) };
 
@@ -12380,16 +12453,15 @@ TLI_IMPL void tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes) {
 
 // -- places --
 
-// One buffer for each number, from the first to the last lifetime that has it.
-static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifetimes, int32_t count,
+// One buffer for each number on the device, or on the host, from the first to the last lifetime that has it.
+static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifetimes, int is_host, int32_t count,
                                           uint64_t alignment) {
     tl_layout_buffer *buffers = (tl_layout_buffer *)tli_alloc_array(env, (uint64_t)count, sizeof *buffers);
     int32_t i;
     for (i = 0; buffers && i < lifetimes->count; i++) {
         const tl_lifetime *life = &lifetimes->items[i];
-        tl_layout_buffer *buffer;
-        if (life->number < 0) continue;
-        buffer = &buffers[life->number];
+        tl_layout_buffer *buffer = &buffers[life->number];
+        if ((life->use == TL_USE_HOST) != is_host) continue;
         if (life->over < 0) buffer->first_step = life->first_step;
         buffer->last_step = life->end_step > life->first_step ? life->end_step - 1 : life->first_step;
         buffer->bytes = life->bytes;
@@ -12400,18 +12472,22 @@ static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifet
 
 // Steps and offsets of a plan in one block; the counts of the plan are those of the copy.
 static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan *plan, tl_plan *copy) {
-    uint64_t *offsets, bytes;
+    uint64_t *offsets, *host_offsets, bytes;
     tl_step *steps;
     // no overflow, because counts are below 2^31; offsets come first, because their alignment is larger
-    bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->offset_count * sizeof *offsets;
+    bytes = (uint64_t)plan->step_count * sizeof *steps +
+            ((uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count) * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
     if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_STEPS));
-    steps = (tl_step *)(void *)(offsets + plan->offset_count);
+    host_offsets = offsets + plan->offset_count;
+    steps = (tl_step *)(void *)(host_offsets + plan->host_offset_count);
     tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
+    tli_copy(host_offsets, plan->host_offsets, (size_t)plan->host_offset_count * sizeof *offsets);
     tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
     *copy = *plan;
     copy->steps = plan->step_count ? steps : NULL;
     copy->offsets = plan->offset_count ? offsets : NULL;
+    copy->host_offsets = plan->host_offset_count ? host_offsets : NULL;
     copy->memory = offsets;
     return TL_OK;
 }
@@ -12426,66 +12502,97 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
 }
 #endif
 
-static tl_result tli_place_allocations(tl_env *env, const tl_places_desc *desc, const tl_plan *plan,
-                                 tl_layout_plan *layout) {
+// Lay out what lives on the device, or on the host.
+static tl_result tli_place_tier(tl_env *env, const tl_places_desc *desc, const tl_lifetimes *lifetimes,
+                                int is_host, int32_t count, tl_layout_plan *layout) {
     uint64_t alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
-    tl_simulate_desc simulate;
+    tl_layout_buffer *buffers = tli_make_buffers(env, lifetimes, is_host, count, alignment);
     tl_layout_desc wanted;
-    tl_lifetimes lifetimes;
-    tl_layout_buffer *buffers;
-    tl_report report;
     tl_result result;
-    tli_zero(&simulate, sizeof simulate);
-    simulate.graph = desc->graph;
-    simulate.device = desc->device;
-    simulate.plan = plan;
-    result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &lifetimes, &report);
-    if (result) return result;
-    buffers = tli_make_buffers(env, &lifetimes, report.allocation_count, alignment);
-    tl_free_lifetimes(env, &lifetimes);
     if (!buffers)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     tli_zero(&wanted, sizeof wanted);
     wanted.buffers = buffers;
-    wanted.buffer_count = report.allocation_count;
+    wanted.buffer_count = count;
     wanted.work_limit = desc->work_limit;
     result = tl_plan_layout(env, &wanted, layout);
     tli_release(env, buffers);
     return result;
 }
 
+// Lay out the tiers of a plan in which it has no offsets.
+static tl_result tli_place_allocations(tl_env *env, const tl_places_desc *desc, const tl_plan *plan,
+                                       tl_layout_plan *layout, tl_layout_plan *host_layout) {
+    tl_simulate_desc simulate;
+    tl_lifetimes lifetimes;
+    tl_report report;
+    tl_result result;
+    tli_zero(layout, sizeof *layout);
+    tli_zero(host_layout, sizeof *host_layout);
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = desc->graph;
+    simulate.device = desc->device;
+    simulate.plan = plan;
+    result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &lifetimes, &report);
+    if (result) return result;
+    if (!plan->offset_count)
+        result = tli_place_tier(env, desc, &lifetimes, 0, report.allocation_count, layout);
+    if (!result && report.host_allocation_count && !plan->host_offset_count)
+        result = tli_place_tier(env, desc, &lifetimes, 1, report.host_allocation_count, host_layout);
+    tl_free_lifetimes(env, &lifetimes);
+    return result;
+}
+
+static void tli_report_places(const tl_plan *plan, uint64_t alignment, const tl_layout_plan *layout,
+                              const tl_layout_plan *host_layout, tl_places_report *report) {
+    report->arena_bytes = plan->arena_bytes;
+    report->bound_bytes = tli_align_up(layout->bound_bytes, alignment);
+    report->host_arena_bytes = plan->host_arena_bytes;
+    report->host_bound_bytes = tli_align_up(host_layout->bound_bytes, alignment);
+    report->proven = report->arena_bytes == report->bound_bytes &&
+                     report->host_arena_bytes == report->host_bound_bytes;
+    report->work = layout->work + host_layout->work;
+}
+
+// Give a plan the offsets that were found, in a copy that is measured, in place of the plan.
+static tl_result tli_take_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare,
+                                 const tl_layout_plan *layout, const tl_layout_plan *host_layout, tl_plan *plan) {
+    tl_plan placed;
+    tl_result result;
+    if (layout->buffer_count) bare->offsets = layout->offsets;
+    if (layout->buffer_count) bare->offset_count = layout->buffer_count;
+    if (host_layout->buffer_count) bare->host_offsets = host_layout->offsets;
+    if (host_layout->buffer_count) bare->host_offset_count = host_layout->buffer_count;
+    result = tli_join_plan(env, TLI_IN(PLAN_PLACES), bare, &placed);
+    if (result) return result;
+    result = tli_measure(env, TLI_IN(PLAN_PLACES), desc->graph, desc->device, 1, &placed);
+    tl_free_plan(env, result ? &placed : plan);
+    if (!result) *plan = placed;
+    return result;
+}
+
+// bare: the plan without the offsets that are to be found.
+static tl_result tli_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare, tl_plan *plan,
+                                 tl_places_report *report) {
+    uint64_t alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
+    tl_layout_plan layout, host_layout;
+    tl_result result = tli_place_allocations(env, desc, bare, &layout, &host_layout);
+    if (!result) result = tli_take_places(env, desc, bare, &layout, &host_layout, plan);
+    if (!result && report) tli_report_places(plan, alignment, &layout, &host_layout, report);
+    tl_free_layout_plan(env, &layout);
+    tl_free_layout_plan(env, &host_layout);
+    return result;
+}
+
 TLI_IMPL tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *plan,
                                   tl_places_report *report) {
-    uint64_t alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
-    tl_plan bare, placed;
-    tl_layout_plan layout;
-    tl_result result;
+    tl_plan bare;
     TL_ASSERT(desc && desc->graph && plan);
     if (report) tli_zero(report, sizeof *report);
     bare = *plan;
-    bare.offsets = NULL;
-    bare.offset_count = 0;
-    result = tli_place_allocations(env, desc, &bare, &layout);
-    if (result) return result;
-    bare.offsets = layout.offsets;
-    bare.offset_count = layout.buffer_count;
-    result = tli_join_plan(env, TLI_IN(PLAN_PLACES), &bare, &placed);
-    if (!result) {
-        result = tli_measure(env, TLI_IN(PLAN_PLACES), desc->graph, desc->device, 1, &placed);
-        if (result) tl_free_plan(env, &placed);
-    }
-    if (!result) {
-        tl_free_plan(env, plan);
-        *plan = placed;
-        if (report) {
-            report->arena_bytes = plan->arena_bytes;
-            report->bound_bytes = tli_align_up(layout.bound_bytes, alignment);
-            report->proven = report->arena_bytes == report->bound_bytes;
-            report->work = layout.work;
-        }
-    }
-    tl_free_layout_plan(env, &layout);
-    return result;
+    bare.offsets = bare.host_offsets = NULL;
+    bare.offset_count = bare.host_offset_count = 0;
+    return tli_plan_places(env, desc, &bare, plan, report);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
@@ -13028,7 +13135,7 @@ typedef struct tli_peak {
 static void tli_add_live(tli_peak *peak, tli_use use, int32_t index, uint64_t bytes) {
     tli_made *made = &peak->live[peak->live_count];
     if (!bytes) return;
-    made->use = use; made->index = index; made->bytes = bytes; made->offset = 0;
+    made->use = use; made->index = index; made->bytes = bytes;
     peak->live_count++;
 }
 
@@ -13549,18 +13656,26 @@ static void tli_send_field(tli_stream *s, uint64_t value, const char *field) {
     tli_send(s, "\n");
 }
 
+static void tli_send_offsets(tli_stream *s, const char *name, const char *suffix, const uint64_t *offsets,
+                             int32_t count) {
+    int32_t i;
+    if (!count) return;
+    tli_open_table(s, "uint64_t", name, suffix, (uint64_t)count);
+    for (i = 0; i < count; i++) {
+        tli_send(s, i % 8 ? " " : "    ");
+        tli_send_constant(s, offsets[i]);
+        tli_send(s, i % 8 == 7 || i == count - 1 ? ",\n" : ",");
+    }
+    tli_send(s, "};\n");
+}
+
 static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
     int32_t i;
     if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
     for (i = 0; i < plan->step_count; i++) tli_send_step(s, graph, &plan->steps[i], i);
     if (plan->step_count) tli_send(s, "};\n");
-    if (plan->offset_count) tli_open_table(s, "uint64_t", name, "_offsets", (uint64_t)plan->offset_count);
-    for (i = 0; i < plan->offset_count; i++) {
-        tli_send(s, i % 8 ? " " : "    ");
-        tli_send_constant(s, plan->offsets[i]);
-        tli_send(s, i % 8 == 7 || i == plan->offset_count - 1 ? ",\n" : ",");
-    }
-    if (plan->offset_count) tli_send(s, "};\n");
+    tli_send_offsets(s, name, "_offsets", plan->offsets, plan->offset_count);
+    tli_send_offsets(s, name, "_host_offsets", plan->host_offsets, plan->host_offset_count);
     tli_send(s, "\nstatic const tl_plan ");
     tli_send(s, name);
     tli_send(s, "_plan = {\n");
@@ -13569,11 +13684,14 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send_field(s, (uint64_t)plan->repeat_count, "repeat_count");
     tli_send_array(s, name, "_offsets", plan->offset_count);
     tli_send(s, "\n");
+    tli_send_array(s, name, "_host_offsets", plan->host_offset_count);
+    tli_send(s, "\n");
     tli_send_field(s, (uint64_t)plan->inference, "inference");
     tli_send_field(s, (uint64_t)plan->any_order, "any_order");
     tli_send_field(s, plan->peak_bytes, "peak_bytes");
     tli_send_field(s, plan->arena_bytes, "arena_bytes");
     tli_send_field(s, plan->host_peak_bytes, "host_peak_bytes");
+    tli_send_field(s, plan->host_arena_bytes, "host_arena_bytes");
     tli_send_field(s, plan->base_bytes, "base_bytes");
     tli_send_field(s, plan->cost, "cost");
     tli_send_field(s, plan->base_cost, "base_cost");
@@ -24352,7 +24470,8 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 // The planner counts live bytes; an arena can be larger. Sizes are rounded up to the alignment for it, so what
 // remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the same, a
 // plan is made again within as much less, a few times; the last try is the plan of the least budget, which
-// depends on no budget: if its arena is refused, it is what does.
+// depends on no budget of the device: if its arena is refused, it is what does. Host copies have an arena of their
+// own; where even the least plan's exceeds the budget of the host, the last try is the least plan without copies.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
 
@@ -24423,6 +24542,28 @@ static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_r
     return result;
 }
 
+// Whether the places of the plan fit both budgets.
+static int tli_arena_is_within(const tli_arena_plan *a, const tli_budget *budget) {
+    return a->plan->arena_bytes <= budget->bytes && a->plan->host_arena_bytes <= budget->host_bytes;
+}
+
+// A pool is for one budget of the host.
+static void tli_arena_lower_host(tli_arena_plan *a, tli_budget *within, uint64_t host_bytes) {
+    if (host_bytes != within->host_bytes) a->rounded.pool = NULL;
+    within->host_bytes = host_bytes;
+}
+
+// Less for the next plan, by what the arenas exceed. 0 = nothing would be left.
+static int tli_arena_lower(tli_arena_plan *a, const tli_budget *budget, tli_budget *within) {
+    uint64_t device = a->plan->arena_bytes, host = a->plan->host_arena_bytes;
+    device -= device < budget->bytes ? device : budget->bytes;
+    host -= host < budget->host_bytes ? host : budget->host_bytes;
+    if (device >= within->bytes) return 0;
+    within->bytes -= device;
+    tli_arena_lower_host(a, within, host < within->host_bytes ? within->host_bytes - host : 0);
+    return 1;
+}
+
 // The arena of the plan at the least budget is too large, too: it is what would do.
 static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, const tl_remat_report *found) {
     tl_remat_report *report = a->report;
@@ -24438,16 +24579,28 @@ static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, c
 
 // The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of
 // it.
-static tl_result tli_arena_try_least(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
-    tli_budget within = *budget;
+static tl_result tli_arena_try_least(tli_arena_plan *a, tli_budget *within, tl_remat_report *found) {
     tl_remat_report least;
     tl_result result = TL_ERROR_INFEASIBLE;
-    within.is_over = 0;
-    within.bytes = 1;
-    if (!found->least_budget_bytes) result = tli_arena_try(a, &within, found);
+    within->is_over = 0;
+    within->bytes = 1;
+    if (!found->least_budget_bytes) result = tli_arena_try(a, within, found);
     if (result == TL_ERROR_INFEASIBLE && found->least_budget_bytes) {
-        within.bytes = found->least_budget_bytes - budget->base_bytes;
-        result = tli_arena_try(a, &within, &least);
+        within->bytes = found->least_budget_bytes - within->base_bytes;
+        result = tli_arena_try(a, within, &least);
+    }
+    return result;
+}
+
+// The last tries: with copies to the host, then without.
+static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
+    tli_budget within = *budget;
+    tl_result result = tli_arena_try_least(a, &within, found);
+    if (!result && a->plan->host_arena_bytes > budget->host_bytes) {
+        tl_free_plan(a->env, a->plan);
+        tli_zero(found, sizeof *found);
+        tli_arena_lower_host(a, &within, 0);
+        result = tli_arena_try_least(a, &within, found);
     }
     if (result) return result;
     return a->plan->arena_bytes > budget->bytes || budget->is_over ? tli_arena_refuse(a, budget, found) : TL_OK;
@@ -24461,20 +24614,19 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
     first = *a->report;         // names the least budget, if this was refused already: by all of the work
     a->most_work /= 4;
     if (a->rounded.work_limit) a->rounded.work_limit = a->rounded.work_limit / 4 + 1;
-    for (turn = 1; turn < TLI_ARENA_TURNS && !result && a->plan->arena_bytes > budget->bytes; turn++) {
-        uint64_t excess = a->plan->arena_bytes - budget->bytes;
+    for (turn = 1; turn < TLI_ARENA_TURNS && !result && !tli_arena_is_within(a, budget); turn++) {
+        int is_left = tli_arena_lower(a, budget, &within);
         tl_free_plan(a->env, a->plan);
-        if (excess >= within.bytes) { result = TL_ERROR_INFEASIBLE; break; }
-        within.bytes -= excess;
-        result = tli_arena_try(a, &within, &later);
+        result = is_left ? tli_arena_try(a, &within, &later) : TL_ERROR_INFEASIBLE;
     }
     a->rounded.work_limit = a->desc->work_limit;    // on which the least budget depends
+    a->rounded.pool = a->desc->pool;
     a->most_work = TLI_REMAT_MOST_WORK;
-    if (!result && a->plan->arena_bytes > budget->bytes) {
+    if (!result && !tli_arena_is_within(a, budget)) {
         tl_free_plan(a->env, a->plan);
         result = TL_ERROR_INFEASIBLE;
     }
-    return result == TL_ERROR_INFEASIBLE ? tli_arena_try_least(a, budget, &first) : result;
+    return result == TL_ERROR_INFEASIBLE ? tli_arena_end(a, budget, &first) : result;
 }
 
 // Set what the report says of a plan that was not the first one.
@@ -34789,6 +34941,13 @@ typedef enum tli_computing {
     TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
 
+// The block of a run in one tier, taken at init, and where its claims lie.
+typedef struct tli_run_arena {
+    uint64_t        block;           // 0 = a block for each claim
+    const uint64_t *offsets;         // [offset_count] in the order of the claims
+    int32_t         offset_count, next_offset;
+} tli_run_arena;
+
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
 struct tl_run {
@@ -34807,14 +34966,13 @@ struct tl_run {
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
-    int32_t         in_arena;        // 1 = one arena, taken at init: a plan without places gets them
-    uint64_t        live_budget;     // of the online decisions; less than the budget where the arena needs it
+    int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
+    uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
+                                     // arenas need it
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_store       store;
-    uint64_t        arena;           // block of all device ranges; 0 = a block for each
-    const uint64_t *offsets;         // [offset_count] in the arena, in the order of the claims
-    int32_t         offset_count, next_offset;
+    tli_run_arena   arenas[TL_TIER_COUNT];
     uint64_t        high_bytes;      // profiling: most live device bytes after a claim of this step
     tli_buffer     *tensors;         // [tensor_count]
     tli_buffer     *gradients;       // [tensor_count]
@@ -34872,9 +35030,10 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 
 // -- buffers: claims --
 
-// What the backend takes for an arena.
-static uint64_t tli_taken_bytes(const tl_run *run, uint64_t arena) {
-    uint64_t overhead = run->limits.block_overhead_bytes[TL_TIER_DEVICE];
+// What the backend takes for the arena of the plan in a tier.
+static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
+    uint64_t arena = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+    uint64_t overhead = run->limits.block_overhead_bytes[tier];
     uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
     if (!arena || arena > UINT64_MAX - granularity - overhead) return arena;
     return (arena + granularity - 1) / granularity * granularity + overhead;
@@ -34886,16 +35045,20 @@ static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
     return counters.live_bytes[tier];
 }
 
-// Claim device bytes: at the next offset of the plan, or by the heap.
-static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
+// Claim bytes: at the next offset of the plan, or by the heap.
+static tl_result tli_claim_planned(tl_run *run, tl_tier tier, uint64_t bytes, tli_held *held) {
+    tli_run_arena *arena = &run->arenas[tier];
     tli_placement place = tli_by_heap;
-    tl_result result;
-    if (run->arena && bytes) {
-        if (run->next_offset >= run->offset_count) return TL_ERROR_INVALID_PLAN;
-        place.block = run->arena;
-        place.offset = run->offsets[run->next_offset++];
+    if (arena->block && bytes) {
+        if (arena->next_offset >= arena->offset_count) return TL_ERROR_INVALID_PLAN;
+        place.block = arena->block;
+        place.offset = arena->offsets[arena->next_offset++];
     }
-    result = tli_claim(&run->store, TL_TIER_DEVICE, bytes, &place, held);
+    return tli_claim(&run->store, tier, bytes, &place, held);
+}
+
+static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
+    tl_result result = tli_claim_planned(run, TL_TIER_DEVICE, bytes, held);
     if (!result && run->profiling && run->active) {
         uint64_t live = tli_run_live_bytes(run, TL_TIER_DEVICE);
         if (live > run->high_bytes) run->high_bytes = live;
@@ -34925,8 +35088,7 @@ static tl_result tli_buffer_copy(tl_run *run, tli_buffer *buffer, const tli_held
 }
 
 static tl_result tli_buffer_spill(tl_run *run, tli_buffer *buffer) {
-    tl_result result =
-        tli_claim(&run->store, TL_TIER_HOST, buffer->device.range.bytes, &tli_by_heap, &buffer->host);
+    tl_result result = tli_claim_planned(run, TL_TIER_HOST, buffer->device.range.bytes, &buffer->host);
     if (result) return result;
     buffer->on_host = 1;
     buffer->state = TLI_LEAVING;
@@ -35134,7 +35296,7 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     exits.may_drop = 1;
     exits.bytes = exits.held_bytes = run->graph->outputs[item].bytes;
     exits.device_room = tli_room(o->budget, o->sim.live_bytes);
-    exits.host_room = tli_room(run->budget.host_bytes, o->sim.host_bytes);
+    exits.host_room = tli_room(run->live_budget[TL_TIER_HOST], o->sim.host_bytes);
     way = tli_choose_exit(&exits);
     if (way == TLI_EXIT_COMPRESS) return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, run->desc.codec);
     if (way == TLI_EXIT_DROP) return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
@@ -36327,6 +36489,36 @@ static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
     return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), rule, measured, planned);
 }
 
+// What the run's arena in a tier takes; 0 without one.
+static uint64_t tli_planned_taken_bytes(const tl_run *run, tl_tier tier) {
+    return run->arenas[tier].block ? tli_taken_bytes(run, tier) : 0;
+}
+
+// Write down what the backend counted beside what was planned.
+static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
+    tl_run_report *report = &run->report;
+    const tl_report *planned = tli_planned_pass(run);
+    report->planned_peak_bytes = planned->peak_bytes;
+    report->planned_arena_bytes = run->plan.offset_count ? run->plan.arena_bytes : 0;
+    report->planned_host_peak_bytes = planned->host_peak_bytes;
+    report->planned_cost = planned->cost;
+    report->base_cost = planned->base_cost;
+    report->measured_peak_bytes = counters->peak_bytes[TL_TIER_DEVICE];
+    report->measured_host_peak_bytes = counters->peak_bytes[TL_TIER_HOST];
+    report->measured_arena_bytes = 0;
+    if (run->arenas[TL_TIER_DEVICE].block)
+        report->measured_arena_bytes = counters->arena_bytes > run->input_arena_bytes
+                                     ? counters->arena_bytes : run->input_arena_bytes;
+    report->taken_bytes = counters->peak_taken_bytes[TL_TIER_DEVICE];
+    report->planned_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_DEVICE);
+    report->host_taken_bytes = counters->peak_taken_bytes[TL_TIER_HOST];
+    report->planned_host_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_HOST);
+    report->end_bytes = counters->live_bytes[TL_TIER_DEVICE];
+#ifndef TL_NO_ONLINE
+    if (run->is_online) report->eviction_count = run->online.eviction_count;
+#endif
+}
+
 // Compare the bytes that the backend counted with the simulated ones: two independent counts.
 static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
@@ -36335,23 +36527,7 @@ static tl_result tli_check_pass(tl_run *run) {
     tl_result result = run->backend.check(run->backend.self);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CHECK_FAILED));
     tli_measure_store(&run->store, 0, &counters);
-    report->planned_peak_bytes = planned->peak_bytes;
-    report->planned_arena_bytes = run->plan.offset_count ? run->plan.arena_bytes : 0;
-    report->planned_host_peak_bytes = planned->host_peak_bytes;
-    report->planned_cost = planned->cost;
-    report->base_cost = planned->base_cost;
-    report->measured_peak_bytes = counters.peak_bytes[TL_TIER_DEVICE];
-    report->measured_host_peak_bytes = counters.peak_bytes[TL_TIER_HOST];
-    report->measured_arena_bytes = 0;
-    if (run->arena)
-        report->measured_arena_bytes = counters.arena_bytes > run->input_arena_bytes
-                                     ? counters.arena_bytes : run->input_arena_bytes;
-    report->taken_bytes = counters.peak_taken_bytes[TL_TIER_DEVICE];
-    report->planned_taken_bytes = run->arena ? tli_taken_bytes(run, report->planned_arena_bytes) : 0;
-    report->end_bytes = counters.live_bytes[TL_TIER_DEVICE];
-#ifndef TL_NO_ONLINE
-    if (run->is_online) report->eviction_count = run->online.eviction_count;
-#endif
+    tli_report_pass(run, &counters);
     if (report->measured_peak_bytes != report->planned_peak_bytes)
         return tli_run_mismatch(run, TLI_RULE(PEAK_MEASURED_BYTES_PLANNED), report->measured_peak_bytes,
                                 report->planned_peak_bytes);
@@ -36362,9 +36538,12 @@ static tl_result tli_check_pass(tl_run *run) {
     if (report->measured_arena_bytes != report->planned_arena_bytes)
         return tli_run_mismatch(run, TLI_RULE(ARENA_MEASURED_BYTES_PLANNED), report->measured_arena_bytes,
                                 report->planned_arena_bytes);
-    if (run->arena && report->taken_bytes > report->planned_taken_bytes)
+    if (run->arenas[TL_TIER_DEVICE].block && report->taken_bytes > report->planned_taken_bytes)
         return tli_run_mismatch(run, TLI_RULE(TAKEN_MEASURED_BYTES_PLANNED), report->taken_bytes,
                                 report->planned_taken_bytes);
+    if (run->arenas[TL_TIER_HOST].block && report->host_taken_bytes > report->planned_host_taken_bytes)
+        return tli_run_mismatch(run, TLI_RULE(TAKEN_ON_HOST_MEASURED_BYTES_PLANNED), report->host_taken_bytes,
+                                report->planned_host_taken_bytes);
     if (report->end_bytes != planned->end_bytes)
         return tli_run_mismatch(run, TLI_RULE(IN_USE_AFTER_PASS_MEASURED_BYTES), report->end_bytes,
                                 planned->end_bytes);
@@ -36409,14 +36588,15 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
     run->touched_count = 0;
-    run->next_offset = run->input_count;  // the first offsets are those of the inputs
+    run->arenas[TL_TIER_DEVICE].next_offset = run->input_count;  // the first offsets are those of the inputs
+    run->arenas[TL_TIER_HOST].next_offset = 0;
     tli_zero(run->ran, (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
     tli_measure_store(&run->store, 1, &counters);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
-        tl_result result = tli_start_online(run, run->live_budget);
+        tl_result result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
         if (result) return result;
     }
 #endif
@@ -36723,9 +36903,9 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
     plan->cost = report->cost;
     plan->base_cost = report->base_cost;
     if (plan->step_count == run->plan.step_count) return;   // with the places that the run takes
-    plan->offsets = NULL;                                   // a pass that is under way
-    plan->offset_count = 0;
-    plan->arena_bytes = 0;
+    plan->offsets = plan->host_offsets = NULL;              // a pass that is under way
+    plan->offset_count = plan->host_offset_count = 0;
+    plan->arena_bytes = plan->host_arena_bytes = 0;
 }
 #endif
 
@@ -37162,17 +37342,24 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     return result;
 }
 
-// The budget of an arena: without what the backend takes beside it. It counts as base, so that a refusal names
+// The largest arena for which the backend takes no more than so many bytes.
+static uint64_t tli_arena_room(const tl_run *run, tl_tier tier, uint64_t bytes) {
+    uint64_t overhead = run->limits.block_overhead_bytes[tier];
+    uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
+    if (bytes == UINT64_MAX) return bytes;
+    bytes -= bytes < overhead ? bytes : overhead;
+    return bytes - bytes % granularity;
+}
+
+// The budgets of the arenas: without what the backend takes beside it. It counts as base, so that a refusal names
 // bytes that do.
 static tli_budget tli_arena_budget(const tl_run *run) {
     tli_budget budget = run->budget;
-    uint64_t overhead = run->limits.block_overhead_bytes[TL_TIER_DEVICE];
-    uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
+    budget.is_over |= budget.bytes < run->limits.block_overhead_bytes[TL_TIER_DEVICE];
+    budget.host_bytes = tli_arena_room(run, TL_TIER_HOST, budget.host_bytes);
     if (budget.bytes == UINT64_MAX) return budget;
-    budget.is_over |= budget.bytes < overhead;
-    budget.bytes -= budget.is_over ? budget.bytes : overhead;
-    budget.bytes -= budget.bytes % granularity;
-    budget.base_bytes = tli_needed_bytes(run, overhead);
+    budget.bytes = tli_arena_room(run, TL_TIER_DEVICE, budget.bytes);
+    budget.base_bytes = tli_needed_bytes(run, run->limits.block_overhead_bytes[TL_TIER_DEVICE]);
     return budget;
 }
 
@@ -37240,9 +37427,11 @@ static tl_device tli_run_device(const tl_run *run) {
 
 // -- preparing a run: the arena --
 
-// Give a plan places, in a copy that the run owns then. work_limit: of the layout.
-static tl_result tli_place_run_plan(tl_run *run, uint64_t work_limit) {
+// Give a plan the places that `bare`, the same without some of its offsets, lacks, in a copy that the run owns
+// then. work_limit: of the layout.
+static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t work_limit) {
     tl_device device = tli_run_device(run);
+    tl_plan lacking = *bare;
     tl_places_desc desc;
     tl_result result;
     tli_zero(&desc, sizeof desc);
@@ -37250,26 +37439,48 @@ static tl_result tli_place_run_plan(tl_run *run, uint64_t work_limit) {
     desc.device = &device;
     desc.work_limit = work_limit;
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
-    result = tl_plan_places(run->env, &desc, &run->plan, NULL);
+    result = tli_plan_places(run->env, &desc, &lacking, &run->plan, NULL);
     if (!result) run->owns_plan = 1;
     return result;
 }
 
-static int tli_arena_fits(const tl_run *run) {
-    return !run->in_arena || tli_taken_bytes(run, run->plan.arena_bytes) <= run->budget.bytes;
+// By how much the arena of a tier exceeds its budget.
+static uint64_t tli_arena_excess(const tl_run *run, tl_tier tier) {
+    uint64_t budget = tier == TL_TIER_HOST ? run->budget.host_bytes : run->budget.bytes;
+    uint64_t taken = run->in_arena ? tli_taken_bytes(run, tier) : 0;
+    return taken > budget ? taken - budget : 0;
+}
+
+static int tli_arenas_fit(const tl_run *run) {
+    return !tli_arena_excess(run, TL_TIER_DEVICE) && !tli_arena_excess(run, TL_TIER_HOST);
 }
 
 #define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large
 
-// Take the plan given, or make one, and give it places.
+// Whether a plan for the run's arenas lacks places in one of them.
+static int tli_lacks_places(const tl_run *run) {
+    int32_t k;
+    if (!run->plan.offset_count) return 1;
+    for (k = 0; k < run->plan.step_count && !run->plan.host_offset_count; k++)
+        if (run->plan.steps[k].kind == TL_STEP_SPILL) return 1;
+    return 0;
+}
+
+// Take the plan given, or make one, and give it the places that it lacks.
 static tl_result tli_take_run_plan(tl_run *run) {
     tl_result result = TL_OK;
+    tl_plan bare;
     run->owns_plan = !run->desc.plan;
     if (run->desc.plan) run->plan = *run->desc.plan;
     else result = tli_plan_desc(run);
-    if (result || !run->in_arena || run->plan.offset_count) return result;
-    result = tli_place_run_plan(run, TLI_RUN_PLACE_WORK);
-    return result || tli_arena_fits(run) ? result : tli_place_run_plan(run, 10 * TLI_RUN_PLACE_WORK);
+    if (result || !run->in_arena || !tli_lacks_places(run)) return result;
+    bare = run->plan;
+    result = tli_place_run_plan(run, &bare, TLI_RUN_PLACE_WORK);
+    if (result || tli_arenas_fit(run)) return result;
+    bare.steps = run->plan.steps;   // those of the copy
+    if (bare.offset_count) bare.offsets = run->plan.offsets;
+    if (bare.host_offset_count) bare.host_offsets = run->plan.host_offsets;
+    return tli_place_run_plan(run, &bare, 10 * TLI_RUN_PLACE_WORK);
 }
 
 static tl_result tli_make_run_plan(tl_run *run) {
@@ -37283,7 +37494,8 @@ static tl_result tli_make_run_plan(tl_run *run) {
     simulate.plan = &run->plan;
     simulate.device = &device;
     result = tl_simulate_plan(run->env, &simulate, &run->planned);
-    if (run->plan.offset_count) run->plan.arena_bytes = run->planned.arena_bytes;    // as this backend aligns
+    run->plan.arena_bytes = run->planned.arena_bytes;    // as this backend aligns
+    run->plan.host_arena_bytes = run->planned.host_arena_bytes;
 #if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
     if (!result) result = tli_check_compressed(run);
 #endif
@@ -37341,48 +37553,70 @@ static tl_result tli_find_least_online(tl_run *run, uint64_t *works, int32_t *no
 }
 
 // Try the decisions out within so many live bytes, and place what they allocate.
-static tl_result tli_try_online(tl_run *run, uint64_t live_budget) {
-    tl_result result = tli_rehearse(run, live_budget);
-    run->live_budget = live_budget;
+static tl_result tli_place_online(tl_run *run, uint64_t live, uint64_t host_live) {
+    tl_result result;
+    run->live_budget[TL_TIER_DEVICE] = live;
+    run->live_budget[TL_TIER_HOST] = host_live;
+    result = tli_rehearse(run, live);
     if (result || !run->in_arena) return result;
     if (run->owns_plan) tl_free_plan(run->env, &run->plan);
     tli_zero(&run->plan, sizeof run->plan);
     tli_copy_record(run, &run->plan);
     run->plan.repeat_count = 1;
     run->owns_plan = 0;             // the steps are those of the record
-    return tli_place_run_plan(run, TLI_RUN_PLACE_WORK);
+    return tli_place_run_plan(run, &run->plan, TLI_RUN_PLACE_WORK);
 }
 
-#define TLI_ONLINE_TURNS 6  // times that decisions are tried out to make their arena fit
+#define TLI_ONLINE_TURNS 6  // times that decisions are tried out to make an arena fit
+
+// The same, with less on the host as long as the host's arena exceeds its budget, at last with nothing there.
+static tl_result tli_try_online(tl_run *run, uint64_t live, uint64_t host_live) {
+    tl_result result = tli_place_online(run, live, host_live);
+    int turn;
+    for (turn = 1; turn < TLI_ONLINE_TURNS && !result && tli_arena_excess(run, TL_TIER_HOST); turn++) {
+        uint64_t excess = tli_arena_excess(run, TL_TIER_HOST);
+        host_live = excess < host_live && turn + 1 < TLI_ONLINE_TURNS ? host_live - excess : 0;
+        result = tli_place_online(run, live, host_live);
+    }
+    return result;
+}
 
 // Try the decisions out at the budget. Where their arena exceeds it, they are made again with less live bytes.
 // TL_ERROR_OVER_BUDGET: they do not work, or their arena is still too large.
 static tl_result tli_fit_online(tl_run *run) {
     uint64_t live = run->budget.bytes;
-    tl_result result = tli_try_online(run, live);
+    tl_result result = tli_try_online(run, live, run->budget.host_bytes);
     int turn;
-    for (turn = 1; turn < TLI_ONLINE_TURNS && !result && !tli_arena_fits(run); turn++) {
-        uint64_t excess = tli_taken_bytes(run, run->plan.arena_bytes) - run->budget.bytes;
+    for (turn = 1; turn < TLI_ONLINE_TURNS && !result && !tli_arenas_fit(run); turn++) {
+        uint64_t excess = tli_arena_excess(run, TL_TIER_DEVICE);
         if (excess >= live) break;
         live -= excess;
-        result = tli_try_online(run, live);
+        result = tli_try_online(run, live, run->budget.host_bytes);
     }
-    return result || tli_arena_fits(run) ? result : TL_ERROR_OVER_BUDGET;
+    return result || tli_arenas_fit(run) ? result : TL_ERROR_OVER_BUDGET;
+}
+
+// Decide with the least live bytes that work. TL_ERROR_OVER_BUDGET: the host's arena exceeds its budget then.
+static tl_result tli_try_least_online(tl_run *run, uint64_t host_live, uint64_t *least, int32_t *node) {
+    tl_result result;
+    run->live_budget[TL_TIER_HOST] = host_live;
+    result = tli_find_least_online(run, least, node);
+    return result ? result : tli_try_online(run, *least, host_live);
 }
 
 // The same, at last with the least live bytes that work; a refusal names what these take, which depends on no
-// budget. What is tried and fails on the way leaves no error.
+// budget of the device. What is tried and fails on the way leaves no error.
 static tl_result tli_check_online_budget(tl_run *run) {
     tli_quiet quiet = tli_begin_quiet(run->env);
     uint64_t least = 0;
     int32_t node = -1;
     tl_result result = tli_fit_online(run);
     int fits = result != TL_ERROR_OVER_BUDGET;
-    if (!fits) result = tli_find_least_online(run, &least, &node);
-    if (!fits && !result) result = tli_try_online(run, least);
+    if (!fits) result = tli_try_least_online(run, run->budget.host_bytes, &least, &node);
+    if (result == TL_ERROR_OVER_BUDGET) result = tli_try_least_online(run, 0, &least, &node);
     if (!fits && !result && run->in_arena) {
-        fits = tli_arena_fits(run);
-        least = tli_taken_bytes(run, run->plan.arena_bytes);
+        fits = tli_arenas_fit(run);
+        least = tli_taken_bytes(run, TL_TIER_DEVICE);
     }
     tli_end_quiet(&quiet, result);
     return fits || result ? result
@@ -37408,8 +37642,9 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
 #ifndef TL_NO_ONLINE
     if (run->is_online) report = &run->online.sim.report;
 #endif
-    if (tier == TL_TIER_HOST) return report->host_peak_bytes;
-    return run->plan.offset_count ? tli_taken_bytes(run, run->plan.arena_bytes) : report->peak_bytes;
+    if (tier == TL_TIER_HOST)
+        return run->plan.host_offset_count ? tli_taken_bytes(run, tier) : report->host_peak_bytes;
+    return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
 }
 
 // What the backend has free at present decides nothing but this: whether the run can be made now.
@@ -37441,9 +37676,10 @@ static tl_result tli_check_budget(tl_run *run) {
                               tli_needed_bytes(run, bytes),
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
-    if (planned->host_peak_bytes > run->budget.host_bytes)
+    bytes = tli_pass_bytes(run, TL_TIER_HOST);
+    if (bytes > run->budget.host_bytes)
         return tli_infeasible(run, run->budget.host_limit, TLI_RULE(PLAN_TAKES_BYTES),
-                              run->budget.host_bytes, planned->host_peak_bytes, -1);
+                              run->budget.host_bytes, bytes, -1);
     return TL_OK;
 }
 
@@ -37492,13 +37728,34 @@ static tl_result tli_alloc_run(tl_run *run) {
     return TL_OK;
 }
 
-// Take the arena of a plan with offsets.
-static tl_result tli_take_arena(tl_run *run) {
-    run->offsets = run->plan.offsets;
-    run->offset_count = run->plan.offset_count;
-    run->next_offset = 0;
-    if (!run->plan.offset_count || !run->plan.arena_bytes) return TL_OK;
-    return run->backend.add_block(run->backend.self, TL_TIER_DEVICE, run->plan.arena_bytes, &run->arena);
+// Take the arena of a tier, if the plan has places there.
+static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
+    tli_run_arena *arena = &run->arenas[tier];
+    uint64_t bytes = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+    arena->offsets = tier == TL_TIER_HOST ? run->plan.host_offsets : run->plan.offsets;
+    arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
+    arena->next_offset = 0;
+    arena->block = 0;
+    if (!arena->offset_count || !bytes) return TL_OK;
+    return run->backend.add_block(run->backend.self, tier, bytes, &arena->block);
+}
+
+static tl_result tli_take_arenas(tl_run *run) {
+    tl_result result = tli_take_arena(run, TL_TIER_DEVICE);
+    return result ? result : tli_take_arena(run, TL_TIER_HOST);
+}
+
+// Give the arenas back. Nothing is claimed in them any more.
+static tl_result tli_free_arenas(tl_run *run) {
+    tl_result first = TL_OK;
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
+        uint64_t block = run->arenas[tier].block;
+        tl_result result = block ? run->backend.free_block(run->backend.self, block) : TL_OK;
+        run->arenas[tier].block = 0;
+        if (!first) first = result;
+    }
+    return first;
 }
 
 // Open the run's account, limited to its budgets, and take the arena.
@@ -37510,7 +37767,7 @@ static tl_result tli_open_run_store(tl_run *run) {
     result = tli_open_store(run->env, &run->backend, limits, &run->store);
     if (result) return result;
     run->store.is_strict = 1;
-    return tli_take_arena(run);
+    return tli_take_arenas(run);
 }
 
 // Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
@@ -37529,7 +37786,7 @@ static tl_result tli_claim_inputs(tl_run *run) {
     }
     tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
-    run->input_count = run->next_offset;
+    run->input_count = run->arenas[TL_TIER_DEVICE].next_offset;
     return result;
 }
 
@@ -37622,7 +37879,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     if (run->store.backend) {
         tli_quiet quiet = tli_begin_quiet(run->limits.env);
         tli_clear_run(run, 1);
-        if (run->arena) (void)run->backend.free_block(run->backend.self, run->arena);
+        (void)tli_free_arenas(run);
         tli_close_store(&run->store);
         tli_end_quiet(&quiet, TL_OK);
     }
@@ -37759,13 +38016,12 @@ static tl_result tli_copy_inputs(tl_run *run, tli_held *hosts, int to_host) {
     return result ? result : tli_submit_store(&run->store);
 }
 
-// Give the arena back, with the inputs in it, and take one for the present plan.
-static tl_result tli_replace_arena(tl_run *run) {
-    tl_result result = TL_OK;
+// Give the arenas back, with the inputs in them, and take those of the present plan.
+static tl_result tli_replace_arenas(tl_run *run) {
+    tl_result result;
     tli_clear_run(run, 1);
-    if (run->arena) result = run->backend.free_block(run->backend.self, run->arena);
-    run->arena = 0;
-    if (!result) result = tli_take_arena(run);
+    result = tli_free_arenas(run);
+    if (!result) result = tli_take_arenas(run);
     return result ? result : tli_claim_inputs(run);
 }
 
@@ -37773,7 +38029,7 @@ static tl_result tli_move_inputs(tl_run *run) {
     tli_held *hosts = (tli_held *)tli_alloc_array(run->env, (uint64_t)run->graph->tensor_count, sizeof *hosts);
     tl_result result = hosts ? tli_copy_inputs(run, hosts, 1) : TL_ERROR_NO_MEMORY;
     int32_t i;
-    if (!result) result = tli_replace_arena(run);
+    if (!result) result = tli_replace_arenas(run);
     if (!result) result = tli_copy_inputs(run, hosts, 0);
     for (i = 0; hosts && i < run->graph->tensor_count; i++) (void)tli_abandon(&run->store, &hosts[i]);
     tli_release(run->env, hosts);
@@ -37785,7 +38041,7 @@ static tl_result tli_move_inputs(tl_run *run) {
 // Try out and place the decisions of a pass as they are made from now on. What is refused changes nothing.
 static tl_result tli_decide_again(tl_run *run) {
     tl_plan before = run->plan;
-    uint64_t live = run->live_budget;
+    uint64_t live = run->live_budget[TL_TIER_DEVICE], host_live = run->live_budget[TL_TIER_HOST];
     tl_result result;
     run->plan.memory = NULL;        // it may be needed again
     run->owns_plan = 0;
@@ -37797,7 +38053,8 @@ static tl_result tli_decide_again(tl_run *run) {
     if (run->owns_plan) tl_free_plan(run->env, &run->plan);
     run->plan = before;
     run->owns_plan = 1;
-    run->live_budget = live;
+    run->live_budget[TL_TIER_DEVICE] = live;
+    run->live_budget[TL_TIER_HOST] = host_live;
     run->checkpoints_on = !run->checkpoints_on;
     return result;
 }

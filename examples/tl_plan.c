@@ -389,7 +389,7 @@ static const char *const usage[] = {
     "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
     "  --json FILE       the figures, machine-readable",
     "  --lifetimes FILE  every allocation as CSV: what for, how many bytes, in which steps it lives",
-    "  --places FILE     where each allocation on the device lies in the arena, as CSV",
+    "  --places FILE     where each allocation lies, in the arena of the device or of the host, as CSV",
     "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner",
     "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve",
     "  --html FILE       one page without network or libraries: memory and lifetimes over the steps,",
@@ -1138,7 +1138,6 @@ static int write_places(program *p, const tl_lifetimes *lifetimes) {
     put(&w, "tier,kind,node,index,occurrence,bank,offset\n");
     for (i = 0; i < lifetimes->count; i++) {
         const tl_lifetime *life = &lifetimes->items[i];
-        if (life->use == TL_USE_HOST) continue;
         put_life_row(&w, life);
         put(&w, ",0,%llu\n", (ull)life->offset);
     }

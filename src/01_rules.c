@@ -507,7 +507,10 @@
     X(THERE_MUST_BE_STRATEGY, "there must be a strategy", "line, column") \
     X(EXPECTED_NULL, "expected null", "line, column") \
     X(THERE_MUST_BE_ONE_STRATEGY_ONLY, "there must be one strategy only", "line, column") \
-    X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "")
+    X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "") \
+    X(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS, "host_offset_count: must be the number of host offsets", "") \
+    X(HOST_OFFSETS_FEWER_THAN_COPIES, "host_offsets: fewer than host copies", "step, node") \
+    X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -860,7 +863,9 @@
     X(LAYER_FORWARD_GOES_0_1_TO_LAST_THEN, \
       "layer: forward goes 0, 1, ... to the last, then backward down to 0, on an online run over layers", "") \
     X(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY, "run: not online, or a pass is under way", "") \
-    X(TAKEN_MEASURED_BYTES_PLANNED, "taken: measured %0 bytes, planned %1", "measured bytes, planned bytes")
+    X(TAKEN_MEASURED_BYTES_PLANNED, "taken: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(TAKEN_ON_HOST_MEASURED_BYTES_PLANNED, \
+      "taken on the host: measured %0 bytes, planned %1", "measured bytes, planned bytes")
 
 // -- errors: rules of [13] TRACE --
 

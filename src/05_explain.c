@@ -15,7 +15,7 @@ typedef struct tli_peak {
 static void tli_add_live(tli_peak *peak, tli_use use, int32_t index, uint64_t bytes) {
     tli_made *made = &peak->live[peak->live_count];
     if (!bytes) return;
-    made->use = use; made->index = index; made->bytes = bytes; made->offset = 0;
+    made->use = use; made->index = index; made->bytes = bytes;
     peak->live_count++;
 }
 
@@ -536,18 +536,26 @@ static void tli_send_field(tli_stream *s, uint64_t value, const char *field) {
     tli_send(s, "\n");
 }
 
+static void tli_send_offsets(tli_stream *s, const char *name, const char *suffix, const uint64_t *offsets,
+                             int32_t count) {
+    int32_t i;
+    if (!count) return;
+    tli_open_table(s, "uint64_t", name, suffix, (uint64_t)count);
+    for (i = 0; i < count; i++) {
+        tli_send(s, i % 8 ? " " : "    ");
+        tli_send_constant(s, offsets[i]);
+        tli_send(s, i % 8 == 7 || i == count - 1 ? ",\n" : ",");
+    }
+    tli_send(s, "};\n");
+}
+
 static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
     int32_t i;
     if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
     for (i = 0; i < plan->step_count; i++) tli_send_step(s, graph, &plan->steps[i], i);
     if (plan->step_count) tli_send(s, "};\n");
-    if (plan->offset_count) tli_open_table(s, "uint64_t", name, "_offsets", (uint64_t)plan->offset_count);
-    for (i = 0; i < plan->offset_count; i++) {
-        tli_send(s, i % 8 ? " " : "    ");
-        tli_send_constant(s, plan->offsets[i]);
-        tli_send(s, i % 8 == 7 || i == plan->offset_count - 1 ? ",\n" : ",");
-    }
-    if (plan->offset_count) tli_send(s, "};\n");
+    tli_send_offsets(s, name, "_offsets", plan->offsets, plan->offset_count);
+    tli_send_offsets(s, name, "_host_offsets", plan->host_offsets, plan->host_offset_count);
     tli_send(s, "\nstatic const tl_plan ");
     tli_send(s, name);
     tli_send(s, "_plan = {\n");
@@ -556,11 +564,14 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send_field(s, (uint64_t)plan->repeat_count, "repeat_count");
     tli_send_array(s, name, "_offsets", plan->offset_count);
     tli_send(s, "\n");
+    tli_send_array(s, name, "_host_offsets", plan->host_offset_count);
+    tli_send(s, "\n");
     tli_send_field(s, (uint64_t)plan->inference, "inference");
     tli_send_field(s, (uint64_t)plan->any_order, "any_order");
     tli_send_field(s, plan->peak_bytes, "peak_bytes");
     tli_send_field(s, plan->arena_bytes, "arena_bytes");
     tli_send_field(s, plan->host_peak_bytes, "host_peak_bytes");
+    tli_send_field(s, plan->host_arena_bytes, "host_arena_bytes");
     tli_send_field(s, plan->base_bytes, "base_bytes");
     tli_send_field(s, plan->cost, "cost");
     tli_send_field(s, plan->base_cost, "base_cost");

@@ -1,7 +1,7 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// Lifetimes are a replay with a ledger; places are a layout of the lifetimes that have a number. What is
-// written in place has the number of its input, so the two are one buffer.
+// Lifetimes are a replay with a ledger; places are a layout of those on the device, and one of those on the
+// host. What is written in place has the number of its input, so the two are one buffer.
 
 static const char *const tli_use_names[] = { TL_USES(TLI_NAME) };
 
@@ -69,16 +69,15 @@ TLI_IMPL void tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes) {
 
 // -- places --
 
-// One buffer for each number, from the first to the last lifetime that has it.
-static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifetimes, int32_t count,
+// One buffer for each number on the device, or on the host, from the first to the last lifetime that has it.
+static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifetimes, int is_host, int32_t count,
                                           uint64_t alignment) {
     tl_layout_buffer *buffers = (tl_layout_buffer *)tli_alloc_array(env, (uint64_t)count, sizeof *buffers);
     int32_t i;
     for (i = 0; buffers && i < lifetimes->count; i++) {
         const tl_lifetime *life = &lifetimes->items[i];
-        tl_layout_buffer *buffer;
-        if (life->number < 0) continue;
-        buffer = &buffers[life->number];
+        tl_layout_buffer *buffer = &buffers[life->number];
+        if ((life->use == TL_USE_HOST) != is_host) continue;
         if (life->over < 0) buffer->first_step = life->first_step;
         buffer->last_step = life->end_step > life->first_step ? life->end_step - 1 : life->first_step;
         buffer->bytes = life->bytes;
@@ -89,18 +88,22 @@ static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifet
 
 // Steps and offsets of a plan in one block; the counts of the plan are those of the copy.
 static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan *plan, tl_plan *copy) {
-    uint64_t *offsets, bytes;
+    uint64_t *offsets, *host_offsets, bytes;
     tl_step *steps;
     // no overflow, because counts are below 2^31; offsets come first, because their alignment is larger
-    bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->offset_count * sizeof *offsets;
+    bytes = (uint64_t)plan->step_count * sizeof *steps +
+            ((uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count) * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
     if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_STEPS));
-    steps = (tl_step *)(void *)(offsets + plan->offset_count);
+    host_offsets = offsets + plan->offset_count;
+    steps = (tl_step *)(void *)(host_offsets + plan->host_offset_count);
     tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
+    tli_copy(host_offsets, plan->host_offsets, (size_t)plan->host_offset_count * sizeof *offsets);
     tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
     *copy = *plan;
     copy->steps = plan->step_count ? steps : NULL;
     copy->offsets = plan->offset_count ? offsets : NULL;
+    copy->host_offsets = plan->host_offset_count ? host_offsets : NULL;
     copy->memory = offsets;
     return TL_OK;
 }
@@ -115,66 +118,97 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
 }
 #endif
 
-static tl_result tli_place_allocations(tl_env *env, const tl_places_desc *desc, const tl_plan *plan,
-                                 tl_layout_plan *layout) {
+// Lay out what lives on the device, or on the host.
+static tl_result tli_place_tier(tl_env *env, const tl_places_desc *desc, const tl_lifetimes *lifetimes,
+                                int is_host, int32_t count, tl_layout_plan *layout) {
     uint64_t alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
-    tl_simulate_desc simulate;
+    tl_layout_buffer *buffers = tli_make_buffers(env, lifetimes, is_host, count, alignment);
     tl_layout_desc wanted;
-    tl_lifetimes lifetimes;
-    tl_layout_buffer *buffers;
-    tl_report report;
     tl_result result;
-    tli_zero(&simulate, sizeof simulate);
-    simulate.graph = desc->graph;
-    simulate.device = desc->device;
-    simulate.plan = plan;
-    result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &lifetimes, &report);
-    if (result) return result;
-    buffers = tli_make_buffers(env, &lifetimes, report.allocation_count, alignment);
-    tl_free_lifetimes(env, &lifetimes);
     if (!buffers)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     tli_zero(&wanted, sizeof wanted);
     wanted.buffers = buffers;
-    wanted.buffer_count = report.allocation_count;
+    wanted.buffer_count = count;
     wanted.work_limit = desc->work_limit;
     result = tl_plan_layout(env, &wanted, layout);
     tli_release(env, buffers);
     return result;
 }
 
+// Lay out the tiers of a plan in which it has no offsets.
+static tl_result tli_place_allocations(tl_env *env, const tl_places_desc *desc, const tl_plan *plan,
+                                       tl_layout_plan *layout, tl_layout_plan *host_layout) {
+    tl_simulate_desc simulate;
+    tl_lifetimes lifetimes;
+    tl_report report;
+    tl_result result;
+    tli_zero(layout, sizeof *layout);
+    tli_zero(host_layout, sizeof *host_layout);
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = desc->graph;
+    simulate.device = desc->device;
+    simulate.plan = plan;
+    result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &lifetimes, &report);
+    if (result) return result;
+    if (!plan->offset_count)
+        result = tli_place_tier(env, desc, &lifetimes, 0, report.allocation_count, layout);
+    if (!result && report.host_allocation_count && !plan->host_offset_count)
+        result = tli_place_tier(env, desc, &lifetimes, 1, report.host_allocation_count, host_layout);
+    tl_free_lifetimes(env, &lifetimes);
+    return result;
+}
+
+static void tli_report_places(const tl_plan *plan, uint64_t alignment, const tl_layout_plan *layout,
+                              const tl_layout_plan *host_layout, tl_places_report *report) {
+    report->arena_bytes = plan->arena_bytes;
+    report->bound_bytes = tli_align_up(layout->bound_bytes, alignment);
+    report->host_arena_bytes = plan->host_arena_bytes;
+    report->host_bound_bytes = tli_align_up(host_layout->bound_bytes, alignment);
+    report->proven = report->arena_bytes == report->bound_bytes &&
+                     report->host_arena_bytes == report->host_bound_bytes;
+    report->work = layout->work + host_layout->work;
+}
+
+// Give a plan the offsets that were found, in a copy that is measured, in place of the plan.
+static tl_result tli_take_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare,
+                                 const tl_layout_plan *layout, const tl_layout_plan *host_layout, tl_plan *plan) {
+    tl_plan placed;
+    tl_result result;
+    if (layout->buffer_count) bare->offsets = layout->offsets;
+    if (layout->buffer_count) bare->offset_count = layout->buffer_count;
+    if (host_layout->buffer_count) bare->host_offsets = host_layout->offsets;
+    if (host_layout->buffer_count) bare->host_offset_count = host_layout->buffer_count;
+    result = tli_join_plan(env, TLI_IN(PLAN_PLACES), bare, &placed);
+    if (result) return result;
+    result = tli_measure(env, TLI_IN(PLAN_PLACES), desc->graph, desc->device, 1, &placed);
+    tl_free_plan(env, result ? &placed : plan);
+    if (!result) *plan = placed;
+    return result;
+}
+
+// bare: the plan without the offsets that are to be found.
+static tl_result tli_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare, tl_plan *plan,
+                                 tl_places_report *report) {
+    uint64_t alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
+    tl_layout_plan layout, host_layout;
+    tl_result result = tli_place_allocations(env, desc, bare, &layout, &host_layout);
+    if (!result) result = tli_take_places(env, desc, bare, &layout, &host_layout, plan);
+    if (!result && report) tli_report_places(plan, alignment, &layout, &host_layout, report);
+    tl_free_layout_plan(env, &layout);
+    tl_free_layout_plan(env, &host_layout);
+    return result;
+}
+
 TLI_IMPL tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *plan,
                                   tl_places_report *report) {
-    uint64_t alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
-    tl_plan bare, placed;
-    tl_layout_plan layout;
-    tl_result result;
+    tl_plan bare;
     TL_ASSERT(desc && desc->graph && plan);
     if (report) tli_zero(report, sizeof *report);
     bare = *plan;
-    bare.offsets = NULL;
-    bare.offset_count = 0;
-    result = tli_place_allocations(env, desc, &bare, &layout);
-    if (result) return result;
-    bare.offsets = layout.offsets;
-    bare.offset_count = layout.buffer_count;
-    result = tli_join_plan(env, TLI_IN(PLAN_PLACES), &bare, &placed);
-    if (!result) {
-        result = tli_measure(env, TLI_IN(PLAN_PLACES), desc->graph, desc->device, 1, &placed);
-        if (result) tl_free_plan(env, &placed);
-    }
-    if (!result) {
-        tl_free_plan(env, plan);
-        *plan = placed;
-        if (report) {
-            report->arena_bytes = plan->arena_bytes;
-            report->bound_bytes = tli_align_up(layout.bound_bytes, alignment);
-            report->proven = report->arena_bytes == report->bound_bytes;
-            report->work = layout.work;
-        }
-    }
-    tl_free_layout_plan(env, &layout);
-    return result;
+    bare.offsets = bare.host_offsets = NULL;
+    bare.offset_count = bare.host_offset_count = 0;
+    return tli_plan_places(env, desc, &bare, plan, report);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

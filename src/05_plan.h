@@ -104,13 +104,16 @@ typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
     int32_t         repeat_count;   // micro-batches: how often the steps are repeated; 0 = 1
-    const uint64_t *offsets;     // [offset_count] offset of each allocation (tl_simulate_plan); 0 = none
+    const uint64_t *offsets;     // [offset_count] of each device allocation (tl_simulate_plan); 0 = none
     int32_t         offset_count;
+    const uint64_t *host_offsets;   // [host_offset_count] of each host copy, in an arena of the host; 0 = none
+    int32_t         host_offset_count;
     int32_t         inference;   // 1 = forward only: no B, ends with its results resident
     int32_t         any_order;   // 1 = backwards in any valid order, not only in reverse order of the list
     uint64_t        peak_bytes;      // largest sum of live bytes
     uint64_t        arena_bytes;     // aligned high-water mark; 0 without offsets
     uint64_t        host_peak_bytes; // largest sum of host copies
+    uint64_t        host_arena_bytes;  // aligned high-water mark of these; 0 without host offsets
     uint64_t        base_bytes;      // weights, their gradients, optimizer: not in the peak, in the budget
     uint64_t        cost;            // time at which the last compute step of one repetition ends
     uint64_t        base_cost;       // every forward and backward once
@@ -120,7 +123,7 @@ typedef struct tl_plan {
 
 // The result of one replay of a plan.
 typedef struct tl_report {
-    uint64_t peak_bytes, arena_bytes, host_peak_bytes;
+    uint64_t peak_bytes, arena_bytes, host_peak_bytes, host_arena_bytes;
     uint64_t end_bytes;         // device bytes still live after the last step, inputs included
     uint64_t end_host_bytes;
     uint64_t cost;              // time at which the last compute step or WAIT ends
@@ -132,6 +135,7 @@ typedef struct tl_report {
     int32_t  copy_count;        // O and L, per tensor
     int32_t  codec_count;       // C and X, per tensor
     int32_t  allocation_count;  // device allocations, with scratch and gradients
+    int32_t  host_allocation_count;  // host copies
     int32_t  peak_step;         // the first step that reaches the peak; -1 = before the first
     int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end); else -1
 } tl_report;
@@ -155,7 +159,8 @@ typedef struct tl_simulate_desc {
 // it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
 // allocation k; no two live allocations may overlap. In place, output 0 takes over its input's
 // allocation. 0 bytes are no allocation. C and X convert several outputs one after the other: both
-// copies of one tensor live until its own conversion ends.
+// copies of one tensor live until its own conversion ends. Host copies are numbered by themselves, in the order
+// in which O makes them: plan->host_offsets[k] places copy k.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
@@ -200,12 +205,12 @@ typedef enum tl_use { TL_USES(TLI_ENUM) TL_USE_COUNT } tl_use;
 // One allocation of a plan. use, node, output and occurrence name it.
 typedef struct tl_lifetime {
     uint64_t bytes;        // > 0
-    uint64_t offset;       // where plan->offsets puts it; 0 without
+    uint64_t offset;       // where plan->offsets, or host_offsets, puts it; 0 without
     tl_use   use;
     int32_t  node, output;  // output: 0 for saved bytes and scratch
     int32_t  occurrence;   // so many of the same use, node and output came before; calls for scratch
     int32_t  first_step, end_step;  // it lives in the steps k with first_step <= k < end_step
-    int32_t  number;       // in plan->offsets; -1 for host copies
+    int32_t  number;       // in plan->offsets, of host copies in plan->host_offsets
     int32_t  over;         // written in place: the lifetime that it takes over, of the same number; else -1
 } tl_lifetime;
 
@@ -237,19 +242,21 @@ typedef struct tl_places_desc {
 } tl_places_desc;
 
 typedef struct tl_places_report {
-    uint64_t arena_bytes;       // what the places take
+    uint64_t arena_bytes;       // what the places on the device take
     uint64_t bound_bytes;       // no places of these allocations take less
-    int32_t  proven;            // 1 = the two are equal
+    uint64_t host_arena_bytes, host_bound_bytes;  // the same of the host copies
+    int32_t  proven;            // 1 = both arenas are as large as their bounds
     uint64_t work;              // elementary steps done
 } tl_places_report;
 
-// Give every device allocation of a plan an offset, in an arena as small as is found (tl_plan_layout).
+// Give every allocation of a plan an offset, in an arena of the device and, for host copies, one of the host,
+// each as small as is found (tl_plan_layout).
 //
 //   plan     gets new offsets, and its peaks and costs are measured again; steps and offsets are in one new
 //            block then, and what it had is released. Not changed where there is an error
 //   report   may be 0
 //
-// A run takes a plan with offsets in one block of arena_bytes (tl_init_run). Inputs have places as well, and
+// A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes (tl_init_run). Inputs have places as well, and
 // outputs that are written in place stand where their input stood.
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_OVERFLOW: the aligned bytes of all allocations do not fit 61

@@ -136,7 +136,6 @@ typedef struct tli_made {
     tli_use  use;
     int32_t  index;   // tensor or node
     uint64_t bytes;   // > 0: 0 bytes are no allocation and have no number
-    uint64_t offset;  // 0 without offsets
 } tli_made;
 
 // The lifetimes of all allocations, written down where a caller asks for them. A key is a use with its tensor
@@ -148,6 +147,20 @@ typedef struct tli_ledger {
     int32_t     *occurrences;     // [keys]
     int          failed;          // 1 = out of memory; what came later is missing
 } tli_ledger;
+
+// What checks the offsets of one arena. An owner is what has an allocation beyond its step.
+typedef struct tli_sim_arena {
+    const uint64_t *offsets;      // [count] 0 = none; then the fields below are not used
+    int32_t         count;
+    int32_t        *ranks;        // [count] of an allocation, in the order of offsets
+    int32_t        *by_rank;      // [count] allocations in that order
+    uint64_t       *ends;         // [count] offset + bytes of those that were made
+    int32_t        *places;       // [owner_count] number of the allocation, -1 = not live
+    int32_t         owner_count;
+    uint8_t        *live;         // [2 leaves] a tree over the ranks: 1 = an allocation from here down is live
+    int32_t         leaf_count;
+    int             is_host;
+} tli_sim_arena;
 
 typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
@@ -184,14 +197,8 @@ typedef struct tli_sim {
     tli_made       *made;         // [made_count] allocations of the last step, in order
     int32_t         made_count;
 
-    const uint64_t *offsets;      // 0 = none; then the fields below are not used
-    int32_t         offset_count;
-    int32_t        *ranks;        // [offset_count] of an allocation, in the order of offsets
-    int32_t        *by_rank;      // [offset_count] allocations in that order
-    uint64_t       *ends;         // [offset_count] offset + bytes of those that were made
-    int32_t        *places;       // [3 tensors + nodes] number of the allocation, -1 = not live
-    uint8_t        *live;         // [2 leaves] a tree over the ranks: 1 = an allocation from here down is live
-    int32_t         leaf_count;
+    tli_sim_arena   arena;        // of the device; owners: 3 tensors + nodes
+    tli_sim_arena   host_arena;   // owners: tensors
 
     tli_ledger     *ledger;       // 0 = allocations are not written down
 } tli_sim;
@@ -297,6 +304,7 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
 
 // Write down an allocation that begins. Scratch of 0 bytes is a call without scratch: counted, not listed.
 static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint64_t bytes, int32_t number) {
+    const tli_sim_arena *arena = use == TL_USE_HOST ? &sim->host_arena : &sim->arena;
     tli_ledger *ledger = sim->ledger;
     size_t key = tli_ledger_key(sim->graph, use, index);
     int is_of_node = use == TL_USE_SAVED || use == TL_USE_SCRATCH;
@@ -313,7 +321,7 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     ledger->open[key] = ledger->count;
     life = &ledger->items[ledger->count++];
     life->bytes = bytes;
-    life->offset = sim->offsets && number >= 0 && number < sim->offset_count ? sim->offsets[number] : 0;
+    life->offset = arena->offsets && number < arena->count ? arena->offsets[number] : 0;
     life->use = use;
     life->node = is_of_node ? index : sim->graph->outputs[index].node;
     life->output = is_of_node ? 0 : sim->graph->outputs[index].output;
@@ -347,7 +355,7 @@ static int tli_frees_after(tl_step_kind kind) {
 
 // -- bytes and offsets --
 
-// The index of an allocation in sim->places; -1 for one that is freed at the end of the call.
+// The owner of an allocation on the device; -1 for one that is freed at the end of the call.
 static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
     switch (use) {
     case TLI_USE_TENSOR: return index;
@@ -361,44 +369,53 @@ static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
 }
 
 // The live allocation beside a rank, above it or below; -1 = none.
-static int32_t tli_sim_beside(const tli_sim *sim, int32_t rank, int above) {
-    int32_t at = sim->leaf_count + rank;
-    while (at > 1 && ((at & 1) == above || !sim->live[at ^ 1])) at /= 2;
+static int32_t tli_sim_beside(const tli_sim_arena *arena, int32_t rank, int above) {
+    int32_t at = arena->leaf_count + rank;
+    while (at > 1 && ((at & 1) == above || !arena->live[at ^ 1])) at /= 2;
     if (at <= 1) return -1;
-    for (at ^= 1; at < sim->leaf_count;) {
+    for (at ^= 1; at < arena->leaf_count;) {
         at = 2 * at + !above;
-        if (!sim->live[at]) at ^= 1;
+        if (!arena->live[at]) at ^= 1;
     }
-    return sim->by_rank[at - sim->leaf_count];
+    return arena->by_rank[at - arena->leaf_count];
 }
 
-static void tli_sim_mark(tli_sim *sim, int32_t number, int is_live) {
-    int32_t at = sim->leaf_count + sim->ranks[number];
-    sim->live[at] = (uint8_t)is_live;
-    for (at /= 2; at; at /= 2) sim->live[at] = sim->live[2 * at] | sim->live[2 * at + 1];
+static void tli_sim_mark(tli_sim_arena *arena, int32_t number, int is_live) {
+    int32_t at = arena->leaf_count + arena->ranks[number];
+    arena->live[at] = (uint8_t)is_live;
+    for (at /= 2; at; at /= 2) arena->live[at] = arena->live[2 * at] | arena->live[2 * at + 1];
 }
 
-// Give the newest allocation its offset, which must be aligned and not overlap a live allocation. Live ones do
-// not overlap each other, so the two beside it tell.
-static tl_result tli_sim_place(tli_sim *sim, tli_made *made) {
-    int32_t number = sim->report.allocation_count - 1, owner = tli_sim_owner(sim, made->use, made->index);
+// An owner gives its place back.
+static void tli_sim_leave(tli_sim_arena *arena, int32_t owner) {
+    if (!arena->offsets) return;
+    tli_sim_mark(arena, arena->places[owner], 0);
+    arena->places[owner] = -1;
+}
+
+// Give an allocation its offset, which must be aligned and not overlap a live allocation. Live ones do not
+// overlap each other, so the two beside it tell. high: the arena's high-water mark.
+static tl_result tli_sim_place(tli_sim *sim, tli_sim_arena *arena, int32_t number, int32_t owner,
+                               uint64_t bytes, uint64_t *high) {
+    uint64_t offset, end, padded;
     int32_t below, above;
-    uint64_t end, padded;
-    if (number >= sim->offset_count) return tli_sim_broken(sim, TLI_RULE(OFFSETS_FEWER_THAN_ALLOCATIONS));
-    made->offset = sim->offsets[number];
-    if (made->offset & (sim->alignment - 1))  // a power of two: tl_check_device
+    if (number >= arena->count)
+        return tli_sim_broken(sim, arena->is_host ? TLI_RULE(HOST_OFFSETS_FEWER_THAN_COPIES)
+                                                  : TLI_RULE(OFFSETS_FEWER_THAN_ALLOCATIONS));
+    offset = arena->offsets[number];
+    if (offset & (sim->alignment - 1))  // a power of two: tl_check_device
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
-    if (!tli_add_u64(made->offset, made->bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
+    if (!tli_add_u64(offset, bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
-    below = tli_sim_beside(sim, sim->ranks[number], 0);
-    above = tli_sim_beside(sim, sim->ranks[number], 1);
-    if ((below >= 0 && sim->ends[below] > made->offset) || (above >= 0 && sim->offsets[above] < end))
+    below = tli_sim_beside(arena, arena->ranks[number], 0);
+    above = tli_sim_beside(arena, arena->ranks[number], 1);
+    if ((below >= 0 && arena->ends[below] > offset) || (above >= 0 && arena->offsets[above] < end))
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_TWO_LIVE_ALLOCATIONS_OVERLAP));
     padded &= ~(sim->alignment - 1);
-    if (padded > sim->report.arena_bytes) sim->report.arena_bytes = padded;
-    sim->ends[number] = end;
-    tli_sim_mark(sim, number, 1);
-    if (owner >= 0) sim->places[owner] = number;
+    if (padded > *high) *high = padded;
+    arena->ends[number] = end;
+    tli_sim_mark(arena, number, 1);
+    if (owner >= 0) arena->places[owner] = number;
     return TL_OK;
 }
 
@@ -417,10 +434,12 @@ static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_
         sim->report.peak_bytes = sim->live_bytes;
         sim->report.peak_step = sim->step ? sim->step_count - 1 : -1;
     }
-    made->use = use; made->index = index; made->bytes = bytes; made->offset = 0;
+    made->use = use; made->index = index; made->bytes = bytes;
     sim->made_count++;
     sim->report.allocation_count++;
-    return sim->offsets ? tli_sim_place(sim, made) : TL_OK;
+    if (!sim->arena.offsets) return TL_OK;
+    return tli_sim_place(sim, &sim->arena, sim->report.allocation_count - 1, tli_sim_owner(sim, use, index),
+                         bytes, &sim->report.arena_bytes);
 }
 
 static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t bytes) {
@@ -429,9 +448,7 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
         tli_ledger_close(sim, tli_sim_use(sim, use, index), index,
                          tli_frees_after((tl_step_kind)sim->step->kind));
     sim->live_bytes -= bytes;
-    if (!sim->offsets) return;
-    tli_sim_mark(sim, sim->places[tli_sim_owner(sim, use, index)], 0);
-    sim->places[tli_sim_owner(sim, use, index)] = -1;
+    tli_sim_leave(&sim->arena, tli_sim_owner(sim, use, index));
 }
 
 // End a call: free second copies and scratch.
@@ -442,7 +459,8 @@ static void tli_sim_release_call(tli_sim *sim) {
         const tli_made *made = &sim->made[i];
         if (made->use != TLI_USE_TWICE && made->use != TLI_USE_WORK) continue;
         if (sim->ledger) tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index, 1);
-        if (sim->offsets) tli_sim_mark(sim, sim->report.allocation_count - sim->made_count + i, 0);
+        if (sim->arena.offsets)
+            tli_sim_mark(&sim->arena, sim->report.allocation_count - sim->made_count + i, 0);
     }
     sim->live_bytes -= sim->call_bytes;
     sim->call_bytes = 0;
@@ -454,9 +472,9 @@ static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
     sim->tensors[from].state = TLI_ABSENT;
     sim->tensors[to].state = TLI_RESIDENT;
     if (sim->ledger) tli_ledger_hand_over(sim, from, to);
-    if (!sim->offsets || !sim->graph->outputs[from].bytes) return;
-    sim->places[to] = sim->places[from];
-    sim->places[from] = -1;
+    if (!sim->arena.offsets || !sim->graph->outputs[from].bytes) return;
+    sim->arena.places[to] = sim->arena.places[from];
+    sim->arena.places[from] = -1;
 }
 
 // -- time --
@@ -661,12 +679,27 @@ static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
     t->state = TLI_ABSENT;
 }
 
+// The host copy of a tensor is made.
+static tl_result tli_sim_alloc_host(tli_sim *sim, int32_t tensor) {
+    uint64_t bytes = sim->graph->outputs[tensor].bytes;
+    int32_t number = sim->report.host_allocation_count;
+    if (sim->ledger) tli_ledger_open(sim, TL_USE_HOST, tensor, bytes, number);
+    if (!bytes) return TL_OK;
+    sim->host_bytes += bytes;  // no overflow: each tensor is on the host once, and steps are below 2^31
+    if (sim->host_bytes > sim->report.host_peak_bytes) sim->report.host_peak_bytes = sim->host_bytes;
+    if (number == INT32_MAX)
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(ALLOCATIONS_DO_NOT_FIT_31_BITS));
+    sim->report.host_allocation_count++;
+    if (!sim->host_arena.offsets) return TL_OK;
+    return tli_sim_place(sim, &sim->host_arena, number, tensor, bytes, &sim->report.host_arena_bytes);
+}
+
 static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
+    tl_result result;
     if (t->on_host) return tli_sim_broken_tensor(sim, TLI_RULE(HOST_HAS_ALREADY), tensor);
-    if (sim->ledger) tli_ledger_open(sim, TL_USE_HOST, tensor, sim->graph->outputs[tensor].bytes, -1);
-    sim->host_bytes += sim->graph->outputs[tensor].bytes;  // no overflow: each tensor is on the host once
-    if (sim->host_bytes > sim->report.host_peak_bytes) sim->report.host_peak_bytes = sim->host_bytes;
+    result = tli_sim_alloc_host(sim, tensor);
+    if (result) return result;
     t->on_host = 1;
     t->state = TLI_LEAVING;
     return tli_sim_copy(sim, tensor);
@@ -720,7 +753,9 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
         return tli_sim_broken_tensor(sim, TLI_RULE(COPY_OF_IS_UNDER_WAY), tensor);
     t->on_host = 0;
     if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, 0);
+    if (!sim->graph->outputs[tensor].bytes) return TL_OK;
     sim->host_bytes -= sim->graph->outputs[tensor].bytes;
+    tli_sim_leave(&sim->host_arena, tensor);
     return TL_OK;
 }
 
@@ -877,25 +912,32 @@ static tl_result tli_sim_end(tli_sim *sim) {
             if (!tli_sim_readable(sim, i))
                 return tli_sim_broken_tensor(sim, TLI_RULE(RESULT_IS_NOT_RESIDENT), i);
     }
-    if (sim->offsets && sim->report.allocation_count != sim->offset_count)
+    if (sim->arena.offsets && sim->report.allocation_count != sim->arena.count)
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_MORE_THAN_ALLOCATIONS));
+    if (sim->host_arena.offsets && sim->report.host_allocation_count != sim->host_arena.count)
+        return tli_sim_broken(sim, TLI_RULE(HOST_OFFSETS_MORE_THAN_COPIES));
     sim->report.end_bytes = sim->live_bytes;
     sim->report.end_host_bytes = sim->host_bytes;
     sim->report.cost = sim->now;
     return TL_OK;
 }
 
+static void tli_free_sim_arena(tl_env *env, tli_sim_arena *arena) {
+    tli_release(env, arena->ranks);
+    tli_release(env, arena->by_rank);
+    tli_release(env, arena->ends);
+    tli_release(env, arena->live);
+    tli_release(env, arena->places);
+    tli_zero(arena, sizeof *arena);
+}
+
 static void tli_free_sim(tli_sim *sim) {
     tli_release(sim->env, sim->tensors);
     tli_release(sim->env, sim->nodes);
     tli_release(sim->env, sim->made);
-    tli_release(sim->env, sim->ranks);
-    tli_release(sim->env, sim->by_rank);
-    tli_release(sim->env, sim->ends);
-    tli_release(sim->env, sim->live);
-    tli_release(sim->env, sim->places);
-    sim->tensors = NULL; sim->nodes = NULL; sim->made = NULL; sim->places = NULL;
-    sim->ranks = NULL; sim->by_rank = NULL; sim->ends = NULL; sim->live = NULL;
+    tli_free_sim_arena(sim->env, &sim->arena);
+    tli_free_sim_arena(sim->env, &sim->host_arena);
+    sim->tensors = NULL; sim->nodes = NULL; sim->made = NULL;
 }
 
 // An upper bound on the allocations of one step, and of the graph inputs before the first step.
@@ -911,31 +953,42 @@ static uint64_t tli_sim_most_made(const tl_graph *graph) {
     return most > inputs ? most : inputs;
 }
 
-// Get what checks offsets. 0 = no memory.
-static int tli_sim_alloc_places(tli_sim *sim, uint64_t owners) {
-    uint64_t count = (uint64_t)sim->offset_count;
+// Get what checks the offsets of an arena, if it has some. 0 = no memory.
+static int tli_sim_alloc_arena(tl_env *env, tli_sim_arena *arena) {
+    uint64_t count = (uint64_t)arena->count;
     int32_t rank;
-    sim->leaf_count = 1;
-    while (sim->leaf_count < sim->offset_count && sim->leaf_count <= INT32_MAX / 4) sim->leaf_count *= 2;
-    sim->places = (int32_t *)tli_alloc_array(sim->env, owners, sizeof *sim->places);
-    sim->ranks = (int32_t *)tli_alloc_array(sim->env, count, sizeof *sim->ranks);
-    sim->by_rank = (int32_t *)tli_alloc_array(sim->env, count, sizeof *sim->by_rank);
-    sim->ends = (uint64_t *)tli_alloc_array(sim->env, count, sizeof *sim->ends);
-    sim->live = (uint8_t *)tli_alloc_array(sim->env, 2 * (uint64_t)sim->leaf_count, 1);
-    if (!sim->places || !sim->ranks || !sim->by_rank || !sim->ends || !sim->live) return 0;
-    tli_sort_numbers(sim->by_rank, sim->offset_count, sim->offsets);
-    for (rank = 0; rank < sim->offset_count; rank++) sim->ranks[sim->by_rank[rank]] = rank;
-    return sim->leaf_count >= sim->offset_count;
+    if (!arena->offsets) return 1;
+    arena->leaf_count = 1;
+    while (arena->leaf_count < arena->count && arena->leaf_count <= INT32_MAX / 4) arena->leaf_count *= 2;
+    arena->places = (int32_t *)tli_alloc_array(env, (uint64_t)arena->owner_count, sizeof *arena->places);
+    arena->ranks = (int32_t *)tli_alloc_array(env, count, sizeof *arena->ranks);
+    arena->by_rank = (int32_t *)tli_alloc_array(env, count, sizeof *arena->by_rank);
+    arena->ends = (uint64_t *)tli_alloc_array(env, count, sizeof *arena->ends);
+    arena->live = (uint8_t *)tli_alloc_array(env, 2 * (uint64_t)arena->leaf_count, 1);
+    if (!arena->places || !arena->ranks || !arena->by_rank || !arena->ends || !arena->live) return 0;
+    tli_sort_numbers(arena->by_rank, arena->count, arena->offsets);
+    for (rank = 0; rank < arena->count; rank++) arena->ranks[arena->by_rank[rank]] = rank;
+    return arena->leaf_count >= arena->count;
+}
+
+static void tli_reset_sim_arena(tli_sim_arena *arena) {
+    int32_t i;
+    if (!arena->offsets) return;
+    for (i = 0; i < arena->owner_count; i++) arena->places[i] = -1;
+    tli_zero(arena->live, 2 * (size_t)arena->leaf_count);
 }
 
 static tl_result tli_sim_alloc_state(tli_sim *sim) {
     uint64_t tensors = (uint64_t)sim->graph->tensor_count, nodes = (uint64_t)sim->graph->node_count;
     uint64_t most = tli_sim_most_made(sim->graph), owners = 3 * tensors + nodes;
     if (owners > INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(GRAPH_TOO_MANY_TENSORS));
+    sim->arena.owner_count = (int32_t)owners;
+    sim->host_arena.owner_count = sim->graph->tensor_count;
     sim->tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, tensors, sizeof *sim->tensors);
     sim->nodes = (tli_sim_node *)tli_alloc_array(sim->env, nodes, sizeof *sim->nodes);
     sim->made = (tli_made *)tli_alloc_array(sim->env, most, sizeof *sim->made);
-    if (!sim->tensors || !sim->nodes || !sim->made || (sim->offsets && !tli_sim_alloc_places(sim, owners)))
+    if (!sim->tensors || !sim->nodes || !sim->made || !tli_sim_alloc_arena(sim->env, &sim->arena) ||
+        !tli_sim_alloc_arena(sim->env, &sim->host_arena))
         return tli_fail(sim->env, TL_ERROR_NO_MEMORY, sim->function, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     return TL_OK;
 }
@@ -960,8 +1013,8 @@ static void tli_sim_read_graph(tli_sim *sim) {
 // Return to the state before the first step, without allocating.
 static tl_result tli_reset_sim(tli_sim *sim) {
     const tl_graph *graph = sim->graph;
-    int32_t i, owners = 3 * graph->tensor_count + graph->node_count;
     tl_result result = TL_OK;
+    int32_t i;
     tli_zero(sim->tensors, (size_t)graph->tensor_count * sizeof *sim->tensors);
     tli_zero(sim->nodes, (size_t)graph->node_count * sizeof *sim->nodes);
     tli_zero(&sim->report, sizeof sim->report);
@@ -971,8 +1024,8 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     sim->now = sim->link_free = 0;
     sim->step = NULL;
     sim->step_count = sim->made_count = 0;
-    for (i = 0; sim->offsets && i < owners; i++) sim->places[i] = -1;
-    if (sim->offsets) tli_zero(sim->live, 2 * (size_t)sim->leaf_count);
+    tli_reset_sim_arena(&sim->arena);
+    tli_reset_sim_arena(&sim->host_arena);
     tli_sim_read_graph(sim);
     for (i = 0; i < graph->tensor_count && !result; i++) {
         if (!graph->nodes[graph->outputs[i].node].is_input) continue;
@@ -997,8 +1050,11 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->link_latency = device ? device->link_latency_ns : 0;
     sim->codec_rate = device ? device->codec_bytes_per_second : 0;
     sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
-    sim->offsets = plan->offset_count ? plan->offsets : NULL;
-    sim->offset_count = plan->offset_count;
+    sim->arena.offsets = plan->offset_count ? plan->offsets : NULL;
+    sim->arena.count = plan->offset_count;
+    sim->host_arena.offsets = plan->host_offset_count ? plan->host_offsets : NULL;
+    sim->host_arena.count = plan->host_offset_count;
+    sim->host_arena.is_host = 1;
     sim->ledger = ledger;
     sim->report.broken_step = -1;
     result = tli_sim_alloc_state(sim);
@@ -1037,6 +1093,9 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(STEP_COUNT_MUST_BE_NUMBER_OF_STEPS));
     if (plan->offset_count < 0 || (plan->offset_count && !plan->offsets))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
+    if (plan->host_offset_count < 0 || (plan->host_offset_count && !plan->host_offsets))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function,
+                        TLI_RULE(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
     if (plan->repeat_count < 0)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
@@ -1073,6 +1132,7 @@ static tl_result tli_measure(tl_env *env, tli_function function, const tl_graph 
     plan->peak_bytes = report.peak_bytes;
     plan->arena_bytes = report.arena_bytes;
     plan->host_peak_bytes = report.host_peak_bytes;
+    plan->host_arena_bytes = report.host_arena_bytes;
     plan->cost = report.cost;
     plan->base_cost = report.base_cost;
     return result;

@@ -6,7 +6,8 @@
 // The planner counts live bytes; an arena can be larger. Sizes are rounded up to the alignment for it, so what
 // remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the same, a
 // plan is made again within as much less, a few times; the last try is the plan of the least budget, which
-// depends on no budget: if its arena is refused, it is what does.
+// depends on no budget of the device: if its arena is refused, it is what does. Host copies have an arena of their
+// own; where even the least plan's exceeds the budget of the host, the last try is the least plan without copies.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
 
@@ -77,6 +78,28 @@ static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_r
     return result;
 }
 
+// Whether the places of the plan fit both budgets.
+static int tli_arena_is_within(const tli_arena_plan *a, const tli_budget *budget) {
+    return a->plan->arena_bytes <= budget->bytes && a->plan->host_arena_bytes <= budget->host_bytes;
+}
+
+// A pool is for one budget of the host.
+static void tli_arena_lower_host(tli_arena_plan *a, tli_budget *within, uint64_t host_bytes) {
+    if (host_bytes != within->host_bytes) a->rounded.pool = NULL;
+    within->host_bytes = host_bytes;
+}
+
+// Less for the next plan, by what the arenas exceed. 0 = nothing would be left.
+static int tli_arena_lower(tli_arena_plan *a, const tli_budget *budget, tli_budget *within) {
+    uint64_t device = a->plan->arena_bytes, host = a->plan->host_arena_bytes;
+    device -= device < budget->bytes ? device : budget->bytes;
+    host -= host < budget->host_bytes ? host : budget->host_bytes;
+    if (device >= within->bytes) return 0;
+    within->bytes -= device;
+    tli_arena_lower_host(a, within, host < within->host_bytes ? within->host_bytes - host : 0);
+    return 1;
+}
+
 // The arena of the plan at the least budget is too large, too: it is what would do.
 static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, const tl_remat_report *found) {
     tl_remat_report *report = a->report;
@@ -92,16 +115,28 @@ static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, c
 
 // The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of
 // it.
-static tl_result tli_arena_try_least(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
-    tli_budget within = *budget;
+static tl_result tli_arena_try_least(tli_arena_plan *a, tli_budget *within, tl_remat_report *found) {
     tl_remat_report least;
     tl_result result = TL_ERROR_INFEASIBLE;
-    within.is_over = 0;
-    within.bytes = 1;
-    if (!found->least_budget_bytes) result = tli_arena_try(a, &within, found);
+    within->is_over = 0;
+    within->bytes = 1;
+    if (!found->least_budget_bytes) result = tli_arena_try(a, within, found);
     if (result == TL_ERROR_INFEASIBLE && found->least_budget_bytes) {
-        within.bytes = found->least_budget_bytes - budget->base_bytes;
-        result = tli_arena_try(a, &within, &least);
+        within->bytes = found->least_budget_bytes - within->base_bytes;
+        result = tli_arena_try(a, within, &least);
+    }
+    return result;
+}
+
+// The last tries: with copies to the host, then without.
+static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
+    tli_budget within = *budget;
+    tl_result result = tli_arena_try_least(a, &within, found);
+    if (!result && a->plan->host_arena_bytes > budget->host_bytes) {
+        tl_free_plan(a->env, a->plan);
+        tli_zero(found, sizeof *found);
+        tli_arena_lower_host(a, &within, 0);
+        result = tli_arena_try_least(a, &within, found);
     }
     if (result) return result;
     return a->plan->arena_bytes > budget->bytes || budget->is_over ? tli_arena_refuse(a, budget, found) : TL_OK;
@@ -115,20 +150,19 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
     first = *a->report;         // names the least budget, if this was refused already: by all of the work
     a->most_work /= 4;
     if (a->rounded.work_limit) a->rounded.work_limit = a->rounded.work_limit / 4 + 1;
-    for (turn = 1; turn < TLI_ARENA_TURNS && !result && a->plan->arena_bytes > budget->bytes; turn++) {
-        uint64_t excess = a->plan->arena_bytes - budget->bytes;
+    for (turn = 1; turn < TLI_ARENA_TURNS && !result && !tli_arena_is_within(a, budget); turn++) {
+        int is_left = tli_arena_lower(a, budget, &within);
         tl_free_plan(a->env, a->plan);
-        if (excess >= within.bytes) { result = TL_ERROR_INFEASIBLE; break; }
-        within.bytes -= excess;
-        result = tli_arena_try(a, &within, &later);
+        result = is_left ? tli_arena_try(a, &within, &later) : TL_ERROR_INFEASIBLE;
     }
     a->rounded.work_limit = a->desc->work_limit;    // on which the least budget depends
+    a->rounded.pool = a->desc->pool;
     a->most_work = TLI_REMAT_MOST_WORK;
-    if (!result && a->plan->arena_bytes > budget->bytes) {
+    if (!result && !tli_arena_is_within(a, budget)) {
         tl_free_plan(a->env, a->plan);
         result = TL_ERROR_INFEASIBLE;
     }
-    return result == TL_ERROR_INFEASIBLE ? tli_arena_try_least(a, budget, &first) : result;
+    return result == TL_ERROR_INFEASIBLE ? tli_arena_end(a, budget, &first) : result;
 }
 
 // Set what the report says of a plan that was not the first one.

@@ -92,6 +92,13 @@ typedef enum tli_computing {
     TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
 
+// The block of a run in one tier, taken at init, and where its claims lie.
+typedef struct tli_run_arena {
+    uint64_t        block;           // 0 = a block for each claim
+    const uint64_t *offsets;         // [offset_count] in the order of the claims
+    int32_t         offset_count, next_offset;
+} tli_run_arena;
+
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
 struct tl_run {
@@ -110,14 +117,13 @@ struct tl_run {
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
-    int32_t         in_arena;        // 1 = one arena, taken at init: a plan without places gets them
-    uint64_t        live_budget;     // of the online decisions; less than the budget where the arena needs it
+    int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
+    uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
+                                     // arenas need it
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_store       store;
-    uint64_t        arena;           // block of all device ranges; 0 = a block for each
-    const uint64_t *offsets;         // [offset_count] in the arena, in the order of the claims
-    int32_t         offset_count, next_offset;
+    tli_run_arena   arenas[TL_TIER_COUNT];
     uint64_t        high_bytes;      // profiling: most live device bytes after a claim of this step
     tli_buffer     *tensors;         // [tensor_count]
     tli_buffer     *gradients;       // [tensor_count]
@@ -175,9 +181,10 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 
 // -- buffers: claims --
 
-// What the backend takes for an arena.
-static uint64_t tli_taken_bytes(const tl_run *run, uint64_t arena) {
-    uint64_t overhead = run->limits.block_overhead_bytes[TL_TIER_DEVICE];
+// What the backend takes for the arena of the plan in a tier.
+static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
+    uint64_t arena = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+    uint64_t overhead = run->limits.block_overhead_bytes[tier];
     uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
     if (!arena || arena > UINT64_MAX - granularity - overhead) return arena;
     return (arena + granularity - 1) / granularity * granularity + overhead;
@@ -189,16 +196,20 @@ static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
     return counters.live_bytes[tier];
 }
 
-// Claim device bytes: at the next offset of the plan, or by the heap.
-static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
+// Claim bytes: at the next offset of the plan, or by the heap.
+static tl_result tli_claim_planned(tl_run *run, tl_tier tier, uint64_t bytes, tli_held *held) {
+    tli_run_arena *arena = &run->arenas[tier];
     tli_placement place = tli_by_heap;
-    tl_result result;
-    if (run->arena && bytes) {
-        if (run->next_offset >= run->offset_count) return TL_ERROR_INVALID_PLAN;
-        place.block = run->arena;
-        place.offset = run->offsets[run->next_offset++];
+    if (arena->block && bytes) {
+        if (arena->next_offset >= arena->offset_count) return TL_ERROR_INVALID_PLAN;
+        place.block = arena->block;
+        place.offset = arena->offsets[arena->next_offset++];
     }
-    result = tli_claim(&run->store, TL_TIER_DEVICE, bytes, &place, held);
+    return tli_claim(&run->store, tier, bytes, &place, held);
+}
+
+static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
+    tl_result result = tli_claim_planned(run, TL_TIER_DEVICE, bytes, held);
     if (!result && run->profiling && run->active) {
         uint64_t live = tli_run_live_bytes(run, TL_TIER_DEVICE);
         if (live > run->high_bytes) run->high_bytes = live;
@@ -228,8 +239,7 @@ static tl_result tli_buffer_copy(tl_run *run, tli_buffer *buffer, const tli_held
 }
 
 static tl_result tli_buffer_spill(tl_run *run, tli_buffer *buffer) {
-    tl_result result =
-        tli_claim(&run->store, TL_TIER_HOST, buffer->device.range.bytes, &tli_by_heap, &buffer->host);
+    tl_result result = tli_claim_planned(run, TL_TIER_HOST, buffer->device.range.bytes, &buffer->host);
     if (result) return result;
     buffer->on_host = 1;
     buffer->state = TLI_LEAVING;

@@ -650,6 +650,36 @@ static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
     return tli_fail_values(run->env, TL_ERROR_MISMATCH, TLI_IN(RUN_PLAN), rule, measured, planned);
 }
 
+// What the run's arena in a tier takes; 0 without one.
+static uint64_t tli_planned_taken_bytes(const tl_run *run, tl_tier tier) {
+    return run->arenas[tier].block ? tli_taken_bytes(run, tier) : 0;
+}
+
+// Write down what the backend counted beside what was planned.
+static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
+    tl_run_report *report = &run->report;
+    const tl_report *planned = tli_planned_pass(run);
+    report->planned_peak_bytes = planned->peak_bytes;
+    report->planned_arena_bytes = run->plan.offset_count ? run->plan.arena_bytes : 0;
+    report->planned_host_peak_bytes = planned->host_peak_bytes;
+    report->planned_cost = planned->cost;
+    report->base_cost = planned->base_cost;
+    report->measured_peak_bytes = counters->peak_bytes[TL_TIER_DEVICE];
+    report->measured_host_peak_bytes = counters->peak_bytes[TL_TIER_HOST];
+    report->measured_arena_bytes = 0;
+    if (run->arenas[TL_TIER_DEVICE].block)
+        report->measured_arena_bytes = counters->arena_bytes > run->input_arena_bytes
+                                     ? counters->arena_bytes : run->input_arena_bytes;
+    report->taken_bytes = counters->peak_taken_bytes[TL_TIER_DEVICE];
+    report->planned_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_DEVICE);
+    report->host_taken_bytes = counters->peak_taken_bytes[TL_TIER_HOST];
+    report->planned_host_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_HOST);
+    report->end_bytes = counters->live_bytes[TL_TIER_DEVICE];
+#ifndef TL_NO_ONLINE
+    if (run->is_online) report->eviction_count = run->online.eviction_count;
+#endif
+}
+
 // Compare the bytes that the backend counted with the simulated ones: two independent counts.
 static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
@@ -658,23 +688,7 @@ static tl_result tli_check_pass(tl_run *run) {
     tl_result result = run->backend.check(run->backend.self);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CHECK_FAILED));
     tli_measure_store(&run->store, 0, &counters);
-    report->planned_peak_bytes = planned->peak_bytes;
-    report->planned_arena_bytes = run->plan.offset_count ? run->plan.arena_bytes : 0;
-    report->planned_host_peak_bytes = planned->host_peak_bytes;
-    report->planned_cost = planned->cost;
-    report->base_cost = planned->base_cost;
-    report->measured_peak_bytes = counters.peak_bytes[TL_TIER_DEVICE];
-    report->measured_host_peak_bytes = counters.peak_bytes[TL_TIER_HOST];
-    report->measured_arena_bytes = 0;
-    if (run->arena)
-        report->measured_arena_bytes = counters.arena_bytes > run->input_arena_bytes
-                                     ? counters.arena_bytes : run->input_arena_bytes;
-    report->taken_bytes = counters.peak_taken_bytes[TL_TIER_DEVICE];
-    report->planned_taken_bytes = run->arena ? tli_taken_bytes(run, report->planned_arena_bytes) : 0;
-    report->end_bytes = counters.live_bytes[TL_TIER_DEVICE];
-#ifndef TL_NO_ONLINE
-    if (run->is_online) report->eviction_count = run->online.eviction_count;
-#endif
+    tli_report_pass(run, &counters);
     if (report->measured_peak_bytes != report->planned_peak_bytes)
         return tli_run_mismatch(run, TLI_RULE(PEAK_MEASURED_BYTES_PLANNED), report->measured_peak_bytes,
                                 report->planned_peak_bytes);
@@ -685,9 +699,12 @@ static tl_result tli_check_pass(tl_run *run) {
     if (report->measured_arena_bytes != report->planned_arena_bytes)
         return tli_run_mismatch(run, TLI_RULE(ARENA_MEASURED_BYTES_PLANNED), report->measured_arena_bytes,
                                 report->planned_arena_bytes);
-    if (run->arena && report->taken_bytes > report->planned_taken_bytes)
+    if (run->arenas[TL_TIER_DEVICE].block && report->taken_bytes > report->planned_taken_bytes)
         return tli_run_mismatch(run, TLI_RULE(TAKEN_MEASURED_BYTES_PLANNED), report->taken_bytes,
                                 report->planned_taken_bytes);
+    if (run->arenas[TL_TIER_HOST].block && report->host_taken_bytes > report->planned_host_taken_bytes)
+        return tli_run_mismatch(run, TLI_RULE(TAKEN_ON_HOST_MEASURED_BYTES_PLANNED), report->host_taken_bytes,
+                                report->planned_host_taken_bytes);
     if (report->end_bytes != planned->end_bytes)
         return tli_run_mismatch(run, TLI_RULE(IN_USE_AFTER_PASS_MEASURED_BYTES), report->end_bytes,
                                 planned->end_bytes);
@@ -732,14 +749,15 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
     run->touched_count = 0;
-    run->next_offset = run->input_count;  // the first offsets are those of the inputs
+    run->arenas[TL_TIER_DEVICE].next_offset = run->input_count;  // the first offsets are those of the inputs
+    run->arenas[TL_TIER_HOST].next_offset = 0;
     tli_zero(run->ran, (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
     tli_measure_store(&run->store, 1, &counters);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
-        tl_result result = tli_start_online(run, run->live_budget);
+        tl_result result = tli_start_online(run, run->live_budget[TL_TIER_DEVICE]);
         if (result) return result;
     }
 #endif
@@ -1046,9 +1064,9 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
     plan->cost = report->cost;
     plan->base_cost = report->base_cost;
     if (plan->step_count == run->plan.step_count) return;   // with the places that the run takes
-    plan->offsets = NULL;                                   // a pass that is under way
-    plan->offset_count = 0;
-    plan->arena_bytes = 0;
+    plan->offsets = plan->host_offsets = NULL;              // a pass that is under way
+    plan->offset_count = plan->host_offset_count = 0;
+    plan->arena_bytes = plan->host_arena_bytes = 0;
 }
 #endif
 

@@ -171,7 +171,7 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     exits.may_drop = 1;
     exits.bytes = exits.held_bytes = run->graph->outputs[item].bytes;
     exits.device_room = tli_room(o->budget, o->sim.live_bytes);
-    exits.host_room = tli_room(run->budget.host_bytes, o->sim.host_bytes);
+    exits.host_room = tli_room(run->live_budget[TL_TIER_HOST], o->sim.host_bytes);
     way = tli_choose_exit(&exits);
     if (way == TLI_EXIT_COMPRESS) return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, run->desc.codec);
     if (way == TLI_EXIT_DROP) return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);

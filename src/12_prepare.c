@@ -349,17 +349,24 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     return result;
 }
 
-// The budget of an arena: without what the backend takes beside it. It counts as base, so that a refusal names
+// The largest arena for which the backend takes no more than so many bytes.
+static uint64_t tli_arena_room(const tl_run *run, tl_tier tier, uint64_t bytes) {
+    uint64_t overhead = run->limits.block_overhead_bytes[tier];
+    uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
+    if (bytes == UINT64_MAX) return bytes;
+    bytes -= bytes < overhead ? bytes : overhead;
+    return bytes - bytes % granularity;
+}
+
+// The budgets of the arenas: without what the backend takes beside it. It counts as base, so that a refusal names
 // bytes that do.
 static tli_budget tli_arena_budget(const tl_run *run) {
     tli_budget budget = run->budget;
-    uint64_t overhead = run->limits.block_overhead_bytes[TL_TIER_DEVICE];
-    uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
+    budget.is_over |= budget.bytes < run->limits.block_overhead_bytes[TL_TIER_DEVICE];
+    budget.host_bytes = tli_arena_room(run, TL_TIER_HOST, budget.host_bytes);
     if (budget.bytes == UINT64_MAX) return budget;
-    budget.is_over |= budget.bytes < overhead;
-    budget.bytes -= budget.is_over ? budget.bytes : overhead;
-    budget.bytes -= budget.bytes % granularity;
-    budget.base_bytes = tli_needed_bytes(run, overhead);
+    budget.bytes = tli_arena_room(run, TL_TIER_DEVICE, budget.bytes);
+    budget.base_bytes = tli_needed_bytes(run, run->limits.block_overhead_bytes[TL_TIER_DEVICE]);
     return budget;
 }
 
@@ -427,9 +434,11 @@ static tl_device tli_run_device(const tl_run *run) {
 
 // -- preparing a run: the arena --
 
-// Give a plan places, in a copy that the run owns then. work_limit: of the layout.
-static tl_result tli_place_run_plan(tl_run *run, uint64_t work_limit) {
+// Give a plan the places that `bare`, the same without some of its offsets, lacks, in a copy that the run owns
+// then. work_limit: of the layout.
+static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t work_limit) {
     tl_device device = tli_run_device(run);
+    tl_plan lacking = *bare;
     tl_places_desc desc;
     tl_result result;
     tli_zero(&desc, sizeof desc);
@@ -437,26 +446,48 @@ static tl_result tli_place_run_plan(tl_run *run, uint64_t work_limit) {
     desc.device = &device;
     desc.work_limit = work_limit;
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
-    result = tl_plan_places(run->env, &desc, &run->plan, NULL);
+    result = tli_plan_places(run->env, &desc, &lacking, &run->plan, NULL);
     if (!result) run->owns_plan = 1;
     return result;
 }
 
-static int tli_arena_fits(const tl_run *run) {
-    return !run->in_arena || tli_taken_bytes(run, run->plan.arena_bytes) <= run->budget.bytes;
+// By how much the arena of a tier exceeds its budget.
+static uint64_t tli_arena_excess(const tl_run *run, tl_tier tier) {
+    uint64_t budget = tier == TL_TIER_HOST ? run->budget.host_bytes : run->budget.bytes;
+    uint64_t taken = run->in_arena ? tli_taken_bytes(run, tier) : 0;
+    return taken > budget ? taken - budget : 0;
+}
+
+static int tli_arenas_fit(const tl_run *run) {
+    return !tli_arena_excess(run, TL_TIER_DEVICE) && !tli_arena_excess(run, TL_TIER_HOST);
 }
 
 #define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large
 
-// Take the plan given, or make one, and give it places.
+// Whether a plan for the run's arenas lacks places in one of them.
+static int tli_lacks_places(const tl_run *run) {
+    int32_t k;
+    if (!run->plan.offset_count) return 1;
+    for (k = 0; k < run->plan.step_count && !run->plan.host_offset_count; k++)
+        if (run->plan.steps[k].kind == TL_STEP_SPILL) return 1;
+    return 0;
+}
+
+// Take the plan given, or make one, and give it the places that it lacks.
 static tl_result tli_take_run_plan(tl_run *run) {
     tl_result result = TL_OK;
+    tl_plan bare;
     run->owns_plan = !run->desc.plan;
     if (run->desc.plan) run->plan = *run->desc.plan;
     else result = tli_plan_desc(run);
-    if (result || !run->in_arena || run->plan.offset_count) return result;
-    result = tli_place_run_plan(run, TLI_RUN_PLACE_WORK);
-    return result || tli_arena_fits(run) ? result : tli_place_run_plan(run, 10 * TLI_RUN_PLACE_WORK);
+    if (result || !run->in_arena || !tli_lacks_places(run)) return result;
+    bare = run->plan;
+    result = tli_place_run_plan(run, &bare, TLI_RUN_PLACE_WORK);
+    if (result || tli_arenas_fit(run)) return result;
+    bare.steps = run->plan.steps;   // those of the copy
+    if (bare.offset_count) bare.offsets = run->plan.offsets;
+    if (bare.host_offset_count) bare.host_offsets = run->plan.host_offsets;
+    return tli_place_run_plan(run, &bare, 10 * TLI_RUN_PLACE_WORK);
 }
 
 static tl_result tli_make_run_plan(tl_run *run) {
@@ -470,7 +501,8 @@ static tl_result tli_make_run_plan(tl_run *run) {
     simulate.plan = &run->plan;
     simulate.device = &device;
     result = tl_simulate_plan(run->env, &simulate, &run->planned);
-    if (run->plan.offset_count) run->plan.arena_bytes = run->planned.arena_bytes;    // as this backend aligns
+    run->plan.arena_bytes = run->planned.arena_bytes;    // as this backend aligns
+    run->plan.host_arena_bytes = run->planned.host_arena_bytes;
 #if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
     if (!result) result = tli_check_compressed(run);
 #endif
@@ -528,48 +560,70 @@ static tl_result tli_find_least_online(tl_run *run, uint64_t *works, int32_t *no
 }
 
 // Try the decisions out within so many live bytes, and place what they allocate.
-static tl_result tli_try_online(tl_run *run, uint64_t live_budget) {
-    tl_result result = tli_rehearse(run, live_budget);
-    run->live_budget = live_budget;
+static tl_result tli_place_online(tl_run *run, uint64_t live, uint64_t host_live) {
+    tl_result result;
+    run->live_budget[TL_TIER_DEVICE] = live;
+    run->live_budget[TL_TIER_HOST] = host_live;
+    result = tli_rehearse(run, live);
     if (result || !run->in_arena) return result;
     if (run->owns_plan) tl_free_plan(run->env, &run->plan);
     tli_zero(&run->plan, sizeof run->plan);
     tli_copy_record(run, &run->plan);
     run->plan.repeat_count = 1;
     run->owns_plan = 0;             // the steps are those of the record
-    return tli_place_run_plan(run, TLI_RUN_PLACE_WORK);
+    return tli_place_run_plan(run, &run->plan, TLI_RUN_PLACE_WORK);
 }
 
-#define TLI_ONLINE_TURNS 6  // times that decisions are tried out to make their arena fit
+#define TLI_ONLINE_TURNS 6  // times that decisions are tried out to make an arena fit
+
+// The same, with less on the host as long as the host's arena exceeds its budget, at last with nothing there.
+static tl_result tli_try_online(tl_run *run, uint64_t live, uint64_t host_live) {
+    tl_result result = tli_place_online(run, live, host_live);
+    int turn;
+    for (turn = 1; turn < TLI_ONLINE_TURNS && !result && tli_arena_excess(run, TL_TIER_HOST); turn++) {
+        uint64_t excess = tli_arena_excess(run, TL_TIER_HOST);
+        host_live = excess < host_live && turn + 1 < TLI_ONLINE_TURNS ? host_live - excess : 0;
+        result = tli_place_online(run, live, host_live);
+    }
+    return result;
+}
 
 // Try the decisions out at the budget. Where their arena exceeds it, they are made again with less live bytes.
 // TL_ERROR_OVER_BUDGET: they do not work, or their arena is still too large.
 static tl_result tli_fit_online(tl_run *run) {
     uint64_t live = run->budget.bytes;
-    tl_result result = tli_try_online(run, live);
+    tl_result result = tli_try_online(run, live, run->budget.host_bytes);
     int turn;
-    for (turn = 1; turn < TLI_ONLINE_TURNS && !result && !tli_arena_fits(run); turn++) {
-        uint64_t excess = tli_taken_bytes(run, run->plan.arena_bytes) - run->budget.bytes;
+    for (turn = 1; turn < TLI_ONLINE_TURNS && !result && !tli_arenas_fit(run); turn++) {
+        uint64_t excess = tli_arena_excess(run, TL_TIER_DEVICE);
         if (excess >= live) break;
         live -= excess;
-        result = tli_try_online(run, live);
+        result = tli_try_online(run, live, run->budget.host_bytes);
     }
-    return result || tli_arena_fits(run) ? result : TL_ERROR_OVER_BUDGET;
+    return result || tli_arenas_fit(run) ? result : TL_ERROR_OVER_BUDGET;
+}
+
+// Decide with the least live bytes that work. TL_ERROR_OVER_BUDGET: the host's arena exceeds its budget then.
+static tl_result tli_try_least_online(tl_run *run, uint64_t host_live, uint64_t *least, int32_t *node) {
+    tl_result result;
+    run->live_budget[TL_TIER_HOST] = host_live;
+    result = tli_find_least_online(run, least, node);
+    return result ? result : tli_try_online(run, *least, host_live);
 }
 
 // The same, at last with the least live bytes that work; a refusal names what these take, which depends on no
-// budget. What is tried and fails on the way leaves no error.
+// budget of the device. What is tried and fails on the way leaves no error.
 static tl_result tli_check_online_budget(tl_run *run) {
     tli_quiet quiet = tli_begin_quiet(run->env);
     uint64_t least = 0;
     int32_t node = -1;
     tl_result result = tli_fit_online(run);
     int fits = result != TL_ERROR_OVER_BUDGET;
-    if (!fits) result = tli_find_least_online(run, &least, &node);
-    if (!fits && !result) result = tli_try_online(run, least);
+    if (!fits) result = tli_try_least_online(run, run->budget.host_bytes, &least, &node);
+    if (result == TL_ERROR_OVER_BUDGET) result = tli_try_least_online(run, 0, &least, &node);
     if (!fits && !result && run->in_arena) {
-        fits = tli_arena_fits(run);
-        least = tli_taken_bytes(run, run->plan.arena_bytes);
+        fits = tli_arenas_fit(run);
+        least = tli_taken_bytes(run, TL_TIER_DEVICE);
     }
     tli_end_quiet(&quiet, result);
     return fits || result ? result
@@ -595,8 +649,9 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
 #ifndef TL_NO_ONLINE
     if (run->is_online) report = &run->online.sim.report;
 #endif
-    if (tier == TL_TIER_HOST) return report->host_peak_bytes;
-    return run->plan.offset_count ? tli_taken_bytes(run, run->plan.arena_bytes) : report->peak_bytes;
+    if (tier == TL_TIER_HOST)
+        return run->plan.host_offset_count ? tli_taken_bytes(run, tier) : report->host_peak_bytes;
+    return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
 }
 
 // What the backend has free at present decides nothing but this: whether the run can be made now.
@@ -628,9 +683,10 @@ static tl_result tli_check_budget(tl_run *run) {
                               tli_needed_bytes(run, bytes),
                               planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
                                                       : -1);
-    if (planned->host_peak_bytes > run->budget.host_bytes)
+    bytes = tli_pass_bytes(run, TL_TIER_HOST);
+    if (bytes > run->budget.host_bytes)
         return tli_infeasible(run, run->budget.host_limit, TLI_RULE(PLAN_TAKES_BYTES),
-                              run->budget.host_bytes, planned->host_peak_bytes, -1);
+                              run->budget.host_bytes, bytes, -1);
     return TL_OK;
 }
 
@@ -679,13 +735,34 @@ static tl_result tli_alloc_run(tl_run *run) {
     return TL_OK;
 }
 
-// Take the arena of a plan with offsets.
-static tl_result tli_take_arena(tl_run *run) {
-    run->offsets = run->plan.offsets;
-    run->offset_count = run->plan.offset_count;
-    run->next_offset = 0;
-    if (!run->plan.offset_count || !run->plan.arena_bytes) return TL_OK;
-    return run->backend.add_block(run->backend.self, TL_TIER_DEVICE, run->plan.arena_bytes, &run->arena);
+// Take the arena of a tier, if the plan has places there.
+static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
+    tli_run_arena *arena = &run->arenas[tier];
+    uint64_t bytes = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+    arena->offsets = tier == TL_TIER_HOST ? run->plan.host_offsets : run->plan.offsets;
+    arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
+    arena->next_offset = 0;
+    arena->block = 0;
+    if (!arena->offset_count || !bytes) return TL_OK;
+    return run->backend.add_block(run->backend.self, tier, bytes, &arena->block);
+}
+
+static tl_result tli_take_arenas(tl_run *run) {
+    tl_result result = tli_take_arena(run, TL_TIER_DEVICE);
+    return result ? result : tli_take_arena(run, TL_TIER_HOST);
+}
+
+// Give the arenas back. Nothing is claimed in them any more.
+static tl_result tli_free_arenas(tl_run *run) {
+    tl_result first = TL_OK;
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
+        uint64_t block = run->arenas[tier].block;
+        tl_result result = block ? run->backend.free_block(run->backend.self, block) : TL_OK;
+        run->arenas[tier].block = 0;
+        if (!first) first = result;
+    }
+    return first;
 }
 
 // Open the run's account, limited to its budgets, and take the arena.
@@ -697,7 +774,7 @@ static tl_result tli_open_run_store(tl_run *run) {
     result = tli_open_store(run->env, &run->backend, limits, &run->store);
     if (result) return result;
     run->store.is_strict = 1;
-    return tli_take_arena(run);
+    return tli_take_arenas(run);
 }
 
 // Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
@@ -716,7 +793,7 @@ static tl_result tli_claim_inputs(tl_run *run) {
     }
     tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
-    run->input_count = run->next_offset;
+    run->input_count = run->arenas[TL_TIER_DEVICE].next_offset;
     return result;
 }
 
@@ -809,7 +886,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     if (run->store.backend) {
         tli_quiet quiet = tli_begin_quiet(run->limits.env);
         tli_clear_run(run, 1);
-        if (run->arena) (void)run->backend.free_block(run->backend.self, run->arena);
+        (void)tli_free_arenas(run);
         tli_close_store(&run->store);
         tli_end_quiet(&quiet, TL_OK);
     }
@@ -946,13 +1023,12 @@ static tl_result tli_copy_inputs(tl_run *run, tli_held *hosts, int to_host) {
     return result ? result : tli_submit_store(&run->store);
 }
 
-// Give the arena back, with the inputs in it, and take one for the present plan.
-static tl_result tli_replace_arena(tl_run *run) {
-    tl_result result = TL_OK;
+// Give the arenas back, with the inputs in them, and take those of the present plan.
+static tl_result tli_replace_arenas(tl_run *run) {
+    tl_result result;
     tli_clear_run(run, 1);
-    if (run->arena) result = run->backend.free_block(run->backend.self, run->arena);
-    run->arena = 0;
-    if (!result) result = tli_take_arena(run);
+    result = tli_free_arenas(run);
+    if (!result) result = tli_take_arenas(run);
     return result ? result : tli_claim_inputs(run);
 }
 
@@ -960,7 +1036,7 @@ static tl_result tli_move_inputs(tl_run *run) {
     tli_held *hosts = (tli_held *)tli_alloc_array(run->env, (uint64_t)run->graph->tensor_count, sizeof *hosts);
     tl_result result = hosts ? tli_copy_inputs(run, hosts, 1) : TL_ERROR_NO_MEMORY;
     int32_t i;
-    if (!result) result = tli_replace_arena(run);
+    if (!result) result = tli_replace_arenas(run);
     if (!result) result = tli_copy_inputs(run, hosts, 0);
     for (i = 0; hosts && i < run->graph->tensor_count; i++) (void)tli_abandon(&run->store, &hosts[i]);
     tli_release(run->env, hosts);
@@ -972,7 +1048,7 @@ static tl_result tli_move_inputs(tl_run *run) {
 // Try out and place the decisions of a pass as they are made from now on. What is refused changes nothing.
 static tl_result tli_decide_again(tl_run *run) {
     tl_plan before = run->plan;
-    uint64_t live = run->live_budget;
+    uint64_t live = run->live_budget[TL_TIER_DEVICE], host_live = run->live_budget[TL_TIER_HOST];
     tl_result result;
     run->plan.memory = NULL;        // it may be needed again
     run->owns_plan = 0;
@@ -984,7 +1060,8 @@ static tl_result tli_decide_again(tl_run *run) {
     if (run->owns_plan) tl_free_plan(run->env, &run->plan);
     run->plan = before;
     run->owns_plan = 1;
-    run->live_budget = live;
+    run->live_budget[TL_TIER_DEVICE] = live;
+    run->live_budget[TL_TIER_HOST] = host_live;
     run->checkpoints_on = !run->checkpoints_on;
     return result;
 }

@@ -176,6 +176,7 @@ typedef struct tl_run_report {
     uint64_t taken_bytes;         // most bytes of the device that the backend took for the run, by its own
                                   // count: not above these, or the pass failed; 0 = it counts no accounts
     uint64_t planned_host_peak_bytes, measured_host_peak_bytes;
+    uint64_t planned_host_taken_bytes, host_taken_bytes;  // as those of the device, for the host copies
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
     uint64_t compute_ns;          // profiling: time inside kernels

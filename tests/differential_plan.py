@@ -126,7 +126,7 @@ def cases(lines):
         offsets = [int(w) for w in line.split()[1:]] or None
         result = next(lines).split()
         head = [int(w) for w in next(lines).split()[1:]] if result[0] == 'ok' else None
-        lives = [next(lines).split() for _ in range(head[3])] if head else None
+        lives = [next(lines).split() for _ in range(head[5])] if head else None
         yield case, ''.join(graph), steps, offsets, result, head, lives
 
 LIFE = ('kind', 'node', 'index', 'occurrence', 'bytes', 'first', 'end', 'offset')
@@ -141,12 +141,13 @@ def wrong_places(checker, nodes, steps, case, head, lives):
     if want != have: return 'lifetimes: ' + str(sorted(set(want) ^ set(have))[:4])
     align = case[6] or 1
     for row in rows: row['tier'] = 'host' if row['kind'] == 'host' else 'device'; row['bank'] = '0'
-    on_device = [a for a in ledger.all if a[0] == 'device']     # host copies have no places yet
-    try: banks = checker.check_places(on_device, rows, align)
+    try: banks = checker.check_places(ledger.all, rows, align)
     except ValueError as e: return 'places: %s' % e
-    high = -(-banks.get(('device', '0'), 0) // align) * align
-    if high != head[0]: return 'arena: %d, the checker finds %d' % (head[0], high)
-    if head[1] > head[0] or head[2] != (head[1] == head[0]): return 'bound: %d of %d, proven %d' % (head[1], head[0], head[2])
+    for tier, arena, bound in ('device', head[0], head[1]), ('host', head[2], head[3]):
+        high = -(-banks.get((tier, '0'), 0) // align) * align
+        if high != arena: return '%s arena: %d, the checker finds %d' % (tier, arena, high)
+        if bound > arena: return '%s bound: %d of %d' % (tier, bound, arena)
+    if head[4] != (head[1] == head[0] and head[3] == head[2]): return 'proven %d of %s' % (head[4], head[:4])
     return None
 
 def first_difference(checker, case, graph, steps, offsets, result, head, lives):
@@ -185,7 +186,7 @@ def main():
             seen += 1
             valid += result[0] == 'ok'
             placed += result[0] == 'ok' and offsets is not None
-            proven += result[0] == 'ok' and head[2]
+            proven += result[0] == 'ok' and head[4]
             tight += result[0] == 'ok' and head[0] == int(result[1])
             for s in steps if result[0] == 'ok' else steps[:int(result[1]) + 1]: kinds[s[0]] = kinds.get(s[0], 0) + 1
         if run.wait() or seen != count:

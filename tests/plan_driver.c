@@ -87,8 +87,10 @@ static void print_places(unsigned long long seed, tl_env *env, tl_random *random
     check(!tl_find_lifetimes(env, graph, &placed, &lifetimes), "no lifetimes of what was placed", seed);
     check(bare.count == lifetimes.count, "places change lifetimes", seed);
     check(report.arena_bytes == placed.arena_bytes, "arena", seed);
-    printf("places %llu %llu %d %d\n", (unsigned long long)report.arena_bytes, (unsigned long long)report.bound_bytes,
-           (int)report.proven, (int)lifetimes.count);
+    check(report.host_arena_bytes == placed.host_arena_bytes, "host arena", seed);
+    printf("places %llu %llu %llu %llu %d %d\n", (unsigned long long)report.arena_bytes, (unsigned long long)report.bound_bytes,
+           (unsigned long long)report.host_arena_bytes, (unsigned long long)report.host_bound_bytes, (int)report.proven,
+           (int)lifetimes.count);
     for (i = 0; i < lifetimes.count; i++) {
         const tl_lifetime *life = &lifetimes.items[i];
         printf("%s %d %d %d %llu %d %d %llu\n", tl_name_use(life->use), (int)life->node, (int)life->output, (int)life->occurrence,

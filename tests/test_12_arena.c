@@ -179,6 +179,80 @@ static void the_allocator_gives_what_was_planned_and_nothing_later(void **state)
     }
 }
 
+// -- host copies --
+
+// How host copies come about: decided online, planned at init, or given without places on the host.
+enum { HOST_ONLINE, HOST_LAZY, HOST_GIVEN };
+
+static void host_open(arena_bed *a, const tl_graph *graph, int source, uint64_t budget, uint64_t host_budget) {
+    static const int sources[] = { ONLINE, LAZY, ONLINE };
+    tl_cpu_backend_desc desc;
+    memset(&desc, 0, sizeof desc);
+    memset(&a->env, 0, sizeof a->env);
+    desc.alignment_bytes = 16;
+    arena_open(a, graph, sources[source], &desc);
+    a->b.desc.budget_bytes = budget;
+    a->b.desc.host_budget_bytes = host_budget;
+    if (source == HOST_GIVEN) {
+        tl_remat_desc remat;
+        memset(&remat, 0, sizeof remat);
+        remat.graph = graph;
+        remat.budget_bytes = budget;
+        remat.host_budget_bytes = UINT64_MAX;
+        remat.work_limit = 300000;
+        if (tl_plan_remat(&a->b.env, &remat, &a->plan, NULL)) return;     // the run decides online then
+        a->b.desc.plan = &a->plan;
+        a->b.desc.budget_bytes = 0;
+    }
+}
+
+// One block in each tier, of the bytes that were planned, within both budgets; the outcome is that of keeping all.
+// The bytes that a refusal names are enough.
+static void host_copies_lie_in_one_block_within_their_budget(void **state) {
+    static arena_bed a;
+    tl_random random = { 1216 };
+    long round, rounds = rounds_of(240), spilled = 0, refused = 0, lowered = 0;
+    (void)state;
+    for (round = 0; round < rounds; round++) {
+        tl_graph graph;
+        tl_run_report report;
+        tl_backend_counters counters;
+        uint64_t peak, expected, budget, host;
+        int source = round % 16 == 3 ? HOST_LAZY : round % 2 ? HOST_GIVEN : HOST_ONLINE;    // few wait for the planner
+        if (random_graph(NULL, &random, source == HOST_LAZY ? 7 : 24, &graph)) fail_msg("%s", "no graph");
+        expected = keep_all_outcome(&graph, 0, 1, &peak);
+        budget = peak / 2 + tl_next_random_below(&random, peak);
+        host = round / 2 % 2 ? UINT64_MAX : 48 + tl_next_random_below(&random, peak);
+        host_open(&a, &graph, source, budget, host);
+        if (bed_init(&a.b)) {
+            uint64_t named = tl_find_least_budget(&a.b.env.error);
+            tl_limit limit = tl_find_limit(&a.b.env.error);
+            assert_int_equal(a.b.env.error.code, TL_ERROR_INFEASIBLE);
+            if (limit == TL_LIMIT_HOST_BUDGET) a.b.desc.host_budget_bytes = named;
+            else a.b.desc.budget_bytes = named;
+            bed_must_init(&a.b);
+            refused++;
+        }
+        (void)bed_step(&a.b, 0);
+        if (bed_step(&a.b, 0) != expected) fail_msg("%s", "other gradients or results");
+        report = bed_report(&a.b);
+        assert_int_equal(report.taken_bytes, report.planned_taken_bytes);
+        assert_int_equal(report.host_taken_bytes, report.planned_host_taken_bytes);
+        assert_true(report.host_taken_bytes >= report.measured_host_peak_bytes);
+        assert_true(report.host_taken_bytes <= a.b.desc.host_budget_bytes);
+        if (a.b.desc.budget_bytes) assert_true(report.taken_bytes <= a.b.desc.budget_bytes);
+        a.backend.counters(a.backend.self, &counters);
+        assert_int_equal(counters.block_count[TL_TIER_HOST], report.host_taken_bytes > 0);
+        assert_int_equal(counters.block_count[TL_TIER_DEVICE], 1);
+        spilled += report.spill_count > 0;
+        lowered += a.b.run->live_budget[TL_TIER_HOST] < host && source == HOST_ONLINE;
+        arena_close(&a);
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%ld runs, %ld spill, %ld were refused at first, %ld decided with less on the host\n", rounds, spilled, refused, lowered);
+    assert_true(spilled > rounds / 8 && refused > rounds / 16 && lowered > 0);
+}
+
 // -- checkpoints switched on and off --
 
 // The inputs move to the other arena and back with the bytes that the caller wrote.
@@ -223,6 +297,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_of_the_bytes_that_are_named_is_enough),
         cmocka_unit_test(the_allocator_gives_what_was_planned_and_nothing_later),
+        cmocka_unit_test(host_copies_lie_in_one_block_within_their_budget),
         cmocka_unit_test(inputs_stay_when_checkpoints_are_switched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static void every_kind_of_allocation_has_its_lifetime(void **state) {
         { TL_USE_OUTPUT, 1, 0, 0, 32, 0, 1, 1, -1 }, { TL_USE_OUTPUT, 1, 1, 0, 4, 0, 13, 2, -1 }, { TL_USE_SCRATCH, 1, 0, 0, 2, 0, 1, 3, -1 },
         { TL_USE_OUTPUT, 2, 0, 0, 32, 1, 4, 1, 1 },                                             // in place
         { TL_USE_OUTPUT, 3, 0, 0, 4, 2, 14, 4, -1 },
-        { TL_USE_HOST, 2, 0, 0, 32, 3, 7, -1, -1 },
+        { TL_USE_HOST, 2, 0, 0, 32, 3, 7, 0, -1 },                                              // numbered by itself
         { TL_USE_OUTPUT, 2, 0, 1, 32, 5, 12, 5, -1 },                                           // fetched
         { TL_USE_GRADIENT, 3, 0, 0, 4, 8, 9, 6, -1 }, { TL_USE_GRADIENT, 2, 0, 0, 32, 8, 11, 7, -1 }, { TL_USE_GRADIENT, 1, 1, 0, 4, 8, 12, 8, -1 },
         { TL_USE_SCRATCH, 3, 0, 1, 3, 8, 9, 9, -1 },                                            // after a call without

@@ -725,6 +725,52 @@ static void broken_offsets_have_their_sentences(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// Host copies have an arena of their own, in which the bytes of a copy that is dropped are free again.
+static void host_offsets_place_copies_and_have_their_sentences(void **state) {
+    tl_graph graph = graph_of("tlg 1\n"
+                              "node 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+                              "node 1 a op fwd=1 bwd=1 out=8,4 needs=none in=0\n"
+                              "node 2 b op fwd=1 bwd=1 out=6 needs=none in=1\n");
+    static const char steps[] = "F 1\nF 2\nO 1\nW 1\nL 1\nW 1\nDH 1.0\nO 2\nW 2\nL 2\nW 2\nDH 2";
+    static const struct { uint64_t offsets[4]; int32_t count; uint64_t alignment; tl_result result; const char *text; } rows[] = {
+        { { 0, 8, 0 }, 3, 1, TL_OK, "" },       // b lies where a.0 was
+        { { 4, 0, 4 }, 3, 4, TL_OK, "" },
+        { { 0, 8, 2 }, 3, 1, TL_OK, "" },
+        { { 0, 8, 3 }, 3, 1, TL_ERROR_INVALID_PLAN, "step 7 (O 2 b): offsets: two live allocations overlap" },
+        { { 0, 7, 8 }, 3, 1, TL_ERROR_INVALID_PLAN, "step 2 (O 1 a): offsets: two live allocations overlap" },
+        { { 0, 8, 0 }, 3, 16, TL_ERROR_INVALID_PLAN, "step 2 (O 1 a): offsets: not a multiple of the alignment" },
+        { { 0, 8, 0 }, 2, 1, TL_ERROR_INVALID_PLAN, "step 7 (O 2 b): host_offsets: fewer than host copies" },
+        { { 0, 8, 0, 0 }, 4, 1, TL_ERROR_INVALID_PLAN, "after the last step: host_offsets: more than host copies" },
+        { { 0, 8, UINT64_MAX }, 3, 1, TL_ERROR_OVERFLOW, "step 7 (O 2 b): offsets: offset + bytes does not fit 64 bits" },
+    };
+    tl_plan plan = plan_of(steps, 1);
+    tl_device device;
+    tl_report report;
+    tl_env env;
+    size_t i;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&device, 0, sizeof device);
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        device.alignment_bytes = rows[i].alignment;
+        plan.host_offsets = rows[i].offsets;
+        plan.host_offset_count = rows[i].count;
+        assert_int_equal(simulate(&env, &graph, &plan, &device, &report), rows[i].result);
+        if (rows[i].result) assert_string_equal(env.error.text + 18, rows[i].text);
+        else assert_int_equal(report.host_arena_bytes, 12);
+    }
+    plan.host_offset_count = -1;
+    assert_int_equal(simulate(&env, &graph, &plan, NULL, &report), TL_ERROR_INVALID_ARG);
+    plan.host_offsets = NULL;
+    plan.host_offset_count = 0;
+    assert_int_equal(simulate(&env, &graph, &plan, NULL, &report), TL_OK);
+    assert_int_equal(report.host_allocation_count, 3);
+    assert_int_equal(report.host_peak_bytes, 12);
+    assert_int_equal(report.host_arena_bytes, 0);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 static void what_has_no_bytes_has_no_number(void **state) {
     tl_graph graph = graph_of("tlg 1\n"
                               "node 0 x input fwd=0 bwd=0 out=0,4 needs=none in=-\n"
@@ -1707,6 +1753,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(offsets_may_be_used_again_once_freed),
         cmocka_unit_test(touching_offsets_are_apart_and_one_byte_more_overlaps),
         cmocka_unit_test(broken_offsets_have_their_sentences),
+        cmocka_unit_test(host_offsets_place_copies_and_have_their_sentences),
         cmocka_unit_test(what_has_no_bytes_has_no_number),
         cmocka_unit_test(sums_that_do_not_fit_are_errors),
         cmocka_unit_test(counts_that_do_not_fit_are_errors),

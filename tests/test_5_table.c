@@ -88,9 +88,9 @@ static void table_is_what_it_should_be(void **state) {
         "    { TL_STEP_DROP, 0, 0, 1, 1 },  // it's\\: step 3\n"
         "    { TL_STEP_BACKWARD, 0, 0, 1, -1 },  // it's\\: step 4\n"
         "};\n\n"
-        "static const tl_plan net_plan = {\n    net_steps, 5,\n    0,  // repeat_count\n    NULL, 0,\n"
+        "static const tl_plan net_plan = {\n    net_steps, 5,\n    0,  // repeat_count\n    NULL, 0,\n    NULL, 0,\n"
         "    0,  // inference\n    0,  // any_order\n"
-        "    UINT64_C(12884901908),  // peak_bytes\n    0,  // arena_bytes\n    0,  // host_peak_bytes\n"
+        "    UINT64_C(12884901908),  // peak_bytes\n    0,  // arena_bytes\n    0,  // host_peak_bytes\n    0,  // host_arena_bytes\n"
         "    UINT64_C(18446744073709551615),  // base_bytes\n    UINT64_C(18446744073709551010),  // cost\n"
         "    UINT64_C(18446744073709551010),  // base_cost\n    7,  // bound_cost\n"
         "    NULL  // memory: tl_free_plan leaves it alone\n};\n");

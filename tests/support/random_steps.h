@@ -31,24 +31,34 @@ static inline tl_step random_step(tl_random *random, const tl_graph *graph, int 
     return step;
 }
 
+static inline void random_forget_arena(tli_sim_arena *arena) {
+    arena->ranks = NULL;
+    arena->by_rank = NULL;
+    arena->ends = NULL;
+    arena->live = NULL;
+    arena->places = NULL;
+}
+
+static inline void random_copy_arena(const tli_sim_arena *from, tli_sim_arena *to) {
+    if (!from->offsets) return;
+    memcpy(to->ends, from->ends, (size_t)from->count * sizeof *to->ends);
+    memcpy(to->live, from->live, 2 * (size_t)from->leaf_count);
+    memcpy(to->places, from->places, (size_t)from->owner_count * sizeof *to->places);
+}
+
 // Copy a simulation, so that a step can be tried.
 static inline int random_copy_sim(const tli_sim *from, tli_sim *to) {
     uint64_t tensors = (uint64_t)from->graph->tensor_count, nodes = (uint64_t)from->graph->node_count;
-    uint64_t most = tli_sim_most_made(from->graph), owners = 3 * tensors + nodes;
+    uint64_t most = tli_sim_most_made(from->graph);
     *to = *from;
-    to->ranks = NULL;
-    to->by_rank = NULL;
-    to->ends = NULL;
-    to->live = NULL;
-    to->places = NULL;
+    random_forget_arena(&to->arena);
+    random_forget_arena(&to->host_arena);
     if (tli_sim_alloc_state(to)) return 0;
     memcpy(to->tensors, from->tensors, tensors * sizeof *to->tensors);
     memcpy(to->nodes, from->nodes, nodes * sizeof *to->nodes);
     memcpy(to->made, from->made, most * sizeof *to->made);
-    if (!from->offsets) return 1;
-    memcpy(to->ends, from->ends, (size_t)from->offset_count * sizeof *to->ends);
-    memcpy(to->live, from->live, 2 * (size_t)from->leaf_count);
-    memcpy(to->places, from->places, owners * sizeof *to->places);
+    random_copy_arena(&from->arena, &to->arena);
+    random_copy_arena(&from->host_arena, &to->host_arena);
     return 1;
 }
 

@@ -135,11 +135,13 @@ static const tl_plan table_plan = {
     table_steps, 32,
     0,  // repeat_count
     table_offsets, 26,
+    NULL, 0,
     0,  // inference
     0,  // any_order
     496,  // peak_bytes
     496,  // arena_bytes
     0,  // host_peak_bytes
+    0,  // host_arena_bytes
     0,  // base_bytes
     133,  // cost
     123,  // base_cost
