@@ -126,9 +126,9 @@ static void large_plans_are_placed_near_their_live_peak(void **state) {
 }
 
 // A plan comes within its budget with all that lies between allocations, or the bytes that are named do.
-static void a_budget_binds_the_arena(void **state) {
+static void budgets_bind_the_arenas(void **state) {
     tl_random random = { 5 };
-    long round, plans = 0, refused = 0, turns = 0;
+    long round, plans = 0, refused = 0, turns = 0, spilled = 0;
     (void)state;
     for (round = 0; round < (getenv("SOAK") ? 20000 : 400); round++) {
         static const uint64_t alignments[] = { 0, 1, 4, 16, 64 };
@@ -149,6 +149,7 @@ static void a_budget_binds_the_arena(void **state) {
         desc.work_limit = random_chance(&random, 50) ? 200000 : 20000;
         desc.alignment_bytes = alignments[tl_next_random_below(&random, 5)];
         desc.in_arena = 1;
+        if (round % 4 == 3) desc.host_budget_bytes = 16 + tl_next_random_below(&random, peak);
         result = tl_plan_remat(&env, &desc, &plan, &report);
         if (result == TL_ERROR_INFEASIBLE) {
             uint64_t bound = report.bound_budget_bytes;
@@ -161,7 +162,9 @@ static void a_budget_binds_the_arena(void **state) {
         if (result) fail_msg("round %ld: %s", round, env.error.text);
         assert_true(plan.arena_bytes + desc.base_bytes <= desc.budget_bytes && plan.peak_bytes <= plan.arena_bytes);
         assert_true(report.bound_cost <= report.cost && report.cost == plan.cost && report.proven == (report.cost == report.bound_cost));
-        turns += report.work > desc.work_limit + desc.work_limit / 10;
+        assert_true(plan.host_arena_bytes <= desc.host_budget_bytes && plan.host_peak_bytes <= plan.host_arena_bytes);
+        spilled += plan.host_offset_count > 0;
+        turns += !desc.host_budget_bytes && report.work > desc.work_limit + desc.work_limit / 10;
         tl_free_plan(&env, &plan);
         desc.in_arena = 0;      // what fits as an arena fits as a sum of live bytes, at no higher a bound
         result = tl_plan_remat(&env, &desc, &plan, &live);
@@ -170,8 +173,8 @@ static void a_budget_binds_the_arena(void **state) {
         tl_free_graph(&env, &graph);
         plans++;
     }
-    printf("%ld plans, %ld refused at first, %ld were made more than once\n", plans, refused, turns);
-    assert_true(refused > 20 && turns > 5);
+    printf("%ld plans, %ld refused at first, %ld were made more than once, %ld spill\n", plans, refused, turns, spilled);
+    assert_true(refused > 20 && turns > 5 && spilled > 20);
 }
 
 // -- errors --
@@ -281,7 +284,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(every_kind_of_allocation_has_its_lifetime),
         cmocka_unit_test(conversions_hold_both_copies),
         cmocka_unit_test(large_plans_are_placed_near_their_live_peak),
-        cmocka_unit_test(a_budget_binds_the_arena),
+        cmocka_unit_test(budgets_bind_the_arenas),
         cmocka_unit_test(an_error_leaves_the_plan_as_it_was),
         cmocka_unit_test(bytes_beyond_what_a_layout_adds_up_are_refused),
         cmocka_unit_test(every_allocation_fails_in_turn),
