@@ -1773,7 +1773,7 @@ typedef struct tl_order_desc {
     int32_t  inference;         // 1 = forward only
     int32_t  in_arena;          // 1 = the plan comes with places
     uint64_t alignment_bytes;   // to which sizes are rounded up, and of places; a power of two up to 2^30; 0 = 1
-    uint64_t work_limit;        // elementary steps of 1 to 2 ns; 0 = 200 million
+    uint64_t work_limit;        // elementary steps of 5 to 10 ns; 0 = 200 million: two seconds
     int    (*progress)(const tl_order_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
 } tl_order_desc;
@@ -25115,6 +25115,7 @@ static uint64_t tli_order_try(tli_order_search *s, int32_t i, uint64_t live, uin
     uint64_t peak = live + w->takes[i];
     int32_t k;
     *after = live + w->keeps[i];
+    s->o->work += 4 + 2 * (uint64_t)(w->first_read[i + 1] - w->first_read[i]);
     for (k = w->first_read[i]; k < w->first_read[i + 1]; k++) {
         if (!tli_order_is_last(s, w->reads[k], i)) continue;
         *after -= w->bytes[w->reads[k]];
@@ -25318,7 +25319,7 @@ static void tli_order_find_ready(tli_order_search *s) {
     s->ready_count = 0;
     for (k = 0; k < s->w->words; k++) {
         uint64_t missing = ~s->now[k];
-        s->o->work++;
+        s->o->work += 4;
         for (i = 64 * k; missing && i < s->w->count; i++, missing >>= 1)
             if ((missing & 1) && tli_order_is_ready(s, i)) s->ready[s->ready_count++] = i;
     }
@@ -25534,7 +25535,8 @@ static int tli_order_greedily(tli_order *o, int by_peak, int32_t *order) {
 // peak of an order is the largest of those of its segments between such calls, and each is ordered alone. What
 // skips such a call is live on both sides in every order, so it is no hindrance.
 
-#define TLI_ORDER_WHOLE 1024    // calls of a segment that is searched as a whole
+#define TLI_ORDER_WHOLE 1024        // calls of a segment that is searched as a whole
+#define TLI_ORDER_LARGEST 16384     // calls of one whose bound is looked for call by call
 
 typedef struct tli_order_segment {
     int32_t  first, count;
@@ -25676,7 +25678,7 @@ static uint64_t tli_order_floor_of(const tli_order_floor *f, int32_t i) {
         }
         if (later || (reads && w->over[i] != k)) bytes += w->bytes[k];
     }
-    w->o->work += (uint64_t)(w->count + w->first_reader[w->item_count]);
+    w->o->work += (uint64_t)(w->count + w->first_reader[w->item_count]) / 4;
     return bytes;
 }
 
@@ -25705,6 +25707,7 @@ static uint64_t tli_order_find_floor(const tli_order_window *w) {
 
 #define TLI_ORDER_BEAMS 12      // caps that are tried at most
 #define TLI_ORDER_WIDEST 512    // states of one rank
+#define TLI_ORDER_EFFORT 40000  // work for each call of a window at most
 
 // Bisect the cap between the bound and the peak, under which a beam still finds an order.
 static void tli_order_bisect(tli_order_search *s, tli_order_window *w, uint64_t least) {
@@ -25731,10 +25734,10 @@ static int tli_order_improve(tli_order *o, tli_order_window *w, uint64_t floor, 
     *bound = floor;
     if (peak <= floor) return 0;
     if (!tli_order_open_search(&s, w)) return 0;
-    s.work_end = o->work + work / 2;
+    s.work_end = o->work + work / 3;
     state = tli_order_rise(&s, floor, peak, bound);
     if (state >= 0) tli_order_keep(&s, w, state);
-    s.work_end = o->work + work / 2;
+    s.work_end = o->work + work / 3 * 2;
     if (state < 0 && *bound < peak && !o->failed && !o->stopped) tli_order_bisect(&s, w, *bound);
     tli_order_close_search(&s);
     if (o->failed || w->best_peak >= peak) return 0;
@@ -25742,37 +25745,46 @@ static int tli_order_improve(tli_order *o, tli_order_window *w, uint64_t floor, 
     return 1;
 }
 
-// Order a whole segment. The bound of the segment is raised, where it can be.
+// Order a whole segment, where it is not too large. Its bound is raised, where it can be.
 static void tli_order_solve_segment(tli_order *o, tli_order_segment *segment, uint64_t work) {
     tli_order_window w;
-    uint64_t floor, bound;
-    if (!tli_order_open_window(o, segment->first, segment->count, &w)) return;
-    floor = tli_order_find_floor(&w);
-    if (floor > segment->bound) segment->bound = floor;
-    if (segment->bound > o->bound) o->bound = segment->bound;
-    if (!o->failed) tli_order_improve(o, &w, o->bound, work, &bound);
+    uint64_t floor, bound = 0;
+    if (segment->count > TLI_ORDER_LARGEST || !tli_order_open_window(o, segment->first, segment->count, &w)) return;
+    if ((uint64_t)w.first_reader[w.item_count] * (uint64_t)w.count / 2 < work) {
+        floor = tli_order_find_floor(&w);
+        if (floor > segment->bound) segment->bound = floor;
+        if (segment->bound > o->bound) o->bound = segment->bound;
+    }
+    if (segment->count <= TLI_ORDER_WHOLE && !o->failed) tli_order_improve(o, &w, o->bound, work, &bound);
     if (!o->failed && bound > segment->bound) segment->bound = bound;
     tli_order_close_window(&w);
+}
+
+// Order one window again, as far as it pays.
+static int tli_order_retry(tli_order *o, int32_t first, int32_t count, uint64_t work) {
+    uint64_t most = (uint64_t)count * TLI_ORDER_EFFORT, bound;
+    tli_order_window w;
+    int helped;
+    if (!tli_order_open_window(o, first, count, &w)) return 0;
+    helped = tli_order_improve(o, &w, o->bound, work < most ? work : most, &bound);
+    tli_order_close_window(&w);
+    return helped;
 }
 
 // Order windows around the first place that reaches the peak of a segment, until none helps. Each one that does has
 // fewer such places.
 static void tli_order_lower_peaks(tli_order *o, const tli_order_segment *segment, uint64_t work_end) {
-    static const int32_t sizes[] = { 24, 64, 192, 512 };
-    int32_t size = 0, at = segment->first, first, count, end = segment->first + segment->count;
-    while (size < (int32_t)(sizeof sizes / sizeof *sizes) && o->work < work_end && !tli_order_stops(o)) {
-        uint64_t peak = tli_order_peak_of(o, segment->first, segment->count), bound;
-        tli_order_window w;
-        int helped;
+    static const int32_t sizes[] = { 24, 64, 192, 512, TLI_ORDER_WHOLE };
+    int32_t turn = 0, at, end = segment->first + segment->count;    // three windows of each size
+    while (turn < 3 * (int32_t)(sizeof sizes / sizeof *sizes) && o->work < work_end && !tli_order_stops(o)) {
+        uint64_t peak = tli_order_peak_of(o, segment->first, segment->count);
+        int32_t count = sizes[turn / 3] < segment->count ? sizes[turn / 3] : segment->count, first;
         if (peak <= o->bound || o->failed) return;
         for (at = segment->first; o->during[at] < peak; at++) {}
-        count = sizes[size] < segment->count ? sizes[size] : segment->count;
-        first = at - count / 2 > segment->first ? at - count / 2 : segment->first;
+        first = at - count / 4 * (turn % 3 + 1);
+        if (first < segment->first) first = segment->first;
         if (first > end - count) first = end - count;
-        if (!tli_order_open_window(o, first, count, &w)) return;
-        helped = tli_order_improve(o, &w, o->bound, (work_end - o->work) / 8, &bound);
-        tli_order_close_window(&w);
-        size = helped ? 0 : size + 1;
+        turn = tli_order_retry(o, first, count, (work_end - o->work) / 4) ? 0 : turn + 1;
     }
 }
 
@@ -25792,8 +25804,8 @@ static void tli_order_solve(tli_order *o, tli_order_segments *s) {
     while (!tli_order_stops(o) && !o->failed && (i = tli_order_next_segment(o, s)) >= 0) {
         tli_order_segment *segment = &s->items[i];
         uint64_t rest = o->work_limit - o->work;
-        if (segment->count <= TLI_ORDER_WHOLE) tli_order_solve_segment(o, segment, rest / 2);
-        tli_order_lower_peaks(o, segment, o->work + (o->work < o->work_limit ? (o->work_limit - o->work) / 2 : 0));
+        tli_order_solve_segment(o, segment, rest / 4 * 3);
+        if (o->work < o->work_limit) tli_order_lower_peaks(o, segment, o->work + (o->work_limit - o->work) / 2);
         segment->peak = tli_order_peak_of(o, segment->first, segment->count);
         segment->done = 1;
         if (segment->bound > o->bound) o->bound = segment->bound;

@@ -83,6 +83,7 @@ static uint64_t tli_order_try(tli_order_search *s, int32_t i, uint64_t live, uin
     uint64_t peak = live + w->takes[i];
     int32_t k;
     *after = live + w->keeps[i];
+    s->o->work += 4 + 2 * (uint64_t)(w->first_read[i + 1] - w->first_read[i]);
     for (k = w->first_read[i]; k < w->first_read[i + 1]; k++) {
         if (!tli_order_is_last(s, w->reads[k], i)) continue;
         *after -= w->bytes[w->reads[k]];
@@ -286,7 +287,7 @@ static void tli_order_find_ready(tli_order_search *s) {
     s->ready_count = 0;
     for (k = 0; k < s->w->words; k++) {
         uint64_t missing = ~s->now[k];
-        s->o->work++;
+        s->o->work += 4;
         for (i = 64 * k; missing && i < s->w->count; i++, missing >>= 1)
             if ((missing & 1) && tli_order_is_ready(s, i)) s->ready[s->ready_count++] = i;
     }

@@ -170,7 +170,7 @@ typedef struct tl_order_desc {
     int32_t  inference;         // 1 = forward only
     int32_t  in_arena;          // 1 = the plan comes with places
     uint64_t alignment_bytes;   // to which sizes are rounded up, and of places; a power of two up to 2^30; 0 = 1
-    uint64_t work_limit;        // elementary steps of 1 to 2 ns; 0 = 200 million
+    uint64_t work_limit;        // elementary steps of 5 to 10 ns; 0 = 200 million: two seconds
     int    (*progress)(const tl_order_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
 } tl_order_desc;
