@@ -453,6 +453,7 @@ static tl_result tli_order_place(tli_order *o, tl_plan *plan) {
 static tl_result tli_order_compare(tli_order *o, tl_plan *plan, tl_order_report *report) {
     tl_plan listing;
     tl_result result = tl_plan_keep_all(o->env, o->graph, o->desc->inference, &listing);
+    plan->bound_cost = plan->cost;      // what runs is needed, and runs once
     if (!result) report->listing_peak_bytes = listing.peak_bytes;
     if (!result && o->desc->in_arena) result = tli_order_place(o, &listing);
     if (!result && o->desc->in_arena) {
@@ -461,6 +462,7 @@ static tl_result tli_order_compare(tli_order *o, tl_plan *plan, tl_order_report 
             tl_plan swap = listing;
             listing = *plan;
             *plan = swap;
+            plan->bound_cost = listing.cost;
         }
         report->arena_bytes = plan->arena_bytes;
     }
