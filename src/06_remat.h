@@ -40,7 +40,8 @@ extern "C" {
 // least budget: every call names the same one, and gets a plan where it asks for it.
 //
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
-// over persistent schedules is computed stage by stage (tl_plan_chain).
+// over persistent schedules is computed stage by stage (tl_plan_chain). Where forwards may run in another
+// order, and each once, tl_plan_order finds the order that takes the fewest bytes.
 //
 // All arithmetic is in integers, and limits are numbers of elementary steps, never times: the
 // same desc gives the same plan on every machine.
@@ -49,6 +50,7 @@ extern "C" {
 // arXiv:1910.02653. Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019,
 // arXiv:1911.13214. Kirisame et al., Dynamic Tensor Rematerialization, 2020, arXiv:2006.09616.
 // Beaumont et al., Efficient Combination of Rematerialization and Offloading, NeurIPS 2021.
+// Ahn et al., Ordering Chaos, MLSys 2020, arXiv:2003.02369.
 // ============================================================================
 
 #ifndef TL_NO_PLANNERS
