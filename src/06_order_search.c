@@ -23,7 +23,7 @@
 // With k = 1 this is the move that frees at least as much as it leaves.
 
 #define TLI_ORDER_STATES (1 << 20)          // of a search at most,
-#define TLI_ORDER_MEMORY (48 << 20)         // in so many bytes at most; as many entries of the heap
+#define TLI_ORDER_MEMORY (32 << 20)         // in so many bytes at most; as many entries of the heap
 #define TLI_ORDER_CHAIN 16                  // calls of a safe move at most
 
 typedef struct tli_order_state {

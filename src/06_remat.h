@@ -206,14 +206,14 @@ typedef struct tl_order_report {
 // The graph is divided where one call comes before or after every other in any order. Each part is searched over
 // the sets of calls that have run, with a cap on the peak that rises from a lower bound; moves that are safe are
 // taken alone. A part of up to 1024 calls whose search ends is proven. The others are searched with beams, then
-// windows of up to 512 calls around their peaks are ordered again; parts of more calls have windows alone. The
-// bound of what is not proven is the cap that was reached, in large parts what the largest call reads and makes.
-// With places, the plan is that of the listing where its arena is smaller.
+// windows of up to 1024 calls around their peaks are ordered again; parts of more calls have windows alone. The
+// bound of what is not proven is the cap that was reached, in parts of more calls the largest of what single calls
+// need in any order. With places, the plan is that of the listing where its arena is smaller.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes,
 //          rounded up, do not fit 62 bits. *plan is all zero then.
 // Cost:    work_limit, with places that of tl_plan_places twice more, and O(nodes + inputs), times 512 in wide
-//          graphs. Memory: 200 bytes a node or input, and at most 200 MiB for the states of a search.
+//          graphs. Memory: 400 bytes a node or input, and at most 200 MiB in a search.
 // Threads: safe with one env per thread.
 // Source:  Ahn et al., Ordering Chaos, MLSys 2020, arXiv:2003.02369, section 3.
 TLDEF tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan *plan, tl_order_report *report);
