@@ -1774,15 +1774,15 @@ typedef struct tl_order_desc {
     const tl_graph *graph;      // not NULL
     int32_t  inference;         // 1 = forward only
     int32_t  in_arena;          // 1 = the plan comes with places
-    uint64_t alignment_bytes;   // to which sizes are rounded up, and of places; a power of two up to 2^30; 0 = 1
+    uint64_t alignment_bytes;   // of places; sizes are rounded up to it; a power of two up to 2^30; 0 = 1
     uint64_t work_limit;        // elementary steps of 5 to 10 ns; 0 = 200 million: two seconds
     int    (*progress)(const tl_order_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
 } tl_order_desc;
 
-// Bytes of peaks are of sizes rounded up to the alignment.
+// peak_bytes and bound_bytes are of sizes rounded up to the alignment.
 typedef struct tl_order_report {
-    uint64_t peak_bytes, bound_bytes;   // of the plan; no order of the forwards takes less
+    uint64_t peak_bytes, bound_bytes;   // of the order found; no order of the forwards takes less
     int32_t  proven;                    // 1 = the two are equal
     int32_t  segment_count;             // parts that are ordered one by one: cut nodes, or the end, part them
     uint64_t listing_peak_bytes;        // of tl_plan_keep_all
@@ -1792,26 +1792,27 @@ typedef struct tl_order_report {
 
 // Plan the order of the forwards in which the peak is least.
 //
-//     listing   a1 a2 b1 b2 c      a1, b1: large, a2, b2: small   both chains end before the next begins:
-//     another   a1 b1 a2 b2 c                                     a1 and b1 are never live together
+//     a1 b1 a2 b2 c       the large a1 and b1 are live together
+//     a1 a2 b1 b2 c       a1 ends in the small a2 before b1 is made
 //
-// Every forward runs once, every tensor is dropped right after its last use, and what can run in place does where
-// nothing reads the input later. In training, all that backward reads is kept, and backwards run in reverse
-// listing order, as in any plan, so sums of gradients do not change; a forward may run as late as between them.
-// What that buys in training is little, mostly: where all forwards come before the first backward, as in a graph
-// with one loss, the peak is often in the backwards, which no order of forwards lowers. It buys more where losses
-// are independent: one is reversed before the forwards of the next begin. Nodes that no result and no backward
-// needs do not run.
+// Every forward runs once, every tensor is dropped right after its last use, and what can run in place does
+// where nothing reads the input later. In training, all that backward reads is kept, and backwards run in
+// reverse listing order, as in any plan, so sums of gradients do not change; a forward may run as late as
+// between them. What that buys in training is little, mostly: where all forwards come before the first
+// backward, as in a graph with one loss, the peak is often in the backwards, which no order of forwards
+// lowers. It buys more where losses are independent: one is reversed before the forwards of the next begin.
+// Nodes that no result and no backward needs do not run.
 //
 //   plan     overwritten; release with tl_free_plan; peaks and costs are filled in
 //   report   overwritten; may be NULL
 //
-// The graph is divided where one call comes before or after every other in any order. Each part is searched over
-// the sets of calls that have run, with a cap on the peak that rises from a lower bound; moves that are safe are
-// taken alone. A part of up to 1024 calls whose search ends is proven. The others are searched with beams, then
-// windows of up to 1024 calls around their peaks are ordered again; parts of more calls have windows alone. The
-// bound of what is not proven is the cap that was reached, in parts of more calls the largest of what single calls
-// need in any order. With places, the plan is that of the listing where its arena is smaller.
+// The graph is divided where one call comes before or after every other in any order. Each part is searched
+// over the sets of calls that have run, with a cap on the peak that rises from a lower bound; moves that are
+// safe are taken alone. A part of up to 1024 calls whose search ends is proven. The others are searched with
+// beams, then windows of up to 1024 calls around their peaks are ordered again; parts of more calls have
+// windows alone. The bound of what is not proven is the cap that was reached, in parts of more calls the
+// largest of what single calls need in any order. With places, the plan is that of the listing where its
+// arena is smaller.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes,
 //          rounded up, do not fit 62 bits. *plan is all zero then.
@@ -24610,17 +24611,18 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
 
 // -- order: calls and items --
 //
-// Every call of the plan runs once: the forwards, and in training the backwards, which follow each other in one
-// order. An item is what a call makes and later calls read: an output, saved bytes, a gradient. It is live from the
-// call that makes it to the last one that reads it. So the live bytes after some calls depend on the set of these
-// calls alone, whatever their order: live(S), for every set S that holds with a call all that it reads. While a call
-// c runs after S, live(S), all that c makes and its scratch are live, but for what c overwrites.
+// Every call of the plan runs once: the forwards, and in training the backwards, which follow each other in
+// one order. An item is what a call makes and later calls read: an output, saved bytes, a gradient. It is
+// live from the call that makes it to the last one that reads it. So the live bytes after some calls depend
+// on the set of these calls alone, whatever their order: live(S), for every set S that holds with a call all
+// that it reads. While a call c runs after S, live(S), all that c makes and its scratch are live, but for
+// what c overwrites.
 
 typedef struct tli_order_item {
     uint64_t bytes;
     int32_t  maker;                     // call
     int32_t  first_reader, end_reader;  // calls; each once
-    int32_t  tensor;                    // dropped by a step after the last reader; -1 = a gradient or saved bytes
+    int32_t  tensor;                    // dropped by a step after the last reader; -1 = none: no step frees it
     int32_t  stays;                     // 1 = a result: live at the end
 } tli_order_item;
 
@@ -24712,9 +24714,9 @@ static void tli_order_add_forward(tli_order *o, int32_t id) {
     o->call_of[id] = call;
 }
 
-// A gradient is made by the first backward that adds to it, and read by the backward of the node that made its
-// tensor; those between need no mention, because backwards keep their order. One that nobody adds to lives in that
-// backward alone.
+// A gradient is made by the first backward that adds to it, and read by the backward of the node that made
+// its tensor; those between need no mention, because backwards keep their order. One that nobody adds to
+// lives in that backward alone.
 static void tli_order_add_backward(tli_order *o, int32_t id) {
     const tl_graph *graph = o->graph;
     const tl_node *node = &graph->nodes[id];
@@ -24740,7 +24742,8 @@ static void tli_order_add_backward(tli_order *o, int32_t id) {
     }
 }
 
-// Find the nodes that run: those with a gradient, in training, and those whose outputs a call or a result needs.
+// Find the nodes that run: those with a gradient, in training, and those whose outputs a call or a result
+// needs.
 static void tli_order_find_wanted(tli_order *o) {
     const tl_graph *graph = o->graph;
     int32_t id, i;
@@ -24862,8 +24865,9 @@ static void tli_order_replay(tli_order *o) {
 
 // -- order: a window of calls --
 //
-// What a search looks at: the calls at some consecutive places of the order, with all before them done. They get
-// numbers of their own, in the order that they have now; so a call reads only what calls of lower numbers make.
+// What a search looks at: the calls at some consecutive places of the order, with all before them done. They
+// get numbers of their own, in the order that they have now; so a call reads only what calls of lower numbers
+// make.
 
 typedef struct tli_order_window {
     tli_order *o;
@@ -24933,7 +24937,8 @@ static void tli_order_list_calls_before(tli_order_window *w) {
         const tli_order_call *call = &o->calls[o->order[w->first + i]];
         w->first_before[i] = edges;
         for (k = call->first_read - 2; k < call->end_read; k++) {
-            int32_t from = k < call->first_read ? call->before[k - call->first_read + 2] : o->items[o->reads[k]].maker;
+            int32_t from = k < call->first_read ? call->before[k - call->first_read + 2]
+                                                : o->items[o->reads[k]].maker;
             int32_t at = tli_order_number(w, from);
             if (at < 0) continue;
             w->before[edges++] = at;
@@ -25043,24 +25048,25 @@ static void tli_order_take_window(tli_order_window *w) {
 
 // -- order: states and safe moves --
 //
-// A state is the set of the calls of a window that have run. The search for an order that never takes more than a
-// cap goes from state to state, each once (Serenity's dynamic programming over frontiers, with its soft budget).
-// It starts with a cap that is a lower bound. When no state is left under the cap, the cap rises to the least that
-// a next call would take: so the first order that is found has the least peak, and the cap is a lower bound at
-// any time.
+// A state is the set of the calls of a window that have run. The search for an order that never takes more
+// than a cap goes from state to state, each once (Serenity's dynamic programming over frontiers, with its
+// soft budget). It starts with a cap that is a lower bound. When no state is left under the cap, the cap
+// rises to the least that a next call would take: so the first order that is found has the least peak, and
+// the cap is a lower bound at any time.
 //
-// Most states have one safe move, and then no other is tried. Say that after S the calls a1, a2, .., ak can run,
-// each of them reading what the one before it makes, that none of them takes more than the cap, and that
-// live(S + a1 .. ak) <= live(S), but live(S + a1 .. aj) > live(S) for j < k. Then, if any order from S on keeps the
-// cap, one that begins with a1 .. ak does. Proof: let A = {a1 .. ak} and P the calls that such an order runs up to
-// any point. An item is live if its maker has run and one of its readers has not, so live(X | Y) + live(X & Y) <=
-// live(X) + live(Y) for all sets X, Y that hold with a call all that it reads: where an item is live after X | Y,
-// its maker is in X or in Y, and so it is live there, and if it is live after X & Y as well, then some reader is in
-// neither or in one alone, and it is counted on the right as often; if it is live after X & Y alone, it is so after
-// X or after Y. With X = S + P and Y = S + A: X & Y is S + a1 .. aj for some j, because each of the calls needs the
-// one before; live(X & Y) >= live(Y); so live(S + P + A) <= live(S + P). Every call of P, run with A done, thus
-// finds no more live than without, and what it overwrites it still may: calls that are done read nothing any more.
-// With k = 1 this is the move that frees at least as much as it leaves.
+// Most states have one safe move, and then no other is tried. Say that after S the calls a1, a2, .., ak can
+// run, each of them reading what the one before it makes, that none of them takes more than the cap, and that
+// live(S + a1 .. ak) <= live(S), but live(S + a1 .. aj) > live(S) for j < k. Then, if any order from S on
+// keeps the cap, one that begins with a1 .. ak does. Proof: let A = {a1 .. ak} and P the calls that such an
+// order runs up to any point. An item is live if its maker has run and one of its readers has not, so live(X
+// | Y) + live(X & Y) <= live(X) + live(Y) for all sets X, Y that hold with a call all that it reads: where an
+// item is live after X | Y, its maker is in X or in Y, and so it is live there, and if it is live after X & Y
+// as well, then some reader is in neither or in one alone, and it is counted on the right as often; if it is
+// live after X & Y alone, it is so after X or after Y. With X = S + P and Y = S + A: X & Y is S + a1 .. aj
+// for some j, because each of the calls needs the one before; live(X & Y) >= live(Y); so live(S + P + A) <=
+// live(S + P). Every call of P, run with A done, thus finds no more live than without, and what it overwrites
+// it still may: calls that are done read nothing any more. With k = 1 this is the move that frees at least as
+// much as it leaves.
 
 #define TLI_ORDER_STATES (1 << 20)          // of a search at most,
 #define TLI_ORDER_MEMORY (32 << 20)         // in so many bytes at most; as many entries of the heap
@@ -25233,7 +25239,7 @@ static int32_t tli_order_add_state(tli_order_search *s, uint64_t live, int32_t p
 
 static int tli_order_is_above(const tli_order_parked *a, const tli_order_parked *b) {
     if (a->peak != b->peak) return a->peak > b->peak;
-    return a->state != b->state ? a->state < b->state : a->call > b->call;   // of equal ones the later state first
+    return a->state != b->state ? a->state < b->state : a->call > b->call;  // of equal ones the later state
 }
 
 // Keep a call that takes more than the cap for later.
@@ -25245,7 +25251,8 @@ static void tli_order_park(tli_order_search *s, uint64_t peak, int32_t state, in
     entry.state = state;
     entry.call = call;
     if (s->heap_count == TLI_ORDER_MEMORY / (int32_t)sizeof entry) { s->is_full = 1; return; }
-    if (!tli_grow(s->o->env, &heap, &s->heap_capacity, s->heap_count, (int64_t)s->heap_count + 1, sizeof entry)) {
+    if (!tli_grow(s->o->env, &heap, &s->heap_capacity, s->heap_count, (int64_t)s->heap_count + 1,
+                  sizeof entry)) {
         s->o->failed = 1;
         return;
     }
@@ -25278,8 +25285,8 @@ static int tli_order_is_among_best(tli_order_search *s, int32_t rank, uint64_t l
     return left > 0;
 }
 
-// Go to the present set, if it is new. In a beam it must be among the best of its rank; else it goes on the stack,
-// where of the states of one turn that with the least live bytes is on top.
+// Go to the present set, if it is new. In a beam it must be among the best of its rank; else it goes on the
+// stack, where of the states of one turn that with the least live bytes is on top.
 static void tli_order_go(tli_order_search *s, uint64_t live, int32_t parent, int32_t rank) {
     int32_t state, *at;
     if (s->width && !tli_order_is_among_best(s, rank, live)) return;
@@ -25297,7 +25304,8 @@ static int32_t tli_order_find_next(tli_order_search *s, int32_t i, uint64_t live
     int32_t k, best = -1;
     uint64_t left;
     for (k = w->first_after[i]; k < w->first_after[i + 1]; k++) {
-        if (!tli_order_is_ready(s, w->after[k]) || tli_order_try(s, w->after[k], live, &left) > s->cap) continue;
+        if (!tli_order_is_ready(s, w->after[k])) continue;
+        if (tli_order_try(s, w->after[k], live, &left) > s->cap) continue;
         if (best >= 0 && left >= *after) continue;
         best = w->after[k];
         *after = left;
@@ -25305,8 +25313,8 @@ static int32_t tli_order_find_next(tli_order_search *s, int32_t i, uint64_t live
     return best;
 }
 
-// Make the safe move that begins with call i in the present set; *live changes with it. Returns the number of its
-// calls; 0 = it is none.
+// Make the safe move that begins with call i in the present set; *live changes with it. Returns the number of
+// its calls; 0 = it is none.
 static int32_t tli_order_move(tli_order_search *s, int32_t i, uint64_t *live) {
     int32_t trail[TLI_ORDER_CHAIN], count = 0;
     uint64_t after, at = *live;
@@ -25373,8 +25381,8 @@ static void tli_order_restart(tli_order_search *s) {
     tli_order_go(s, s->w->live, -1, 0);
 }
 
-// Search under a cap that rises. Returns the last state of an order of least peak, or -1; *bound: no order of the
-// window takes less, up to the limit.
+// Search under a cap that rises. Returns the last state of an order of least peak, or -1; *bound: no order of
+// the window takes less, up to the limit.
 static int32_t tli_order_rise(tli_order_search *s, uint64_t floor, uint64_t limit, uint64_t *bound) {
     s->width = 0;
     s->limit = limit;
@@ -25448,8 +25456,9 @@ static void tli_order_keep(tli_order_search *s, tli_order_window *w, int32_t sta
 
 // -- order: greedy orders --
 //
-// The calls that can run are looked at, and one runs: that which leaves the fewest live bytes, or that which raises
-// the peak least, and of these that which leaves the fewest. Orders to begin with, for graphs of any size.
+// The calls that can run are looked at, and one runs: that which leaves the fewest live bytes, or that which
+// raises the peak least, and of these that which leaves the fewest. Orders to begin with, for graphs of any
+// size.
 
 #define TLI_ORDER_LOOK 512      // calls that are looked at for one place at most
 
@@ -25525,7 +25534,8 @@ static int tli_order_greedily(tli_order *o, int by_peak, int32_t *order) {
     g.missing = TLI_ORDER_NEW(o, o->call_count, int32_t);
     g.ready = TLI_ORDER_NEW(o, o->call_count, int32_t);
     o->failed |= !g.missing || !g.ready;
-    for (k = 0; k < o->item_count && !o->failed; k++) o->left[k] = o->items[k].end_reader - o->items[k].first_reader;
+    for (k = 0; k < o->item_count && !o->failed; k++)
+        o->left[k] = o->items[k].end_reader - o->items[k].first_reader;
     for (i = 0; i < o->call_count && !o->failed; i++) {
         const tli_order_call *c = &o->calls[i];
         g.missing[i] = c->end_read - c->first_read + (c->before[0] >= 0) + (c->before[1] >= 0);
@@ -25560,8 +25570,8 @@ typedef struct tli_order_segments {
     int32_t *ends;              // [calls] 1 = a segment ends here
 } tli_order_segments;
 
-// The first call of those after a call in the listing that must run after it; the last one of those before it. -1 =
-// none.
+// The first call of those after a call in the listing that must run after it; the last one of those before
+// it. -1 = none.
 static int32_t tli_order_nearest(const tli_order *o, int32_t call, int after) {
     const tli_order_call *c = &o->calls[call];
     int32_t k, m, best = -1;
@@ -25577,8 +25587,8 @@ static int32_t tli_order_nearest(const tli_order *o, int32_t call, int after) {
     return best;
 }
 
-// Find the calls that all others are before or after. Every call before one of them has one of the calls up to it
-// to run after it, every call after it one from it on to run before it: that leads from each to it.
+// Find the calls that all others are before or after. Every call before one of them has one of the calls up
+// to it to run after it, every call after it one from it on to run before it: that leads from each to it.
 static void tli_order_find_ends(const tli_order *o, tli_order_segments *s) {
     int32_t i, near, most = -1, least = o->call_count;
     for (i = 0; i < o->call_count; i++) {
@@ -25735,7 +25745,8 @@ static void tli_order_bisect(tli_order_search *s, tli_order_window *w, uint64_t 
 
 // Look for an order of a window that takes less than `limit`, and never less than the floor: exactly, then with
 // beams. Returns 1 where one was found and taken; *bound: no order of the window takes less.
-static int tli_order_improve(tli_order *o, tli_order_window *w, uint64_t floor, uint64_t work, uint64_t *bound) {
+static int tli_order_improve(tli_order *o, tli_order_window *w, uint64_t floor, uint64_t work,
+                             uint64_t *bound) {
     tli_order_search s;
     uint64_t peak = w->best_peak;
     int32_t state;
@@ -25757,7 +25768,8 @@ static int tli_order_improve(tli_order *o, tli_order_window *w, uint64_t floor, 
 static void tli_order_solve_segment(tli_order *o, tli_order_segment *segment, uint64_t work) {
     tli_order_window w;
     uint64_t floor, bound = 0;
-    if (segment->count > TLI_ORDER_LARGEST || !tli_order_open_window(o, segment->first, segment->count, &w)) return;
+    if (segment->count > TLI_ORDER_LARGEST) return;
+    if (!tli_order_open_window(o, segment->first, segment->count, &w)) return;
     if ((uint64_t)w.first_reader[w.item_count] * (uint64_t)w.count / 2 < work) {
         floor = tli_order_find_floor(&w);
         if (floor > segment->bound) segment->bound = floor;
@@ -25779,8 +25791,8 @@ static int tli_order_retry(tli_order *o, int32_t first, int32_t count, uint64_t 
     return helped;
 }
 
-// Order windows around the first place that reaches the peak of a segment, until none helps. Each one that does has
-// fewer such places.
+// Order windows around the first place that reaches the peak of a segment, until none helps. Each one that
+// does has fewer such places.
 static void tli_order_lower_peaks(tli_order *o, const tli_order_segment *segment, uint64_t work_end) {
     static const int32_t sizes[] = { 24, 64, 192, 512, TLI_ORDER_WHOLE };
     int32_t turn = 0, at, end = segment->first + segment->count;    // three windows of each size
@@ -25837,7 +25849,8 @@ static void tli_order_run(tli_order *o, tl_order_report *report) {
     if (!o->failed) {
         tli_order_find_ends(o, &s);
         tli_order_list_segments(o, &s);
-        for (i = 0; i < 2; i++) if (tli_order_greedily(o, i, s.starts[i])) tli_order_take_start(o, &s, s.starts[i]);
+        for (i = 0; i < 2; i++)
+            if (tli_order_greedily(o, i, s.starts[i])) tli_order_take_start(o, &s, s.starts[i]);
     }
     if (!o->failed) tli_order_solve(o, &s);
     report->segment_count = s.count;
@@ -25923,7 +25936,8 @@ static tl_result tli_order_check(tl_env *env, const tl_order_desc *desc) {
     if (desc->in_arena != 0 && desc->in_arena != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER), TLI_RULE(IN_ARENA_MUST_BE_0_OR_1));
     if (alignment && ((alignment & (alignment - 1)) || alignment > UINT64_C(1) << 30))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER), TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER),
+                        TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
     return result;
 }
 
@@ -25940,7 +25954,8 @@ static int tli_order_fits(const tli_order *o) {
 
 #define TLI_ORDER_WORK 200000000    // elementary steps, where the desc has no limit
 
-TLI_IMPL tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan *plan, tl_order_report *report) {
+TLI_IMPL tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan *plan,
+                                 tl_order_report *report) {
     tl_order_report local;
     tli_order o;
     tl_result result;
@@ -38640,8 +38655,8 @@ static tl_result tli_plan_run_budget(tl_run *run, tl_remat_report *report) {
     return result;
 }
 
-// The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they do;
-// where there is none either, the order stays if it takes less than what that would take, and is refused.
+// The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
+// do; where there is none either, the order stays if it takes less than what that would take, and is refused.
 static tl_result tli_plan_run_order(tl_run *run, int may_run_again) {
     tl_order_desc order;
     tl_remat_report report;

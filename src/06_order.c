@@ -3,17 +3,18 @@
 
 // -- order: calls and items --
 //
-// Every call of the plan runs once: the forwards, and in training the backwards, which follow each other in one
-// order. An item is what a call makes and later calls read: an output, saved bytes, a gradient. It is live from the
-// call that makes it to the last one that reads it. So the live bytes after some calls depend on the set of these
-// calls alone, whatever their order: live(S), for every set S that holds with a call all that it reads. While a call
-// c runs after S, live(S), all that c makes and its scratch are live, but for what c overwrites.
+// Every call of the plan runs once: the forwards, and in training the backwards, which follow each other in
+// one order. An item is what a call makes and later calls read: an output, saved bytes, a gradient. It is
+// live from the call that makes it to the last one that reads it. So the live bytes after some calls depend
+// on the set of these calls alone, whatever their order: live(S), for every set S that holds with a call all
+// that it reads. While a call c runs after S, live(S), all that c makes and its scratch are live, but for
+// what c overwrites.
 
 typedef struct tli_order_item {
     uint64_t bytes;
     int32_t  maker;                     // call
     int32_t  first_reader, end_reader;  // calls; each once
-    int32_t  tensor;                    // dropped by a step after the last reader; -1 = a gradient or saved bytes
+    int32_t  tensor;                    // dropped by a step after the last reader; -1 = none: no step frees it
     int32_t  stays;                     // 1 = a result: live at the end
 } tli_order_item;
 
@@ -105,9 +106,9 @@ static void tli_order_add_forward(tli_order *o, int32_t id) {
     o->call_of[id] = call;
 }
 
-// A gradient is made by the first backward that adds to it, and read by the backward of the node that made its
-// tensor; those between need no mention, because backwards keep their order. One that nobody adds to lives in that
-// backward alone.
+// A gradient is made by the first backward that adds to it, and read by the backward of the node that made
+// its tensor; those between need no mention, because backwards keep their order. One that nobody adds to
+// lives in that backward alone.
 static void tli_order_add_backward(tli_order *o, int32_t id) {
     const tl_graph *graph = o->graph;
     const tl_node *node = &graph->nodes[id];
@@ -133,7 +134,8 @@ static void tli_order_add_backward(tli_order *o, int32_t id) {
     }
 }
 
-// Find the nodes that run: those with a gradient, in training, and those whose outputs a call or a result needs.
+// Find the nodes that run: those with a gradient, in training, and those whose outputs a call or a result
+// needs.
 static void tli_order_find_wanted(tli_order *o) {
     const tl_graph *graph = o->graph;
     int32_t id, i;
@@ -255,8 +257,9 @@ static void tli_order_replay(tli_order *o) {
 
 // -- order: a window of calls --
 //
-// What a search looks at: the calls at some consecutive places of the order, with all before them done. They get
-// numbers of their own, in the order that they have now; so a call reads only what calls of lower numbers make.
+// What a search looks at: the calls at some consecutive places of the order, with all before them done. They
+// get numbers of their own, in the order that they have now; so a call reads only what calls of lower numbers
+// make.
 
 typedef struct tli_order_window {
     tli_order *o;
@@ -326,7 +329,8 @@ static void tli_order_list_calls_before(tli_order_window *w) {
         const tli_order_call *call = &o->calls[o->order[w->first + i]];
         w->first_before[i] = edges;
         for (k = call->first_read - 2; k < call->end_read; k++) {
-            int32_t from = k < call->first_read ? call->before[k - call->first_read + 2] : o->items[o->reads[k]].maker;
+            int32_t from = k < call->first_read ? call->before[k - call->first_read + 2]
+                                                : o->items[o->reads[k]].maker;
             int32_t at = tli_order_number(w, from);
             if (at < 0) continue;
             w->before[edges++] = at;

@@ -3,8 +3,9 @@
 
 // -- order: greedy orders --
 //
-// The calls that can run are looked at, and one runs: that which leaves the fewest live bytes, or that which raises
-// the peak least, and of these that which leaves the fewest. Orders to begin with, for graphs of any size.
+// The calls that can run are looked at, and one runs: that which leaves the fewest live bytes, or that which
+// raises the peak least, and of these that which leaves the fewest. Orders to begin with, for graphs of any
+// size.
 
 #define TLI_ORDER_LOOK 512      // calls that are looked at for one place at most
 
@@ -80,7 +81,8 @@ static int tli_order_greedily(tli_order *o, int by_peak, int32_t *order) {
     g.missing = TLI_ORDER_NEW(o, o->call_count, int32_t);
     g.ready = TLI_ORDER_NEW(o, o->call_count, int32_t);
     o->failed |= !g.missing || !g.ready;
-    for (k = 0; k < o->item_count && !o->failed; k++) o->left[k] = o->items[k].end_reader - o->items[k].first_reader;
+    for (k = 0; k < o->item_count && !o->failed; k++)
+        o->left[k] = o->items[k].end_reader - o->items[k].first_reader;
     for (i = 0; i < o->call_count && !o->failed; i++) {
         const tli_order_call *c = &o->calls[i];
         g.missing[i] = c->end_read - c->first_read + (c->before[0] >= 0) + (c->before[1] >= 0);
@@ -115,8 +117,8 @@ typedef struct tli_order_segments {
     int32_t *ends;              // [calls] 1 = a segment ends here
 } tli_order_segments;
 
-// The first call of those after a call in the listing that must run after it; the last one of those before it. -1 =
-// none.
+// The first call of those after a call in the listing that must run after it; the last one of those before
+// it. -1 = none.
 static int32_t tli_order_nearest(const tli_order *o, int32_t call, int after) {
     const tli_order_call *c = &o->calls[call];
     int32_t k, m, best = -1;
@@ -132,8 +134,8 @@ static int32_t tli_order_nearest(const tli_order *o, int32_t call, int after) {
     return best;
 }
 
-// Find the calls that all others are before or after. Every call before one of them has one of the calls up to it
-// to run after it, every call after it one from it on to run before it: that leads from each to it.
+// Find the calls that all others are before or after. Every call before one of them has one of the calls up
+// to it to run after it, every call after it one from it on to run before it: that leads from each to it.
 static void tli_order_find_ends(const tli_order *o, tli_order_segments *s) {
     int32_t i, near, most = -1, least = o->call_count;
     for (i = 0; i < o->call_count; i++) {
@@ -290,7 +292,8 @@ static void tli_order_bisect(tli_order_search *s, tli_order_window *w, uint64_t 
 
 // Look for an order of a window that takes less than `limit`, and never less than the floor: exactly, then with
 // beams. Returns 1 where one was found and taken; *bound: no order of the window takes less.
-static int tli_order_improve(tli_order *o, tli_order_window *w, uint64_t floor, uint64_t work, uint64_t *bound) {
+static int tli_order_improve(tli_order *o, tli_order_window *w, uint64_t floor, uint64_t work,
+                             uint64_t *bound) {
     tli_order_search s;
     uint64_t peak = w->best_peak;
     int32_t state;
@@ -312,7 +315,8 @@ static int tli_order_improve(tli_order *o, tli_order_window *w, uint64_t floor, 
 static void tli_order_solve_segment(tli_order *o, tli_order_segment *segment, uint64_t work) {
     tli_order_window w;
     uint64_t floor, bound = 0;
-    if (segment->count > TLI_ORDER_LARGEST || !tli_order_open_window(o, segment->first, segment->count, &w)) return;
+    if (segment->count > TLI_ORDER_LARGEST) return;
+    if (!tli_order_open_window(o, segment->first, segment->count, &w)) return;
     if ((uint64_t)w.first_reader[w.item_count] * (uint64_t)w.count / 2 < work) {
         floor = tli_order_find_floor(&w);
         if (floor > segment->bound) segment->bound = floor;
@@ -334,8 +338,8 @@ static int tli_order_retry(tli_order *o, int32_t first, int32_t count, uint64_t 
     return helped;
 }
 
-// Order windows around the first place that reaches the peak of a segment, until none helps. Each one that does has
-// fewer such places.
+// Order windows around the first place that reaches the peak of a segment, until none helps. Each one that
+// does has fewer such places.
 static void tli_order_lower_peaks(tli_order *o, const tli_order_segment *segment, uint64_t work_end) {
     static const int32_t sizes[] = { 24, 64, 192, 512, TLI_ORDER_WHOLE };
     int32_t turn = 0, at, end = segment->first + segment->count;    // three windows of each size
@@ -392,7 +396,8 @@ static void tli_order_run(tli_order *o, tl_order_report *report) {
     if (!o->failed) {
         tli_order_find_ends(o, &s);
         tli_order_list_segments(o, &s);
-        for (i = 0; i < 2; i++) if (tli_order_greedily(o, i, s.starts[i])) tli_order_take_start(o, &s, s.starts[i]);
+        for (i = 0; i < 2; i++)
+            if (tli_order_greedily(o, i, s.starts[i])) tli_order_take_start(o, &s, s.starts[i]);
     }
     if (!o->failed) tli_order_solve(o, &s);
     report->segment_count = s.count;
@@ -478,7 +483,8 @@ static tl_result tli_order_check(tl_env *env, const tl_order_desc *desc) {
     if (desc->in_arena != 0 && desc->in_arena != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER), TLI_RULE(IN_ARENA_MUST_BE_0_OR_1));
     if (alignment && ((alignment & (alignment - 1)) || alignment > UINT64_C(1) << 30))
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER), TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER),
+                        TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
     return result;
 }
 
@@ -495,7 +501,8 @@ static int tli_order_fits(const tli_order *o) {
 
 #define TLI_ORDER_WORK 200000000    // elementary steps, where the desc has no limit
 
-TLI_IMPL tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan *plan, tl_order_report *report) {
+TLI_IMPL tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan *plan,
+                                 tl_order_report *report) {
     tl_order_report local;
     tli_order o;
     tl_result result;

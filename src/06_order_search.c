@@ -3,24 +3,25 @@
 
 // -- order: states and safe moves --
 //
-// A state is the set of the calls of a window that have run. The search for an order that never takes more than a
-// cap goes from state to state, each once (Serenity's dynamic programming over frontiers, with its soft budget).
-// It starts with a cap that is a lower bound. When no state is left under the cap, the cap rises to the least that
-// a next call would take: so the first order that is found has the least peak, and the cap is a lower bound at
-// any time.
+// A state is the set of the calls of a window that have run. The search for an order that never takes more
+// than a cap goes from state to state, each once (Serenity's dynamic programming over frontiers, with its
+// soft budget). It starts with a cap that is a lower bound. When no state is left under the cap, the cap
+// rises to the least that a next call would take: so the first order that is found has the least peak, and
+// the cap is a lower bound at any time.
 //
-// Most states have one safe move, and then no other is tried. Say that after S the calls a1, a2, .., ak can run,
-// each of them reading what the one before it makes, that none of them takes more than the cap, and that
-// live(S + a1 .. ak) <= live(S), but live(S + a1 .. aj) > live(S) for j < k. Then, if any order from S on keeps the
-// cap, one that begins with a1 .. ak does. Proof: let A = {a1 .. ak} and P the calls that such an order runs up to
-// any point. An item is live if its maker has run and one of its readers has not, so live(X | Y) + live(X & Y) <=
-// live(X) + live(Y) for all sets X, Y that hold with a call all that it reads: where an item is live after X | Y,
-// its maker is in X or in Y, and so it is live there, and if it is live after X & Y as well, then some reader is in
-// neither or in one alone, and it is counted on the right as often; if it is live after X & Y alone, it is so after
-// X or after Y. With X = S + P and Y = S + A: X & Y is S + a1 .. aj for some j, because each of the calls needs the
-// one before; live(X & Y) >= live(Y); so live(S + P + A) <= live(S + P). Every call of P, run with A done, thus
-// finds no more live than without, and what it overwrites it still may: calls that are done read nothing any more.
-// With k = 1 this is the move that frees at least as much as it leaves.
+// Most states have one safe move, and then no other is tried. Say that after S the calls a1, a2, .., ak can
+// run, each of them reading what the one before it makes, that none of them takes more than the cap, and that
+// live(S + a1 .. ak) <= live(S), but live(S + a1 .. aj) > live(S) for j < k. Then, if any order from S on
+// keeps the cap, one that begins with a1 .. ak does. Proof: let A = {a1 .. ak} and P the calls that such an
+// order runs up to any point. An item is live if its maker has run and one of its readers has not, so live(X
+// | Y) + live(X & Y) <= live(X) + live(Y) for all sets X, Y that hold with a call all that it reads: where an
+// item is live after X | Y, its maker is in X or in Y, and so it is live there, and if it is live after X & Y
+// as well, then some reader is in neither or in one alone, and it is counted on the right as often; if it is
+// live after X & Y alone, it is so after X or after Y. With X = S + P and Y = S + A: X & Y is S + a1 .. aj
+// for some j, because each of the calls needs the one before; live(X & Y) >= live(Y); so live(S + P + A) <=
+// live(S + P). Every call of P, run with A done, thus finds no more live than without, and what it overwrites
+// it still may: calls that are done read nothing any more. With k = 1 this is the move that frees at least as
+// much as it leaves.
 
 #define TLI_ORDER_STATES (1 << 20)          // of a search at most,
 #define TLI_ORDER_MEMORY (32 << 20)         // in so many bytes at most; as many entries of the heap
@@ -193,7 +194,7 @@ static int32_t tli_order_add_state(tli_order_search *s, uint64_t live, int32_t p
 
 static int tli_order_is_above(const tli_order_parked *a, const tli_order_parked *b) {
     if (a->peak != b->peak) return a->peak > b->peak;
-    return a->state != b->state ? a->state < b->state : a->call > b->call;   // of equal ones the later state first
+    return a->state != b->state ? a->state < b->state : a->call > b->call;  // of equal ones the later state
 }
 
 // Keep a call that takes more than the cap for later.
@@ -205,7 +206,8 @@ static void tli_order_park(tli_order_search *s, uint64_t peak, int32_t state, in
     entry.state = state;
     entry.call = call;
     if (s->heap_count == TLI_ORDER_MEMORY / (int32_t)sizeof entry) { s->is_full = 1; return; }
-    if (!tli_grow(s->o->env, &heap, &s->heap_capacity, s->heap_count, (int64_t)s->heap_count + 1, sizeof entry)) {
+    if (!tli_grow(s->o->env, &heap, &s->heap_capacity, s->heap_count, (int64_t)s->heap_count + 1,
+                  sizeof entry)) {
         s->o->failed = 1;
         return;
     }
@@ -238,8 +240,8 @@ static int tli_order_is_among_best(tli_order_search *s, int32_t rank, uint64_t l
     return left > 0;
 }
 
-// Go to the present set, if it is new. In a beam it must be among the best of its rank; else it goes on the stack,
-// where of the states of one turn that with the least live bytes is on top.
+// Go to the present set, if it is new. In a beam it must be among the best of its rank; else it goes on the
+// stack, where of the states of one turn that with the least live bytes is on top.
 static void tli_order_go(tli_order_search *s, uint64_t live, int32_t parent, int32_t rank) {
     int32_t state, *at;
     if (s->width && !tli_order_is_among_best(s, rank, live)) return;
@@ -257,7 +259,8 @@ static int32_t tli_order_find_next(tli_order_search *s, int32_t i, uint64_t live
     int32_t k, best = -1;
     uint64_t left;
     for (k = w->first_after[i]; k < w->first_after[i + 1]; k++) {
-        if (!tli_order_is_ready(s, w->after[k]) || tli_order_try(s, w->after[k], live, &left) > s->cap) continue;
+        if (!tli_order_is_ready(s, w->after[k])) continue;
+        if (tli_order_try(s, w->after[k], live, &left) > s->cap) continue;
         if (best >= 0 && left >= *after) continue;
         best = w->after[k];
         *after = left;
@@ -265,8 +268,8 @@ static int32_t tli_order_find_next(tli_order_search *s, int32_t i, uint64_t live
     return best;
 }
 
-// Make the safe move that begins with call i in the present set; *live changes with it. Returns the number of its
-// calls; 0 = it is none.
+// Make the safe move that begins with call i in the present set; *live changes with it. Returns the number of
+// its calls; 0 = it is none.
 static int32_t tli_order_move(tli_order_search *s, int32_t i, uint64_t *live) {
     int32_t trail[TLI_ORDER_CHAIN], count = 0;
     uint64_t after, at = *live;
@@ -333,8 +336,8 @@ static void tli_order_restart(tli_order_search *s) {
     tli_order_go(s, s->w->live, -1, 0);
 }
 
-// Search under a cap that rises. Returns the last state of an order of least peak, or -1; *bound: no order of the
-// window takes less, up to the limit.
+// Search under a cap that rises. Returns the last state of an order of least peak, or -1; *bound: no order of
+// the window takes less, up to the limit.
 static int32_t tli_order_rise(tli_order_search *s, uint64_t floor, uint64_t limit, uint64_t *bound) {
     s->width = 0;
     s->limit = limit;

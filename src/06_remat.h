@@ -171,15 +171,15 @@ typedef struct tl_order_desc {
     const tl_graph *graph;      // not NULL
     int32_t  inference;         // 1 = forward only
     int32_t  in_arena;          // 1 = the plan comes with places
-    uint64_t alignment_bytes;   // to which sizes are rounded up, and of places; a power of two up to 2^30; 0 = 1
+    uint64_t alignment_bytes;   // of places; sizes are rounded up to it; a power of two up to 2^30; 0 = 1
     uint64_t work_limit;        // elementary steps of 5 to 10 ns; 0 = 200 million: two seconds
     int    (*progress)(const tl_order_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
 } tl_order_desc;
 
-// Bytes of peaks are of sizes rounded up to the alignment.
+// peak_bytes and bound_bytes are of sizes rounded up to the alignment.
 typedef struct tl_order_report {
-    uint64_t peak_bytes, bound_bytes;   // of the plan; no order of the forwards takes less
+    uint64_t peak_bytes, bound_bytes;   // of the order found; no order of the forwards takes less
     int32_t  proven;                    // 1 = the two are equal
     int32_t  segment_count;             // parts that are ordered one by one: cut nodes, or the end, part them
     uint64_t listing_peak_bytes;        // of tl_plan_keep_all
@@ -189,26 +189,27 @@ typedef struct tl_order_report {
 
 // Plan the order of the forwards in which the peak is least.
 //
-//     listing   a1 a2 b1 b2 c      a1, b1: large, a2, b2: small   both chains end before the next begins:
-//     another   a1 b1 a2 b2 c                                     a1 and b1 are never live together
+//     a1 b1 a2 b2 c       the large a1 and b1 are live together
+//     a1 a2 b1 b2 c       a1 ends in the small a2 before b1 is made
 //
-// Every forward runs once, every tensor is dropped right after its last use, and what can run in place does where
-// nothing reads the input later. In training, all that backward reads is kept, and backwards run in reverse
-// listing order, as in any plan, so sums of gradients do not change; a forward may run as late as between them.
-// What that buys in training is little, mostly: where all forwards come before the first backward, as in a graph
-// with one loss, the peak is often in the backwards, which no order of forwards lowers. It buys more where losses
-// are independent: one is reversed before the forwards of the next begin. Nodes that no result and no backward
-// needs do not run.
+// Every forward runs once, every tensor is dropped right after its last use, and what can run in place does
+// where nothing reads the input later. In training, all that backward reads is kept, and backwards run in
+// reverse listing order, as in any plan, so sums of gradients do not change; a forward may run as late as
+// between them. What that buys in training is little, mostly: where all forwards come before the first
+// backward, as in a graph with one loss, the peak is often in the backwards, which no order of forwards
+// lowers. It buys more where losses are independent: one is reversed before the forwards of the next begin.
+// Nodes that no result and no backward needs do not run.
 //
 //   plan     overwritten; release with tl_free_plan; peaks and costs are filled in
 //   report   overwritten; may be NULL
 //
-// The graph is divided where one call comes before or after every other in any order. Each part is searched over
-// the sets of calls that have run, with a cap on the peak that rises from a lower bound; moves that are safe are
-// taken alone. A part of up to 1024 calls whose search ends is proven. The others are searched with beams, then
-// windows of up to 1024 calls around their peaks are ordered again; parts of more calls have windows alone. The
-// bound of what is not proven is the cap that was reached, in parts of more calls the largest of what single calls
-// need in any order. With places, the plan is that of the listing where its arena is smaller.
+// The graph is divided where one call comes before or after every other in any order. Each part is searched
+// over the sets of calls that have run, with a cap on the peak that rises from a lower bound; moves that are
+// safe are taken alone. A part of up to 1024 calls whose search ends is proven. The others are searched with
+// beams, then windows of up to 1024 calls around their peaks are ordered again; parts of more calls have
+// windows alone. The bound of what is not proven is the cap that was reached, in parts of more calls the
+// largest of what single calls need in any order. With places, the plan is that of the listing where its
+// arena is smaller.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes,
 //          rounded up, do not fit 62 bits. *plan is all zero then.

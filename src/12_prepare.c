@@ -386,8 +386,8 @@ static tl_result tli_plan_run_budget(tl_run *run, tl_remat_report *report) {
     return result;
 }
 
-// The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they do;
-// where there is none either, the order stays if it takes less than what that would take, and is refused.
+// The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
+// do; where there is none either, the order stays if it takes less than what that would take, and is refused.
 static tl_result tli_plan_run_order(tl_run *run, int may_run_again) {
     tl_order_desc order;
     tl_remat_report report;
