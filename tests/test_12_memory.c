@@ -129,6 +129,7 @@ static void random_graphs_compute_the_same_in_less(void **state) {
             assert_true(taken <= pooled.report.taken_bytes);
             less += taken < pooled.report.taken_bytes;
             // Within these bytes it runs; one less is refused, and names them, or runs forwards again.
+            if (i % 8 || !taken) continue;
             assert_int_equal(run_with(&graph, strategy_of(gradient, TL_MEMORY_MINIMAL_PEAK), taken, NULL).result, TL_OK);
             minimal = run_with(&graph, strategy_of(gradient, TL_MEMORY_MINIMAL_PEAK), taken - 1, NULL);
             assert_true(minimal.result == TL_ERROR_INFEASIBLE ? minimal.named <= taken : !computes && minimal.sum == pooled.sum);
