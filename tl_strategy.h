@@ -1650,7 +1650,8 @@ extern "C" {
 // least budget: every call names the same one, and gets a plan where it asks for it.
 //
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
-// over persistent schedules is computed stage by stage (tl_plan_chain).
+// over persistent schedules is computed stage by stage (tl_plan_chain). Where forwards may run in another
+// order, and each once, tl_plan_order finds the order that takes the fewest bytes.
 //
 // All arithmetic is in integers, and limits are numbers of elementary steps, never times: the
 // same desc gives the same plan on every machine.
@@ -1659,6 +1660,7 @@ extern "C" {
 // arXiv:1910.02653. Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019,
 // arXiv:1911.13214. Kirisame et al., Dynamic Tensor Rematerialization, 2020, arXiv:2006.09616.
 // Beaumont et al., Efficient Combination of Rematerialization and Offloading, NeurIPS 2021.
+// Ahn et al., Ordering Chaos, MLSys 2020, arXiv:2003.02369.
 // ============================================================================
 
 #ifndef TL_NO_PLANNERS
@@ -1768,6 +1770,65 @@ TLDEF const char *tl_name_remat_form(tl_remat_form form);  // "once"; "?" out of
 #ifndef TL_NO_TEXT
 TLDEF int tl_parse_remat_form(const char *text, tl_remat_form *form);
 #endif
+
+// -- order --
+
+typedef struct tl_order_progress {
+    uint64_t work, work_limit;          // elementary steps so far; the number after which planning ends
+    uint64_t peak_bytes, bound_bytes;   // of the best order so far; no order takes less
+} tl_order_progress;
+
+typedef struct tl_order_desc {
+    const tl_graph *graph;      // not NULL
+    int32_t  inference;         // 1 = forward only
+    int32_t  in_arena;          // 1 = the plan comes with places
+    uint64_t alignment_bytes;   // of places; sizes are rounded up to it; a power of two up to 2^30; 0 = 1
+    uint64_t work_limit;        // elementary steps of 5 to 10 ns; 0 = 200 million: two seconds
+    int    (*progress)(const tl_order_progress *progress, void *user);  // 1 = stop with the best so far
+    void    *user;              // passed to progress
+} tl_order_desc;
+
+// peak_bytes and bound_bytes are of sizes rounded up to the alignment.
+typedef struct tl_order_report {
+    uint64_t peak_bytes, bound_bytes;   // of the order found; no order of the forwards takes less
+    int32_t  proven;                    // 1 = the two are equal
+    int32_t  segment_count;             // parts that are ordered one by one: cut nodes, or the end, part them
+    uint64_t listing_peak_bytes;        // of tl_plan_keep_all
+    uint64_t arena_bytes, listing_arena_bytes;  // of the plan; of tl_plan_keep_all; 0 without places
+    uint64_t work;                      // elementary steps done
+} tl_order_report;
+
+// Plan the order of the forwards in which the peak is least.
+//
+//     a1 b1 a2 b2 c       the large a1 and b1 are live together
+//     a1 a2 b1 b2 c       a1 ends in the small a2 before b1 is made
+//
+// Every forward runs once, every tensor is dropped right after its last use, and what can run in place does
+// where nothing reads the input later. In training, all that backward reads is kept, and backwards run in
+// reverse listing order, as in any plan, so sums of gradients do not change; a forward may run as late as
+// between them. What that buys in training is little, mostly: where all forwards come before the first
+// backward, as in a graph with one loss, the peak is often in the backwards, which no order of forwards
+// lowers. It buys more where losses are independent: one is reversed before the forwards of the next begin.
+// Nodes that no result and no backward needs do not run.
+//
+//   plan     overwritten; release with tl_free_plan; peaks and costs are filled in
+//   report   overwritten; may be NULL
+//
+// The graph is divided where one call comes before or after every other in any order. Each part is searched
+// over the sets of calls that have run, with a cap on the peak that rises from a lower bound; moves that are
+// safe are taken alone. A part of up to 1024 calls whose search ends is proven. The others are searched with
+// beams, then windows of up to 1024 calls around their peaks are ordered again; parts of more calls have
+// windows alone. The bound of what is not proven is the cap that was reached, in parts of more calls the
+// largest of what single calls need in any order. With places, the plan is that of the listing where its
+// arena is smaller.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes,
+//          rounded up, do not fit 62 bits. *plan is all zero then.
+// Cost:    work_limit, with places that of tl_plan_places twice more, and O(nodes + inputs), times 512 in wide
+//          graphs. Memory: 400 bytes a node or input, and at most 200 MiB in a search.
+// Threads: safe with one env per thread.
+// Source:  Ahn et al., Ordering Chaos, MLSys 2020, arXiv:2003.02369, section 3.
+TLDEF tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan *plan, tl_order_report *report);
 
 // -- chains --
 
@@ -3222,7 +3283,11 @@ typedef struct tl_run_desc {
     // What to run. Without a strategy the plan is replayed if there is one, else the run is online. A lazy
     // strategy makes the plan if none is given: gradient full keeps all, an interval of n keeps every n-th
     // node; for gradient checkpointed with interval 0, and none under a budget, tl_plan_remat finds the
-    // cheapest plan within budget_bytes.
+    // cheapest plan within budget_bytes. With memory minimal-peak tl_plan_order finds the order of the
+    // forwards and their places, in the place of gradient full's plan and wherever that fits budget_bytes;
+    // where it does not, tl_plan_remat follows for the same two gradients as above. A plan that is given, or
+    // that comes of checkpoints or of an interval, keeps its order. Forwards in another order are as good as
+    // those of the listing to kernels that draw no random numbers from one stream for all nodes.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
     const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
     const tl_checkpoint_config *checkpoints;  // lazy: keep these; a dynamic config stays within the budgets,
@@ -4104,7 +4169,8 @@ static size_t tli_finish(tli_writer *w) {
     X(INIT_REMAT_POOL, "tl_init_remat_pool") \
     X(PLAN_LAYOUT, "tl_plan_layout") \
     X(FIND_LIFETIMES, "tl_find_lifetimes") \
-    X(PLAN_PLACES, "tl_plan_places")
+    X(PLAN_PLACES, "tl_plan_places") \
+    X(PLAN_ORDER, "tl_plan_order")
 
 // -- errors: rules --
 //
@@ -4487,7 +4553,8 @@ static size_t tli_finish(tli_writer *w) {
     X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "") \
     X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two, at most 2^30", "") \
     X(IN_ARENA_MUST_BE_0_OR_1, "in_arena: must be 0 or 1", "") \
-    X(LEAST_BUDGET_DOES_NOT_FIT_64_BITS, "base_bytes: with what a plan takes they do not fit 64 bits", "")
+    X(LEAST_BUDGET_DOES_NOT_FIT_64_BITS, "base_bytes: with what a plan takes they do not fit 64 bits", "") \
+    X(GRAPH_BYTES_MUST_FIT_62_BITS, "graph: bytes, rounded up to the alignment, must fit 62 bits", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -4741,7 +4808,7 @@ static size_t tli_finish(tli_writer *w) {
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
       "strategy.memory: pooled, but what evict decides cannot be placed before the pass", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
-      "strategy.memory: this version runs standard and pooled", "") \
+      "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
     X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, "strategy.parallelism: this version runs one worker", "") \
     X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
@@ -4810,7 +4877,9 @@ static size_t tli_finish(tli_writer *w) {
     X(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY, "run: not online, or a pass is under way", "") \
     X(TAKEN_MEASURED_BYTES_PLANNED, "taken: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
     X(TAKEN_ON_HOST_MEASURED_BYTES_PLANNED, \
-      "taken on the host: measured %0 bytes, planned %1", "measured bytes, planned bytes")
+      "taken on the host: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN, \
+      "strategy.memory: minimal-peak orders the nodes before the pass, but mode eager has no plan", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -24691,6 +24760,1393 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- order: calls and items --
+//
+// Every call of the plan runs once: the forwards, and in training the backwards, which follow each other in
+// one order. An item is what a call makes and later calls read: an output, saved bytes, a gradient. It is
+// live from the call that makes it to the last one that reads it. So the live bytes after some calls depend
+// on the set of these calls alone, whatever their order: live(S), for every set S that holds with a call all
+// that it reads. While a call c runs after S, live(S), all that c makes and its scratch are live, but for
+// what c overwrites.
+
+typedef struct tli_order_item {
+    uint64_t bytes;
+    int32_t  maker;                     // call
+    int32_t  first_reader, end_reader;  // calls; each once
+    int32_t  tensor;                    // dropped by a step after the last reader; -1 = none: no step frees it
+    int32_t  stays;                     // 1 = a result: live at the end
+} tli_order_item;
+
+typedef struct tli_order_call {
+    int32_t  node, is_backward;
+    int32_t  first_item, end_item;      // that it makes
+    int32_t  first_read, end_read;      // items; each once
+    int32_t  over;                      // the item that it may overwrite; -1 = none
+    int32_t  before[2], after[2];       // backwards: the one before and its own forward; the reverse; -1 = none
+    uint64_t made_bytes, work_bytes;    // of its items; freed at its end
+} tli_order_call;
+
+typedef struct tli_order {
+    tl_env         *env;
+    const tl_order_desc *desc;
+    const tl_graph *graph;
+    uint64_t        alignment, pinned;  // pinned: graph inputs
+    tli_order_call *calls;   int32_t call_count;
+    tli_order_item *items;   int32_t item_count;
+    int32_t        *reads,  read_count;
+    int32_t        *readers;
+    uint8_t        *wanted, *results;   // [tensors]
+    int32_t        *item_of, *gradient_of;   // [tensors] -1 = none
+    int32_t        *saved_of, *call_of; // [nodes] -1 = none
+    int32_t        *order, *place;      // [calls] the order found so far; where a call is in it
+    uint64_t       *during, *before;    // [calls] by place: highest live bytes during the call; before it
+    int32_t        *left, *mark;        // [items] readers that have not run; scratch
+    uint64_t        bound, peak;
+    uint64_t        work, work_limit, next_ask;
+    int             stopped, failed;    // by progress; no memory
+} tli_order;
+
+static uint64_t tli_order_bytes(const tli_order *o, uint64_t bytes) {
+    return tli_round_bytes(bytes, o->alignment);
+}
+
+static int32_t tli_order_add_item(tli_order *o, int32_t call, uint64_t bytes, int32_t tensor, int stays) {
+    tli_order_item *item = &o->items[o->item_count];
+    item->bytes = tli_order_bytes(o, bytes);
+    item->maker = call;
+    item->tensor = tensor;
+    item->stays = stays;
+    o->calls[call].made_bytes += item->bytes;
+    o->calls[call].end_item = o->item_count + 1;
+    return o->item_count++;
+}
+
+// Note that a call reads an item, if there is one, and once only.
+static void tli_order_add_read(tli_order *o, int32_t call, int32_t item) {
+    if (item < 0 || o->mark[item] == call + 1) return;
+    o->mark[item] = call + 1;
+    o->reads[o->read_count++] = item;
+    o->items[item].end_reader++;        // a number until tli_order_list_readers
+}
+
+static int32_t tli_order_add_call(tli_order *o, int32_t id, int is_backward, uint64_t work_bytes) {
+    tli_order_call *call = &o->calls[o->call_count];
+    call->node = id;
+    call->is_backward = is_backward;
+    call->first_item = call->end_item = o->item_count;
+    call->first_read = o->read_count;
+    call->over = call->before[0] = call->before[1] = call->after[0] = call->after[1] = -1;
+    call->work_bytes = tli_order_bytes(o, work_bytes);
+    return o->call_count++;
+}
+
+// The item that a forward may overwrite, by the rules of step I ([5]).
+static int32_t tli_order_find_over(const tli_order *o, const tl_node *node, int saves) {
+    const tl_node_input *inputs = tli_inputs_of(o->graph, node);
+    int32_t i, tensor, reads = 0;
+    if (node->inplace < 0 || (saves && node->saved_bytes)) return -1;
+    tensor = inputs[node->inplace].tensor;
+    for (i = 0; i < node->input_count; i++) reads += inputs[i].tensor == tensor;
+    return reads == 1 && o->graph->outputs[tensor].bytes && !o->results[tensor] ? o->item_of[tensor] : -1;
+}
+
+static void tli_order_add_forward(tli_order *o, int32_t id) {
+    const tl_graph *graph = o->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t call = tli_order_add_call(o, id, 0, node->fwork_bytes), i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        o->item_of[i] = tli_order_add_item(o, call, graph->outputs[i].bytes, i, o->results[i]);
+    if (node->saved_bytes && !o->desc->inference)
+        o->saved_of[id] = tli_order_add_item(o, call, node->saved_bytes, -1, 0);
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        tli_order_add_read(o, call, o->item_of[graph->inputs[i].tensor]);
+    o->calls[call].end_read = o->read_count;
+    o->calls[call].over = tli_order_find_over(o, node, !o->desc->inference);
+    o->call_of[id] = call;
+}
+
+// A gradient is made by the first backward that adds to it, and read by the backward of the node that made
+// its tensor; those between need no mention, because backwards keep their order. One that nobody adds to
+// lives in that backward alone.
+static void tli_order_add_backward(tli_order *o, int32_t id) {
+    const tl_graph *graph = o->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t call = tli_order_add_call(o, id, 1, node->bwork_bytes), forward = o->call_of[id], i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        if (graph->outputs[i].needed) tli_order_add_read(o, call, o->item_of[i]);
+        tli_order_add_read(o, call, o->gradient_of[i]);
+        if (o->gradient_of[i] < 0) o->calls[call].work_bytes += tli_order_bytes(o, graph->outputs[i].bytes);
+    }
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        int32_t tensor = graph->inputs[i].tensor;
+        if (graph->inputs[i].needed) tli_order_add_read(o, call, o->item_of[tensor]);
+        if (o->gradient_of[tensor] >= 0 || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+        o->gradient_of[tensor] = tli_order_add_item(o, call, graph->outputs[tensor].bytes, -1, 0);
+    }
+    tli_order_add_read(o, call, o->saved_of[id]);
+    o->calls[call].end_read = o->read_count;
+    o->calls[call].before[1] = forward;
+    o->calls[forward].after[1] = call;
+    if (call && o->calls[call - 1].is_backward) {
+        o->calls[call].before[0] = call - 1;
+        o->calls[call - 1].after[0] = call;
+    }
+}
+
+// Find the nodes that run: those with a gradient, in training, and those whose outputs a call or a result
+// needs.
+static void tli_order_find_wanted(tli_order *o) {
+    const tl_graph *graph = o->graph;
+    int32_t id, i;
+    tli_mark_results(graph, o->desc->inference, o->results);
+    tli_copy(o->wanted, o->results, (size_t)graph->tensor_count);
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int runs = node->has_grad && !o->desc->inference;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            runs |= o->wanted[i];
+            if (node->is_input) o->pinned += tli_order_bytes(o, graph->outputs[i].bytes);
+        }
+        if (node->is_input || !runs) continue;
+        o->call_of[id] = 0;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            o->wanted[graph->inputs[i].tensor] = 1;
+    }
+}
+
+static void tli_order_list_readers(tli_order *o) {
+    int32_t i, k, sum = 0, count;
+    for (i = 0; i < o->item_count; i++) {
+        count = o->items[i].end_reader;
+        o->items[i].first_reader = o->items[i].end_reader = sum;
+        sum += count;
+        o->mark[i] = 0;
+    }
+    for (i = 0; i < o->call_count; i++)
+        for (k = o->calls[i].first_read; k < o->calls[i].end_read; k++)
+            o->readers[o->items[o->reads[k]].end_reader++] = i;
+}
+
+// List the calls, in the order of the listing: the forwards, then the backwards.
+static void tli_order_list_calls(tli_order *o) {
+    const tl_graph *graph = o->graph;
+    int32_t id, i;
+    for (i = 0; i < graph->tensor_count; i++) o->item_of[i] = o->gradient_of[i] = -1;
+    for (id = 0; id < graph->node_count; id++) o->saved_of[id] = o->call_of[id] = -1;
+    tli_order_find_wanted(o);
+    for (id = 0; id < graph->node_count; id++)
+        if (o->call_of[id] >= 0) tli_order_add_forward(o, id);
+    for (id = graph->node_count; id-- > 0 && !o->desc->inference;)
+        if (graph->nodes[id].has_grad) tli_order_add_backward(o, id);
+    tli_order_list_readers(o);
+    for (i = 0; i < o->call_count; i++) o->order[i] = o->place[i] = i;
+}
+
+#define TLI_ORDER_NEW(o, count, type) ((type *)tli_alloc_array((o)->env, (uint64_t)(count), sizeof(type)))
+
+// Get what calls and items need. 0 = no memory.
+static int tli_order_alloc(tli_order *o) {
+    int64_t nodes = o->graph->node_count, tensors = o->graph->tensor_count, inputs = o->graph->input_count;
+    int64_t reads = 2 * inputs + 2 * tensors + nodes, items = 2 * tensors + nodes;
+    o->calls = TLI_ORDER_NEW(o, 2 * nodes, tli_order_call);
+    o->items = TLI_ORDER_NEW(o, items, tli_order_item);
+    o->reads = TLI_ORDER_NEW(o, reads, int32_t);
+    o->readers = TLI_ORDER_NEW(o, reads, int32_t);
+    o->wanted = TLI_ORDER_NEW(o, tensors, uint8_t);
+    o->results = TLI_ORDER_NEW(o, tensors, uint8_t);
+    o->item_of = TLI_ORDER_NEW(o, tensors, int32_t);
+    o->gradient_of = TLI_ORDER_NEW(o, tensors, int32_t);
+    o->saved_of = TLI_ORDER_NEW(o, nodes, int32_t);
+    o->call_of = TLI_ORDER_NEW(o, nodes, int32_t);
+    o->order = TLI_ORDER_NEW(o, 2 * nodes, int32_t);
+    o->place = TLI_ORDER_NEW(o, 2 * nodes, int32_t);
+    o->during = TLI_ORDER_NEW(o, 2 * nodes, uint64_t);
+    o->before = TLI_ORDER_NEW(o, 2 * nodes, uint64_t);
+    o->left = TLI_ORDER_NEW(o, items, int32_t);
+    o->mark = TLI_ORDER_NEW(o, items, int32_t);
+    return o->calls && o->items && o->reads && o->readers && o->wanted && o->results && o->item_of &&
+           o->gradient_of && o->saved_of && o->call_of && o->order && o->place && o->during && o->before &&
+           o->left && o->mark;
+}
+
+static void tli_order_free(tli_order *o) {
+    void *arrays[16];
+    int i;
+    arrays[0] = o->calls; arrays[1] = o->items; arrays[2] = o->reads; arrays[3] = o->readers;
+    arrays[4] = o->wanted; arrays[5] = o->results; arrays[6] = o->item_of; arrays[7] = o->gradient_of;
+    arrays[8] = o->saved_of; arrays[9] = o->call_of; arrays[10] = o->order; arrays[11] = o->place;
+    arrays[12] = o->during; arrays[13] = o->before; arrays[14] = o->left; arrays[15] = o->mark;
+    for (i = 0; i < 16; i++) tli_release(o->env, arrays[i]);
+}
+
+// Whether the work is spent, or progress says stop.
+static int tli_order_stops(tli_order *o) {
+    tl_order_progress now;
+    if (o->stopped || o->work >= o->work_limit) return 1;
+    if (!o->desc->progress || o->work < o->next_ask) return 0;
+    o->next_ask = o->work + TLI_REMAT_ASK;
+    now.work = o->work;
+    now.work_limit = o->work_limit;
+    now.peak_bytes = o->peak;
+    now.bound_bytes = o->bound;
+    o->stopped = o->desc->progress(&now, o->desc->user) != 0;
+    return o->stopped;
+}
+
+// Replay the order: during[], before[] and the peak.
+static void tli_order_replay(tli_order *o) {
+    uint64_t live = o->pinned;
+    int32_t at, k;
+    for (k = 0; k < o->item_count; k++) o->left[k] = o->items[k].end_reader - o->items[k].first_reader;
+    o->peak = live;
+    for (at = 0; at < o->call_count; at++) {
+        const tli_order_call *call = &o->calls[o->order[at]];
+        o->before[at] = live;
+        live += call->made_bytes;
+        o->during[at] = live + call->work_bytes;
+        if (call->over >= 0 && o->left[call->over] == 1) o->during[at] -= o->items[call->over].bytes;
+        if (o->during[at] > o->peak) o->peak = o->during[at];
+        for (k = call->first_item; k < call->end_item; k++)
+            if (!o->left[k] && !o->items[k].stays) live -= o->items[k].bytes;
+        for (k = call->first_read; k < call->end_read; k++)
+            if (!--o->left[o->reads[k]] && !o->items[o->reads[k]].stays) live -= o->items[o->reads[k]].bytes;
+    }
+    o->work += 8 * (uint64_t)o->call_count + 2 * (uint64_t)o->read_count;
+}
+
+// -- order: a window of calls --
+//
+// What a search looks at: the calls at some consecutive places of the order, with all before them done. They
+// get numbers of their own, in the order that they have now; so a call reads only what calls of lower numbers
+// make.
+
+typedef struct tli_order_window {
+    tli_order *o;
+    int32_t    first, count, words;     // words: of a set of its calls
+    uint64_t   live;                    // before the first call
+    int32_t   *reads, *first_read;      // [count + 1] items that can die here, by call
+    int32_t   *readers, *first_reader;  // [items + 1] calls here, by item
+    int32_t   *makers;                  // [items] -1 = before the window
+    uint64_t  *bytes;                   // [items]
+    int32_t   *before, *first_before;   // [count + 1] calls here that run before it, by call
+    int32_t   *after, *first_after;     // [count + 1]
+    int32_t   *over;                    // [count] item here that it may overwrite; -1 = none
+    uint64_t  *takes, *keeps, *stays;   // [count] during the call; of it after the call; of it after the window
+    int32_t   *best;                    // [count] the order found
+    uint64_t   best_peak, bound;
+    int32_t    item_count;
+} tli_order_window;
+
+static int32_t tli_order_number(const tli_order_window *w, int32_t call) {
+    int32_t at = call < 0 ? -1 : w->o->place[call] - w->first;
+    return at < w->count ? at : -1;
+}
+
+// Whether an item dies in the window, if it is live there.
+static int tli_order_dies(const tli_order_window *w, const tli_order_item *item) {
+    int32_t k;
+    if (item->stays) return 0;
+    for (k = item->first_reader; k < item->end_reader; k++)
+        if (w->o->place[w->o->readers[k]] >= w->first + w->count) return 0;
+    return 1;
+}
+
+// Number the items that die in the window and list who reads them. The numbers stand in mark[], plus 1.
+static void tli_order_list_items(tli_order_window *w) {
+    tli_order *o = w->o;
+    int32_t i, k, m, reads = 0, readers = 0;
+    for (i = 0; i < w->count; i++) {
+        const tli_order_call *call = &o->calls[o->order[w->first + i]];
+        w->first_read[i] = reads;
+        for (k = call->first_read; k < call->end_read; k++) {
+            const tli_order_item *item = &o->items[o->reads[k]];
+            int32_t *number = &o->mark[o->reads[k]];
+            if (!*number && !tli_order_dies(w, item)) continue;
+            if (!*number) {
+                int32_t maker = o->place[item->maker] - w->first;
+                *number = ++w->item_count;
+                w->bytes[*number - 1] = item->bytes;
+                w->makers[*number - 1] = maker < 0 ? -1 : maker;
+                w->first_reader[*number - 1] = readers;
+                for (m = item->first_reader; m < item->end_reader; m++)
+                    if (o->place[o->readers[m]] >= w->first)
+                        w->readers[readers++] = o->place[o->readers[m]] - w->first;
+            }
+            w->reads[reads++] = *number - 1;
+        }
+        w->over[i] = call->over >= 0 ? o->mark[call->over] - 1 : -1;
+    }
+    w->first_read[w->count] = reads;
+    w->first_reader[w->item_count] = readers;
+    o->work += 4 * (uint64_t)(reads + readers + w->count);
+}
+
+static void tli_order_list_calls_before(tli_order_window *w) {
+    const tli_order *o = w->o;
+    int32_t i, k, edges = 0;
+    for (i = 0; i < w->count; i++) {
+        const tli_order_call *call = &o->calls[o->order[w->first + i]];
+        w->first_before[i] = edges;
+        for (k = call->first_read - 2; k < call->end_read; k++) {
+            int32_t from = k < call->first_read ? call->before[k - call->first_read + 2]
+                                                : o->items[o->reads[k]].maker;
+            int32_t at = tli_order_number(w, from);
+            if (at < 0) continue;
+            w->before[edges++] = at;
+            w->first_after[at + 1]++;
+        }
+    }
+    w->first_before[w->count] = edges;
+    for (i = 0; i < w->count; i++) w->first_after[i + 1] += w->first_after[i];
+    for (i = w->count; i-- > 0;)
+        for (k = w->first_before[i]; k < w->first_before[i + 1]; k++)
+            w->after[--w->first_after[w->before[k] + 1]] = i;
+    for (i = 0; i < w->count; i++) w->first_after[i] = w->first_after[i + 1];
+    w->first_after[w->count] = edges;
+}
+
+static void tli_order_weigh_calls(tli_order_window *w) {
+    const tli_order *o = w->o;
+    int32_t i, k;
+    for (i = 0; i < w->count; i++) {
+        const tli_order_call *call = &o->calls[o->order[w->first + i]];
+        w->takes[i] = call->made_bytes + call->work_bytes;
+        for (k = call->first_item; k < call->end_item; k++) {
+            const tli_order_item *item = &o->items[k];
+            if (!item->stays && item->first_reader == item->end_reader) continue;
+            w->keeps[i] += item->bytes;
+            if (!tli_order_dies(w, item)) w->stays[i] += item->bytes;
+        }
+        w->best[i] = i;
+        if (o->during[w->first + i] > w->best_peak) w->best_peak = o->during[w->first + i];
+    }
+}
+
+static void tli_order_close_window(tli_order_window *w) {
+    void *arrays[14];
+    int i;
+    arrays[0] = w->reads; arrays[1] = w->first_read; arrays[2] = w->readers; arrays[3] = w->first_reader;
+    arrays[4] = w->makers; arrays[5] = w->bytes; arrays[6] = w->before; arrays[7] = w->first_before;
+    arrays[8] = w->after; arrays[9] = w->first_after; arrays[10] = w->over; arrays[11] = w->takes;
+    arrays[12] = w->keeps; arrays[13] = w->stays;
+    for (i = 0; i < 14; i++) tli_release(w->o->env, arrays[i]);
+    tli_release(w->o->env, w->best);
+}
+
+// Open the window of the calls at the places first .. first + count - 1. 0 = no memory.
+static int tli_order_open_window(tli_order *o, int32_t first, int32_t count, tli_order_window *w) {
+    int64_t reads = 0, readers = 0;
+    int32_t i, k;
+    tli_zero(w, sizeof *w);
+    w->o = o;
+    w->first = first;
+    w->count = count;
+    w->words = (count + 63) / 64;
+    w->live = o->before[first];
+    for (i = first; i < first + count; i++) {
+        const tli_order_call *call = &o->calls[o->order[i]];
+        reads += call->end_read - call->first_read;
+    }
+    readers = reads;    // each reader of an item here is a read here
+    w->reads = TLI_ORDER_NEW(o, reads + 1, int32_t);
+    w->first_read = TLI_ORDER_NEW(o, count + 1, int32_t);
+    w->readers = TLI_ORDER_NEW(o, readers + 1, int32_t);
+    w->first_reader = TLI_ORDER_NEW(o, reads + 1, int32_t);
+    w->makers = TLI_ORDER_NEW(o, reads + 1, int32_t);
+    w->bytes = TLI_ORDER_NEW(o, reads + 1, uint64_t);
+    w->before = TLI_ORDER_NEW(o, reads + 2 * (int64_t)count + 1, int32_t);
+    w->first_before = TLI_ORDER_NEW(o, count + 1, int32_t);
+    w->after = TLI_ORDER_NEW(o, reads + 2 * (int64_t)count + 1, int32_t);
+    w->first_after = TLI_ORDER_NEW(o, count + 1, int32_t);
+    w->over = TLI_ORDER_NEW(o, count, int32_t);
+    w->takes = TLI_ORDER_NEW(o, count, uint64_t);
+    w->keeps = TLI_ORDER_NEW(o, count, uint64_t);
+    w->stays = TLI_ORDER_NEW(o, count, uint64_t);
+    w->best = TLI_ORDER_NEW(o, count, int32_t);
+    if (!w->reads || !w->first_read || !w->readers || !w->first_reader || !w->makers || !w->bytes ||
+        !w->before || !w->first_before || !w->after || !w->first_after || !w->over || !w->takes || !w->keeps ||
+        !w->stays || !w->best) {
+        tli_order_close_window(w);
+        o->failed = 1;
+        return 0;
+    }
+    tli_order_list_items(w);
+    tli_order_list_calls_before(w);
+    tli_order_weigh_calls(w);
+    for (i = first; i < first + count; i++)
+        for (k = o->calls[o->order[i]].first_read; k < o->calls[o->order[i]].end_read; k++)
+            o->mark[o->reads[k]] = 0;
+    return 1;
+}
+
+// Put the order found in the place of the one there was.
+static void tli_order_take_window(tli_order_window *w) {
+    tli_order *o = w->o;
+    int32_t i;
+    for (i = 0; i < w->count; i++) w->over[i] = o->order[w->first + w->best[i]];
+    for (i = 0; i < w->count; i++) {
+        o->order[w->first + i] = w->over[i];
+        o->place[w->over[i]] = w->first + i;
+        w->best[i] = i;
+    }
+    tli_order_replay(o);
+}
+
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- order: states and safe moves --
+//
+// A state is the set of the calls of a window that have run. The search for an order that never takes more
+// than a cap goes from state to state, each once (Serenity's dynamic programming over frontiers, with its
+// soft budget). It starts with a cap that is a lower bound. When no state is left under the cap, the cap
+// rises to the least that a next call would take: so the first order that is found has the least peak, and
+// the cap is a lower bound at any time.
+//
+// Most states have one safe move, and then no other is tried. Say that after S the calls a1, a2, .., ak can
+// run, each of them reading what the one before it makes, that none of them takes more than the cap, and that
+// live(S + a1 .. ak) <= live(S), but live(S + a1 .. aj) > live(S) for j < k. Then, if any order from S on
+// keeps the cap, one that begins with a1 .. ak does. Proof: let A = {a1 .. ak} and P the calls that such an
+// order runs up to any point. An item is live if its maker has run and one of its readers has not, so live(X
+// | Y) + live(X & Y) <= live(X) + live(Y) for all sets X, Y that hold with a call all that it reads: where an
+// item is live after X | Y, its maker is in X or in Y, and so it is live there, and if it is live after X & Y
+// as well, then some reader is in neither or in one alone, and it is counted on the right as often; if it is
+// live after X & Y alone, it is so after X or after Y. With X = S + P and Y = S + A: X & Y is S + a1 .. aj
+// for some j, because each of the calls needs the one before; live(X & Y) >= live(Y); so live(S + P + A) <=
+// live(S + P). Every call of P, run with A done, thus finds no more live than without, and what it overwrites
+// it still may: calls that are done read nothing any more. With k = 1 this is the move that frees at least as
+// much as it leaves.
+
+#define TLI_ORDER_STATES (1 << 20)          // of a search at most,
+#define TLI_ORDER_MEMORY (32 << 20)         // in so many bytes at most; as many entries of the heap
+#define TLI_ORDER_CHAIN 16                  // calls of a safe move at most
+
+typedef struct tli_order_state {
+    uint64_t live;
+    int32_t  parent, next;                  // next: in the same bucket
+    int32_t  rank;                          // number of calls that have run
+    int32_t  link;                          // the next of a list; -1 = none
+} tli_order_state;
+
+typedef struct tli_order_parked { uint64_t peak; int32_t state, call; } tli_order_parked;
+
+typedef struct tli_order_search {
+    const tli_order_window *w;
+    tli_order *o;
+    uint64_t   cap, limit;                  // peaks of limit and more are of no use
+    tli_order_state *states;  int32_t state_count, state_capacity, most_states;
+    uint64_t  *sets;          int32_t set_capacity;     // [states][words]
+    int32_t   *buckets, bucket_count;       // a power of two
+    tli_order_parked *heap;   int32_t heap_count, heap_capacity;
+    uint64_t  *now;                         // [words] the state that is looked at
+    int32_t   *ready, ready_count;          // [count]
+    int32_t    top, base;                   // of the stack, linked; below the states of this turn; -1 = empty
+    int32_t   *heads;                       // [count + 1] of the beam, by rank
+    int32_t    width;                       // of the beam; 0 = no beam
+    uint64_t   work_end;
+    int        is_full;
+} tli_order_search;
+
+static int tli_order_has(const uint64_t *set, int32_t i) { return (int)(set[i / 64] >> i % 64 & 1); }
+
+static void tli_order_flip(uint64_t *set, int32_t i) { set[i / 64] ^= (uint64_t)1 << i % 64; }
+
+static int tli_order_is_ready(tli_order_search *s, int32_t i) {
+    const tli_order_window *w = s->w;
+    int32_t k;
+    for (k = w->first_before[i]; k < w->first_before[i + 1]; k++) {
+        s->o->work++;
+        if (!tli_order_has(s->now, w->before[k])) return 0;
+    }
+    return 1;
+}
+
+// Whether call i is the last one to read an item.
+static int tli_order_is_last(tli_order_search *s, int32_t item, int32_t i) {
+    const tli_order_window *w = s->w;
+    int32_t k;
+    for (k = w->first_reader[item]; k < w->first_reader[item + 1]; k++) {
+        s->o->work++;
+        if (w->readers[k] != i && !tli_order_has(s->now, w->readers[k])) return 0;
+    }
+    return 1;
+}
+
+// What call i takes after the present set, of which `live` bytes are live, and what is live after it.
+static uint64_t tli_order_try(tli_order_search *s, int32_t i, uint64_t live, uint64_t *after) {
+    const tli_order_window *w = s->w;
+    uint64_t peak = live + w->takes[i];
+    int32_t k;
+    *after = live + w->keeps[i];
+    s->o->work += 4 + 2 * (uint64_t)(w->first_read[i + 1] - w->first_read[i]);
+    for (k = w->first_read[i]; k < w->first_read[i + 1]; k++) {
+        if (!tli_order_is_last(s, w->reads[k], i)) continue;
+        *after -= w->bytes[w->reads[k]];
+        if (w->over[i] == w->reads[k]) peak -= w->bytes[w->reads[k]];
+    }
+    return peak;
+}
+
+// -- order: a search --
+
+static void tli_order_close_search(tli_order_search *s) {
+    tl_env *env = s->o->env;
+    tli_release(env, s->states);
+    tli_release(env, s->sets);
+    tli_release(env, s->buckets);
+    tli_release(env, s->heap);
+    tli_release(env, s->now);
+    tli_release(env, s->ready);
+    tli_release(env, s->heads);
+}
+
+// 0 = no memory.
+static int tli_order_open_search(tli_order_search *s, const tli_order_window *w) {
+    tli_order *o = w->o;
+    int64_t most = TLI_ORDER_MEMORY / (8 * w->words + (int32_t)sizeof(tli_order_state));
+    tli_zero(s, sizeof *s);
+    s->w = w;
+    s->o = o;
+    s->most_states = most < TLI_ORDER_STATES ? (int32_t)most : TLI_ORDER_STATES;
+    s->bucket_count = 1024;
+    s->buckets = TLI_ORDER_NEW(o, s->bucket_count, int32_t);
+    s->now = TLI_ORDER_NEW(o, w->words, uint64_t);
+    s->ready = TLI_ORDER_NEW(o, w->count, int32_t);
+    s->heads = TLI_ORDER_NEW(o, w->count + 1, int32_t);
+    if (s->buckets && s->now && s->ready && s->heads) return 1;
+    tli_order_close_search(s);
+    o->failed = 1;
+    return 0;
+}
+
+static uint64_t *tli_order_set_of(const tli_order_search *s, int32_t state) {
+    return s->sets + (size_t)state * (size_t)s->w->words;
+}
+
+static uint32_t tli_order_hash(const tli_order_search *s, const uint64_t *set) {
+    uint64_t hash = 0;
+    int32_t k;
+    for (k = 0; k < s->w->words; k++) {
+        hash = (hash ^ set[k]) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 32;
+    }
+    return (uint32_t)hash & (uint32_t)(s->bucket_count - 1);
+}
+
+static int tli_order_widen(tli_order_search *s) {
+    int32_t *buckets = TLI_ORDER_NEW(s->o, 2 * s->bucket_count, int32_t), i;
+    if (!buckets) return 0;
+    tli_release(s->o->env, s->buckets);
+    s->buckets = buckets;
+    s->bucket_count *= 2;
+    for (i = 0; i < s->state_count; i++) {
+        uint32_t at = tli_order_hash(s, tli_order_set_of(s, i));
+        s->states[i].next = buckets[at] - 1;
+        buckets[at] = i + 1;
+    }
+    return 1;
+}
+
+// Make room for one more state. 0 = none: is_full or failed is set.
+static int tli_order_grow(tli_order_search *s) {
+    void *states = s->states, *sets = s->sets;
+    if (s->state_count == s->most_states) { s->is_full = 1; return 0; }
+    if (!tli_grow(s->o->env, &states, &s->state_capacity, s->state_count, (int64_t)s->state_count + 1,
+                  sizeof *s->states)) s->o->failed = 1;
+    s->states = (tli_order_state *)states;
+    if (!s->o->failed && !tli_grow(s->o->env, &sets, &s->set_capacity, s->state_count,
+                                   (int64_t)s->state_count + 1, 8 * (size_t)s->w->words)) s->o->failed = 1;
+    s->sets = (uint64_t *)sets;
+    if (!s->o->failed && s->state_count >= s->bucket_count && !tli_order_widen(s)) s->o->failed = 1;
+    return !s->o->failed;
+}
+
+// Add the present set as a state; -1 = it is one already, or there is no room.
+static int32_t tli_order_add_state(tli_order_search *s, uint64_t live, int32_t parent, int32_t rank) {
+    int32_t k, at, words = s->w->words;
+    uint32_t bucket = tli_order_hash(s, s->now);
+    tli_order_state *state;
+    s->o->work += (uint64_t)words;
+    for (at = s->buckets[bucket] - 1; at >= 0; at = s->states[at].next) {
+        const uint64_t *set = tli_order_set_of(s, at);
+        for (k = 0; k < words && set[k] == s->now[k]; k++) {}
+        s->o->work += (uint64_t)k + 1;
+        if (k == words) return -1;
+    }
+    if (!tli_order_grow(s)) return -1;
+    bucket = tli_order_hash(s, s->now);
+    state = &s->states[s->state_count];
+    state->live = live;
+    state->parent = parent;
+    state->rank = rank;
+    state->next = s->buckets[bucket] - 1;
+    state->link = -1;
+    s->buckets[bucket] = s->state_count + 1;
+    tli_copy(tli_order_set_of(s, s->state_count), s->now, 8 * (size_t)words);
+    return s->state_count++;
+}
+
+static int tli_order_is_above(const tli_order_parked *a, const tli_order_parked *b) {
+    if (a->peak != b->peak) return a->peak > b->peak;
+    return a->state != b->state ? a->state < b->state : a->call > b->call;  // of equal ones the later state
+}
+
+// Keep a call that takes more than the cap for later.
+static void tli_order_park(tli_order_search *s, uint64_t peak, int32_t state, int32_t call) {
+    void *heap = s->heap;
+    tli_order_parked entry;
+    int32_t at;
+    entry.peak = peak;
+    entry.state = state;
+    entry.call = call;
+    if (s->heap_count == TLI_ORDER_MEMORY / (int32_t)sizeof entry) { s->is_full = 1; return; }
+    if (!tli_grow(s->o->env, &heap, &s->heap_capacity, s->heap_count, (int64_t)s->heap_count + 1,
+                  sizeof entry)) {
+        s->o->failed = 1;
+        return;
+    }
+    s->heap = (tli_order_parked *)heap;
+    for (at = s->heap_count++; at > 0 && tli_order_is_above(&s->heap[(at - 1) / 2], &entry); at = (at - 1) / 2)
+        s->heap[at] = s->heap[(at - 1) / 2];
+    s->heap[at] = entry;
+    s->o->work += 8;
+}
+
+static tli_order_parked tli_order_unpark(tli_order_search *s) {
+    tli_order_parked first = s->heap[0], last = s->heap[--s->heap_count];
+    int32_t at, child;
+    for (at = 0; 2 * at + 1 < s->heap_count; at = child) {
+        child = 2 * at + 1;
+        if (child + 1 < s->heap_count && tli_order_is_above(&s->heap[child], &s->heap[child + 1])) child++;
+        if (!tli_order_is_above(&last, &s->heap[child])) break;
+        s->heap[at] = s->heap[child];
+    }
+    s->heap[at] = last;
+    s->o->work += 16;
+    return first;
+}
+
+// Whether a state would be among the best of its rank.
+static int tli_order_is_among_best(tli_order_search *s, int32_t rank, uint64_t live) {
+    int32_t at = s->heads[rank], left = s->width;
+    for (; left > 0 && at >= 0 && s->states[at].live <= live; at = s->states[at].link) left--;
+    s->o->work += (uint64_t)(s->width - left) + 1;
+    return left > 0;
+}
+
+// Go to the present set, if it is new. In a beam it must be among the best of its rank; else it goes on the
+// stack, where of the states of one turn that with the least live bytes is on top.
+static void tli_order_go(tli_order_search *s, uint64_t live, int32_t parent, int32_t rank) {
+    int32_t state, *at;
+    if (s->width && !tli_order_is_among_best(s, rank, live)) return;
+    state = tli_order_add_state(s, live, parent, rank);
+    if (state < 0) return;
+    at = s->width ? &s->heads[rank] : &s->top;
+    while (*at != s->base && s->states[*at].live <= live) at = &s->states[*at].link;
+    s->states[state].link = *at;
+    *at = state;
+}
+
+// The call that goes on from call i: it reads what i makes, can run now, and leaves least. -1 = none.
+static int32_t tli_order_find_next(tli_order_search *s, int32_t i, uint64_t live, uint64_t *after) {
+    const tli_order_window *w = s->w;
+    int32_t k, best = -1;
+    uint64_t left;
+    for (k = w->first_after[i]; k < w->first_after[i + 1]; k++) {
+        if (!tli_order_is_ready(s, w->after[k])) continue;
+        if (tli_order_try(s, w->after[k], live, &left) > s->cap) continue;
+        if (best >= 0 && left >= *after) continue;
+        best = w->after[k];
+        *after = left;
+    }
+    return best;
+}
+
+// Make the safe move that begins with call i in the present set; *live changes with it. Returns the number of
+// its calls; 0 = it is none.
+static int32_t tli_order_move(tli_order_search *s, int32_t i, uint64_t *live) {
+    int32_t trail[TLI_ORDER_CHAIN], count = 0;
+    uint64_t after, at = *live;
+    if (tli_order_try(s, i, at, &after) > s->cap) return 0;
+    while (i >= 0 && count < TLI_ORDER_CHAIN) {
+        tli_order_flip(s->now, i);
+        trail[count++] = i;
+        if (after <= *live) { *live = after; return count; }
+        at = after;
+        i = tli_order_find_next(s, i, at, &after);
+    }
+    while (count > 0) tli_order_flip(s->now, trail[--count]);
+    return 0;
+}
+
+static void tli_order_find_ready(tli_order_search *s) {
+    int32_t k, i;
+    s->ready_count = 0;
+    for (k = 0; k < s->w->words; k++) {
+        uint64_t missing = ~s->now[k];
+        s->o->work += 4;
+        for (i = 64 * k; missing && i < s->w->count; i++, missing >>= 1)
+            if ((missing & 1) && tli_order_is_ready(s, i)) s->ready[s->ready_count++] = i;
+    }
+}
+
+// Try what can follow a state: a safe move alone, or every call that can run.
+static void tli_order_expand(tli_order_search *s, int32_t state) {
+    uint64_t live = s->states[state].live, after, peak;
+    int32_t rank = s->states[state].rank, i, moved;
+    s->base = s->width ? -1 : s->top;
+    tli_copy(s->now, tli_order_set_of(s, state), 8 * (size_t)s->w->words);
+    tli_order_find_ready(s);
+    for (i = 0; i < s->ready_count; i++) {
+        moved = tli_order_move(s, s->ready[i], &live);
+        if (!moved) continue;
+        tli_order_go(s, live, state, rank + moved);
+        return;
+    }
+    for (i = 0; i < s->ready_count && !s->is_full && !s->o->failed; i++) {
+        peak = tli_order_try(s, s->ready[i], live, &after);
+        if (peak >= s->limit || (peak > s->cap && s->width)) continue;
+        if (peak > s->cap) { tli_order_park(s, peak, state, s->ready[i]); continue; }
+        tli_order_flip(s->now, s->ready[i]);
+        tli_order_go(s, after, state, rank + 1);
+        tli_order_flip(s->now, s->ready[i]);
+    }
+}
+
+static int tli_order_search_ends(tli_order_search *s) {
+    return s->is_full || s->o->failed || s->o->work >= s->work_end || tli_order_stops(s->o);
+}
+
+// Begin with nothing run.
+static void tli_order_restart(tli_order_search *s) {
+    int32_t k;
+    s->state_count = s->heap_count = 0;
+    s->is_full = 0;
+    s->top = s->base = -1;
+    for (k = 0; k < s->bucket_count; k++) s->buckets[k] = 0;
+    for (k = 0; k <= s->w->count; k++) s->heads[k] = -1;
+    tli_zero(s->now, 8 * (size_t)s->w->words);
+    s->o->work += (uint64_t)(s->bucket_count + s->w->count);
+    tli_order_go(s, s->w->live, -1, 0);
+}
+
+// Search under a cap that rises. Returns the last state of an order of least peak, or -1; *bound: no order of
+// the window takes less, up to the limit.
+static int32_t tli_order_rise(tli_order_search *s, uint64_t floor, uint64_t limit, uint64_t *bound) {
+    s->width = 0;
+    s->limit = limit;
+    s->cap = *bound = floor;
+    tli_order_restart(s);
+    while (!tli_order_search_ends(s)) {
+        int32_t state = s->top;
+        *bound = s->cap;
+        if (state >= 0) {
+            if (s->states[state].rank == s->w->count) return state;
+            s->top = s->states[state].link;
+            tli_order_expand(s, state);
+        } else if (s->heap_count) {
+            tli_order_parked next = tli_order_unpark(s);
+            uint64_t after;
+            if (next.peak > s->cap) s->cap = next.peak;
+            s->base = -1;
+            tli_copy(s->now, tli_order_set_of(s, next.state), 8 * (size_t)s->w->words);
+            tli_order_try(s, next.call, s->states[next.state].live, &after);
+            tli_order_flip(s->now, next.call);
+            tli_order_go(s, after, next.state, s->states[next.state].rank + 1);
+        } else {
+            *bound = limit;
+            return -1;
+        }
+    }
+    return -1;
+}
+
+// Search under a fixed cap, with the `width` best states of each rank. Returns the last state, or -1.
+static int32_t tli_order_beam(tli_order_search *s, uint64_t cap, int32_t width) {
+    int32_t rank, state;
+    s->width = width;
+    s->limit = cap + 1;
+    s->cap = cap;
+    tli_order_restart(s);
+    for (rank = 0; rank < s->w->count; rank++) {
+        int32_t left = width;
+        for (state = s->heads[rank]; state >= 0 && left > 0; state = s->states[state].link, left--) {
+            if (tli_order_search_ends(s)) return -1;
+            tli_order_expand(s, state);
+        }
+    }
+    return s->heads[s->w->count];
+}
+
+// Keep the order that ends in a state. The calls of one move have rising numbers in the order of their run.
+static void tli_order_keep(tli_order_search *s, tli_order_window *w, int32_t state) {
+    uint64_t peak = 0, now, after, live = w->live;
+    int32_t i, k;
+    for (; s->states[state].parent >= 0; state = s->states[state].parent) {
+        const uint64_t *set = tli_order_set_of(s, state), *was = tli_order_set_of(s, s->states[state].parent);
+        int32_t at = s->states[s->states[state].parent].rank;
+        for (k = 0; k < w->words; k++)
+            for (i = 0; i < 64 && 64 * k + i < w->count; i++)
+                if ((set[k] & ~was[k]) >> i & 1) w->best[at++] = 64 * k + i;
+    }
+    tli_zero(s->now, 8 * (size_t)w->words);
+    for (i = 0; i < w->count; i++, live = after) {
+        now = tli_order_try(s, w->best[i], live, &after);
+        if (now > peak) peak = now;
+        tli_order_flip(s->now, w->best[i]);
+    }
+    w->best_peak = peak;
+}
+
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- order: greedy orders --
+//
+// The calls that can run are looked at, and one runs: that which leaves the fewest live bytes, or that which
+// raises the peak least, and of these that which leaves the fewest. Orders to begin with, for graphs of any
+// size.
+
+#define TLI_ORDER_LOOK 512      // calls that are looked at for one place at most
+
+typedef struct tli_order_greedy {
+    tli_order *o;
+    int32_t   *missing;         // [calls] calls before it that have not run
+    int32_t   *ready, ready_count;
+    int32_t   *order;           // [calls] to be filled
+    uint64_t   live, peak;
+    int        by_peak;
+} tli_order_greedy;
+
+static uint64_t tli_order_weigh(const tli_order_greedy *g, int32_t call, uint64_t *after) {
+    tli_order *o = g->o;
+    const tli_order_call *c = &o->calls[call];
+    uint64_t peak = g->live + c->made_bytes + c->work_bytes;
+    int32_t k;
+    *after = g->live + c->made_bytes;
+    for (k = c->first_item; k < c->end_item; k++)
+        if (!o->left[k] && !o->items[k].stays) *after -= o->items[k].bytes;
+    for (k = c->first_read; k < c->end_read; k++)
+        if (o->left[o->reads[k]] == 1 && !o->items[o->reads[k]].stays) *after -= o->items[o->reads[k]].bytes;
+    if (c->over >= 0 && o->left[c->over] == 1) peak -= o->items[c->over].bytes;
+    o->work += 4 + (uint64_t)(c->end_read - c->first_read);
+    return peak;
+}
+
+static void tli_order_release_call(tli_order_greedy *g, int32_t call) {
+    if (call >= 0 && !--g->missing[call]) g->ready[g->ready_count++] = call;
+}
+
+static void tli_order_run_greedy(tli_order_greedy *g, int32_t at, int32_t index) {
+    tli_order *o = g->o;
+    int32_t call = g->ready[index], k, m;
+    const tli_order_call *c = &o->calls[call];
+    uint64_t peak = tli_order_weigh(g, call, &g->live);
+    if (peak > g->peak) g->peak = peak;
+    g->order[at] = call;
+    g->ready[index] = g->ready[--g->ready_count];
+    for (k = c->first_read; k < c->end_read; k++) o->left[o->reads[k]]--;
+    for (k = c->first_item; k < c->end_item; k++)
+        for (m = o->items[k].first_reader; m < o->items[k].end_reader; m++)
+            tli_order_release_call(g, o->readers[m]);
+    tli_order_release_call(g, c->after[0]);
+    tli_order_release_call(g, c->after[1]);
+}
+
+// Which of the calls that can run is next.
+static int32_t tli_order_choose(const tli_order_greedy *g) {
+    int32_t i, best = 0, count = g->ready_count < TLI_ORDER_LOOK ? g->ready_count : TLI_ORDER_LOOK;
+    uint64_t best_peak = 0, best_after = 0, after, peak;
+    for (i = 0; i < count; i++) {
+        peak = tli_order_weigh(g, g->ready[i], &after);
+        if (!g->by_peak || peak < g->peak) peak = g->peak;
+        if (i > 0 && (peak > best_peak || (peak == best_peak && after > best_after) ||
+                      (peak == best_peak && after == best_after && g->ready[i] > g->ready[best]))) continue;
+        best = i;
+        best_peak = peak;
+        best_after = after;
+    }
+    return best;
+}
+
+// 0 = no memory.
+static int tli_order_greedily(tli_order *o, int by_peak, int32_t *order) {
+    tli_order_greedy g;
+    int32_t i, k;
+    tli_zero(&g, sizeof g);
+    g.o = o;
+    g.by_peak = by_peak;
+    g.order = order;
+    g.live = g.peak = o->pinned;
+    g.missing = TLI_ORDER_NEW(o, o->call_count, int32_t);
+    g.ready = TLI_ORDER_NEW(o, o->call_count, int32_t);
+    o->failed |= !g.missing || !g.ready;
+    for (k = 0; k < o->item_count && !o->failed; k++)
+        o->left[k] = o->items[k].end_reader - o->items[k].first_reader;
+    for (i = 0; i < o->call_count && !o->failed; i++) {
+        const tli_order_call *c = &o->calls[i];
+        g.missing[i] = c->end_read - c->first_read + (c->before[0] >= 0) + (c->before[1] >= 0);
+        if (!g.missing[i]) g.ready[g.ready_count++] = i;
+    }
+    for (i = 0; i < o->call_count && !o->failed; i++) tli_order_run_greedy(&g, i, tli_order_choose(&g));
+    tli_release(o->env, g.missing);
+    tli_release(o->env, g.ready);
+    return !o->failed;
+}
+
+// -- order: segments --
+//
+// Where every call is before or after one call c, whatever the order, all orders run the same set up to c. The
+// peak of an order is the largest of those of its segments between such calls, and each is ordered alone. What
+// skips such a call is live on both sides in every order, so it is no hindrance.
+
+#define TLI_ORDER_WHOLE 1024        // calls of a segment that is searched as a whole
+#define TLI_ORDER_LARGEST 16384     // calls of one whose bound is looked for call by call
+
+typedef struct tli_order_segment {
+    int32_t  first, count;
+    uint64_t peak, bound;
+    int      done;
+} tli_order_segment;
+
+typedef struct tli_order_segments {
+    tli_order_segment *items;
+    int32_t count;
+    int32_t *starts[2];         // [calls] greedy orders
+    int32_t *reach;             // [calls] scratch
+    int32_t *ends;              // [calls] 1 = a segment ends here
+} tli_order_segments;
+
+// The first call of those after a call in the listing that must run after it; the last one of those before
+// it. -1 = none.
+static int32_t tli_order_nearest(const tli_order *o, int32_t call, int after) {
+    const tli_order_call *c = &o->calls[call];
+    int32_t k, m, best = -1;
+    for (k = 0; k < 2; k++) {
+        int32_t other = after ? c->after[k] : c->before[k];
+        if (other >= 0 && (best < 0 || (after ? other < best : other > best))) best = other;
+    }
+    for (k = c->first_read; k < c->end_read && !after; k++)
+        if (o->items[o->reads[k]].maker > best) best = o->items[o->reads[k]].maker;
+    for (k = c->first_item; k < c->end_item && after; k++)
+        for (m = o->items[k].first_reader; m < o->items[k].end_reader; m++)
+            if (best < 0 || o->readers[m] < best) best = o->readers[m];
+    return best;
+}
+
+// Find the calls that all others are before or after. Every call before one of them has one of the calls up
+// to it to run after it, every call after it one from it on to run before it: that leads from each to it.
+static void tli_order_find_ends(const tli_order *o, tli_order_segments *s) {
+    int32_t i, near, most = -1, least = o->call_count;
+    for (i = 0; i < o->call_count; i++) {
+        s->reach[i] = most;
+        near = tli_order_nearest(o, i, 1);
+        if (near < 0) near = o->call_count;
+        if (near > most) most = near;
+    }
+    for (i = o->call_count; i-- > 0;) {
+        s->ends[i] = s->reach[i] <= i && least >= i;
+        near = tli_order_nearest(o, i, 0);
+        if (near < least) least = near;
+    }
+    s->ends[o->call_count - 1] = 1;
+}
+
+static uint64_t tli_order_peak_of(const tli_order *o, int32_t first, int32_t count) {
+    uint64_t peak = 0;
+    int32_t i;
+    for (i = first; i < first + count; i++) if (o->during[i] > peak) peak = o->during[i];
+    return peak;
+}
+
+// What a call needs in any order: what it reads and makes.
+static uint64_t tli_order_least_of(const tli_order *o, int32_t call) {
+    const tli_order_call *c = &o->calls[call];
+    uint64_t bytes = o->pinned + c->made_bytes + c->work_bytes;
+    int32_t k;
+    for (k = c->first_read; k < c->end_read; k++)
+        if (o->reads[k] != c->over) bytes += o->items[o->reads[k]].bytes;
+    return bytes;
+}
+
+static void tli_order_list_segments(tli_order *o, tli_order_segments *s) {
+    int32_t i, first = 0;
+    for (i = 0; i < o->call_count; i++) {
+        if (!s->ends[i]) continue;
+        s->items[s->count].first = first;
+        s->items[s->count].count = i + 1 - first;
+        s->items[s->count].peak = tli_order_peak_of(o, first, i + 1 - first);
+        for (; first <= i; first++)
+            if (tli_order_least_of(o, first) > s->items[s->count].bound)
+                s->items[s->count].bound = tli_order_least_of(o, first);
+        s->count++;
+    }
+}
+
+// Take a greedy order in the segments where it takes less.
+static void tli_order_take_start(tli_order *o, tli_order_segments *s, const int32_t *order) {
+    int32_t i, k;
+    for (i = 0; i < o->call_count; i++) s->reach[i] = o->order[i];
+    for (i = 0; i < o->call_count; i++) o->order[i] = order[i];
+    tli_order_replay(o);
+    for (i = 0; i < s->count; i++) {
+        tli_order_segment *segment = &s->items[i];
+        uint64_t peak = tli_order_peak_of(o, segment->first, segment->count);
+        for (k = segment->first; k < segment->first + segment->count && peak >= segment->peak; k++)
+            o->order[k] = s->reach[k];
+        if (peak < segment->peak) segment->peak = peak;
+    }
+    for (i = 0; i < o->call_count; i++) o->place[o->order[i]] = i;
+    tli_order_replay(o);
+}
+
+// -- order: bounds of a window --
+
+typedef struct tli_order_floor {
+    const tli_order_window *w;
+    uint64_t *above, *below;    // [count][words] calls that must run before it; after it
+    uint64_t  rest;             // live in the whole window
+} tli_order_floor;
+
+static void tli_order_join_sets(tli_order_floor *f, uint64_t *sets, int32_t from, int32_t to) {
+    int32_t words = f->w->words, k;
+    for (k = 0; k < words; k++) sets[to * words + k] |= sets[from * words + k];
+    tli_order_flip(sets + to * words, from);
+}
+
+static void tli_order_close_sets(tli_order_floor *f) {
+    const tli_order_window *w = f->w;
+    int32_t i, k;
+    for (i = 0; i < w->count; i++)
+        for (k = w->first_before[i]; k < w->first_before[i + 1]; k++)
+            if (!tli_order_has(f->above + i * w->words, w->before[k]))
+                tli_order_join_sets(f, f->above, w->before[k], i);
+    for (i = w->count; i-- > 0;)
+        for (k = w->first_after[i]; k < w->first_after[i + 1]; k++)
+            if (!tli_order_has(f->below + i * w->words, w->after[k]))
+                tli_order_join_sets(f, f->below, w->after[k], i);
+}
+
+// What is live during call i in any order: what calls before it make and calls after it, or it, read.
+static uint64_t tli_order_floor_of(const tli_order_floor *f, int32_t i) {
+    const tli_order_window *w = f->w;
+    const uint64_t *above = f->above + i * w->words, *below = f->below + i * w->words;
+    uint64_t bytes = f->rest + w->takes[i];
+    int32_t k, m;
+    for (k = 0; k < w->count; k++) if (tli_order_has(above, k)) bytes += w->stays[k];
+    for (k = 0; k < w->item_count; k++) {
+        int reads = 0, later = 0;
+        if (w->makers[k] >= 0 && !tli_order_has(above, w->makers[k])) continue;
+        for (m = w->first_reader[k]; m < w->first_reader[k + 1]; m++) {
+            reads |= w->readers[m] == i;
+            later |= tli_order_has(below, w->readers[m]);
+        }
+        if (later || (reads && w->over[i] != k)) bytes += w->bytes[k];
+    }
+    w->o->work += (uint64_t)(w->count + w->first_reader[w->item_count]) / 4;
+    return bytes;
+}
+
+// The largest of these. 0 = no memory.
+static uint64_t tli_order_find_floor(const tli_order_window *w) {
+    tli_order_floor f;
+    uint64_t floor = 0, bytes;
+    int32_t i;
+    f.w = w;
+    f.rest = w->live;
+    for (i = 0; i < w->item_count; i++) if (w->makers[i] < 0) f.rest -= w->bytes[i];
+    f.above = TLI_ORDER_NEW(w->o, (int64_t)w->count * w->words, uint64_t);
+    f.below = TLI_ORDER_NEW(w->o, (int64_t)w->count * w->words, uint64_t);
+    w->o->failed |= !f.above || !f.below;
+    if (!w->o->failed) tli_order_close_sets(&f);
+    for (i = 0; i < w->count && !w->o->failed; i++) {
+        bytes = tli_order_floor_of(&f, i);
+        if (bytes > floor) floor = bytes;
+    }
+    tli_release(w->o->env, f.above);
+    tli_release(w->o->env, f.below);
+    return floor;
+}
+
+// -- order: improving --
+
+#define TLI_ORDER_BEAMS 12      // caps that are tried at most
+#define TLI_ORDER_WIDEST 512    // states of one rank
+#define TLI_ORDER_EFFORT 40000  // work for each call of a window at most
+
+// Bisect the cap between the bound and the peak, under which a beam still finds an order.
+static void tli_order_bisect(tli_order_search *s, tli_order_window *w, uint64_t least) {
+    tli_order *o = w->o;
+    uint64_t share = (s->work_end > o->work ? s->work_end - o->work : 0) / TLI_ORDER_BEAMS;
+    uint64_t width = share / ((uint64_t)w->count * (uint64_t)(w->count / 2 + 64)) + 1;
+    int turn;
+    if (width > TLI_ORDER_WIDEST) width = TLI_ORDER_WIDEST;
+    for (turn = 0; turn < TLI_ORDER_BEAMS && least < w->best_peak; turn++) {
+        uint64_t cap = least + (w->best_peak - 1 - least) / 2;
+        int32_t state = tli_order_beam(s, cap, (int32_t)width);
+        if (s->o->failed || o->stopped || o->work >= s->work_end) return;
+        if (state >= 0) tli_order_keep(s, w, state);
+        else least = cap + 1;
+    }
+}
+
+// Look for an order of a window that takes less than `limit`, and never less than the floor: exactly, then with
+// beams. Returns 1 where one was found and taken; *bound: no order of the window takes less.
+static int tli_order_improve(tli_order *o, tli_order_window *w, uint64_t floor, uint64_t work,
+                             uint64_t *bound) {
+    tli_order_search s;
+    uint64_t peak = w->best_peak;
+    int32_t state;
+    *bound = floor;
+    if (peak <= floor) return 0;
+    if (!tli_order_open_search(&s, w)) return 0;
+    s.work_end = o->work + work / 3;
+    state = tli_order_rise(&s, floor, peak, bound);
+    if (state >= 0) tli_order_keep(&s, w, state);
+    s.work_end = o->work + work / 3 * 2;
+    if (state < 0 && *bound < peak && !o->failed && !o->stopped) tli_order_bisect(&s, w, *bound);
+    tli_order_close_search(&s);
+    if (o->failed || w->best_peak >= peak) return 0;
+    tli_order_take_window(w);
+    return 1;
+}
+
+// Order a whole segment, where it is not too large. Its bound is raised, where it can be.
+static void tli_order_solve_segment(tli_order *o, tli_order_segment *segment, uint64_t work) {
+    tli_order_window w;
+    uint64_t floor, bound = 0;
+    if (segment->count > TLI_ORDER_LARGEST) return;
+    if (!tli_order_open_window(o, segment->first, segment->count, &w)) return;
+    if ((uint64_t)w.first_reader[w.item_count] * (uint64_t)w.count / 2 < work) {
+        floor = tli_order_find_floor(&w);
+        if (floor > segment->bound) segment->bound = floor;
+        if (segment->bound > o->bound) o->bound = segment->bound;
+    }
+    if (segment->count <= TLI_ORDER_WHOLE && !o->failed) tli_order_improve(o, &w, o->bound, work, &bound);
+    if (!o->failed && bound > segment->bound) segment->bound = bound;
+    tli_order_close_window(&w);
+}
+
+// Order one window again, as far as it pays.
+static int tli_order_retry(tli_order *o, int32_t first, int32_t count, uint64_t work) {
+    uint64_t most = (uint64_t)count * TLI_ORDER_EFFORT, bound;
+    tli_order_window w;
+    int helped;
+    if (!tli_order_open_window(o, first, count, &w)) return 0;
+    helped = tli_order_improve(o, &w, o->bound, work < most ? work : most, &bound);
+    tli_order_close_window(&w);
+    return helped;
+}
+
+// Order windows around the first place that reaches the peak of a segment, until none helps. Each one that
+// does has fewer such places.
+static void tli_order_lower_peaks(tli_order *o, const tli_order_segment *segment, uint64_t work_end) {
+    static const int32_t sizes[] = { 24, 64, 192, 512, TLI_ORDER_WHOLE };
+    int32_t turn = 0, at, end = segment->first + segment->count;    // three windows of each size
+    while (turn < 3 * (int32_t)(sizeof sizes / sizeof *sizes) && o->work < work_end && !tli_order_stops(o)) {
+        uint64_t peak = tli_order_peak_of(o, segment->first, segment->count);
+        int32_t count = sizes[turn / 3] < segment->count ? sizes[turn / 3] : segment->count, first;
+        if (peak <= o->bound || o->failed) return;
+        for (at = segment->first; o->during[at] < peak; at++) {}
+        first = at - count / 4 * (turn % 3 + 1);
+        if (first < segment->first) first = segment->first;
+        if (first > end - count) first = end - count;
+        turn = tli_order_retry(o, first, count, (work_end - o->work) / 4) ? 0 : turn + 1;
+    }
+}
+
+// The segment with the largest peak that has not been worked on; -1 = none is above the bound.
+static int32_t tli_order_next_segment(const tli_order *o, const tli_order_segments *s) {
+    int32_t i, best = -1;
+    for (i = 0; i < s->count; i++) {
+        if (s->items[i].done || s->items[i].peak <= o->bound) continue;
+        if (best < 0 || s->items[i].peak > s->items[best].peak) best = i;
+    }
+    return best;
+}
+
+static void tli_order_solve(tli_order *o, tli_order_segments *s) {
+    int32_t i;
+    for (i = 0; i < s->count; i++) if (s->items[i].bound > o->bound) o->bound = s->items[i].bound;
+    while (!tli_order_stops(o) && !o->failed && (i = tli_order_next_segment(o, s)) >= 0) {
+        tli_order_segment *segment = &s->items[i];
+        uint64_t rest = o->work_limit - o->work;
+        tli_order_solve_segment(o, segment, rest / 4 * 3);
+        if (o->work < o->work_limit) tli_order_lower_peaks(o, segment, o->work + (o->work_limit - o->work) / 2);
+        segment->peak = tli_order_peak_of(o, segment->first, segment->count);
+        segment->done = 1;
+        if (segment->bound > o->bound) o->bound = segment->bound;
+    }
+}
+
+// Find the order. o->failed: no memory.
+static void tli_order_run(tli_order *o, tl_order_report *report) {
+    tli_order_segments s;
+    int i;
+    tli_zero(&s, sizeof s);
+    o->bound = o->pinned;
+    tli_order_replay(o);
+    if (!o->call_count) return;
+    s.items = TLI_ORDER_NEW(o, o->call_count, tli_order_segment);
+    s.starts[0] = TLI_ORDER_NEW(o, o->call_count, int32_t);
+    s.starts[1] = TLI_ORDER_NEW(o, o->call_count, int32_t);
+    s.reach = TLI_ORDER_NEW(o, o->call_count, int32_t);
+    s.ends = TLI_ORDER_NEW(o, o->call_count, int32_t);
+    o->failed = !s.items || !s.starts[0] || !s.starts[1] || !s.reach || !s.ends;
+    if (!o->failed) {
+        tli_order_find_ends(o, &s);
+        tli_order_list_segments(o, &s);
+        for (i = 0; i < 2; i++)
+            if (tli_order_greedily(o, i, s.starts[i])) tli_order_take_start(o, &s, s.starts[i]);
+    }
+    if (!o->failed) tli_order_solve(o, &s);
+    report->segment_count = s.count;
+    tli_release(o->env, s.items);
+    tli_release(o->env, s.starts[0]);
+    tli_release(o->env, s.starts[1]);
+    tli_release(o->env, s.reach);
+    tli_release(o->env, s.ends);
+}
+
+// -- order: the plan --
+
+// List the steps: each call, then the drops of what nothing reads after it.
+static void tli_order_list_steps(tli_order *o, tli_steps *list) {
+    int32_t at, k;
+    for (k = 0; k < o->item_count; k++) o->left[k] = o->items[k].end_reader - o->items[k].first_reader;
+    for (at = 0; at < o->call_count; at++) {
+        const tli_order_call *call = &o->calls[o->order[at]];
+        const tl_node *node = &o->graph->nodes[call->node];
+        int in_place = call->over >= 0 && o->left[call->over] == 1;
+        tl_step_kind kind = call->is_backward ? TL_STEP_BACKWARD
+                          : in_place ? TL_STEP_FORWARD_INPLACE : tli_forward_kind(node, !o->desc->inference);
+        tli_add_step(list, tli_step_of(kind, call->node, TL_ALL_OUTPUTS));
+        for (k = call->first_item; k < call->end_item; k++)
+            if (!o->left[k] && !o->items[k].stays && o->items[k].tensor >= 0)
+                tli_add_tensor_step(list, o->graph, TL_STEP_DROP, o->items[k].tensor);
+        for (k = call->first_read; k < call->end_read; k++) {
+            const tli_order_item *item = &o->items[o->reads[k]];
+            if (--o->left[o->reads[k]] || item->stays || item->tensor < 0) continue;
+            if (in_place && o->reads[k] == call->over) continue;
+            tli_add_tensor_step(list, o->graph, TL_STEP_DROP, item->tensor);
+        }
+    }
+}
+
+static tl_result tli_order_make_plan(tli_order *o, tl_plan *plan) {
+    tli_steps list = tli_steps_of(o->env);
+    tli_order_list_steps(o, &list);
+    return tli_finish_plan(&list, TLI_IN(PLAN_ORDER), o->graph, o->desc->inference, plan);
+}
+
+static tl_result tli_order_place(tli_order *o, tl_plan *plan) {
+    tl_places_desc places;
+    tl_device device;
+    tl_result result;
+    tli_zero(&device, sizeof device);
+    device.alignment_bytes = o->alignment;
+    tli_zero(&places, sizeof places);
+    places.graph = o->graph;
+    places.device = &device;
+    places.work_limit = o->desc->work_limit;
+    result = tl_plan_places(o->env, &places, plan, NULL);
+    if (result) tl_free_plan(o->env, plan);
+    return result;
+}
+
+// What keeping everything in the order of the listing takes; its plan, where its arena is the smaller one.
+static tl_result tli_order_compare(tli_order *o, tl_plan *plan, tl_order_report *report) {
+    tl_plan listing;
+    tl_result result = tl_plan_keep_all(o->env, o->graph, o->desc->inference, &listing);
+    plan->bound_cost = plan->cost;      // what runs is needed, and runs once
+    if (!result) report->listing_peak_bytes = listing.peak_bytes;
+    if (!result && o->desc->in_arena) result = tli_order_place(o, &listing);
+    if (!result && o->desc->in_arena) {
+        report->listing_arena_bytes = listing.arena_bytes;
+        if (listing.arena_bytes < plan->arena_bytes) {
+            tl_plan swap = listing;
+            listing = *plan;
+            *plan = swap;
+            plan->bound_cost = listing.cost;
+        }
+        report->arena_bytes = plan->arena_bytes;
+    }
+    if (!result) tl_free_plan(o->env, &listing);
+    return result;
+}
+
+static tl_result tli_order_check(tl_env *env, const tl_order_desc *desc) {
+    tl_result result = tl_check_graph(env, desc->graph);
+    uint64_t alignment = desc->alignment_bytes;
+    if (desc->inference != 0 && desc->inference != 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
+    if (desc->in_arena != 0 && desc->in_arena != 1)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER), TLI_RULE(IN_ARENA_MUST_BE_0_OR_1));
+    if (alignment && ((alignment & (alignment - 1)) || alignment > UINT64_C(1) << 30))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER),
+                        TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+    return result;
+}
+
+// Whether the bytes of all items and of the scratch of all calls fit 62 bits, so that no sum needs more.
+static int tli_order_fits(const tli_order *o) {
+    uint64_t sum = o->pinned, most = UINT64_C(1) << 62;
+    int32_t i;
+    for (i = 0; i < o->item_count && sum < most; i++)
+        if (o->items[i].bytes > most || !tli_add_u64(sum, o->items[i].bytes, &sum)) return 0;
+    for (i = 0; i < o->call_count && sum < most; i++)
+        if (o->calls[i].work_bytes > most || !tli_add_u64(sum, o->calls[i].work_bytes, &sum)) return 0;
+    return sum < most;
+}
+
+#define TLI_ORDER_WORK 200000000    // elementary steps, where the desc has no limit
+
+TLI_IMPL tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan *plan,
+                                 tl_order_report *report) {
+    tl_order_report local;
+    tli_order o;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && plan);
+    if (!report) report = &local;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
+    result = tli_order_check(env, desc);
+    if (result) return result;
+    tli_zero(&o, sizeof o);
+    o.env = env;
+    o.desc = desc;
+    o.graph = desc->graph;
+    o.alignment = desc->alignment_bytes ? desc->alignment_bytes : 1;
+    o.work_limit = desc->work_limit ? desc->work_limit : TLI_ORDER_WORK;
+    o.failed = !tli_order_alloc(&o);
+    if (!o.failed) tli_order_list_calls(&o);
+    if (!o.failed && !tli_order_fits(&o))
+        result = tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_ORDER), TLI_RULE(GRAPH_BYTES_MUST_FIT_62_BITS));
+    if (!o.failed && !result) tli_order_run(&o, report);
+    if (o.failed) result = tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_ORDER), TLI_RULE(NO_MEMORY_TO_PLAN));
+    report->peak_bytes = o.peak;
+    report->bound_bytes = o.bound < o.peak ? o.bound : o.peak;
+    report->proven = report->bound_bytes == report->peak_bytes;
+    report->work = o.work;
+    if (!result) result = tli_order_make_plan(&o, plan);
+    if (!result && desc->in_arena) result = tli_order_place(&o, plan);
+    if (!result) {
+        result = tli_order_compare(&o, plan, report);
+        if (result) tl_free_plan(env, plan);
+    }
+    if (result) tli_zero(report, sizeof *report);
+    tli_order_free(&o);
+    return result;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PRECISION
 
 // ============================================================================
@@ -35031,13 +36487,17 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 
 // -- buffers: claims --
 
-// What the backend takes for the arena of the plan in a tier.
-static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
-    uint64_t arena = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+// What the backend takes for an arena in a tier.
+static uint64_t tli_taken_for(const tl_run *run, tl_tier tier, uint64_t arena) {
     uint64_t overhead = run->limits.block_overhead_bytes[tier];
     uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
     if (!arena || arena > UINT64_MAX - granularity - overhead) return arena;
     return (arena + granularity - 1) / granularity * granularity + overhead;
+}
+
+// The same for the arena of the run's plan.
+static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
+    return tli_taken_for(run, tier, tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes);
 }
 
 static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
@@ -37020,9 +38480,11 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
             run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
     if (strategy->memory == TL_MEMORY_POOLED && desc->evict)
         return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
-    if (strategy->memory == TL_MEMORY_CACHED || strategy->memory == TL_MEMORY_MINIMAL_PEAK)
+    if (strategy->memory == TL_MEMORY_CACHED)
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_MEMORY_THIS_VERSION_RUNS));
+    if (strategy->memory == TL_MEMORY_MINIMAL_PEAK && strategy->mode == TL_MODE_EAGER)
+        return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));
@@ -37073,7 +38535,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     result = tli_match_strategy(run, strategy);
     if (result) return result;
     run->is_online = strategy->mode == TL_MODE_EAGER;
-    run->in_arena = strategy->memory == TL_MEMORY_POOLED;
+    run->in_arena = strategy->memory != TL_MEMORY_STANDARD;
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
@@ -37324,6 +38786,17 @@ static tl_result tli_find_kernels(tl_run *run) {
     return TL_OK;
 }
 
+// By how much the arena of a tier exceeds its budget.
+static uint64_t tli_arena_excess(const tl_run *run, tl_tier tier) {
+    uint64_t budget = tier == TL_TIER_HOST ? run->budget.host_bytes : run->budget.bytes;
+    uint64_t taken = run->in_arena ? tli_taken_bytes(run, tier) : 0;
+    return taken > budget ? taken - budget : 0;
+}
+
+static int tli_arenas_fit(const tl_run *run) {
+    return !tli_arena_excess(run, TL_TIER_DEVICE) && !tli_arena_excess(run, TL_TIER_HOST);
+}
+
 #ifndef TL_NO_PLANNERS
 static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     uint8_t *keep = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->tensor_count, 1);
@@ -37364,8 +38837,8 @@ static tli_budget tli_arena_budget(const tl_run *run) {
     return budget;
 }
 
-// The cheapest plan within the budget.
-static tl_result tli_plan_run_budget(tl_run *run) {
+// The cheapest plan within the budget. report: of an arena; what a refusal names.
+static tl_result tli_plan_run_budget(tl_run *run, tl_remat_report *report) {
     tli_budget budget = tli_arena_budget(run);
     tl_remat_desc remat;
     tl_result result;
@@ -37376,8 +38849,38 @@ static tl_result tli_plan_run_budget(tl_run *run) {
     remat.alignment_bytes = run->limits.alignment_bytes;
     if (!run->in_arena)
         return tli_plan_remat(run->env, &remat, &run->budget, TLI_REMAT_MOST_WORK, &run->plan, NULL);
-    result = tli_plan_remat_in_arena(run->env, &remat, &budget, &run->plan, NULL);
+    result = tli_plan_remat_in_arena(run->env, &remat, &budget, &run->plan, report);
     if (!result) run->plan.base_bytes = run->budget.base_bytes;
+    return result;
+}
+
+// The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
+// do; where there is none either, the order stays if it takes less than what that would take, and is refused.
+static tl_result tli_plan_run_order(tl_run *run, int may_run_again) {
+    tl_order_desc order;
+    tl_remat_report report;
+    tl_plan ordered;
+    tl_result result;
+    tli_quiet quiet;
+    tli_zero(&order, sizeof order);
+    order.graph = run->graph;
+    order.inference = run->inference;
+    order.in_arena = 1;
+    order.alignment_bytes = run->limits.alignment_bytes;
+    result = tl_plan_order(run->env, &order, &run->plan, NULL);
+    if (!result) run->plan.base_bytes = run->budget.base_bytes;
+    if (result || !may_run_again || (!run->budget.is_over && tli_arenas_fit(run))) return result;
+    ordered = run->plan;
+    quiet = tli_begin_quiet(run->env);
+    result = tli_plan_run_budget(run, &report);
+    if (result == TL_ERROR_INFEASIBLE &&
+        tli_needed_bytes(run, tli_taken_for(run, TL_TIER_DEVICE, ordered.arena_bytes)) <= report.least_budget_bytes) {
+        run->plan = ordered;
+        result = TL_OK;
+    } else {
+        tl_free_plan(run->env, &ordered);
+    }
+    tli_end_quiet(&quiet, result);
     return result;
 }
 
@@ -37385,12 +38888,15 @@ static tl_result tli_plan_run_budget(tl_run *run) {
 static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = desc->strategy ? &desc->strategy->gradient : NULL;
+    int may_run_again;
     if (desc->checkpoints && !run->inference)
         return tli_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->budget, &run->plan);
     if (gradient && gradient->checkpoint_interval)
         return tli_plan_interval(run, gradient->checkpoint_interval);
-    if (gradient && (gradient->checkpointed || (run->inference && run->budget.is_limited)))
-        return tli_plan_run_budget(run);
+    may_run_again = gradient && (gradient->checkpointed || (run->inference && run->budget.is_limited));
+    if (desc->strategy && desc->strategy->memory == TL_MEMORY_MINIMAL_PEAK)
+        return tli_plan_run_order(run, may_run_again);
+    if (may_run_again) return tli_plan_run_budget(run, NULL);
     return tl_plan_keep_all(run->env, run->graph, run->inference, &run->plan);
 }
 #else
@@ -37443,17 +38949,6 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
     result = tli_plan_places(run->env, &desc, &lacking, &run->plan, NULL);
     if (!result) run->owns_plan = 1;
     return result;
-}
-
-// By how much the arena of a tier exceeds its budget.
-static uint64_t tli_arena_excess(const tl_run *run, tl_tier tier) {
-    uint64_t budget = tier == TL_TIER_HOST ? run->budget.host_bytes : run->budget.bytes;
-    uint64_t taken = run->in_arena ? tli_taken_bytes(run, tier) : 0;
-    return taken > budget ? taken - budget : 0;
-}
-
-static int tli_arenas_fit(const tl_run *run) {
-    return !tli_arena_excess(run, TL_TIER_DEVICE) && !tli_arena_excess(run, TL_TIER_HOST);
 }
 
 #define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large

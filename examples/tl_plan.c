@@ -324,7 +324,7 @@ typedef struct options {
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
     const char *align;
     const char *precision, *profiles;
-    int         inference, pareto, explain, front, default_profiles, live;
+    int         inference, pareto, explain, front, default_profiles, live, order;
 } options;
 
 #define POLICY_NAME(id, name, help) " " name
@@ -353,6 +353,9 @@ static const char *const usage[] = {
     "                    FLOP at a speed, flop@2.5TFLOPS (flop@10TFLOPS)",
     "  --policy NAME     the plan of a rule instead, the cheapest that it has under the budget:",
     policy_names,
+    "  --order           forwards in the order that takes the least bytes, each run once, instead of",
+    "                    dropping and making again; what keeping everything takes in the listing's order",
+    "                    is shown beside it",
     "  --form NAME       what the plan may do: any (default), or once: each node again at most once, and",
     "                    only after the first pass, as PyTorch's partitioner can carry it out",
     "  --work N          elementary steps of work, a few ns each, of all parts together (until plans",
@@ -471,6 +474,9 @@ static int check_options(const options *o) {
     if (o->policy && o->host_budget) return fail(CODE_INPUT, "--policy: none of them copies to the host");
     if (o->form && o->host_budget) return fail(CODE_INPUT, "--form: with --host-budget it must be any");
     if (o->form && o->policy) return fail(CODE_INPUT, "--form: a policy has a form of its own");
+    if (o->order && (o->policy || o->form || o->host_budget || o->pareto || o->front))
+        return fail(CODE_INPUT, "--order: is a plan of its own, for one budget: no --policy, --form, --host-budget, "
+                    "--pareto, --front");
     if (o->pareto && o->policy)
         return fail(CODE_INPUT, "--policy: is for one plan, --pareto shows all policies");
     for (i = 0; o->pareto && i < sizeof names / sizeof *names; i++)
@@ -492,6 +498,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
         { "--inference", NULL, &o->inference }, { "--pareto", NULL, &o->pareto },
         { "--explain", NULL, &o->explain },   { "--live", NULL, &o->live },
+        { "--order", NULL, &o->order },
         { "--precision", &o->precision, NULL }, { "--profiles", &o->profiles, NULL },
         { "--front", NULL, &o->front },       { "--default-profiles", NULL, &o->default_profiles },
     };
@@ -693,6 +700,7 @@ typedef struct program {
     tl_plan  plan;
     tl_remat_report report;
     tl_places_report places;   // of the plan
+    tl_order_report order;     // of --order
     choice   choice;
     int      has_choice;       // the graph is the one that --precision has made
 } program;
@@ -1003,6 +1011,12 @@ static label arena_label(const program *p) {
     return l;
 }
 
+static label order_label(const program *p) {
+    label l = { "none takes less" };
+    if (!p->order.proven) snprintf(l.text, sizeof l.text, "all take %llu bytes or more", (ull)p->order.bound_bytes);
+    return l;
+}
+
 static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     const tl_plan *plan = &p->plan;
     print_head(p, out);
@@ -1010,14 +1024,16 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     if (p->has_choice) print_row(p, out, "all in f32", p->choice.keep_all.peak_bytes, 0);
     print_row(p, out, "keep all", p->keep_all.peak_bytes, p->keep_all.cost);
     if (p->budget_bytes) print_row(p, out, "budget", p->budget_bytes, 0);
-    if (p->budget_bytes || p->o.policy)
-        print_row(p, out, p->o.policy ? p->o.policy : "plan", plan->peak_bytes, plan->cost);
+    if (p->o.order) print_row(p, out, "its arena", p->order.listing_arena_bytes, 0);
+    if (p->budget_bytes || p->o.policy || p->o.order)
+        print_row(p, out, p->o.policy ? p->o.policy : p->o.order ? "order" : "plan", plan->peak_bytes, plan->cost);
     print_row(p, out, "arena", plan->arena_bytes, 0);
     if (p->host_bytes) print_row(p, out, "host copies", plan->host_peak_bytes, 0);
     fprintf(out, "%-57s %12.6f\n\n", "lower bound, which no schedule undercuts",
             ratio_of(plan->bound_cost, plan->base_cost));
     fprintf(out, "cost %llu of %llu, gap to the bound: %s\n", (ull)plan->cost, (ull)plan->base_cost,
             gap_label(plan->cost, plan->bound_cost).text);
+    if (p->o.order) fprintf(out, "order of the forwards: %s\n", order_label(p).text);
     fprintf(out, "%d allocations, placed at offsets in one arena: %s\n", (int)plan->offset_count, arena_label(p).text);
     fprintf(out, "%d steps: %d forwards, of these %d made again, %d backwards\n", (int)plan->step_count,
             (int)counts->forward_count, (int)counts->recompute_count, (int)counts->backward_count);
@@ -1025,7 +1041,7 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
         fprintf(out, "%d copies to the host and back; waiting for them costs %.6f\n", (int)counts->copy_count,
                 ratio_of(counts->cost - counts->compute_cost, plan->base_cost));
     fprintf(out, "%.1f million steps of work, %.2f s\n", (double)p->work * 1e-6, now_seconds() - p->start);
-    if (!p->budget_bytes && !p->o.policy)
+    if (!p->budget_bytes && !p->o.policy && !p->o.order)
         fprintf(out, "--budget 60%% plans with less memory, --pareto draws the curve of memory against cost\n");
 }
 
@@ -1285,6 +1301,9 @@ static int write_json(program *p, int infeasible) {
                          (ull)p->plan.host_peak_bytes);
     if (!infeasible) put(&w, ", \"arena_bytes\": %llu, \"arena_bound_bytes\": %llu, \"alignment_bytes\": %llu",
                          (ull)p->places.arena_bytes, (ull)p->places.bound_bytes, (ull)p->alignment);
+    if (!infeasible && p->o.order)
+        put(&w, ", \"listing_arena_bytes\": %llu, \"order_bound_bytes\": %llu", (ull)p->order.listing_arena_bytes,
+            (ull)p->order.bound_bytes);
     put(&w, ", \"base_cost\": %llu", (ull)p->keep_all.base_cost);
     if (infeasible) {
         put_floor_json(p, &w);
@@ -2668,7 +2687,7 @@ static int finish_choice(program *p) {
 // 1 = more than the choice was asked for.
 static int wants_plan(const options *o) {
     return o->budget || o->pareto || o->policy || o->schedule || o->c_table || o->svg || o->html || o->align ||
-           o->lifetimes || o->places;
+           o->lifetimes || o->places || o->order;
 }
 
 static void free_choice(program *p) {
@@ -2794,6 +2813,42 @@ static int plan_budget(program *p) {
     return result ? fail_result(p, path_of(p)) : CODE_OK;
 }
 
+static int on_order_progress(const tl_order_progress *now, void *user) {
+    tl_remat_progress figures;
+    memset(&figures, 0, sizeof figures);
+    figures.work = now->work;
+    figures.work_limit = now->work_limit;
+    return on_progress(&figures, user);
+}
+
+// The order of the least peak, with its places; a budget is what these, or the live bytes, may take.
+static int plan_order(program *p) {
+    tl_order_desc desc;
+    tl_result result;
+    uint64_t taken;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &p->graph;
+    desc.inference = p->o.inference;
+    desc.in_arena = 1;
+    desc.alignment_bytes = p->alignment;
+    desc.work_limit = p->work_limit;
+    desc.progress = on_order_progress;
+    desc.user = p;
+    p->doing = "ordering";
+    result = tl_plan_order(&p->env, &desc, &p->plan, &p->order);
+    clear_progress(p);
+    if (result) return fail_result(p, path_of(p));
+    p->work += p->order.work;
+    taken = p->o.live ? p->plan.peak_bytes : p->plan.arena_bytes;
+    if (!p->budget_bytes || taken <= p->budget_bytes) return CODE_OK;
+    p->report.least_budget_bytes = taken;
+    p->report.bound_budget_bytes = p->order.bound_bytes < taken ? p->order.bound_bytes : taken;
+    p->report.proven = p->report.bound_budget_bytes > p->budget_bytes;
+    p->report.limiting_node = -1;
+    if (p->o.json && write_json(p, 1)) return CODE_INPUT;
+    return fail_infeasible(p);
+}
+
 // The plan of a policy, and beside it the bound at the same budget.
 static int plan_policy(program *p) {
     tl_plan figures;
@@ -2835,7 +2890,8 @@ static int place_plan(program *p) {
 static int run_plan(program *p) {
     FILE *out = report_stream(p);
     lives l;
-    int code = p->o.policy ? plan_policy(p) : p->budget_bytes ? plan_budget(p) : plan_keep_all(p);
+    int code = p->o.order ? plan_order(p) : p->o.policy ? plan_policy(p)
+             : p->budget_bytes ? plan_budget(p) : plan_keep_all(p);
     if (code) return code;
     if (interrupted) fprintf(stderr, "tl_plan: stopped early: this is the best plan so far\n");
     code = place_plan(p);

@@ -159,7 +159,8 @@
     X(INIT_REMAT_POOL, "tl_init_remat_pool") \
     X(PLAN_LAYOUT, "tl_plan_layout") \
     X(FIND_LIFETIMES, "tl_find_lifetimes") \
-    X(PLAN_PLACES, "tl_plan_places")
+    X(PLAN_PLACES, "tl_plan_places") \
+    X(PLAN_ORDER, "tl_plan_order")
 
 // -- errors: rules --
 //
@@ -542,7 +543,8 @@
     X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "") \
     X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two, at most 2^30", "") \
     X(IN_ARENA_MUST_BE_0_OR_1, "in_arena: must be 0 or 1", "") \
-    X(LEAST_BUDGET_DOES_NOT_FIT_64_BITS, "base_bytes: with what a plan takes they do not fit 64 bits", "")
+    X(LEAST_BUDGET_DOES_NOT_FIT_64_BITS, "base_bytes: with what a plan takes they do not fit 64 bits", "") \
+    X(GRAPH_BYTES_MUST_FIT_62_BITS, "graph: bytes, rounded up to the alignment, must fit 62 bits", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -796,7 +798,7 @@
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
       "strategy.memory: pooled, but what evict decides cannot be placed before the pass", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
-      "strategy.memory: this version runs standard and pooled", "") \
+      "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
     X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, "strategy.parallelism: this version runs one worker", "") \
     X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
@@ -865,7 +867,9 @@
     X(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY, "run: not online, or a pass is under way", "") \
     X(TAKEN_MEASURED_BYTES_PLANNED, "taken: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
     X(TAKEN_ON_HOST_MEASURED_BYTES_PLANNED, \
-      "taken on the host: measured %0 bytes, planned %1", "measured bytes, planned bytes")
+      "taken on the host: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN, \
+      "strategy.memory: minimal-peak orders the nodes before the pass, but mode eager has no plan", "")
 
 // -- errors: rules of [13] TRACE --
 

@@ -40,7 +40,8 @@ extern "C" {
 // least budget: every call names the same one, and gets a plan where it asks for it.
 //
 // Chains are treated apart: equal layers have a closed form, and for other chains the optimum
-// over persistent schedules is computed stage by stage (tl_plan_chain).
+// over persistent schedules is computed stage by stage (tl_plan_chain). Where forwards may run in another
+// order, and each once, tl_plan_order finds the order that takes the fewest bytes.
 //
 // All arithmetic is in integers, and limits are numbers of elementary steps, never times: the
 // same desc gives the same plan on every machine.
@@ -49,6 +50,7 @@ extern "C" {
 // arXiv:1910.02653. Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019,
 // arXiv:1911.13214. Kirisame et al., Dynamic Tensor Rematerialization, 2020, arXiv:2006.09616.
 // Beaumont et al., Efficient Combination of Rematerialization and Offloading, NeurIPS 2021.
+// Ahn et al., Ordering Chaos, MLSys 2020, arXiv:2003.02369.
 // ============================================================================
 
 #ifndef TL_NO_PLANNERS
@@ -158,6 +160,65 @@ TLDEF const char *tl_name_remat_form(tl_remat_form form);  // "once"; "?" out of
 #ifndef TL_NO_TEXT
 TLDEF int tl_parse_remat_form(const char *text, tl_remat_form *form);
 #endif
+
+// -- order --
+
+typedef struct tl_order_progress {
+    uint64_t work, work_limit;          // elementary steps so far; the number after which planning ends
+    uint64_t peak_bytes, bound_bytes;   // of the best order so far; no order takes less
+} tl_order_progress;
+
+typedef struct tl_order_desc {
+    const tl_graph *graph;      // not NULL
+    int32_t  inference;         // 1 = forward only
+    int32_t  in_arena;          // 1 = the plan comes with places
+    uint64_t alignment_bytes;   // of places; sizes are rounded up to it; a power of two up to 2^30; 0 = 1
+    uint64_t work_limit;        // elementary steps of 5 to 10 ns; 0 = 200 million: two seconds
+    int    (*progress)(const tl_order_progress *progress, void *user);  // 1 = stop with the best so far
+    void    *user;              // passed to progress
+} tl_order_desc;
+
+// peak_bytes and bound_bytes are of sizes rounded up to the alignment.
+typedef struct tl_order_report {
+    uint64_t peak_bytes, bound_bytes;   // of the order found; no order of the forwards takes less
+    int32_t  proven;                    // 1 = the two are equal
+    int32_t  segment_count;             // parts that are ordered one by one: cut nodes, or the end, part them
+    uint64_t listing_peak_bytes;        // of tl_plan_keep_all
+    uint64_t arena_bytes, listing_arena_bytes;  // of the plan; of tl_plan_keep_all; 0 without places
+    uint64_t work;                      // elementary steps done
+} tl_order_report;
+
+// Plan the order of the forwards in which the peak is least.
+//
+//     a1 b1 a2 b2 c       the large a1 and b1 are live together
+//     a1 a2 b1 b2 c       a1 ends in the small a2 before b1 is made
+//
+// Every forward runs once, every tensor is dropped right after its last use, and what can run in place does
+// where nothing reads the input later. In training, all that backward reads is kept, and backwards run in
+// reverse listing order, as in any plan, so sums of gradients do not change; a forward may run as late as
+// between them. What that buys in training is little, mostly: where all forwards come before the first
+// backward, as in a graph with one loss, the peak is often in the backwards, which no order of forwards
+// lowers. It buys more where losses are independent: one is reversed before the forwards of the next begin.
+// Nodes that no result and no backward needs do not run.
+//
+//   plan     overwritten; release with tl_free_plan; peaks and costs are filled in
+//   report   overwritten; may be NULL
+//
+// The graph is divided where one call comes before or after every other in any order. Each part is searched
+// over the sets of calls that have run, with a cap on the peak that rises from a lower bound; moves that are
+// safe are taken alone. A part of up to 1024 calls whose search ends is proven. The others are searched with
+// beams, then windows of up to 1024 calls around their peaks are ordered again; parts of more calls have
+// windows alone. The bound of what is not proven is the cap that was reached, in parts of more calls the
+// largest of what single calls need in any order. With places, the plan is that of the listing where its
+// arena is smaller.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes,
+//          rounded up, do not fit 62 bits. *plan is all zero then.
+// Cost:    work_limit, with places that of tl_plan_places twice more, and O(nodes + inputs), times 512 in wide
+//          graphs. Memory: 400 bytes a node or input, and at most 200 MiB in a search.
+// Threads: safe with one env per thread.
+// Source:  Ahn et al., Ordering Chaos, MLSys 2020, arXiv:2003.02369, section 3.
+TLDEF tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan *plan, tl_order_report *report);
 
 // -- chains --
 

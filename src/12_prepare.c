@@ -26,9 +26,11 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
             run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
     if (strategy->memory == TL_MEMORY_POOLED && desc->evict)
         return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
-    if (strategy->memory == TL_MEMORY_CACHED || strategy->memory == TL_MEMORY_MINIMAL_PEAK)
+    if (strategy->memory == TL_MEMORY_CACHED)
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_MEMORY_THIS_VERSION_RUNS));
+    if (strategy->memory == TL_MEMORY_MINIMAL_PEAK && strategy->mode == TL_MODE_EAGER)
+        return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));
@@ -79,7 +81,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     result = tli_match_strategy(run, strategy);
     if (result) return result;
     run->is_online = strategy->mode == TL_MODE_EAGER;
-    run->in_arena = strategy->memory == TL_MEMORY_POOLED;
+    run->in_arena = strategy->memory != TL_MEMORY_STANDARD;
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
@@ -330,6 +332,17 @@ static tl_result tli_find_kernels(tl_run *run) {
     return TL_OK;
 }
 
+// By how much the arena of a tier exceeds its budget.
+static uint64_t tli_arena_excess(const tl_run *run, tl_tier tier) {
+    uint64_t budget = tier == TL_TIER_HOST ? run->budget.host_bytes : run->budget.bytes;
+    uint64_t taken = run->in_arena ? tli_taken_bytes(run, tier) : 0;
+    return taken > budget ? taken - budget : 0;
+}
+
+static int tli_arenas_fit(const tl_run *run) {
+    return !tli_arena_excess(run, TL_TIER_DEVICE) && !tli_arena_excess(run, TL_TIER_HOST);
+}
+
 #ifndef TL_NO_PLANNERS
 static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     uint8_t *keep = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->tensor_count, 1);
@@ -370,8 +383,8 @@ static tli_budget tli_arena_budget(const tl_run *run) {
     return budget;
 }
 
-// The cheapest plan within the budget.
-static tl_result tli_plan_run_budget(tl_run *run) {
+// The cheapest plan within the budget. report: of an arena; what a refusal names.
+static tl_result tli_plan_run_budget(tl_run *run, tl_remat_report *report) {
     tli_budget budget = tli_arena_budget(run);
     tl_remat_desc remat;
     tl_result result;
@@ -382,8 +395,38 @@ static tl_result tli_plan_run_budget(tl_run *run) {
     remat.alignment_bytes = run->limits.alignment_bytes;
     if (!run->in_arena)
         return tli_plan_remat(run->env, &remat, &run->budget, TLI_REMAT_MOST_WORK, &run->plan, NULL);
-    result = tli_plan_remat_in_arena(run->env, &remat, &budget, &run->plan, NULL);
+    result = tli_plan_remat_in_arena(run->env, &remat, &budget, &run->plan, report);
     if (!result) run->plan.base_bytes = run->budget.base_bytes;
+    return result;
+}
+
+// The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
+// do; where there is none either, the order stays if it takes less than what that would take, and is refused.
+static tl_result tli_plan_run_order(tl_run *run, int may_run_again) {
+    tl_order_desc order;
+    tl_remat_report report;
+    tl_plan ordered;
+    tl_result result;
+    tli_quiet quiet;
+    tli_zero(&order, sizeof order);
+    order.graph = run->graph;
+    order.inference = run->inference;
+    order.in_arena = 1;
+    order.alignment_bytes = run->limits.alignment_bytes;
+    result = tl_plan_order(run->env, &order, &run->plan, NULL);
+    if (!result) run->plan.base_bytes = run->budget.base_bytes;
+    if (result || !may_run_again || (!run->budget.is_over && tli_arenas_fit(run))) return result;
+    ordered = run->plan;
+    quiet = tli_begin_quiet(run->env);
+    result = tli_plan_run_budget(run, &report);
+    if (result == TL_ERROR_INFEASIBLE &&
+        tli_needed_bytes(run, tli_taken_for(run, TL_TIER_DEVICE, ordered.arena_bytes)) <= report.least_budget_bytes) {
+        run->plan = ordered;
+        result = TL_OK;
+    } else {
+        tl_free_plan(run->env, &ordered);
+    }
+    tli_end_quiet(&quiet, result);
     return result;
 }
 
@@ -391,12 +434,15 @@ static tl_result tli_plan_run_budget(tl_run *run) {
 static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = desc->strategy ? &desc->strategy->gradient : NULL;
+    int may_run_again;
     if (desc->checkpoints && !run->inference)
         return tli_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->budget, &run->plan);
     if (gradient && gradient->checkpoint_interval)
         return tli_plan_interval(run, gradient->checkpoint_interval);
-    if (gradient && (gradient->checkpointed || (run->inference && run->budget.is_limited)))
-        return tli_plan_run_budget(run);
+    may_run_again = gradient && (gradient->checkpointed || (run->inference && run->budget.is_limited));
+    if (desc->strategy && desc->strategy->memory == TL_MEMORY_MINIMAL_PEAK)
+        return tli_plan_run_order(run, may_run_again);
+    if (may_run_again) return tli_plan_run_budget(run, NULL);
     return tl_plan_keep_all(run->env, run->graph, run->inference, &run->plan);
 }
 #else
@@ -449,17 +495,6 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
     result = tli_plan_places(run->env, &desc, &lacking, &run->plan, NULL);
     if (!result) run->owns_plan = 1;
     return result;
-}
-
-// By how much the arena of a tier exceeds its budget.
-static uint64_t tli_arena_excess(const tl_run *run, tl_tier tier) {
-    uint64_t budget = tier == TL_TIER_HOST ? run->budget.host_bytes : run->budget.bytes;
-    uint64_t taken = run->in_arena ? tli_taken_bytes(run, tier) : 0;
-    return taken > budget ? taken - budget : 0;
-}
-
-static int tli_arenas_fit(const tl_run *run) {
-    return !tli_arena_excess(run, TL_TIER_DEVICE) && !tli_arena_excess(run, TL_TIER_HOST);
 }
 
 #define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large

@@ -112,7 +112,11 @@ typedef struct tl_run_desc {
     // What to run. Without a strategy the plan is replayed if there is one, else the run is online. A lazy
     // strategy makes the plan if none is given: gradient full keeps all, an interval of n keeps every n-th
     // node; for gradient checkpointed with interval 0, and none under a budget, tl_plan_remat finds the
-    // cheapest plan within budget_bytes.
+    // cheapest plan within budget_bytes. With memory minimal-peak tl_plan_order finds the order of the
+    // forwards and their places, in the place of gradient full's plan and wherever that fits budget_bytes;
+    // where it does not, tl_plan_remat follows for the same two gradients as above. A plan that is given, or
+    // that comes of checkpoints or of an interval, keeps its order. Forwards in another order are as good as
+    // those of the listing to kernels that draw no random numbers from one stream for all nodes.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
     const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
     const tl_checkpoint_config *checkpoints;  // lazy: keep these; a dynamic config stays within the budgets,

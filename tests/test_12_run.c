@@ -2595,7 +2595,8 @@ static void memory_parallelism_fusion_and_profiling_are_done_or_refused(void **s
     report = strategy_report(&graph, single(TL_MODE_EAGER, tl_gradient_full()), 0, NULL);
     assert_int_equal(report.measured_arena_bytes, 0);
     assert_refused(&graph, tl_with_memory(plain, TL_MEMORY_CACHED), TL_ERROR_UNSUPPORTED, "strategy.memory: ");
-    assert_refused(&graph, tl_with_memory(plain, TL_MEMORY_MINIMAL_PEAK), TL_ERROR_UNSUPPORTED, "strategy.memory: ");
+    assert_refused(&graph, tl_with_memory(single(TL_MODE_EAGER, tl_gradient_full()), TL_MEMORY_MINIMAL_PEAK), TL_ERROR_UNSUPPORTED,
+                   "strategy.memory: ");
     chain.layer_count = 4;
     chain.input_bytes = 1;
     if (tl_add_chain(&env, &chain_graph, &chain) || tl_plan_keep_all(&env, &chain_graph, 1, &plan)) fail_msg("%s", env.error.text);

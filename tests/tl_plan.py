@@ -598,6 +598,34 @@ def places_pass_the_independent_checker():
     for option in ('--align', '--places', '--lifetimes'): refused(1, [option, '--pareto'], MODEL, '--pareto', option, '1')
     return '%d plans, the arena of %d of them is proven least' % (count, tight)
 
+def an_order_takes_the_least_bytes():
+    """Two branches: the one ends before the other begins. The plan passes the independent checker, and the budget binds its arena."""
+    checker = load_checker()
+    branches = write('b.tlg', 'tlg 1\nnode 0 x input fwd=0 bwd=0 out=1 needs=none in=-\n' + ''.join(
+        'node %d %s f fwd=1 bwd=1 out=%d needs=none in=%s\n' % row for row in
+        ((1, 'a1', 100, '0'), (2, 'b1', 100, '0'), (3, 'a2', 2, '1'), (4, 'b2', 2, '2'), (5, 'y', 1, '3,4'))))
+    out = planned(branches, '--order', '--inference')
+    assert 'order of the forwards: none takes less' in out and ' 203 ' in out and ' 105 ' in out, out
+    refused(2, ['104 bytes', 'found for is 105 bytes', 'none takes less'], branches, '--order', '--inference', '--budget', '104')
+    code, out, err = run(branches, '--order', '--inference', '--budget', '104', '--json', '-')
+    assert code == 2 and set(json.loads(out)) == INFEASIBLE_KEYS and json.loads(out)['minimal_budget_bytes'] == 105, (out, err)
+    count = lower = 0
+    for model in [branches, MODEL] + sorted(glob.glob(os.path.join(reference('small'), '*.tlg')))[::3]:
+        for inference in (False, True):
+            how = [model, '--order', '--work', '1000000'] + ['--inference'] * inference
+            got = json.loads(planned(*how, '--json', '-', '--schedule', path('s')))
+            assert set(got) == KEYS | {'listing_arena_bytes', 'order_bound_bytes'}, got
+            assert got['order_bound_bytes'] <= got['arena_bytes'] <= got['listing_arena_bytes'] and got['cost_ratio'] <= 1, (how, got)
+            checker.replay(checker.load(model), list(checker.read_steps(path('s'))), inference)
+            within = planned(*how, '--budget', str(got['arena_bytes']))
+            assert 'budget' in within, within
+            count += 1
+            lower += got['arena_bytes'] < got['listing_arena_bytes']
+    assert '"peak_bytes": 105' in planned(branches, '--order', '--inference', '--live', '--budget', '105', '--json', '-')
+    for more in (['--policy', 'revolve'], ['--form', 'once'], ['--pareto'], ['--front'], ['--host-budget', '1', '--link', '1']):
+        refused(1, ['--order'], MODEL, '--order', *more)
+    return '%d plans, %d below the arena of the listing' % (count, lower)
+
 def limits_that_cannot_be_held_are_named():
     refused(2, ['least_speedup'], MODEL, '--precision', 'speedup=1000')
     refused(2, ['loss_limit'], MODEL, '--precision', 'loss=0.01,schemes=i8,unknown', '--profiles', write('p', 'profiles 1\nprofile * i8=0.5:2\nprofile input f32=0:1\n'))
@@ -855,7 +883,7 @@ def an_error_is_explained_by_its_numbers():
 
 def help_names_every_option():
     out = planned('--help')
-    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--form', '--work', '--schedule', '--json', '--c-table', '--svg', '--html', '--pareto', '--explain',
+    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--c-table', '--svg', '--html', '--pareto', '--explain',
                    '--precision', '--front', '--profiles', '--default-profiles', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
@@ -864,7 +892,7 @@ FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_sho
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need,
          tables_compile, host_copies_take_what_the_link_takes, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
-         choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker,
+         choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          pictures_are_xml, pages_are_whole, hostile_models_are_refused, hostile_options_are_refused,
          extreme_values_are_planned, files_are_whole_or_absent, a_file_that_may_not_be_written_is_kept, outputs_that_would_lose_a_file_are_refused, pipes_and_links_are_written_through,

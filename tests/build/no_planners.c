@@ -1,5 +1,5 @@
-// TL_NO_PLANNERS: plans made elsewhere and online runs remain; a lazy run that would need one to be made is refused, and so
-// is mixed precision.
+// TL_NO_PLANNERS: plans made elsewhere and online runs remain; a lazy run that would need one to be made is refused, also
+// for the order of memory minimal-peak, and so is mixed precision.
 // flags: -Wall
 // lang: both
 #define TL_NO_PLANNERS
@@ -39,9 +39,10 @@ static tl_result init_run(const tl_strategy *strategy, const uint8_t *formats, t
     return result;
 }
 
-static tl_result init_lazy(tl_gradient gradient) {
+static tl_result init_lazy(tl_gradient gradient, tl_memory memory) {
     tl_strategy strategy = tl_with_gradient(tl_with_precision(tl_strategy_new(), TL_PRECISION_SINGLE), gradient);
     strategy.mode = TL_MODE_LAZY;
+    strategy.memory = memory;
     return init_run(&strategy, NULL, NULL);
 }
 
@@ -49,7 +50,8 @@ int main(void) {
     static const uint8_t formats[2] = { TL_FORMAT_F32, TL_FORMAT_F32 };
     tl_loss_scaler scaler = tl_default_loss_scaler(NULL);
     return init_run(NULL, formats, NULL) != TL_ERROR_UNSUPPORTED || init_run(NULL, NULL, &scaler) != TL_ERROR_UNSUPPORTED ||
-           init_run(NULL, NULL, NULL) != TL_OK || init_lazy(tl_gradient_checkpointed(0)) != TL_ERROR_UNSUPPORTED ||
-           init_lazy(tl_gradient_checkpointed(2)) != TL_ERROR_UNSUPPORTED ||
-           init_lazy(tl_gradient_none()) != TL_ERROR_UNSUPPORTED;
+           init_run(NULL, NULL, NULL) != TL_OK || init_lazy(tl_gradient_checkpointed(0), TL_MEMORY_STANDARD) != TL_ERROR_UNSUPPORTED ||
+           init_lazy(tl_gradient_checkpointed(2), TL_MEMORY_POOLED) != TL_ERROR_UNSUPPORTED ||
+           init_lazy(tl_gradient_full(), TL_MEMORY_MINIMAL_PEAK) != TL_ERROR_UNSUPPORTED ||
+           init_lazy(tl_gradient_none(), TL_MEMORY_MINIMAL_PEAK) != TL_ERROR_UNSUPPORTED;
 }
