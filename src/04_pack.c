@@ -31,12 +31,12 @@ typedef struct tli_pack_change { int32_t box, slept; uint64_t low; } tli_pack_ch
 // A candidate and what it is ranked by.
 typedef struct tli_pack_keys { uint64_t values[3]; int32_t box; } tli_pack_keys;
 
-// A part: boxes that are searched together.
+// A part: boxes that are searched together, by rank.
 typedef struct tli_pack_part { int32_t first, count; } tli_pack_part;   // in items[]
 
 typedef struct tli_pack_frame {
     tli_pack_part part;
-    int32_t  next, candidate_count; // the first items, by offset and rank, may be tried; the next of them
+    int32_t  candidates, candidate_count, next; // boxes that may be tried, in items[], by offset and rank
     int32_t  chosen;                // box that was placed; -1 = none
     int32_t  change_count, placed_count;  // when the frame began
     int32_t  child_first, child_count, child_at;  // parts that are left after the box was placed
@@ -218,6 +218,8 @@ static int tli_pack_init(tli_pack *p, tli_fit *fit, const int32_t *boxes, int32_
 
 enum { TLI_PACK_LENGTH, TLI_PACK_AREA, TLI_PACK_LIVE };
 
+#define TLI_PACK_RANKINGS 4     // the last one ranks again after every box that is placed
+
 // The largest sum of unplaced bytes in a section of a box.
 static uint64_t tli_pack_find_live(tli_pack *p, int32_t box) {
     uint64_t most = 0;
@@ -228,10 +230,11 @@ static uint64_t tli_pack_find_live(tli_pack *p, int32_t box) {
 }
 
 static void tli_pack_find_keys(tli_pack *p, int32_t box, tli_pack_keys *keys) {
-    static const uint8_t orders[3][3] = { { TLI_PACK_LENGTH, TLI_PACK_AREA, TLI_PACK_LIVE },
-                                          { TLI_PACK_LIVE, TLI_PACK_AREA, TLI_PACK_LENGTH },
-                                          { TLI_PACK_LIVE, TLI_PACK_LENGTH, TLI_PACK_AREA } };
-    const uint8_t *order = orders[p->turn % 3];
+    static const uint8_t orders[TLI_PACK_RANKINGS][3] = { { TLI_PACK_LENGTH, TLI_PACK_AREA, TLI_PACK_LIVE },
+                                                          { TLI_PACK_LIVE, TLI_PACK_AREA, TLI_PACK_LENGTH },
+                                                          { TLI_PACK_LIVE, TLI_PACK_LENGTH, TLI_PACK_AREA },
+                                                          { TLI_PACK_LIVE, TLI_PACK_LENGTH, TLI_PACK_AREA } };
+    const uint8_t *order = orders[p->turn % TLI_PACK_RANKINGS];
     int32_t k;
     uint64_t length = p->fit->boxes[p->ids[box]].length;
     for (k = 0; k < 3; k++)
@@ -241,11 +244,24 @@ static void tli_pack_find_keys(tli_pack *p, int32_t box, tli_pack_keys *keys) {
     keys->box = box;
 }
 
-static int tli_pack_ranks_before(const tli_pack *p, const tli_pack_keys *a, const tli_pack_keys *b) {
+static int tli_pack_ranks_before(const tli_pack_keys *a, const tli_pack_keys *b) {
     int32_t k;
-    if (p->low[a->box] != p->low[b->box]) return p->low[a->box] < p->low[b->box];
     for (k = 0; k < 3; k++) if (a->values[k] != b->values[k]) return a->values[k] > b->values[k];
     return a->box < b->box;
+}
+
+// Sort the items of a part by rank.
+static void tli_pack_rank(tli_pack *p, tli_pack_part part) {
+    int32_t *items = p->items + part.first, gap, k, at;
+    for (k = 0; k < part.count; k++) tli_pack_find_keys(p, items[k], &p->keys[k]);
+    for (gap = part.count > 32 ? part.count / 3 : 1; gap; gap = gap > 3 ? gap / 3 : gap > 1)
+        for (k = gap; k < part.count; k++) {
+            tli_pack_keys keys = p->keys[k];
+            for (at = k; at >= gap && tli_pack_ranks_before(&keys, &p->keys[at - gap]); at -= gap, p->work++)
+                p->keys[at] = p->keys[at - gap];
+            p->keys[at] = keys;
+        }
+    for (k = 0; k < part.count; k++) items[k] = p->keys[k].box;
 }
 
 // -- layout: moves of the search --
@@ -388,12 +404,14 @@ static int tli_pack_add_part(tli_pack *p, int32_t first) {
 }
 
 // Divide what is left of a part where no unplaced box spans two sections; within the sections of the box that
-// was placed, because elsewhere nothing changed. 0 = no memory.
+// was placed, because elsewhere nothing changed. What was divided is ranked anew. 0 = no memory.
 static int tli_pack_divide(tli_pack *p, tli_pack_part part, int32_t box) {
     int32_t from = 0, s, k, first;
+    int ranks = p->turn % TLI_PACK_RANKINGS == TLI_PACK_RANKINGS - 1;
     for (s = p->first[box]; s <= p->last[box]; s++) {
         int ends = s == p->last[box];
         if (!ends && p->crossing[s]) continue;
+        ranks |= !ends;
         first = p->item_count;
         for (k = part.first; k < part.first + part.count; k++) {
             int32_t item = p->items[k];
@@ -402,6 +420,7 @@ static int tli_pack_divide(tli_pack *p, tli_pack_part part, int32_t box) {
         }
         p->work += (uint64_t)part.count / 4 + 1;
         if (!tli_pack_add_part(p, first)) return 0;
+        if (ranks && p->item_count > first) tli_pack_rank(p, p->parts[p->part_count - 1]);
         from = s + 1;
     }
     return 1;
@@ -431,34 +450,36 @@ static int tli_pack_is_candidate(const tli_pack *p, const tli_pack_frame *f, int
     return p->twin[box] < 0 || p->placed[p->twin[box]];
 }
 
-// Move the boxes that may be placed next to the front of the part, by offset and rank.
-static void tli_pack_sort_candidates(tli_pack *p, tli_pack_frame *f) {
+// List the boxes that may be placed next, by offset and rank. 0 = no memory.
+static int tli_pack_list_candidates(tli_pack *p, tli_pack_frame *f) {
     uint64_t most = tli_pack_find_most(p, f);
-    int32_t *items = p->items + f->part.first, k, at, count = 0;
-    for (k = 0; k < f->part.count; k++) {
-        tli_pack_keys keys;
-        if (!tli_pack_is_candidate(p, f, items[k], most)) continue;
-        tli_pack_find_keys(p, items[k], &keys);
-        items[k] = items[count];
-        for (at = count++; at && tli_pack_ranks_before(p, &keys, &p->keys[at - 1]); at--, p->work++)
-            p->keys[at] = p->keys[at - 1];
-        p->keys[at] = keys;
+    int32_t k, at;
+    f->candidates = p->item_count;
+    for (k = f->part.first; k < f->part.first + f->part.count; k++) {
+        int32_t box = p->items[k];
+        if (!tli_pack_is_candidate(p, f, box, most)) continue;
+        if (!tli_pack_add_item(p, box)) return 0;
+        for (at = p->item_count - 1; at > f->candidates && p->low[box] < p->low[p->items[at - 1]]; at--, p->work++)
+            p->items[at] = p->items[at - 1];
+        p->items[at] = box;
     }
-    for (k = 0; k < count; k++) items[k] = p->keys[k].box;
-    f->candidate_count = count;
+    f->candidate_count = p->item_count - f->candidates;
+    return 1;
 }
 
-static void tli_pack_push(tli_pack *p, tli_pack_part part, uint64_t last_offset) {
+// 0 = no memory.
+static int tli_pack_push(tli_pack *p, tli_pack_part part, uint64_t last_offset) {
     tli_pack_frame *f = &p->frames[p->frame_count++];
     tli_zero(f, sizeof *f);
     f->part = part;
     f->chosen = -1;
     f->change_count = p->change_count;
     f->placed_count = p->placed_count;
-    f->item_count = p->item_count;
     f->child_first = p->part_count;
     f->last_offset = last_offset;
-    tli_pack_sort_candidates(p, f);
+    if (!tli_pack_list_candidates(p, f)) return 0;
+    f->item_count = p->item_count;
+    return 1;
 }
 
 enum { TLI_PACK_PLACED, TLI_PACK_FAILED, TLI_PACK_NO_MORE };
@@ -474,7 +495,7 @@ static int tli_pack_has_others(const tli_pack *p, int32_t box) {
 static int tli_pack_try_next(tli_pack *p, tli_pack_frame *f) {
     int32_t box;
     if (f->next == f->candidate_count || p->work >= p->work_limit || p->failed) return TLI_PACK_NO_MORE;
-    box = p->items[f->part.first + f->next++];
+    box = p->items[f->candidates + f->next++];
     if (!tli_pack_has_others(p, box)) f->next = f->candidate_count;
     f->chosen = box;
     if (!tli_pack_place(p, box, p->low[box]) || !tli_pack_divide(p, f->part, box)) return TLI_PACK_FAILED;
@@ -508,7 +529,8 @@ static int tli_pack_search(tli_pack *p) {
     for (i = 0; i < p->count; i++) p->low[i] = tli_pack_lift(p, i, 0);
     all.first = 0;
     all.count = p->count;
-    tli_pack_push(p, all, 0);
+    tli_pack_rank(p, all);
+    if (!tli_pack_push(p, all, 0)) return TLI_PACK_STOPPED;
     while (p->frame_count) {
         tli_pack_frame *f = &p->frames[p->frame_count - 1];
         if (solved && ++f->child_at == f->child_count) { p->frame_count--; continue; }
@@ -525,7 +547,7 @@ static int tli_pack_search(tli_pack *p) {
             if (!f->child_count) { solved = 1; p->frame_count--; continue; }
         }
         solved = 0;
-        tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen]);
+        if (!tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen])) return TLI_PACK_STOPPED;
     }
     if (solved) return TLI_PACK_FITS;
     return p->work < p->work_limit && !p->failed ? TLI_PACK_NEVER : TLI_PACK_STOPPED;
@@ -569,7 +591,7 @@ static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t work) {
     int answer = TLI_PACK_STOPPED;
     p->capacity = capacity;
     for (p->turn = 0; p->work < end && answer == TLI_PACK_STOPPED && !p->failed; p->turn++) {
-        if (p->turn && p->turn % 3 == 0) slice *= 2;
+        if (p->turn && p->turn % TLI_PACK_RANKINGS == 0) slice *= 2;
         p->work_limit = end - p->work < slice ? end : p->work + slice;
         answer = tli_pack_search(p);
         if (answer == TLI_PACK_FITS) tli_copy(p->best, p->offset, (size_t)p->count * sizeof *p->best);
