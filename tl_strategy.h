@@ -10205,21 +10205,21 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
 // offset at which an unplaced box may lie.
 //
 //   sections   in a section the unplaced boxes lie above each other. The lowest must leave room for the
-//              others: if low[] of all is too high for that, the branch ends; if only one is low enough, it is
-//              the lowest, and low[] of the others is raised to its end, which may decide other sections
+//              others: if low[] of all is too high for that, the branch ends; low[] of those that are too high
+//              is raised to the first end of one that is not, which may decide other sections
 //   fit below  no box is placed at or above low[] + bytes of another, which then could as well lie below it
 //   twins      of boxes with equal bytes and sections the first is placed first
 //   parts      after a box is placed, unplaced boxes that no longer meet in time are searched apart
 //
-// Three rankings take turns, with more nodes each time (Moffitt, section 5). The bound rises where a capacity
-// is refuted; capacities between it and the best height are tried where that takes too long.
+// Several rankings take turns, with more work each time (Moffitt, section 5). The bound rises where a capacity
+// is refuted; capacities between it and the best height are tried in turn with it.
 //
 // p is the pack.
 
 #define TLI_PACK_MOST 2048          // boxes that are searched together
 #define TLI_PACK_PAIRS 4000000      // pairs of boxes that meet, at most: 16 MB
-#define TLI_PACK_SLICE 1000         // elementary steps a box of the shortest try
-#define TLI_PACK_ROUND 30000        // elementary steps a box that the first capacities get
+#define TLI_PACK_SLICE 600          // elementary steps a box of the shortest try
+#define TLI_PACK_BOUND 2            // so much more is done where the bound is asked for
 
 enum { TLI_PACK_FITS, TLI_PACK_NEVER, TLI_PACK_STOPPED };  // answers of a search
 
@@ -10257,14 +10257,14 @@ typedef struct tli_pack {
     uint64_t *rest;                 // [section_count] bytes of unplaced boxes
     uint64_t *spare;                // [section_count] the most that rounding added to one
     int32_t  *crossing;             // [section_count] unplaced boxes that are live here and in the next one
-    int32_t  *dirty, dirty_count;   // [section_count] sections to be looked at
-    uint8_t  *is_dirty;             // [section_count]
-    int32_t   pin_count, turn;
+    int32_t  *lowest;               // [2 * section_count] two boxes that were low enough to be the lowest
+    uint64_t *dirty;                // [section_count / 64 + 1] bits of sections to be looked at
+    int32_t   pin_count, ranking;
     tli_pack_change *changes;  int32_t change_count, change_capacity;
     int32_t  *items;  int32_t item_count, item_capacity;
     tli_pack_part *parts;  int32_t part_count, part_capacity;
     tli_pack_frame *frames;  int32_t frame_count;   // [count + 1]
-    uint64_t  capacity, work, work_limit;
+    uint64_t  capacity, work, work_limit, work_end;   // of all, of a search, of all searches
     int       failed;               // 1 = no memory
 } tli_pack;
 
@@ -10278,7 +10278,8 @@ static void tli_pack_free(tli_pack *p) {
     tli_release(env, p->live);
     tli_release(env, p->placed);
     tli_release(env, p->keys);
-    tli_release(env, p->is_dirty);
+    tli_release(env, p->dirty);
+    tli_release(env, p->lowest);
     tli_release(env, p->rest);
     tli_release(env, p->crossing);
     tli_release(env, p->changes);
@@ -10317,12 +10318,13 @@ static int tli_pack_alloc(tli_pack *p) {
     p->live_first = (int32_t *)tli_alloc_array(env, sections + 1, sizeof *p->live_first);
     p->placed = (uint8_t *)tli_alloc_array(env, 2 * count, 1);
     p->keys = (tli_pack_keys *)tli_alloc_array(env, count, sizeof *p->keys);
-    p->is_dirty = (uint8_t *)tli_alloc_array(env, sections, 1);
+    p->dirty = (uint64_t *)tli_alloc_array(env, sections / 64 + 1, sizeof *p->dirty);
+    p->lowest = (int32_t *)tli_alloc_array(env, 2 * sections, sizeof *p->lowest);
     p->rest = (uint64_t *)tli_alloc_array(env, 2 * sections, sizeof *p->rest);
-    p->crossing = (int32_t *)tli_alloc_array(env, 2 * sections, sizeof *p->crossing);
+    p->crossing = (int32_t *)tli_alloc_array(env, sections, sizeof *p->crossing);
     p->frames = (tli_pack_frame *)tli_alloc_array(env, count + 1, sizeof *p->frames);
-    if (!p->ids || !p->bytes || !p->near_first || !p->live_first || !p->placed || !p->keys || !p->is_dirty ||
-        !p->rest || !p->crossing || !p->frames) return 0;
+    if (!p->ids || !p->bytes || !p->near_first || !p->live_first || !p->placed || !p->keys || !p->dirty ||
+        !p->lowest || !p->rest || !p->crossing || !p->frames) return 0;
     p->first = p->ids + p->count;
     p->last = p->first + p->count;
     p->twin = p->last + p->count;
@@ -10334,7 +10336,6 @@ static int tli_pack_alloc(tli_pack *p) {
     p->best = p->offset + p->count;
     p->sleeps = p->placed + p->count;
     p->spare = p->rest + p->section_count;
-    p->dirty = p->crossing + p->section_count;
     return 1;
 }
 
@@ -10359,7 +10360,8 @@ static int tli_pack_list(tli_pack *p) {
         for (s = p->first[i]; s <= p->last[i]; s++) p->live_first[s + 1]++;
     for (s = 0; s < p->section_count; s++) p->live_first[s + 1] += p->live_first[s];
     for (i = 0; i < p->count; i++)
-        for (s = p->first[i]; s <= p->last[i]; s++) p->live[p->live_first[s] + p->dirty[s]++] = i;
+        for (s = p->first[i]; s <= p->last[i]; s++) p->live[p->live_first[s] + p->lowest[s]++] = i;
+    tli_zero(p->lowest, (size_t)p->section_count * sizeof *p->lowest);
     return 1;
 }
 
@@ -10413,9 +10415,13 @@ static int tli_pack_init(tli_pack *p, tli_fit *fit, const int32_t *boxes, int32_
 
 // -- layout: rankings --
 
-enum { TLI_PACK_LENGTH, TLI_PACK_AREA, TLI_PACK_LIVE };
+// A part is ranked when it is made: while its boxes are placed, their order stays. No ranking is best for all;
+// the first one gets TLI_PACK_FIRST times the work of another.
 
-#define TLI_PACK_RANKINGS 4     // the last one ranks again after every box that is placed
+enum { TLI_PACK_STEPS, TLI_PACK_SECTIONS, TLI_PACK_AREA, TLI_PACK_LIVE, TLI_PACK_BEGINS, TLI_PACK_ENDS };
+
+#define TLI_PACK_RANKINGS 6
+#define TLI_PACK_FIRST 4
 
 // The largest sum of unplaced bytes in a section of a box.
 static uint64_t tli_pack_find_live(tli_pack *p, int32_t box) {
@@ -10426,18 +10432,27 @@ static uint64_t tli_pack_find_live(tli_pack *p, int32_t box) {
     return most;
 }
 
+// What a ranking sorts by, largest first.
+static uint64_t tli_pack_find_key(tli_pack *p, int32_t box, int key) {
+    uint64_t steps = p->fit->boxes[p->ids[box]].length;
+    switch (key) {
+    case TLI_PACK_STEPS: return steps;
+    case TLI_PACK_SECTIONS: return (uint64_t)(p->last[box] - p->first[box]);
+    case TLI_PACK_AREA: return tli_fit_area(p->bytes[box], steps);
+    case TLI_PACK_LIVE: return tli_pack_find_live(p, box);
+    case TLI_PACK_BEGINS: return (uint64_t)(p->section_count - p->first[box]);
+    default: return (uint64_t)p->last[box];
+    }
+}
+
 static void tli_pack_find_keys(tli_pack *p, int32_t box, tli_pack_keys *keys) {
-    static const uint8_t orders[TLI_PACK_RANKINGS][3] = { { TLI_PACK_LENGTH, TLI_PACK_AREA, TLI_PACK_LIVE },
-                                                          { TLI_PACK_LIVE, TLI_PACK_AREA, TLI_PACK_LENGTH },
-                                                          { TLI_PACK_LIVE, TLI_PACK_LENGTH, TLI_PACK_AREA },
-                                                          { TLI_PACK_LIVE, TLI_PACK_LENGTH, TLI_PACK_AREA } };
-    const uint8_t *order = orders[p->turn % TLI_PACK_RANKINGS];
+    static const uint8_t rankings[TLI_PACK_RANKINGS][3] = {
+        { TLI_PACK_LIVE, TLI_PACK_STEPS, TLI_PACK_AREA }, { TLI_PACK_LIVE, TLI_PACK_AREA, TLI_PACK_STEPS },
+        { TLI_PACK_ENDS, TLI_PACK_LIVE, TLI_PACK_STEPS }, { TLI_PACK_ENDS, TLI_PACK_AREA, TLI_PACK_LIVE },
+        { TLI_PACK_BEGINS, TLI_PACK_LIVE, TLI_PACK_AREA }, { TLI_PACK_SECTIONS, TLI_PACK_AREA, TLI_PACK_LIVE }
+    };
     int32_t k;
-    uint64_t length = p->fit->boxes[p->ids[box]].length;
-    for (k = 0; k < 3; k++)
-        keys->values[k] = order[k] == TLI_PACK_LIVE     ? tli_pack_find_live(p, box)
-                          : order[k] == TLI_PACK_LENGTH ? length
-                                                        : tli_fit_area(p->bytes[box], length);
+    for (k = 0; k < 3; k++) keys->values[k] = tli_pack_find_key(p, box, rankings[p->ranking][k]);
     keys->box = box;
 }
 
@@ -10494,36 +10509,57 @@ static int tli_pack_change_low(tli_pack *p, int32_t box, uint64_t low) {
     return 1;
 }
 
+// Let the sections of a box be looked at.
+static void tli_pack_mark(tli_pack *p, int32_t box) {
+    int32_t first = p->first[box] / 64, last = p->last[box] / 64, word;
+    uint64_t begin = UINT64_MAX << p->first[box] % 64, end = UINT64_MAX >> (63 - p->last[box] % 64);
+    for (word = first; word <= last; word++)
+        p->dirty[word] |= (word == first ? begin : UINT64_MAX) & (word == last ? end : UINT64_MAX);
+}
+
 // Lift a box to what is below it, and let its sections be looked at. 0 = it does not fit, or no memory.
 static int tli_pack_raise(tli_pack *p, int32_t box, uint64_t offset) {
     uint64_t low = tli_pack_lift(p, box, offset);
-    int32_t s;
     if (tli_pack_end(p, box, low) > p->capacity || !tli_pack_change_low(p, box, low)) return 0;
-    for (s = p->first[box]; s <= p->last[box]; s++)
-        if (!p->is_dirty[s]) { p->is_dirty[s] = 1; p->dirty[p->dirty_count++] = s; }
-    p->work += (uint64_t)(p->last[box] - p->first[box]) / 4 + 1;
+    tli_pack_mark(p, box);
     return 1;
 }
 
-// Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave
-// room for all others above it; where only one can be the lowest, all others lie above it. 0 = they do not fit.
+static int tli_pack_can_be_lowest(const tli_pack *p, int32_t box, uint64_t most) {
+    return !p->placed[box] && p->low[box] <= most;
+}
+
+// Whether two boxes that were low enough in a section still are, and one ends so low that no other is raised.
+static int tli_pack_is_seen(const tli_pack *p, int32_t section, uint64_t most) {
+    int32_t a = p->lowest[2 * section], b = p->lowest[2 * section + 1];
+    return a != b && tli_pack_can_be_lowest(p, a, most) && tli_pack_can_be_lowest(p, b, most) &&
+           p->low[a] + p->bytes[a] <= most;
+}
+
+// Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave room
+// for all others above it; the others lie above an end of those that could be it. 0 = they do not fit.
 static int tli_pack_look_at(tli_pack *p, int32_t section, uint64_t offset) {
-    uint64_t most = p->capacity - tli_pack_needs(p, section), end;
-    int32_t k, lowest = -1, count = 0;
+    uint64_t most = p->capacity - tli_pack_needs(p, section), end = UINT64_MAX;
+    int32_t k, *lowest = p->lowest + (size_t)2 * (size_t)section, count = 0;
     if (!p->rest[section]) return 1;
     if (offset > most) return 0;
+    p->work++;
+    if (tli_pack_is_seen(p, section, most)) return 1;
     for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
         int32_t box = p->live[k];
-        if (p->placed[box] || p->low[box] > most) continue;
-        count++;
-        lowest = box;
+        if (!tli_pack_can_be_lowest(p, box, most)) continue;
+        if (!count++) lowest[1] = box;
+        if (p->low[box] + p->bytes[box] >= end) { lowest[1] = box; continue; }
+        if (count > 1) lowest[1] = lowest[0];
+        lowest[0] = box;
+        end = p->low[box] + p->bytes[box];
     }
-    p->work += (uint64_t)(k - p->live_first[section]) / 4 + 1;
-    if (count != 1) return count > 1;
-    end = p->low[lowest] + p->bytes[lowest];
-    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
+    p->work += (uint64_t)(k - p->live_first[section]) / 4;
+    if (!count) return 0;
+    for (k = p->live_first[section]; k < p->live_first[section + 1] && (count == 1 || end > most); k++) {
         int32_t box = p->live[k];
-        if (p->placed[box] || box == lowest || p->low[box] >= end) continue;
+        if (p->placed[box] || p->low[box] >= end) continue;
+        if (count == 1 ? box == lowest[0] : p->low[box] <= most) continue;
         if (!tli_pack_raise(p, box, end)) return 0;
     }
     return 1;
@@ -10531,12 +10567,16 @@ static int tli_pack_look_at(tli_pack *p, int32_t section, uint64_t offset) {
 
 // Look at sections until none is left whose boxes changed.
 static int tli_pack_look(tli_pack *p, uint64_t offset) {
-    int fits = 1;
-    while (p->dirty_count) {
-        int32_t section = p->dirty[--p->dirty_count];
-        p->is_dirty[section] = 0;
-        if (fits) fits = tli_pack_look_at(p, section, offset);
-    }
+    int32_t at, words = p->section_count / 64 + 1, fits = 1, more = 1;
+    while (more)
+        for (at = more = 0; at < words; at++)
+            while (p->dirty[at]) {
+                int32_t bit = tli_log2_u64(p->dirty[at]);
+                p->dirty[at] &= ~((uint64_t)1 << bit);
+                if (!fits) continue;
+                fits = tli_pack_look_at(p, at * 64 + bit, offset);
+                more = 1;
+            }
     return fits;
 }
 
@@ -10604,7 +10644,7 @@ static int tli_pack_add_part(tli_pack *p, int32_t first) {
 // was placed, because elsewhere nothing changed. What was divided is ranked anew. 0 = no memory.
 static int tli_pack_divide(tli_pack *p, tli_pack_part part, int32_t box) {
     int32_t from = 0, s, k, first;
-    int ranks = p->turn % TLI_PACK_RANKINGS == TLI_PACK_RANKINGS - 1;
+    int ranks = 0;
     for (s = p->first[box]; s <= p->last[box]; s++) {
         int ends = s == p->last[box];
         if (!ends && p->crossing[s]) continue;
@@ -10782,14 +10822,14 @@ static uint64_t tli_pack_height(const tli_pack *p, const uint64_t *offsets) {
     return height;
 }
 
-// Ask whether a capacity is reached, with the three rankings in turn and a work limit that doubles.
-static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t work) {
-    uint64_t end = p->work + work, slice = TLI_PACK_SLICE * (uint64_t)p->count;
+// Ask whether a capacity is reached, with a slice of work for each ranking.
+static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t slice) {
     int answer = TLI_PACK_STOPPED;
     p->capacity = capacity;
-    for (p->turn = 0; p->work < end && answer == TLI_PACK_STOPPED && !p->failed; p->turn++) {
-        if (p->turn && p->turn % TLI_PACK_RANKINGS == 0) slice *= 2;
-        p->work_limit = end - p->work < slice ? end : p->work + slice;
+    for (p->ranking = 0; p->ranking < TLI_PACK_RANKINGS && answer == TLI_PACK_STOPPED; p->ranking++) {
+        uint64_t share = p->ranking ? slice : slice * TLI_PACK_FIRST;
+        if (p->work >= p->work_end || p->failed) break;
+        p->work_limit = p->work_end - p->work < share ? p->work_end : p->work + share;
         answer = tli_pack_search(p);
         if (answer == TLI_PACK_FITS) tli_copy(p->best, p->offset, (size_t)p->count * sizeof *p->best);
         tli_pack_reset(p);
@@ -10797,25 +10837,52 @@ static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t work) {
     return answer;
 }
 
-// Lower the layout of the boxes to `goal` or less, as far as the work goes; *bound: no layout is lower.
-static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t work_limit, uint64_t *bound) {
-    uint64_t high, round = TLI_PACK_ROUND * (uint64_t)p->count, end = p->work + work_limit, step, capacity;
-    *bound = tli_pack_read(p);
-    high = tli_pack_height(p, p->best);
-    step = tli_pack_step(p);
-    *bound = (*bound + step - 1) / step * step;
-    for (capacity = *bound; *bound < high && high > goal && p->work < end && !p->failed;) {
-        uint64_t work = end - p->work < round ? end - p->work : round;
-        int answer = tli_pack_ask(p, capacity, work);
-        if (answer == TLI_PACK_FITS) high = tli_pack_height(p, p->best);
-        if (answer == TLI_PACK_NEVER) *bound = capacity + step;
-        if (answer == TLI_PACK_STOPPED && capacity + step < high) {
-            capacity += (high - capacity) / 2 / step * step;
-            if (capacity < high) continue;
-        }
-        if (answer == TLI_PACK_STOPPED) round *= 2;
-        capacity = *bound;
+// What is known about the heights of the boxes: low is the bound, high was reached; all are multiples of step.
+typedef struct tli_pack_range { uint64_t low, high, step; } tli_pack_range;
+
+static int tli_pack_ask_range(tli_pack *p, tli_pack_range *range, uint64_t capacity, uint64_t slice) {
+    int answer = tli_pack_ask(p, capacity, slice);
+    if (answer == TLI_PACK_FITS) range->high = tli_pack_height(p, p->best);
+    if (answer == TLI_PACK_NEVER) range->low = capacity + range->step;
+    return answer;
+}
+
+// Ask for capacities a gap below what is reached. The gap doubles where they are, and halves where not.
+static void tli_pack_ask_between(tli_pack *p, tli_pack_range *range, uint64_t slice) {
+    uint64_t gap = (range->high - range->low) / 2 / range->step * range->step;
+    uint64_t least = gap / 4;
+    while (gap && gap >= least && p->work < p->work_end && !p->failed) {
+        int answer = tli_pack_ask_range(p, range, range->high - gap, slice);
+        uint64_t most = range->high > range->low ? (range->high - range->low) / 2 : 0;
+        gap = answer == TLI_PACK_FITS ? gap * 2 : gap / 2;
+        gap = (gap < most ? gap : most) / range->step * range->step;
     }
+}
+
+// Lower the layout of the boxes to `goal` or less, as far as the work goes; *bound: no layout is lower. Most of
+// the work goes to the capacity that is wanted, if more than that is taken.
+static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t work_limit, uint64_t *bound) {
+    uint64_t slice = TLI_PACK_SLICE * (uint64_t)p->count, end = p->work + work_limit;
+    tli_pack_range range;
+    int answer = TLI_PACK_STOPPED;
+    range.step = tli_pack_step(p);
+    range.low = (tli_pack_read(p) + range.step - 1) / range.step * range.step;
+    if (goal / range.step * range.step > range.low) range.low = goal / range.step * range.step;
+    range.high = tli_pack_height(p, p->best);
+    p->work_end = end - work_limit / 4;
+    wanted = wanted / range.step * range.step;
+    while (wanted >= range.low && range.high > wanted && p->work < p->work_end && answer == TLI_PACK_STOPPED) {
+        if (p->failed) break;
+        answer = tli_pack_ask_range(p, &range, wanted, slice);
+        slice *= 2;
+    }
+    p->work_end = end;
+    for (slice = TLI_PACK_SLICE * (uint64_t)p->count; range.high > range.low; slice *= 2) {
+        if (p->work >= end || p->failed) break;
+        answer = tli_pack_ask_range(p, &range, range.low, slice * TLI_PACK_BOUND);
+        if (answer == TLI_PACK_STOPPED) tli_pack_ask_between(p, &range, slice);
+    }
+    *bound = range.low;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -11033,7 +11100,7 @@ static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_l
     tl_result result = TL_OK;
     int32_t i;
     if (tli_pack_init(&p, fit, fit->by_first + part->from, part->to - part->from, part->first, part->last)) {
-        tli_pack_lower(&p, *goal, work_limit, &bound);
+        tli_pack_lower(&p, *goal, l->desc->capacity_bytes, work_limit, &bound);
         for (i = 0; i < p.count; i++) fit->best[p.ids[i]] = p.best[i];
     }
     l->work += p.work;
@@ -11043,13 +11110,25 @@ static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_l
     return result;
 }
 
-// Search the parts that are higher than the bound, each with more work in every round. *goal is raised to what
-// is proven.
+// Whether more than one part may be lowered.
+static int tli_layout_has_parts(const tli_fit *fit, uint64_t goal) {
+    int32_t from, count = 0;
+    for (from = 0; from < fit->count && count < 2;) {
+        tli_layout_part part = tli_layout_find_part(fit, from);
+        from = part.to;
+        count += part.height > goal;
+    }
+    return count > 1;
+}
+
+// Search the parts that are higher than the bound, each with more work in every round; a single one with all of
+// it. *goal is raised to what is proven.
 static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_limit, uint64_t *goal) {
     uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE;
     tl_result result = TL_OK;
     int32_t from, more = 1;
-    for (; more && !result && l->work < end; share *= 4)
+    for (; more && !result && l->work < end; share *= 4) {
+        if (!tli_layout_has_parts(fit, *goal)) share = work_limit;
         for (from = more = 0; from < fit->count && !result && l->work < end;) {
             tli_layout_part part = tli_layout_find_part(fit, from);
             from = part.to;
@@ -11057,6 +11136,7 @@ static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_li
             more = 1;
             result = tli_layout_search_part(l, fit, &part, end - l->work < share ? end - l->work : share, goal);
         }
+    }
     return result;
 }
 #endif

@@ -212,7 +212,7 @@ static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_l
     tl_result result = TL_OK;
     int32_t i;
     if (tli_pack_init(&p, fit, fit->by_first + part->from, part->to - part->from, part->first, part->last)) {
-        tli_pack_lower(&p, *goal, work_limit, &bound);
+        tli_pack_lower(&p, *goal, l->desc->capacity_bytes, work_limit, &bound);
         for (i = 0; i < p.count; i++) fit->best[p.ids[i]] = p.best[i];
     }
     l->work += p.work;
@@ -222,13 +222,25 @@ static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_l
     return result;
 }
 
-// Search the parts that are higher than the bound, each with more work in every round. *goal is raised to what
-// is proven.
+// Whether more than one part may be lowered.
+static int tli_layout_has_parts(const tli_fit *fit, uint64_t goal) {
+    int32_t from, count = 0;
+    for (from = 0; from < fit->count && count < 2;) {
+        tli_layout_part part = tli_layout_find_part(fit, from);
+        from = part.to;
+        count += part.height > goal;
+    }
+    return count > 1;
+}
+
+// Search the parts that are higher than the bound, each with more work in every round; a single one with all of
+// it. *goal is raised to what is proven.
 static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_limit, uint64_t *goal) {
     uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE;
     tl_result result = TL_OK;
     int32_t from, more = 1;
-    for (; more && !result && l->work < end; share *= 4)
+    for (; more && !result && l->work < end; share *= 4) {
+        if (!tli_layout_has_parts(fit, *goal)) share = work_limit;
         for (from = more = 0; from < fit->count && !result && l->work < end;) {
             tli_layout_part part = tli_layout_find_part(fit, from);
             from = part.to;
@@ -236,6 +248,7 @@ static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_li
             more = 1;
             result = tli_layout_search_part(l, fit, &part, end - l->work < share ? end - l->work : share, goal);
         }
+    }
     return result;
 }
 #endif
