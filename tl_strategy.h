@@ -1066,6 +1066,12 @@ extern "C" {
 // 2020, arXiv:2001.03288 (greedy by size).
 // ============================================================================
 
+// Steps at which a buffer takes fewer of its bytes.
+typedef struct tl_layout_gap {
+    int64_t  first_step, last_step;  // of its lifetime; first_step <= last_step
+    uint64_t first_byte, bytes;      // what it takes meanwhile, from its beginning; bytes 0 = none
+} tl_layout_gap;
+
 typedef struct tl_layout_buffer {
     uint64_t bytes;             // 0 = takes no place, its offset is 0
     int64_t  first_step, last_step;  // first and last step at which it is live; first_step <= last_step
@@ -1074,6 +1080,8 @@ typedef struct tl_layout_buffer {
     uint64_t pinned_offset;     // a multiple of the alignment
     int32_t  in_place;          // 1 = may begin where buffer `over` does, whose last step is its first one
     int32_t  over;              // number of that buffer
+    const tl_layout_gap *gaps;  // [gap_count], each behind the one before it
+    int32_t  gap_count;         // 0 = it takes all of its bytes at all of its steps
 } tl_layout_buffer;
 
 typedef struct tl_layout_desc {
@@ -1098,13 +1106,16 @@ typedef struct tl_layout_plan {
 //   plan   overwritten; release with tl_free_layout_plan
 //
 // A buffer that may lie over another either begins at the same offset as that one, or shares no byte
-// with it. Pins and capacity are kept. A layout that fits the capacity is still lowered while there is work.
+// with it. A buffer with gaps neither lies over another nor under one; one that takes no bytes at any step has
+// offset 0. Pins and capacity are kept. A layout that fits the capacity is still lowered while there is work.
+// Where gaps leave some bytes of a buffer, the search does not try every layout: the bound is the largest sum.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a lifetime that is reversed, an alignment that is no power of two, a pin
 //          that is no multiple of it, does not fit the capacity or overlaps another, an `over` that names no
-//          buffer or one that ends at another step, a buffer that two others lie over; TL_ERROR_OVERFLOW:
-//          the bytes of all buffers together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE names the
-//          height of the layout found and the bound: both are in *plan then, without offsets;
+//          buffer or one that ends at another step, a buffer that two others lie over, gaps out of order or
+//          outside of the lifetime or the bytes of their buffer; TL_ERROR_OVERFLOW: the bytes of all buffers
+//          together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE names the height of the layout found
+//          and the bound: as the values of the error and in *plan, without offsets;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;
 //          at most work_limit and a pass of O(buffers log buffers). Memory: less than 100 bytes a buffer; the
@@ -4342,11 +4353,18 @@ static size_t tli_finish(tli_writer *w) {
       "buffer") \
     X(BUFFER_OVER_IS_TAKEN, "buffers[%0].over: another buffer lies over that one, too", "buffer") \
     X(BUFFERS_DO_NOT_FIT_61_BITS, "buffers[%0].bytes: all buffers, aligned, must fit 61 bits", "buffer") \
-    X(BUFFERS_FIT_NO_LAYOUT, "capacity_bytes: %0 bytes are too few for any layout; one of %1 was found", \
-      "capacity, height") \
-    X(NO_LAYOUT_WAS_FOUND, "capacity_bytes: no layout was found in %0 bytes; one of %1 was", \
-      "capacity, height") \
-    X(NO_MEMORY_FOR_LAYOUT, "no memory to place buffers", "")
+    X(BUFFERS_FIT_NO_LAYOUT, "capacity_bytes: no layout fits; one of %0 bytes was found, none takes less than %1", \
+      "height, bound") \
+    X(NO_LAYOUT_WAS_FOUND, "capacity_bytes: no layout was found that fits; one of %0 bytes was, none takes less than %1", \
+      "height, bound") \
+    X(NO_MEMORY_FOR_LAYOUT, "no memory to place buffers", "") \
+    X(BUFFER_GAP_COUNT_MUST_BE_AT_LEAST_0, \
+      "buffers[%0].gap_count: must be >= 0, and gaps not NULL where it is > 0", "buffer") \
+    X(BUFFER_GAPS_ARE_OUT_OF_ORDER, \
+      "buffers[%0].gaps: must lie in the lifetime, each with first_step <= last_step and behind the one before it", \
+      "buffer") \
+    X(BUFFER_GAP_IS_NO_PART, "buffers[%0].gaps: what a gap leaves must be a part of the bytes", "buffer") \
+    X(BUFFER_OVER_HAS_GAPS, "buffers[%0].over: neither buffer may have gaps", "buffer")
 
 // -- errors: rules of [5] PLAN --
 
@@ -9756,10 +9774,19 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
 // All offsets are multiples of the unit, the least alignment, so a box takes its bytes rounded up to it; only
 // of the box on top the bytes themselves count.
 
+// A box that takes some of its bytes only at times has pieces: sections in which it takes the same bytes.
+
+typedef struct tli_fit_piece {
+    int32_t  first, last;               // sections
+    int32_t  count;                     // pieces of the box from this one on
+    uint64_t from, end;                 // bytes of the box, rounded to the unit
+} tli_fit_piece;
+
 typedef struct tli_fit_box {
     uint64_t bytes, pin;                // pin UINT64_MAX = none
     uint64_t length;                    // steps
     int32_t  first, last;               // sections, both included
+    int32_t  pieces;                    // 1 + number of its first piece; 0 = takes all bytes in all sections
     uint8_t  alignment_bits;            // its logarithm
 } tli_fit_box;
 
@@ -9768,6 +9795,7 @@ typedef struct tli_fit_taken { uint64_t first, end; } tli_fit_taken;   // bytes 
 typedef struct tli_fit {
     tl_env   *env;
     tli_fit_box  *boxes;        // [count]
+    const tli_fit_piece *pieces;
     int32_t   count;
     int32_t  *order;        // [count] boxes as the pass takes them
     int32_t  *by_first;     // [count] boxes by first section
@@ -9884,17 +9912,45 @@ static void tli_fit_put(tli_fit *f, int32_t box, uint64_t offset) {
         if (f->reach[at] < f->boxes[box].last) f->reach[at] = f->boxes[box].last;
 }
 
-// Add what a placed box takes to the list. 0 = no memory.
-static int tli_fit_add_taken(tli_fit *f, int32_t box, int32_t count) {
+static int32_t tli_fit_count_pieces(const tli_fit *f, const tli_fit_box *box) {
+    return box->pieces ? f->pieces[box->pieces - 1].count : 0;
+}
+
+static tli_fit_piece tli_fit_find_piece(const tli_fit *f, const tli_fit_box *box, int32_t k) {
+    tli_fit_piece piece;
+    if (box->pieces) return f->pieces[box->pieces - 1 + k];
+    piece.first = box->first;
+    piece.last = box->last;
+    piece.count = 1;
+    piece.from = 0;
+    piece.end = tli_fit_taken_bytes(f, box);
+    return piece;
+}
+
+// Add what a piece of a placed box takes to the list: as bytes that all of the other box must not meet.
+static void tli_fit_add_taken(tli_fit *f, uint64_t offset, const tli_fit_piece *piece, uint64_t bytes,
+                              const tli_fit_piece *other, int32_t *count) {
     void *array = f->taken;
-    if (!tli_grow(f->env, &array, &f->taken_capacity, count, (int64_t)count + 1, sizeof *f->taken)) {
+    if (piece->first > other->last || other->first > piece->last || offset + piece->end <= other->from) return;
+    if (!tli_grow(f->env, &array, &f->taken_capacity, *count, (int64_t)*count + 1, sizeof *f->taken)) {
         f->failed = 1;
-        return 0;
+        return;
     }
     f->taken = (tli_fit_taken *)array;
-    f->taken[count].first = f->offsets[box];
-    f->taken[count].end = f->offsets[box] + tli_fit_taken_bytes(f, &f->boxes[box]);
-    return 1;
+    f->taken[*count].first = offset + piece->from + (bytes - other->end);
+    f->taken[(*count)++].end = offset + piece->end - other->from;
+}
+
+// The same for all pieces of both.
+static void tli_fit_add_pieces(tli_fit *f, int32_t placed, const tli_fit_box *box, int32_t *count) {
+    const tli_fit_box *other = &f->boxes[placed];
+    int32_t i, k, other_count = tli_fit_count_pieces(f, other), count_of_box = tli_fit_count_pieces(f, box);
+    for (i = 0; !i || i < other_count; i++)
+        for (k = 0; (!k || k < count_of_box) && !f->failed; k++) {
+            tli_fit_piece a = tli_fit_find_piece(f, other, i), b = tli_fit_find_piece(f, box, k);
+            tli_fit_add_taken(f, f->offsets[placed], &a, tli_fit_taken_bytes(f, box), &b, count);
+        }
+    f->work += (uint64_t)other_count * (uint64_t)(count_of_box + 1);
 }
 
 // List what placed boxes take in the sections of a box; returns how many do. The tree is walked in order,
@@ -9907,7 +9963,8 @@ static int32_t tli_fit_list_taken(tli_fit *f, const tli_fit_box *box) {
             if (at < f->leaf_count) { at *= 2; continue; }
             position = at - f->leaf_count;
             if (f->boxes[f->by_first[position]].first > box->last) break;   // and so do all behind it
-            if (!tli_fit_add_taken(f, f->by_first[position], count++)) return 0;
+            tli_fit_add_pieces(f, f->by_first[position], box, &count);
+            if (f->failed) return 0;
         }
         while (at & 1) at /= 2;
         if (!at) break;
@@ -10241,6 +10298,8 @@ typedef struct tli_pack_frame {
     uint64_t last_offset;           // of the box placed before
 } tli_pack_frame;
 
+typedef struct tli_pack_window { uint64_t from, end; } tli_pack_window;   // bytes of a box; from == end: none
+
 typedef struct tli_pack {
     tli_fit  *fit;
     int32_t   count, section_count;
@@ -10251,6 +10310,9 @@ typedef struct tli_pack {
     int32_t  *live_first, *live;    // [section_count + 1], boxes of each section
     int32_t  *twin;                 // [count] the twin before it; -1 = none
     tli_pack_keys *keys;            // [count] scratch: the candidates of a frame
+    int32_t  *row;                  // [count] windows of a box with gaps by section, from its first; -1 = takes all
+    tli_pack_window *windows;  int32_t window_count;
+    uint64_t *over;                 // [pairs] how far a box lies at least above the one that it meets; NULL = bytes
     uint64_t *low, *offset, *best;  // [count] lowest offset; where it is placed; in the lowest layout
     uint8_t  *placed, *sleeps;      // [count] sleeps: was tried at this offset, beside what was placed since
     int32_t  *stack, placed_count;  // [count] boxes in the order in which they were placed
@@ -10274,6 +10336,8 @@ static void tli_pack_free(tli_pack *p) {
     tli_release(env, p->bytes);
     tli_release(env, p->near_first);
     tli_release(env, p->near_boxes);
+    tli_release(env, p->windows);
+    tli_release(env, p->over);
     tli_release(env, p->live_first);
     tli_release(env, p->live);
     tli_release(env, p->placed);
@@ -10303,8 +10367,34 @@ static uint64_t tli_pack_needs(const tli_pack *p, int32_t section) {
     return p->rest[section] > p->spare[section] ? p->rest[section] - p->spare[section] : 0;
 }
 
-static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b) {
-    return p->first[a] <= p->last[b] && p->first[b] <= p->last[a];
+// What a box takes in one of its sections.
+static tli_pack_window tli_pack_window_of(const tli_pack *p, int32_t box, int32_t section) {
+    tli_pack_window window;
+    if (p->row[box] >= 0) return p->windows[p->row[box] + section - p->first[box]];
+    window.from = 0;
+    window.end = p->bytes[box];
+    return window;
+}
+
+static uint64_t tli_pack_takes(const tli_pack *p, int32_t box, int32_t section) {
+    tli_pack_window window = tli_pack_window_of(p, box, section);
+    return window.end - window.from;
+}
+
+// Whether two boxes take bytes in a section. *over: how far b lies at least above a, if it is placed later.
+static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b, uint64_t *over) {
+    int32_t s = p->first[a] > p->first[b] ? p->first[a] : p->first[b];
+    int32_t last = p->last[a] < p->last[b] ? p->last[a] : p->last[b];
+    int meet = 0;
+    *over = p->bytes[a];
+    if (p->row[a] < 0 && p->row[b] < 0) return s <= last;
+    for (*over = 0; s <= last; s++) {
+        tli_pack_window of_a = tli_pack_window_of(p, a, s), of_b = tli_pack_window_of(p, b, s);
+        if (of_a.from == of_a.end || of_b.from == of_b.end) continue;
+        meet = 1;
+        if (of_a.end > of_b.from && of_a.end - of_b.from > *over) *over = of_a.end - of_b.from;
+    }
+    return meet;
 }
 
 // -- layout: the search begins --
@@ -10312,7 +10402,7 @@ static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b) {
 static int tli_pack_alloc(tli_pack *p) {
     tl_env *env = p->fit->env;
     uint64_t count = (uint64_t)p->count, sections = (uint64_t)p->section_count;
-    p->ids = (int32_t *)tli_alloc_array(env, 5 * count, sizeof *p->ids);
+    p->ids = (int32_t *)tli_alloc_array(env, 6 * count, sizeof *p->ids);
     p->bytes = (uint64_t *)tli_alloc_array(env, 6 * count, sizeof *p->bytes);
     p->near_first = (int32_t *)tli_alloc_array(env, count + 1, sizeof *p->near_first);
     p->live_first = (int32_t *)tli_alloc_array(env, sections + 1, sizeof *p->live_first);
@@ -10329,6 +10419,7 @@ static int tli_pack_alloc(tli_pack *p) {
     p->last = p->first + p->count;
     p->twin = p->last + p->count;
     p->stack = p->twin + p->count;
+    p->row = p->stack + p->count;
     p->pin = p->bytes + p->count;
     p->alignment = p->pin + p->count;
     p->low = p->alignment + p->count;
@@ -10339,29 +10430,71 @@ static int tli_pack_alloc(tli_pack *p) {
     return 1;
 }
 
-// List the boxes of each section, and the boxes that meet each box. 0 = no memory, or too many pairs.
-static int tli_pack_list(tli_pack *p) {
-    int64_t lives = 0, pairs = 0;
-    int32_t i, k, s;
+// List the boxes that meet each box. 0 = no memory, or too many pairs.
+static int tli_pack_list_near(tli_pack *p) {
+    int64_t pairs = 0;
+    int32_t i, k;
+    uint64_t over;
+    for (i = 0; i < p->count; i++) {
+        for (k = 0; k < p->count; k++) pairs += k != i && tli_pack_meet(p, i, k, &over);
+        p->near_first[i + 1] = (int32_t)pairs;
+        if (pairs > TLI_PACK_PAIRS) return 0;
+    }
+    p->work += (uint64_t)p->count * (uint64_t)p->count / 4 + (uint64_t)p->window_count * (uint64_t)p->count / 4;
+    p->near_boxes = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->near_boxes);
+    if (p->window_count) p->over = (uint64_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->over);
+    if (!p->near_boxes || (p->window_count && !p->over)) { p->failed = 1; return 0; }
+    for (i = 0, pairs = 0; i < p->count; i++)
+        for (k = 0; k < p->count; k++) {
+            if (k == i || !tli_pack_meet(p, i, k, &over)) continue;
+            if (p->over) p->over[pairs] = over;
+            p->near_boxes[pairs++] = k;
+        }
+    return 1;
+}
+
+// List the boxes of each section. 0 = no memory, or too many.
+static int tli_pack_list_live(tli_pack *p) {
+    int32_t i, s;
+    int64_t lives = 0;
     for (i = 0; i < p->count; i++) {
         lives += p->last[i] - p->first[i] + 1;
-        for (k = 0; k < p->count; k++) pairs += k != i && tli_pack_meet(p, i, k);
-        p->near_first[i + 1] = (int32_t)pairs;
-        if (pairs > TLI_PACK_PAIRS || lives > TLI_PACK_PAIRS) return 0;
+        if (lives > TLI_PACK_PAIRS) return 0;
+        for (s = p->first[i]; s <= p->last[i]; s++) p->live_first[s + 1] += tli_pack_takes(p, i, s) > 0;
     }
-    p->work += (uint64_t)p->count * (uint64_t)p->count / 4;
-    p->near_boxes = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->near_boxes);
     p->live = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)lives, sizeof *p->live);
-    if (!p->near_boxes || !p->live) { p->failed = 1; return 0; }
-    for (i = 0, pairs = 0; i < p->count; i++)
-        for (k = 0; k < p->count; k++)
-            if (k != i && tli_pack_meet(p, i, k)) p->near_boxes[pairs++] = k;
-    for (i = 0; i < p->count; i++)
-        for (s = p->first[i]; s <= p->last[i]; s++) p->live_first[s + 1]++;
+    if (!p->live) { p->failed = 1; return 0; }
     for (s = 0; s < p->section_count; s++) p->live_first[s + 1] += p->live_first[s];
     for (i = 0; i < p->count; i++)
-        for (s = p->first[i]; s <= p->last[i]; s++) p->live[p->live_first[s] + p->lowest[s]++] = i;
+        for (s = p->first[i]; s <= p->last[i]; s++)
+            if (tli_pack_takes(p, i, s)) p->live[p->live_first[s] + p->lowest[s]++] = i;
     tli_zero(p->lowest, (size_t)p->section_count * sizeof *p->lowest);
+    return 1;
+}
+
+// List what boxes with gaps take in their sections. 0 = no memory, or too much.
+static int tli_pack_list_windows(tli_pack *p) {
+    int64_t count = 0;
+    int32_t i, k, s;
+    for (i = 0; i < p->count; i++) {
+        p->row[i] = p->fit->boxes[p->ids[i]].pieces ? (int32_t)count : -1;
+        if (p->row[i] >= 0) count += p->last[i] - p->first[i] + 1;
+        if (count > TLI_PACK_PAIRS / 4) return 0;
+    }
+    p->window_count = (int32_t)count;
+    if (!count) return 1;
+    p->windows = (tli_pack_window *)tli_alloc_array(p->fit->env, (uint64_t)count, sizeof *p->windows);
+    if (!p->windows) { p->failed = 1; return 0; }
+    for (i = 0; i < p->count; i++) {
+        const tli_fit_box *box = &p->fit->boxes[p->ids[i]];
+        for (k = 0; k < tli_fit_count_pieces(p->fit, box); k++) {
+            const tli_fit_piece *piece = &p->fit->pieces[box->pieces - 1 + k];
+            for (s = piece->first; s <= piece->last; s++) {
+                p->windows[p->row[i] + s - box->first].from = piece->from;
+                p->windows[p->row[i] + s - box->first].end = piece->end;
+            }
+        }
+    }
     return 1;
 }
 
@@ -10371,8 +10504,8 @@ static uint64_t tli_pack_read(tli_pack *p) {
     int32_t i, k, s;
     for (i = 0; i < p->count; i++)
         for (s = p->first[i]; s <= p->last[i]; s++) {
-            uint64_t spare = tli_pack_spare(p, i);
-            p->rest[s] += p->bytes[i];
+            uint64_t spare = tli_pack_takes(p, i, s) ? tli_pack_spare(p, i) : 0;
+            p->rest[s] += tli_pack_takes(p, i, s);
             if (spare > p->spare[s]) p->spare[s] = spare;
             if (s < p->last[i]) p->crossing[s]++;
         }
@@ -10383,7 +10516,8 @@ static uint64_t tli_pack_read(tli_pack *p) {
             int32_t other = p->near_boxes[k];
             if (other < i && p->first[other] == p->first[i] && p->last[other] == p->last[i] &&
                 p->bytes[other] == p->bytes[i] && tli_pack_spare(p, other) == tli_pack_spare(p, i) &&
-                p->alignment[other] == p->alignment[i] && p->pin[other] == UINT64_MAX)
+                p->alignment[other] == p->alignment[i] && p->pin[other] == UINT64_MAX && p->row[i] < 0 &&
+                p->row[other] < 0)
                 p->twin[i] = other;
         }
     }
@@ -10410,7 +10544,7 @@ static int tli_pack_init(tli_pack *p, tli_fit *fit, const int32_t *boxes, int32_
         p->best[i] = fit->best[boxes[i]];
         p->pin_count += box->pin != UINT64_MAX;
     }
-    return tli_pack_list(p);
+    return tli_pack_list_windows(p) && tli_pack_list_near(p) && tli_pack_list_live(p);
 }
 
 // -- layout: rankings --
@@ -10525,42 +10659,56 @@ static int tli_pack_raise(tli_pack *p, int32_t box, uint64_t offset) {
     return 1;
 }
 
-static int tli_pack_can_be_lowest(const tli_pack *p, int32_t box, uint64_t most) {
-    return !p->placed[box] && p->low[box] <= most;
+static int tli_pack_can_be_lowest(const tli_pack *p, int32_t box, int32_t section, uint64_t most) {
+    return !p->placed[box] && p->low[box] + tli_pack_window_of(p, box, section).from <= most;
+}
+
+// Where what a box takes in a section ends, if it lies as low as it may.
+static uint64_t tli_pack_low_end(const tli_pack *p, int32_t box, int32_t section) {
+    return p->low[box] + tli_pack_window_of(p, box, section).end;
 }
 
 // Whether two boxes that were low enough in a section still are, and one ends so low that no other is raised.
 static int tli_pack_is_seen(const tli_pack *p, int32_t section, uint64_t most) {
     int32_t a = p->lowest[2 * section], b = p->lowest[2 * section + 1];
-    return a != b && tli_pack_can_be_lowest(p, a, most) && tli_pack_can_be_lowest(p, b, most) &&
-           p->low[a] + p->bytes[a] <= most;
+    return a != b && tli_pack_can_be_lowest(p, a, section, most) && tli_pack_can_be_lowest(p, b, section, most) &&
+           tli_pack_low_end(p, a, section) <= most;
+}
+
+// Find the box of a section that ends first of those that could be its lowest, and another one of them.
+static int32_t tli_pack_find_lowest(tli_pack *p, int32_t section, uint64_t most, uint64_t *end) {
+    int32_t k, *lowest = p->lowest + (size_t)2 * (size_t)section, count = 0;
+    *end = UINT64_MAX;
+    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
+        int32_t box = p->live[k];
+        if (!tli_pack_can_be_lowest(p, box, section, most)) continue;
+        if (!count++) lowest[1] = box;
+        if (tli_pack_low_end(p, box, section) >= *end) { lowest[1] = box; continue; }
+        if (count > 1) lowest[1] = lowest[0];
+        lowest[0] = box;
+        *end = tli_pack_low_end(p, box, section);
+    }
+    p->work += (uint64_t)(k - p->live_first[section]) / 4;
+    return count;
 }
 
 // Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave room
 // for all others above it; the others lie above an end of those that could be it. 0 = they do not fit.
 static int tli_pack_look_at(tli_pack *p, int32_t section, uint64_t offset) {
-    uint64_t most = p->capacity - tli_pack_needs(p, section), end = UINT64_MAX;
-    int32_t k, *lowest = p->lowest + (size_t)2 * (size_t)section, count = 0;
+    uint64_t most = p->capacity - tli_pack_needs(p, section), end;
+    int32_t k, count;
     if (!p->rest[section]) return 1;
     if (offset > most) return 0;
     p->work++;
     if (tli_pack_is_seen(p, section, most)) return 1;
-    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
-        int32_t box = p->live[k];
-        if (!tli_pack_can_be_lowest(p, box, most)) continue;
-        if (!count++) lowest[1] = box;
-        if (p->low[box] + p->bytes[box] >= end) { lowest[1] = box; continue; }
-        if (count > 1) lowest[1] = lowest[0];
-        lowest[0] = box;
-        end = p->low[box] + p->bytes[box];
-    }
-    p->work += (uint64_t)(k - p->live_first[section]) / 4;
+    count = tli_pack_find_lowest(p, section, most, &end);
     if (!count) return 0;
     for (k = p->live_first[section]; k < p->live_first[section + 1] && (count == 1 || end > most); k++) {
         int32_t box = p->live[k];
-        if (p->placed[box] || p->low[box] >= end) continue;
-        if (count == 1 ? box == lowest[0] : p->low[box] <= most) continue;
-        if (!tli_pack_raise(p, box, end)) return 0;
+        uint64_t from = tli_pack_window_of(p, box, section).from;
+        if (p->placed[box] || p->low[box] + from >= end) continue;
+        if (count == 1 ? box == p->lowest[2 * section] : p->low[box] + from <= most) continue;
+        if (!tli_pack_raise(p, box, end - from)) return 0;
     }
     return 1;
 }
@@ -10582,18 +10730,18 @@ static int tli_pack_look(tli_pack *p, uint64_t offset) {
 
 // Place a box. 0 = what is left cannot fit.
 static int tli_pack_place(tli_pack *p, int32_t box, uint64_t offset) {
-    uint64_t end = offset + p->bytes[box];
     int32_t k, s;
     int fits = 1;
     p->placed[box] = 1;
     p->stack[p->placed_count++] = box;
     p->offset[box] = offset;
     for (s = p->first[box]; s <= p->last[box]; s++) {
-        p->rest[s] -= p->bytes[box];
+        p->rest[s] -= tli_pack_takes(p, box, s);
         if (s < p->last[box]) p->crossing[s]--;
     }
     for (k = p->near_first[box]; k < p->near_first[box + 1] && fits; k++) {
         int32_t other = p->near_boxes[k];
+        uint64_t end = offset + (p->over ? p->over[k] : p->bytes[box]);
         if (!p->placed[other] && p->low[other] < end) fits = tli_pack_raise(p, other, end);
     }
     p->work += (uint64_t)(p->near_first[box + 1] - p->near_first[box] + p->last[box] - p->first[box]) / 8 + 1;
@@ -10605,7 +10753,7 @@ static void tli_pack_take_back(tli_pack *p) {
     int32_t box = p->stack[--p->placed_count], s;
     p->placed[box] = 0;
     for (s = p->first[box]; s <= p->last[box]; s++) {
-        p->rest[s] += p->bytes[box];
+        p->rest[s] += tli_pack_takes(p, box, s);
         if (s < p->last[box]) p->crossing[s]++;
     }
 }
@@ -10811,6 +10959,8 @@ static uint64_t tli_pack_step(const tli_pack *p) {
         if (p->alignment[i] > 1) step = tli_pack_gcd(p->alignment[i], step);
         if (p->pin[i] != UINT64_MAX) step = tli_pack_gcd(p->pin[i], step);
     }
+    for (i = 0; i < p->window_count; i++)
+        step = tli_pack_gcd(p->windows[i].from, tli_pack_gcd(p->windows[i].end, step));
     return step;
 }
 
@@ -10906,10 +11056,14 @@ typedef struct tli_layout {
     tli_fit_box  *boxes;            // [box_count], room for buffer_count
     int32_t  *box_of;           // [buffer_count] -1 = takes no bytes
     uint8_t  *is_merged;        // [buffer_count] 1 = lies over `over`
+    tli_fit_piece *pieces;      // [piece_count] of boxes with gaps
     uint64_t *times;            // [section_count] first steps of sections, as tli_layout_time
     uint64_t *live;             // [section_count] bytes of boxes
-    int32_t   box_count, section_count, in_place_count;
-    int       has_pins;
+    int32_t   box_count, section_count, in_place_count, piece_count;
+    int32_t   span_count;       // of all buffers
+    int       has_pins, has_gaps;
+    int       has_windows;      // gaps that leave some bytes
+    int       is_ragged;        // of which some are no multiples of the unit
     uint64_t  unit;             // the least alignment
     uint64_t *best;             // [buffer_count] offsets of the lowest layout
     uint64_t  height, bound, work, work_limit;
@@ -10919,6 +11073,38 @@ static uint64_t tli_layout_alignment(const tl_layout_buffer *buffer) {
     return buffer->alignment ? buffer->alignment : 1;
 }
 
+// Steps of a buffer at which it takes the same bytes: those before, in and behind its gaps.
+typedef struct tli_layout_span { int64_t first, last; uint64_t from, bytes; } tli_layout_span;
+
+static int32_t tli_layout_count_spans(const tl_layout_buffer *b) { return 2 * b->gap_count + 1; }
+
+// 0 = there is no such step, or it takes no byte.
+static int tli_layout_find_span(const tl_layout_buffer *b, int32_t k, tli_layout_span *span) {
+    const tl_layout_gap *gap = k / 2 < b->gap_count ? &b->gaps[k / 2] : NULL;
+    const tl_layout_gap *before = k / 2 ? &b->gaps[k / 2 - 1] : NULL;
+    tli_zero(span, sizeof *span);
+    if (k % 2 && gap) {
+        span->first = gap->first_step;
+        span->last = gap->last_step;
+        span->from = gap->first_byte;
+        span->bytes = gap->bytes;
+        return span->bytes > 0;
+    }
+    if ((before && before->last_step == b->last_step) || (gap && gap->first_step == b->first_step)) return 0;
+    span->first = before ? before->last_step + 1 : b->first_step;
+    span->last = gap ? gap->first_step - 1 : b->last_step;
+    span->bytes = b->bytes;
+    return span->first <= span->last && span->bytes;
+}
+
+// Whether it takes a byte at any step.
+static int tli_layout_takes(const tl_layout_buffer *b) {
+    tli_layout_span span;
+    int32_t k;
+    for (k = 0; k < tli_layout_count_spans(b); k++) if (tli_layout_find_span(b, k, &span)) return 1;
+    return 0;
+}
+
 // Steps as unsigned numbers in the same order.
 static uint64_t tli_layout_time(int64_t step) { return (uint64_t)step ^ (uint64_t)1 << 63; }
 
@@ -10926,6 +11112,7 @@ static void tli_layout_free(tli_layout *l) {
     tli_release(l->env, l->boxes);
     tli_release(l->env, l->box_of);
     tli_release(l->env, l->is_merged);
+    tli_release(l->env, l->pieces);
     tli_release(l->env, l->times);
     tli_release(l->env, l->live);
     tli_release(l->env, l->best);
@@ -10936,10 +11123,17 @@ static tl_result tli_layout_alloc(tli_layout *l) {
     l->boxes = (tli_fit_box *)tli_alloc_array(l->env, count, sizeof *l->boxes);
     l->box_of = (int32_t *)tli_alloc_array(l->env, count, sizeof *l->box_of);
     l->is_merged = (uint8_t *)tli_alloc_array(l->env, count, 1);
+    l->best = (uint64_t *)tli_alloc_array(l->env, count, sizeof *l->best);
+    return l->boxes && l->box_of && l->is_merged && l->best ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Get memory for sections and pieces, of buffers that were checked.
+static tl_result tli_layout_alloc_sections(tli_layout *l) {
+    uint64_t count = (uint64_t)l->span_count;
     l->times = (uint64_t *)tli_alloc_array(l->env, count, sizeof *l->times);
     l->live = (uint64_t *)tli_alloc_array(l->env, count + 1, sizeof *l->live);
-    l->best = (uint64_t *)tli_alloc_array(l->env, count, sizeof *l->best);
-    return l->boxes && l->box_of && l->is_merged && l->times && l->live && l->best ? TL_OK : TL_ERROR_NO_MEMORY;
+    if (l->has_gaps) l->pieces = (tli_fit_piece *)tli_alloc_array(l->env, count, sizeof *l->pieces);
+    return l->times && l->live && (l->pieces || !l->has_gaps) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // The section that a step is in: the last one that begins at it or before; -1 = none.
@@ -10952,36 +11146,58 @@ static int32_t tli_layout_find_section(const tli_layout *l, int32_t count, int64
     return low;
 }
 
-// Divide time into sections: points at which a buffer begins and after which one ends before the next begins.
+// Divide time into sections: points at which a span begins and after which one ends before the next begins.
 static void tli_layout_divide(tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
-    int32_t i, count = 0, kept = 0;
+    tli_layout_span span;
+    int32_t i, k, count = 0, kept = 0;
     for (i = 0; i < l->desc->buffer_count; i++)
-        if (buffers[i].bytes) l->times[count++] = tli_layout_time(buffers[i].first_step);
+        for (k = 0; k < tli_layout_count_spans(&buffers[i]); k++)
+            if (tli_layout_find_span(&buffers[i], k, &span)) l->times[count++] = tli_layout_time(span.first);
     tli_sort_u64(l->times, (size_t)count);
     for (i = 0; i < count; i++) if (!i || l->times[i] != l->times[i - 1]) l->times[kept++] = l->times[i];
     count = kept;
     tli_zero(l->live, (size_t)count * sizeof *l->live);
     for (i = 0; i < l->desc->buffer_count; i++)
-        if (buffers[i].bytes) l->live[tli_layout_find_section(l, count, buffers[i].last_step)] = 1;
+        for (k = 0; k < tli_layout_count_spans(&buffers[i]); k++)
+            if (tli_layout_find_span(&buffers[i], k, &span)) l->live[tli_layout_find_section(l, count, span.last)] = 1;
     for (i = kept = 0; i < count; i++) if (l->live[i]) l->times[kept++] = l->times[i];
     l->section_count = kept;
-    l->work += 40 * (uint64_t)l->desc->buffer_count;
+    l->work += 40 * (uint64_t)l->span_count;
 }
 
-static uint64_t tli_layout_rounded(const tli_layout *l, int32_t buffer) {
-    return tli_align_up(l->desc->buffers[buffer].bytes, l->unit);
+// The first section of a span. Sections between its first step and the next one that is kept were left out, so
+// that is the one behind them.
+static int32_t tli_layout_first(const tli_layout *l, int64_t step) {
+    int32_t section = tli_layout_find_section(l, l->section_count, step);
+    return section >= 0 && l->times[section] == tli_layout_time(step) ? section : section + 1;
 }
 
-// The first section in which a buffer is live. Sections between its first step and the next one that is kept
-// were left out, so that is the one behind them.
-static int32_t tli_layout_first(const tli_layout *l, const tl_layout_buffer *buffer) {
-    int32_t section = tli_layout_find_section(l, l->section_count, buffer->first_step);
-    return section >= 0 && l->times[section] == tli_layout_time(buffer->first_step) ? section : section + 1;
+static int32_t tli_layout_last(const tli_layout *l, int64_t step) {
+    return tli_layout_find_section(l, l->section_count, step);
 }
 
-static int32_t tli_layout_last(const tli_layout *l, const tl_layout_buffer *buffer) {
-    return tli_layout_find_section(l, l->section_count, buffer->last_step);
+// Bytes rounded to the unit, but where bytes of windows are no multiples of it: they use what rounding leaves.
+static uint64_t tli_layout_rounded(const tli_layout *l, uint64_t bytes) {
+    return l->is_ragged ? bytes : tli_align_up(bytes, l->unit);
+}
+
+// Add what a buffer takes to the sections in which it begins and behind which it ends.
+static void tli_layout_add_live(tli_layout *l, const tl_layout_buffer *buffer) {
+    tli_layout_span span;
+    int32_t k;
+    for (k = 0; k < tli_layout_count_spans(buffer); k++) {
+        uint64_t bytes, over;
+        int32_t section;
+        if (!tli_layout_find_span(buffer, k, &span)) continue;
+        bytes = tli_layout_rounded(l, span.bytes);
+        section = tli_layout_first(l, span.first);
+        l->live[section] += bytes;
+        l->live[tli_layout_last(l, span.last) + 1] -= bytes;
+        over = buffer->in_place ? tli_layout_rounded(l, l->desc->buffers[buffer->over].bytes) : 0;
+        l->live[section] -= over < bytes ? over : bytes;
+        l->live[section + 1] += over < bytes ? over : bytes;
+    }
 }
 
 // The bound of every choice: the largest sum of bytes in a section. Of the box on top the true bytes count, so
@@ -10992,46 +11208,57 @@ static void tli_layout_find_bound(tli_layout *l) {
     int32_t i, s;
     tli_zero(l->live, ((size_t)l->section_count + 1) * sizeof *l->live);
     for (i = 0; i < l->desc->buffer_count; i++) {
-        uint64_t bytes = tli_layout_rounded(l, i), over;
-        if (!bytes) continue;
-        if (bytes - buffers[i].bytes > slack) slack = bytes - buffers[i].bytes;
-        s = tli_layout_first(l, &buffers[i]);
-        l->live[s] += bytes;
-        l->live[tli_layout_last(l, &buffers[i]) + 1] -= bytes;
-        over = buffers[i].in_place ? tli_layout_rounded(l, buffers[i].over) : 0;
-        l->live[s] -= over < bytes ? over : bytes;
-        l->live[s + 1] += over < bytes ? over : bytes;
+        slack = tli_larger_u64(slack, tli_layout_rounded(l, buffers[i].bytes) - buffers[i].bytes);
+        tli_layout_add_live(l, &buffers[i]);
     }
     for (s = 0; s < l->section_count; s++) {
         sum += l->live[s];
         if (sum > most) most = sum;
     }
-    l->bound = most - (most ? slack : 0);
+    l->bound = most > slack ? most - slack : 0;
     for (i = 0; i < l->desc->buffer_count; i++) {
-        if (!buffers[i].is_pinned || !buffers[i].bytes) continue;
-        l->has_pins = 1;
-        l->bound = tli_larger_u64(l->bound, buffers[i].pinned_offset + buffers[i].bytes);
+        if (!tli_layout_takes(&buffers[i])) continue;
+        l->has_pins |= buffers[i].is_pinned != 0;
+        l->bound = tli_larger_u64(l->bound, buffers[i].bytes + (buffers[i].is_pinned ? buffers[i].pinned_offset : 0));
     }
     tli_release(l->env, l->live);
     l->live = NULL;
+}
+
+// List the pieces of a box with gaps.
+static void tli_layout_make_pieces(tli_layout *l, const tl_layout_buffer *buffer, tli_fit_box *box) {
+    tli_layout_span span;
+    int32_t k;
+    box->pieces = l->piece_count + 1;
+    for (k = 0; k < tli_layout_count_spans(buffer); k++) {
+        tli_fit_piece *piece = &l->pieces[l->piece_count];
+        if (!tli_layout_find_span(buffer, k, &span)) continue;
+        piece->first = tli_layout_first(l, span.first);
+        piece->last = tli_layout_last(l, span.last);
+        piece->from = span.from & ~(l->unit - 1);
+        piece->end = tli_align_up(span.from + span.bytes, l->unit);
+        if (++l->piece_count == box->pieces) box->first = piece->first;
+        box->last = piece->last;
+    }
+    for (k = box->pieces - 1; k < l->piece_count; k++) l->pieces[k].count = l->piece_count - k;
 }
 
 // Make the boxes of a choice. 0 = two pins of one box differ, or one is at another multiple than the box needs.
 static int tli_layout_make_boxes(tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
     int32_t i;
-    l->box_count = 0;
+    l->box_count = l->piece_count = 0;
     for (i = 0; i < l->desc->buffer_count; i++) l->box_of[i] = -1;
     for (i = 0; i < l->desc->buffer_count; i++) {
         int32_t at = i, end = i, box, other;
-        if (!buffers[i].bytes || l->box_of[i] >= 0) continue;
+        if (l->box_of[i] >= 0 || !tli_layout_takes(&buffers[i])) continue;
         while (l->is_merged[at] && l->box_of[buffers[at].over] < 0) at = buffers[at].over;
         box = l->is_merged[at] ? l->box_of[buffers[at].over] : l->box_count;
         if (box == l->box_count) {
             tli_zero(&l->boxes[l->box_count++], sizeof *l->boxes);
             l->boxes[box].pin = UINT64_MAX;
             l->boxes[box].alignment_bits = (uint8_t)tli_log2_u64(l->unit);
-            l->boxes[box].first = tli_layout_first(l, &buffers[at]);
+            l->boxes[box].first = tli_layout_first(l, buffers[at].first_step);
         }
         for (other = end;; other = buffers[other].over) {
             const tl_layout_buffer *b = &buffers[other];
@@ -11041,7 +11268,8 @@ static int tli_layout_make_boxes(tli_layout *l) {
             if (b->bytes > to->bytes) to->bytes = b->bytes;
             if (tli_layout_alignment(b) >> to->alignment_bits)
                 to->alignment_bits = (uint8_t)tli_log2_u64(tli_layout_alignment(b));
-            if (tli_layout_last(l, b) > to->last) to->last = tli_layout_last(l, b);
+            if (tli_layout_last(l, b->last_step) > to->last) to->last = tli_layout_last(l, b->last_step);
+            if (b->gap_count) tli_layout_make_pieces(l, b, to);
             if (b->is_pinned && to->pin != UINT64_MAX && to->pin != b->pinned_offset) return 0;
             if (b->is_pinned) to->pin = b->pinned_offset;
             if (other == at) break;
@@ -11058,7 +11286,7 @@ static void tli_layout_keep(tli_layout *l, const uint64_t *offsets) {
     int32_t i;
     for (i = 0; i < l->desc->buffer_count; i++) {
         uint64_t bytes = l->desc->buffers[i].bytes;
-        if (bytes && offsets[l->box_of[i]] + bytes > height) height = offsets[l->box_of[i]] + bytes;
+        if (l->box_of[i] >= 0 && offsets[l->box_of[i]] + bytes > height) height = offsets[l->box_of[i]] + bytes;
     }
     if (height >= l->height) return;
     l->height = height;
@@ -11144,17 +11372,18 @@ static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_li
 // Place the boxes of a choice: passes, then the search. *bound: no layout of this choice is lower.
 static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bound) {
     tli_fit fit;
-    int32_t order, last = l->has_pins ? TLI_FIT_START : TLI_FIT_LENGTH;
+    int32_t order, last = l->has_pins || l->has_gaps ? TLI_FIT_START : TLI_FIT_LENGTH;
     tl_result result = TL_OK;
     tli_zero(&fit, sizeof fit);
     fit.env = l->env;
     fit.boxes = l->boxes;
+    fit.pieces = l->pieces;
     fit.count = l->box_count;
     fit.unit = l->unit;
     fit.work_limit = work_limit;
     *bound = l->bound;
     if (!tli_fit_init(&fit)) result = TL_ERROR_NO_MEMORY;
-    if (!result && !l->has_pins) {
+    if (!result && !l->has_pins && !l->has_gaps) {
         tli_fit_sweep(&fit, *bound);
         if (fit.failed) result = TL_ERROR_NO_MEMORY;
         else tli_layout_keep(l, fit.best);
@@ -11181,6 +11410,7 @@ static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bo
 static int tli_layout_is_even(const tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
     int32_t i;
+    if (l->has_windows) return 0;
     for (i = 0; i < l->desc->buffer_count; i++)
         if (l->is_merged[i] && buffers[i].bytes != buffers[buffers[i].over].bytes) return 0;
     return 1;
@@ -11225,8 +11455,25 @@ static tl_result tli_layout_fail(tl_env *env, tl_result code, tli_rule rule, int
     return tli_fail_values(env, code, TLI_IN(PLAN_LAYOUT), rule, (uint64_t)buffer, 0);
 }
 
+static tl_result tli_check_layout_gaps(tl_env *env, const tl_layout_desc *desc, int32_t i) {
+    const tl_layout_buffer *b = &desc->buffers[i];
+    int32_t k;
+    uint64_t end;
+    if (b->gap_count < 0 || (b->gap_count && !b->gaps))
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_COUNT_MUST_BE_AT_LEAST_0), i);
+    for (k = 0; k < b->gap_count; k++) {
+        const tl_layout_gap *gap = &b->gaps[k];
+        if (gap->first_step > gap->last_step || gap->last_step > b->last_step ||
+            (k ? gap->first_step <= gap[-1].last_step : gap->first_step < b->first_step))
+            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAPS_ARE_OUT_OF_ORDER), i);
+        if (!tli_add_u64(gap->first_byte, gap->bytes, &end) || end > b->bytes)
+            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_IS_NO_PART), i);
+    }
+    return TL_OK;
+}
+
 static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc, int32_t i) {
-    const tl_layout_buffer *b = &desc->buffers[i], *over;
+    const tl_layout_buffer *b = &desc->buffers[i];
     uint64_t end;
     if (b->first_step > b->last_step)
         return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_LIFETIME_IS_REVERSED), i);
@@ -11239,13 +11486,38 @@ static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc
             (desc->capacity_bytes && end > desc->capacity_bytes))
             return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_DOES_NOT_FIT), i);
     }
+    return tli_check_layout_gaps(env, desc, i);
+}
+
+static tl_result tli_check_layout_over(tl_env *env, const tl_layout_desc *desc, int32_t i) {
+    const tl_layout_buffer *b = &desc->buffers[i], *over;
     if (!b->in_place) return TL_OK;
     if (!tli_is_below(b->over, desc->buffer_count) || b->over == i)
         return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_NAMES_NONE), i);
     over = &desc->buffers[b->over];
     if (!b->bytes || !over->bytes || over->last_step != b->first_step || over->first_step >= b->first_step)
         return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_ENDS_AT_ANOTHER_STEP), i);
+    if (b->gap_count || over->gap_count)
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_HAS_GAPS), i);
     return TL_OK;
+}
+
+// Count the spans, and what the gaps leave. The unit is known.
+static tl_result tli_layout_read_gaps(tli_layout *l) {
+    int64_t spans = 0;
+    int32_t i, k;
+    for (i = 0; i < l->desc->buffer_count; i++) {
+        const tl_layout_buffer *b = &l->desc->buffers[i];
+        if (b->gap_count > (INT32_MAX - 1) / 2) return TL_ERROR_NO_MEMORY;
+        spans += tli_layout_count_spans(b);
+        l->has_gaps |= b->gap_count > 0;
+        for (k = 0; k < b->gap_count; k++) {
+            l->has_windows |= b->gaps[k].bytes > 0;
+            l->is_ragged |= ((b->gaps[k].first_byte | b->gaps[k].bytes) & (l->unit - 1)) != 0;
+        }
+    }
+    l->span_count = (int32_t)spans;
+    return spans < INT32_MAX ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Check all buffers; sets the unit and the number of buffers in place. No two may lie over the same one.
@@ -11255,6 +11527,7 @@ static tl_result tli_check_layout(tl_env *env, tli_layout *l) {
     int32_t i;
     for (i = 0; i < desc->buffer_count; i++) {
         tl_result result = tli_check_layout_buffer(env, desc, i);
+        if (!result) result = tli_check_layout_over(env, desc, i);
         if (result) return result;
         if (tli_layout_alignment(&desc->buffers[i]) > most) most = tli_layout_alignment(&desc->buffers[i]);
         if (desc->buffers[i].bytes && (!l->unit || tli_layout_alignment(&desc->buffers[i]) < l->unit))
@@ -11270,7 +11543,7 @@ static tl_result tli_check_layout(tl_env *env, tli_layout *l) {
             !tli_add_u64(sum, (rounded = tli_align_up(desc->buffers[i].bytes, most)), &sum) || sum >> 61)
             return tli_layout_fail(env, TL_ERROR_OVERFLOW, TLI_RULE(BUFFERS_DO_NOT_FIT_61_BITS), i);
     (void)rounded;
-    return TL_OK;
+    return tli_layout_read_gaps(l);
 }
 
 static tl_result tli_layout_answer(tl_env *env, tli_layout *l, tl_layout_plan *plan) {
@@ -11284,7 +11557,7 @@ static tl_result tli_layout_answer(tl_env *env, tli_layout *l, tl_layout_plan *p
         return tli_fail_values(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_LAYOUT),
                                plan->bound_bytes > l->desc->capacity_bytes ? TLI_RULE(BUFFERS_FIT_NO_LAYOUT)
                                                                            : TLI_RULE(NO_LAYOUT_WAS_FOUND),
-                               l->desc->capacity_bytes, plan->height_bytes);
+                               plan->height_bytes, plan->bound_bytes);
     plan->offsets = l->best;
     plan->buffer_count = l->desc->buffer_count;
     l->best = NULL;
@@ -11306,6 +11579,7 @@ TLI_IMPL tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_la
                         TLI_RULE(BUFFER_COUNT_MUST_BE_AT_LEAST_0));
     result = tli_layout_alloc(&l);
     if (!result) result = tli_check_layout(env, &l);
+    if (!result) result = tli_layout_alloc_sections(&l);
     if (!result) {
         tli_layout_divide(&l);
         tli_layout_find_bound(&l);

@@ -44,6 +44,8 @@ typedef struct tli_pack_frame {
     uint64_t last_offset;           // of the box placed before
 } tli_pack_frame;
 
+typedef struct tli_pack_window { uint64_t from, end; } tli_pack_window;   // bytes of a box; from == end: none
+
 typedef struct tli_pack {
     tli_fit  *fit;
     int32_t   count, section_count;
@@ -54,6 +56,9 @@ typedef struct tli_pack {
     int32_t  *live_first, *live;    // [section_count + 1], boxes of each section
     int32_t  *twin;                 // [count] the twin before it; -1 = none
     tli_pack_keys *keys;            // [count] scratch: the candidates of a frame
+    int32_t  *row;                  // [count] windows of a box with gaps by section, from its first; -1 = takes all
+    tli_pack_window *windows;  int32_t window_count;
+    uint64_t *over;                 // [pairs] how far a box lies at least above the one that it meets; NULL = bytes
     uint64_t *low, *offset, *best;  // [count] lowest offset; where it is placed; in the lowest layout
     uint8_t  *placed, *sleeps;      // [count] sleeps: was tried at this offset, beside what was placed since
     int32_t  *stack, placed_count;  // [count] boxes in the order in which they were placed
@@ -77,6 +82,8 @@ static void tli_pack_free(tli_pack *p) {
     tli_release(env, p->bytes);
     tli_release(env, p->near_first);
     tli_release(env, p->near_boxes);
+    tli_release(env, p->windows);
+    tli_release(env, p->over);
     tli_release(env, p->live_first);
     tli_release(env, p->live);
     tli_release(env, p->placed);
@@ -106,8 +113,34 @@ static uint64_t tli_pack_needs(const tli_pack *p, int32_t section) {
     return p->rest[section] > p->spare[section] ? p->rest[section] - p->spare[section] : 0;
 }
 
-static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b) {
-    return p->first[a] <= p->last[b] && p->first[b] <= p->last[a];
+// What a box takes in one of its sections.
+static tli_pack_window tli_pack_window_of(const tli_pack *p, int32_t box, int32_t section) {
+    tli_pack_window window;
+    if (p->row[box] >= 0) return p->windows[p->row[box] + section - p->first[box]];
+    window.from = 0;
+    window.end = p->bytes[box];
+    return window;
+}
+
+static uint64_t tli_pack_takes(const tli_pack *p, int32_t box, int32_t section) {
+    tli_pack_window window = tli_pack_window_of(p, box, section);
+    return window.end - window.from;
+}
+
+// Whether two boxes take bytes in a section. *over: how far b lies at least above a, if it is placed later.
+static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b, uint64_t *over) {
+    int32_t s = p->first[a] > p->first[b] ? p->first[a] : p->first[b];
+    int32_t last = p->last[a] < p->last[b] ? p->last[a] : p->last[b];
+    int meet = 0;
+    *over = p->bytes[a];
+    if (p->row[a] < 0 && p->row[b] < 0) return s <= last;
+    for (*over = 0; s <= last; s++) {
+        tli_pack_window of_a = tli_pack_window_of(p, a, s), of_b = tli_pack_window_of(p, b, s);
+        if (of_a.from == of_a.end || of_b.from == of_b.end) continue;
+        meet = 1;
+        if (of_a.end > of_b.from && of_a.end - of_b.from > *over) *over = of_a.end - of_b.from;
+    }
+    return meet;
 }
 
 // -- layout: the search begins --
@@ -115,7 +148,7 @@ static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b) {
 static int tli_pack_alloc(tli_pack *p) {
     tl_env *env = p->fit->env;
     uint64_t count = (uint64_t)p->count, sections = (uint64_t)p->section_count;
-    p->ids = (int32_t *)tli_alloc_array(env, 5 * count, sizeof *p->ids);
+    p->ids = (int32_t *)tli_alloc_array(env, 6 * count, sizeof *p->ids);
     p->bytes = (uint64_t *)tli_alloc_array(env, 6 * count, sizeof *p->bytes);
     p->near_first = (int32_t *)tli_alloc_array(env, count + 1, sizeof *p->near_first);
     p->live_first = (int32_t *)tli_alloc_array(env, sections + 1, sizeof *p->live_first);
@@ -132,6 +165,7 @@ static int tli_pack_alloc(tli_pack *p) {
     p->last = p->first + p->count;
     p->twin = p->last + p->count;
     p->stack = p->twin + p->count;
+    p->row = p->stack + p->count;
     p->pin = p->bytes + p->count;
     p->alignment = p->pin + p->count;
     p->low = p->alignment + p->count;
@@ -142,29 +176,71 @@ static int tli_pack_alloc(tli_pack *p) {
     return 1;
 }
 
-// List the boxes of each section, and the boxes that meet each box. 0 = no memory, or too many pairs.
-static int tli_pack_list(tli_pack *p) {
-    int64_t lives = 0, pairs = 0;
-    int32_t i, k, s;
+// List the boxes that meet each box. 0 = no memory, or too many pairs.
+static int tli_pack_list_near(tli_pack *p) {
+    int64_t pairs = 0;
+    int32_t i, k;
+    uint64_t over;
+    for (i = 0; i < p->count; i++) {
+        for (k = 0; k < p->count; k++) pairs += k != i && tli_pack_meet(p, i, k, &over);
+        p->near_first[i + 1] = (int32_t)pairs;
+        if (pairs > TLI_PACK_PAIRS) return 0;
+    }
+    p->work += (uint64_t)p->count * (uint64_t)p->count / 4 + (uint64_t)p->window_count * (uint64_t)p->count / 4;
+    p->near_boxes = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->near_boxes);
+    if (p->window_count) p->over = (uint64_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->over);
+    if (!p->near_boxes || (p->window_count && !p->over)) { p->failed = 1; return 0; }
+    for (i = 0, pairs = 0; i < p->count; i++)
+        for (k = 0; k < p->count; k++) {
+            if (k == i || !tli_pack_meet(p, i, k, &over)) continue;
+            if (p->over) p->over[pairs] = over;
+            p->near_boxes[pairs++] = k;
+        }
+    return 1;
+}
+
+// List the boxes of each section. 0 = no memory, or too many.
+static int tli_pack_list_live(tli_pack *p) {
+    int32_t i, s;
+    int64_t lives = 0;
     for (i = 0; i < p->count; i++) {
         lives += p->last[i] - p->first[i] + 1;
-        for (k = 0; k < p->count; k++) pairs += k != i && tli_pack_meet(p, i, k);
-        p->near_first[i + 1] = (int32_t)pairs;
-        if (pairs > TLI_PACK_PAIRS || lives > TLI_PACK_PAIRS) return 0;
+        if (lives > TLI_PACK_PAIRS) return 0;
+        for (s = p->first[i]; s <= p->last[i]; s++) p->live_first[s + 1] += tli_pack_takes(p, i, s) > 0;
     }
-    p->work += (uint64_t)p->count * (uint64_t)p->count / 4;
-    p->near_boxes = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->near_boxes);
     p->live = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)lives, sizeof *p->live);
-    if (!p->near_boxes || !p->live) { p->failed = 1; return 0; }
-    for (i = 0, pairs = 0; i < p->count; i++)
-        for (k = 0; k < p->count; k++)
-            if (k != i && tli_pack_meet(p, i, k)) p->near_boxes[pairs++] = k;
-    for (i = 0; i < p->count; i++)
-        for (s = p->first[i]; s <= p->last[i]; s++) p->live_first[s + 1]++;
+    if (!p->live) { p->failed = 1; return 0; }
     for (s = 0; s < p->section_count; s++) p->live_first[s + 1] += p->live_first[s];
     for (i = 0; i < p->count; i++)
-        for (s = p->first[i]; s <= p->last[i]; s++) p->live[p->live_first[s] + p->lowest[s]++] = i;
+        for (s = p->first[i]; s <= p->last[i]; s++)
+            if (tli_pack_takes(p, i, s)) p->live[p->live_first[s] + p->lowest[s]++] = i;
     tli_zero(p->lowest, (size_t)p->section_count * sizeof *p->lowest);
+    return 1;
+}
+
+// List what boxes with gaps take in their sections. 0 = no memory, or too much.
+static int tli_pack_list_windows(tli_pack *p) {
+    int64_t count = 0;
+    int32_t i, k, s;
+    for (i = 0; i < p->count; i++) {
+        p->row[i] = p->fit->boxes[p->ids[i]].pieces ? (int32_t)count : -1;
+        if (p->row[i] >= 0) count += p->last[i] - p->first[i] + 1;
+        if (count > TLI_PACK_PAIRS / 4) return 0;
+    }
+    p->window_count = (int32_t)count;
+    if (!count) return 1;
+    p->windows = (tli_pack_window *)tli_alloc_array(p->fit->env, (uint64_t)count, sizeof *p->windows);
+    if (!p->windows) { p->failed = 1; return 0; }
+    for (i = 0; i < p->count; i++) {
+        const tli_fit_box *box = &p->fit->boxes[p->ids[i]];
+        for (k = 0; k < tli_fit_count_pieces(p->fit, box); k++) {
+            const tli_fit_piece *piece = &p->fit->pieces[box->pieces - 1 + k];
+            for (s = piece->first; s <= piece->last; s++) {
+                p->windows[p->row[i] + s - box->first].from = piece->from;
+                p->windows[p->row[i] + s - box->first].end = piece->end;
+            }
+        }
+    }
     return 1;
 }
 
@@ -174,8 +250,8 @@ static uint64_t tli_pack_read(tli_pack *p) {
     int32_t i, k, s;
     for (i = 0; i < p->count; i++)
         for (s = p->first[i]; s <= p->last[i]; s++) {
-            uint64_t spare = tli_pack_spare(p, i);
-            p->rest[s] += p->bytes[i];
+            uint64_t spare = tli_pack_takes(p, i, s) ? tli_pack_spare(p, i) : 0;
+            p->rest[s] += tli_pack_takes(p, i, s);
             if (spare > p->spare[s]) p->spare[s] = spare;
             if (s < p->last[i]) p->crossing[s]++;
         }
@@ -186,7 +262,8 @@ static uint64_t tli_pack_read(tli_pack *p) {
             int32_t other = p->near_boxes[k];
             if (other < i && p->first[other] == p->first[i] && p->last[other] == p->last[i] &&
                 p->bytes[other] == p->bytes[i] && tli_pack_spare(p, other) == tli_pack_spare(p, i) &&
-                p->alignment[other] == p->alignment[i] && p->pin[other] == UINT64_MAX)
+                p->alignment[other] == p->alignment[i] && p->pin[other] == UINT64_MAX && p->row[i] < 0 &&
+                p->row[other] < 0)
                 p->twin[i] = other;
         }
     }
@@ -213,7 +290,7 @@ static int tli_pack_init(tli_pack *p, tli_fit *fit, const int32_t *boxes, int32_
         p->best[i] = fit->best[boxes[i]];
         p->pin_count += box->pin != UINT64_MAX;
     }
-    return tli_pack_list(p);
+    return tli_pack_list_windows(p) && tli_pack_list_near(p) && tli_pack_list_live(p);
 }
 
 // -- layout: rankings --
@@ -328,42 +405,56 @@ static int tli_pack_raise(tli_pack *p, int32_t box, uint64_t offset) {
     return 1;
 }
 
-static int tli_pack_can_be_lowest(const tli_pack *p, int32_t box, uint64_t most) {
-    return !p->placed[box] && p->low[box] <= most;
+static int tli_pack_can_be_lowest(const tli_pack *p, int32_t box, int32_t section, uint64_t most) {
+    return !p->placed[box] && p->low[box] + tli_pack_window_of(p, box, section).from <= most;
+}
+
+// Where what a box takes in a section ends, if it lies as low as it may.
+static uint64_t tli_pack_low_end(const tli_pack *p, int32_t box, int32_t section) {
+    return p->low[box] + tli_pack_window_of(p, box, section).end;
 }
 
 // Whether two boxes that were low enough in a section still are, and one ends so low that no other is raised.
 static int tli_pack_is_seen(const tli_pack *p, int32_t section, uint64_t most) {
     int32_t a = p->lowest[2 * section], b = p->lowest[2 * section + 1];
-    return a != b && tli_pack_can_be_lowest(p, a, most) && tli_pack_can_be_lowest(p, b, most) &&
-           p->low[a] + p->bytes[a] <= most;
+    return a != b && tli_pack_can_be_lowest(p, a, section, most) && tli_pack_can_be_lowest(p, b, section, most) &&
+           tli_pack_low_end(p, a, section) <= most;
+}
+
+// Find the box of a section that ends first of those that could be its lowest, and another one of them.
+static int32_t tli_pack_find_lowest(tli_pack *p, int32_t section, uint64_t most, uint64_t *end) {
+    int32_t k, *lowest = p->lowest + (size_t)2 * (size_t)section, count = 0;
+    *end = UINT64_MAX;
+    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
+        int32_t box = p->live[k];
+        if (!tli_pack_can_be_lowest(p, box, section, most)) continue;
+        if (!count++) lowest[1] = box;
+        if (tli_pack_low_end(p, box, section) >= *end) { lowest[1] = box; continue; }
+        if (count > 1) lowest[1] = lowest[0];
+        lowest[0] = box;
+        *end = tli_pack_low_end(p, box, section);
+    }
+    p->work += (uint64_t)(k - p->live_first[section]) / 4;
+    return count;
 }
 
 // Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave room
 // for all others above it; the others lie above an end of those that could be it. 0 = they do not fit.
 static int tli_pack_look_at(tli_pack *p, int32_t section, uint64_t offset) {
-    uint64_t most = p->capacity - tli_pack_needs(p, section), end = UINT64_MAX;
-    int32_t k, *lowest = p->lowest + (size_t)2 * (size_t)section, count = 0;
+    uint64_t most = p->capacity - tli_pack_needs(p, section), end;
+    int32_t k, count;
     if (!p->rest[section]) return 1;
     if (offset > most) return 0;
     p->work++;
     if (tli_pack_is_seen(p, section, most)) return 1;
-    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
-        int32_t box = p->live[k];
-        if (!tli_pack_can_be_lowest(p, box, most)) continue;
-        if (!count++) lowest[1] = box;
-        if (p->low[box] + p->bytes[box] >= end) { lowest[1] = box; continue; }
-        if (count > 1) lowest[1] = lowest[0];
-        lowest[0] = box;
-        end = p->low[box] + p->bytes[box];
-    }
-    p->work += (uint64_t)(k - p->live_first[section]) / 4;
+    count = tli_pack_find_lowest(p, section, most, &end);
     if (!count) return 0;
     for (k = p->live_first[section]; k < p->live_first[section + 1] && (count == 1 || end > most); k++) {
         int32_t box = p->live[k];
-        if (p->placed[box] || p->low[box] >= end) continue;
-        if (count == 1 ? box == lowest[0] : p->low[box] <= most) continue;
-        if (!tli_pack_raise(p, box, end)) return 0;
+        uint64_t from = tli_pack_window_of(p, box, section).from;
+        if (p->placed[box] || p->low[box] + from >= end) continue;
+        if (count == 1 ? box == p->lowest[2 * section] : p->low[box] + from <= most) continue;
+        if (!tli_pack_raise(p, box, end - from)) return 0;
     }
     return 1;
 }
@@ -385,18 +476,18 @@ static int tli_pack_look(tli_pack *p, uint64_t offset) {
 
 // Place a box. 0 = what is left cannot fit.
 static int tli_pack_place(tli_pack *p, int32_t box, uint64_t offset) {
-    uint64_t end = offset + p->bytes[box];
     int32_t k, s;
     int fits = 1;
     p->placed[box] = 1;
     p->stack[p->placed_count++] = box;
     p->offset[box] = offset;
     for (s = p->first[box]; s <= p->last[box]; s++) {
-        p->rest[s] -= p->bytes[box];
+        p->rest[s] -= tli_pack_takes(p, box, s);
         if (s < p->last[box]) p->crossing[s]--;
     }
     for (k = p->near_first[box]; k < p->near_first[box + 1] && fits; k++) {
         int32_t other = p->near_boxes[k];
+        uint64_t end = offset + (p->over ? p->over[k] : p->bytes[box]);
         if (!p->placed[other] && p->low[other] < end) fits = tli_pack_raise(p, other, end);
     }
     p->work += (uint64_t)(p->near_first[box + 1] - p->near_first[box] + p->last[box] - p->first[box]) / 8 + 1;
@@ -408,7 +499,7 @@ static void tli_pack_take_back(tli_pack *p) {
     int32_t box = p->stack[--p->placed_count], s;
     p->placed[box] = 0;
     for (s = p->first[box]; s <= p->last[box]; s++) {
-        p->rest[s] += p->bytes[box];
+        p->rest[s] += tli_pack_takes(p, box, s);
         if (s < p->last[box]) p->crossing[s]++;
     }
 }
@@ -614,6 +705,8 @@ static uint64_t tli_pack_step(const tli_pack *p) {
         if (p->alignment[i] > 1) step = tli_pack_gcd(p->alignment[i], step);
         if (p->pin[i] != UINT64_MAX) step = tli_pack_gcd(p->pin[i], step);
     }
+    for (i = 0; i < p->window_count; i++)
+        step = tli_pack_gcd(p->windows[i].from, tli_pack_gcd(p->windows[i].end, step));
     return step;
 }
 
