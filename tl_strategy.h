@@ -1084,11 +1084,18 @@ typedef struct tl_layout_buffer {
     int32_t  gap_count;         // 0 = it takes all of its bytes at all of its steps
 } tl_layout_buffer;
 
+typedef struct tl_layout_progress {
+    uint64_t work, work_limit;  // elementary steps so far; the number after which planning ends
+    uint64_t height_bytes, bound_bytes;  // of the lowest layout when this part of time was begun; no layout is lower
+} tl_layout_progress;
+
 typedef struct tl_layout_desc {
     const tl_layout_buffer *buffers;  // [buffer_count]
     int32_t  buffer_count;
     uint64_t capacity_bytes;    // most that the layout may take; 0 = no limit
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 100 million; 1 = one fast pass
+    int    (*progress)(const tl_layout_progress *progress, void *user);  // 1 = stop with the lowest so far
+    void    *user;              // passed to progress
 } tl_layout_desc;
 
 typedef struct tl_layout_plan {
@@ -1102,7 +1109,8 @@ typedef struct tl_layout_plan {
 
 // Place buffers so that the layout is as low as possible.
 //
-//   desc   its buffers may be in any order
+//   desc   its buffers may be in any order; its progress function is called about every million steps
+//          of the search
 //   plan   overwritten; release with tl_free_layout_plan
 //
 // A buffer that may lie over another either begins at the same offset as that one, or shares no byte
@@ -10276,6 +10284,7 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
 #define TLI_PACK_MOST 2048          // boxes that are searched together
 #define TLI_PACK_PAIRS 4000000      // pairs of boxes that meet, at most: 16 MB
 #define TLI_PACK_SLICE 600          // elementary steps a box of the shortest try
+#define TLI_PACK_REPORT 1000000     // elementary steps between two calls of progress
 #define TLI_PACK_BOUND 2            // so much more is done where the bound is asked for
 
 enum { TLI_PACK_FITS, TLI_PACK_NEVER, TLI_PACK_STOPPED };  // answers of a search
@@ -10327,7 +10336,10 @@ typedef struct tli_pack {
     tli_pack_part *parts;  int32_t part_count, part_capacity;
     tli_pack_frame *frames;  int32_t frame_count;   // [count + 1]
     uint64_t  capacity, work, work_limit, work_end;   // of all, of a search, of all searches
-    int       failed;               // 1 = no memory
+    const tl_layout_desc *desc;
+    tl_layout_progress now;         // what is reported; its work is that before this search
+    uint64_t  report_at;
+    int       failed, stopped;      // 1 = no memory; 1 = progress asked to stop
 } tli_pack;
 
 static void tli_pack_free(tli_pack *p) {
@@ -10901,6 +10913,16 @@ static void tli_pack_undo(tli_pack *p, const tli_pack_frame *f) {
     p->part_count = f->child_first;
 }
 
+// Report progress; where it asks to stop, no work is left.
+static void tli_pack_report(tli_pack *p) {
+    tl_layout_progress now = p->now;
+    if (p->work < p->report_at) return;
+    p->report_at = p->work + TLI_PACK_REPORT;
+    now.work += p->work;
+    if (p->desc->progress && p->desc->progress(&now, p->desc->user)) p->stopped = 1;
+    if (p->stopped) p->work_limit = p->work_end = 0;
+}
+
 // Whether the boxes fit the capacity.
 static int tli_pack_search(tli_pack *p) {
     int solved = 0, tried;
@@ -10918,6 +10940,7 @@ static int tli_pack_search(tli_pack *p) {
     if (!tli_pack_push(p, all, 0)) return TLI_PACK_STOPPED;
     while (p->frame_count) {
         tli_pack_frame *f = &p->frames[p->frame_count - 1];
+        tli_pack_report(p);
         if (solved && ++f->child_at == f->child_count) { p->frame_count--; continue; }
         if (!solved) {
             if (f->chosen >= 0) {
@@ -11026,9 +11049,9 @@ static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t
         answer = tli_pack_ask_range(p, &range, wanted, slice);
         slice *= 2;
     }
-    p->work_end = end;
+    p->work_end = p->stopped ? 0 : end;
     for (slice = TLI_PACK_SLICE * (uint64_t)p->count; range.high > range.low; slice *= 2) {
-        if (p->work >= end || p->failed) break;
+        if (p->work >= p->work_end || p->failed) break;
         answer = tli_pack_ask_range(p, &range, range.low, slice * TLI_PACK_BOUND);
         if (answer == TLI_PACK_STOPPED) tli_pack_ask_between(p, &range, slice);
     }
@@ -11067,6 +11090,7 @@ typedef struct tli_layout {
     uint64_t  unit;             // the least alignment
     uint64_t *best;             // [buffer_count] offsets of the lowest layout
     uint64_t  height, bound, work, work_limit;
+    int       stopped;          // progress asked to stop
 } tli_layout;
 
 static uint64_t tli_layout_alignment(const tl_layout_buffer *buffer) {
@@ -11328,10 +11352,16 @@ static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_l
     tl_result result = TL_OK;
     int32_t i;
     if (tli_pack_init(&p, fit, fit->by_first + part->from, part->to - part->from, part->first, part->last)) {
+        p.desc = l->desc;
+        p.now.work = l->work;
+        p.now.work_limit = l->work_limit;
+        p.now.height_bytes = l->height;
+        p.now.bound_bytes = l->bound;
         tli_pack_lower(&p, *goal, l->desc->capacity_bytes, work_limit, &bound);
         for (i = 0; i < p.count; i++) fit->best[p.ids[i]] = p.best[i];
     }
     l->work += p.work;
+    l->stopped = p.stopped;
     if (p.failed) result = TL_ERROR_NO_MEMORY;
     if (bound > *goal) *goal = bound;
     tli_pack_free(&p);
@@ -11355,9 +11385,9 @@ static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_li
     uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE;
     tl_result result = TL_OK;
     int32_t from, more = 1;
-    for (; more && !result && l->work < end; share *= 4) {
+    for (; more && !result && l->work < end && !l->stopped; share *= 4) {
         if (!tli_layout_has_parts(fit, *goal)) share = work_limit;
-        for (from = more = 0; from < fit->count && !result && l->work < end;) {
+        for (from = more = 0; from < fit->count && !result && l->work < end && !l->stopped;) {
             tli_layout_part part = tli_layout_find_part(fit, from);
             from = part.to;
             if (part.height <= *goal || part.to - part.from > TLI_PACK_MOST) continue;
@@ -11435,7 +11465,7 @@ static tl_result tli_layout_try_all(tli_layout *l) {
     if (l->in_place_count) choices = l->in_place_count <= TLI_LAYOUT_FEW ? 1 << l->in_place_count : 2;
     for (choice = 0; choice < choices && !result && l->height > l->bound; choice++) {
         uint64_t left = l->work_limit > l->work ? l->work_limit - l->work : 1;
-        if (choice && l->work >= l->work_limit && l->height != UINT64_MAX) break;
+        if (choice && (l->stopped || l->work >= l->work_limit) && l->height != UINT64_MAX) break;
         for (i = k = 0; i < l->desc->buffer_count; i++) {
             l->is_merged[i] = 0;
             if (!l->desc->buffers[i].in_place) continue;

@@ -29,6 +29,7 @@ typedef struct tli_layout {
     uint64_t  unit;             // the least alignment
     uint64_t *best;             // [buffer_count] offsets of the lowest layout
     uint64_t  height, bound, work, work_limit;
+    int       stopped;          // progress asked to stop
 } tli_layout;
 
 static uint64_t tli_layout_alignment(const tl_layout_buffer *buffer) {
@@ -290,10 +291,16 @@ static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_l
     tl_result result = TL_OK;
     int32_t i;
     if (tli_pack_init(&p, fit, fit->by_first + part->from, part->to - part->from, part->first, part->last)) {
+        p.desc = l->desc;
+        p.now.work = l->work;
+        p.now.work_limit = l->work_limit;
+        p.now.height_bytes = l->height;
+        p.now.bound_bytes = l->bound;
         tli_pack_lower(&p, *goal, l->desc->capacity_bytes, work_limit, &bound);
         for (i = 0; i < p.count; i++) fit->best[p.ids[i]] = p.best[i];
     }
     l->work += p.work;
+    l->stopped = p.stopped;
     if (p.failed) result = TL_ERROR_NO_MEMORY;
     if (bound > *goal) *goal = bound;
     tli_pack_free(&p);
@@ -317,9 +324,9 @@ static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_li
     uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE;
     tl_result result = TL_OK;
     int32_t from, more = 1;
-    for (; more && !result && l->work < end; share *= 4) {
+    for (; more && !result && l->work < end && !l->stopped; share *= 4) {
         if (!tli_layout_has_parts(fit, *goal)) share = work_limit;
-        for (from = more = 0; from < fit->count && !result && l->work < end;) {
+        for (from = more = 0; from < fit->count && !result && l->work < end && !l->stopped;) {
             tli_layout_part part = tli_layout_find_part(fit, from);
             from = part.to;
             if (part.height <= *goal || part.to - part.from > TLI_PACK_MOST) continue;
@@ -397,7 +404,7 @@ static tl_result tli_layout_try_all(tli_layout *l) {
     if (l->in_place_count) choices = l->in_place_count <= TLI_LAYOUT_FEW ? 1 << l->in_place_count : 2;
     for (choice = 0; choice < choices && !result && l->height > l->bound; choice++) {
         uint64_t left = l->work_limit > l->work ? l->work_limit - l->work : 1;
-        if (choice && l->work >= l->work_limit && l->height != UINT64_MAX) break;
+        if (choice && (l->stopped || l->work >= l->work_limit) && l->height != UINT64_MAX) break;
         for (i = k = 0; i < l->desc->buffer_count; i++) {
             l->is_merged[i] = 0;
             if (!l->desc->buffers[i].in_place) continue;

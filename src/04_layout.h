@@ -51,11 +51,18 @@ typedef struct tl_layout_buffer {
     int32_t  gap_count;         // 0 = it takes all of its bytes at all of its steps
 } tl_layout_buffer;
 
+typedef struct tl_layout_progress {
+    uint64_t work, work_limit;  // elementary steps so far; the number after which planning ends
+    uint64_t height_bytes, bound_bytes;  // of the lowest layout when this part of time was begun; no layout is lower
+} tl_layout_progress;
+
 typedef struct tl_layout_desc {
     const tl_layout_buffer *buffers;  // [buffer_count]
     int32_t  buffer_count;
     uint64_t capacity_bytes;    // most that the layout may take; 0 = no limit
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 100 million; 1 = one fast pass
+    int    (*progress)(const tl_layout_progress *progress, void *user);  // 1 = stop with the lowest so far
+    void    *user;              // passed to progress
 } tl_layout_desc;
 
 typedef struct tl_layout_plan {
@@ -69,7 +76,8 @@ typedef struct tl_layout_plan {
 
 // Place buffers so that the layout is as low as possible.
 //
-//   desc   its buffers may be in any order
+//   desc   its buffers may be in any order; its progress function is called about every million steps
+//          of the search
 //   plan   overwritten; release with tl_free_layout_plan
 //
 // A buffer that may lie over another either begins at the same offset as that one, or shares no byte

@@ -22,6 +22,7 @@
 #define TLI_PACK_MOST 2048          // boxes that are searched together
 #define TLI_PACK_PAIRS 4000000      // pairs of boxes that meet, at most: 16 MB
 #define TLI_PACK_SLICE 600          // elementary steps a box of the shortest try
+#define TLI_PACK_REPORT 1000000     // elementary steps between two calls of progress
 #define TLI_PACK_BOUND 2            // so much more is done where the bound is asked for
 
 enum { TLI_PACK_FITS, TLI_PACK_NEVER, TLI_PACK_STOPPED };  // answers of a search
@@ -73,7 +74,10 @@ typedef struct tli_pack {
     tli_pack_part *parts;  int32_t part_count, part_capacity;
     tli_pack_frame *frames;  int32_t frame_count;   // [count + 1]
     uint64_t  capacity, work, work_limit, work_end;   // of all, of a search, of all searches
-    int       failed;               // 1 = no memory
+    const tl_layout_desc *desc;
+    tl_layout_progress now;         // what is reported; its work is that before this search
+    uint64_t  report_at;
+    int       failed, stopped;      // 1 = no memory; 1 = progress asked to stop
 } tli_pack;
 
 static void tli_pack_free(tli_pack *p) {
@@ -647,6 +651,16 @@ static void tli_pack_undo(tli_pack *p, const tli_pack_frame *f) {
     p->part_count = f->child_first;
 }
 
+// Report progress; where it asks to stop, no work is left.
+static void tli_pack_report(tli_pack *p) {
+    tl_layout_progress now = p->now;
+    if (p->work < p->report_at) return;
+    p->report_at = p->work + TLI_PACK_REPORT;
+    now.work += p->work;
+    if (p->desc->progress && p->desc->progress(&now, p->desc->user)) p->stopped = 1;
+    if (p->stopped) p->work_limit = p->work_end = 0;
+}
+
 // Whether the boxes fit the capacity.
 static int tli_pack_search(tli_pack *p) {
     int solved = 0, tried;
@@ -664,6 +678,7 @@ static int tli_pack_search(tli_pack *p) {
     if (!tli_pack_push(p, all, 0)) return TLI_PACK_STOPPED;
     while (p->frame_count) {
         tli_pack_frame *f = &p->frames[p->frame_count - 1];
+        tli_pack_report(p);
         if (solved && ++f->child_at == f->child_count) { p->frame_count--; continue; }
         if (!solved) {
             if (f->chosen >= 0) {
@@ -772,9 +787,9 @@ static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t
         answer = tli_pack_ask_range(p, &range, wanted, slice);
         slice *= 2;
     }
-    p->work_end = end;
+    p->work_end = p->stopped ? 0 : end;
     for (slice = TLI_PACK_SLICE * (uint64_t)p->count; range.high > range.low; slice *= 2) {
-        if (p->work >= end || p->failed) break;
+        if (p->work >= p->work_end || p->failed) break;
         answer = tli_pack_ask_range(p, &range, range.low, slice * TLI_PACK_BOUND);
         if (answer == TLI_PACK_STOPPED) tli_pack_ask_between(p, &range, slice);
     }
