@@ -1086,7 +1086,8 @@ typedef struct tl_layout_buffer {
 
 typedef struct tl_layout_progress {
     uint64_t work, work_limit;  // elementary steps so far; the number after which planning ends
-    uint64_t height_bytes, bound_bytes;  // of the lowest layout when this part of time was begun; no layout is lower
+    uint64_t height_bytes;      // of the lowest layout before the part of time that is searched
+    uint64_t bound_bytes;       // no layout is lower
 } tl_layout_progress;
 
 typedef struct tl_layout_desc {
@@ -4361,15 +4362,17 @@ static size_t tli_finish(tli_writer *w) {
       "buffer") \
     X(BUFFER_OVER_IS_TAKEN, "buffers[%0].over: another buffer lies over that one, too", "buffer") \
     X(BUFFERS_DO_NOT_FIT_61_BITS, "buffers[%0].bytes: all buffers, aligned, must fit 61 bits", "buffer") \
-    X(BUFFERS_FIT_NO_LAYOUT, "capacity_bytes: no layout fits; one of %0 bytes was found, none takes less than %1", \
+    X(BUFFERS_FIT_NO_LAYOUT, \
+      "capacity_bytes: no layout fits; one of %0 bytes was found, none takes less than %1", \
       "height, bound") \
-    X(NO_LAYOUT_WAS_FOUND, "capacity_bytes: no layout was found that fits; one of %0 bytes was, none takes less than %1", \
+    X(NO_LAYOUT_WAS_FOUND, \
+      "capacity_bytes: no layout was found that fits; one of %0 bytes was, none takes less than %1", \
       "height, bound") \
     X(NO_MEMORY_FOR_LAYOUT, "no memory to place buffers", "") \
     X(BUFFER_GAP_COUNT_MUST_BE_AT_LEAST_0, \
       "buffers[%0].gap_count: must be >= 0, and gaps not NULL where it is > 0", "buffer") \
     X(BUFFER_GAPS_ARE_OUT_OF_ORDER, \
-      "buffers[%0].gaps: must lie in the lifetime, each with first_step <= last_step and behind the one before it", \
+      "buffers[%0].gaps: must lie in the lifetime, none reversed, each behind the one before it", \
       "buffer") \
     X(BUFFER_GAP_IS_NO_PART, "buffers[%0].gaps: what a gap leaves must be a part of the bytes", "buffer") \
     X(BUFFER_OVER_HAS_GAPS, "buffers[%0].over: neither buffer may have gaps", "buffer")
@@ -10319,9 +10322,9 @@ typedef struct tli_pack {
     int32_t  *live_first, *live;    // [section_count + 1], boxes of each section
     int32_t  *twin;                 // [count] the twin before it; -1 = none
     tli_pack_keys *keys;            // [count] scratch: the candidates of a frame
-    int32_t  *row;                  // [count] windows of a box with gaps by section, from its first; -1 = takes all
+    int32_t  *row;                  // [count] windows of a box with gaps, by section; -1 = takes all bytes
     tli_pack_window *windows;  int32_t window_count;
-    uint64_t *over;                 // [pairs] how far a box lies at least above the one that it meets; NULL = bytes
+    uint64_t *over;                 // [pairs] how far a box lies above one that it meets; NULL = its bytes
     uint64_t *low, *offset, *best;  // [count] lowest offset; where it is placed; in the lowest layout
     uint8_t  *placed, *sleeps;      // [count] sleeps: was tried at this offset, beside what was placed since
     int32_t  *stack, placed_count;  // [count] boxes in the order in which they were placed
@@ -10683,8 +10686,8 @@ static uint64_t tli_pack_low_end(const tli_pack *p, int32_t box, int32_t section
 // Whether two boxes that were low enough in a section still are, and one ends so low that no other is raised.
 static int tli_pack_is_seen(const tli_pack *p, int32_t section, uint64_t most) {
     int32_t a = p->lowest[2 * section], b = p->lowest[2 * section + 1];
-    return a != b && tli_pack_can_be_lowest(p, a, section, most) && tli_pack_can_be_lowest(p, b, section, most) &&
-           tli_pack_low_end(p, a, section) <= most;
+    return a != b && tli_pack_can_be_lowest(p, a, section, most) &&
+           tli_pack_can_be_lowest(p, b, section, most) && tli_pack_low_end(p, a, section) <= most;
 }
 
 // Find the box of a section that ends first of those that could be its lowest, and another one of them.
@@ -10704,8 +10707,8 @@ static int32_t tli_pack_find_lowest(tli_pack *p, int32_t section, uint64_t most,
     return count;
 }
 
-// Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave room
-// for all others above it; the others lie above an end of those that could be it. 0 = they do not fit.
+// Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave
+// room for all others above it; the others lie above an end of those that could be it. 0 = they do not fit.
 static int tli_pack_look_at(tli_pack *p, int32_t section, uint64_t offset) {
     uint64_t most = p->capacity - tli_pack_needs(p, section), end;
     int32_t k, count;
@@ -10856,8 +10859,10 @@ static int tli_pack_list_candidates(tli_pack *p, tli_pack_frame *f) {
         int32_t box = p->items[k];
         if (!tli_pack_is_candidate(p, f, box, most)) continue;
         if (!tli_pack_add_item(p, box)) return 0;
-        for (at = p->item_count - 1; at > f->candidates && p->low[box] < p->low[p->items[at - 1]]; at--, p->work++)
+        for (at = p->item_count - 1; at > f->candidates && p->low[box] < p->low[p->items[at - 1]]; at--) {
             p->items[at] = p->items[at - 1];
+            p->work++;
+        }
         p->items[at] = box;
     }
     f->candidate_count = p->item_count - f->candidates;
@@ -10955,7 +10960,8 @@ static int tli_pack_search(tli_pack *p) {
             if (!f->child_count) { solved = 1; p->frame_count--; continue; }
         }
         solved = 0;
-        if (!tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen])) return TLI_PACK_STOPPED;
+        if (!tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen]))
+            return TLI_PACK_STOPPED;
     }
     if (solved) return TLI_PACK_FITS;
     return p->work < p->work_limit && !p->failed ? TLI_PACK_NEVER : TLI_PACK_STOPPED;
@@ -11184,7 +11190,8 @@ static void tli_layout_divide(tli_layout *l) {
     tli_zero(l->live, (size_t)count * sizeof *l->live);
     for (i = 0; i < l->desc->buffer_count; i++)
         for (k = 0; k < tli_layout_count_spans(&buffers[i]); k++)
-            if (tli_layout_find_span(&buffers[i], k, &span)) l->live[tli_layout_find_section(l, count, span.last)] = 1;
+            if (tli_layout_find_span(&buffers[i], k, &span))
+                l->live[tli_layout_find_section(l, count, span.last)] = 1;
     for (i = kept = 0; i < count; i++) if (l->live[i]) l->times[kept++] = l->times[i];
     l->section_count = kept;
     l->work += 40 * (uint64_t)l->span_count;
@@ -11243,7 +11250,8 @@ static void tli_layout_find_bound(tli_layout *l) {
     for (i = 0; i < l->desc->buffer_count; i++) {
         if (!tli_layout_takes(&buffers[i])) continue;
         l->has_pins |= buffers[i].is_pinned != 0;
-        l->bound = tli_larger_u64(l->bound, buffers[i].bytes + (buffers[i].is_pinned ? buffers[i].pinned_offset : 0));
+        l->bound = tli_larger_u64(l->bound, buffers[i].bytes);
+        if (buffers[i].is_pinned) l->bound = tli_larger_u64(l->bound, buffers[i].bytes + buffers[i].pinned_offset);
     }
     tli_release(l->env, l->live);
     l->live = NULL;

@@ -123,7 +123,8 @@ static void tli_layout_divide(tli_layout *l) {
     tli_zero(l->live, (size_t)count * sizeof *l->live);
     for (i = 0; i < l->desc->buffer_count; i++)
         for (k = 0; k < tli_layout_count_spans(&buffers[i]); k++)
-            if (tli_layout_find_span(&buffers[i], k, &span)) l->live[tli_layout_find_section(l, count, span.last)] = 1;
+            if (tli_layout_find_span(&buffers[i], k, &span))
+                l->live[tli_layout_find_section(l, count, span.last)] = 1;
     for (i = kept = 0; i < count; i++) if (l->live[i]) l->times[kept++] = l->times[i];
     l->section_count = kept;
     l->work += 40 * (uint64_t)l->span_count;
@@ -182,7 +183,8 @@ static void tli_layout_find_bound(tli_layout *l) {
     for (i = 0; i < l->desc->buffer_count; i++) {
         if (!tli_layout_takes(&buffers[i])) continue;
         l->has_pins |= buffers[i].is_pinned != 0;
-        l->bound = tli_larger_u64(l->bound, buffers[i].bytes + (buffers[i].is_pinned ? buffers[i].pinned_offset : 0));
+        l->bound = tli_larger_u64(l->bound, buffers[i].bytes);
+        if (buffers[i].is_pinned) l->bound = tli_larger_u64(l->bound, buffers[i].bytes + buffers[i].pinned_offset);
     }
     tli_release(l->env, l->live);
     l->live = NULL;

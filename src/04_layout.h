@@ -53,7 +53,8 @@ typedef struct tl_layout_buffer {
 
 typedef struct tl_layout_progress {
     uint64_t work, work_limit;  // elementary steps so far; the number after which planning ends
-    uint64_t height_bytes, bound_bytes;  // of the lowest layout when this part of time was begun; no layout is lower
+    uint64_t height_bytes;      // of the lowest layout before the part of time that is searched
+    uint64_t bound_bytes;       // no layout is lower
 } tl_layout_progress;
 
 typedef struct tl_layout_desc {

@@ -57,9 +57,9 @@ typedef struct tli_pack {
     int32_t  *live_first, *live;    // [section_count + 1], boxes of each section
     int32_t  *twin;                 // [count] the twin before it; -1 = none
     tli_pack_keys *keys;            // [count] scratch: the candidates of a frame
-    int32_t  *row;                  // [count] windows of a box with gaps by section, from its first; -1 = takes all
+    int32_t  *row;                  // [count] windows of a box with gaps, by section; -1 = takes all bytes
     tli_pack_window *windows;  int32_t window_count;
-    uint64_t *over;                 // [pairs] how far a box lies at least above the one that it meets; NULL = bytes
+    uint64_t *over;                 // [pairs] how far a box lies above one that it meets; NULL = its bytes
     uint64_t *low, *offset, *best;  // [count] lowest offset; where it is placed; in the lowest layout
     uint8_t  *placed, *sleeps;      // [count] sleeps: was tried at this offset, beside what was placed since
     int32_t  *stack, placed_count;  // [count] boxes in the order in which they were placed
@@ -421,8 +421,8 @@ static uint64_t tli_pack_low_end(const tli_pack *p, int32_t box, int32_t section
 // Whether two boxes that were low enough in a section still are, and one ends so low that no other is raised.
 static int tli_pack_is_seen(const tli_pack *p, int32_t section, uint64_t most) {
     int32_t a = p->lowest[2 * section], b = p->lowest[2 * section + 1];
-    return a != b && tli_pack_can_be_lowest(p, a, section, most) && tli_pack_can_be_lowest(p, b, section, most) &&
-           tli_pack_low_end(p, a, section) <= most;
+    return a != b && tli_pack_can_be_lowest(p, a, section, most) &&
+           tli_pack_can_be_lowest(p, b, section, most) && tli_pack_low_end(p, a, section) <= most;
 }
 
 // Find the box of a section that ends first of those that could be its lowest, and another one of them.
@@ -442,8 +442,8 @@ static int32_t tli_pack_find_lowest(tli_pack *p, int32_t section, uint64_t most,
     return count;
 }
 
-// Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave room
-// for all others above it; the others lie above an end of those that could be it. 0 = they do not fit.
+// Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave
+// room for all others above it; the others lie above an end of those that could be it. 0 = they do not fit.
 static int tli_pack_look_at(tli_pack *p, int32_t section, uint64_t offset) {
     uint64_t most = p->capacity - tli_pack_needs(p, section), end;
     int32_t k, count;
@@ -594,8 +594,10 @@ static int tli_pack_list_candidates(tli_pack *p, tli_pack_frame *f) {
         int32_t box = p->items[k];
         if (!tli_pack_is_candidate(p, f, box, most)) continue;
         if (!tli_pack_add_item(p, box)) return 0;
-        for (at = p->item_count - 1; at > f->candidates && p->low[box] < p->low[p->items[at - 1]]; at--, p->work++)
+        for (at = p->item_count - 1; at > f->candidates && p->low[box] < p->low[p->items[at - 1]]; at--) {
             p->items[at] = p->items[at - 1];
+            p->work++;
+        }
         p->items[at] = box;
     }
     f->candidate_count = p->item_count - f->candidates;
@@ -693,7 +695,8 @@ static int tli_pack_search(tli_pack *p) {
             if (!f->child_count) { solved = 1; p->frame_count--; continue; }
         }
         solved = 0;
-        if (!tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen])) return TLI_PACK_STOPPED;
+        if (!tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen]))
+            return TLI_PACK_STOPPED;
     }
     if (solved) return TLI_PACK_FITS;
     return p->work < p->work_limit && !p->failed ? TLI_PACK_NEVER : TLI_PACK_STOPPED;

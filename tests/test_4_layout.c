@@ -477,6 +477,38 @@ static void no_layout_is_known_where_the_search_ends(void **state) {
     assert_non_null(strstr(env.error.text, "capacity_bytes: no layout was found that fits; one of "));
 }
 
+// -- progress --
+
+static int count_reports(const tl_layout_progress *now, void *user) {
+    int *left = (int *)user;
+    assert_true(now->work <= now->work_limit && now->bound_bytes <= now->height_bytes);
+    return --*left <= 0;
+}
+
+static void progress_stops_with_the_lowest_so_far(void **state) {
+    static tl_layout_buffer buffers[200];
+    tl_random random = { 11 };
+    tl_layout_desc desc = desc_of(buffers, 200, 100000000);
+    tl_layout_plan plan;
+    int left = 3, proven;
+    (void)state;
+    do {
+        random_buffers(&random, buffers, 200, 40, 0);
+        desc.work_limit = 8000000;
+        desc.progress = NULL;
+        assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+        proven = plan.proven || plan.work < desc.work_limit;
+        tl_free_layout_plan(NULL, &plan);
+    } while (proven);
+    desc.work_limit = 100000000;
+    desc.progress = count_reports;
+    desc.user = &left;
+    assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+    check_layout(&desc, &plan);
+    assert_true(left == 0 && plan.work < 8000000);
+    tl_free_layout_plan(NULL, &plan);
+}
+
 // -- bad input --
 
 static void an_error_names_the_buffer_and_the_rule(void **state) {
@@ -539,14 +571,14 @@ static void an_error_names_the_buffer_and_the_rule(void **state) {
 static void gaps_must_lie_in_their_buffer(void **state) {
     static const struct { tl_layout_gap gaps[2]; int32_t count; const char *text; } rows[] = {
         { { { 0, 1, 0, 0 }, { 2, 2, 0, 0 } }, -1, "buffers[0].gap_count: must be >= 0, and gaps not NULL where it is > 0" },
-        { { { 2, 1, 0, 0 }, { 2, 2, 0, 0 } }, 1, "buffers[0].gaps: must lie in the lifetime, each with first_step <= last_step and "
-                                               "behind the one before it" },
-        { { { -1, 1, 0, 0 }, { 2, 2, 0, 0 } }, 1, "buffers[0].gaps: must lie in the lifetime, each with first_step <= last_step and "
-                                                "behind the one before it" },
-        { { { 0, 1, 0, 0 }, { 1, 2, 0, 0 } }, 2, "buffers[0].gaps: must lie in the lifetime, each with first_step <= last_step and "
-                                               "behind the one before it" },
-        { { { 0, 1, 0, 0 }, { 2, 5, 0, 0 } }, 2, "buffers[0].gaps: must lie in the lifetime, each with first_step <= last_step and "
-                                               "behind the one before it" },
+        { { { 2, 1, 0, 0 }, { 2, 2, 0, 0 } }, 1, "buffers[0].gaps: must lie in the lifetime, none reversed, each behind "
+                                               "the one before it" },
+        { { { -1, 1, 0, 0 }, { 2, 2, 0, 0 } }, 1, "buffers[0].gaps: must lie in the lifetime, none reversed, each behind "
+                                                "the one before it" },
+        { { { 0, 1, 0, 0 }, { 1, 2, 0, 0 } }, 2, "buffers[0].gaps: must lie in the lifetime, none reversed, each behind "
+                                               "the one before it" },
+        { { { 0, 1, 0, 0 }, { 2, 5, 0, 0 } }, 2, "buffers[0].gaps: must lie in the lifetime, none reversed, each behind "
+                                               "the one before it" },
         { { { 0, 1, 0, 4 }, { 2, 2, 1, 4 } }, 2, "buffers[0].gaps: what a gap leaves must be a part of the bytes" },
         { { { 0, 1, 0, 4 }, { 2, 2, UINT64_MAX, 1 } }, 2, "buffers[0].gaps: what a gap leaves must be a part of the bytes" },
     };
@@ -632,6 +664,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(public_instances_reach_their_heights),
         cmocka_unit_test(a_capacity_is_kept_or_refused),
         cmocka_unit_test(no_layout_is_known_where_the_search_ends),
+        cmocka_unit_test(progress_stops_with_the_lowest_so_far),
         cmocka_unit_test(an_error_names_the_buffer_and_the_rule),
         cmocka_unit_test(gaps_must_lie_in_their_buffer),
         cmocka_unit_test(a_buffer_that_is_all_gap_takes_no_place),
