@@ -183,8 +183,8 @@ static void tli_layout_find_bound(tli_layout *l) {
     for (i = 0; i < l->desc->buffer_count; i++) {
         if (!tli_layout_takes(&buffers[i])) continue;
         l->has_pins |= buffers[i].is_pinned != 0;
-        l->bound = tli_larger_u64(l->bound, buffers[i].bytes);
-        if (buffers[i].is_pinned) l->bound = tli_larger_u64(l->bound, buffers[i].bytes + buffers[i].pinned_offset);
+        most = buffers[i].bytes + (buffers[i].is_pinned ? buffers[i].pinned_offset : 0);
+        l->bound = tli_larger_u64(l->bound, most);
     }
     tli_release(l->env, l->live);
     l->live = NULL;
