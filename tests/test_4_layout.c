@@ -582,7 +582,7 @@ static void gaps_must_lie_in_their_buffer(void **state) {
         { { { 0, 1, 0, 4 }, { 2, 2, 1, 4 } }, 2, "buffers[0].gaps: what a gap leaves must be a part of the bytes" },
         { { { 0, 1, 0, 4 }, { 2, 2, UINT64_MAX, 1 } }, 2, "buffers[0].gaps: what a gap leaves must be a part of the bytes" },
     };
-    tl_layout_buffer buffers[2];
+    static tl_layout_buffer buffers[2];
     tl_layout_desc desc = desc_of(buffers, 2, 0);
     tl_layout_plan plan;
     tl_env env = silent_env();
@@ -611,7 +611,7 @@ static void gaps_must_lie_in_their_buffer(void **state) {
 // At the ends of time a gap has no step beside it.
 static void a_buffer_that_is_all_gap_takes_no_place(void **state) {
     static const tl_layout_gap all = { INT64_MIN, INT64_MAX, 0, 0 }, window = { INT64_MIN, INT64_MAX, 3, 1 };
-    tl_layout_buffer buffers[2];
+    static tl_layout_buffer buffers[2];
     tl_layout_desc desc = desc_of(buffers, 2, 0);
     tl_layout_plan plan;
     (void)state;
