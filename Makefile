@@ -176,9 +176,10 @@ $(B)/fuzz/%: tests/fuzz_%.c $(HEADERS)
 	$(CLANG) -g -O1 $(STD) $(WARN) $(WERROR) $(UNUSED) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 	    -o $@ $< $(LDLIBS)
 
-soak: $(B)/tl_plan
+soak: $(B)/tl_plan $(B)/tl_pack
 	SOAK=1 TIMEOUT=7200 $(MAKE) test
 	python3 tests/tl_plan.py $(B)/tl_plan
+	python3 tests/tl_pack.py $(B)/tl_pack
 	python3 tests/reference.py $(B)/tl_plan
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	@grep -v '^\[' $(B)/test_6_properties.log

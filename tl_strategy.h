@@ -1066,6 +1066,12 @@ extern "C" {
 // 2020, arXiv:2001.03288 (greedy by size).
 // ============================================================================
 
+// Steps at which a buffer takes fewer of its bytes.
+typedef struct tl_layout_gap {
+    int64_t  first_step, last_step;  // of its lifetime; first_step <= last_step
+    uint64_t first_byte, bytes;      // what it takes meanwhile, from its beginning; bytes 0 = none
+} tl_layout_gap;
+
 typedef struct tl_layout_buffer {
     uint64_t bytes;             // 0 = takes no place, its offset is 0
     int64_t  first_step, last_step;  // first and last step at which it is live; first_step <= last_step
@@ -1074,13 +1080,23 @@ typedef struct tl_layout_buffer {
     uint64_t pinned_offset;     // a multiple of the alignment
     int32_t  in_place;          // 1 = may begin where buffer `over` does, whose last step is its first one
     int32_t  over;              // number of that buffer
+    const tl_layout_gap *gaps;  // [gap_count], each behind the one before it
+    int32_t  gap_count;         // 0 = it takes all of its bytes at all of its steps
 } tl_layout_buffer;
+
+typedef struct tl_layout_progress {
+    uint64_t work, work_limit;  // elementary steps so far; the number after which planning ends
+    uint64_t height_bytes;      // of the lowest layout before the part of time that is searched
+    uint64_t bound_bytes;       // no layout is lower
+} tl_layout_progress;
 
 typedef struct tl_layout_desc {
     const tl_layout_buffer *buffers;  // [buffer_count]
     int32_t  buffer_count;
     uint64_t capacity_bytes;    // most that the layout may take; 0 = no limit
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 100 million; 1 = one fast pass
+    int    (*progress)(const tl_layout_progress *progress, void *user);  // 1 = stop with the lowest so far
+    void    *user;              // passed to progress
 } tl_layout_desc;
 
 typedef struct tl_layout_plan {
@@ -1094,17 +1110,21 @@ typedef struct tl_layout_plan {
 
 // Place buffers so that the layout is as low as possible.
 //
-//   desc   its buffers may be in any order
+//   desc   its buffers may be in any order; its progress function is called about every million steps
+//          of the search
 //   plan   overwritten; release with tl_free_layout_plan
 //
 // A buffer that may lie over another either begins at the same offset as that one, or shares no byte
-// with it. Pins and capacity are kept. A layout that fits the capacity is still lowered while there is work.
+// with it. A buffer with gaps neither lies over another nor under one; one that takes no bytes at any step has
+// offset 0. Pins and capacity are kept. A layout that fits the capacity is still lowered while there is work.
+// Where gaps leave some bytes of a buffer, the search does not try every layout: the bound is the largest sum.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a lifetime that is reversed, an alignment that is no power of two, a pin
 //          that is no multiple of it, does not fit the capacity or overlaps another, an `over` that names no
-//          buffer or one that ends at another step, a buffer that two others lie over; TL_ERROR_OVERFLOW:
-//          the bytes of all buffers together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE names the
-//          height of the layout found and the bound: both are in *plan then, without offsets;
+//          buffer or one that ends at another step, a buffer that two others lie over, gaps out of order or
+//          outside of the lifetime or the bytes of their buffer; TL_ERROR_OVERFLOW: the bytes of all buffers
+//          together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE names the height of the layout found
+//          and the bound: as the values of the error and in *plan, without offsets;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;
 //          at most work_limit and a pass of O(buffers log buffers). Memory: less than 100 bytes a buffer; the
@@ -4417,11 +4437,20 @@ static size_t tli_finish(tli_writer *w) {
       "buffer") \
     X(BUFFER_OVER_IS_TAKEN, "buffers[%0].over: another buffer lies over that one, too", "buffer") \
     X(BUFFERS_DO_NOT_FIT_61_BITS, "buffers[%0].bytes: all buffers, aligned, must fit 61 bits", "buffer") \
-    X(BUFFERS_FIT_NO_LAYOUT, "capacity_bytes: %0 bytes are too few for any layout; one of %1 was found", \
-      "capacity, height") \
-    X(NO_LAYOUT_WAS_FOUND, "capacity_bytes: no layout was found in %0 bytes; one of %1 was", \
-      "capacity, height") \
-    X(NO_MEMORY_FOR_LAYOUT, "no memory to place buffers", "")
+    X(BUFFERS_FIT_NO_LAYOUT, \
+      "capacity_bytes: no layout fits; one of %0 bytes was found, none takes less than %1", \
+      "height, bound") \
+    X(NO_LAYOUT_WAS_FOUND, \
+      "capacity_bytes: no layout was found that fits; one of %0 bytes was, none takes less than %1", \
+      "height, bound") \
+    X(NO_MEMORY_FOR_LAYOUT, "no memory to place buffers", "") \
+    X(BUFFER_GAP_COUNT_MUST_BE_AT_LEAST_0, \
+      "buffers[%0].gap_count: must be >= 0, and gaps not NULL where it is > 0", "buffer") \
+    X(BUFFER_GAPS_ARE_OUT_OF_ORDER, \
+      "buffers[%0].gaps: must lie in the lifetime, none reversed, each behind the one before it", \
+      "buffer") \
+    X(BUFFER_GAP_IS_NO_PART, "buffers[%0].gaps: what a gap leaves must be a part of the bytes", "buffer") \
+    X(BUFFER_OVER_HAS_GAPS, "buffers[%0].over: neither buffer may have gaps", "buffer")
 
 // -- errors: rules of [5] PLAN --
 
@@ -9839,10 +9868,19 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
 // All offsets are multiples of the unit, the least alignment, so a box takes its bytes rounded up to it; only
 // of the box on top the bytes themselves count.
 
+// A box that takes some of its bytes only at times has pieces: sections in which it takes the same bytes.
+
+typedef struct tli_fit_piece {
+    int32_t  first, last;               // sections
+    int32_t  count;                     // pieces of the box from this one on
+    uint64_t from, end;                 // bytes of the box, rounded to the unit
+} tli_fit_piece;
+
 typedef struct tli_fit_box {
     uint64_t bytes, pin;                // pin UINT64_MAX = none
     uint64_t length;                    // steps
     int32_t  first, last;               // sections, both included
+    int32_t  pieces;                    // 1 + number of its first piece; 0 = takes all bytes in all sections
     uint8_t  alignment_bits;            // its logarithm
 } tli_fit_box;
 
@@ -9851,6 +9889,7 @@ typedef struct tli_fit_taken { uint64_t first, end; } tli_fit_taken;   // bytes 
 typedef struct tli_fit {
     tl_env   *env;
     tli_fit_box  *boxes;        // [count]
+    const tli_fit_piece *pieces;
     int32_t   count;
     int32_t  *order;        // [count] boxes as the pass takes them
     int32_t  *by_first;     // [count] boxes by first section
@@ -9967,17 +10006,45 @@ static void tli_fit_put(tli_fit *f, int32_t box, uint64_t offset) {
         if (f->reach[at] < f->boxes[box].last) f->reach[at] = f->boxes[box].last;
 }
 
-// Add what a placed box takes to the list. 0 = no memory.
-static int tli_fit_add_taken(tli_fit *f, int32_t box, int32_t count) {
+static int32_t tli_fit_count_pieces(const tli_fit *f, const tli_fit_box *box) {
+    return box->pieces ? f->pieces[box->pieces - 1].count : 0;
+}
+
+static tli_fit_piece tli_fit_find_piece(const tli_fit *f, const tli_fit_box *box, int32_t k) {
+    tli_fit_piece piece;
+    if (box->pieces) return f->pieces[box->pieces - 1 + k];
+    piece.first = box->first;
+    piece.last = box->last;
+    piece.count = 1;
+    piece.from = 0;
+    piece.end = tli_fit_taken_bytes(f, box);
+    return piece;
+}
+
+// Add what a piece of a placed box takes to the list: as bytes that all of the other box must not meet.
+static void tli_fit_add_taken(tli_fit *f, uint64_t offset, const tli_fit_piece *piece, uint64_t bytes,
+                              const tli_fit_piece *other, int32_t *count) {
     void *array = f->taken;
-    if (!tli_grow(f->env, &array, &f->taken_capacity, count, (int64_t)count + 1, sizeof *f->taken)) {
+    if (piece->first > other->last || other->first > piece->last || offset + piece->end <= other->from) return;
+    if (!tli_grow(f->env, &array, &f->taken_capacity, *count, (int64_t)*count + 1, sizeof *f->taken)) {
         f->failed = 1;
-        return 0;
+        return;
     }
     f->taken = (tli_fit_taken *)array;
-    f->taken[count].first = f->offsets[box];
-    f->taken[count].end = f->offsets[box] + tli_fit_taken_bytes(f, &f->boxes[box]);
-    return 1;
+    f->taken[*count].first = offset + piece->from + (bytes - other->end);
+    f->taken[(*count)++].end = offset + piece->end - other->from;
+}
+
+// The same for all pieces of both.
+static void tli_fit_add_pieces(tli_fit *f, int32_t placed, const tli_fit_box *box, int32_t *count) {
+    const tli_fit_box *other = &f->boxes[placed];
+    int32_t i, k, other_count = tli_fit_count_pieces(f, other), count_of_box = tli_fit_count_pieces(f, box);
+    for (i = 0; !i || i < other_count; i++)
+        for (k = 0; (!k || k < count_of_box) && !f->failed; k++) {
+            tli_fit_piece a = tli_fit_find_piece(f, other, i), b = tli_fit_find_piece(f, box, k);
+            tli_fit_add_taken(f, f->offsets[placed], &a, tli_fit_taken_bytes(f, box), &b, count);
+        }
+    f->work += (uint64_t)other_count * (uint64_t)(count_of_box + 1);
 }
 
 // List what placed boxes take in the sections of a box; returns how many do. The tree is walked in order,
@@ -9990,7 +10057,8 @@ static int32_t tli_fit_list_taken(tli_fit *f, const tli_fit_box *box) {
             if (at < f->leaf_count) { at *= 2; continue; }
             position = at - f->leaf_count;
             if (f->boxes[f->by_first[position]].first > box->last) break;   // and so do all behind it
-            if (!tli_fit_add_taken(f, f->by_first[position], count++)) return 0;
+            tli_fit_add_pieces(f, f->by_first[position], box, &count);
+            if (f->failed) return 0;
         }
         while (at & 1) at /= 2;
         if (!at) break;
@@ -10288,21 +10356,22 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
 // offset at which an unplaced box may lie.
 //
 //   sections   in a section the unplaced boxes lie above each other. The lowest must leave room for the
-//              others: if low[] of all is too high for that, the branch ends; if only one is low enough, it is
-//              the lowest, and low[] of the others is raised to its end, which may decide other sections
+//              others: if low[] of all is too high for that, the branch ends; low[] of those that are too high
+//              is raised to the first end of one that is not, which may decide other sections
 //   fit below  no box is placed at or above low[] + bytes of another, which then could as well lie below it
 //   twins      of boxes with equal bytes and sections the first is placed first
 //   parts      after a box is placed, unplaced boxes that no longer meet in time are searched apart
 //
-// Three rankings take turns, with more nodes each time (Moffitt, section 5). The bound rises where a capacity
-// is refuted; capacities between it and the best height are tried where that takes too long.
+// Several rankings take turns, with more work each time (Moffitt, section 5). The bound rises where a capacity
+// is refuted; capacities between it and the best height are tried in turn with it.
 //
 // p is the pack.
 
 #define TLI_PACK_MOST 2048          // boxes that are searched together
 #define TLI_PACK_PAIRS 4000000      // pairs of boxes that meet, at most: 16 MB
-#define TLI_PACK_SLICE 1000         // elementary steps a box of the shortest try
-#define TLI_PACK_ROUND 30000        // elementary steps a box that the first capacities get
+#define TLI_PACK_SLICE 600          // elementary steps a box of the shortest try
+#define TLI_PACK_REPORT 1000000     // elementary steps between two calls of progress
+#define TLI_PACK_BOUND 2            // so much more is done where the bound is asked for
 
 enum { TLI_PACK_FITS, TLI_PACK_NEVER, TLI_PACK_STOPPED };  // answers of a search
 
@@ -10311,18 +10380,20 @@ typedef struct tli_pack_change { int32_t box, slept; uint64_t low; } tli_pack_ch
 // A candidate and what it is ranked by.
 typedef struct tli_pack_keys { uint64_t values[3]; int32_t box; } tli_pack_keys;
 
-// A part: boxes that are searched together.
+// A part: boxes that are searched together, by rank.
 typedef struct tli_pack_part { int32_t first, count; } tli_pack_part;   // in items[]
 
 typedef struct tli_pack_frame {
     tli_pack_part part;
-    int32_t  next, candidate_count; // the first items, by offset and rank, may be tried; the next of them
+    int32_t  candidates, candidate_count, next; // boxes that may be tried, in items[], by offset and rank
     int32_t  chosen;                // box that was placed; -1 = none
     int32_t  change_count, placed_count;  // when the frame began
     int32_t  child_first, child_count, child_at;  // parts that are left after the box was placed
     int32_t  item_count;            // of items[] before those of the children
     uint64_t last_offset;           // of the box placed before
 } tli_pack_frame;
+
+typedef struct tli_pack_window { uint64_t from, end; } tli_pack_window;   // bytes of a box; from == end: none
 
 typedef struct tli_pack {
     tli_fit  *fit;
@@ -10334,21 +10405,27 @@ typedef struct tli_pack {
     int32_t  *live_first, *live;    // [section_count + 1], boxes of each section
     int32_t  *twin;                 // [count] the twin before it; -1 = none
     tli_pack_keys *keys;            // [count] scratch: the candidates of a frame
+    int32_t  *row;                  // [count] windows of a box with gaps, by section; -1 = takes all bytes
+    tli_pack_window *windows;  int32_t window_count;
+    uint64_t *over;                 // [pairs] how far a box lies above one that it meets; NULL = its bytes
     uint64_t *low, *offset, *best;  // [count] lowest offset; where it is placed; in the lowest layout
     uint8_t  *placed, *sleeps;      // [count] sleeps: was tried at this offset, beside what was placed since
     int32_t  *stack, placed_count;  // [count] boxes in the order in which they were placed
     uint64_t *rest;                 // [section_count] bytes of unplaced boxes
     uint64_t *spare;                // [section_count] the most that rounding added to one
     int32_t  *crossing;             // [section_count] unplaced boxes that are live here and in the next one
-    int32_t  *dirty, dirty_count;   // [section_count] sections to be looked at
-    uint8_t  *is_dirty;             // [section_count]
-    int32_t   pin_count, turn;
+    int32_t  *lowest;               // [2 * section_count] two boxes that were low enough to be the lowest
+    uint64_t *dirty;                // [section_count / 64 + 1] bits of sections to be looked at
+    int32_t   pin_count, ranking;
     tli_pack_change *changes;  int32_t change_count, change_capacity;
     int32_t  *items;  int32_t item_count, item_capacity;
     tli_pack_part *parts;  int32_t part_count, part_capacity;
     tli_pack_frame *frames;  int32_t frame_count;   // [count + 1]
-    uint64_t  capacity, work, work_limit;
-    int       failed;               // 1 = no memory
+    uint64_t  capacity, work, work_limit, work_end;   // of all, of a search, of all searches
+    const tl_layout_desc *desc;
+    tl_layout_progress now;         // what is reported; its work is that before this search
+    uint64_t  report_at;
+    int       failed, stopped;      // 1 = no memory; 1 = progress asked to stop
 } tli_pack;
 
 static void tli_pack_free(tli_pack *p) {
@@ -10357,11 +10434,14 @@ static void tli_pack_free(tli_pack *p) {
     tli_release(env, p->bytes);
     tli_release(env, p->near_first);
     tli_release(env, p->near_boxes);
+    tli_release(env, p->windows);
+    tli_release(env, p->over);
     tli_release(env, p->live_first);
     tli_release(env, p->live);
     tli_release(env, p->placed);
     tli_release(env, p->keys);
-    tli_release(env, p->is_dirty);
+    tli_release(env, p->dirty);
+    tli_release(env, p->lowest);
     tli_release(env, p->rest);
     tli_release(env, p->crossing);
     tli_release(env, p->changes);
@@ -10385,8 +10465,34 @@ static uint64_t tli_pack_needs(const tli_pack *p, int32_t section) {
     return p->rest[section] > p->spare[section] ? p->rest[section] - p->spare[section] : 0;
 }
 
-static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b) {
-    return p->first[a] <= p->last[b] && p->first[b] <= p->last[a];
+// What a box takes in one of its sections.
+static tli_pack_window tli_pack_window_of(const tli_pack *p, int32_t box, int32_t section) {
+    tli_pack_window window;
+    if (p->row[box] >= 0) return p->windows[p->row[box] + section - p->first[box]];
+    window.from = 0;
+    window.end = p->bytes[box];
+    return window;
+}
+
+static uint64_t tli_pack_takes(const tli_pack *p, int32_t box, int32_t section) {
+    tli_pack_window window = tli_pack_window_of(p, box, section);
+    return window.end - window.from;
+}
+
+// Whether two boxes take bytes in a section. *over: how far b lies at least above a, if it is placed later.
+static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b, uint64_t *over) {
+    int32_t s = p->first[a] > p->first[b] ? p->first[a] : p->first[b];
+    int32_t last = p->last[a] < p->last[b] ? p->last[a] : p->last[b];
+    int meet = 0;
+    *over = p->bytes[a];
+    if (p->row[a] < 0 && p->row[b] < 0) return s <= last;
+    for (*over = 0; s <= last; s++) {
+        tli_pack_window of_a = tli_pack_window_of(p, a, s), of_b = tli_pack_window_of(p, b, s);
+        if (of_a.from == of_a.end || of_b.from == of_b.end) continue;
+        meet = 1;
+        if (of_a.end > of_b.from && of_a.end - of_b.from > *over) *over = of_a.end - of_b.from;
+    }
+    return meet;
 }
 
 // -- layout: the search begins --
@@ -10394,22 +10500,24 @@ static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b) {
 static int tli_pack_alloc(tli_pack *p) {
     tl_env *env = p->fit->env;
     uint64_t count = (uint64_t)p->count, sections = (uint64_t)p->section_count;
-    p->ids = (int32_t *)tli_alloc_array(env, 5 * count, sizeof *p->ids);
+    p->ids = (int32_t *)tli_alloc_array(env, 6 * count, sizeof *p->ids);
     p->bytes = (uint64_t *)tli_alloc_array(env, 6 * count, sizeof *p->bytes);
     p->near_first = (int32_t *)tli_alloc_array(env, count + 1, sizeof *p->near_first);
     p->live_first = (int32_t *)tli_alloc_array(env, sections + 1, sizeof *p->live_first);
     p->placed = (uint8_t *)tli_alloc_array(env, 2 * count, 1);
     p->keys = (tli_pack_keys *)tli_alloc_array(env, count, sizeof *p->keys);
-    p->is_dirty = (uint8_t *)tli_alloc_array(env, sections, 1);
+    p->dirty = (uint64_t *)tli_alloc_array(env, sections / 64 + 1, sizeof *p->dirty);
+    p->lowest = (int32_t *)tli_alloc_array(env, 2 * sections, sizeof *p->lowest);
     p->rest = (uint64_t *)tli_alloc_array(env, 2 * sections, sizeof *p->rest);
-    p->crossing = (int32_t *)tli_alloc_array(env, 2 * sections, sizeof *p->crossing);
+    p->crossing = (int32_t *)tli_alloc_array(env, sections, sizeof *p->crossing);
     p->frames = (tli_pack_frame *)tli_alloc_array(env, count + 1, sizeof *p->frames);
-    if (!p->ids || !p->bytes || !p->near_first || !p->live_first || !p->placed || !p->keys || !p->is_dirty ||
-        !p->rest || !p->crossing || !p->frames) return 0;
+    if (!p->ids || !p->bytes || !p->near_first || !p->live_first || !p->placed || !p->keys || !p->dirty ||
+        !p->lowest || !p->rest || !p->crossing || !p->frames) return 0;
     p->first = p->ids + p->count;
     p->last = p->first + p->count;
     p->twin = p->last + p->count;
     p->stack = p->twin + p->count;
+    p->row = p->stack + p->count;
     p->pin = p->bytes + p->count;
     p->alignment = p->pin + p->count;
     p->low = p->alignment + p->count;
@@ -10417,32 +10525,74 @@ static int tli_pack_alloc(tli_pack *p) {
     p->best = p->offset + p->count;
     p->sleeps = p->placed + p->count;
     p->spare = p->rest + p->section_count;
-    p->dirty = p->crossing + p->section_count;
     return 1;
 }
 
-// List the boxes of each section, and the boxes that meet each box. 0 = no memory, or too many pairs.
-static int tli_pack_list(tli_pack *p) {
-    int64_t lives = 0, pairs = 0;
-    int32_t i, k, s;
+// List the boxes that meet each box. 0 = no memory, or too many pairs.
+static int tli_pack_list_near(tli_pack *p) {
+    int64_t pairs = 0;
+    int32_t i, k;
+    uint64_t over;
+    for (i = 0; i < p->count; i++) {
+        for (k = 0; k < p->count; k++) pairs += k != i && tli_pack_meet(p, i, k, &over);
+        p->near_first[i + 1] = (int32_t)pairs;
+        if (pairs > TLI_PACK_PAIRS) return 0;
+    }
+    p->work += (uint64_t)p->count * (uint64_t)p->count / 4 + (uint64_t)p->window_count * (uint64_t)p->count / 4;
+    p->near_boxes = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->near_boxes);
+    if (p->window_count) p->over = (uint64_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->over);
+    if (!p->near_boxes || (p->window_count && !p->over)) { p->failed = 1; return 0; }
+    for (i = 0, pairs = 0; i < p->count; i++)
+        for (k = 0; k < p->count; k++) {
+            if (k == i || !tli_pack_meet(p, i, k, &over)) continue;
+            if (p->over) p->over[pairs] = over;
+            p->near_boxes[pairs++] = k;
+        }
+    return 1;
+}
+
+// List the boxes of each section. 0 = no memory, or too many.
+static int tli_pack_list_live(tli_pack *p) {
+    int32_t i, s;
+    int64_t lives = 0;
     for (i = 0; i < p->count; i++) {
         lives += p->last[i] - p->first[i] + 1;
-        for (k = 0; k < p->count; k++) pairs += k != i && tli_pack_meet(p, i, k);
-        p->near_first[i + 1] = (int32_t)pairs;
-        if (pairs > TLI_PACK_PAIRS || lives > TLI_PACK_PAIRS) return 0;
+        if (lives > TLI_PACK_PAIRS) return 0;
+        for (s = p->first[i]; s <= p->last[i]; s++) p->live_first[s + 1] += tli_pack_takes(p, i, s) > 0;
     }
-    p->work += (uint64_t)p->count * (uint64_t)p->count / 4;
-    p->near_boxes = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->near_boxes);
     p->live = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)lives, sizeof *p->live);
-    if (!p->near_boxes || !p->live) { p->failed = 1; return 0; }
-    for (i = 0, pairs = 0; i < p->count; i++)
-        for (k = 0; k < p->count; k++)
-            if (k != i && tli_pack_meet(p, i, k)) p->near_boxes[pairs++] = k;
-    for (i = 0; i < p->count; i++)
-        for (s = p->first[i]; s <= p->last[i]; s++) p->live_first[s + 1]++;
+    if (!p->live) { p->failed = 1; return 0; }
     for (s = 0; s < p->section_count; s++) p->live_first[s + 1] += p->live_first[s];
     for (i = 0; i < p->count; i++)
-        for (s = p->first[i]; s <= p->last[i]; s++) p->live[p->live_first[s] + p->dirty[s]++] = i;
+        for (s = p->first[i]; s <= p->last[i]; s++)
+            if (tli_pack_takes(p, i, s)) p->live[p->live_first[s] + p->lowest[s]++] = i;
+    tli_zero(p->lowest, (size_t)p->section_count * sizeof *p->lowest);
+    return 1;
+}
+
+// List what boxes with gaps take in their sections. 0 = no memory, or too much.
+static int tli_pack_list_windows(tli_pack *p) {
+    int64_t count = 0;
+    int32_t i, k, s;
+    for (i = 0; i < p->count; i++) {
+        p->row[i] = p->fit->boxes[p->ids[i]].pieces ? (int32_t)count : -1;
+        if (p->row[i] >= 0) count += p->last[i] - p->first[i] + 1;
+        if (count > TLI_PACK_PAIRS / 4) return 0;
+    }
+    p->window_count = (int32_t)count;
+    if (!count) return 1;
+    p->windows = (tli_pack_window *)tli_alloc_array(p->fit->env, (uint64_t)count, sizeof *p->windows);
+    if (!p->windows) { p->failed = 1; return 0; }
+    for (i = 0; i < p->count; i++) {
+        const tli_fit_box *box = &p->fit->boxes[p->ids[i]];
+        for (k = 0; k < tli_fit_count_pieces(p->fit, box); k++) {
+            const tli_fit_piece *piece = &p->fit->pieces[box->pieces - 1 + k];
+            for (s = piece->first; s <= piece->last; s++) {
+                p->windows[p->row[i] + s - box->first].from = piece->from;
+                p->windows[p->row[i] + s - box->first].end = piece->end;
+            }
+        }
+    }
     return 1;
 }
 
@@ -10452,8 +10602,8 @@ static uint64_t tli_pack_read(tli_pack *p) {
     int32_t i, k, s;
     for (i = 0; i < p->count; i++)
         for (s = p->first[i]; s <= p->last[i]; s++) {
-            uint64_t spare = tli_pack_spare(p, i);
-            p->rest[s] += p->bytes[i];
+            uint64_t spare = tli_pack_takes(p, i, s) ? tli_pack_spare(p, i) : 0;
+            p->rest[s] += tli_pack_takes(p, i, s);
             if (spare > p->spare[s]) p->spare[s] = spare;
             if (s < p->last[i]) p->crossing[s]++;
         }
@@ -10464,7 +10614,8 @@ static uint64_t tli_pack_read(tli_pack *p) {
             int32_t other = p->near_boxes[k];
             if (other < i && p->first[other] == p->first[i] && p->last[other] == p->last[i] &&
                 p->bytes[other] == p->bytes[i] && tli_pack_spare(p, other) == tli_pack_spare(p, i) &&
-                p->alignment[other] == p->alignment[i] && p->pin[other] == UINT64_MAX)
+                p->alignment[other] == p->alignment[i] && p->pin[other] == UINT64_MAX && p->row[i] < 0 &&
+                p->row[other] < 0)
                 p->twin[i] = other;
         }
     }
@@ -10491,12 +10642,18 @@ static int tli_pack_init(tli_pack *p, tli_fit *fit, const int32_t *boxes, int32_
         p->best[i] = fit->best[boxes[i]];
         p->pin_count += box->pin != UINT64_MAX;
     }
-    return tli_pack_list(p);
+    return tli_pack_list_windows(p) && tli_pack_list_near(p) && tli_pack_list_live(p);
 }
 
 // -- layout: rankings --
 
-enum { TLI_PACK_LENGTH, TLI_PACK_AREA, TLI_PACK_LIVE };
+// A part is ranked when it is made: while its boxes are placed, their order stays. No ranking is best for all;
+// the first one gets TLI_PACK_FIRST times the work of another.
+
+enum { TLI_PACK_STEPS, TLI_PACK_SECTIONS, TLI_PACK_AREA, TLI_PACK_LIVE, TLI_PACK_BEGINS, TLI_PACK_ENDS };
+
+#define TLI_PACK_RANKINGS 6
+#define TLI_PACK_FIRST 4
 
 // The largest sum of unplaced bytes in a section of a box.
 static uint64_t tli_pack_find_live(tli_pack *p, int32_t box) {
@@ -10507,25 +10664,48 @@ static uint64_t tli_pack_find_live(tli_pack *p, int32_t box) {
     return most;
 }
 
+// What a ranking sorts by, largest first.
+static uint64_t tli_pack_find_key(tli_pack *p, int32_t box, int key) {
+    uint64_t steps = p->fit->boxes[p->ids[box]].length;
+    switch (key) {
+    case TLI_PACK_STEPS: return steps;
+    case TLI_PACK_SECTIONS: return (uint64_t)(p->last[box] - p->first[box]);
+    case TLI_PACK_AREA: return tli_fit_area(p->bytes[box], steps);
+    case TLI_PACK_LIVE: return tli_pack_find_live(p, box);
+    case TLI_PACK_BEGINS: return (uint64_t)(p->section_count - p->first[box]);
+    default: return (uint64_t)p->last[box];
+    }
+}
+
 static void tli_pack_find_keys(tli_pack *p, int32_t box, tli_pack_keys *keys) {
-    static const uint8_t orders[3][3] = { { TLI_PACK_LENGTH, TLI_PACK_AREA, TLI_PACK_LIVE },
-                                          { TLI_PACK_LIVE, TLI_PACK_AREA, TLI_PACK_LENGTH },
-                                          { TLI_PACK_LIVE, TLI_PACK_LENGTH, TLI_PACK_AREA } };
-    const uint8_t *order = orders[p->turn % 3];
+    static const uint8_t rankings[TLI_PACK_RANKINGS][3] = {
+        { TLI_PACK_LIVE, TLI_PACK_STEPS, TLI_PACK_AREA }, { TLI_PACK_LIVE, TLI_PACK_AREA, TLI_PACK_STEPS },
+        { TLI_PACK_ENDS, TLI_PACK_LIVE, TLI_PACK_STEPS }, { TLI_PACK_ENDS, TLI_PACK_AREA, TLI_PACK_LIVE },
+        { TLI_PACK_BEGINS, TLI_PACK_LIVE, TLI_PACK_AREA }, { TLI_PACK_SECTIONS, TLI_PACK_AREA, TLI_PACK_LIVE }
+    };
     int32_t k;
-    uint64_t length = p->fit->boxes[p->ids[box]].length;
-    for (k = 0; k < 3; k++)
-        keys->values[k] = order[k] == TLI_PACK_LIVE     ? tli_pack_find_live(p, box)
-                          : order[k] == TLI_PACK_LENGTH ? length
-                                                        : tli_fit_area(p->bytes[box], length);
+    for (k = 0; k < 3; k++) keys->values[k] = tli_pack_find_key(p, box, rankings[p->ranking][k]);
     keys->box = box;
 }
 
-static int tli_pack_ranks_before(const tli_pack *p, const tli_pack_keys *a, const tli_pack_keys *b) {
+static int tli_pack_ranks_before(const tli_pack_keys *a, const tli_pack_keys *b) {
     int32_t k;
-    if (p->low[a->box] != p->low[b->box]) return p->low[a->box] < p->low[b->box];
     for (k = 0; k < 3; k++) if (a->values[k] != b->values[k]) return a->values[k] > b->values[k];
     return a->box < b->box;
+}
+
+// Sort the items of a part by rank.
+static void tli_pack_rank(tli_pack *p, tli_pack_part part) {
+    int32_t *items = p->items + part.first, gap, k, at;
+    for (k = 0; k < part.count; k++) tli_pack_find_keys(p, items[k], &p->keys[k]);
+    for (gap = part.count > 32 ? part.count / 3 : 1; gap; gap = gap > 3 ? gap / 3 : gap > 1)
+        for (k = gap; k < part.count; k++) {
+            tli_pack_keys keys = p->keys[k];
+            for (at = k; at >= gap && tli_pack_ranks_before(&keys, &p->keys[at - gap]); at -= gap, p->work++)
+                p->keys[at] = p->keys[at - gap];
+            p->keys[at] = keys;
+        }
+    for (k = 0; k < part.count; k++) items[k] = p->keys[k].box;
 }
 
 // -- layout: moves of the search --
@@ -10561,66 +10741,105 @@ static int tli_pack_change_low(tli_pack *p, int32_t box, uint64_t low) {
     return 1;
 }
 
+// Let the sections of a box be looked at.
+static void tli_pack_mark(tli_pack *p, int32_t box) {
+    int32_t first = p->first[box] / 64, last = p->last[box] / 64, word;
+    uint64_t begin = UINT64_MAX << p->first[box] % 64, end = UINT64_MAX >> (63 - p->last[box] % 64);
+    for (word = first; word <= last; word++)
+        p->dirty[word] |= (word == first ? begin : UINT64_MAX) & (word == last ? end : UINT64_MAX);
+}
+
 // Lift a box to what is below it, and let its sections be looked at. 0 = it does not fit, or no memory.
 static int tli_pack_raise(tli_pack *p, int32_t box, uint64_t offset) {
     uint64_t low = tli_pack_lift(p, box, offset);
-    int32_t s;
     if (tli_pack_end(p, box, low) > p->capacity || !tli_pack_change_low(p, box, low)) return 0;
-    for (s = p->first[box]; s <= p->last[box]; s++)
-        if (!p->is_dirty[s]) { p->is_dirty[s] = 1; p->dirty[p->dirty_count++] = s; }
-    p->work += (uint64_t)(p->last[box] - p->first[box]) / 4 + 1;
+    tli_pack_mark(p, box);
     return 1;
 }
 
+static int tli_pack_can_be_lowest(const tli_pack *p, int32_t box, int32_t section, uint64_t most) {
+    return !p->placed[box] && p->low[box] + tli_pack_window_of(p, box, section).from <= most;
+}
+
+// Where what a box takes in a section ends, if it lies as low as it may.
+static uint64_t tli_pack_low_end(const tli_pack *p, int32_t box, int32_t section) {
+    return p->low[box] + tli_pack_window_of(p, box, section).end;
+}
+
+// Whether two boxes that were low enough in a section still are, and one ends so low that no other is raised.
+static int tli_pack_is_seen(const tli_pack *p, int32_t section, uint64_t most) {
+    int32_t a = p->lowest[2 * section], b = p->lowest[2 * section + 1];
+    return a != b && tli_pack_can_be_lowest(p, a, section, most) &&
+           tli_pack_can_be_lowest(p, b, section, most) && tli_pack_low_end(p, a, section) <= most;
+}
+
+// Find the box of a section that ends first of those that could be its lowest, and another one of them.
+static int32_t tli_pack_find_lowest(tli_pack *p, int32_t section, uint64_t most, uint64_t *end) {
+    int32_t k, *lowest = p->lowest + (size_t)2 * (size_t)section, count = 0;
+    *end = UINT64_MAX;
+    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
+        int32_t box = p->live[k];
+        if (!tli_pack_can_be_lowest(p, box, section, most)) continue;
+        if (!count++) lowest[1] = box;
+        if (tli_pack_low_end(p, box, section) >= *end) { lowest[1] = box; continue; }
+        if (count > 1) lowest[1] = lowest[0];
+        lowest[0] = box;
+        *end = tli_pack_low_end(p, box, section);
+    }
+    p->work += (uint64_t)(k - p->live_first[section]) / 4;
+    return count;
+}
+
 // Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave
-// room for all others above it; where only one can be the lowest, all others lie above it. 0 = they do not fit.
+// room for all others above it; the others lie above an end of those that could be it. 0 = they do not fit.
 static int tli_pack_look_at(tli_pack *p, int32_t section, uint64_t offset) {
     uint64_t most = p->capacity - tli_pack_needs(p, section), end;
-    int32_t k, lowest = -1, count = 0;
+    int32_t k, count;
     if (!p->rest[section]) return 1;
     if (offset > most) return 0;
-    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
+    p->work++;
+    if (tli_pack_is_seen(p, section, most)) return 1;
+    count = tli_pack_find_lowest(p, section, most, &end);
+    if (!count) return 0;
+    for (k = p->live_first[section]; k < p->live_first[section + 1] && (count == 1 || end > most); k++) {
         int32_t box = p->live[k];
-        if (p->placed[box] || p->low[box] > most) continue;
-        count++;
-        lowest = box;
-    }
-    p->work += (uint64_t)(k - p->live_first[section]) / 4 + 1;
-    if (count != 1) return count > 1;
-    end = p->low[lowest] + p->bytes[lowest];
-    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
-        int32_t box = p->live[k];
-        if (p->placed[box] || box == lowest || p->low[box] >= end) continue;
-        if (!tli_pack_raise(p, box, end)) return 0;
+        uint64_t from = tli_pack_window_of(p, box, section).from;
+        if (p->placed[box] || p->low[box] + from >= end) continue;
+        if (count == 1 ? box == p->lowest[2 * section] : p->low[box] + from <= most) continue;
+        if (!tli_pack_raise(p, box, end - from)) return 0;
     }
     return 1;
 }
 
 // Look at sections until none is left whose boxes changed.
 static int tli_pack_look(tli_pack *p, uint64_t offset) {
-    int fits = 1;
-    while (p->dirty_count) {
-        int32_t section = p->dirty[--p->dirty_count];
-        p->is_dirty[section] = 0;
-        if (fits) fits = tli_pack_look_at(p, section, offset);
-    }
+    int32_t at, words = p->section_count / 64 + 1, fits = 1, more = 1;
+    while (more)
+        for (at = more = 0; at < words; at++)
+            while (p->dirty[at]) {
+                int32_t bit = tli_log2_u64(p->dirty[at]);
+                p->dirty[at] &= ~((uint64_t)1 << bit);
+                if (!fits) continue;
+                fits = tli_pack_look_at(p, at * 64 + bit, offset);
+                more = 1;
+            }
     return fits;
 }
 
 // Place a box. 0 = what is left cannot fit.
 static int tli_pack_place(tli_pack *p, int32_t box, uint64_t offset) {
-    uint64_t end = offset + p->bytes[box];
     int32_t k, s;
     int fits = 1;
     p->placed[box] = 1;
     p->stack[p->placed_count++] = box;
     p->offset[box] = offset;
     for (s = p->first[box]; s <= p->last[box]; s++) {
-        p->rest[s] -= p->bytes[box];
+        p->rest[s] -= tli_pack_takes(p, box, s);
         if (s < p->last[box]) p->crossing[s]--;
     }
     for (k = p->near_first[box]; k < p->near_first[box + 1] && fits; k++) {
         int32_t other = p->near_boxes[k];
+        uint64_t end = offset + (p->over ? p->over[k] : p->bytes[box]);
         if (!p->placed[other] && p->low[other] < end) fits = tli_pack_raise(p, other, end);
     }
     p->work += (uint64_t)(p->near_first[box + 1] - p->near_first[box] + p->last[box] - p->first[box]) / 8 + 1;
@@ -10632,7 +10851,7 @@ static void tli_pack_take_back(tli_pack *p) {
     int32_t box = p->stack[--p->placed_count], s;
     p->placed[box] = 0;
     for (s = p->first[box]; s <= p->last[box]; s++) {
-        p->rest[s] += p->bytes[box];
+        p->rest[s] += tli_pack_takes(p, box, s);
         if (s < p->last[box]) p->crossing[s]++;
     }
 }
@@ -10668,12 +10887,14 @@ static int tli_pack_add_part(tli_pack *p, int32_t first) {
 }
 
 // Divide what is left of a part where no unplaced box spans two sections; within the sections of the box that
-// was placed, because elsewhere nothing changed. 0 = no memory.
+// was placed, because elsewhere nothing changed. What was divided is ranked anew. 0 = no memory.
 static int tli_pack_divide(tli_pack *p, tli_pack_part part, int32_t box) {
     int32_t from = 0, s, k, first;
+    int ranks = 0;
     for (s = p->first[box]; s <= p->last[box]; s++) {
         int ends = s == p->last[box];
         if (!ends && p->crossing[s]) continue;
+        ranks |= !ends;
         first = p->item_count;
         for (k = part.first; k < part.first + part.count; k++) {
             int32_t item = p->items[k];
@@ -10682,6 +10903,7 @@ static int tli_pack_divide(tli_pack *p, tli_pack_part part, int32_t box) {
         }
         p->work += (uint64_t)part.count / 4 + 1;
         if (!tli_pack_add_part(p, first)) return 0;
+        if (ranks && p->item_count > first) tli_pack_rank(p, p->parts[p->part_count - 1]);
         from = s + 1;
     }
     return 1;
@@ -10711,34 +10933,38 @@ static int tli_pack_is_candidate(const tli_pack *p, const tli_pack_frame *f, int
     return p->twin[box] < 0 || p->placed[p->twin[box]];
 }
 
-// Move the boxes that may be placed next to the front of the part, by offset and rank.
-static void tli_pack_sort_candidates(tli_pack *p, tli_pack_frame *f) {
+// List the boxes that may be placed next, by offset and rank. 0 = no memory.
+static int tli_pack_list_candidates(tli_pack *p, tli_pack_frame *f) {
     uint64_t most = tli_pack_find_most(p, f);
-    int32_t *items = p->items + f->part.first, k, at, count = 0;
-    for (k = 0; k < f->part.count; k++) {
-        tli_pack_keys keys;
-        if (!tli_pack_is_candidate(p, f, items[k], most)) continue;
-        tli_pack_find_keys(p, items[k], &keys);
-        items[k] = items[count];
-        for (at = count++; at && tli_pack_ranks_before(p, &keys, &p->keys[at - 1]); at--, p->work++)
-            p->keys[at] = p->keys[at - 1];
-        p->keys[at] = keys;
+    int32_t k, at;
+    f->candidates = p->item_count;
+    for (k = f->part.first; k < f->part.first + f->part.count; k++) {
+        int32_t box = p->items[k];
+        if (!tli_pack_is_candidate(p, f, box, most)) continue;
+        if (!tli_pack_add_item(p, box)) return 0;
+        for (at = p->item_count - 1; at > f->candidates && p->low[box] < p->low[p->items[at - 1]]; at--) {
+            p->items[at] = p->items[at - 1];
+            p->work++;
+        }
+        p->items[at] = box;
     }
-    for (k = 0; k < count; k++) items[k] = p->keys[k].box;
-    f->candidate_count = count;
+    f->candidate_count = p->item_count - f->candidates;
+    return 1;
 }
 
-static void tli_pack_push(tli_pack *p, tli_pack_part part, uint64_t last_offset) {
+// 0 = no memory.
+static int tli_pack_push(tli_pack *p, tli_pack_part part, uint64_t last_offset) {
     tli_pack_frame *f = &p->frames[p->frame_count++];
     tli_zero(f, sizeof *f);
     f->part = part;
     f->chosen = -1;
     f->change_count = p->change_count;
     f->placed_count = p->placed_count;
-    f->item_count = p->item_count;
     f->child_first = p->part_count;
     f->last_offset = last_offset;
-    tli_pack_sort_candidates(p, f);
+    if (!tli_pack_list_candidates(p, f)) return 0;
+    f->item_count = p->item_count;
+    return 1;
 }
 
 enum { TLI_PACK_PLACED, TLI_PACK_FAILED, TLI_PACK_NO_MORE };
@@ -10754,7 +10980,7 @@ static int tli_pack_has_others(const tli_pack *p, int32_t box) {
 static int tli_pack_try_next(tli_pack *p, tli_pack_frame *f) {
     int32_t box;
     if (f->next == f->candidate_count || p->work >= p->work_limit || p->failed) return TLI_PACK_NO_MORE;
-    box = p->items[f->part.first + f->next++];
+    box = p->items[f->candidates + f->next++];
     if (!tli_pack_has_others(p, box)) f->next = f->candidate_count;
     f->chosen = box;
     if (!tli_pack_place(p, box, p->low[box]) || !tli_pack_divide(p, f->part, box)) return TLI_PACK_FAILED;
@@ -10775,6 +11001,16 @@ static void tli_pack_undo(tli_pack *p, const tli_pack_frame *f) {
     p->part_count = f->child_first;
 }
 
+// Report progress; where it asks to stop, no work is left.
+static void tli_pack_report(tli_pack *p) {
+    tl_layout_progress now = p->now;
+    if (p->work < p->report_at) return;
+    p->report_at = p->work + TLI_PACK_REPORT;
+    now.work += p->work;
+    if (p->desc->progress && p->desc->progress(&now, p->desc->user)) p->stopped = 1;
+    if (p->stopped) p->work_limit = p->work_end = 0;
+}
+
 // Whether the boxes fit the capacity.
 static int tli_pack_search(tli_pack *p) {
     int solved = 0, tried;
@@ -10788,9 +11024,11 @@ static int tli_pack_search(tli_pack *p) {
     for (i = 0; i < p->count; i++) p->low[i] = tli_pack_lift(p, i, 0);
     all.first = 0;
     all.count = p->count;
-    tli_pack_push(p, all, 0);
+    tli_pack_rank(p, all);
+    if (!tli_pack_push(p, all, 0)) return TLI_PACK_STOPPED;
     while (p->frame_count) {
         tli_pack_frame *f = &p->frames[p->frame_count - 1];
+        tli_pack_report(p);
         if (solved && ++f->child_at == f->child_count) { p->frame_count--; continue; }
         if (!solved) {
             if (f->chosen >= 0) {
@@ -10805,7 +11043,8 @@ static int tli_pack_search(tli_pack *p) {
             if (!f->child_count) { solved = 1; p->frame_count--; continue; }
         }
         solved = 0;
-        tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen]);
+        if (!tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen]))
+            return TLI_PACK_STOPPED;
     }
     if (solved) return TLI_PACK_FITS;
     return p->work < p->work_limit && !p->failed ? TLI_PACK_NEVER : TLI_PACK_STOPPED;
@@ -10832,6 +11071,8 @@ static uint64_t tli_pack_step(const tli_pack *p) {
         if (p->alignment[i] > 1) step = tli_pack_gcd(p->alignment[i], step);
         if (p->pin[i] != UINT64_MAX) step = tli_pack_gcd(p->pin[i], step);
     }
+    for (i = 0; i < p->window_count; i++)
+        step = tli_pack_gcd(p->windows[i].from, tli_pack_gcd(p->windows[i].end, step));
     return step;
 }
 
@@ -10843,14 +11084,14 @@ static uint64_t tli_pack_height(const tli_pack *p, const uint64_t *offsets) {
     return height;
 }
 
-// Ask whether a capacity is reached, with the three rankings in turn and a work limit that doubles.
-static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t work) {
-    uint64_t end = p->work + work, slice = TLI_PACK_SLICE * (uint64_t)p->count;
+// Ask whether a capacity is reached, with a slice of work for each ranking.
+static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t slice) {
     int answer = TLI_PACK_STOPPED;
     p->capacity = capacity;
-    for (p->turn = 0; p->work < end && answer == TLI_PACK_STOPPED && !p->failed; p->turn++) {
-        if (p->turn && p->turn % 3 == 0) slice *= 2;
-        p->work_limit = end - p->work < slice ? end : p->work + slice;
+    for (p->ranking = 0; p->ranking < TLI_PACK_RANKINGS && answer == TLI_PACK_STOPPED; p->ranking++) {
+        uint64_t share = p->ranking ? slice : slice * TLI_PACK_FIRST;
+        if (p->work >= p->work_end || p->failed) break;
+        p->work_limit = p->work_end - p->work < share ? p->work_end : p->work + share;
         answer = tli_pack_search(p);
         if (answer == TLI_PACK_FITS) tli_copy(p->best, p->offset, (size_t)p->count * sizeof *p->best);
         tli_pack_reset(p);
@@ -10858,25 +11099,52 @@ static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t work) {
     return answer;
 }
 
-// Lower the layout of the boxes to `goal` or less, as far as the work goes; *bound: no layout is lower.
-static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t work_limit, uint64_t *bound) {
-    uint64_t high, round = TLI_PACK_ROUND * (uint64_t)p->count, end = p->work + work_limit, step, capacity;
-    *bound = tli_pack_read(p);
-    high = tli_pack_height(p, p->best);
-    step = tli_pack_step(p);
-    *bound = (*bound + step - 1) / step * step;
-    for (capacity = *bound; *bound < high && high > goal && p->work < end && !p->failed;) {
-        uint64_t work = end - p->work < round ? end - p->work : round;
-        int answer = tli_pack_ask(p, capacity, work);
-        if (answer == TLI_PACK_FITS) high = tli_pack_height(p, p->best);
-        if (answer == TLI_PACK_NEVER) *bound = capacity + step;
-        if (answer == TLI_PACK_STOPPED && capacity + step < high) {
-            capacity += (high - capacity) / 2 / step * step;
-            if (capacity < high) continue;
-        }
-        if (answer == TLI_PACK_STOPPED) round *= 2;
-        capacity = *bound;
+// What is known about the heights of the boxes: low is the bound, high was reached; all are multiples of step.
+typedef struct tli_pack_range { uint64_t low, high, step; } tli_pack_range;
+
+static int tli_pack_ask_range(tli_pack *p, tli_pack_range *range, uint64_t capacity, uint64_t slice) {
+    int answer = tli_pack_ask(p, capacity, slice);
+    if (answer == TLI_PACK_FITS) range->high = tli_pack_height(p, p->best);
+    if (answer == TLI_PACK_NEVER) range->low = capacity + range->step;
+    return answer;
+}
+
+// Ask for capacities a gap below what is reached. The gap doubles where they are, and halves where not.
+static void tli_pack_ask_between(tli_pack *p, tli_pack_range *range, uint64_t slice) {
+    uint64_t gap = (range->high - range->low) / 2 / range->step * range->step;
+    uint64_t least = gap / 4;
+    while (gap && gap >= least && p->work < p->work_end && !p->failed) {
+        int answer = tli_pack_ask_range(p, range, range->high - gap, slice);
+        uint64_t most = range->high > range->low ? (range->high - range->low) / 2 : 0;
+        gap = answer == TLI_PACK_FITS ? gap * 2 : gap / 2;
+        gap = (gap < most ? gap : most) / range->step * range->step;
     }
+}
+
+// Lower the layout of the boxes to `goal` or less, as far as the work goes; *bound: no layout is lower. Most of
+// the work goes to the capacity that is wanted, if more than that is taken.
+static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t work_limit, uint64_t *bound) {
+    uint64_t slice = TLI_PACK_SLICE * (uint64_t)p->count, end = p->work + work_limit;
+    tli_pack_range range;
+    int answer = TLI_PACK_STOPPED;
+    range.step = tli_pack_step(p);
+    range.low = (tli_pack_read(p) + range.step - 1) / range.step * range.step;
+    if (goal / range.step * range.step > range.low) range.low = goal / range.step * range.step;
+    range.high = tli_pack_height(p, p->best);
+    p->work_end = end - work_limit / 4;
+    wanted = wanted / range.step * range.step;
+    while (wanted >= range.low && range.high > wanted && p->work < p->work_end && answer == TLI_PACK_STOPPED) {
+        if (p->failed) break;
+        answer = tli_pack_ask_range(p, &range, wanted, slice);
+        slice *= 2;
+    }
+    p->work_end = p->stopped ? 0 : end;
+    for (slice = TLI_PACK_SLICE * (uint64_t)p->count; range.high > range.low; slice *= 2) {
+        if (p->work >= p->work_end || p->failed) break;
+        answer = tli_pack_ask_range(p, &range, range.low, slice * TLI_PACK_BOUND);
+        if (answer == TLI_PACK_STOPPED) tli_pack_ask_between(p, &range, slice);
+    }
+    *bound = range.low;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -10900,17 +11168,54 @@ typedef struct tli_layout {
     tli_fit_box  *boxes;            // [box_count], room for buffer_count
     int32_t  *box_of;           // [buffer_count] -1 = takes no bytes
     uint8_t  *is_merged;        // [buffer_count] 1 = lies over `over`
+    tli_fit_piece *pieces;      // [piece_count] of boxes with gaps
     uint64_t *times;            // [section_count] first steps of sections, as tli_layout_time
     uint64_t *live;             // [section_count] bytes of boxes
-    int32_t   box_count, section_count, in_place_count;
-    int       has_pins;
+    int32_t   box_count, section_count, in_place_count, piece_count;
+    int32_t   span_count;       // of all buffers
+    int       has_pins, has_gaps;
+    int       has_windows;      // gaps that leave some bytes
+    int       is_ragged;        // of which some are no multiples of the unit
     uint64_t  unit;             // the least alignment
     uint64_t *best;             // [buffer_count] offsets of the lowest layout
     uint64_t  height, bound, work, work_limit;
+    int       stopped;          // progress asked to stop
 } tli_layout;
 
 static uint64_t tli_layout_alignment(const tl_layout_buffer *buffer) {
     return buffer->alignment ? buffer->alignment : 1;
+}
+
+// Steps of a buffer at which it takes the same bytes: those before, in and behind its gaps.
+typedef struct tli_layout_span { int64_t first, last; uint64_t from, bytes; } tli_layout_span;
+
+static int32_t tli_layout_count_spans(const tl_layout_buffer *b) { return 2 * b->gap_count + 1; }
+
+// 0 = there is no such step, or it takes no byte.
+static int tli_layout_find_span(const tl_layout_buffer *b, int32_t k, tli_layout_span *span) {
+    const tl_layout_gap *gap = k / 2 < b->gap_count ? &b->gaps[k / 2] : NULL;
+    const tl_layout_gap *before = k / 2 ? &b->gaps[k / 2 - 1] : NULL;
+    tli_zero(span, sizeof *span);
+    if (k % 2 && gap) {
+        span->first = gap->first_step;
+        span->last = gap->last_step;
+        span->from = gap->first_byte;
+        span->bytes = gap->bytes;
+        return span->bytes > 0;
+    }
+    if ((before && before->last_step == b->last_step) || (gap && gap->first_step == b->first_step)) return 0;
+    span->first = before ? before->last_step + 1 : b->first_step;
+    span->last = gap ? gap->first_step - 1 : b->last_step;
+    span->bytes = b->bytes;
+    return span->first <= span->last && span->bytes;
+}
+
+// Whether it takes a byte at any step.
+static int tli_layout_takes(const tl_layout_buffer *b) {
+    tli_layout_span span;
+    int32_t k;
+    for (k = 0; k < tli_layout_count_spans(b); k++) if (tli_layout_find_span(b, k, &span)) return 1;
+    return 0;
 }
 
 // Steps as unsigned numbers in the same order.
@@ -10920,6 +11225,7 @@ static void tli_layout_free(tli_layout *l) {
     tli_release(l->env, l->boxes);
     tli_release(l->env, l->box_of);
     tli_release(l->env, l->is_merged);
+    tli_release(l->env, l->pieces);
     tli_release(l->env, l->times);
     tli_release(l->env, l->live);
     tli_release(l->env, l->best);
@@ -10930,10 +11236,17 @@ static tl_result tli_layout_alloc(tli_layout *l) {
     l->boxes = (tli_fit_box *)tli_alloc_array(l->env, count, sizeof *l->boxes);
     l->box_of = (int32_t *)tli_alloc_array(l->env, count, sizeof *l->box_of);
     l->is_merged = (uint8_t *)tli_alloc_array(l->env, count, 1);
+    l->best = (uint64_t *)tli_alloc_array(l->env, count, sizeof *l->best);
+    return l->boxes && l->box_of && l->is_merged && l->best ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Get memory for sections and pieces, of buffers that were checked.
+static tl_result tli_layout_alloc_sections(tli_layout *l) {
+    uint64_t count = (uint64_t)l->span_count;
     l->times = (uint64_t *)tli_alloc_array(l->env, count, sizeof *l->times);
     l->live = (uint64_t *)tli_alloc_array(l->env, count + 1, sizeof *l->live);
-    l->best = (uint64_t *)tli_alloc_array(l->env, count, sizeof *l->best);
-    return l->boxes && l->box_of && l->is_merged && l->times && l->live && l->best ? TL_OK : TL_ERROR_NO_MEMORY;
+    if (l->has_gaps) l->pieces = (tli_fit_piece *)tli_alloc_array(l->env, count, sizeof *l->pieces);
+    return l->times && l->live && (l->pieces || !l->has_gaps) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // The section that a step is in: the last one that begins at it or before; -1 = none.
@@ -10946,36 +11259,59 @@ static int32_t tli_layout_find_section(const tli_layout *l, int32_t count, int64
     return low;
 }
 
-// Divide time into sections: points at which a buffer begins and after which one ends before the next begins.
+// Divide time into sections: points at which a span begins and after which one ends before the next begins.
 static void tli_layout_divide(tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
-    int32_t i, count = 0, kept = 0;
+    tli_layout_span span;
+    int32_t i, k, count = 0, kept = 0;
     for (i = 0; i < l->desc->buffer_count; i++)
-        if (buffers[i].bytes) l->times[count++] = tli_layout_time(buffers[i].first_step);
+        for (k = 0; k < tli_layout_count_spans(&buffers[i]); k++)
+            if (tli_layout_find_span(&buffers[i], k, &span)) l->times[count++] = tli_layout_time(span.first);
     tli_sort_u64(l->times, (size_t)count);
     for (i = 0; i < count; i++) if (!i || l->times[i] != l->times[i - 1]) l->times[kept++] = l->times[i];
     count = kept;
     tli_zero(l->live, (size_t)count * sizeof *l->live);
     for (i = 0; i < l->desc->buffer_count; i++)
-        if (buffers[i].bytes) l->live[tli_layout_find_section(l, count, buffers[i].last_step)] = 1;
+        for (k = 0; k < tli_layout_count_spans(&buffers[i]); k++)
+            if (tli_layout_find_span(&buffers[i], k, &span))
+                l->live[tli_layout_find_section(l, count, span.last)] = 1;
     for (i = kept = 0; i < count; i++) if (l->live[i]) l->times[kept++] = l->times[i];
     l->section_count = kept;
-    l->work += 40 * (uint64_t)l->desc->buffer_count;
+    l->work += 40 * (uint64_t)l->span_count;
 }
 
-static uint64_t tli_layout_rounded(const tli_layout *l, int32_t buffer) {
-    return tli_align_up(l->desc->buffers[buffer].bytes, l->unit);
+// The first section of a span. Sections between its first step and the next one that is kept were left out, so
+// that is the one behind them.
+static int32_t tli_layout_first(const tli_layout *l, int64_t step) {
+    int32_t section = tli_layout_find_section(l, l->section_count, step);
+    return section >= 0 && l->times[section] == tli_layout_time(step) ? section : section + 1;
 }
 
-// The first section in which a buffer is live. Sections between its first step and the next one that is kept
-// were left out, so that is the one behind them.
-static int32_t tli_layout_first(const tli_layout *l, const tl_layout_buffer *buffer) {
-    int32_t section = tli_layout_find_section(l, l->section_count, buffer->first_step);
-    return section >= 0 && l->times[section] == tli_layout_time(buffer->first_step) ? section : section + 1;
+static int32_t tli_layout_last(const tli_layout *l, int64_t step) {
+    return tli_layout_find_section(l, l->section_count, step);
 }
 
-static int32_t tli_layout_last(const tli_layout *l, const tl_layout_buffer *buffer) {
-    return tli_layout_find_section(l, l->section_count, buffer->last_step);
+// Bytes rounded to the unit, but where bytes of windows are no multiples of it: they use what rounding leaves.
+static uint64_t tli_layout_rounded(const tli_layout *l, uint64_t bytes) {
+    return l->is_ragged ? bytes : tli_align_up(bytes, l->unit);
+}
+
+// Add what a buffer takes to the sections in which it begins and behind which it ends.
+static void tli_layout_add_live(tli_layout *l, const tl_layout_buffer *buffer) {
+    tli_layout_span span;
+    int32_t k;
+    for (k = 0; k < tli_layout_count_spans(buffer); k++) {
+        uint64_t bytes, over;
+        int32_t section;
+        if (!tli_layout_find_span(buffer, k, &span)) continue;
+        bytes = tli_layout_rounded(l, span.bytes);
+        section = tli_layout_first(l, span.first);
+        l->live[section] += bytes;
+        l->live[tli_layout_last(l, span.last) + 1] -= bytes;
+        over = buffer->in_place ? tli_layout_rounded(l, l->desc->buffers[buffer->over].bytes) : 0;
+        l->live[section] -= over < bytes ? over : bytes;
+        l->live[section + 1] += over < bytes ? over : bytes;
+    }
 }
 
 // The bound of every choice: the largest sum of bytes in a section. Of the box on top the true bytes count, so
@@ -10986,46 +11322,58 @@ static void tli_layout_find_bound(tli_layout *l) {
     int32_t i, s;
     tli_zero(l->live, ((size_t)l->section_count + 1) * sizeof *l->live);
     for (i = 0; i < l->desc->buffer_count; i++) {
-        uint64_t bytes = tli_layout_rounded(l, i), over;
-        if (!bytes) continue;
-        if (bytes - buffers[i].bytes > slack) slack = bytes - buffers[i].bytes;
-        s = tli_layout_first(l, &buffers[i]);
-        l->live[s] += bytes;
-        l->live[tli_layout_last(l, &buffers[i]) + 1] -= bytes;
-        over = buffers[i].in_place ? tli_layout_rounded(l, buffers[i].over) : 0;
-        l->live[s] -= over < bytes ? over : bytes;
-        l->live[s + 1] += over < bytes ? over : bytes;
+        slack = tli_larger_u64(slack, tli_layout_rounded(l, buffers[i].bytes) - buffers[i].bytes);
+        tli_layout_add_live(l, &buffers[i]);
     }
     for (s = 0; s < l->section_count; s++) {
         sum += l->live[s];
         if (sum > most) most = sum;
     }
-    l->bound = most - (most ? slack : 0);
+    l->bound = most > slack ? most - slack : 0;
     for (i = 0; i < l->desc->buffer_count; i++) {
-        if (!buffers[i].is_pinned || !buffers[i].bytes) continue;
-        l->has_pins = 1;
-        l->bound = tli_larger_u64(l->bound, buffers[i].pinned_offset + buffers[i].bytes);
+        if (!tli_layout_takes(&buffers[i])) continue;
+        l->has_pins |= buffers[i].is_pinned != 0;
+        most = buffers[i].bytes + (buffers[i].is_pinned ? buffers[i].pinned_offset : 0);
+        l->bound = tli_larger_u64(l->bound, most);
     }
     tli_release(l->env, l->live);
     l->live = NULL;
+}
+
+// List the pieces of a box with gaps.
+static void tli_layout_make_pieces(tli_layout *l, const tl_layout_buffer *buffer, tli_fit_box *box) {
+    tli_layout_span span;
+    int32_t k;
+    box->pieces = l->piece_count + 1;
+    for (k = 0; k < tli_layout_count_spans(buffer); k++) {
+        tli_fit_piece *piece = &l->pieces[l->piece_count];
+        if (!tli_layout_find_span(buffer, k, &span)) continue;
+        piece->first = tli_layout_first(l, span.first);
+        piece->last = tli_layout_last(l, span.last);
+        piece->from = span.from & ~(l->unit - 1);
+        piece->end = tli_align_up(span.from + span.bytes, l->unit);
+        if (++l->piece_count == box->pieces) box->first = piece->first;
+        box->last = piece->last;
+    }
+    for (k = box->pieces - 1; k < l->piece_count; k++) l->pieces[k].count = l->piece_count - k;
 }
 
 // Make the boxes of a choice. 0 = two pins of one box differ, or one is at another multiple than the box needs.
 static int tli_layout_make_boxes(tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
     int32_t i;
-    l->box_count = 0;
+    l->box_count = l->piece_count = 0;
     for (i = 0; i < l->desc->buffer_count; i++) l->box_of[i] = -1;
     for (i = 0; i < l->desc->buffer_count; i++) {
         int32_t at = i, end = i, box, other;
-        if (!buffers[i].bytes || l->box_of[i] >= 0) continue;
+        if (l->box_of[i] >= 0 || !tli_layout_takes(&buffers[i])) continue;
         while (l->is_merged[at] && l->box_of[buffers[at].over] < 0) at = buffers[at].over;
         box = l->is_merged[at] ? l->box_of[buffers[at].over] : l->box_count;
         if (box == l->box_count) {
             tli_zero(&l->boxes[l->box_count++], sizeof *l->boxes);
             l->boxes[box].pin = UINT64_MAX;
             l->boxes[box].alignment_bits = (uint8_t)tli_log2_u64(l->unit);
-            l->boxes[box].first = tli_layout_first(l, &buffers[at]);
+            l->boxes[box].first = tli_layout_first(l, buffers[at].first_step);
         }
         for (other = end;; other = buffers[other].over) {
             const tl_layout_buffer *b = &buffers[other];
@@ -11035,7 +11383,8 @@ static int tli_layout_make_boxes(tli_layout *l) {
             if (b->bytes > to->bytes) to->bytes = b->bytes;
             if (tli_layout_alignment(b) >> to->alignment_bits)
                 to->alignment_bits = (uint8_t)tli_log2_u64(tli_layout_alignment(b));
-            if (tli_layout_last(l, b) > to->last) to->last = tli_layout_last(l, b);
+            if (tli_layout_last(l, b->last_step) > to->last) to->last = tli_layout_last(l, b->last_step);
+            if (b->gap_count) tli_layout_make_pieces(l, b, to);
             if (b->is_pinned && to->pin != UINT64_MAX && to->pin != b->pinned_offset) return 0;
             if (b->is_pinned) to->pin = b->pinned_offset;
             if (other == at) break;
@@ -11052,7 +11401,7 @@ static void tli_layout_keep(tli_layout *l, const uint64_t *offsets) {
     int32_t i;
     for (i = 0; i < l->desc->buffer_count; i++) {
         uint64_t bytes = l->desc->buffers[i].bytes;
-        if (bytes && offsets[l->box_of[i]] + bytes > height) height = offsets[l->box_of[i]] + bytes;
+        if (l->box_of[i] >= 0 && offsets[l->box_of[i]] + bytes > height) height = offsets[l->box_of[i]] + bytes;
     }
     if (height >= l->height) return;
     l->height = height;
@@ -11094,30 +11443,49 @@ static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_l
     tl_result result = TL_OK;
     int32_t i;
     if (tli_pack_init(&p, fit, fit->by_first + part->from, part->to - part->from, part->first, part->last)) {
-        tli_pack_lower(&p, *goal, work_limit, &bound);
+        p.desc = l->desc;
+        p.now.work = l->work;
+        p.now.work_limit = l->work_limit;
+        p.now.height_bytes = l->height;
+        p.now.bound_bytes = l->bound;
+        tli_pack_lower(&p, *goal, l->desc->capacity_bytes, work_limit, &bound);
         for (i = 0; i < p.count; i++) fit->best[p.ids[i]] = p.best[i];
     }
     l->work += p.work;
+    l->stopped = p.stopped;
     if (p.failed) result = TL_ERROR_NO_MEMORY;
     if (bound > *goal) *goal = bound;
     tli_pack_free(&p);
     return result;
 }
 
-// Search the parts that are higher than the bound, each with more work in every round. *goal is raised to what
-// is proven.
+// Whether more than one part may be lowered.
+static int tli_layout_has_parts(const tli_fit *fit, uint64_t goal) {
+    int32_t from, count = 0;
+    for (from = 0; from < fit->count && count < 2;) {
+        tli_layout_part part = tli_layout_find_part(fit, from);
+        from = part.to;
+        count += part.height > goal;
+    }
+    return count > 1;
+}
+
+// Search the parts that are higher than the bound, each with more work in every round; a single one with all of
+// it. *goal is raised to what is proven.
 static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_limit, uint64_t *goal) {
     uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE;
     tl_result result = TL_OK;
     int32_t from, more = 1;
-    for (; more && !result && l->work < end; share *= 4)
-        for (from = more = 0; from < fit->count && !result && l->work < end;) {
+    for (; more && !result && l->work < end && !l->stopped; share *= 4) {
+        if (!tli_layout_has_parts(fit, *goal)) share = work_limit;
+        for (from = more = 0; from < fit->count && !result && l->work < end && !l->stopped;) {
             tli_layout_part part = tli_layout_find_part(fit, from);
             from = part.to;
             if (part.height <= *goal || part.to - part.from > TLI_PACK_MOST) continue;
             more = 1;
             result = tli_layout_search_part(l, fit, &part, end - l->work < share ? end - l->work : share, goal);
         }
+    }
     return result;
 }
 #endif
@@ -11125,17 +11493,18 @@ static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_li
 // Place the boxes of a choice: passes, then the search. *bound: no layout of this choice is lower.
 static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bound) {
     tli_fit fit;
-    int32_t order, last = l->has_pins ? TLI_FIT_START : TLI_FIT_LENGTH;
+    int32_t order, last = l->has_pins || l->has_gaps ? TLI_FIT_START : TLI_FIT_LENGTH;
     tl_result result = TL_OK;
     tli_zero(&fit, sizeof fit);
     fit.env = l->env;
     fit.boxes = l->boxes;
+    fit.pieces = l->pieces;
     fit.count = l->box_count;
     fit.unit = l->unit;
     fit.work_limit = work_limit;
     *bound = l->bound;
     if (!tli_fit_init(&fit)) result = TL_ERROR_NO_MEMORY;
-    if (!result && !l->has_pins) {
+    if (!result && !l->has_pins && !l->has_gaps) {
         tli_fit_sweep(&fit, *bound);
         if (fit.failed) result = TL_ERROR_NO_MEMORY;
         else tli_layout_keep(l, fit.best);
@@ -11162,6 +11531,7 @@ static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bo
 static int tli_layout_is_even(const tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
     int32_t i;
+    if (l->has_windows) return 0;
     for (i = 0; i < l->desc->buffer_count; i++)
         if (l->is_merged[i] && buffers[i].bytes != buffers[buffers[i].over].bytes) return 0;
     return 1;
@@ -11186,7 +11556,7 @@ static tl_result tli_layout_try_all(tli_layout *l) {
     if (l->in_place_count) choices = l->in_place_count <= TLI_LAYOUT_FEW ? 1 << l->in_place_count : 2;
     for (choice = 0; choice < choices && !result && l->height > l->bound; choice++) {
         uint64_t left = l->work_limit > l->work ? l->work_limit - l->work : 1;
-        if (choice && l->work >= l->work_limit && l->height != UINT64_MAX) break;
+        if (choice && (l->stopped || l->work >= l->work_limit) && l->height != UINT64_MAX) break;
         for (i = k = 0; i < l->desc->buffer_count; i++) {
             l->is_merged[i] = 0;
             if (!l->desc->buffers[i].in_place) continue;
@@ -11206,8 +11576,25 @@ static tl_result tli_layout_fail(tl_env *env, tl_result code, tli_rule rule, int
     return tli_fail_values(env, code, TLI_IN(PLAN_LAYOUT), rule, (uint64_t)buffer, 0);
 }
 
+static tl_result tli_check_layout_gaps(tl_env *env, const tl_layout_desc *desc, int32_t i) {
+    const tl_layout_buffer *b = &desc->buffers[i];
+    int32_t k;
+    uint64_t end;
+    if (b->gap_count < 0 || (b->gap_count && !b->gaps))
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_COUNT_MUST_BE_AT_LEAST_0), i);
+    for (k = 0; k < b->gap_count; k++) {
+        const tl_layout_gap *gap = &b->gaps[k];
+        if (gap->first_step > gap->last_step || gap->last_step > b->last_step ||
+            (k ? gap->first_step <= gap[-1].last_step : gap->first_step < b->first_step))
+            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAPS_ARE_OUT_OF_ORDER), i);
+        if (!tli_add_u64(gap->first_byte, gap->bytes, &end) || end > b->bytes)
+            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_IS_NO_PART), i);
+    }
+    return TL_OK;
+}
+
 static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc, int32_t i) {
-    const tl_layout_buffer *b = &desc->buffers[i], *over;
+    const tl_layout_buffer *b = &desc->buffers[i];
     uint64_t end;
     if (b->first_step > b->last_step)
         return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_LIFETIME_IS_REVERSED), i);
@@ -11220,13 +11607,38 @@ static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc
             (desc->capacity_bytes && end > desc->capacity_bytes))
             return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_DOES_NOT_FIT), i);
     }
+    return tli_check_layout_gaps(env, desc, i);
+}
+
+static tl_result tli_check_layout_over(tl_env *env, const tl_layout_desc *desc, int32_t i) {
+    const tl_layout_buffer *b = &desc->buffers[i], *over;
     if (!b->in_place) return TL_OK;
     if (!tli_is_below(b->over, desc->buffer_count) || b->over == i)
         return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_NAMES_NONE), i);
     over = &desc->buffers[b->over];
     if (!b->bytes || !over->bytes || over->last_step != b->first_step || over->first_step >= b->first_step)
         return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_ENDS_AT_ANOTHER_STEP), i);
+    if (b->gap_count || over->gap_count)
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_HAS_GAPS), i);
     return TL_OK;
+}
+
+// Count the spans, and what the gaps leave. The unit is known.
+static tl_result tli_layout_read_gaps(tli_layout *l) {
+    int64_t spans = 0;
+    int32_t i, k;
+    for (i = 0; i < l->desc->buffer_count; i++) {
+        const tl_layout_buffer *b = &l->desc->buffers[i];
+        if (b->gap_count > (INT32_MAX - 1) / 2) return TL_ERROR_NO_MEMORY;
+        spans += tli_layout_count_spans(b);
+        l->has_gaps |= b->gap_count > 0;
+        for (k = 0; k < b->gap_count; k++) {
+            l->has_windows |= b->gaps[k].bytes > 0;
+            l->is_ragged |= ((b->gaps[k].first_byte | b->gaps[k].bytes) & (l->unit - 1)) != 0;
+        }
+    }
+    l->span_count = (int32_t)spans;
+    return spans < INT32_MAX ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Check all buffers; sets the unit and the number of buffers in place. No two may lie over the same one.
@@ -11236,6 +11648,7 @@ static tl_result tli_check_layout(tl_env *env, tli_layout *l) {
     int32_t i;
     for (i = 0; i < desc->buffer_count; i++) {
         tl_result result = tli_check_layout_buffer(env, desc, i);
+        if (!result) result = tli_check_layout_over(env, desc, i);
         if (result) return result;
         if (tli_layout_alignment(&desc->buffers[i]) > most) most = tli_layout_alignment(&desc->buffers[i]);
         if (desc->buffers[i].bytes && (!l->unit || tli_layout_alignment(&desc->buffers[i]) < l->unit))
@@ -11251,7 +11664,7 @@ static tl_result tli_check_layout(tl_env *env, tli_layout *l) {
             !tli_add_u64(sum, (rounded = tli_align_up(desc->buffers[i].bytes, most)), &sum) || sum >> 61)
             return tli_layout_fail(env, TL_ERROR_OVERFLOW, TLI_RULE(BUFFERS_DO_NOT_FIT_61_BITS), i);
     (void)rounded;
-    return TL_OK;
+    return tli_layout_read_gaps(l);
 }
 
 static tl_result tli_layout_answer(tl_env *env, tli_layout *l, tl_layout_plan *plan) {
@@ -11265,7 +11678,7 @@ static tl_result tli_layout_answer(tl_env *env, tli_layout *l, tl_layout_plan *p
         return tli_fail_values(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_LAYOUT),
                                plan->bound_bytes > l->desc->capacity_bytes ? TLI_RULE(BUFFERS_FIT_NO_LAYOUT)
                                                                            : TLI_RULE(NO_LAYOUT_WAS_FOUND),
-                               l->desc->capacity_bytes, plan->height_bytes);
+                               plan->height_bytes, plan->bound_bytes);
     plan->offsets = l->best;
     plan->buffer_count = l->desc->buffer_count;
     l->best = NULL;
@@ -11287,6 +11700,7 @@ TLI_IMPL tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_la
                         TLI_RULE(BUFFER_COUNT_MUST_BE_AT_LEAST_0));
     result = tli_layout_alloc(&l);
     if (!result) result = tli_check_layout(env, &l);
+    if (!result) result = tli_layout_alloc_sections(&l);
     if (!result) {
         tli_layout_divide(&l);
         tli_layout_find_bound(&l);

@@ -407,11 +407,20 @@
       "buffer") \
     X(BUFFER_OVER_IS_TAKEN, "buffers[%0].over: another buffer lies over that one, too", "buffer") \
     X(BUFFERS_DO_NOT_FIT_61_BITS, "buffers[%0].bytes: all buffers, aligned, must fit 61 bits", "buffer") \
-    X(BUFFERS_FIT_NO_LAYOUT, "capacity_bytes: %0 bytes are too few for any layout; one of %1 was found", \
-      "capacity, height") \
-    X(NO_LAYOUT_WAS_FOUND, "capacity_bytes: no layout was found in %0 bytes; one of %1 was", \
-      "capacity, height") \
-    X(NO_MEMORY_FOR_LAYOUT, "no memory to place buffers", "")
+    X(BUFFERS_FIT_NO_LAYOUT, \
+      "capacity_bytes: no layout fits; one of %0 bytes was found, none takes less than %1", \
+      "height, bound") \
+    X(NO_LAYOUT_WAS_FOUND, \
+      "capacity_bytes: no layout was found that fits; one of %0 bytes was, none takes less than %1", \
+      "height, bound") \
+    X(NO_MEMORY_FOR_LAYOUT, "no memory to place buffers", "") \
+    X(BUFFER_GAP_COUNT_MUST_BE_AT_LEAST_0, \
+      "buffers[%0].gap_count: must be >= 0, and gaps not NULL where it is > 0", "buffer") \
+    X(BUFFER_GAPS_ARE_OUT_OF_ORDER, \
+      "buffers[%0].gaps: must lie in the lifetime, none reversed, each behind the one before it", \
+      "buffer") \
+    X(BUFFER_GAP_IS_NO_PART, "buffers[%0].gaps: what a gap leaves must be a part of the bytes", "buffer") \
+    X(BUFFER_OVER_HAS_GAPS, "buffers[%0].over: neither buffer may have gaps", "buffer")
 
 // -- errors: rules of [5] PLAN --
 

@@ -21,10 +21,19 @@
 // All offsets are multiples of the unit, the least alignment, so a box takes its bytes rounded up to it; only
 // of the box on top the bytes themselves count.
 
+// A box that takes some of its bytes only at times has pieces: sections in which it takes the same bytes.
+
+typedef struct tli_fit_piece {
+    int32_t  first, last;               // sections
+    int32_t  count;                     // pieces of the box from this one on
+    uint64_t from, end;                 // bytes of the box, rounded to the unit
+} tli_fit_piece;
+
 typedef struct tli_fit_box {
     uint64_t bytes, pin;                // pin UINT64_MAX = none
     uint64_t length;                    // steps
     int32_t  first, last;               // sections, both included
+    int32_t  pieces;                    // 1 + number of its first piece; 0 = takes all bytes in all sections
     uint8_t  alignment_bits;            // its logarithm
 } tli_fit_box;
 
@@ -33,6 +42,7 @@ typedef struct tli_fit_taken { uint64_t first, end; } tli_fit_taken;   // bytes 
 typedef struct tli_fit {
     tl_env   *env;
     tli_fit_box  *boxes;        // [count]
+    const tli_fit_piece *pieces;
     int32_t   count;
     int32_t  *order;        // [count] boxes as the pass takes them
     int32_t  *by_first;     // [count] boxes by first section
@@ -149,17 +159,45 @@ static void tli_fit_put(tli_fit *f, int32_t box, uint64_t offset) {
         if (f->reach[at] < f->boxes[box].last) f->reach[at] = f->boxes[box].last;
 }
 
-// Add what a placed box takes to the list. 0 = no memory.
-static int tli_fit_add_taken(tli_fit *f, int32_t box, int32_t count) {
+static int32_t tli_fit_count_pieces(const tli_fit *f, const tli_fit_box *box) {
+    return box->pieces ? f->pieces[box->pieces - 1].count : 0;
+}
+
+static tli_fit_piece tli_fit_find_piece(const tli_fit *f, const tli_fit_box *box, int32_t k) {
+    tli_fit_piece piece;
+    if (box->pieces) return f->pieces[box->pieces - 1 + k];
+    piece.first = box->first;
+    piece.last = box->last;
+    piece.count = 1;
+    piece.from = 0;
+    piece.end = tli_fit_taken_bytes(f, box);
+    return piece;
+}
+
+// Add what a piece of a placed box takes to the list: as bytes that all of the other box must not meet.
+static void tli_fit_add_taken(tli_fit *f, uint64_t offset, const tli_fit_piece *piece, uint64_t bytes,
+                              const tli_fit_piece *other, int32_t *count) {
     void *array = f->taken;
-    if (!tli_grow(f->env, &array, &f->taken_capacity, count, (int64_t)count + 1, sizeof *f->taken)) {
+    if (piece->first > other->last || other->first > piece->last || offset + piece->end <= other->from) return;
+    if (!tli_grow(f->env, &array, &f->taken_capacity, *count, (int64_t)*count + 1, sizeof *f->taken)) {
         f->failed = 1;
-        return 0;
+        return;
     }
     f->taken = (tli_fit_taken *)array;
-    f->taken[count].first = f->offsets[box];
-    f->taken[count].end = f->offsets[box] + tli_fit_taken_bytes(f, &f->boxes[box]);
-    return 1;
+    f->taken[*count].first = offset + piece->from + (bytes - other->end);
+    f->taken[(*count)++].end = offset + piece->end - other->from;
+}
+
+// The same for all pieces of both.
+static void tli_fit_add_pieces(tli_fit *f, int32_t placed, const tli_fit_box *box, int32_t *count) {
+    const tli_fit_box *other = &f->boxes[placed];
+    int32_t i, k, other_count = tli_fit_count_pieces(f, other), count_of_box = tli_fit_count_pieces(f, box);
+    for (i = 0; !i || i < other_count; i++)
+        for (k = 0; (!k || k < count_of_box) && !f->failed; k++) {
+            tli_fit_piece a = tli_fit_find_piece(f, other, i), b = tli_fit_find_piece(f, box, k);
+            tli_fit_add_taken(f, f->offsets[placed], &a, tli_fit_taken_bytes(f, box), &b, count);
+        }
+    f->work += (uint64_t)other_count * (uint64_t)(count_of_box + 1);
 }
 
 // List what placed boxes take in the sections of a box; returns how many do. The tree is walked in order,
@@ -172,7 +210,8 @@ static int32_t tli_fit_list_taken(tli_fit *f, const tli_fit_box *box) {
             if (at < f->leaf_count) { at *= 2; continue; }
             position = at - f->leaf_count;
             if (f->boxes[f->by_first[position]].first > box->last) break;   // and so do all behind it
-            if (!tli_fit_add_taken(f, f->by_first[position], count++)) return 0;
+            tli_fit_add_pieces(f, f->by_first[position], box, &count);
+            if (f->failed) return 0;
         }
         while (at & 1) at /= 2;
         if (!at) break;

@@ -18,17 +18,54 @@ typedef struct tli_layout {
     tli_fit_box  *boxes;            // [box_count], room for buffer_count
     int32_t  *box_of;           // [buffer_count] -1 = takes no bytes
     uint8_t  *is_merged;        // [buffer_count] 1 = lies over `over`
+    tli_fit_piece *pieces;      // [piece_count] of boxes with gaps
     uint64_t *times;            // [section_count] first steps of sections, as tli_layout_time
     uint64_t *live;             // [section_count] bytes of boxes
-    int32_t   box_count, section_count, in_place_count;
-    int       has_pins;
+    int32_t   box_count, section_count, in_place_count, piece_count;
+    int32_t   span_count;       // of all buffers
+    int       has_pins, has_gaps;
+    int       has_windows;      // gaps that leave some bytes
+    int       is_ragged;        // of which some are no multiples of the unit
     uint64_t  unit;             // the least alignment
     uint64_t *best;             // [buffer_count] offsets of the lowest layout
     uint64_t  height, bound, work, work_limit;
+    int       stopped;          // progress asked to stop
 } tli_layout;
 
 static uint64_t tli_layout_alignment(const tl_layout_buffer *buffer) {
     return buffer->alignment ? buffer->alignment : 1;
+}
+
+// Steps of a buffer at which it takes the same bytes: those before, in and behind its gaps.
+typedef struct tli_layout_span { int64_t first, last; uint64_t from, bytes; } tli_layout_span;
+
+static int32_t tli_layout_count_spans(const tl_layout_buffer *b) { return 2 * b->gap_count + 1; }
+
+// 0 = there is no such step, or it takes no byte.
+static int tli_layout_find_span(const tl_layout_buffer *b, int32_t k, tli_layout_span *span) {
+    const tl_layout_gap *gap = k / 2 < b->gap_count ? &b->gaps[k / 2] : NULL;
+    const tl_layout_gap *before = k / 2 ? &b->gaps[k / 2 - 1] : NULL;
+    tli_zero(span, sizeof *span);
+    if (k % 2 && gap) {
+        span->first = gap->first_step;
+        span->last = gap->last_step;
+        span->from = gap->first_byte;
+        span->bytes = gap->bytes;
+        return span->bytes > 0;
+    }
+    if ((before && before->last_step == b->last_step) || (gap && gap->first_step == b->first_step)) return 0;
+    span->first = before ? before->last_step + 1 : b->first_step;
+    span->last = gap ? gap->first_step - 1 : b->last_step;
+    span->bytes = b->bytes;
+    return span->first <= span->last && span->bytes;
+}
+
+// Whether it takes a byte at any step.
+static int tli_layout_takes(const tl_layout_buffer *b) {
+    tli_layout_span span;
+    int32_t k;
+    for (k = 0; k < tli_layout_count_spans(b); k++) if (tli_layout_find_span(b, k, &span)) return 1;
+    return 0;
 }
 
 // Steps as unsigned numbers in the same order.
@@ -38,6 +75,7 @@ static void tli_layout_free(tli_layout *l) {
     tli_release(l->env, l->boxes);
     tli_release(l->env, l->box_of);
     tli_release(l->env, l->is_merged);
+    tli_release(l->env, l->pieces);
     tli_release(l->env, l->times);
     tli_release(l->env, l->live);
     tli_release(l->env, l->best);
@@ -48,10 +86,17 @@ static tl_result tli_layout_alloc(tli_layout *l) {
     l->boxes = (tli_fit_box *)tli_alloc_array(l->env, count, sizeof *l->boxes);
     l->box_of = (int32_t *)tli_alloc_array(l->env, count, sizeof *l->box_of);
     l->is_merged = (uint8_t *)tli_alloc_array(l->env, count, 1);
+    l->best = (uint64_t *)tli_alloc_array(l->env, count, sizeof *l->best);
+    return l->boxes && l->box_of && l->is_merged && l->best ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Get memory for sections and pieces, of buffers that were checked.
+static tl_result tli_layout_alloc_sections(tli_layout *l) {
+    uint64_t count = (uint64_t)l->span_count;
     l->times = (uint64_t *)tli_alloc_array(l->env, count, sizeof *l->times);
     l->live = (uint64_t *)tli_alloc_array(l->env, count + 1, sizeof *l->live);
-    l->best = (uint64_t *)tli_alloc_array(l->env, count, sizeof *l->best);
-    return l->boxes && l->box_of && l->is_merged && l->times && l->live && l->best ? TL_OK : TL_ERROR_NO_MEMORY;
+    if (l->has_gaps) l->pieces = (tli_fit_piece *)tli_alloc_array(l->env, count, sizeof *l->pieces);
+    return l->times && l->live && (l->pieces || !l->has_gaps) ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // The section that a step is in: the last one that begins at it or before; -1 = none.
@@ -64,36 +109,59 @@ static int32_t tli_layout_find_section(const tli_layout *l, int32_t count, int64
     return low;
 }
 
-// Divide time into sections: points at which a buffer begins and after which one ends before the next begins.
+// Divide time into sections: points at which a span begins and after which one ends before the next begins.
 static void tli_layout_divide(tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
-    int32_t i, count = 0, kept = 0;
+    tli_layout_span span;
+    int32_t i, k, count = 0, kept = 0;
     for (i = 0; i < l->desc->buffer_count; i++)
-        if (buffers[i].bytes) l->times[count++] = tli_layout_time(buffers[i].first_step);
+        for (k = 0; k < tli_layout_count_spans(&buffers[i]); k++)
+            if (tli_layout_find_span(&buffers[i], k, &span)) l->times[count++] = tli_layout_time(span.first);
     tli_sort_u64(l->times, (size_t)count);
     for (i = 0; i < count; i++) if (!i || l->times[i] != l->times[i - 1]) l->times[kept++] = l->times[i];
     count = kept;
     tli_zero(l->live, (size_t)count * sizeof *l->live);
     for (i = 0; i < l->desc->buffer_count; i++)
-        if (buffers[i].bytes) l->live[tli_layout_find_section(l, count, buffers[i].last_step)] = 1;
+        for (k = 0; k < tli_layout_count_spans(&buffers[i]); k++)
+            if (tli_layout_find_span(&buffers[i], k, &span))
+                l->live[tli_layout_find_section(l, count, span.last)] = 1;
     for (i = kept = 0; i < count; i++) if (l->live[i]) l->times[kept++] = l->times[i];
     l->section_count = kept;
-    l->work += 40 * (uint64_t)l->desc->buffer_count;
+    l->work += 40 * (uint64_t)l->span_count;
 }
 
-static uint64_t tli_layout_rounded(const tli_layout *l, int32_t buffer) {
-    return tli_align_up(l->desc->buffers[buffer].bytes, l->unit);
+// The first section of a span. Sections between its first step and the next one that is kept were left out, so
+// that is the one behind them.
+static int32_t tli_layout_first(const tli_layout *l, int64_t step) {
+    int32_t section = tli_layout_find_section(l, l->section_count, step);
+    return section >= 0 && l->times[section] == tli_layout_time(step) ? section : section + 1;
 }
 
-// The first section in which a buffer is live. Sections between its first step and the next one that is kept
-// were left out, so that is the one behind them.
-static int32_t tli_layout_first(const tli_layout *l, const tl_layout_buffer *buffer) {
-    int32_t section = tli_layout_find_section(l, l->section_count, buffer->first_step);
-    return section >= 0 && l->times[section] == tli_layout_time(buffer->first_step) ? section : section + 1;
+static int32_t tli_layout_last(const tli_layout *l, int64_t step) {
+    return tli_layout_find_section(l, l->section_count, step);
 }
 
-static int32_t tli_layout_last(const tli_layout *l, const tl_layout_buffer *buffer) {
-    return tli_layout_find_section(l, l->section_count, buffer->last_step);
+// Bytes rounded to the unit, but where bytes of windows are no multiples of it: they use what rounding leaves.
+static uint64_t tli_layout_rounded(const tli_layout *l, uint64_t bytes) {
+    return l->is_ragged ? bytes : tli_align_up(bytes, l->unit);
+}
+
+// Add what a buffer takes to the sections in which it begins and behind which it ends.
+static void tli_layout_add_live(tli_layout *l, const tl_layout_buffer *buffer) {
+    tli_layout_span span;
+    int32_t k;
+    for (k = 0; k < tli_layout_count_spans(buffer); k++) {
+        uint64_t bytes, over;
+        int32_t section;
+        if (!tli_layout_find_span(buffer, k, &span)) continue;
+        bytes = tli_layout_rounded(l, span.bytes);
+        section = tli_layout_first(l, span.first);
+        l->live[section] += bytes;
+        l->live[tli_layout_last(l, span.last) + 1] -= bytes;
+        over = buffer->in_place ? tli_layout_rounded(l, l->desc->buffers[buffer->over].bytes) : 0;
+        l->live[section] -= over < bytes ? over : bytes;
+        l->live[section + 1] += over < bytes ? over : bytes;
+    }
 }
 
 // The bound of every choice: the largest sum of bytes in a section. Of the box on top the true bytes count, so
@@ -104,46 +172,58 @@ static void tli_layout_find_bound(tli_layout *l) {
     int32_t i, s;
     tli_zero(l->live, ((size_t)l->section_count + 1) * sizeof *l->live);
     for (i = 0; i < l->desc->buffer_count; i++) {
-        uint64_t bytes = tli_layout_rounded(l, i), over;
-        if (!bytes) continue;
-        if (bytes - buffers[i].bytes > slack) slack = bytes - buffers[i].bytes;
-        s = tli_layout_first(l, &buffers[i]);
-        l->live[s] += bytes;
-        l->live[tli_layout_last(l, &buffers[i]) + 1] -= bytes;
-        over = buffers[i].in_place ? tli_layout_rounded(l, buffers[i].over) : 0;
-        l->live[s] -= over < bytes ? over : bytes;
-        l->live[s + 1] += over < bytes ? over : bytes;
+        slack = tli_larger_u64(slack, tli_layout_rounded(l, buffers[i].bytes) - buffers[i].bytes);
+        tli_layout_add_live(l, &buffers[i]);
     }
     for (s = 0; s < l->section_count; s++) {
         sum += l->live[s];
         if (sum > most) most = sum;
     }
-    l->bound = most - (most ? slack : 0);
+    l->bound = most > slack ? most - slack : 0;
     for (i = 0; i < l->desc->buffer_count; i++) {
-        if (!buffers[i].is_pinned || !buffers[i].bytes) continue;
-        l->has_pins = 1;
-        l->bound = tli_larger_u64(l->bound, buffers[i].pinned_offset + buffers[i].bytes);
+        if (!tli_layout_takes(&buffers[i])) continue;
+        l->has_pins |= buffers[i].is_pinned != 0;
+        most = buffers[i].bytes + (buffers[i].is_pinned ? buffers[i].pinned_offset : 0);
+        l->bound = tli_larger_u64(l->bound, most);
     }
     tli_release(l->env, l->live);
     l->live = NULL;
+}
+
+// List the pieces of a box with gaps.
+static void tli_layout_make_pieces(tli_layout *l, const tl_layout_buffer *buffer, tli_fit_box *box) {
+    tli_layout_span span;
+    int32_t k;
+    box->pieces = l->piece_count + 1;
+    for (k = 0; k < tli_layout_count_spans(buffer); k++) {
+        tli_fit_piece *piece = &l->pieces[l->piece_count];
+        if (!tli_layout_find_span(buffer, k, &span)) continue;
+        piece->first = tli_layout_first(l, span.first);
+        piece->last = tli_layout_last(l, span.last);
+        piece->from = span.from & ~(l->unit - 1);
+        piece->end = tli_align_up(span.from + span.bytes, l->unit);
+        if (++l->piece_count == box->pieces) box->first = piece->first;
+        box->last = piece->last;
+    }
+    for (k = box->pieces - 1; k < l->piece_count; k++) l->pieces[k].count = l->piece_count - k;
 }
 
 // Make the boxes of a choice. 0 = two pins of one box differ, or one is at another multiple than the box needs.
 static int tli_layout_make_boxes(tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
     int32_t i;
-    l->box_count = 0;
+    l->box_count = l->piece_count = 0;
     for (i = 0; i < l->desc->buffer_count; i++) l->box_of[i] = -1;
     for (i = 0; i < l->desc->buffer_count; i++) {
         int32_t at = i, end = i, box, other;
-        if (!buffers[i].bytes || l->box_of[i] >= 0) continue;
+        if (l->box_of[i] >= 0 || !tli_layout_takes(&buffers[i])) continue;
         while (l->is_merged[at] && l->box_of[buffers[at].over] < 0) at = buffers[at].over;
         box = l->is_merged[at] ? l->box_of[buffers[at].over] : l->box_count;
         if (box == l->box_count) {
             tli_zero(&l->boxes[l->box_count++], sizeof *l->boxes);
             l->boxes[box].pin = UINT64_MAX;
             l->boxes[box].alignment_bits = (uint8_t)tli_log2_u64(l->unit);
-            l->boxes[box].first = tli_layout_first(l, &buffers[at]);
+            l->boxes[box].first = tli_layout_first(l, buffers[at].first_step);
         }
         for (other = end;; other = buffers[other].over) {
             const tl_layout_buffer *b = &buffers[other];
@@ -153,7 +233,8 @@ static int tli_layout_make_boxes(tli_layout *l) {
             if (b->bytes > to->bytes) to->bytes = b->bytes;
             if (tli_layout_alignment(b) >> to->alignment_bits)
                 to->alignment_bits = (uint8_t)tli_log2_u64(tli_layout_alignment(b));
-            if (tli_layout_last(l, b) > to->last) to->last = tli_layout_last(l, b);
+            if (tli_layout_last(l, b->last_step) > to->last) to->last = tli_layout_last(l, b->last_step);
+            if (b->gap_count) tli_layout_make_pieces(l, b, to);
             if (b->is_pinned && to->pin != UINT64_MAX && to->pin != b->pinned_offset) return 0;
             if (b->is_pinned) to->pin = b->pinned_offset;
             if (other == at) break;
@@ -170,7 +251,7 @@ static void tli_layout_keep(tli_layout *l, const uint64_t *offsets) {
     int32_t i;
     for (i = 0; i < l->desc->buffer_count; i++) {
         uint64_t bytes = l->desc->buffers[i].bytes;
-        if (bytes && offsets[l->box_of[i]] + bytes > height) height = offsets[l->box_of[i]] + bytes;
+        if (l->box_of[i] >= 0 && offsets[l->box_of[i]] + bytes > height) height = offsets[l->box_of[i]] + bytes;
     }
     if (height >= l->height) return;
     l->height = height;
@@ -212,30 +293,49 @@ static tl_result tli_layout_search_part(tli_layout *l, tli_fit *fit, const tli_l
     tl_result result = TL_OK;
     int32_t i;
     if (tli_pack_init(&p, fit, fit->by_first + part->from, part->to - part->from, part->first, part->last)) {
-        tli_pack_lower(&p, *goal, work_limit, &bound);
+        p.desc = l->desc;
+        p.now.work = l->work;
+        p.now.work_limit = l->work_limit;
+        p.now.height_bytes = l->height;
+        p.now.bound_bytes = l->bound;
+        tli_pack_lower(&p, *goal, l->desc->capacity_bytes, work_limit, &bound);
         for (i = 0; i < p.count; i++) fit->best[p.ids[i]] = p.best[i];
     }
     l->work += p.work;
+    l->stopped = p.stopped;
     if (p.failed) result = TL_ERROR_NO_MEMORY;
     if (bound > *goal) *goal = bound;
     tli_pack_free(&p);
     return result;
 }
 
-// Search the parts that are higher than the bound, each with more work in every round. *goal is raised to what
-// is proven.
+// Whether more than one part may be lowered.
+static int tli_layout_has_parts(const tli_fit *fit, uint64_t goal) {
+    int32_t from, count = 0;
+    for (from = 0; from < fit->count && count < 2;) {
+        tli_layout_part part = tli_layout_find_part(fit, from);
+        from = part.to;
+        count += part.height > goal;
+    }
+    return count > 1;
+}
+
+// Search the parts that are higher than the bound, each with more work in every round; a single one with all of
+// it. *goal is raised to what is proven.
 static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_limit, uint64_t *goal) {
     uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE;
     tl_result result = TL_OK;
     int32_t from, more = 1;
-    for (; more && !result && l->work < end; share *= 4)
-        for (from = more = 0; from < fit->count && !result && l->work < end;) {
+    for (; more && !result && l->work < end && !l->stopped; share *= 4) {
+        if (!tli_layout_has_parts(fit, *goal)) share = work_limit;
+        for (from = more = 0; from < fit->count && !result && l->work < end && !l->stopped;) {
             tli_layout_part part = tli_layout_find_part(fit, from);
             from = part.to;
             if (part.height <= *goal || part.to - part.from > TLI_PACK_MOST) continue;
             more = 1;
             result = tli_layout_search_part(l, fit, &part, end - l->work < share ? end - l->work : share, goal);
         }
+    }
     return result;
 }
 #endif
@@ -243,17 +343,18 @@ static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_li
 // Place the boxes of a choice: passes, then the search. *bound: no layout of this choice is lower.
 static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bound) {
     tli_fit fit;
-    int32_t order, last = l->has_pins ? TLI_FIT_START : TLI_FIT_LENGTH;
+    int32_t order, last = l->has_pins || l->has_gaps ? TLI_FIT_START : TLI_FIT_LENGTH;
     tl_result result = TL_OK;
     tli_zero(&fit, sizeof fit);
     fit.env = l->env;
     fit.boxes = l->boxes;
+    fit.pieces = l->pieces;
     fit.count = l->box_count;
     fit.unit = l->unit;
     fit.work_limit = work_limit;
     *bound = l->bound;
     if (!tli_fit_init(&fit)) result = TL_ERROR_NO_MEMORY;
-    if (!result && !l->has_pins) {
+    if (!result && !l->has_pins && !l->has_gaps) {
         tli_fit_sweep(&fit, *bound);
         if (fit.failed) result = TL_ERROR_NO_MEMORY;
         else tli_layout_keep(l, fit.best);
@@ -280,6 +381,7 @@ static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bo
 static int tli_layout_is_even(const tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
     int32_t i;
+    if (l->has_windows) return 0;
     for (i = 0; i < l->desc->buffer_count; i++)
         if (l->is_merged[i] && buffers[i].bytes != buffers[buffers[i].over].bytes) return 0;
     return 1;
@@ -304,7 +406,7 @@ static tl_result tli_layout_try_all(tli_layout *l) {
     if (l->in_place_count) choices = l->in_place_count <= TLI_LAYOUT_FEW ? 1 << l->in_place_count : 2;
     for (choice = 0; choice < choices && !result && l->height > l->bound; choice++) {
         uint64_t left = l->work_limit > l->work ? l->work_limit - l->work : 1;
-        if (choice && l->work >= l->work_limit && l->height != UINT64_MAX) break;
+        if (choice && (l->stopped || l->work >= l->work_limit) && l->height != UINT64_MAX) break;
         for (i = k = 0; i < l->desc->buffer_count; i++) {
             l->is_merged[i] = 0;
             if (!l->desc->buffers[i].in_place) continue;
@@ -324,8 +426,25 @@ static tl_result tli_layout_fail(tl_env *env, tl_result code, tli_rule rule, int
     return tli_fail_values(env, code, TLI_IN(PLAN_LAYOUT), rule, (uint64_t)buffer, 0);
 }
 
+static tl_result tli_check_layout_gaps(tl_env *env, const tl_layout_desc *desc, int32_t i) {
+    const tl_layout_buffer *b = &desc->buffers[i];
+    int32_t k;
+    uint64_t end;
+    if (b->gap_count < 0 || (b->gap_count && !b->gaps))
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_COUNT_MUST_BE_AT_LEAST_0), i);
+    for (k = 0; k < b->gap_count; k++) {
+        const tl_layout_gap *gap = &b->gaps[k];
+        if (gap->first_step > gap->last_step || gap->last_step > b->last_step ||
+            (k ? gap->first_step <= gap[-1].last_step : gap->first_step < b->first_step))
+            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAPS_ARE_OUT_OF_ORDER), i);
+        if (!tli_add_u64(gap->first_byte, gap->bytes, &end) || end > b->bytes)
+            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_IS_NO_PART), i);
+    }
+    return TL_OK;
+}
+
 static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc, int32_t i) {
-    const tl_layout_buffer *b = &desc->buffers[i], *over;
+    const tl_layout_buffer *b = &desc->buffers[i];
     uint64_t end;
     if (b->first_step > b->last_step)
         return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_LIFETIME_IS_REVERSED), i);
@@ -338,13 +457,38 @@ static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc
             (desc->capacity_bytes && end > desc->capacity_bytes))
             return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_DOES_NOT_FIT), i);
     }
+    return tli_check_layout_gaps(env, desc, i);
+}
+
+static tl_result tli_check_layout_over(tl_env *env, const tl_layout_desc *desc, int32_t i) {
+    const tl_layout_buffer *b = &desc->buffers[i], *over;
     if (!b->in_place) return TL_OK;
     if (!tli_is_below(b->over, desc->buffer_count) || b->over == i)
         return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_NAMES_NONE), i);
     over = &desc->buffers[b->over];
     if (!b->bytes || !over->bytes || over->last_step != b->first_step || over->first_step >= b->first_step)
         return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_ENDS_AT_ANOTHER_STEP), i);
+    if (b->gap_count || over->gap_count)
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_HAS_GAPS), i);
     return TL_OK;
+}
+
+// Count the spans, and what the gaps leave. The unit is known.
+static tl_result tli_layout_read_gaps(tli_layout *l) {
+    int64_t spans = 0;
+    int32_t i, k;
+    for (i = 0; i < l->desc->buffer_count; i++) {
+        const tl_layout_buffer *b = &l->desc->buffers[i];
+        if (b->gap_count > (INT32_MAX - 1) / 2) return TL_ERROR_NO_MEMORY;
+        spans += tli_layout_count_spans(b);
+        l->has_gaps |= b->gap_count > 0;
+        for (k = 0; k < b->gap_count; k++) {
+            l->has_windows |= b->gaps[k].bytes > 0;
+            l->is_ragged |= ((b->gaps[k].first_byte | b->gaps[k].bytes) & (l->unit - 1)) != 0;
+        }
+    }
+    l->span_count = (int32_t)spans;
+    return spans < INT32_MAX ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 // Check all buffers; sets the unit and the number of buffers in place. No two may lie over the same one.
@@ -354,6 +498,7 @@ static tl_result tli_check_layout(tl_env *env, tli_layout *l) {
     int32_t i;
     for (i = 0; i < desc->buffer_count; i++) {
         tl_result result = tli_check_layout_buffer(env, desc, i);
+        if (!result) result = tli_check_layout_over(env, desc, i);
         if (result) return result;
         if (tli_layout_alignment(&desc->buffers[i]) > most) most = tli_layout_alignment(&desc->buffers[i]);
         if (desc->buffers[i].bytes && (!l->unit || tli_layout_alignment(&desc->buffers[i]) < l->unit))
@@ -369,7 +514,7 @@ static tl_result tli_check_layout(tl_env *env, tli_layout *l) {
             !tli_add_u64(sum, (rounded = tli_align_up(desc->buffers[i].bytes, most)), &sum) || sum >> 61)
             return tli_layout_fail(env, TL_ERROR_OVERFLOW, TLI_RULE(BUFFERS_DO_NOT_FIT_61_BITS), i);
     (void)rounded;
-    return TL_OK;
+    return tli_layout_read_gaps(l);
 }
 
 static tl_result tli_layout_answer(tl_env *env, tli_layout *l, tl_layout_plan *plan) {
@@ -383,7 +528,7 @@ static tl_result tli_layout_answer(tl_env *env, tli_layout *l, tl_layout_plan *p
         return tli_fail_values(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_LAYOUT),
                                plan->bound_bytes > l->desc->capacity_bytes ? TLI_RULE(BUFFERS_FIT_NO_LAYOUT)
                                                                            : TLI_RULE(NO_LAYOUT_WAS_FOUND),
-                               l->desc->capacity_bytes, plan->height_bytes);
+                               plan->height_bytes, plan->bound_bytes);
     plan->offsets = l->best;
     plan->buffer_count = l->desc->buffer_count;
     l->best = NULL;
@@ -405,6 +550,7 @@ TLI_IMPL tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_la
                         TLI_RULE(BUFFER_COUNT_MUST_BE_AT_LEAST_0));
     result = tli_layout_alloc(&l);
     if (!result) result = tli_check_layout(env, &l);
+    if (!result) result = tli_layout_alloc_sections(&l);
     if (!result) {
         tli_layout_divide(&l);
         tli_layout_find_bound(&l);

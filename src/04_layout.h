@@ -33,6 +33,12 @@ extern "C" {
 // 2020, arXiv:2001.03288 (greedy by size).
 // ============================================================================
 
+// Steps at which a buffer takes fewer of its bytes.
+typedef struct tl_layout_gap {
+    int64_t  first_step, last_step;  // of its lifetime; first_step <= last_step
+    uint64_t first_byte, bytes;      // what it takes meanwhile, from its beginning; bytes 0 = none
+} tl_layout_gap;
+
 typedef struct tl_layout_buffer {
     uint64_t bytes;             // 0 = takes no place, its offset is 0
     int64_t  first_step, last_step;  // first and last step at which it is live; first_step <= last_step
@@ -41,13 +47,23 @@ typedef struct tl_layout_buffer {
     uint64_t pinned_offset;     // a multiple of the alignment
     int32_t  in_place;          // 1 = may begin where buffer `over` does, whose last step is its first one
     int32_t  over;              // number of that buffer
+    const tl_layout_gap *gaps;  // [gap_count], each behind the one before it
+    int32_t  gap_count;         // 0 = it takes all of its bytes at all of its steps
 } tl_layout_buffer;
+
+typedef struct tl_layout_progress {
+    uint64_t work, work_limit;  // elementary steps so far; the number after which planning ends
+    uint64_t height_bytes;      // of the lowest layout before the part of time that is searched
+    uint64_t bound_bytes;       // no layout is lower
+} tl_layout_progress;
 
 typedef struct tl_layout_desc {
     const tl_layout_buffer *buffers;  // [buffer_count]
     int32_t  buffer_count;
     uint64_t capacity_bytes;    // most that the layout may take; 0 = no limit
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 100 million; 1 = one fast pass
+    int    (*progress)(const tl_layout_progress *progress, void *user);  // 1 = stop with the lowest so far
+    void    *user;              // passed to progress
 } tl_layout_desc;
 
 typedef struct tl_layout_plan {
@@ -61,17 +77,21 @@ typedef struct tl_layout_plan {
 
 // Place buffers so that the layout is as low as possible.
 //
-//   desc   its buffers may be in any order
+//   desc   its buffers may be in any order; its progress function is called about every million steps
+//          of the search
 //   plan   overwritten; release with tl_free_layout_plan
 //
 // A buffer that may lie over another either begins at the same offset as that one, or shares no byte
-// with it. Pins and capacity are kept. A layout that fits the capacity is still lowered while there is work.
+// with it. A buffer with gaps neither lies over another nor under one; one that takes no bytes at any step has
+// offset 0. Pins and capacity are kept. A layout that fits the capacity is still lowered while there is work.
+// Where gaps leave some bytes of a buffer, the search does not try every layout: the bound is the largest sum.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a lifetime that is reversed, an alignment that is no power of two, a pin
 //          that is no multiple of it, does not fit the capacity or overlaps another, an `over` that names no
-//          buffer or one that ends at another step, a buffer that two others lie over; TL_ERROR_OVERFLOW:
-//          the bytes of all buffers together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE names the
-//          height of the layout found and the bound: both are in *plan then, without offsets;
+//          buffer or one that ends at another step, a buffer that two others lie over, gaps out of order or
+//          outside of the lifetime or the bytes of their buffer; TL_ERROR_OVERFLOW: the bytes of all buffers
+//          together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE names the height of the layout found
+//          and the bound: as the values of the error and in *plan, without offsets;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;
 //          at most work_limit and a pass of O(buffers log buffers). Memory: less than 100 bytes a buffer; the

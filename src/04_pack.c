@@ -8,21 +8,22 @@
 // offset at which an unplaced box may lie.
 //
 //   sections   in a section the unplaced boxes lie above each other. The lowest must leave room for the
-//              others: if low[] of all is too high for that, the branch ends; if only one is low enough, it is
-//              the lowest, and low[] of the others is raised to its end, which may decide other sections
+//              others: if low[] of all is too high for that, the branch ends; low[] of those that are too high
+//              is raised to the first end of one that is not, which may decide other sections
 //   fit below  no box is placed at or above low[] + bytes of another, which then could as well lie below it
 //   twins      of boxes with equal bytes and sections the first is placed first
 //   parts      after a box is placed, unplaced boxes that no longer meet in time are searched apart
 //
-// Three rankings take turns, with more nodes each time (Moffitt, section 5). The bound rises where a capacity
-// is refuted; capacities between it and the best height are tried where that takes too long.
+// Several rankings take turns, with more work each time (Moffitt, section 5). The bound rises where a capacity
+// is refuted; capacities between it and the best height are tried in turn with it.
 //
 // p is the pack.
 
 #define TLI_PACK_MOST 2048          // boxes that are searched together
 #define TLI_PACK_PAIRS 4000000      // pairs of boxes that meet, at most: 16 MB
-#define TLI_PACK_SLICE 1000         // elementary steps a box of the shortest try
-#define TLI_PACK_ROUND 30000        // elementary steps a box that the first capacities get
+#define TLI_PACK_SLICE 600          // elementary steps a box of the shortest try
+#define TLI_PACK_REPORT 1000000     // elementary steps between two calls of progress
+#define TLI_PACK_BOUND 2            // so much more is done where the bound is asked for
 
 enum { TLI_PACK_FITS, TLI_PACK_NEVER, TLI_PACK_STOPPED };  // answers of a search
 
@@ -31,18 +32,20 @@ typedef struct tli_pack_change { int32_t box, slept; uint64_t low; } tli_pack_ch
 // A candidate and what it is ranked by.
 typedef struct tli_pack_keys { uint64_t values[3]; int32_t box; } tli_pack_keys;
 
-// A part: boxes that are searched together.
+// A part: boxes that are searched together, by rank.
 typedef struct tli_pack_part { int32_t first, count; } tli_pack_part;   // in items[]
 
 typedef struct tli_pack_frame {
     tli_pack_part part;
-    int32_t  next, candidate_count; // the first items, by offset and rank, may be tried; the next of them
+    int32_t  candidates, candidate_count, next; // boxes that may be tried, in items[], by offset and rank
     int32_t  chosen;                // box that was placed; -1 = none
     int32_t  change_count, placed_count;  // when the frame began
     int32_t  child_first, child_count, child_at;  // parts that are left after the box was placed
     int32_t  item_count;            // of items[] before those of the children
     uint64_t last_offset;           // of the box placed before
 } tli_pack_frame;
+
+typedef struct tli_pack_window { uint64_t from, end; } tli_pack_window;   // bytes of a box; from == end: none
 
 typedef struct tli_pack {
     tli_fit  *fit;
@@ -54,21 +57,27 @@ typedef struct tli_pack {
     int32_t  *live_first, *live;    // [section_count + 1], boxes of each section
     int32_t  *twin;                 // [count] the twin before it; -1 = none
     tli_pack_keys *keys;            // [count] scratch: the candidates of a frame
+    int32_t  *row;                  // [count] windows of a box with gaps, by section; -1 = takes all bytes
+    tli_pack_window *windows;  int32_t window_count;
+    uint64_t *over;                 // [pairs] how far a box lies above one that it meets; NULL = its bytes
     uint64_t *low, *offset, *best;  // [count] lowest offset; where it is placed; in the lowest layout
     uint8_t  *placed, *sleeps;      // [count] sleeps: was tried at this offset, beside what was placed since
     int32_t  *stack, placed_count;  // [count] boxes in the order in which they were placed
     uint64_t *rest;                 // [section_count] bytes of unplaced boxes
     uint64_t *spare;                // [section_count] the most that rounding added to one
     int32_t  *crossing;             // [section_count] unplaced boxes that are live here and in the next one
-    int32_t  *dirty, dirty_count;   // [section_count] sections to be looked at
-    uint8_t  *is_dirty;             // [section_count]
-    int32_t   pin_count, turn;
+    int32_t  *lowest;               // [2 * section_count] two boxes that were low enough to be the lowest
+    uint64_t *dirty;                // [section_count / 64 + 1] bits of sections to be looked at
+    int32_t   pin_count, ranking;
     tli_pack_change *changes;  int32_t change_count, change_capacity;
     int32_t  *items;  int32_t item_count, item_capacity;
     tli_pack_part *parts;  int32_t part_count, part_capacity;
     tli_pack_frame *frames;  int32_t frame_count;   // [count + 1]
-    uint64_t  capacity, work, work_limit;
-    int       failed;               // 1 = no memory
+    uint64_t  capacity, work, work_limit, work_end;   // of all, of a search, of all searches
+    const tl_layout_desc *desc;
+    tl_layout_progress now;         // what is reported; its work is that before this search
+    uint64_t  report_at;
+    int       failed, stopped;      // 1 = no memory; 1 = progress asked to stop
 } tli_pack;
 
 static void tli_pack_free(tli_pack *p) {
@@ -77,11 +86,14 @@ static void tli_pack_free(tli_pack *p) {
     tli_release(env, p->bytes);
     tli_release(env, p->near_first);
     tli_release(env, p->near_boxes);
+    tli_release(env, p->windows);
+    tli_release(env, p->over);
     tli_release(env, p->live_first);
     tli_release(env, p->live);
     tli_release(env, p->placed);
     tli_release(env, p->keys);
-    tli_release(env, p->is_dirty);
+    tli_release(env, p->dirty);
+    tli_release(env, p->lowest);
     tli_release(env, p->rest);
     tli_release(env, p->crossing);
     tli_release(env, p->changes);
@@ -105,8 +117,34 @@ static uint64_t tli_pack_needs(const tli_pack *p, int32_t section) {
     return p->rest[section] > p->spare[section] ? p->rest[section] - p->spare[section] : 0;
 }
 
-static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b) {
-    return p->first[a] <= p->last[b] && p->first[b] <= p->last[a];
+// What a box takes in one of its sections.
+static tli_pack_window tli_pack_window_of(const tli_pack *p, int32_t box, int32_t section) {
+    tli_pack_window window;
+    if (p->row[box] >= 0) return p->windows[p->row[box] + section - p->first[box]];
+    window.from = 0;
+    window.end = p->bytes[box];
+    return window;
+}
+
+static uint64_t tli_pack_takes(const tli_pack *p, int32_t box, int32_t section) {
+    tli_pack_window window = tli_pack_window_of(p, box, section);
+    return window.end - window.from;
+}
+
+// Whether two boxes take bytes in a section. *over: how far b lies at least above a, if it is placed later.
+static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b, uint64_t *over) {
+    int32_t s = p->first[a] > p->first[b] ? p->first[a] : p->first[b];
+    int32_t last = p->last[a] < p->last[b] ? p->last[a] : p->last[b];
+    int meet = 0;
+    *over = p->bytes[a];
+    if (p->row[a] < 0 && p->row[b] < 0) return s <= last;
+    for (*over = 0; s <= last; s++) {
+        tli_pack_window of_a = tli_pack_window_of(p, a, s), of_b = tli_pack_window_of(p, b, s);
+        if (of_a.from == of_a.end || of_b.from == of_b.end) continue;
+        meet = 1;
+        if (of_a.end > of_b.from && of_a.end - of_b.from > *over) *over = of_a.end - of_b.from;
+    }
+    return meet;
 }
 
 // -- layout: the search begins --
@@ -114,22 +152,24 @@ static int tli_pack_meet(const tli_pack *p, int32_t a, int32_t b) {
 static int tli_pack_alloc(tli_pack *p) {
     tl_env *env = p->fit->env;
     uint64_t count = (uint64_t)p->count, sections = (uint64_t)p->section_count;
-    p->ids = (int32_t *)tli_alloc_array(env, 5 * count, sizeof *p->ids);
+    p->ids = (int32_t *)tli_alloc_array(env, 6 * count, sizeof *p->ids);
     p->bytes = (uint64_t *)tli_alloc_array(env, 6 * count, sizeof *p->bytes);
     p->near_first = (int32_t *)tli_alloc_array(env, count + 1, sizeof *p->near_first);
     p->live_first = (int32_t *)tli_alloc_array(env, sections + 1, sizeof *p->live_first);
     p->placed = (uint8_t *)tli_alloc_array(env, 2 * count, 1);
     p->keys = (tli_pack_keys *)tli_alloc_array(env, count, sizeof *p->keys);
-    p->is_dirty = (uint8_t *)tli_alloc_array(env, sections, 1);
+    p->dirty = (uint64_t *)tli_alloc_array(env, sections / 64 + 1, sizeof *p->dirty);
+    p->lowest = (int32_t *)tli_alloc_array(env, 2 * sections, sizeof *p->lowest);
     p->rest = (uint64_t *)tli_alloc_array(env, 2 * sections, sizeof *p->rest);
-    p->crossing = (int32_t *)tli_alloc_array(env, 2 * sections, sizeof *p->crossing);
+    p->crossing = (int32_t *)tli_alloc_array(env, sections, sizeof *p->crossing);
     p->frames = (tli_pack_frame *)tli_alloc_array(env, count + 1, sizeof *p->frames);
-    if (!p->ids || !p->bytes || !p->near_first || !p->live_first || !p->placed || !p->keys || !p->is_dirty ||
-        !p->rest || !p->crossing || !p->frames) return 0;
+    if (!p->ids || !p->bytes || !p->near_first || !p->live_first || !p->placed || !p->keys || !p->dirty ||
+        !p->lowest || !p->rest || !p->crossing || !p->frames) return 0;
     p->first = p->ids + p->count;
     p->last = p->first + p->count;
     p->twin = p->last + p->count;
     p->stack = p->twin + p->count;
+    p->row = p->stack + p->count;
     p->pin = p->bytes + p->count;
     p->alignment = p->pin + p->count;
     p->low = p->alignment + p->count;
@@ -137,32 +177,74 @@ static int tli_pack_alloc(tli_pack *p) {
     p->best = p->offset + p->count;
     p->sleeps = p->placed + p->count;
     p->spare = p->rest + p->section_count;
-    p->dirty = p->crossing + p->section_count;
     return 1;
 }
 
-// List the boxes of each section, and the boxes that meet each box. 0 = no memory, or too many pairs.
-static int tli_pack_list(tli_pack *p) {
-    int64_t lives = 0, pairs = 0;
-    int32_t i, k, s;
+// List the boxes that meet each box. 0 = no memory, or too many pairs.
+static int tli_pack_list_near(tli_pack *p) {
+    int64_t pairs = 0;
+    int32_t i, k;
+    uint64_t over;
+    for (i = 0; i < p->count; i++) {
+        for (k = 0; k < p->count; k++) pairs += k != i && tli_pack_meet(p, i, k, &over);
+        p->near_first[i + 1] = (int32_t)pairs;
+        if (pairs > TLI_PACK_PAIRS) return 0;
+    }
+    p->work += (uint64_t)p->count * (uint64_t)p->count / 4 + (uint64_t)p->window_count * (uint64_t)p->count / 4;
+    p->near_boxes = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->near_boxes);
+    if (p->window_count) p->over = (uint64_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->over);
+    if (!p->near_boxes || (p->window_count && !p->over)) { p->failed = 1; return 0; }
+    for (i = 0, pairs = 0; i < p->count; i++)
+        for (k = 0; k < p->count; k++) {
+            if (k == i || !tli_pack_meet(p, i, k, &over)) continue;
+            if (p->over) p->over[pairs] = over;
+            p->near_boxes[pairs++] = k;
+        }
+    return 1;
+}
+
+// List the boxes of each section. 0 = no memory, or too many.
+static int tli_pack_list_live(tli_pack *p) {
+    int32_t i, s;
+    int64_t lives = 0;
     for (i = 0; i < p->count; i++) {
         lives += p->last[i] - p->first[i] + 1;
-        for (k = 0; k < p->count; k++) pairs += k != i && tli_pack_meet(p, i, k);
-        p->near_first[i + 1] = (int32_t)pairs;
-        if (pairs > TLI_PACK_PAIRS || lives > TLI_PACK_PAIRS) return 0;
+        if (lives > TLI_PACK_PAIRS) return 0;
+        for (s = p->first[i]; s <= p->last[i]; s++) p->live_first[s + 1] += tli_pack_takes(p, i, s) > 0;
     }
-    p->work += (uint64_t)p->count * (uint64_t)p->count / 4;
-    p->near_boxes = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)pairs, sizeof *p->near_boxes);
     p->live = (int32_t *)tli_alloc_array(p->fit->env, (uint64_t)lives, sizeof *p->live);
-    if (!p->near_boxes || !p->live) { p->failed = 1; return 0; }
-    for (i = 0, pairs = 0; i < p->count; i++)
-        for (k = 0; k < p->count; k++)
-            if (k != i && tli_pack_meet(p, i, k)) p->near_boxes[pairs++] = k;
-    for (i = 0; i < p->count; i++)
-        for (s = p->first[i]; s <= p->last[i]; s++) p->live_first[s + 1]++;
+    if (!p->live) { p->failed = 1; return 0; }
     for (s = 0; s < p->section_count; s++) p->live_first[s + 1] += p->live_first[s];
     for (i = 0; i < p->count; i++)
-        for (s = p->first[i]; s <= p->last[i]; s++) p->live[p->live_first[s] + p->dirty[s]++] = i;
+        for (s = p->first[i]; s <= p->last[i]; s++)
+            if (tli_pack_takes(p, i, s)) p->live[p->live_first[s] + p->lowest[s]++] = i;
+    tli_zero(p->lowest, (size_t)p->section_count * sizeof *p->lowest);
+    return 1;
+}
+
+// List what boxes with gaps take in their sections. 0 = no memory, or too much.
+static int tli_pack_list_windows(tli_pack *p) {
+    int64_t count = 0;
+    int32_t i, k, s;
+    for (i = 0; i < p->count; i++) {
+        p->row[i] = p->fit->boxes[p->ids[i]].pieces ? (int32_t)count : -1;
+        if (p->row[i] >= 0) count += p->last[i] - p->first[i] + 1;
+        if (count > TLI_PACK_PAIRS / 4) return 0;
+    }
+    p->window_count = (int32_t)count;
+    if (!count) return 1;
+    p->windows = (tli_pack_window *)tli_alloc_array(p->fit->env, (uint64_t)count, sizeof *p->windows);
+    if (!p->windows) { p->failed = 1; return 0; }
+    for (i = 0; i < p->count; i++) {
+        const tli_fit_box *box = &p->fit->boxes[p->ids[i]];
+        for (k = 0; k < tli_fit_count_pieces(p->fit, box); k++) {
+            const tli_fit_piece *piece = &p->fit->pieces[box->pieces - 1 + k];
+            for (s = piece->first; s <= piece->last; s++) {
+                p->windows[p->row[i] + s - box->first].from = piece->from;
+                p->windows[p->row[i] + s - box->first].end = piece->end;
+            }
+        }
+    }
     return 1;
 }
 
@@ -172,8 +254,8 @@ static uint64_t tli_pack_read(tli_pack *p) {
     int32_t i, k, s;
     for (i = 0; i < p->count; i++)
         for (s = p->first[i]; s <= p->last[i]; s++) {
-            uint64_t spare = tli_pack_spare(p, i);
-            p->rest[s] += p->bytes[i];
+            uint64_t spare = tli_pack_takes(p, i, s) ? tli_pack_spare(p, i) : 0;
+            p->rest[s] += tli_pack_takes(p, i, s);
             if (spare > p->spare[s]) p->spare[s] = spare;
             if (s < p->last[i]) p->crossing[s]++;
         }
@@ -184,7 +266,8 @@ static uint64_t tli_pack_read(tli_pack *p) {
             int32_t other = p->near_boxes[k];
             if (other < i && p->first[other] == p->first[i] && p->last[other] == p->last[i] &&
                 p->bytes[other] == p->bytes[i] && tli_pack_spare(p, other) == tli_pack_spare(p, i) &&
-                p->alignment[other] == p->alignment[i] && p->pin[other] == UINT64_MAX)
+                p->alignment[other] == p->alignment[i] && p->pin[other] == UINT64_MAX && p->row[i] < 0 &&
+                p->row[other] < 0)
                 p->twin[i] = other;
         }
     }
@@ -211,12 +294,18 @@ static int tli_pack_init(tli_pack *p, tli_fit *fit, const int32_t *boxes, int32_
         p->best[i] = fit->best[boxes[i]];
         p->pin_count += box->pin != UINT64_MAX;
     }
-    return tli_pack_list(p);
+    return tli_pack_list_windows(p) && tli_pack_list_near(p) && tli_pack_list_live(p);
 }
 
 // -- layout: rankings --
 
-enum { TLI_PACK_LENGTH, TLI_PACK_AREA, TLI_PACK_LIVE };
+// A part is ranked when it is made: while its boxes are placed, their order stays. No ranking is best for all;
+// the first one gets TLI_PACK_FIRST times the work of another.
+
+enum { TLI_PACK_STEPS, TLI_PACK_SECTIONS, TLI_PACK_AREA, TLI_PACK_LIVE, TLI_PACK_BEGINS, TLI_PACK_ENDS };
+
+#define TLI_PACK_RANKINGS 6
+#define TLI_PACK_FIRST 4
 
 // The largest sum of unplaced bytes in a section of a box.
 static uint64_t tli_pack_find_live(tli_pack *p, int32_t box) {
@@ -227,25 +316,48 @@ static uint64_t tli_pack_find_live(tli_pack *p, int32_t box) {
     return most;
 }
 
+// What a ranking sorts by, largest first.
+static uint64_t tli_pack_find_key(tli_pack *p, int32_t box, int key) {
+    uint64_t steps = p->fit->boxes[p->ids[box]].length;
+    switch (key) {
+    case TLI_PACK_STEPS: return steps;
+    case TLI_PACK_SECTIONS: return (uint64_t)(p->last[box] - p->first[box]);
+    case TLI_PACK_AREA: return tli_fit_area(p->bytes[box], steps);
+    case TLI_PACK_LIVE: return tli_pack_find_live(p, box);
+    case TLI_PACK_BEGINS: return (uint64_t)(p->section_count - p->first[box]);
+    default: return (uint64_t)p->last[box];
+    }
+}
+
 static void tli_pack_find_keys(tli_pack *p, int32_t box, tli_pack_keys *keys) {
-    static const uint8_t orders[3][3] = { { TLI_PACK_LENGTH, TLI_PACK_AREA, TLI_PACK_LIVE },
-                                          { TLI_PACK_LIVE, TLI_PACK_AREA, TLI_PACK_LENGTH },
-                                          { TLI_PACK_LIVE, TLI_PACK_LENGTH, TLI_PACK_AREA } };
-    const uint8_t *order = orders[p->turn % 3];
+    static const uint8_t rankings[TLI_PACK_RANKINGS][3] = {
+        { TLI_PACK_LIVE, TLI_PACK_STEPS, TLI_PACK_AREA }, { TLI_PACK_LIVE, TLI_PACK_AREA, TLI_PACK_STEPS },
+        { TLI_PACK_ENDS, TLI_PACK_LIVE, TLI_PACK_STEPS }, { TLI_PACK_ENDS, TLI_PACK_AREA, TLI_PACK_LIVE },
+        { TLI_PACK_BEGINS, TLI_PACK_LIVE, TLI_PACK_AREA }, { TLI_PACK_SECTIONS, TLI_PACK_AREA, TLI_PACK_LIVE }
+    };
     int32_t k;
-    uint64_t length = p->fit->boxes[p->ids[box]].length;
-    for (k = 0; k < 3; k++)
-        keys->values[k] = order[k] == TLI_PACK_LIVE     ? tli_pack_find_live(p, box)
-                          : order[k] == TLI_PACK_LENGTH ? length
-                                                        : tli_fit_area(p->bytes[box], length);
+    for (k = 0; k < 3; k++) keys->values[k] = tli_pack_find_key(p, box, rankings[p->ranking][k]);
     keys->box = box;
 }
 
-static int tli_pack_ranks_before(const tli_pack *p, const tli_pack_keys *a, const tli_pack_keys *b) {
+static int tli_pack_ranks_before(const tli_pack_keys *a, const tli_pack_keys *b) {
     int32_t k;
-    if (p->low[a->box] != p->low[b->box]) return p->low[a->box] < p->low[b->box];
     for (k = 0; k < 3; k++) if (a->values[k] != b->values[k]) return a->values[k] > b->values[k];
     return a->box < b->box;
+}
+
+// Sort the items of a part by rank.
+static void tli_pack_rank(tli_pack *p, tli_pack_part part) {
+    int32_t *items = p->items + part.first, gap, k, at;
+    for (k = 0; k < part.count; k++) tli_pack_find_keys(p, items[k], &p->keys[k]);
+    for (gap = part.count > 32 ? part.count / 3 : 1; gap; gap = gap > 3 ? gap / 3 : gap > 1)
+        for (k = gap; k < part.count; k++) {
+            tli_pack_keys keys = p->keys[k];
+            for (at = k; at >= gap && tli_pack_ranks_before(&keys, &p->keys[at - gap]); at -= gap, p->work++)
+                p->keys[at] = p->keys[at - gap];
+            p->keys[at] = keys;
+        }
+    for (k = 0; k < part.count; k++) items[k] = p->keys[k].box;
 }
 
 // -- layout: moves of the search --
@@ -281,66 +393,105 @@ static int tli_pack_change_low(tli_pack *p, int32_t box, uint64_t low) {
     return 1;
 }
 
+// Let the sections of a box be looked at.
+static void tli_pack_mark(tli_pack *p, int32_t box) {
+    int32_t first = p->first[box] / 64, last = p->last[box] / 64, word;
+    uint64_t begin = UINT64_MAX << p->first[box] % 64, end = UINT64_MAX >> (63 - p->last[box] % 64);
+    for (word = first; word <= last; word++)
+        p->dirty[word] |= (word == first ? begin : UINT64_MAX) & (word == last ? end : UINT64_MAX);
+}
+
 // Lift a box to what is below it, and let its sections be looked at. 0 = it does not fit, or no memory.
 static int tli_pack_raise(tli_pack *p, int32_t box, uint64_t offset) {
     uint64_t low = tli_pack_lift(p, box, offset);
-    int32_t s;
     if (tli_pack_end(p, box, low) > p->capacity || !tli_pack_change_low(p, box, low)) return 0;
-    for (s = p->first[box]; s <= p->last[box]; s++)
-        if (!p->is_dirty[s]) { p->is_dirty[s] = 1; p->dirty[p->dirty_count++] = s; }
-    p->work += (uint64_t)(p->last[box] - p->first[box]) / 4 + 1;
+    tli_pack_mark(p, box);
     return 1;
 }
 
+static int tli_pack_can_be_lowest(const tli_pack *p, int32_t box, int32_t section, uint64_t most) {
+    return !p->placed[box] && p->low[box] + tli_pack_window_of(p, box, section).from <= most;
+}
+
+// Where what a box takes in a section ends, if it lies as low as it may.
+static uint64_t tli_pack_low_end(const tli_pack *p, int32_t box, int32_t section) {
+    return p->low[box] + tli_pack_window_of(p, box, section).end;
+}
+
+// Whether two boxes that were low enough in a section still are, and one ends so low that no other is raised.
+static int tli_pack_is_seen(const tli_pack *p, int32_t section, uint64_t most) {
+    int32_t a = p->lowest[2 * section], b = p->lowest[2 * section + 1];
+    return a != b && tli_pack_can_be_lowest(p, a, section, most) &&
+           tli_pack_can_be_lowest(p, b, section, most) && tli_pack_low_end(p, a, section) <= most;
+}
+
+// Find the box of a section that ends first of those that could be its lowest, and another one of them.
+static int32_t tli_pack_find_lowest(tli_pack *p, int32_t section, uint64_t most, uint64_t *end) {
+    int32_t k, *lowest = p->lowest + (size_t)2 * (size_t)section, count = 0;
+    *end = UINT64_MAX;
+    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
+        int32_t box = p->live[k];
+        if (!tli_pack_can_be_lowest(p, box, section, most)) continue;
+        if (!count++) lowest[1] = box;
+        if (tli_pack_low_end(p, box, section) >= *end) { lowest[1] = box; continue; }
+        if (count > 1) lowest[1] = lowest[0];
+        lowest[0] = box;
+        *end = tli_pack_low_end(p, box, section);
+    }
+    p->work += (uint64_t)(k - p->live_first[section]) / 4;
+    return count;
+}
+
 // Look at the unplaced boxes of a section, of which none lies below `offset`. The lowest of them must leave
-// room for all others above it; where only one can be the lowest, all others lie above it. 0 = they do not fit.
+// room for all others above it; the others lie above an end of those that could be it. 0 = they do not fit.
 static int tli_pack_look_at(tli_pack *p, int32_t section, uint64_t offset) {
     uint64_t most = p->capacity - tli_pack_needs(p, section), end;
-    int32_t k, lowest = -1, count = 0;
+    int32_t k, count;
     if (!p->rest[section]) return 1;
     if (offset > most) return 0;
-    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
+    p->work++;
+    if (tli_pack_is_seen(p, section, most)) return 1;
+    count = tli_pack_find_lowest(p, section, most, &end);
+    if (!count) return 0;
+    for (k = p->live_first[section]; k < p->live_first[section + 1] && (count == 1 || end > most); k++) {
         int32_t box = p->live[k];
-        if (p->placed[box] || p->low[box] > most) continue;
-        count++;
-        lowest = box;
-    }
-    p->work += (uint64_t)(k - p->live_first[section]) / 4 + 1;
-    if (count != 1) return count > 1;
-    end = p->low[lowest] + p->bytes[lowest];
-    for (k = p->live_first[section]; k < p->live_first[section + 1]; k++) {
-        int32_t box = p->live[k];
-        if (p->placed[box] || box == lowest || p->low[box] >= end) continue;
-        if (!tli_pack_raise(p, box, end)) return 0;
+        uint64_t from = tli_pack_window_of(p, box, section).from;
+        if (p->placed[box] || p->low[box] + from >= end) continue;
+        if (count == 1 ? box == p->lowest[2 * section] : p->low[box] + from <= most) continue;
+        if (!tli_pack_raise(p, box, end - from)) return 0;
     }
     return 1;
 }
 
 // Look at sections until none is left whose boxes changed.
 static int tli_pack_look(tli_pack *p, uint64_t offset) {
-    int fits = 1;
-    while (p->dirty_count) {
-        int32_t section = p->dirty[--p->dirty_count];
-        p->is_dirty[section] = 0;
-        if (fits) fits = tli_pack_look_at(p, section, offset);
-    }
+    int32_t at, words = p->section_count / 64 + 1, fits = 1, more = 1;
+    while (more)
+        for (at = more = 0; at < words; at++)
+            while (p->dirty[at]) {
+                int32_t bit = tli_log2_u64(p->dirty[at]);
+                p->dirty[at] &= ~((uint64_t)1 << bit);
+                if (!fits) continue;
+                fits = tli_pack_look_at(p, at * 64 + bit, offset);
+                more = 1;
+            }
     return fits;
 }
 
 // Place a box. 0 = what is left cannot fit.
 static int tli_pack_place(tli_pack *p, int32_t box, uint64_t offset) {
-    uint64_t end = offset + p->bytes[box];
     int32_t k, s;
     int fits = 1;
     p->placed[box] = 1;
     p->stack[p->placed_count++] = box;
     p->offset[box] = offset;
     for (s = p->first[box]; s <= p->last[box]; s++) {
-        p->rest[s] -= p->bytes[box];
+        p->rest[s] -= tli_pack_takes(p, box, s);
         if (s < p->last[box]) p->crossing[s]--;
     }
     for (k = p->near_first[box]; k < p->near_first[box + 1] && fits; k++) {
         int32_t other = p->near_boxes[k];
+        uint64_t end = offset + (p->over ? p->over[k] : p->bytes[box]);
         if (!p->placed[other] && p->low[other] < end) fits = tli_pack_raise(p, other, end);
     }
     p->work += (uint64_t)(p->near_first[box + 1] - p->near_first[box] + p->last[box] - p->first[box]) / 8 + 1;
@@ -352,7 +503,7 @@ static void tli_pack_take_back(tli_pack *p) {
     int32_t box = p->stack[--p->placed_count], s;
     p->placed[box] = 0;
     for (s = p->first[box]; s <= p->last[box]; s++) {
-        p->rest[s] += p->bytes[box];
+        p->rest[s] += tli_pack_takes(p, box, s);
         if (s < p->last[box]) p->crossing[s]++;
     }
 }
@@ -388,12 +539,14 @@ static int tli_pack_add_part(tli_pack *p, int32_t first) {
 }
 
 // Divide what is left of a part where no unplaced box spans two sections; within the sections of the box that
-// was placed, because elsewhere nothing changed. 0 = no memory.
+// was placed, because elsewhere nothing changed. What was divided is ranked anew. 0 = no memory.
 static int tli_pack_divide(tli_pack *p, tli_pack_part part, int32_t box) {
     int32_t from = 0, s, k, first;
+    int ranks = 0;
     for (s = p->first[box]; s <= p->last[box]; s++) {
         int ends = s == p->last[box];
         if (!ends && p->crossing[s]) continue;
+        ranks |= !ends;
         first = p->item_count;
         for (k = part.first; k < part.first + part.count; k++) {
             int32_t item = p->items[k];
@@ -402,6 +555,7 @@ static int tli_pack_divide(tli_pack *p, tli_pack_part part, int32_t box) {
         }
         p->work += (uint64_t)part.count / 4 + 1;
         if (!tli_pack_add_part(p, first)) return 0;
+        if (ranks && p->item_count > first) tli_pack_rank(p, p->parts[p->part_count - 1]);
         from = s + 1;
     }
     return 1;
@@ -431,34 +585,38 @@ static int tli_pack_is_candidate(const tli_pack *p, const tli_pack_frame *f, int
     return p->twin[box] < 0 || p->placed[p->twin[box]];
 }
 
-// Move the boxes that may be placed next to the front of the part, by offset and rank.
-static void tli_pack_sort_candidates(tli_pack *p, tli_pack_frame *f) {
+// List the boxes that may be placed next, by offset and rank. 0 = no memory.
+static int tli_pack_list_candidates(tli_pack *p, tli_pack_frame *f) {
     uint64_t most = tli_pack_find_most(p, f);
-    int32_t *items = p->items + f->part.first, k, at, count = 0;
-    for (k = 0; k < f->part.count; k++) {
-        tli_pack_keys keys;
-        if (!tli_pack_is_candidate(p, f, items[k], most)) continue;
-        tli_pack_find_keys(p, items[k], &keys);
-        items[k] = items[count];
-        for (at = count++; at && tli_pack_ranks_before(p, &keys, &p->keys[at - 1]); at--, p->work++)
-            p->keys[at] = p->keys[at - 1];
-        p->keys[at] = keys;
+    int32_t k, at;
+    f->candidates = p->item_count;
+    for (k = f->part.first; k < f->part.first + f->part.count; k++) {
+        int32_t box = p->items[k];
+        if (!tli_pack_is_candidate(p, f, box, most)) continue;
+        if (!tli_pack_add_item(p, box)) return 0;
+        for (at = p->item_count - 1; at > f->candidates && p->low[box] < p->low[p->items[at - 1]]; at--) {
+            p->items[at] = p->items[at - 1];
+            p->work++;
+        }
+        p->items[at] = box;
     }
-    for (k = 0; k < count; k++) items[k] = p->keys[k].box;
-    f->candidate_count = count;
+    f->candidate_count = p->item_count - f->candidates;
+    return 1;
 }
 
-static void tli_pack_push(tli_pack *p, tli_pack_part part, uint64_t last_offset) {
+// 0 = no memory.
+static int tli_pack_push(tli_pack *p, tli_pack_part part, uint64_t last_offset) {
     tli_pack_frame *f = &p->frames[p->frame_count++];
     tli_zero(f, sizeof *f);
     f->part = part;
     f->chosen = -1;
     f->change_count = p->change_count;
     f->placed_count = p->placed_count;
-    f->item_count = p->item_count;
     f->child_first = p->part_count;
     f->last_offset = last_offset;
-    tli_pack_sort_candidates(p, f);
+    if (!tli_pack_list_candidates(p, f)) return 0;
+    f->item_count = p->item_count;
+    return 1;
 }
 
 enum { TLI_PACK_PLACED, TLI_PACK_FAILED, TLI_PACK_NO_MORE };
@@ -474,7 +632,7 @@ static int tli_pack_has_others(const tli_pack *p, int32_t box) {
 static int tli_pack_try_next(tli_pack *p, tli_pack_frame *f) {
     int32_t box;
     if (f->next == f->candidate_count || p->work >= p->work_limit || p->failed) return TLI_PACK_NO_MORE;
-    box = p->items[f->part.first + f->next++];
+    box = p->items[f->candidates + f->next++];
     if (!tli_pack_has_others(p, box)) f->next = f->candidate_count;
     f->chosen = box;
     if (!tli_pack_place(p, box, p->low[box]) || !tli_pack_divide(p, f->part, box)) return TLI_PACK_FAILED;
@@ -495,6 +653,16 @@ static void tli_pack_undo(tli_pack *p, const tli_pack_frame *f) {
     p->part_count = f->child_first;
 }
 
+// Report progress; where it asks to stop, no work is left.
+static void tli_pack_report(tli_pack *p) {
+    tl_layout_progress now = p->now;
+    if (p->work < p->report_at) return;
+    p->report_at = p->work + TLI_PACK_REPORT;
+    now.work += p->work;
+    if (p->desc->progress && p->desc->progress(&now, p->desc->user)) p->stopped = 1;
+    if (p->stopped) p->work_limit = p->work_end = 0;
+}
+
 // Whether the boxes fit the capacity.
 static int tli_pack_search(tli_pack *p) {
     int solved = 0, tried;
@@ -508,9 +676,11 @@ static int tli_pack_search(tli_pack *p) {
     for (i = 0; i < p->count; i++) p->low[i] = tli_pack_lift(p, i, 0);
     all.first = 0;
     all.count = p->count;
-    tli_pack_push(p, all, 0);
+    tli_pack_rank(p, all);
+    if (!tli_pack_push(p, all, 0)) return TLI_PACK_STOPPED;
     while (p->frame_count) {
         tli_pack_frame *f = &p->frames[p->frame_count - 1];
+        tli_pack_report(p);
         if (solved && ++f->child_at == f->child_count) { p->frame_count--; continue; }
         if (!solved) {
             if (f->chosen >= 0) {
@@ -525,7 +695,8 @@ static int tli_pack_search(tli_pack *p) {
             if (!f->child_count) { solved = 1; p->frame_count--; continue; }
         }
         solved = 0;
-        tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen]);
+        if (!tli_pack_push(p, p->parts[f->child_first + f->child_at], p->offset[f->chosen]))
+            return TLI_PACK_STOPPED;
     }
     if (solved) return TLI_PACK_FITS;
     return p->work < p->work_limit && !p->failed ? TLI_PACK_NEVER : TLI_PACK_STOPPED;
@@ -552,6 +723,8 @@ static uint64_t tli_pack_step(const tli_pack *p) {
         if (p->alignment[i] > 1) step = tli_pack_gcd(p->alignment[i], step);
         if (p->pin[i] != UINT64_MAX) step = tli_pack_gcd(p->pin[i], step);
     }
+    for (i = 0; i < p->window_count; i++)
+        step = tli_pack_gcd(p->windows[i].from, tli_pack_gcd(p->windows[i].end, step));
     return step;
 }
 
@@ -563,14 +736,14 @@ static uint64_t tli_pack_height(const tli_pack *p, const uint64_t *offsets) {
     return height;
 }
 
-// Ask whether a capacity is reached, with the three rankings in turn and a work limit that doubles.
-static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t work) {
-    uint64_t end = p->work + work, slice = TLI_PACK_SLICE * (uint64_t)p->count;
+// Ask whether a capacity is reached, with a slice of work for each ranking.
+static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t slice) {
     int answer = TLI_PACK_STOPPED;
     p->capacity = capacity;
-    for (p->turn = 0; p->work < end && answer == TLI_PACK_STOPPED && !p->failed; p->turn++) {
-        if (p->turn && p->turn % 3 == 0) slice *= 2;
-        p->work_limit = end - p->work < slice ? end : p->work + slice;
+    for (p->ranking = 0; p->ranking < TLI_PACK_RANKINGS && answer == TLI_PACK_STOPPED; p->ranking++) {
+        uint64_t share = p->ranking ? slice : slice * TLI_PACK_FIRST;
+        if (p->work >= p->work_end || p->failed) break;
+        p->work_limit = p->work_end - p->work < share ? p->work_end : p->work + share;
         answer = tli_pack_search(p);
         if (answer == TLI_PACK_FITS) tli_copy(p->best, p->offset, (size_t)p->count * sizeof *p->best);
         tli_pack_reset(p);
@@ -578,25 +751,52 @@ static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t work) {
     return answer;
 }
 
-// Lower the layout of the boxes to `goal` or less, as far as the work goes; *bound: no layout is lower.
-static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t work_limit, uint64_t *bound) {
-    uint64_t high, round = TLI_PACK_ROUND * (uint64_t)p->count, end = p->work + work_limit, step, capacity;
-    *bound = tli_pack_read(p);
-    high = tli_pack_height(p, p->best);
-    step = tli_pack_step(p);
-    *bound = (*bound + step - 1) / step * step;
-    for (capacity = *bound; *bound < high && high > goal && p->work < end && !p->failed;) {
-        uint64_t work = end - p->work < round ? end - p->work : round;
-        int answer = tli_pack_ask(p, capacity, work);
-        if (answer == TLI_PACK_FITS) high = tli_pack_height(p, p->best);
-        if (answer == TLI_PACK_NEVER) *bound = capacity + step;
-        if (answer == TLI_PACK_STOPPED && capacity + step < high) {
-            capacity += (high - capacity) / 2 / step * step;
-            if (capacity < high) continue;
-        }
-        if (answer == TLI_PACK_STOPPED) round *= 2;
-        capacity = *bound;
+// What is known about the heights of the boxes: low is the bound, high was reached; all are multiples of step.
+typedef struct tli_pack_range { uint64_t low, high, step; } tli_pack_range;
+
+static int tli_pack_ask_range(tli_pack *p, tli_pack_range *range, uint64_t capacity, uint64_t slice) {
+    int answer = tli_pack_ask(p, capacity, slice);
+    if (answer == TLI_PACK_FITS) range->high = tli_pack_height(p, p->best);
+    if (answer == TLI_PACK_NEVER) range->low = capacity + range->step;
+    return answer;
+}
+
+// Ask for capacities a gap below what is reached. The gap doubles where they are, and halves where not.
+static void tli_pack_ask_between(tli_pack *p, tli_pack_range *range, uint64_t slice) {
+    uint64_t gap = (range->high - range->low) / 2 / range->step * range->step;
+    uint64_t least = gap / 4;
+    while (gap && gap >= least && p->work < p->work_end && !p->failed) {
+        int answer = tli_pack_ask_range(p, range, range->high - gap, slice);
+        uint64_t most = range->high > range->low ? (range->high - range->low) / 2 : 0;
+        gap = answer == TLI_PACK_FITS ? gap * 2 : gap / 2;
+        gap = (gap < most ? gap : most) / range->step * range->step;
     }
+}
+
+// Lower the layout of the boxes to `goal` or less, as far as the work goes; *bound: no layout is lower. Most of
+// the work goes to the capacity that is wanted, if more than that is taken.
+static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t work_limit, uint64_t *bound) {
+    uint64_t slice = TLI_PACK_SLICE * (uint64_t)p->count, end = p->work + work_limit;
+    tli_pack_range range;
+    int answer = TLI_PACK_STOPPED;
+    range.step = tli_pack_step(p);
+    range.low = (tli_pack_read(p) + range.step - 1) / range.step * range.step;
+    if (goal / range.step * range.step > range.low) range.low = goal / range.step * range.step;
+    range.high = tli_pack_height(p, p->best);
+    p->work_end = end - work_limit / 4;
+    wanted = wanted / range.step * range.step;
+    while (wanted >= range.low && range.high > wanted && p->work < p->work_end && answer == TLI_PACK_STOPPED) {
+        if (p->failed) break;
+        answer = tli_pack_ask_range(p, &range, wanted, slice);
+        slice *= 2;
+    }
+    p->work_end = p->stopped ? 0 : end;
+    for (slice = TLI_PACK_SLICE * (uint64_t)p->count; range.high > range.low; slice *= 2) {
+        if (p->work >= p->work_end || p->failed) break;
+        answer = tli_pack_ask_range(p, &range, range.low, slice * TLI_PACK_BOUND);
+        if (answer == TLI_PACK_STOPPED) tli_pack_ask_between(p, &range, slice);
+    }
+    *bound = range.low;
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
