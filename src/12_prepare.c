@@ -406,6 +406,7 @@ static tl_result tli_plan_run_order(tl_run *run, int may_run_again) {
     tl_order_desc order;
     tl_remat_report report;
     tl_plan ordered;
+    uint64_t needed;
     tl_result result;
     tli_quiet quiet;
     tli_zero(&order, sizeof order);
@@ -417,10 +418,10 @@ static tl_result tli_plan_run_order(tl_run *run, int may_run_again) {
     if (!result) run->plan.base_bytes = run->budget.base_bytes;
     if (result || !may_run_again || (!run->budget.is_over && tli_arenas_fit(run))) return result;
     ordered = run->plan;
+    needed = tli_needed_bytes(run, tli_taken_bytes(run, TL_TIER_DEVICE));
     quiet = tli_begin_quiet(run->env);
     result = tli_plan_run_budget(run, &report);
-    if (result == TL_ERROR_INFEASIBLE &&
-        tli_needed_bytes(run, tli_taken_for(run, TL_TIER_DEVICE, ordered.arena_bytes)) <= report.least_budget_bytes) {
+    if (result == TL_ERROR_INFEASIBLE && needed <= report.least_budget_bytes) {
         run->plan = ordered;
         result = TL_OK;
     } else {
