@@ -159,7 +159,8 @@
     X(INIT_REMAT_POOL, "tl_init_remat_pool") \
     X(PLAN_LAYOUT, "tl_plan_layout") \
     X(FIND_LIFETIMES, "tl_find_lifetimes") \
-    X(PLAN_PLACES, "tl_plan_places")
+    X(PLAN_PLACES, "tl_plan_places") \
+    X(PLAN_BANKS, "tl_plan_banks")
 
 // -- errors: rules --
 //
@@ -410,7 +411,25 @@
       "capacity, height") \
     X(NO_LAYOUT_WAS_FOUND, "capacity_bytes: no layout was found in %0 bytes; one of %1 was", \
       "capacity, height") \
-    X(NO_MEMORY_FOR_LAYOUT, "no memory to place buffers", "")
+    X(NO_MEMORY_FOR_LAYOUT, "no memory to place buffers", "") \
+    X(BANK_COUNT_MUST_BE_1_TO_32, "bank_count: must be 1 to 32, and banks not NULL", "") \
+    X(BANK_ALIGNMENT_IS_NO_POWER, "banks[%0].alignment: must be a power of two", "bank") \
+    X(ALLOWED_BANKS_DO_NOT_EXIST, "allowed[%0]: must name banks below bank_count", "buffer") \
+    X(BUFFER_PIN_IS_IN_NO_BANK, \
+      "buffers[%0].pinned_offset: none of its banks has that alignment and capacity", "buffer") \
+    X(BUFFER_FITS_NO_BANK, "buffers[%0].bytes: a bank that it may live in must hold %1", "buffer, bytes") \
+    X(COST_OF_BANKS_DOES_NOT_FIT_56_BITS, \
+      "moved_bytes[%0]: all buffers, each in its dearest bank, must cost less than 2^56", "buffer") \
+    X(BANK_IS_TOO_SMALL, \
+      "banks[%0].capacity_bytes: too few for any plan; %1 would do, for what is live at step %s", \
+      "bank, capacity") \
+    X(NO_BANKS_WERE_FOUND, \
+      "banks[%0].capacity_bytes: no plan was found; %1 would do, for what is live at step %s", \
+      "bank, capacity") \
+    X(BANKS_ARE_TOO_SMALL, \
+      "banks[%0].capacity_bytes: too few, and in other banks, too; %1 would do, for what is live at step %s", \
+      "bank, capacity") \
+    X(NO_MEMORY_FOR_BANKS, "no memory to choose banks", "")
 
 // -- errors: rules of [5] PLAN --
 
