@@ -104,7 +104,7 @@ static int tli_banks_raise(tli_banks *b) {
     int32_t step;
     for (step = 0; step < TLI_BANKS_STEPS; step++) {
         uint64_t sum = tli_banks_relax(b);
-        if (sum > b->relaxed || !b->relaxed) {
+        if (sum > b->relaxed) {
             b->relaxed = sum;
             b->stalls = 0;
             tli_banks_copy_tolls(b, b->tolls, b->best_tolls);
