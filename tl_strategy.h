@@ -1133,6 +1133,73 @@ typedef struct tl_layout_plan {
 TLDEF tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_layout_plan *plan);
 TLDEF void      tl_free_layout_plan(tl_env *env, tl_layout_plan *plan);  // accepts a zeroed plan
 
+#ifndef TL_NO_PLANNERS
+// -- banks --
+//
+// A machine may have several memories: a few fast kilobytes beside a large slow one (TCM, SRAM, PSRAM), or
+// memory of a device beside memory that the host sees. Each has a capacity, and a price of a byte moved to or
+// from it. What is moved most for the bytes and steps that it takes should live in the cheapest:
+//
+//     TCM    |[--a--][-c-]  |    64 KiB,  price 1       cost = sum of moved bytes x price of their bank
+//     SRAM   |[-----b------]|   256 KiB,  price 2       and in each bank a layout that fits its capacity
+//     PSRAM  |   [-----d---]|  no limit,  price 16
+//
+// The cost is at least what it is where in each section of time the bytes in a bank are priced instead of
+// limited, less what the capacity is worth at these prices; the prices are raised where a bank is too full.
+// They also order the buffers for passes into the lowest gap of the cheapest bank, of which the results are
+// improved by moves and by exchanges; then a search that the prices cut tries to prove the best of them.
+//
+// Reference: Fisher, The Lagrangian Relaxation Method for Solving Integer Programming Problems, Management
+// Science 27, 1981.
+
+typedef struct tl_bank {
+    uint64_t capacity_bytes;    // 0 = no limit
+    uint64_t price;             // of a byte moved, in any unit that all banks share; 0 = free
+    uint64_t alignment;         // of every offset in it, a power of two; 0 = 1
+} tl_bank;
+
+typedef struct tl_bank_desc {
+    const tl_layout_buffer *buffers;  // [buffer_count] as in tl_layout_desc; a pin is an offset in the bank
+    const uint64_t *moved_bytes;      // [buffer_count] read and written in its life; NULL = its bytes, once
+    const uint32_t *allowed;          // [buffer_count] bit b = may live in bank b; 0, NULL = any
+    const tl_bank  *banks;            // [bank_count]
+    int32_t  buffer_count, bank_count;  // bank_count: 1 to 32
+    uint64_t work_limit;              // elementary steps of a few ns; 0 = 100 million + 20 000 a buffer
+} tl_bank_desc;
+
+typedef struct tl_bank_plan {
+    uint64_t *offsets;          // [buffer_count] in its bank
+    uint64_t *heights;          // [bank_count] largest offset + bytes in each
+    int32_t  *banks;            // [buffer_count] where it lives
+    int32_t   buffer_count, bank_count;
+    uint64_t  cost;             // sum of moved bytes x price
+    uint64_t  bound_cost;       // no plan costs less
+    int32_t   proven;           // 1 = the two are equal
+    uint64_t  work;             // elementary steps done
+} tl_bank_plan;
+
+// Choose a bank and an offset in it for each buffer, so that moving costs as little as possible.
+//
+//   desc   its arrays may be freed after the call
+//   plan   overwritten; release with tl_free_bank_plan
+//
+// In each bank the buffers keep the rules of tl_plan_layout. One that may lie over another does so only where
+// both live in one bank.
+//
+// Errors:  those of tl_plan_layout for buffers; TL_ERROR_INVALID_ARG: a buffer with gaps, no bank or more
+//          than 32, an alignment that is no power of two, an allowed bank that does not exist, a pin that none
+//          of its banks can hold, pins of buffers that live in one bank at one step and overlap; TL_ERROR_OVERFLOW: all buffers
+//          in their dearest bank cost 2^56 or more; TL_ERROR_INFEASIBLE: a buffer that is larger than each of
+//          its banks, by number and bytes; or a bank that is too small, by number, with a capacity that would
+//          do if the others stay (env->error.values); TL_ERROR_NO_MEMORY. *plan is all zero then.
+// Cost:    O(buffers log buffers) and the pairs of buffers that are live together in a bank, for each pass; at
+//          most work_limit, a pass, and a layout of each bank. Memory: less than 260 bytes a buffer, and 100
+//          more for each bank with a capacity; searches of offsets up to 48 MiB.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_banks(tl_env *env, const tl_bank_desc *desc, tl_bank_plan *plan);
+TLDEF void      tl_free_bank_plan(tl_env *env, tl_bank_plan *plan);  // accepts a zeroed plan
+#endif
+
 #ifdef __cplusplus
 }
 #endif
@@ -4190,7 +4257,8 @@ static size_t tli_finish(tli_writer *w) {
     X(PLAN_LAYOUT, "tl_plan_layout") \
     X(FIND_LIFETIMES, "tl_find_lifetimes") \
     X(PLAN_PLACES, "tl_plan_places") \
-    X(PLAN_ORDER, "tl_plan_order")
+    X(PLAN_ORDER, "tl_plan_order") \
+    X(PLAN_BANKS, "tl_plan_banks")
 
 // -- errors: rules --
 //
@@ -4450,7 +4518,26 @@ static size_t tli_finish(tli_writer *w) {
       "buffers[%0].gaps: must lie in the lifetime, none reversed, each behind the one before it", \
       "buffer") \
     X(BUFFER_GAP_IS_NO_PART, "buffers[%0].gaps: what a gap leaves must be a part of the bytes", "buffer") \
-    X(BUFFER_OVER_HAS_GAPS, "buffers[%0].over: neither buffer may have gaps", "buffer")
+    X(BUFFER_OVER_HAS_GAPS, "buffers[%0].over: neither buffer may have gaps", "buffer") \
+    X(BANK_COUNT_MUST_BE_1_TO_32, "bank_count: must be 1 to 32, and banks not NULL", "") \
+    X(BANK_ALIGNMENT_IS_NO_POWER, "banks[%0].alignment: must be a power of two", "bank") \
+    X(ALLOWED_BANKS_DO_NOT_EXIST, "allowed[%0]: must name banks below bank_count", "buffer") \
+    X(BUFFER_PIN_IS_IN_NO_BANK, \
+      "buffers[%0].pinned_offset: none of its banks has that alignment and capacity", "buffer") \
+    X(BUFFER_FITS_NO_BANK, "buffers[%0].bytes: a bank that it may live in must hold %1", "buffer, bytes") \
+    X(COST_OF_BANKS_DOES_NOT_FIT_56_BITS, \
+      "moved_bytes[%0]: all buffers, each in its dearest bank, must cost less than 2^56", "buffer") \
+    X(BANK_IS_TOO_SMALL, \
+      "banks[%0].capacity_bytes: too few for any plan; %1 would do, for what is live at step %s", \
+      "bank, capacity") \
+    X(NO_BANKS_WERE_FOUND, \
+      "banks[%0].capacity_bytes: no plan was found; %1 would do, for what is live at step %s", \
+      "bank, capacity") \
+    X(BANKS_ARE_TOO_SMALL, \
+      "banks[%0].capacity_bytes: too few, and in other banks, too; %1 would do, for what is live at step %s", \
+      "bank, capacity") \
+    X(NO_MEMORY_FOR_BANKS, "no memory to choose banks", "") \
+    X(BUFFER_IN_BANKS_HAS_GAPS, "buffers[%0].gaps: buffers in banks have none", "buffer")
 
 // -- errors: rules of [5] PLAN --
 
@@ -11718,6 +11805,1290 @@ TLI_IMPL void tl_free_layout_plan(tl_env *env, tl_layout_plan *plan) {
     tli_release(env, plan->offsets);
     tli_zero(plan, sizeof *plan);
 }
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- banks: who lives where --
+//
+// A buffer is in a bank, or in none yet, which costs more than any bank. For each bank with a capacity a tree
+// over the buffers by first section knows which are in it, as in the passes of a layout, so the buffers that
+// one would meet there are found fast, and with them the gaps. A buffer moves where a gap lets it; what is in
+// its way may be moved elsewhere if that pays; or the bank is laid out anew (tl_plan_layout). So whatever is
+// in a bank has an offset in it, and nothing is accepted that has none. A bank without a capacity takes
+// everything, and its offsets are made at the end; where there are pins, its gaps are looked for as well.
+
+#define TLI_BANKS_WORK UINT64_C(100000000)  // default work limit, beside 20 000 a buffer
+#define TLI_BANKS_MOST 32                   // banks
+#define TLI_BANKS_NONE 32                   // lives nowhere yet
+#define TLI_BANKS_OPEN (UINT64_C(1) << 62)  // capacity of a bank that has none
+#define TLI_BANKS_LAYOUT 200000             // work of a layout that decides one move
+#define TLI_BANKS_MOVED 16                  // buffers that one may put elsewhere
+
+enum { TLI_BANKS_FITS, TLI_BANKS_NEVER, TLI_BANKS_STOPPED };    // answers of a layout
+
+typedef struct tli_banks {
+    tl_env   *env;
+    tl_env    silent;               // its memory, without its error and log: for layouts that may fail
+    const tl_bank_desc *desc;
+    int32_t   count, bank_count, section_count, leaf_count;
+    tl_bank   banks[TLI_BANKS_MOST];    // as of the question: the caller's, or what capacity would do
+    int32_t   by_price[TLI_BANKS_MOST];
+    int       asks_bytes;           // of that question: bytes are priced, not what is moved
+    uint32_t *allowed;              // [count] banks that a buffer may live in and fits into
+    int32_t  *first, *last;         // [count] sections; of no bytes: -1
+    int64_t  *steps;                // [section_count]
+    int32_t  *by_first, *position;  // [count] buffers by first section
+    int32_t  *reach[TLI_BANKS_MOST];    // [2 * leaf_count] last section of what is in a bank; NULL = takes all
+    int64_t  *fullest[TLI_BANKS_MOST], *added[TLI_BANKS_MOST];   // [2 * section_leaves], [section_leaves] bytes
+    int32_t   section_leaves;
+    uint64_t  top[TLI_BANKS_MOST];  // nothing in the bank ends above it
+    uint8_t  *bank, *best_bank;     // [count]
+    uint64_t *offset, *best_offset; // [count]
+    uint64_t  cost, best_cost;      // best_cost: UINT64_MAX = there is none yet
+    int32_t   missing;              // buffers that live nowhere
+    uint64_t  dearest, penalty;     // each in its dearest bank; what living nowhere costs
+    int32_t  *by_offset[TLI_BANKS_MOST], sizes[TLI_BANKS_MOST];     // [count] what is in a bank; how many
+    int32_t  *slot;                 // [count] where a buffer stands in near_ids
+    int32_t  *near_ids, *near_order, near_count;    // [count] what a buffer meets in a bank, and by offset
+    uint64_t *near_keys;            // [count]
+    uint64_t *keys;                 // [count] what a pass sorts by
+    int32_t  *order;                // [count]
+    uint32_t *tried;                // [count] of the search: banks
+    tl_layout_buffer *members;      // [count] of one bank
+    int32_t   member_pairs;         // of them
+    int32_t  *member_ids, *number_of;   // [count]
+    uint64_t *fill;                 // [section_count + 1] bytes
+    uint64_t *tolls[TLI_BANKS_MOST];    // [section_count] price of a byte in a section; NULL = has no capacity
+    uint64_t *sums[TLI_BANKS_MOST];     // [section_count + 1] of the tolls before a section
+    uint64_t *used[TLI_BANKS_MOST];     // [section_count + 1] bytes at these tolls
+    uint64_t *best_tolls[TLI_BANKS_MOST];
+    int32_t   bits, halvings, stalls;   // of a cost behind the point; of the step of the tolls
+    uint64_t  relaxed, bound;       // best sum with tolls; no plan costs less than bound
+    uint64_t  work, end;            // end: of what runs now
+    int       has_pins, has_pairs, avoids_pairs, failed;    // failed: no memory
+} tli_banks;
+
+static uint64_t tli_banks_bytes(const tli_banks *b, int32_t i) { return b->desc->buffers[i].bytes; }
+
+static uint64_t tli_banks_alignment(const tli_banks *b, int32_t i, int32_t bank) {
+    return tli_larger_u64(tli_layout_alignment(&b->desc->buffers[i]), b->banks[bank].alignment);
+}
+
+// What a buffer takes of a bank, so that the next one is aligned to it.
+static uint64_t tli_banks_rounded(const tli_banks *b, int32_t i, int32_t bank) {
+    return tli_align_up(tli_banks_bytes(b, i), b->banks[bank].alignment);
+}
+
+static uint64_t tli_banks_moved(const tli_banks *b, int32_t i) {
+    return b->asks_bytes || !b->desc->moved_bytes ? tli_banks_bytes(b, i) : b->desc->moved_bytes[i];
+}
+
+static uint64_t tli_banks_price(const tli_banks *b, int32_t i, int32_t bank) {
+    return bank == TLI_BANKS_NONE ? b->penalty : tli_banks_moved(b, i) * b->banks[bank].price;
+}
+
+static int tli_banks_may(const tli_banks *b, int32_t i, int32_t bank) { return b->allowed[i] >> bank & 1; }
+
+// What a buffer costs more in the next dearer place that it may live in.
+static uint64_t tli_banks_saves(const tli_banks *b, int32_t i, int32_t bank) {
+    uint64_t price = tli_banks_price(b, i, bank);
+    int32_t k;
+    for (k = 0; k < b->bank_count; k++) {
+        int32_t other = b->by_price[k];
+        if (tli_banks_may(b, i, other) && tli_banks_price(b, i, other) > price)
+            return tli_banks_price(b, i, other) - price;
+    }
+    return b->penalty > price ? b->penalty - price : 0;
+}
+
+// Whether two buffers may begin at one offset.
+static int tli_banks_is_pair(const tli_banks *b, int32_t i, int32_t other) {
+    const tl_layout_buffer *buffers = b->desc->buffers;
+    if (buffers[i].in_place && buffers[i].over == other) return 1;
+    return buffers[other].in_place && buffers[other].over == i;
+}
+
+// What a pair saves in a bank in the section that both are in: bytes of the smaller one.
+static uint64_t tli_banks_shared(const tli_banks *b, int32_t i, int32_t bank) {
+    uint64_t own = tli_banks_rounded(b, i, bank), other = tli_banks_rounded(b, b->desc->buffers[i].over, bank);
+    return own < other ? own : other;
+}
+
+// -- banks: how full a bank is --
+//
+// A tree over the sections: of each node the most bytes in a section below it, less what was added above it.
+// Of a buffer that may lie over another that may be in the bank, the shared bytes do not count, so what is too
+// full is so in every layout.
+
+static void tli_banks_add_fill(tli_banks *b, int32_t bank, int32_t at, int64_t bytes) {
+    b->fullest[bank][at] += bytes;
+    if (at < b->section_leaves) b->added[bank][at] += bytes;
+}
+
+// Add bytes to sections first..last.
+static void tli_banks_add_bytes(tli_banks *b, int32_t bank, int32_t first, int32_t last, int64_t bytes) {
+    int64_t *fullest = b->fullest[bank], *added = b->added[bank];
+    int32_t low = first + b->section_leaves, high = last + b->section_leaves + 1, side, at;
+    for (; low < high; low /= 2, high /= 2, b->work++) {
+        if (low & 1) tli_banks_add_fill(b, bank, low++, bytes);
+        if (high & 1) tli_banks_add_fill(b, bank, --high, bytes);
+    }
+    for (side = 0; side < 2; side++)
+        for (at = ((side ? last : first) + b->section_leaves) / 2; at; at /= 2, b->work++)
+            fullest[at] = added[at] + fullest[2 * at + (fullest[2 * at] < fullest[2 * at + 1])];
+}
+
+// Add a buffer (sign 1), or take it away (-1).
+static void tli_banks_fill(tli_banks *b, int32_t i, int32_t bank, int64_t sign) {
+    const tl_layout_buffer *buffer = &b->desc->buffers[i];
+    tli_banks_add_bytes(b, bank, b->first[i], b->last[i], sign * (int64_t)tli_banks_rounded(b, i, bank));
+    if (buffer->in_place && tli_banks_may(b, buffer->over, bank))
+        tli_banks_add_bytes(b, bank, b->first[i], b->first[i], -sign * (int64_t)tli_banks_shared(b, i, bank));
+}
+
+// The most bytes in sections first..last.
+static int64_t tli_banks_find_fill(tli_banks *b, int32_t bank, int32_t first, int32_t last) {
+    int64_t *fullest = b->fullest[bank], *added = b->added[bank], most = INT64_MIN;
+    int32_t low = first + b->section_leaves, high = last + b->section_leaves + 1, side, bit, at;
+    for (side = 0; side < 2; side++)
+        for (bit = tli_log2_u64((uint64_t)b->section_leaves); bit > 0; bit--, b->work++) {
+            at = (side ? high - 1 : low) >> bit;
+            if (!added[at]) continue;
+            tli_banks_add_fill(b, bank, 2 * at, added[at]);
+            tli_banks_add_fill(b, bank, 2 * at + 1, added[at]);
+            added[at] = 0;
+        }
+    for (; low < high; low /= 2, high /= 2, b->work++) {
+        if (low & 1) { if (fullest[low] > most) most = fullest[low]; low++; }
+        if (high & 1) { high--; if (fullest[high] > most) most = fullest[high]; }
+    }
+    return most;
+}
+
+// Whether a buffer that is not in a bank fits no layout of it.
+static int tli_banks_is_full(tli_banks *b, int32_t i, int32_t bank) {
+    int64_t most = (int64_t)tli_align_up(b->banks[bank].capacity_bytes, b->banks[bank].alignment);
+    int is_full;
+    tli_banks_fill(b, i, bank, 1);
+    is_full = tli_banks_find_fill(b, bank, b->first[i], b->last[i]) > most;
+    tli_banks_fill(b, i, bank, -1);
+    return is_full;
+}
+
+// -- banks: into a bank and out of it --
+
+// Where a buffer stands in a bank by offset, or would.
+static int32_t tli_banks_find_rank(const tli_banks *b, int32_t i, int32_t bank) {
+    int32_t low = 0, high = b->sizes[bank];
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2, other = b->by_offset[bank][middle];
+        if (b->offset[other] != b->offset[i] ? b->offset[other] < b->offset[i] : other < i) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static void tli_banks_insert(tli_banks *b, int32_t i, int32_t bank) {
+    int32_t *items = b->by_offset[bank], at, rank = tli_banks_find_rank(b, i, bank);
+    for (at = b->sizes[bank]++; at > rank; at--) items[at] = items[at - 1];
+    items[rank] = i;
+    b->work += (uint64_t)(b->sizes[bank] - rank) / 16;
+}
+
+static void tli_banks_delete(tli_banks *b, int32_t i, int32_t bank) {
+    int32_t *items = b->by_offset[bank], at, rank = tli_banks_find_rank(b, i, bank);
+    b->sizes[bank]--;
+    for (at = rank; at < b->sizes[bank]; at++) items[at] = items[at + 1];
+    b->work += (uint64_t)(b->sizes[bank] - rank) / 16;
+}
+
+static void tli_banks_climb(tli_banks *b, int32_t i, int32_t bank, int32_t last) {
+    int32_t *reach = b->reach[bank], at = b->leaf_count + b->position[i];
+    for (reach[at] = last; (at /= 2) > 0; b->work++)
+        reach[at] = reach[2 * at] > reach[2 * at + 1] ? reach[2 * at] : reach[2 * at + 1];
+}
+
+static void tli_banks_put(tli_banks *b, int32_t i, int32_t bank, uint64_t offset) {
+    b->bank[i] = (uint8_t)bank;
+    b->offset[i] = offset;
+    b->cost += tli_banks_price(b, i, bank);
+    if (bank == TLI_BANKS_NONE) { b->missing++; return; }
+    if (!tli_banks_bytes(b, i) || !b->reach[bank]) return;
+    b->top[bank] = tli_larger_u64(b->top[bank], offset + tli_banks_bytes(b, i));
+    tli_banks_climb(b, i, bank, b->last[i]);
+    tli_banks_fill(b, i, bank, 1);
+    tli_banks_insert(b, i, bank);
+}
+
+// Take a buffer out. It has no price until it is put somewhere.
+static void tli_banks_take(tli_banks *b, int32_t i) {
+    int32_t bank = b->bank[i];
+    b->cost -= tli_banks_price(b, i, bank);
+    b->bank[i] = TLI_BANKS_NONE;
+    if (bank == TLI_BANKS_NONE) { b->missing--; return; }
+    if (!tli_banks_bytes(b, i) || !b->reach[bank]) return;
+    tli_banks_climb(b, i, bank, -1);
+    tli_banks_fill(b, i, bank, -1);
+    tli_banks_delete(b, i, bank);
+}
+
+static void tli_banks_clear(tli_banks *b) {
+    int32_t i, k;
+    for (k = 0; k < b->bank_count; k++) {
+        b->top[k] = 0;
+        b->sizes[k] = 0;
+        if (!b->reach[k]) continue;
+        for (i = 0; i < 2 * b->leaf_count; i++) b->reach[k][i] = -1;
+        tli_zero(b->fullest[k], 3 * (size_t)b->section_leaves * sizeof *b->fullest[k]);
+        b->work += (uint64_t)b->leaf_count / 2;
+    }
+    for (i = 0; i < b->count; i++) b->bank[i] = TLI_BANKS_NONE;
+    b->cost = 0;
+    b->missing = 0;
+}
+
+// Everything where the best plan has it, by offset: so each is the last of its bank.
+static void tli_banks_load(tli_banks *b) {
+    int32_t at;
+    tli_banks_clear(b);
+    tli_sort_numbers(b->order, b->count, b->best_offset);
+    b->work += (uint64_t)b->count * 16;
+    for (at = 0; at < b->count; at++)
+        tli_banks_put(b, b->order[at], b->best_bank[b->order[at]], b->best_offset[b->order[at]]);
+}
+
+static void tli_banks_keep(tli_banks *b) {
+    if (b->missing || b->cost >= b->best_cost) return;
+    b->best_cost = b->cost;
+    tli_copy(b->best_bank, b->bank, (size_t)b->count);
+    tli_copy(b->best_offset, b->offset, (size_t)b->count * sizeof *b->offset);
+}
+
+// -- banks: gaps --
+
+// Sort the list by offset: it is picked from what is in the bank, or sorted where that is much more.
+static void tli_banks_order(tli_banks *b, int32_t bank) {
+    int32_t k, slot, count = 0;
+    if (b->near_count < b->sizes[bank] / 8) {
+        tli_sort_numbers(b->near_order, b->near_count, b->near_keys);
+        b->work += (uint64_t)b->near_count * (b->near_count > 16 ? 16 : 6);
+        return;
+    }
+    for (k = 0; count < b->near_count; k++) {
+        slot = b->slot[b->by_offset[bank][k]];
+        if (slot < b->near_count && b->near_ids[slot] == b->by_offset[bank][k]) b->near_order[count++] = slot;
+    }
+    b->work += (uint64_t)k;
+}
+
+// List what is in a bank and meets a buffer in time, by offset.
+static void tli_banks_list(tli_banks *b, int32_t i, int32_t bank) {
+    const int32_t *reach = b->reach[bank];
+    int32_t at = 1;
+    b->near_count = 0;
+    for (;;) {
+        b->work++;
+        if (reach[at] >= b->first[i]) {
+            int32_t other;
+            if (at < b->leaf_count) { at *= 2; continue; }
+            other = b->by_first[at - b->leaf_count];
+            if (b->first[other] > b->last[i]) break;    // and so do all behind it
+            b->near_keys[b->near_count] = b->offset[other];
+            b->slot[other] = b->near_count;
+            b->near_ids[b->near_count++] = other;
+        }
+        while (at & 1) at /= 2;
+        if (!at) break;
+        at++;
+    }
+    tli_banks_order(b, bank);
+}
+
+// Whether a buffer at an offset overlaps another of the list.
+static int tli_banks_is_hit(const tli_banks *b, int32_t i, uint64_t offset, int32_t other) {
+    if (offset >= b->offset[other] + tli_banks_bytes(b, other) ||
+        b->offset[other] >= offset + tli_banks_bytes(b, i)) return 0;
+    return offset != b->offset[other] || b->avoids_pairs || !tli_banks_is_pair(b, i, other);
+}
+
+static int tli_banks_is_free(tli_banks *b, int32_t i, uint64_t offset) {
+    int32_t k;
+    b->work += (uint64_t)b->near_count;
+    for (k = 0; k < b->near_count; k++) if (tli_banks_is_hit(b, i, offset, b->near_ids[k])) return 0;
+    return 1;
+}
+
+// The lowest offset at which a buffer fits between those of the list, or lies over one; UINT64_MAX = none.
+static uint64_t tli_banks_find_free(tli_banks *b, int32_t i, int32_t bank) {
+    const tl_layout_buffer *buffer = &b->desc->buffers[i];
+    uint64_t alignment = tli_banks_alignment(b, i, bank), offset = 0, capacity = b->banks[bank].capacity_bytes;
+    int32_t k;
+    if (buffer->is_pinned)
+        return tli_banks_is_free(b, i, buffer->pinned_offset) ? buffer->pinned_offset : UINT64_MAX;
+    for (k = 0; k < b->near_count; k++) {
+        int32_t other = b->near_ids[b->near_order[k]];
+        uint64_t end = b->offset[other] + tli_banks_bytes(b, other);
+        if (b->offset[other] >= offset + buffer->bytes) break;
+        if (end > offset) offset = tli_align_up(end, alignment);
+    }
+    b->work += (uint64_t)k;
+    for (k = 0; k < b->near_count && b->has_pairs && !b->avoids_pairs; k++) {
+        uint64_t over = b->offset[b->near_ids[k]];
+        if (tli_banks_is_pair(b, i, b->near_ids[k]) && over < offset && !(over & (alignment - 1)) &&
+            tli_banks_is_free(b, i, over)) offset = over;
+    }
+    return offset + buffer->bytes <= capacity ? offset : UINT64_MAX;
+}
+
+// The lowest offset for a buffer in a bank as it is. UINT64_MAX = none.
+static uint64_t tli_banks_find_gap(tli_banks *b, int32_t i, int32_t bank) {
+    if (!tli_banks_bytes(b, i) || !b->reach[bank]) return 0;
+    if (b->work >= b->end && !b->desc->buffers[i].is_pinned) {
+        uint64_t offset = tli_align_up(b->top[bank], tli_banks_alignment(b, i, bank));
+        return offset + tli_banks_bytes(b, i) <= b->banks[bank].capacity_bytes ? offset : UINT64_MAX;
+    }
+    if (tli_banks_is_full(b, i, bank)) return UINT64_MAX;
+    tli_banks_list(b, i, bank);
+    return tli_banks_find_free(b, i, bank);
+}
+
+// Put a buffer into the cheapest bank with a gap, or nowhere.
+static void tli_banks_place(tli_banks *b, int32_t i) {
+    int32_t k;
+    for (k = 0; k < b->bank_count; k++) {
+        int32_t bank = b->by_price[k];
+        uint64_t offset = tli_banks_may(b, i, bank) ? tli_banks_find_gap(b, i, bank) : UINT64_MAX;
+        if (offset == UINT64_MAX) continue;
+        tli_banks_put(b, i, bank, offset);
+        return;
+    }
+    tli_banks_put(b, i, TLI_BANKS_NONE, 0);
+}
+
+// -- banks: a layout decides --
+
+// List what is in a bank, and one more (-1 = none), as buffers for a layout.
+static int32_t tli_banks_gather(tli_banks *b, int32_t bank, int32_t extra) {
+    int32_t i, count = 0;
+    b->member_pairs = 0;
+    for (i = 0; i < b->count; i++) {
+        b->number_of[i] = -1;
+        if ((b->bank[i] != bank && i != extra) || !tli_banks_bytes(b, i)) continue;
+        b->member_ids[count] = i;
+        b->members[count] = b->desc->buffers[i];
+        b->members[count].alignment = tli_banks_alignment(b, i, bank);
+        b->number_of[i] = count++;
+    }
+    for (i = 0; i < count; i++) {
+        tl_layout_buffer *member = &b->members[i];
+        if (member->in_place) member->over = b->number_of[member->over];
+        if (member->in_place && member->over < 0) member->in_place = member->over = 0;
+        b->member_pairs += member->in_place;
+    }
+    b->work += (uint64_t)b->count / 2;
+    return count;
+}
+
+// Sort what is in a bank by its new offsets.
+static void tli_banks_sort(tli_banks *b, int32_t bank) {
+    int32_t k;
+    tli_sort_numbers(b->near_order, b->near_count, b->near_keys);
+    for (k = 0; k < b->near_count; k++) b->by_offset[bank][k] = b->near_ids[b->near_order[k]];
+    b->sizes[bank] = b->near_count;
+}
+
+// Lay out a bank, with one more buffer (-1 = none), which is in no bank. If that fits, *height is set, and
+// offset[] of everything in it.
+static int tli_banks_lay_out(tli_banks *b, int32_t bank, int32_t extra, uint64_t work_limit, uint64_t *height) {
+    tl_layout_desc desc;
+    tl_layout_plan plan;
+    tl_result result;
+    int32_t k;
+    tli_zero(&desc, sizeof desc);
+    desc.buffers = b->members;
+    desc.buffer_count = tli_banks_gather(b, bank, extra);
+    desc.capacity_bytes = b->banks[bank].capacity_bytes == TLI_BANKS_OPEN ? 0 : b->banks[bank].capacity_bytes;
+    desc.work_limit = work_limit;
+    result = tl_plan_layout(&b->silent, &desc, &plan);
+    b->work += plan.work + 16 * (uint64_t)desc.buffer_count;
+    if (result == TL_ERROR_NO_MEMORY) b->failed = 1;
+    if (result == TL_ERROR_INVALID_ARG)     // pins overlap, unless a set of pairs was not tried
+        return b->member_pairs <= TLI_LAYOUT_FEW ? TLI_BANKS_NEVER : TLI_BANKS_STOPPED;
+    if (result) return plan.bound_bytes > desc.capacity_bytes ? TLI_BANKS_NEVER : TLI_BANKS_STOPPED;
+    for (k = b->near_count = 0; k < desc.buffer_count; k++) {
+        b->offset[b->member_ids[k]] = b->near_keys[b->near_count] = plan.offsets[k];
+        b->near_ids[b->near_count] = b->member_ids[k];
+        b->near_count += b->member_ids[k] != extra;
+    }
+    if (b->reach[bank]) tli_banks_sort(b, bank);
+    *height = plan.height_bytes;
+    b->top[bank] = tli_larger_u64(b->top[bank], plan.height_bytes);
+    tl_free_layout_plan(&b->silent, &plan);
+    return TLI_BANKS_FITS;
+}
+
+// Put a buffer that is in no bank into one: into a gap, or by a new layout.
+static int tli_banks_squeeze(tli_banks *b, int32_t i, int32_t bank) {
+    uint64_t offset = tli_banks_find_gap(b, i, bank), height;
+    int answer;
+    if (offset == UINT64_MAX) {
+        if (tli_banks_is_full(b, i, bank)) return TLI_BANKS_NEVER;
+        answer = tli_banks_lay_out(b, bank, i, TLI_BANKS_LAYOUT, &height);
+        if (answer) return answer;
+        offset = b->offset[i];
+    }
+    tli_banks_put(b, i, bank, offset);
+    return TLI_BANKS_FITS;
+}
+
+// -- banks: passes --
+
+enum {
+    TLI_BANKS_LISTED, TLI_BANKS_BYTES, TLI_BANKS_MOVES, TLI_BANKS_DENSITY, TLI_BANKS_SAVING, TLI_BANKS_TOLL
+};
+
+// a / b with 32 bits behind the point, as far as 63 bits go.
+static uint64_t tli_banks_ratio(uint64_t a, uint64_t b) {
+    int32_t shift = tli_log2_u64(b) > 31 ? tli_log2_u64(b) - 31 : 0;
+    a >>= shift;
+    b = b >> shift ? b >> shift : 1;
+    if (a / b >> 31) return UINT64_MAX >> 1;
+    return (a / b) << 32 | ((a % b) << 32) / b;
+}
+
+// What a buffer pays for its bytes in the sections that it is in.
+static uint64_t tli_banks_toll(const tli_banks *b, int32_t i, int32_t bank) {
+    const tl_layout_buffer *buffer = &b->desc->buffers[i];
+    uint64_t sum, toll;
+    if (!b->tolls[bank] || !buffer->bytes) return 0;
+    sum = b->sums[bank][b->last[i] + 1] - b->sums[bank][b->first[i]];
+    if (!tli_mul_u64(sum, tli_banks_rounded(b, i, bank), &toll) || toll >> 61) return UINT64_C(1) << 61;
+    if (buffer->in_place && tli_banks_may(b, buffer->over, bank))
+        toll -= tli_banks_shared(b, i, bank) *
+                (b->sums[bank][b->first[i] + 1] - b->sums[bank][b->first[i]]);
+    return toll;
+}
+
+// What a pass sorts by in a bank, largest first.
+static uint64_t tli_banks_key(const tli_banks *b, int32_t kind, int32_t i, int32_t bank) {
+    const tl_layout_buffer *buffer = &b->desc->buffers[i];
+    uint64_t length = tli_layout_time(buffer->last_step) - tli_layout_time(buffer->first_step) + 1;
+    uint64_t saves;
+    switch (kind) {
+    case TLI_BANKS_LISTED: return 0;
+    case TLI_BANKS_BYTES: return buffer->bytes;
+    case TLI_BANKS_MOVES: return tli_banks_moved(b, i);
+    case TLI_BANKS_DENSITY: return tli_banks_ratio(tli_banks_moved(b, i), buffer->bytes);
+    default: break;
+    }
+    if (buffer->is_pinned) return UINT64_MAX;
+    saves = tli_banks_saves(b, i, bank);
+    if (kind == TLI_BANKS_TOLL) return tli_banks_ratio(saves << b->bits, tli_banks_toll(b, i, bank) + 1);
+    return tli_banks_ratio(saves, tli_fit_area(buffer->bytes, length));
+}
+
+// Give each buffer, in an order, the lowest gap of the cheapest bank that has one. That is the same bank by
+// bank: what is in one depends on no dearer one.
+static void tli_banks_pass(tli_banks *b, int32_t kind) {
+    int32_t i, k, at;
+    tli_banks_clear(b);
+    for (k = 0; k < b->bank_count; k++) {
+        int32_t bank = b->by_price[k];
+        for (i = 0; i < b->count; i++) b->keys[i] = UINT64_MAX - tli_banks_key(b, kind, i, bank);
+        tli_sort_numbers(b->order, b->count, b->keys);
+        b->work += (uint64_t)b->count * (kind > TLI_BANKS_DENSITY ? 24 : 16);
+        for (at = 0; at < b->count; at++) {
+            uint64_t offset;
+            i = b->order[at];
+            if (b->bank[i] != TLI_BANKS_NONE || !tli_banks_may(b, i, bank)) continue;
+            offset = tli_banks_find_gap(b, i, bank);
+            if (offset != UINT64_MAX) tli_banks_put(b, i, bank, offset);
+        }
+    }
+    for (i = 0; i < b->count; i++)
+        if (b->bank[i] == TLI_BANKS_NONE) tli_banks_put(b, i, TLI_BANKS_NONE, 0);
+}
+
+// -- banks: moves and exchanges --
+
+// What it costs to put elsewhere what a buffer at an offset hits: UINT64_MAX = `most` or more, or too many.
+// near_keys says what each costs.
+static uint64_t tli_banks_loss(tli_banks *b, int32_t i, int32_t bank, uint64_t offset, uint64_t most) {
+    uint64_t loss = 0, end = offset + tli_banks_bytes(b, i);
+    int32_t k, count = 0;
+    if (end > b->banks[bank].capacity_bytes) return UINT64_MAX;
+    for (k = 0; k < b->near_count && loss < most; k++) {
+        int32_t other = b->near_order[k];
+        if (b->offset[b->near_ids[other]] >= end) break;
+        if (!tli_banks_is_hit(b, i, offset, b->near_ids[other])) continue;
+        loss += b->near_keys[other];
+        if (++count > TLI_BANKS_MOVED) loss = UINT64_MAX;
+    }
+    b->work += (uint64_t)k;
+    return loss < most ? loss : UINT64_MAX;
+}
+
+// The offset at which a buffer hits what is cheapest to put elsewhere, less than it gains; UINT64_MAX = none.
+// It is at the beginning or the end of the bank, or just above or below another buffer.
+static uint64_t tli_banks_find_cheap(tli_banks *b, int32_t i, int32_t bank, uint64_t gain) {
+    const tl_layout_buffer *buffer = &b->desc->buffers[i];
+    uint64_t alignment = tli_banks_alignment(b, i, bank), found = UINT64_MAX, least = gain;
+    int32_t k, side;
+    for (k = 0; k < b->near_count; k++) b->near_keys[k] = tli_banks_saves(b, b->near_ids[k], bank);
+    b->work += 4 * (uint64_t)b->near_count;
+    for (k = -1; k < b->near_count && b->work < b->end && least; k++)
+        for (side = 0; side < 2; side++) {
+            int32_t other = k < 0 ? 0 : b->near_ids[k];
+            uint64_t end = k < 0 ? b->banks[bank].capacity_bytes : b->offset[other], loss;
+            uint64_t offset = k < 0 ? 0 : b->offset[other] + tli_banks_bytes(b, other);
+            if (side && end < buffer->bytes) continue;
+            offset = side ? (end - buffer->bytes) & ~(alignment - 1) : tli_align_up(offset, alignment);
+            if (buffer->is_pinned) offset = buffer->pinned_offset;
+            loss = tli_banks_loss(b, i, bank, offset, least);
+            if (loss < least) { least = loss; found = offset; }
+        }
+    return found;
+}
+
+// Put a buffer into a bank at an offset, and what it hits elsewhere. 0 = that is not cheaper: nothing changed.
+static int tli_banks_exchange(tli_banks *b, int32_t i, int32_t bank, uint64_t offset) {
+    int32_t hit[TLI_BANKS_MOVED], count = 0, k, from = b->bank[i];
+    uint64_t at[TLI_BANKS_MOVED], before = b->offset[i], cost = b->cost;
+    for (k = 0; k < b->near_count; k++)
+        if (tli_banks_is_hit(b, i, offset, b->near_ids[b->near_order[k]])) {
+            hit[count] = b->near_ids[b->near_order[k]];
+            at[count] = b->offset[hit[count]];
+            count++;
+        }
+    tli_banks_take(b, i);
+    for (k = 0; k < count; k++) tli_banks_take(b, hit[k]);
+    tli_banks_put(b, i, bank, offset);
+    for (k = 0; k < count; k++) tli_banks_place(b, hit[k]);
+    if (b->cost < cost) return 1;
+    tli_banks_take(b, i);
+    for (k = 0; k < count; k++) tli_banks_take(b, hit[k]);
+    for (k = 0; k < count; k++) tli_banks_put(b, hit[k], bank, at[k]);
+    tli_banks_put(b, i, from, before);
+    return 0;
+}
+
+// Move a buffer into a cheaper bank. 0 = it stays.
+static int tli_banks_move(tli_banks *b, int32_t i, int32_t bank, int lays_out) {
+    int32_t from = b->bank[i];
+    uint64_t gap = tli_banks_find_gap(b, i, bank), before = b->offset[i], cheap;
+    uint64_t gain = tli_banks_price(b, i, from) - tli_banks_price(b, i, bank);
+    if (gap == UINT64_MAX && b->work < b->end) {
+        tli_banks_list(b, i, bank);
+        cheap = tli_banks_find_cheap(b, i, bank, gain);
+        if (cheap != UINT64_MAX && tli_banks_exchange(b, i, bank, cheap)) return 1;
+        if (!lays_out) return 0;
+        tli_banks_take(b, i);
+        if (tli_banks_squeeze(b, i, bank) == TLI_BANKS_FITS) return 1;
+        tli_banks_put(b, i, from, before);
+        return 0;
+    }
+    if (gap == UINT64_MAX) return 0;
+    tli_banks_take(b, i);
+    tli_banks_put(b, i, bank, gap);
+    return 1;
+}
+
+// Move a buffer into the cheapest bank that takes it. 0 = it stays.
+static int tli_banks_cheapen(tli_banks *b, int32_t i, int lays_out) {
+    int32_t k;
+    for (k = 0; k < b->bank_count && !b->failed; k++) {
+        int32_t bank = b->by_price[k];
+        if (tli_banks_price(b, i, bank) >= tli_banks_price(b, i, b->bank[i])) return 0;
+        if (tli_banks_may(b, i, bank) && tli_banks_move(b, i, bank, lays_out)) return 1;
+    }
+    return 0;
+}
+
+// Move buffers into cheaper banks as long as that goes, the dearest first.
+static void tli_banks_improve(tli_banks *b, int lays_out, int32_t rounds) {
+    int32_t at, moved = 1;
+    while (moved && rounds-- > 0 && b->work < b->end && !b->failed) {
+        for (at = 0; at < b->count; at++)
+            b->keys[at] = UINT64_MAX - tli_banks_price(b, at, b->bank[at]);
+        tli_sort_numbers(b->order, b->count, b->keys);
+        b->work += (uint64_t)b->count * 16;
+        for (at = moved = 0; at < b->count && b->work < b->end && !b->failed; at++)
+            moved |= tli_banks_cheapen(b, b->order[at], lays_out);
+    }
+    tli_banks_keep(b);
+}
+
+// Put back what is elsewhere than in the best plan.
+static void tli_banks_restore(tli_banks *b) {
+    int32_t i, count = 0;
+    for (i = 0; i < b->count; i++) {
+        if (b->bank[i] == b->best_bank[i] && b->offset[i] == b->best_offset[i]) continue;
+        tli_banks_take(b, i);
+        b->order[count++] = i;
+    }
+    while (count--) {
+        i = b->order[count];
+        tli_banks_put(b, i, b->best_bank[i], b->best_offset[i]);
+    }
+    b->work += (uint64_t)b->count / 2;
+}
+
+// Take out what lives at a step of the best plan, and put it back in an order by saving and by chance. What is
+// no dearer stays so.
+static void tli_banks_shake(tli_banks *b, tl_random *random) {
+    int32_t section = (int32_t)tl_next_random_below(random, (uint64_t)b->section_count), i, k, count = 0;
+    for (i = 0; i < b->count; i++) {
+        if (b->first[i] > section || b->last[i] < section || !tl_next_random_below(random, 4)) continue;
+        for (k = 0; !tli_banks_may(b, i, b->by_price[k]); k++) { }
+        b->keys[count] = tli_banks_key(b, TLI_BANKS_TOLL, i, b->by_price[k]) >> tl_next_random_below(random, 3);
+        b->keys[count] = UINT64_MAX - b->keys[count];
+        b->tried[count++] = (uint32_t)i;
+        tli_banks_take(b, i);
+    }
+    tli_sort_numbers(b->order, count, b->keys);
+    b->work += (uint64_t)(b->count + 60 * count);
+    for (k = 0; k < count; k++) tli_banks_place(b, (int32_t)b->tried[b->order[k]]);
+    for (k = 0; k < count && b->work < b->end; k++) tli_banks_cheapen(b, (int32_t)b->tried[b->order[k]], 0);
+    if (b->missing || b->cost > b->best_cost) { tli_banks_restore(b); return; }
+    b->best_cost = b->cost + 1;     // so that what costs the same is kept, too
+    tli_banks_keep(b);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- banks: tolls --
+//
+// A toll is a price of a byte in a section of a bank, beside that of moving. Where each buffer lives where
+// price and tolls together are least, the sum less what the capacities would pay is at most the cost of any
+// plan:
+//
+//     bound = sum over buffers of min over banks (price + tolls of its bytes) - sum of tolls x capacity
+//
+// Tolls rise where more bytes want in than a bank holds, and fall elsewhere, by steps that are as long as the
+// distance to the best plan allows (Polyak). They are integers with `bits` bits behind the point, so the bound
+// is exact. What a buffer would cost above its least says how much the bound rises if it lives there: the
+// search puts the buffers for which that is most first, and ends branches that reach the best plan.
+
+#define TLI_BANKS_STALLS 8      // steps without a better bound before they are halved
+#define TLI_BANKS_STEPS 6       // steps of the tolls between two passes
+#define TLI_BANKS_ROUNDS 80     // passes with tolls
+#define TLI_BANKS_FEW 1000      // buffers of which every choice is searched
+
+// Set the sums, and what is used at these tolls. Returns the bound that they prove, 0 if it does not fit.
+static uint64_t tli_banks_relax(tli_banks *b) {
+    uint64_t total = 0, worth = 0, due;
+    int32_t i, k, s;
+    int fits = 1;
+    for (k = 0; k < b->bank_count; k++) {
+        if (!b->tolls[k]) continue;
+        for (s = 0; s < b->section_count; s++) b->sums[k][s + 1] = b->sums[k][s] + b->tolls[k][s];
+        tli_zero(b->used[k], ((size_t)b->section_count + 1) * sizeof *b->used[k]);
+        due = tli_align_up(b->desc->banks[k].capacity_bytes, b->banks[k].alignment);
+        fits &= tli_mul_u64(b->sums[k][b->section_count], due, &due) && tli_add_u64(worth, due, &worth);
+    }
+    for (i = 0; i < b->count; i++) {
+        uint64_t least = UINT64_MAX, bytes;
+        int32_t bank = 0;
+        for (k = 0; k < b->bank_count; k++) {
+            int32_t other = b->by_price[k];
+            if (!tli_banks_may(b, i, other)) continue;
+            due = (tli_banks_price(b, i, other) << b->bits) + tli_banks_toll(b, i, other);
+            if (due < least) { least = due; bank = other; }
+        }
+        fits &= tli_add_u64(total, least, &total);
+        if (!tli_banks_bytes(b, i) || !b->tolls[bank]) continue;
+        bytes = tli_banks_rounded(b, i, bank);
+        b->used[bank][b->first[i]] += bytes;
+        b->used[bank][b->last[i] + 1] -= bytes;
+        if (!b->desc->buffers[i].in_place || !tli_banks_may(b, b->desc->buffers[i].over, bank)) continue;
+        b->used[bank][b->first[i]] -= tli_banks_shared(b, i, bank);
+        b->used[bank][b->first[i] + 1] += tli_banks_shared(b, i, bank);
+    }
+    b->work += (uint64_t)b->count * (uint64_t)b->bank_count * 2;
+    return fits && total > worth ? total - worth : 0;
+}
+
+// Bytes above the capacity of a section, as a signed number, `shift` bits less.
+static int64_t tli_banks_excess(const tli_banks *b, int32_t bank, int32_t section, int32_t shift) {
+    int64_t excess = (int64_t)b->used[bank][section] -
+                     (int64_t)tli_align_up(b->desc->banks[bank].capacity_bytes, b->banks[bank].alignment);
+    return excess / ((int64_t)1 << shift);
+}
+
+// A step of the tolls along the excess, as long as the distance to the goal allows. 0 = there is none.
+static int tli_banks_step(tli_banks *b, uint64_t distance) {
+    uint64_t most = 1, norm = 0, length, limit = (UINT64_C(1) << 61) / ((uint64_t)b->section_count + 1);
+    int32_t k, s, shift, up;
+    for (k = 0; k < b->bank_count; k++)
+        for (s = 0; s < b->section_count && b->tolls[k]; s++) {
+            int64_t excess;
+            if (s) b->used[k][s] += b->used[k][s - 1];
+            excess = tli_banks_excess(b, k, s, 0);
+            most = tli_larger_u64(most, (uint64_t)(excess < 0 ? -excess : excess));
+        }
+    shift = tli_log2_u64(most) > 19 ? tli_log2_u64(most) - 19 : 0;
+    for (k = 0; k < b->bank_count; k++)
+        for (s = 0; s < b->section_count && b->tolls[k]; s++) {
+            int64_t excess = tli_banks_excess(b, k, s, shift);
+            if (excess > 0 || b->tolls[k][s]) norm += (uint64_t)(excess * excess);
+        }
+    if (!norm || !distance) return 0;
+    up = 62 - tli_log2_u64(distance);
+    length = (distance << up) / norm;
+    up += shift + b->halvings;
+    for (k = 0; k < b->bank_count && up < 64; k++)
+        for (s = 0; s < b->section_count && b->tolls[k]; s++) {
+            int64_t excess = tli_banks_excess(b, k, s, shift);
+            uint64_t by = length * (uint64_t)(excess < 0 ? -excess : excess) >> up, *toll = &b->tolls[k][s];
+            if (excess < 0) *toll -= by < *toll ? by : *toll;
+            else if (*toll + by < limit) *toll += by;
+        }
+    b->work += (uint64_t)b->section_count * (uint64_t)b->bank_count * 3;
+    return up < 64;
+}
+
+static void tli_banks_copy_tolls(const tli_banks *b, uint64_t *const *from, uint64_t *const *to) {
+    int32_t k;
+    for (k = 0; k < b->bank_count; k++)
+        if (b->tolls[k]) tli_copy(to[k], from[k], (size_t)b->section_count * sizeof **to);
+}
+
+// Raise the bound by a few steps. 0 = it goes no further.
+static int tli_banks_raise(tli_banks *b) {
+    uint64_t goal = (b->best_cost == UINT64_MAX ? b->dearest + 1 : b->best_cost) << b->bits;
+    int32_t step;
+    for (step = 0; step < TLI_BANKS_STEPS; step++) {
+        uint64_t sum = tli_banks_relax(b);
+        if (sum > b->relaxed) {
+            b->relaxed = sum;
+            b->stalls = 0;
+            tli_banks_copy_tolls(b, b->tolls, b->best_tolls);
+        } else if (++b->stalls >= TLI_BANKS_STALLS) {
+            b->stalls = 0;
+            b->halvings++;
+            tli_banks_copy_tolls(b, b->best_tolls, b->tolls);
+            sum = tli_banks_relax(b);
+        }
+        b->bound = tli_larger_u64(b->bound, (b->relaxed + ((UINT64_C(1) << b->bits) - 1)) >> b->bits);
+        if (b->relaxed >= goal || !tli_banks_step(b, goal - (sum < goal ? sum : goal))) return 0;
+    }
+    return b->halvings < 12;
+}
+
+// -- banks: the search --
+
+// What a buffer pays in a bank, with tolls.
+static uint64_t tli_banks_due(const tli_banks *b, int32_t i, int32_t bank) {
+    return (tli_banks_price(b, i, bank) << b->bits) + tli_banks_toll(b, i, bank);
+}
+
+// The bank that is not in a set and where a buffer pays least; -1 = none. *above: how much more than anywhere.
+static int32_t tli_banks_next(tli_banks *b, int32_t i, uint32_t tried, uint64_t *above) {
+    uint64_t least = UINT64_MAX, due, found = UINT64_MAX;
+    int32_t k, bank = -1;
+    for (k = 0; k < b->bank_count; k++) {
+        int32_t other = b->by_price[k];
+        if (!tli_banks_may(b, i, other)) continue;
+        due = tli_banks_due(b, i, other);
+        if (due < least) least = due;
+        if (!(tried >> other & 1) && due < found) { found = due; bank = other; }
+    }
+    *above = bank < 0 ? 0 : found - least;
+    b->work += 4 * (uint64_t)b->bank_count;
+    return bank;
+}
+
+// Those whose second best bank is far above the best first.
+static void tli_banks_rank(tli_banks *b) {
+    int32_t i;
+    for (i = 0; i < b->count; i++) {
+        uint64_t above;
+        int32_t bank = tli_banks_next(b, i, 0, &above);
+        bank = tli_banks_next(b, i, (uint32_t)1 << bank, &above);
+        b->keys[i] = bank < 0 ? 0 : UINT64_MAX - above;
+    }
+    tli_sort_numbers(b->order, b->count, b->keys);
+}
+
+// Try every bank for every buffer, depth first, as far as the work goes. 1 = all were tried: the bound is
+// raised to what was found, or left out where a layout was not decided.
+static int tli_banks_search(tli_banks *b, uint64_t end) {
+    uint64_t open = UINT64_MAX, above, sum;
+    int32_t depth = 0;
+    tli_banks_copy_tolls(b, b->best_tolls, b->tolls);
+    b->relaxed = tli_banks_relax(b);
+    tli_banks_rank(b);
+    tli_banks_clear(b);
+    b->end = UINT64_MAX;
+    b->tried[0] = 0;
+    b->keys[0] = b->relaxed;        // from here on: the bound of what is above each depth
+    while (b->work < end && !b->failed && b->bound < b->best_cost) {
+        int32_t bank = depth < b->count ? tli_banks_next(b, b->order[depth], b->tried[depth], &above) : -1;
+        int answer;
+        if (depth == b->count) tli_banks_keep(b);
+        if (bank < 0) {
+            if (!depth) break;
+            tli_banks_take(b, b->order[--depth]);
+            continue;
+        }
+        sum = b->keys[depth] + above;
+        b->tried[depth] |= (uint32_t)1 << bank;
+        if ((sum + ((UINT64_C(1) << b->bits) - 1)) >> b->bits >= b->best_cost) {
+            b->tried[depth] = UINT32_MAX;       // the others are dearer
+            continue;
+        }
+        answer = tli_banks_squeeze(b, b->order[depth], bank);
+        if (answer == TLI_BANKS_STOPPED && sum < open) open = sum;
+        if (answer) continue;
+        if (++depth == b->count) continue;
+        b->tried[depth] = 0;
+        b->keys[depth] = sum;
+    }
+    if (b->work >= end || b->failed) return 0;
+    if (open != UINT64_MAX) open = (open + ((UINT64_C(1) << b->bits) - 1)) >> b->bits;
+    b->bound = tli_larger_u64(b->bound, open < b->best_cost ? open : b->best_cost);
+    return open == UINT64_MAX;
+}
+
+// -- banks: all together --
+
+// Every buffer in its cheapest bank: where that fits, nothing is cheaper.
+static void tli_banks_try_cheapest(tli_banks *b, uint64_t work) {
+    uint64_t height;
+    int32_t i, k;
+    tli_banks_clear(b);
+    for (i = 0; i < b->count; i++) {
+        for (k = 0; k < b->bank_count && !tli_banks_may(b, i, b->by_price[k]); k++) { }
+        tli_banks_put(b, i, b->by_price[k], 0);
+    }
+    b->bound = b->cost;
+    for (k = 0; k < b->bank_count; k++)
+        if (b->reach[k] && tli_banks_lay_out(b, k, -1, work, &height)) return;
+    tli_banks_keep(b);
+}
+
+// One pass, and what moves make of it with a share of the work.
+static void tli_banks_try(tli_banks *b, int32_t kind, int lays_out, int32_t rounds, uint64_t share) {
+    uint64_t end = b->end;
+    tli_banks_pass(b, kind);
+    tli_banks_keep(b);
+    if (b->work + share < end) b->end = b->work + share;
+    tli_banks_improve(b, lays_out, rounds);
+    b->end = end;
+}
+
+// Passes as anybody would write them, with pairs over each other and apart, then passes by saving and by
+// tolls.
+static void tli_banks_run(tli_banks *b, uint64_t end) {
+    int32_t kind, round;
+    uint64_t start = b->work, share = end > start ? (end - start) / 2 : 0;
+    b->end = end;
+    for (kind = TLI_BANKS_LISTED; kind <= TLI_BANKS_SAVING && !b->failed; kind++)
+        for (b->avoids_pairs = b->has_pairs; b->avoids_pairs >= 0; b->avoids_pairs--) {
+            if (b->best_cost <= b->bound || (b->work >= end && kind)) break;
+            tli_banks_try(b, kind, 0, b->avoids_pairs ? 0 : 1, share / 16);
+        }
+    b->avoids_pairs = 0;
+    for (round = 0; round < 10 && b->count > TLI_BANKS_FEW; round++) tli_banks_raise(b);
+    for (round = 0; round < TLI_BANKS_ROUNDS && b->best_cost > b->bound; round++) {
+        int more = tli_banks_raise(b);
+        tli_banks_try(b, TLI_BANKS_TOLL, b->count <= TLI_BANKS_FEW && round % 8 == 7, 2, share / 16);
+        if (!more || b->work > start + share || b->failed) break;
+    }
+}
+
+// Improve the best plan by layouts and by chance, as far as the work goes.
+static void tli_banks_polish(tli_banks *b, uint64_t end) {
+    tl_random random;
+    random.state = 1;
+    b->end = end;
+    if (b->best_cost == UINT64_MAX || b->best_cost <= b->bound || b->work >= end || b->failed) return;
+    tli_banks_copy_tolls(b, b->best_tolls, b->tolls);
+    tli_banks_relax(b);
+    tli_banks_load(b);
+    tli_banks_improve(b, 1, 8);
+    tli_banks_load(b);
+    while (b->best_cost > b->bound && b->work < end && !b->failed) tli_banks_shake(b, &random);
+    tli_banks_improve(b, 1, 8);
+}
+
+// -- banks: a bank is too small --
+
+// Ask the question anew. open: banks whose capacity is asked for: they take all, and their bytes are what is
+// priced; 0 = the caller's question.
+static void tli_banks_ask(tli_banks *b, uint32_t open) {
+    int32_t i, k, at;
+    uint64_t all = 0;
+    b->asks_bytes = open != 0;
+    for (k = 0; k < b->bank_count; k++) {
+        b->banks[k] = b->desc->banks[k];
+        if (!b->banks[k].alignment) b->banks[k].alignment = 1;
+        if (!b->banks[k].capacity_bytes || open >> k & 1) b->banks[k].capacity_bytes = TLI_BANKS_OPEN;
+        if (open) b->banks[k].price = open >> k & 1;
+        for (at = k; at && b->banks[b->by_price[at - 1]].price > b->banks[k].price; at--)
+            b->by_price[at] = b->by_price[at - 1];
+        b->by_price[at] = k;
+    }
+    for (i = 0; i < b->count; i++) {
+        const tl_layout_buffer *buffer = &b->desc->buffers[i];
+        uint32_t allowed = b->desc->allowed ? b->desc->allowed[i] : 0;
+        int is_pinned = buffer->is_pinned && buffer->bytes;
+        uint64_t end = buffer->bytes + (is_pinned ? buffer->pinned_offset : 0), price = 0;
+        b->allowed[i] = 0;
+        for (k = 0; k < b->bank_count; k++) {
+            if ((allowed && !(allowed >> k & 1)) || end > b->banks[k].capacity_bytes) continue;
+            if (is_pinned && buffer->pinned_offset & (b->banks[k].alignment - 1)) continue;
+            b->allowed[i] |= (uint32_t)1 << k;
+            price = tli_larger_u64(price, tli_banks_price(b, i, k));
+        }
+        all += price;
+    }
+    b->dearest = all;
+    b->penalty = TLI_BANKS_OPEN / ((uint64_t)b->count + 1);
+    if (b->penalty > all + 1) b->penalty = all + 1;
+    b->best_cost = UINT64_MAX;
+}
+
+// The step at which most bytes are in a bank, and how high that bank is.
+static int64_t tli_banks_fullest(tli_banks *b, int32_t bank, uint64_t *height) {
+    uint64_t sum = 0, most = 0;
+    int32_t i, s, fullest = 0;
+    tli_zero(b->fill, ((size_t)b->section_count + 1) * sizeof *b->fill);
+    *height = 0;
+    for (i = 0; i < b->count; i++) {
+        if (b->best_bank[i] != bank || !tli_banks_bytes(b, i)) continue;
+        b->fill[b->first[i]] += tli_banks_bytes(b, i);
+        b->fill[b->last[i] + 1] -= tli_banks_bytes(b, i);
+        *height = tli_larger_u64(*height, b->best_offset[i] + tli_banks_bytes(b, i));
+    }
+    for (s = 0; s < b->section_count; s++)
+        if ((sum += b->fill[s]) > most) { most = sum; fullest = s; }
+    return b->section_count ? b->steps[fullest] : 0;
+}
+
+// Find a plan with some banks open, and lay these out. 0 = there is none.
+static int tli_banks_open(tli_banks *b, uint32_t open, uint64_t work) {
+    uint64_t height;
+    int32_t k;
+    tli_banks_ask(b, open);
+    b->end = b->work + work;
+    tli_banks_try(b, TLI_BANKS_SAVING, b->count <= TLI_BANKS_FEW, 4, work / 2);
+    tli_banks_try(b, TLI_BANKS_BYTES, b->count <= TLI_BANKS_FEW, 4, work);
+    if (b->best_cost == UINT64_MAX || b->failed) return 0;
+    tli_banks_load(b);
+    for (k = 0; k < b->bank_count; k++)
+        if (open >> k & 1) tli_banks_lay_out(b, k, -1, work, &height);
+    tli_copy(b->best_offset, b->offset, (size_t)b->count * sizeof *b->offset);
+    return !b->failed;
+}
+
+// Name the bank that lacks least, with a capacity that would do. It may turn out that none lacks any: then
+// that plan is the answer.
+static tl_result tli_banks_explain(tli_banks *b, int is_proven) {
+    uint64_t least = UINT64_MAX, would_do = 0, height;
+    int64_t step = 0, at;
+    int32_t k, bank = 0;
+    uint32_t all = 0;
+    char text[24];
+    tli_writer writer = tli_writer_of(text, sizeof text);
+    tli_sentence sentence;
+    tli_rule rule = is_proven ? TLI_RULE(BANK_IS_TOO_SMALL) : TLI_RULE(NO_BANKS_WERE_FOUND);
+    for (k = 0; k < b->bank_count && !b->failed; k++) {
+        uint64_t capacity = b->desc->banks[k].capacity_bytes;
+        if (!capacity) continue;
+        all |= (uint32_t)1 << k;
+        if (!tli_banks_open(b, (uint32_t)1 << k, TLI_BANKS_WORK / 50)) continue;
+        at = tli_banks_fullest(b, k, &height);
+        if (height <= capacity) { tli_banks_ask(b, 0); tli_banks_load(b); tli_banks_keep(b); return TL_OK; }
+        if (height - capacity >= least) continue;
+        least = height - capacity;
+        bank = k; step = at; would_do = height;
+    }
+    if (!would_do && !b->failed && tli_banks_open(b, all, TLI_BANKS_WORK / 50)) {
+        rule = TLI_RULE(BANKS_ARE_TOO_SMALL);
+        for (k = 0; k < b->bank_count; k++) {
+            at = tli_banks_fullest(b, k, &height);
+            if (!b->desc->banks[k].capacity_bytes || height <= b->desc->banks[k].capacity_bytes) continue;
+            bank = k; step = at; would_do = height;
+        }
+    }
+    if (b->failed) return TL_ERROR_NO_MEMORY;
+    tli_put_i64(&writer, step);
+    tli_finish(&writer);
+    sentence = tli_begin_error(b->env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_BANKS), rule, (uint64_t)bank, would_do);
+    tli_put_text(&sentence, text);
+    return tli_end_error(b->env, &sentence, TL_ERROR_INFEASIBLE);
+}
+
+// -- banks: the entry --
+
+static tl_result tli_banks_fail(const tli_banks *b, tl_result code, tli_rule rule, int32_t number) {
+    return tli_fail_values(b->env, code, TLI_IN(PLAN_BANKS), rule, (uint64_t)number, 0);
+}
+
+static tl_result tli_check_banks(const tli_banks *b) {
+    const tl_bank_desc *desc = b->desc;
+    int32_t k;
+    if (desc->buffer_count < 0 || (desc->buffer_count && !desc->buffers))
+        return tli_banks_fail(b, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_COUNT_MUST_BE_AT_LEAST_0), 0);
+    if (desc->bank_count < 1 || desc->bank_count > TLI_BANKS_MOST || !desc->banks)
+        return tli_banks_fail(b, TL_ERROR_INVALID_ARG, TLI_RULE(BANK_COUNT_MUST_BE_1_TO_32), 0);
+    for (k = 0; k < desc->bank_count; k++)
+        if (desc->banks[k].alignment & (desc->banks[k].alignment - 1))
+            return tli_banks_fail(b, TL_ERROR_INVALID_ARG, TLI_RULE(BANK_ALIGNMENT_IS_NO_POWER), k);
+    for (k = 0; k < desc->buffer_count && desc->allowed; k++)
+        if ((uint64_t)desc->allowed[k] >> desc->bank_count)
+            return tli_banks_fail(b, TL_ERROR_INVALID_ARG, TLI_RULE(ALLOWED_BANKS_DO_NOT_EXIST), k);
+    return TL_OK;
+}
+
+// Check sums: of bytes at the strictest alignment, and of costs.
+static tl_result tli_check_bank_sums(const tli_banks *b) {
+    const tl_bank_desc *desc = b->desc;
+    uint64_t strictest = 1, dearest = 0, bytes = 0, cost = 0, moved;
+    int32_t i;
+    for (i = 0; i < desc->bank_count; i++) {
+        strictest = tli_larger_u64(strictest, desc->banks[i].alignment);
+        dearest = tli_larger_u64(dearest, desc->banks[i].price);
+    }
+    for (i = 0; i < b->count; i++)
+        strictest = tli_larger_u64(strictest, desc->buffers[i].alignment);
+    for (i = 0; i < b->count; i++) {
+        if (strictest >> 60 || desc->buffers[i].bytes >> 61 ||
+            !tli_add_u64(bytes, tli_align_up(desc->buffers[i].bytes, strictest), &bytes) || bytes >> 61)
+            return tli_banks_fail(b, TL_ERROR_OVERFLOW, TLI_RULE(BUFFERS_DO_NOT_FIT_61_BITS), i);
+        if (!tli_mul_u64(tli_banks_moved(b, i), dearest, &moved) || moved >> 56 || (cost += moved) >> 56)
+            return tli_banks_fail(b, TL_ERROR_OVERFLOW, TLI_RULE(COST_OF_BANKS_DOES_NOT_FIT_56_BITS), i);
+    }
+    return TL_OK;
+}
+
+// Check that each buffer has a bank that holds it, and that no two which can live in one alone are pinned over
+// each other.
+static tl_result tli_check_bank_pins(tli_banks *b) {
+    uint64_t height;
+    int32_t i, k;
+    for (i = 0; i < b->count; i++) {
+        const tl_layout_buffer *buffer = &b->desc->buffers[i];
+        if (b->allowed[i]) continue;
+        if (buffer->is_pinned)
+            return tli_banks_fail(b, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_IS_IN_NO_BANK), i);
+        return tli_fail_values(b->env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_BANKS), TLI_RULE(BUFFER_FITS_NO_BANK),
+                               (uint64_t)i, buffer->bytes);
+    }
+    for (k = 0; k < b->bank_count && b->has_pins; k++) {
+        tli_banks_clear(b);
+        for (i = 0; i < b->count; i++)
+            if (b->desc->buffers[i].is_pinned && b->allowed[i] == (uint32_t)1 << k) b->bank[i] = (uint8_t)k;
+        if (tli_banks_lay_out(b, k, -1, 1, &height) == TLI_BANKS_NEVER)
+            return tli_banks_fail(b, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PINS_OVERLAP), 0);
+    }
+    return TL_OK;
+}
+
+// Divide time into sections, as a layout of all buffers does.
+static tl_result tli_banks_divide(tli_banks *b) {
+    tl_layout_desc desc;
+    tli_layout l;
+    tl_result result;
+    int32_t i;
+    tli_zero(&desc, sizeof desc);
+    tli_zero(&l, sizeof l);
+    desc.buffers = b->desc->buffers;
+    desc.buffer_count = b->count;
+    l.env = b->env;
+    l.desc = &desc;
+    result = tli_layout_alloc(&l);
+    if (!result) result = tli_check_layout(b->env, &l);
+    for (i = 0; i < b->count && !result; i++)
+        if (desc.buffers[i].gap_count)
+            result = tli_fail_values(b->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_BANKS),
+                                     TLI_RULE(BUFFER_IN_BANKS_HAS_GAPS), (uint64_t)i, 0);
+    if (!result) result = tli_layout_alloc_sections(&l);
+    if (!result) {
+        tli_layout_divide(&l);
+        b->section_count = l.section_count;
+        for (i = 0; i < l.section_count; i++) b->steps[i] = (int64_t)(l.times[i] ^ (uint64_t)1 << 63);
+    }
+    for (i = 0; i < b->count && !result; i++) {
+        const tl_layout_buffer *buffer = &b->desc->buffers[i];
+        b->first[i] = buffer->bytes ? tli_layout_first(&l, buffer->first_step) : -1;
+        b->last[i] = buffer->bytes ? tli_layout_last(&l, buffer->last_step) : -1;
+        b->has_pins |= buffer->is_pinned && buffer->bytes;
+        b->has_pairs |= buffer->in_place != 0;
+        b->keys[i] = (uint64_t)(b->first[i] + 1);
+    }
+    tli_layout_free(&l);
+    if (result) return result;
+    tli_sort_numbers(b->by_first, b->count, b->keys);
+    for (i = 0; i < b->count; i++) b->position[b->by_first[i]] = i;
+    return TL_OK;
+}
+
+static tl_result tli_banks_alloc(tli_banks *b) {
+    uint64_t count = (uint64_t)b->count;
+    b->allowed = (uint32_t *)tli_alloc_array(b->env, count, sizeof *b->allowed);
+    b->tried = (uint32_t *)tli_alloc_array(b->env, count, sizeof *b->tried);
+    b->first = (int32_t *)tli_alloc_array(b->env, 10 * count, sizeof *b->first);
+    b->steps = (int64_t *)tli_alloc_array(b->env, count, sizeof *b->steps);
+    b->bank = (uint8_t *)tli_alloc_array(b->env, 2 * count, 1);
+    b->offset = (uint64_t *)tli_alloc_array(b->env, 5 * count + 1, sizeof *b->offset);
+    b->members = (tl_layout_buffer *)tli_alloc_array(b->env, count, sizeof *b->members);
+    if (!b->allowed || !b->tried || !b->first || !b->steps || !b->bank || !b->offset || !b->members)
+        return TL_ERROR_NO_MEMORY;
+    b->last = b->first + b->count;
+    b->by_first = b->last + b->count;
+    b->position = b->by_first + b->count;
+    b->near_ids = b->position + b->count;
+    b->near_order = b->near_ids + b->count;
+    b->order = b->near_order + b->count;
+    b->member_ids = b->order + b->count;
+    b->number_of = b->member_ids + b->count;
+    b->slot = b->number_of + b->count;
+    b->best_bank = b->bank + b->count;
+    b->best_offset = b->offset + b->count;
+    b->near_keys = b->best_offset + b->count;
+    b->keys = b->near_keys + b->count;
+    b->fill = b->keys + b->count;
+    return TL_OK;
+}
+
+// Trees and tolls, of which the size is known when time is divided.
+static tl_result tli_banks_alloc_banks(tli_banks *b) {
+    uint64_t sections = (uint64_t)b->section_count + 1;
+    int32_t k;
+    for (b->section_leaves = 1; b->section_leaves < b->section_count; b->section_leaves *= 2) { }
+    for (b->leaf_count = 1; b->leaf_count < b->count; b->leaf_count *= 2) { }
+    for (k = 0; k < b->bank_count; k++) {
+        if (!b->desc->banks[k].capacity_bytes && !b->has_pins) continue;
+        b->reach[k] = (int32_t *)tli_alloc_array(b->env, 2 * (uint64_t)b->leaf_count + (uint64_t)b->count,
+                                                 sizeof *b->reach[k]);
+        if (!b->reach[k]) return TL_ERROR_NO_MEMORY;
+        b->by_offset[k] = b->reach[k] + 2 * b->leaf_count;
+        b->fullest[k] = (int64_t *)tli_alloc_array(b->env, 3 * (uint64_t)b->section_leaves,
+                                                   sizeof *b->fullest[k]);
+        if (!b->fullest[k]) return TL_ERROR_NO_MEMORY;
+        b->added[k] = b->fullest[k] + 2 * b->section_leaves;
+        if (!b->desc->banks[k].capacity_bytes) continue;
+        b->tolls[k] = (uint64_t *)tli_alloc_array(b->env, 4 * sections, sizeof *b->tolls[k]);
+        if (!b->tolls[k]) return TL_ERROR_NO_MEMORY;
+        b->sums[k] = b->tolls[k] + sections;
+        b->used[k] = b->sums[k] + sections;
+        b->best_tolls[k] = b->used[k] + sections;
+    }
+    return TL_OK;
+}
+
+static void tli_banks_free(tli_banks *b) {
+    int32_t k;
+    tli_release(b->env, b->allowed);
+    tli_release(b->env, b->tried);
+    tli_release(b->env, b->first);
+    tli_release(b->env, b->steps);
+    tli_release(b->env, b->bank);
+    tli_release(b->env, b->offset);
+    tli_release(b->env, b->members);
+    for (k = 0; k < TLI_BANKS_MOST; k++) {
+        tli_release(b->env, b->reach[k]);
+        tli_release(b->env, b->fullest[k]);
+        tli_release(b->env, b->tolls[k]);
+    }
+}
+
+// Lay each bank out once more, as low as the work goes, and write the plan.
+static tl_result tli_banks_answer(tli_banks *b, uint64_t work_limit, tl_bank_plan *plan) {
+    uint64_t count = (uint64_t)b->count, banks = (uint64_t)b->bank_count;
+    uint64_t left = b->work < work_limit ? (work_limit - b->work) / banks / 8 + 1 : 1, before, height;
+    int32_t i, k;
+    tli_banks_load(b);
+    for (k = 0; k < b->bank_count; k++) {
+        int answer;
+        tli_banks_fullest(b, k, &before);
+        answer = tli_banks_lay_out(b, k, -1, left, &height);
+        if (b->failed) return TL_ERROR_NO_MEMORY;
+        for (i = 0; i < b->count && (answer || (b->reach[k] && height > before)); i++)
+            if (b->bank[i] == k) b->offset[i] = b->best_offset[i];
+    }
+    plan->offsets = (uint64_t *)tli_alloc_array(b->env, count + banks + (count + 1) / 2, sizeof *plan->offsets);
+    if (!plan->offsets) return TL_ERROR_NO_MEMORY;
+    plan->heights = plan->offsets + b->count;
+    plan->banks = (int32_t *)(void *)(plan->heights + b->bank_count);
+    plan->buffer_count = b->count;
+    plan->bank_count = b->bank_count;
+    for (i = 0; i < b->count; i++) {
+        uint64_t bytes = tli_banks_bytes(b, i), *top = &plan->heights[b->bank[i]];
+        plan->banks[i] = b->bank[i];
+        plan->offsets[i] = bytes ? b->offset[i] : 0;
+        if (bytes) *top = tli_larger_u64(*top, b->offset[i] + bytes);
+    }
+    plan->cost = b->best_cost;
+    plan->bound_cost = b->bound < b->best_cost ? b->bound : b->best_cost;
+    plan->proven = plan->bound_cost == plan->cost;
+    plan->work = b->work;
+    return TL_OK;
+}
+
+static tl_result tli_banks_plan(tli_banks *b, tl_bank_plan *plan) {
+    uint64_t limit = b->desc->work_limit ? b->desc->work_limit : TLI_BANKS_WORK + 20000 * (uint64_t)b->count;
+    int is_proven = 0;
+    tl_result result = tli_banks_divide(b);
+    if (!result) result = tli_check_bank_sums(b);
+    if (!result) result = tli_banks_alloc_banks(b);
+    if (result) return result;
+    tli_banks_ask(b, 0);
+    b->bits = tli_log2_u64(b->dearest + 1) > 35 ? 59 - tli_log2_u64(b->dearest + 1) : 24;
+    result = tli_check_bank_pins(b);
+    if (result) return result;
+    tli_banks_try_cheapest(b, limit / 16 + 1);
+    tli_banks_run(b, limit / 8 * (b->count > TLI_BANKS_FEW ? 6 : 3) + 1);
+    if (b->best_cost > b->bound && !b->failed && b->count <= TLI_BANKS_FEW)
+        is_proven = tli_banks_search(b, limit / 8 * 5 + 1);
+    tli_banks_polish(b, limit / 8 * 7 + 1);
+    is_proven |= b->bound > b->dearest;
+    if (b->best_cost == UINT64_MAX && !b->failed) {
+        result = tli_banks_explain(b, is_proven);
+        if (result) return result;
+        tli_banks_polish(b, b->work + limit / 8);
+    }
+    return b->failed ? TL_ERROR_NO_MEMORY : tli_banks_answer(b, limit, plan);
+}
+
+TLI_IMPL tl_result tl_plan_banks(tl_env *env, const tl_bank_desc *desc, tl_bank_plan *plan) {
+    tli_banks b;
+    tl_result result;
+    TL_ASSERT(desc && plan);
+    tli_zero(plan, sizeof *plan);
+    tli_zero(&b, sizeof b);
+    b.env = env;
+    b.desc = desc;
+    if (env) {
+        b.silent.alloc = env->alloc;
+        b.silent.release = env->release;
+        b.silent.user = env->user;
+    }
+    b.count = desc->buffer_count;
+    b.bank_count = desc->bank_count;
+    result = tli_check_banks(&b);
+    if (result) return result;
+    result = tli_banks_alloc(&b);
+    if (!result) result = tli_banks_plan(&b, plan);
+    if (result == TL_ERROR_NO_MEMORY) {
+        tl_free_bank_plan(env, plan);
+        result = tli_fail(env, result, TLI_IN(PLAN_BANKS), TLI_RULE(NO_MEMORY_FOR_BANKS));
+    }
+    tli_banks_free(&b);
+    return result;
+}
+
+TLI_IMPL void tl_free_bank_plan(tl_env *env, tl_bank_plan *plan) {
+    TL_ASSERT(plan);
+    tli_release(env, plan->offsets);
+    tli_zero(plan, sizeof *plan);
+}
+#endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -36901,17 +38272,13 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 
 // -- buffers: claims --
 
-// What the backend takes for an arena in a tier.
-static uint64_t tli_taken_for(const tl_run *run, tl_tier tier, uint64_t arena) {
+// What the backend takes for the arena of the plan in a tier.
+static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
+    uint64_t arena = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
     uint64_t overhead = run->limits.block_overhead_bytes[tier];
     uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
     if (!arena || arena > UINT64_MAX - granularity - overhead) return arena;
     return (arena + granularity - 1) / granularity * granularity + overhead;
-}
-
-// The same for the arena of the run's plan.
-static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
-    return tli_taken_for(run, tier, tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes);
 }
 
 static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {

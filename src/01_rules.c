@@ -160,7 +160,8 @@
     X(PLAN_LAYOUT, "tl_plan_layout") \
     X(FIND_LIFETIMES, "tl_find_lifetimes") \
     X(PLAN_PLACES, "tl_plan_places") \
-    X(PLAN_ORDER, "tl_plan_order")
+    X(PLAN_ORDER, "tl_plan_order") \
+    X(PLAN_BANKS, "tl_plan_banks")
 
 // -- errors: rules --
 //
@@ -420,7 +421,26 @@
       "buffers[%0].gaps: must lie in the lifetime, none reversed, each behind the one before it", \
       "buffer") \
     X(BUFFER_GAP_IS_NO_PART, "buffers[%0].gaps: what a gap leaves must be a part of the bytes", "buffer") \
-    X(BUFFER_OVER_HAS_GAPS, "buffers[%0].over: neither buffer may have gaps", "buffer")
+    X(BUFFER_OVER_HAS_GAPS, "buffers[%0].over: neither buffer may have gaps", "buffer") \
+    X(BANK_COUNT_MUST_BE_1_TO_32, "bank_count: must be 1 to 32, and banks not NULL", "") \
+    X(BANK_ALIGNMENT_IS_NO_POWER, "banks[%0].alignment: must be a power of two", "bank") \
+    X(ALLOWED_BANKS_DO_NOT_EXIST, "allowed[%0]: must name banks below bank_count", "buffer") \
+    X(BUFFER_PIN_IS_IN_NO_BANK, \
+      "buffers[%0].pinned_offset: none of its banks has that alignment and capacity", "buffer") \
+    X(BUFFER_FITS_NO_BANK, "buffers[%0].bytes: a bank that it may live in must hold %1", "buffer, bytes") \
+    X(COST_OF_BANKS_DOES_NOT_FIT_56_BITS, \
+      "moved_bytes[%0]: all buffers, each in its dearest bank, must cost less than 2^56", "buffer") \
+    X(BANK_IS_TOO_SMALL, \
+      "banks[%0].capacity_bytes: too few for any plan; %1 would do, for what is live at step %s", \
+      "bank, capacity") \
+    X(NO_BANKS_WERE_FOUND, \
+      "banks[%0].capacity_bytes: no plan was found; %1 would do, for what is live at step %s", \
+      "bank, capacity") \
+    X(BANKS_ARE_TOO_SMALL, \
+      "banks[%0].capacity_bytes: too few, and in other banks, too; %1 would do, for what is live at step %s", \
+      "bank, capacity") \
+    X(NO_MEMORY_FOR_BANKS, "no memory to choose banks", "") \
+    X(BUFFER_IN_BANKS_HAS_GAPS, "buffers[%0].gaps: buffers in banks have none", "buffer")
 
 // -- errors: rules of [5] PLAN --
 

@@ -100,6 +100,73 @@ typedef struct tl_layout_plan {
 TLDEF tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_layout_plan *plan);
 TLDEF void      tl_free_layout_plan(tl_env *env, tl_layout_plan *plan);  // accepts a zeroed plan
 
+#ifndef TL_NO_PLANNERS
+// -- banks --
+//
+// A machine may have several memories: a few fast kilobytes beside a large slow one (TCM, SRAM, PSRAM), or
+// memory of a device beside memory that the host sees. Each has a capacity, and a price of a byte moved to or
+// from it. What is moved most for the bytes and steps that it takes should live in the cheapest:
+//
+//     TCM    |[--a--][-c-]  |    64 KiB,  price 1       cost = sum of moved bytes x price of their bank
+//     SRAM   |[-----b------]|   256 KiB,  price 2       and in each bank a layout that fits its capacity
+//     PSRAM  |   [-----d---]|  no limit,  price 16
+//
+// The cost is at least what it is where in each section of time the bytes in a bank are priced instead of
+// limited, less what the capacity is worth at these prices; the prices are raised where a bank is too full.
+// They also order the buffers for passes into the lowest gap of the cheapest bank, of which the results are
+// improved by moves and by exchanges; then a search that the prices cut tries to prove the best of them.
+//
+// Reference: Fisher, The Lagrangian Relaxation Method for Solving Integer Programming Problems, Management
+// Science 27, 1981.
+
+typedef struct tl_bank {
+    uint64_t capacity_bytes;    // 0 = no limit
+    uint64_t price;             // of a byte moved, in any unit that all banks share; 0 = free
+    uint64_t alignment;         // of every offset in it, a power of two; 0 = 1
+} tl_bank;
+
+typedef struct tl_bank_desc {
+    const tl_layout_buffer *buffers;  // [buffer_count] as in tl_layout_desc; a pin is an offset in the bank
+    const uint64_t *moved_bytes;      // [buffer_count] read and written in its life; NULL = its bytes, once
+    const uint32_t *allowed;          // [buffer_count] bit b = may live in bank b; 0, NULL = any
+    const tl_bank  *banks;            // [bank_count]
+    int32_t  buffer_count, bank_count;  // bank_count: 1 to 32
+    uint64_t work_limit;              // elementary steps of a few ns; 0 = 100 million + 20 000 a buffer
+} tl_bank_desc;
+
+typedef struct tl_bank_plan {
+    uint64_t *offsets;          // [buffer_count] in its bank
+    uint64_t *heights;          // [bank_count] largest offset + bytes in each
+    int32_t  *banks;            // [buffer_count] where it lives
+    int32_t   buffer_count, bank_count;
+    uint64_t  cost;             // sum of moved bytes x price
+    uint64_t  bound_cost;       // no plan costs less
+    int32_t   proven;           // 1 = the two are equal
+    uint64_t  work;             // elementary steps done
+} tl_bank_plan;
+
+// Choose a bank and an offset in it for each buffer, so that moving costs as little as possible.
+//
+//   desc   its arrays may be freed after the call
+//   plan   overwritten; release with tl_free_bank_plan
+//
+// In each bank the buffers keep the rules of tl_plan_layout. One that may lie over another does so only where
+// both live in one bank.
+//
+// Errors:  those of tl_plan_layout for buffers; TL_ERROR_INVALID_ARG: a buffer with gaps, no bank or more
+//          than 32, an alignment that is no power of two, an allowed bank that does not exist, a pin that none
+//          of its banks can hold, pins of buffers that live in one bank at one step and overlap; TL_ERROR_OVERFLOW: all buffers
+//          in their dearest bank cost 2^56 or more; TL_ERROR_INFEASIBLE: a buffer that is larger than each of
+//          its banks, by number and bytes; or a bank that is too small, by number, with a capacity that would
+//          do if the others stay (env->error.values); TL_ERROR_NO_MEMORY. *plan is all zero then.
+// Cost:    O(buffers log buffers) and the pairs of buffers that are live together in a bank, for each pass; at
+//          most work_limit, a pass, and a layout of each bank. Memory: less than 260 bytes a buffer, and 100
+//          more for each bank with a capacity; searches of offsets up to 48 MiB.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_plan_banks(tl_env *env, const tl_bank_desc *desc, tl_bank_plan *plan);
+TLDEF void      tl_free_bank_plan(tl_env *env, tl_bank_plan *plan);  // accepts a zeroed plan
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -181,17 +181,13 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 
 // -- buffers: claims --
 
-// What the backend takes for an arena in a tier.
-static uint64_t tli_taken_for(const tl_run *run, tl_tier tier, uint64_t arena) {
+// What the backend takes for the arena of the plan in a tier.
+static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
+    uint64_t arena = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
     uint64_t overhead = run->limits.block_overhead_bytes[tier];
     uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
     if (!arena || arena > UINT64_MAX - granularity - overhead) return arena;
     return (arena + granularity - 1) / granularity * granularity + overhead;
-}
-
-// The same for the arena of the run's plan.
-static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
-    return tli_taken_for(run, tier, tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes);
 }
 
 static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
