@@ -1236,6 +1236,7 @@ typedef struct tl_plan {
     uint64_t        base_cost;       // every forward and backward once
     uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
     void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
+    uint64_t        alignment_bytes; // the offsets are multiples of it, a power of two; 0 = 1
 } tl_plan;
 
 // The result of one replay of a plan.
@@ -1258,8 +1259,8 @@ typedef struct tl_report {
 
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
-    const tl_plan   *plan;        // not NULL; only steps, offsets, flags are read
-    const tl_device *device;      // 0 = copies and conversions take no time, alignment 1
+    const tl_plan   *plan;        // not NULL; only steps, offsets, their alignment and flags are read
+    const tl_device *device;      // 0 = copies and conversions take no time; the stricter alignment counts
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
     uint64_t        *start_cost;  // [step_count] time at which each step begins, O and L on the link; may be 0
@@ -3224,8 +3225,8 @@ typedef struct tl_run_desc {
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
 
     // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, in one
-    // block, taken by tl_init_run. A plan without offsets gets them then, decisions made online are tried out
-    // and placed. With strategy.memory standard, or with an eviction function of the caller, every buffer is
+    // block, taken by tl_init_run. A plan without offsets gets them then, and so does one whose offsets are no
+    // multiples of the backend's alignment; decisions made online are tried out and placed. With strategy.memory standard, or with an eviction function of the caller, every buffer is
     // a block of its own: base_bytes and the peak of the live bytes count, and a pass can fail for memory.
     uint64_t budget_bytes;            // device; 0 = no limit of your own
     uint64_t host_budget_bytes;       // of host copies at a time; 0 = no host tier: never spill. Of a plan that
@@ -11610,7 +11611,7 @@ static tl_result tli_sim_place(tli_sim *sim, tli_made *made) {
     uint64_t end, padded;
     if (number >= sim->offset_count) return tli_sim_broken(sim, TLI_RULE(OFFSETS_FEWER_THAN_ALLOCATIONS));
     made->offset = sim->offsets[number];
-    if (made->offset & (sim->alignment - 1))  // a power of two: tl_check_device
+    if (made->offset & (sim->alignment - 1))  // a power of two: tl_check_device, tli_check_plan
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
     if (!tli_add_u64(made->offset, made->bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
@@ -12221,6 +12222,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->link_latency = device ? device->link_latency_ns : 0;
     sim->codec_rate = device ? device->codec_bytes_per_second : 0;
     sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
+    if (plan->alignment_bytes > sim->alignment) sim->alignment = plan->alignment_bytes;
     sim->offsets = plan->offset_count ? plan->offsets : NULL;
     sim->offset_count = plan->offset_count;
     sim->ledger = ledger;
@@ -12263,6 +12265,8 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
     if (plan->repeat_count < 0)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE));
+    if (plan->alignment_bytes & (plan->alignment_bytes - 1 + !plan->alignment_bytes))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_ANY_ORDER_MUST_BE_0_OR_1));
     return TL_OK;
@@ -12465,6 +12469,7 @@ TLI_IMPL tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_pl
     bare = *plan;
     bare.offsets = NULL;
     bare.offset_count = 0;
+    bare.alignment_bytes = alignment;
     result = tli_place_allocations(env, desc, &bare, &layout);
     if (result) return result;
     bare.offsets = layout.offsets;
@@ -36726,6 +36731,7 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
     plan->offsets = NULL;                                   // a pass that is under way
     plan->offset_count = 0;
     plan->arena_bytes = 0;
+    plan->alignment_bytes = 0;
 }
 #endif
 
@@ -36915,6 +36921,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     result = tl_check_recompute_policy(run->env, &desc->policy);
 #endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
+    if (!result && desc->plan) result = tli_check_plan(run->env, TLI_IN(INIT_RUN), desc->plan);
     if (result) return result;
     if (desc->plan && desc->checkpoints) why = TLI_RULE(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM);
     if ((uint32_t)desc->eviction >= TL_EVICTION_COUNT || (uint32_t)desc->codec >= TL_CODEC_COUNT)
@@ -37261,13 +37268,27 @@ static int tli_arena_fits(const tl_run *run) {
 
 #define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large
 
-// Take the plan given, or make one, and give it places.
+// Whether a plan has places that suit the alignment of the backend. One that was placed for less may be lucky.
+static int tli_is_placed(const tl_run *run) {
+    uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
+    int32_t i;
+    if (run->plan.offset_count && run->plan.alignment_bytes >= alignment) return 1;
+    for (i = 0; i < run->plan.offset_count; i++)
+        if (run->plan.offsets[i] & (alignment - 1)) return 0;
+    return run->plan.offset_count > 0;
+}
+
+// Take the plan given, or make one, and give it places that suit the backend.
 static tl_result tli_take_run_plan(tl_run *run) {
     tl_result result = TL_OK;
     run->owns_plan = !run->desc.plan;
     if (run->desc.plan) run->plan = *run->desc.plan;
     else result = tli_plan_desc(run);
-    if (result || !run->in_arena || run->plan.offset_count) return result;
+    if (result || !run->in_arena) return result;
+    if (tli_is_placed(run)) {
+        run->plan.alignment_bytes = run->limits.alignment_bytes;  // its arena ends as this backend aligns
+        return TL_OK;
+    }
     result = tli_place_run_plan(run, TLI_RUN_PLACE_WORK);
     return result || tli_arena_fits(run) ? result : tli_place_run_plan(run, 10 * TLI_RUN_PLACE_WORK);
 }

@@ -154,6 +154,7 @@ TLI_IMPL tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_pl
     bare = *plan;
     bare.offsets = NULL;
     bare.offset_count = 0;
+    bare.alignment_bytes = alignment;
     result = tli_place_allocations(env, desc, &bare, &layout);
     if (result) return result;
     bare.offsets = layout.offsets;

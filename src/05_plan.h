@@ -116,6 +116,7 @@ typedef struct tl_plan {
     uint64_t        base_cost;       // every forward and backward once
     uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
     void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
+    uint64_t        alignment_bytes; // the offsets are multiples of it, a power of two; 0 = 1
 } tl_plan;
 
 // The result of one replay of a plan.
@@ -138,8 +139,8 @@ typedef struct tl_report {
 
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
-    const tl_plan   *plan;        // not NULL; only steps, offsets, flags are read
-    const tl_device *device;      // 0 = copies and conversions take no time, alignment 1
+    const tl_plan   *plan;        // not NULL; only steps, offsets, their alignment and flags are read
+    const tl_device *device;      // 0 = copies and conversions take no time; the stricter alignment counts
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
     uint64_t        *start_cost;  // [step_count] time at which each step begins, O and L on the link; may be 0

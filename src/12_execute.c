@@ -1049,6 +1049,7 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
     plan->offsets = NULL;                                   // a pass that is under way
     plan->offset_count = 0;
     plan->arena_bytes = 0;
+    plan->alignment_bytes = 0;
 }
 #endif
 

@@ -102,6 +102,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     result = tl_check_recompute_policy(run->env, &desc->policy);
 #endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
+    if (!result && desc->plan) result = tli_check_plan(run->env, TLI_IN(INIT_RUN), desc->plan);
     if (result) return result;
     if (desc->plan && desc->checkpoints) why = TLI_RULE(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM);
     if ((uint32_t)desc->eviction >= TL_EVICTION_COUNT || (uint32_t)desc->codec >= TL_CODEC_COUNT)
@@ -448,13 +449,27 @@ static int tli_arena_fits(const tl_run *run) {
 
 #define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large
 
-// Take the plan given, or make one, and give it places.
+// Whether a plan has places that suit the alignment of the backend. One that was placed for less may be lucky.
+static int tli_is_placed(const tl_run *run) {
+    uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
+    int32_t i;
+    if (run->plan.offset_count && run->plan.alignment_bytes >= alignment) return 1;
+    for (i = 0; i < run->plan.offset_count; i++)
+        if (run->plan.offsets[i] & (alignment - 1)) return 0;
+    return run->plan.offset_count > 0;
+}
+
+// Take the plan given, or make one, and give it places that suit the backend.
 static tl_result tli_take_run_plan(tl_run *run) {
     tl_result result = TL_OK;
     run->owns_plan = !run->desc.plan;
     if (run->desc.plan) run->plan = *run->desc.plan;
     else result = tli_plan_desc(run);
-    if (result || !run->in_arena || run->plan.offset_count) return result;
+    if (result || !run->in_arena) return result;
+    if (tli_is_placed(run)) {
+        run->plan.alignment_bytes = run->limits.alignment_bytes;  // its arena ends as this backend aligns
+        return TL_OK;
+    }
     result = tli_place_run_plan(run, TLI_RUN_PLACE_WORK);
     return result || tli_arena_fits(run) ? result : tli_place_run_plan(run, 10 * TLI_RUN_PLACE_WORK);
 }
