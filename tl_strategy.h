@@ -1561,8 +1561,23 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 //     #include "tl_strategy.h"
 //     #include "net.h"               // written with the name "net"
+//     static uint64_t arena[NET_ARENA_BYTES / 8];  // the memory of its backend: all that a run takes
 //     desc.graph = &net_graph;       // tl_graph
 //     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
+//
+// Before the tables stand numbers for the preprocessor, with the name in upper case in front:
+//
+//     NET_ARENA_BYTES, NET_ALIGNMENT   with offsets: a block of so many bytes does, at a multiple of the alignment
+//     NET_PEAK_BYTES, NET_BASE_BYTES, NET_HOST_PEAK_BYTES   the last one where there are host copies
+//     NET_STEPS, NET_NODES, NET_TENSORS        counts
+//     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena
+//     NET_RESULT_Y_BYTES, NET_RESULT_Y_OFFSET  of a node y that is kept; forward only, where none is kept, of
+//                                              each that no node reads
+//     NET_NODE_Y                               the number of every node
+//
+// Nodes whose names differ in case or punctuation alone, or have nothing of ASCII, end with _n and their number,
+// outputs of a node with several with _o and theirs. Tables of several networks stand in one program where
+// their names differ in upper case, and none begins with another and a _.
 //
 //   plan   replayed first, so that only valid plans are written; its peaks and costs are written
 //          unchanged
@@ -1571,8 +1586,8 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 // A run of such a plan takes memory from its env in tl_init_run only; the lists of the CPU backend
 // grow in its first pass. A graph of tables is never released. A table compiles only with the
 // version of tl_strategy.h that wrote it; any other stops at an #error.
-// Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan; what the sink returned.
-// Cost:    O(steps + tensors + texts).
+// Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
+// Cost:    that of tl_find_lifetimes, and O(nodes x log nodes + texts).
 TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                     const char *name, tl_sink sink);
 
@@ -4444,7 +4459,8 @@ static size_t tli_finish(tli_writer *w) {
     X(THERE_MUST_BE_STRATEGY, "there must be a strategy", "line, column") \
     X(EXPECTED_NULL, "expected null", "line, column") \
     X(THERE_MUST_BE_ONE_STRATEGY_ONLY, "there must be one strategy only", "line, column") \
-    X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "")
+    X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "") \
+    X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "")
 
 // -- errors: rules of [6] REMAT --
 
@@ -13421,6 +13437,122 @@ static void tli_send_ascii(tli_stream *s, const char *name) {
     }
 }
 
+// -- tables in C: numbers for the preprocessor --
+//
+// Names are those of nodes in upper case, with one _ for each run of other characters. Where several nodes, or
+// characters outside ASCII alone, would give the same name, _n and the number of the node follow, and behind
+// the name of a node with several outputs _o and the number of the output: lower case occurs in no name.
+
+typedef struct tli_table {
+    const tl_graph *graph;
+    const tl_plan  *plan;
+    const char     *name;
+    tl_lifetimes    lifetimes;
+    tl_report       report;
+    uint8_t        *is_shared;  // [node_count] 1 = another node has the same name in upper case
+} tli_table;
+
+typedef struct tli_macro { char text[256]; } tli_macro;
+
+static tli_macro tli_macro_of(const char *name) {
+    tli_macro macro;
+    size_t length = 0;
+    for (; *name && length < sizeof macro.text - 1; name++) {
+        int lower = *name >= 'a' && *name <= 'z';
+        int other = !lower && !(*name >= 'A' && *name <= 'Z') && !(*name >= '0' && *name <= '9');
+        if (!other) macro.text[length++] = lower ? (char)(*name - 'a' + 'A') : *name;
+        else if (length && macro.text[length - 1] != '_') macro.text[length++] = '_';
+    }
+    if (length && macro.text[length - 1] == '_') length--;
+    macro.text[length] = 0;
+    return macro;
+}
+
+// Mark the nodes whose names are those of others, too, by a hash of 64 bits: a name marked in vain is longer.
+static tl_result tli_mark_shared_names(tl_env *env, const tl_graph *graph, uint8_t *is_shared) {
+    uint64_t *hashes = (uint64_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *hashes);
+    int32_t *order = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *order), id;
+    if (hashes && order) {
+        for (id = 0; id < graph->node_count; id++) {
+            tli_macro macro = tli_macro_of(tl_name_node(graph, id));
+            const char *at = macro.text;
+            for (is_shared[id] = !*at; *at; at++) hashes[id] = tl_mix_u64(hashes[id], (unsigned char)*at);
+        }
+        tli_sort_numbers(order, graph->node_count, hashes);
+        for (id = 1; id < graph->node_count; id++)
+            if (hashes[order[id]] == hashes[order[id - 1]]) is_shared[order[id]] = is_shared[order[id - 1]] = 1;
+    }
+    tli_release(env, hashes);
+    tli_release(env, order);
+    return hashes && order ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Send "#define NET_<what>", before a name or a value.
+static void tli_send_define(tli_stream *s, const tli_table *t, const char *what) {
+    tli_send(s, "#define ");
+    tli_send(s, tli_macro_of(t->name).text);
+    tli_send(s, what);
+}
+
+static void tli_send_defined(tli_stream *s, const tli_table *t, const char *what, uint64_t value) {
+    tli_send_define(s, t, what);
+    tli_send_constant(s, value);
+    tli_send(s, "\n");
+}
+
+static void tli_send_macro_node(tli_stream *s, const tli_table *t, int32_t id) {
+    tli_macro macro = tli_macro_of(tl_name_node(t->graph, id));
+    tli_send(s, macro.text);
+    if (!t->is_shared[id]) return;
+    tli_send(s, *macro.text ? "_n" : "n");
+    tli_send_i32(s, id);
+}
+
+// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
+static void tli_send_macro_place(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life) {
+    int k;
+    for (k = t->plan->offset_count ? 0 : 1; k < 2; k++) {
+        tli_send_define(s, t, what);
+        tli_send_macro_node(s, t, life->node);
+        if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
+        tli_send(s, k ? "_BYTES " : "_OFFSET ");
+        tli_send_constant(s, k ? life->bytes : life->offset);
+        tli_send(s, "\n");
+    }
+}
+
+static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
+    const tl_graph *graph = t->graph;
+    int32_t i;
+    tli_send(s, "\n");
+    if (t->plan->offset_count) {
+        tli_send_defined(s, t, "_ARENA_BYTES ", t->report.arena_bytes);
+        tli_send_defined(s, t, "_ALIGNMENT ", t->plan->alignment_bytes ? t->plan->alignment_bytes : 1);
+    }
+    tli_send_defined(s, t, "_PEAK_BYTES ", t->report.peak_bytes);
+    if (t->report.host_peak_bytes) tli_send_defined(s, t, "_HOST_PEAK_BYTES ", t->report.host_peak_bytes);
+    tli_send_defined(s, t, "_BASE_BYTES ", t->plan->base_bytes);
+    tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
+    tli_send_defined(s, t, "_NODES ", (uint64_t)graph->node_count);
+    tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
+    for (i = 0; i < t->lifetimes.count; i++) {
+        const tl_lifetime *life = &t->lifetimes.items[i];
+        int32_t tensor = graph->nodes[life->node].first_output + life->output;
+        if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
+        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor])
+            tli_send_macro_place(s, t, "_RESULT_", life);
+    }
+    for (i = 0; i < graph->node_count; i++) {
+        tli_send_define(s, t, "_NODE_");
+        tli_send_macro_node(s, t, i);
+        tli_send(s, " ");
+        tli_send_i32(s, i);
+        tli_send(s, "\n");
+    }
+}
+
+// -- tables in C: graph and plan --
+
 static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
@@ -13583,7 +13715,9 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send_field(s, plan->cost, "cost");
     tli_send_field(s, plan->base_cost, "base_cost");
     tli_send_field(s, plan->bound_cost, "bound_cost");
-    tli_send(s, "    NULL  // memory: tl_free_plan leaves it alone\n};\n");
+    tli_send(s, "    NULL,  // memory: tl_free_plan leaves it alone\n");
+    tli_send_field(s, plan->alignment_bytes, "alignment_bytes");
+    tli_send(s, "};\n");
 }
 
 static void tli_send_table_head(tli_stream *s, const char *name) {
@@ -13597,11 +13731,33 @@ static void tli_send_table_head(tli_stream *s, const char *name) {
     tli_send(s, "\n#error \"write this table again, with the tl_strategy.h that is included\"\n#endif\n");
 }
 
+static tl_result tli_send_tables(tl_env *env, tli_table *t, tl_sink sink) {
+    uint8_t *is_result = (uint8_t *)tli_alloc_array(env, (uint64_t)t->graph->tensor_count, 1);
+    tli_stream stream;
+    tl_result result;
+    t->is_shared = (uint8_t *)tli_alloc_array(env, (uint64_t)t->graph->node_count, 1);
+    result = is_result && t->is_shared ? TL_OK : TL_ERROR_NO_MEMORY;
+    if (!result) result = tli_mark_shared_names(env, t->graph, t->is_shared);
+    if (result) {
+        result = tli_fail(env, result, TLI_IN(WRITE_PLAN_TABLE), TLI_RULE(NO_MEMORY_TO_NAME_NODES));
+    } else {
+        tli_mark_results(t->graph, t->plan->inference, is_result);
+        tli_open_stream(&stream, sink);
+        tli_send_table_head(&stream, t->name);
+        tli_send_numbers(&stream, t, is_result);
+        tli_send_graph_table(&stream, t->graph, t->name);
+        tli_send_plan_table(&stream, t->graph, t->plan, t->name);
+        result = tli_close_stream(&stream, env, TLI_IN(WRITE_PLAN_TABLE));
+    }
+    tli_release(env, is_result);
+    tli_release(env, t->is_shared);
+    return result;
+}
+
 TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                        const char *name, tl_sink sink) {
     tl_simulate_desc desc;
-    tl_report report;
-    tli_stream stream;
+    tli_table table;
     tl_result result;
     tli_rule rule;
     TL_ASSERT(graph && plan && name && sink.write);
@@ -13610,13 +13766,14 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
     desc.plan = plan;
-    result = tli_simulate_checked(env, TLI_IN(WRITE_PLAN_TABLE), &desc, NULL, &report);
-    if (result) return result;
-    tli_open_stream(&stream, sink);
-    tli_send_table_head(&stream, name);
-    tli_send_graph_table(&stream, graph, name);
-    tli_send_plan_table(&stream, graph, plan, name);
-    return tli_close_stream(&stream, env, TLI_IN(WRITE_PLAN_TABLE));
+    tli_zero(&table, sizeof table);
+    table.graph = graph;
+    table.plan = plan;
+    table.name = name;
+    result = tli_find_lifetimes(env, TLI_IN(WRITE_PLAN_TABLE), &desc, &table.lifetimes, &table.report);
+    if (!result) result = tli_send_tables(env, &table, sink);
+    tl_free_lifetimes(env, &table.lifetimes);
+    return result;
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

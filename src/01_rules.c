@@ -507,7 +507,8 @@
     X(THERE_MUST_BE_STRATEGY, "there must be a strategy", "line, column") \
     X(EXPECTED_NULL, "expected null", "line, column") \
     X(THERE_MUST_BE_ONE_STRATEGY_ONLY, "there must be one strategy only", "line, column") \
-    X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "")
+    X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "") \
+    X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "")
 
 // -- errors: rules of [6] REMAT --
 

@@ -441,8 +441,23 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 //     #include "tl_strategy.h"
 //     #include "net.h"               // written with the name "net"
+//     static uint64_t arena[NET_ARENA_BYTES / 8];  // the memory of its backend: all that a run takes
 //     desc.graph = &net_graph;       // tl_graph
 //     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
+//
+// Before the tables stand numbers for the preprocessor, with the name in upper case in front:
+//
+//     NET_ARENA_BYTES, NET_ALIGNMENT   with offsets: a block of so many bytes does, at a multiple of the alignment
+//     NET_PEAK_BYTES, NET_BASE_BYTES, NET_HOST_PEAK_BYTES   the last one where there are host copies
+//     NET_STEPS, NET_NODES, NET_TENSORS        counts
+//     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena
+//     NET_RESULT_Y_BYTES, NET_RESULT_Y_OFFSET  of a node y that is kept; forward only, where none is kept, of
+//                                              each that no node reads
+//     NET_NODE_Y                               the number of every node
+//
+// Nodes whose names differ in case or punctuation alone, or have nothing of ASCII, end with _n and their number,
+// outputs of a node with several with _o and theirs. Tables of several networks stand in one program where
+// their names differ in upper case, and none begins with another and a _.
 //
 //   plan   replayed first, so that only valid plans are written; its peaks and costs are written
 //          unchanged
@@ -451,8 +466,8 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 // A run of such a plan takes memory from its env in tl_init_run only; the lists of the CPU backend
 // grow in its first pass. A graph of tables is never released. A table compiles only with the
 // version of tl_strategy.h that wrote it; any other stops at an #error.
-// Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan; what the sink returned.
-// Cost:    O(steps + tensors + texts).
+// Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
+// Cost:    that of tl_find_lifetimes, and O(nodes x log nodes + texts).
 TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                     const char *name, tl_sink sink);
 
