@@ -322,7 +322,7 @@ typedef struct options {
     const char *model;
     const char *budget, *host_budget, *link, *cost_unit, *policy, *form, *work;
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
-    const char *align;
+    const char *align, *name;
     const char *precision, *profiles;
     int         inference, pareto, explain, front, default_profiles, live;
 } options;
@@ -387,10 +387,15 @@ static const char *const usage[] = {
     "FILE is written whole or not at all, a pipe or a device as it is; - is standard output, for one of",
     "them. A FILE that is also read, and a FILE that two options name, are refused before any work:",
     "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
-    "  --json FILE       the figures, machine-readable",
+    "  --json FILE       the figures, machine-readable, and of one plan every allocation: tier, use, node",
+    "                    and its name, output, occurrence (so many of the same came before), bytes,",
+    "                    first_step, end_step (it lives from the first to before the end), and offset in",
+    "                    the arena (null on the host)",
     "  --lifetimes FILE  every allocation as CSV: what for, how many bytes, in which steps it lives",
     "  --places FILE     where each allocation on the device lies in the arena, as CSV",
-    "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner",
+    "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner, and bytes",
+    "                    of the arena, numbers of nodes, places of inputs and results as #define",
+    "  --name PREFIX     of the names in the table, in upper case of its #defines (the model's name)",
     "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve",
     "  --html FILE       one page without network or libraries: memory and lifetimes over the steps,",
     "                    or with --pareto the curve; read off with mouse, finger or arrow keys",
@@ -469,6 +474,7 @@ static int check_options(const options *o) {
     if (o->cost_unit && !o->link && !(o->precision && strstr(o->precision, "memory=")))
         return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
     if (o->policy && o->host_budget) return fail(CODE_INPUT, "--policy: none of them copies to the host");
+    if (o->name && !o->c_table) return fail(CODE_INPUT, "--name: is for --c-table, which is missing");
     if (o->form && o->host_budget) return fail(CODE_INPUT, "--form: with --host-budget it must be any");
     if (o->form && o->policy) return fail(CODE_INPUT, "--form: a policy has a form of its own");
     if (o->pareto && o->policy)
@@ -487,6 +493,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--policy", &o->policy, NULL },     { "--c-table", &o->c_table, NULL },
         { "--form", &o->form, NULL },         { "--align", &o->align, NULL },
         { "--lifetimes", &o->lifetimes, NULL }, { "--places", &o->places, NULL },
+        { "--name", &o->name, NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
         { "--cost-unit", &o->cost_unit, NULL },
         { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
@@ -693,6 +700,7 @@ typedef struct program {
     tl_plan  plan;
     tl_remat_report report;
     tl_places_report places;   // of the plan
+    tl_lifetimes lifetimes;    // of the plan
     choice   choice;
     int      has_choice;       // the graph is the one that --precision has made
 } program;
@@ -940,17 +948,17 @@ static void free_lives(lives *l) {
     memset(l, 0, sizeof *l);
 }
 
-// Find all lifetimes of a plan; release with free_lives.
-static int find_lives(program *p, const tl_plan *plan, lives *l) {
-    tl_lifetimes lifetimes;
+// Find all lifetimes of the plan; release with free_lives.
+static int find_lives(program *p, lives *l) {
+    const tl_plan *plan = &p->plan;
     tl_simulate_desc desc;
     int32_t i;
     memset(l, 0, sizeof *l);
-    if (tl_find_lifetimes(&p->env, &p->graph, plan, &lifetimes)) return fail_result(p, path_of(p));
-    l->items = (life *)malloc(((size_t)lifetimes.count + 1) * sizeof *l->items);
+    if (tl_find_lifetimes(&p->env, &p->graph, plan, &p->lifetimes)) return fail_result(p, path_of(p));
+    l->items = (life *)malloc(((size_t)p->lifetimes.count + 1) * sizeof *l->items);
     l->live_bytes = (uint64_t *)calloc((size_t)plan->step_count + 1, sizeof *l->live_bytes);
-    for (i = 0; l->items && i < lifetimes.count; i++) {
-        const tl_lifetime *from = &lifetimes.items[i];
+    for (i = 0; l->items && i < p->lifetimes.count; i++) {
+        const tl_lifetime *from = &p->lifetimes.items[i];
         life *item = &l->items[l->count];
         item->kind = (int32_t)kind_of_life(plan, from);
         item->node = from->node;
@@ -960,7 +968,6 @@ static int find_lives(program *p, const tl_plan *plan, lives *l) {
         item->bytes = from->bytes;
         l->count += item->kind != LIFE_COUNT;
     }
-    tl_free_lifetimes(&p->env, &lifetimes);
     if (!l->items || !l->live_bytes) return fail(CODE_INPUT, "no memory to follow the plan");
     memset(&desc, 0, sizeof desc);
     desc.graph = &p->graph;
@@ -1116,7 +1123,8 @@ static void put_life_row(writer *w, const tl_lifetime *life) {
         (int)life->output, (int)life->occurrence);
 }
 
-static int write_lifetimes(program *p, const tl_lifetimes *lifetimes) {
+static int write_lifetimes(program *p) {
+    const tl_lifetimes *lifetimes = &p->lifetimes;
     writer w;
     int32_t i;
     int code = open_writer(p->o.lifetimes, &w);
@@ -1130,7 +1138,8 @@ static int write_lifetimes(program *p, const tl_lifetimes *lifetimes) {
     return close_writer(p, &w);
 }
 
-static int write_places(program *p, const tl_lifetimes *lifetimes) {
+static int write_places(program *p) {
+    const tl_lifetimes *lifetimes = &p->lifetimes;
     writer w;
     int32_t i;
     int code = open_writer(p->o.places, &w);
@@ -1143,16 +1152,6 @@ static int write_places(program *p, const tl_lifetimes *lifetimes) {
         put(&w, ",0,%llu\n", (ull)life->offset);
     }
     return close_writer(p, &w);
-}
-
-static int write_allocations(program *p) {
-    tl_lifetimes lifetimes;
-    int code = CODE_OK;
-    if (tl_find_lifetimes(&p->env, &p->graph, &p->plan, &lifetimes)) return fail_result(p, path_of(p));
-    if (p->o.lifetimes) code = write_lifetimes(p, &lifetimes);
-    if (!code && p->o.places) code = write_places(p, &lifetimes);
-    tl_free_lifetimes(&p->env, &lifetimes);
-    return code;
 }
 
 static int write_schedule(program *p) {
@@ -1191,7 +1190,7 @@ static int write_c_table(program *p) {
     int code = open_writer(p->o.c_table, &w);
     if (code) return code;
     write_c_name(p->model, name);
-    w.result = tl_write_plan_table(&p->env, &p->graph, &p->plan, name, w.sink);
+    w.result = tl_write_plan_table(&p->env, &p->graph, &p->plan, p->o.name ? p->o.name : name, w.sink);
     return close_writer(p, &w);
 }
 
@@ -1274,6 +1273,23 @@ static void put_end_json(const program *p, writer *w) {
     put(w, ", \"work\": %llu, \"seconds\": %.3f}\n", (ull)p->work, now_seconds() - p->start);
 }
 
+static void put_allocations_json(const program *p, writer *w) {
+    int32_t i;
+    put(w, ", \"allocations\": [");
+    for (i = 0; i < p->lifetimes.count && !w->result; i++) {
+        const tl_lifetime *life = &p->lifetimes.items[i];
+        put(w, "%s\n  {\"tier\": \"%s\", \"use\": \"%s\", \"node\": %d, \"name\": ", i ? "," : "",
+            life->use == TL_USE_HOST ? "host" : "device", tl_name_use(life->use), (int)life->node);
+        put_json_text(w, tl_name_node(&p->graph, life->node));
+        put(w, ", \"output\": %d, \"occurrence\": %d, \"bytes\": %llu", (int)life->output,
+            (int)life->occurrence, (ull)life->bytes);
+        put(w, ", \"first_step\": %d, \"end_step\": %d, ", (int)life->first_step, (int)life->end_step);
+        if (life->use == TL_USE_HOST) put(w, "\"offset\": null}");
+        else put(w, "\"offset\": %llu}", (ull)life->offset);
+    }
+    put(w, "\n]");
+}
+
 static int write_json(program *p, int infeasible) {
     writer w;
     int code = open_writer(p->o.json, &w);
@@ -1293,6 +1309,7 @@ static int write_json(program *p, int infeasible) {
         put(&w, ", ");
         put_cost_json(&w, p->plan.cost, p->plan.base_cost, p->plan.bound_cost);
     }
+    if (!infeasible) put_allocations_json(p, &w);
     put_end_json(p, &w);
     return close_writer(p, &w);
 }
@@ -2841,8 +2858,9 @@ static int run_plan(program *p) {
     if (interrupted) fprintf(stderr, "tl_plan: stopped early: this is the best plan so far\n");
     code = place_plan(p);
     if (code) return code;
-    code = find_lives(p, &p->plan, &l);
-    if (!code && (p->o.lifetimes || p->o.places)) code = write_allocations(p);
+    code = find_lives(p, &l);
+    if (!code && p->o.lifetimes) code = write_lifetimes(p);
+    if (!code && p->o.places) code = write_places(p);
     if (!code && p->o.schedule) code = write_schedule(p);
     if (!code && p->o.json) code = write_json(p, 0);
     if (!code && p->o.c_table) code = write_c_table(p);
@@ -2950,6 +2968,7 @@ int main(int count, char **argv) {
     code = run(&p);
     free_choice(&p);
     tl_free_remat_pool(p.pool);
+    tl_free_lifetimes(&p.env, &p.lifetimes);
     tl_free_plan(&p.env, &p.plan);
     tl_free_plan(&p.env, &p.keep_all);
     tl_free_graph(&p.env, &p.graph);
