@@ -1211,17 +1211,27 @@ static tl_node *time_nodes(const program *p) {
 }
 
 static int write_plan_picture(program *p) {
+    tl_svg_line lines[2];
+    tl_svg_style style;
     writer w;
     tl_graph timed = p->graph;
     tl_device device = p->device;
     tl_node *nodes = p->host_bytes ? time_nodes(p) : NULL;
     int code;
     if (p->host_bytes && !nodes) return fail(CODE_INPUT, "no memory to draw");
+    memset(&style, 0, sizeof style);
+    style.title = p->model;
+    style.lines = lines;
+    lines[style.line_count].label = "keep all";
+    lines[style.line_count++].bytes = p->keep_all.peak_bytes;
+    lines[style.line_count].label = "budget";
+    lines[style.line_count].bytes = p->budget_bytes;
+    style.line_count += p->budget_bytes > 0;
     code = open_writer(p->o.svg, &w);
     if (!code) {
         if (nodes) timed.nodes = nodes;
         device.link_bytes_per_second = p->link_bytes;
-        w.result = tl_write_plan_svg(&p->env, &timed, &p->plan, p->host_bytes ? &device : NULL, w.sink);
+        w.result = tl_write_plan_svg(&p->env, &timed, &p->plan, p->host_bytes ? &device : NULL, &style, w.sink);
         code = close_writer(p, &w);
     }
     free(nodes);

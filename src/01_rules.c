@@ -881,7 +881,8 @@
     X(KNEE_MUST_BE_ONE_OF_POINTS, "knee: must be one of the points", "") \
     X(PATH_MUST_BE_1_TO_472_BYTES, "path: must be 1 to 472 bytes", "") \
     X(FILE_IS_NOT_OPEN, "file: is not open", "") \
-    X(PATH_CANNOT_REPLACE, "path: cannot replace %s", "")
+    X(PATH_CANNOT_REPLACE, "path: cannot replace %s", "") \
+    X(LINE_COUNT_MUST_BE_0_TO_8, "style: line_count must be 0 to 8", "")
 
 #define TLI_RULES(X) \
     TLI_CORE_RULES(X) \
