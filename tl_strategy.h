@@ -1567,17 +1567,17 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 // Before the tables stand numbers for the preprocessor, with the name in upper case in front:
 //
-//     NET_ARENA_BYTES, NET_ALIGNMENT   with offsets: a block of so many bytes does, at a multiple of the alignment
-//     NET_PEAK_BYTES, NET_BASE_BYTES, NET_HOST_PEAK_BYTES   the last one where there are host copies
+//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: a block of so many bytes does, so aligned
+//     NET_PEAK_BYTES, NET_BASE_BYTES           and NET_HOST_PEAK_BYTES where there are host copies
 //     NET_STEPS, NET_NODES, NET_TENSORS        counts
 //     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena
 //     NET_RESULT_Y_BYTES, NET_RESULT_Y_OFFSET  of a node y that is kept; forward only, where none is kept, of
 //                                              each that no node reads
 //     NET_NODE_Y                               the number of every node
 //
-// Nodes whose names differ in case or punctuation alone, or have nothing of ASCII, end with _n and their number,
-// outputs of a node with several with _o and theirs. Tables of several networks stand in one program where
-// their names differ in upper case, and none begins with another and a _.
+// Nodes whose names differ in case or punctuation alone, or have nothing of ASCII, end with _n and their
+// number, outputs of a node with several with _o and theirs. Tables of several networks stand in one program
+// where their names differ in upper case, and none begins with another and a _.
 //
 //   plan   replayed first, so that only valid plans are written; its peaks and costs are written
 //          unchanged
@@ -3241,8 +3241,9 @@ typedef struct tl_run_desc {
 
     // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, in one
     // block, taken by tl_init_run. A plan without offsets gets them then, and so does one whose offsets are no
-    // multiples of the backend's alignment; decisions made online are tried out and placed. With strategy.memory standard, or with an eviction function of the caller, every buffer is
-    // a block of its own: base_bytes and the peak of the live bytes count, and a pass can fail for memory.
+    // multiples of the backend's alignment; decisions made online are tried out and placed. With
+    // strategy.memory standard, or with an eviction function of the caller, every buffer is a block of its
+    // own: base_bytes and the peak of the live bytes count, and a pass can fail for memory.
     uint64_t budget_bytes;            // device; 0 = no limit of your own
     uint64_t host_budget_bytes;       // of host copies at a time; 0 = no host tier: never spill. Of a plan that
                                       // is given with host steps: 0 = as much as it needs

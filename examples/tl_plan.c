@@ -915,7 +915,7 @@ typedef struct life {
     int32_t  kind;         // life_kind
     int32_t  node, output; // output -1 = of the whole node
     int32_t  first, last;  // steps, both counted
-    uint64_t bytes;
+    uint64_t bytes, offset;
 } life;
 
 typedef struct lives {
@@ -966,6 +966,7 @@ static int find_lives(program *p, lives *l) {
         item->first = from->first_step;
         item->last = from->end_step > from->first_step ? from->end_step - 1 : from->first_step;
         item->bytes = from->bytes;
+        item->offset = from->offset;
         l->count += item->kind != LIFE_COUNT;
     }
     if (!l->items || !l->live_bytes) return fail(CODE_INPUT, "no memory to follow the plan");
@@ -2082,16 +2083,17 @@ static int write_curve_page(program *p, const curve *c) {
     return close_writer(p, &w);
 }
 
-// Memory above, one row a node below: when its outputs, its gradients and its saved state live.
+// Memory above, and below it the arena by address, or one row a node: when its outputs, its gradients and its saved
+// state live.
 static const char *const plan_script[] = {
     "const canvas=document.querySelector('canvas'),read=document.getElementById('read'),L=[],",
     "  colors=['input','first','again','fetched','gradient','saved','scratch'],",
     "  N=D.live.length,V=D.names.length;",
-    "for(let i=0;i<D.lives.length;i+=6)L.push(D.lives.slice(i,i+6));",
+    "for(let i=0;i<D.lives.length;i+=7)L.push(D.lives.slice(i,i+7));",
     "const words={F:'forward of ',I:'forward in place of ',S:'forward with saved state of ',B:'backward of ',",
     "  D:'drop ',DS:'drop the saved state of ',O:'copy to the host ',L:'fetch from the host ',",
     "  W:'wait for the copy of ',DH:'drop the host copy of '};",
-    "let at=D.peak,byCost=false,left=64,width=0,memory=240;",
+    "let at=D.peak,byCost=false,byNode=!D.arena,left=64,width=0,memory=240;",
     "const time=[0];",
     "for(let s=0;s<N;s++){",
     "  const k=D.kinds[D.steps[2*s]],v=D.steps[2*s+1];",
@@ -2128,11 +2130,21 @@ static const char *const plan_script[] = {
     "    g.fillText(n,left+4+(n=='budget'?80:0),y(b)-8);",
     "  }",
     "  g.setLineDash([]);",
-    "  const deep=Math.max(1,rowOf(1)-rowOf(0)-(rowOf(1)-rowOf(0)>3?1:0));",
-    "  for(const [k,v,o,a,b] of L){",
+    "  const deep=Math.max(1,rowOf(1)-rowOf(0)-(rowOf(1)-rowOf(0)>3?1:0)),foot=h-20;",
+    "  const place=b=>foot-(foot-memory-24)*b/D.arena;",
+    "  for(const [k,v,o,a,b,size,offset] of L){",
+    "    const w=Math.max(1,x(b+1)-x(a));",
     "    g.fillStyle=color(colors[k]);",
-    "    const thin=k>3?.5:1;",
-    "    g.fillRect(x(a),rowOf(v)+(k>3?deep/2:0),Math.max(1,x(b+1)-x(a)),Math.max(1,deep*thin));",
+    "    if(byNode){g.fillRect(x(a),rowOf(v)+(k>3?deep/2:0),w,Math.max(1,deep*(k>3?.5:1)));continue}",
+    "    const top=place(offset+size),tall=Math.max(1,place(offset)-top);",
+    "    g.fillRect(x(a),top,w>3?w-.5:w,tall>3?tall-.5:tall);",
+    "    if(w>40&&tall>12){",
+    "      g.save();g.beginPath();g.rect(x(a),top,w-4,tall);g.clip();g.fillStyle=color('page');",
+    "      g.fillText(D.names[v],x(a)+4,top+tall/2);g.restore()}",
+    "  }",
+    "  if(!byNode){",
+    "    g.fillStyle=color('soft');g.textAlign='right';",
+    "    for(const [b,n] of [[D.arena,size(D.arena)],[0,'0']])g.fillText(n,left-4,place(b));",
     "  }",
     "  draw();",
     "}",
@@ -2170,6 +2182,8 @@ static const char *const plan_script[] = {
     "  if(to!==undefined){show(to);e.preventDefault()}});",
     "document.getElementById('axis').addEventListener('click',e=>{",
     "  byCost=!byCost;e.target.textContent=byCost?'by cost':'by steps';paint()});",
+    "document.getElementById('rows').addEventListener('click',e=>{",
+    "  byNode=!byNode;e.target.textContent=byNode?'a row a node':'by address';paint()});",
     "matchMedia('(prefers-color-scheme:dark)').addEventListener('change',paint);",
     "addEventListener('resize',paint);",
     "canvas.style.height=memory+28+Math.max(160,Math.min(900,V*8))+'px';",
@@ -2188,8 +2202,8 @@ static void put_plan_numbers(const program *p, writer *w, const lives *l) {
     put(w, "],\n\"lives\":[");
     for (i = 0; i < l->count; i++) {
         const life *item = &l->items[i];
-        put(w, "%s%d,%d,%d,%d,%d,%llu", i ? "," : "", (int)item->kind, (int)item->node, (int)item->output,
-            (int)item->first, (int)item->last, (ull)item->bytes);
+        put(w, "%s%d,%d,%d,%d,%d,%llu,%llu", i ? "," : "", (int)item->kind, (int)item->node, (int)item->output,
+            (int)item->first, (int)item->last, (ull)item->bytes, (ull)item->offset);
     }
     put(w, "],\n\"fwd\":[");
     for (i = 0; i < p->graph.node_count; i++) put(w, "%s%llu", i ? "," : "", (ull)p->graph.nodes[i].fwd_cost);
@@ -2209,8 +2223,8 @@ static void put_plan_data(const program *p, writer *w, const lives *l) {
     for (i = 0; i < TL_STEP_COUNT; i++) put(w, "%s\"%s\"", i ? "," : "", tl_name_step((tl_step_kind)i));
     put(w, "],\n\"lifes\":[");
     for (i = 0; i < LIFE_COUNT; i++) put(w, "%s\"%s\"", i ? "," : "", life_names[i]);
-    put(w, "],\n\"budget\":%llu,\"keep\":%llu,\"peak\":%d,\n", (ull)p->budget_bytes,
-        (ull)p->keep_all.peak_bytes, l->report.peak_step < 0 ? 0 : (int)l->report.peak_step);
+    put(w, "],\n\"budget\":%llu,\"keep\":%llu,\"arena\":%llu,\"peak\":%d,\n", (ull)p->budget_bytes,
+        (ull)p->keep_all.peak_bytes, (ull)p->plan.arena_bytes, l->report.peak_step < 0 ? 0 : (int)l->report.peak_step);
     put_plan_numbers(p, w, l);
     put(w, "};\n");
 }
@@ -2238,8 +2252,9 @@ static int write_plan_page(program *p, const lives *l) {
     if (code) return code;
     put_page_start(p, &w);
     put_plan_table(p, &w);
-    put(&w, "<p>Live bytes over the steps, and below them one row a node: when its results, gradients and"
-        " saved state live. <button id=\"axis\" type=\"button\">by steps</button></p>\n<p>");
+    put(&w, "<p>Live bytes over the steps, and below them the arena: where results, gradients and saved state lie,"
+        " and when; or one row a node. <button id=\"axis\" type=\"button\">by steps</button>"
+        " <button id=\"rows\" type=\"button\">by address</button></p>\n<p>");
     for (i = 0; i < LIFE_COUNT; i++)
         put(&w, "<span class=\"key\" style=\"background:var(--%s)\"></span>%s\n", colors[i], life_names[i]);
     put(&w, "</p>\n<canvas tabindex=\"0\" role=\"slider\" aria-label=\"step of the plan\" aria-valuemin=\"0\" "

@@ -447,17 +447,17 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 // Before the tables stand numbers for the preprocessor, with the name in upper case in front:
 //
-//     NET_ARENA_BYTES, NET_ALIGNMENT   with offsets: a block of so many bytes does, at a multiple of the alignment
-//     NET_PEAK_BYTES, NET_BASE_BYTES, NET_HOST_PEAK_BYTES   the last one where there are host copies
+//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: a block of so many bytes does, so aligned
+//     NET_PEAK_BYTES, NET_BASE_BYTES           and NET_HOST_PEAK_BYTES where there are host copies
 //     NET_STEPS, NET_NODES, NET_TENSORS        counts
 //     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena
 //     NET_RESULT_Y_BYTES, NET_RESULT_Y_OFFSET  of a node y that is kept; forward only, where none is kept, of
 //                                              each that no node reads
 //     NET_NODE_Y                               the number of every node
 //
-// Nodes whose names differ in case or punctuation alone, or have nothing of ASCII, end with _n and their number,
-// outputs of a node with several with _o and theirs. Tables of several networks stand in one program where
-// their names differ in upper case, and none begins with another and a _.
+// Nodes whose names differ in case or punctuation alone, or have nothing of ASCII, end with _n and their
+// number, outputs of a node with several with _o and theirs. Tables of several networks stand in one program
+// where their names differ in upper case, and none begins with another and a _.
 //
 //   plan   replayed first, so that only valid plans are written; its peaks and costs are written
 //          unchanged
