@@ -1326,6 +1326,7 @@ typedef struct tl_plan {
     uint64_t        base_cost;       // every forward and backward once
     uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
     void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
+    uint64_t        alignment_bytes; // the offsets are multiples of it, a power of two; 0 = 1
 } tl_plan;
 
 // The result of one replay of a plan.
@@ -1349,8 +1350,8 @@ typedef struct tl_report {
 
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
-    const tl_plan   *plan;        // not NULL; only steps, offsets, flags are read
-    const tl_device *device;      // 0 = copies and conversions take no time, alignment 1
+    const tl_plan   *plan;        // not NULL; only steps, offsets, their alignment and flags are read
+    const tl_device *device;      // 0 = copies and conversions take no time; the stricter alignment counts
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
     uint64_t        *start_cost;  // [step_count] time at which each step begins, O and L on the link; may be 0
@@ -1654,8 +1655,24 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 //     #include "tl_strategy.h"
 //     #include "net.h"               // written with the name "net"
+//     static uint64_t arena[NET_ARENA_BYTES / 8];  // the memory of its backend: all that a run takes
 //     desc.graph = &net_graph;       // tl_graph
 //     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
+//
+// Before the tables stand numbers for the preprocessor, with the name in upper case in front:
+//
+//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: a block of so many bytes does, so aligned
+//     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it
+//     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
+//     NET_STEPS, NET_NODES, NET_TENSORS        counts
+//     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena
+//     NET_RESULT_Y_BYTES, NET_RESULT_Y_OFFSET  of a node y that is kept; forward only, where none is kept, of
+//                                              each that no node reads
+//     NET_NODE_Y                               the number of every node
+//
+// Nodes whose names differ in case or punctuation alone, or have nothing of ASCII, end with _n and their
+// number, outputs of a node with several with _o and theirs. Tables of several networks stand in one program
+// where their names differ in upper case, and none begins with another and a _.
 //
 //   plan   replayed first, so that only valid plans are written; its peaks and costs are written
 //          unchanged
@@ -1664,8 +1681,8 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 // A run of such a plan takes memory from its env in tl_init_run only; the lists of the CPU backend
 // grow in its first pass. A graph of tables is never released. A table compiles only with the
 // version of tl_strategy.h that wrote it; any other stops at an #error.
-// Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan; what the sink returned.
-// Cost:    O(steps + tensors + texts).
+// Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
+// Cost:    that of tl_find_lifetimes, and O(nodes x log nodes + texts).
 TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                     const char *name, tl_sink sink);
 
@@ -3385,8 +3402,10 @@ typedef struct tl_run_desc {
 
     // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, in one
     // block, taken by tl_init_run; that of the host an arena for the host copies. A plan without offsets gets
-    // them then, decisions made online are tried out and placed. With strategy.memory standard, or with an eviction function of the caller, every buffer is
-    // a block of its own: base_bytes and the peak of the live bytes count, and a pass can fail for memory.
+    // them then, and so does one whose offsets are no multiples of the backend's alignment; decisions made
+    // online are tried out and placed. With strategy.memory standard, or with an eviction function of the
+    // caller, every buffer is a block of its own: base_bytes and the peak of the live bytes count, and a pass
+    // can fail for memory.
     uint64_t budget_bytes;            // device; 0 = no limit of your own
     uint64_t host_budget_bytes;       // host; 0 = no host tier: never spill. Of a plan that is given with host
                                       // steps: 0 = as much as it needs
@@ -3616,7 +3635,7 @@ extern "C" {
 //     desc.observe = tl_record_event; desc.observe_user = trace;    // [12] RUN
 //     tl_write_trace_json(&env, trace, &graph, sink);  // chrome://tracing, ui.perfetto.dev
 //     tl_write_memory_svg(&env, curves, count, &style, sink);
-//     tl_write_plan_svg(&env, &graph, &plan, &device, sink);   // before anything runs
+//     tl_write_plan_svg(&env, &graph, &plan, &device, &style, sink);  // before anything runs
 //
 // A trace keeps the events of a run, up to a capacity, oldest first. All writers stream to a sink of
 // the caller; those of traces and curves allocate nothing. When a sink returns an error, the writer
@@ -3658,10 +3677,19 @@ typedef struct tl_memory_curve {
     int32_t         count;       // > 0
 } tl_memory_curve;
 
+// A dashed line across a picture of memory: a budget, an arena, what keeping everything would take.
+typedef struct tl_svg_line {
+    const char *label;           // "budget"; its bytes are written behind it; 0 = the bytes alone
+    uint64_t    bytes;
+} tl_svg_line;
+
 typedef struct tl_svg_style {
     const char *title;           // 0 = none
     const char *time_label;      // 0 = "step"
     int32_t     width, height;   // 320..16384 x 240..16384 pixels; 0 = 960 x 480
+    const tl_svg_line *lines;    // [line_count] those above four times the highest bytes are named only, at the
+                                 // upper edge
+    int32_t     line_count;      // 0 .. 8
 } tl_svg_style;
 
 // Draw memory over time, one stepped line a curve, with axes, grid, a legend and each curve's peak
@@ -3670,8 +3698,8 @@ typedef struct tl_svg_style {
 //
 //   style   may be NULL; texts are UTF-8
 //
-// Errors:  TL_ERROR_INVALID_ARG: no curve, an empty one, more than 8; times that decrease, are not finite
-//          or end outside 1e-12 .. 1e18; a size out of range; what the sink returned.
+// Errors:  TL_ERROR_INVALID_ARG: no curve, an empty one, more than 8, or more than 8 lines; times that
+//          decrease, are not finite or end outside 1e-12 .. 1e18; a size out of range; what the sink returned.
 // Cost:    O(points) time, no allocation; 2 pieces of line a pixel at most.
 TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, int32_t curve_count,
                                     const tl_svg_style *style, tl_sink sink);
@@ -3681,12 +3709,20 @@ TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, 
 // and the tensors that are live there. The tooltip of a bar has its node, times and bytes. Bars narrower
 // than a pixel are merged, so that plans of any number of steps can be read.
 //
-//   device   0 = copies and conversions take no time; otherwise costs are nanoseconds
+// Of a plan with offsets the lowest part is the arena: a rectangle for each allocation on the device, from its
+// first step to its last and over its addresses, coloured by use and named where there is room. What is
+// smaller than 24 square pixels, or than one in either direction, is drawn in cells of two pixels. The plan
+// of a run has the places that it took (tl_find_run_plan).
 //
-// Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
-// Cost:    that of two simulations; 41 bytes of memory a step; at most 4 bars a pixel and lane.
+//   device   0 = copies and conversions take no time; otherwise costs are nanoseconds
+//   style    may be NULL; of it the title, which stands before the counts of steps and nodes, and the lines
+//
+// Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; TL_ERROR_INVALID_ARG: more than 8 lines; what the
+//          sink returned.
+// Cost:    that of three simulations; 41 bytes of memory a step, and the lifetimes; at most 4 bars a pixel and
+//          lane, and about 3 MB of text.
 TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
-                                  const tl_device *device, tl_sink sink);
+                                  const tl_device *device, const tl_svg_style *style, tl_sink sink);
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Draw a Pareto front of [7]: the speed-up over the loss that it costs. The axis of losses is logarithmic,
@@ -4637,7 +4673,8 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "") \
     X(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS, "host_offset_count: must be the number of host offsets", "") \
     X(HOST_OFFSETS_FEWER_THAN_COPIES, "host_offsets: fewer than host copies", "step, node") \
-    X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node")
+    X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node") \
+    X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "")
 
 // -- errors: rules of [6] REMAT --
 
@@ -5015,7 +5052,8 @@ static size_t tli_finish(tli_writer *w) {
     X(KNEE_MUST_BE_ONE_OF_POINTS, "knee: must be one of the points", "") \
     X(PATH_MUST_BE_1_TO_472_BYTES, "path: must be 1 to 472 bytes", "") \
     X(FILE_IS_NOT_OPEN, "file: is not open", "") \
-    X(PATH_CANNOT_REPLACE, "path: cannot replace %s", "")
+    X(PATH_CANNOT_REPLACE, "path: cannot replace %s", "") \
+    X(LINE_COUNT_MUST_BE_0_TO_8, "style: line_count must be 0 to 8", "")
 
 #define TLI_RULES(X) \
     TLI_CORE_RULES(X) \
@@ -13495,7 +13533,7 @@ static tl_result tli_sim_place(tli_sim *sim, tli_sim_arena *arena, int32_t numbe
         return tli_sim_broken(sim, arena->is_host ? TLI_RULE(HOST_OFFSETS_FEWER_THAN_COPIES)
                                                   : TLI_RULE(OFFSETS_FEWER_THAN_ALLOCATIONS));
     offset = arena->offsets[number];
-    if (offset & (sim->alignment - 1))  // a power of two: tl_check_device
+    if (offset & (sim->alignment - 1))  // a power of two: tl_check_device, tli_check_plan
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
     if (!tli_add_u64(offset, bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
@@ -14142,6 +14180,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->link_latency = device ? device->link_latency_ns : 0;
     sim->codec_rate = device ? device->codec_bytes_per_second : 0;
     sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
+    if (plan->alignment_bytes > sim->alignment) sim->alignment = plan->alignment_bytes;
     sim->arena.offsets = plan->offset_count ? plan->offsets : NULL;
     sim->arena.count = plan->offset_count;
     sim->host_arena.offsets = plan->host_offset_count ? plan->host_offsets : NULL;
@@ -14190,6 +14229,8 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
                         TLI_RULE(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
     if (plan->repeat_count < 0)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE));
+    if (plan->alignment_bytes & (plan->alignment_bytes - 1 + !plan->alignment_bytes))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_ANY_ORDER_MUST_BE_0_OR_1));
     return TL_OK;
@@ -14447,6 +14488,7 @@ TLI_IMPL tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_pl
     bare = *plan;
     bare.offsets = bare.host_offsets = NULL;
     bare.offset_count = bare.host_offset_count = 0;
+    bare.alignment_bytes = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
     return tli_plan_places(env, desc, &bare, plan, report);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -15378,6 +15420,123 @@ static void tli_send_ascii(tli_stream *s, const char *name) {
     }
 }
 
+// -- tables in C: numbers for the preprocessor --
+//
+// Names are those of nodes in upper case, with one _ for each run of other characters. Where several nodes, or
+// characters outside ASCII alone, would give the same name, _n and the number of the node follow, and behind
+// the name of a node with several outputs _o and the number of the output: lower case occurs in no name.
+
+typedef struct tli_table {
+    const tl_graph *graph;
+    const tl_plan  *plan;
+    const char     *name;
+    tl_lifetimes    lifetimes;
+    tl_report       report;
+    uint8_t        *is_shared;  // [node_count] 1 = another node has the same name in upper case
+} tli_table;
+
+typedef struct tli_macro { char text[256]; } tli_macro;
+
+static tli_macro tli_macro_of(const char *name) {
+    tli_macro macro;
+    size_t length = 0;
+    for (; *name && length < sizeof macro.text - 1; name++) {
+        int lower = *name >= 'a' && *name <= 'z';
+        int other = !lower && !(*name >= 'A' && *name <= 'Z') && !(*name >= '0' && *name <= '9');
+        if (!other) macro.text[length++] = lower ? (char)(*name - 'a' + 'A') : *name;
+        else if (length && macro.text[length - 1] != '_') macro.text[length++] = '_';
+    }
+    if (length && macro.text[length - 1] == '_') length--;
+    macro.text[length] = 0;
+    return macro;
+}
+
+// Mark the nodes whose names are those of others, too, by a hash of 64 bits: a name marked in vain is longer.
+static tl_result tli_mark_shared_names(tl_env *env, const tl_graph *graph, uint8_t *is_shared) {
+    uint64_t *hashes = (uint64_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *hashes);
+    int32_t *order = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *order), id;
+    if (hashes && order) {
+        for (id = 0; id < graph->node_count; id++) {
+            tli_macro macro = tli_macro_of(tl_name_node(graph, id));
+            const char *at = macro.text;
+            for (is_shared[id] = !*at; *at; at++) hashes[id] = tl_mix_u64(hashes[id], (unsigned char)*at);
+        }
+        tli_sort_numbers(order, graph->node_count, hashes);
+        for (id = 1; id < graph->node_count; id++)
+            if (hashes[order[id]] == hashes[order[id - 1]]) is_shared[order[id]] = is_shared[order[id - 1]] = 1;
+    }
+    tli_release(env, hashes);
+    tli_release(env, order);
+    return hashes && order ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Send "#define NET_<what>", before a name or a value.
+static void tli_send_define(tli_stream *s, const tli_table *t, const char *what) {
+    tli_send(s, "#define ");
+    tli_send(s, tli_macro_of(t->name).text);
+    tli_send(s, what);
+}
+
+static void tli_send_defined(tli_stream *s, const tli_table *t, const char *what, uint64_t value) {
+    tli_send_define(s, t, what);
+    tli_send_constant(s, value);
+    tli_send(s, "\n");
+}
+
+static void tli_send_macro_node(tli_stream *s, const tli_table *t, int32_t id) {
+    tli_macro macro = tli_macro_of(tl_name_node(t->graph, id));
+    tli_send(s, macro.text);
+    if (!t->is_shared[id]) return;
+    tli_send(s, *macro.text ? "_n" : "n");
+    tli_send_i32(s, id);
+}
+
+// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
+static void tli_send_macro_place(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life) {
+    int k;
+    for (k = t->plan->offset_count ? 0 : 1; k < 2; k++) {
+        tli_send_define(s, t, what);
+        tli_send_macro_node(s, t, life->node);
+        if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
+        tli_send(s, k ? "_BYTES " : "_OFFSET ");
+        tli_send_constant(s, k ? life->bytes : life->offset);
+        tli_send(s, "\n");
+    }
+}
+
+static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
+    const tl_graph *graph = t->graph;
+    int32_t i;
+    tli_send(s, "\n");
+    if (t->plan->offset_count) {
+        tli_send_defined(s, t, "_ARENA_BYTES ", t->report.arena_bytes);
+        tli_send_defined(s, t, "_ALIGNMENT ", t->plan->alignment_bytes ? t->plan->alignment_bytes : 1);
+    }
+    tli_send_defined(s, t, "_PEAK_BYTES ", t->report.peak_bytes);
+    if (t->report.host_peak_bytes) tli_send_defined(s, t, "_HOST_PEAK_BYTES ", t->report.host_peak_bytes);
+    if (t->report.host_arena_bytes) tli_send_defined(s, t, "_HOST_ARENA_BYTES ", t->report.host_arena_bytes);
+    tli_send_defined(s, t, "_BASE_BYTES ", t->plan->base_bytes);
+    tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
+    tli_send_defined(s, t, "_NODES ", (uint64_t)graph->node_count);
+    tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
+    for (i = 0; i < t->lifetimes.count; i++) {
+        const tl_lifetime *life = &t->lifetimes.items[i];
+        int32_t tensor = graph->nodes[life->node].first_output + life->output;
+        if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
+        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor])
+            tli_send_macro_place(s, t, "_RESULT_", life);
+    }
+    for (i = 0; i < graph->node_count; i++) {
+        tli_send_define(s, t, "_NODE_");
+        tli_send_macro_node(s, t, i);
+        tli_send(s, " ");
+        tli_send_i32(s, i);
+        tli_send(s, "\n");
+    }
+}
+
+// -- tables in C: graph and plan --
+
 static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
@@ -15551,7 +15710,9 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send_field(s, plan->cost, "cost");
     tli_send_field(s, plan->base_cost, "base_cost");
     tli_send_field(s, plan->bound_cost, "bound_cost");
-    tli_send(s, "    NULL  // memory: tl_free_plan leaves it alone\n};\n");
+    tli_send(s, "    NULL,  // memory: tl_free_plan leaves it alone\n");
+    tli_send_field(s, plan->alignment_bytes, "alignment_bytes");
+    tli_send(s, "};\n");
 }
 
 static void tli_send_table_head(tli_stream *s, const char *name) {
@@ -15565,11 +15726,33 @@ static void tli_send_table_head(tli_stream *s, const char *name) {
     tli_send(s, "\n#error \"write this table again, with the tl_strategy.h that is included\"\n#endif\n");
 }
 
+static tl_result tli_send_tables(tl_env *env, tli_table *t, tl_sink sink) {
+    uint8_t *is_result = (uint8_t *)tli_alloc_array(env, (uint64_t)t->graph->tensor_count, 1);
+    tli_stream stream;
+    tl_result result;
+    t->is_shared = (uint8_t *)tli_alloc_array(env, (uint64_t)t->graph->node_count, 1);
+    result = is_result && t->is_shared ? TL_OK : TL_ERROR_NO_MEMORY;
+    if (!result) result = tli_mark_shared_names(env, t->graph, t->is_shared);
+    if (result) {
+        result = tli_fail(env, result, TLI_IN(WRITE_PLAN_TABLE), TLI_RULE(NO_MEMORY_TO_NAME_NODES));
+    } else {
+        tli_mark_results(t->graph, t->plan->inference, is_result);
+        tli_open_stream(&stream, sink);
+        tli_send_table_head(&stream, t->name);
+        tli_send_numbers(&stream, t, is_result);
+        tli_send_graph_table(&stream, t->graph, t->name);
+        tli_send_plan_table(&stream, t->graph, t->plan, t->name);
+        result = tli_close_stream(&stream, env, TLI_IN(WRITE_PLAN_TABLE));
+    }
+    tli_release(env, is_result);
+    tli_release(env, t->is_shared);
+    return result;
+}
+
 TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                        const char *name, tl_sink sink) {
     tl_simulate_desc desc;
-    tl_report report;
-    tli_stream stream;
+    tli_table table;
     tl_result result;
     tli_rule rule;
     TL_ASSERT(graph && plan && name && sink.write);
@@ -15578,13 +15761,14 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
     desc.plan = plan;
-    result = tli_simulate_checked(env, TLI_IN(WRITE_PLAN_TABLE), &desc, NULL, &report);
-    if (result) return result;
-    tli_open_stream(&stream, sink);
-    tli_send_table_head(&stream, name);
-    tli_send_graph_table(&stream, graph, name);
-    tli_send_plan_table(&stream, graph, plan, name);
-    return tli_close_stream(&stream, env, TLI_IN(WRITE_PLAN_TABLE));
+    tli_zero(&table, sizeof table);
+    table.graph = graph;
+    table.plan = plan;
+    table.name = name;
+    result = tli_find_lifetimes(env, TLI_IN(WRITE_PLAN_TABLE), &desc, &table.lifetimes, &table.report);
+    if (!result) result = tli_send_tables(env, &table, sink);
+    tl_free_lifetimes(env, &table.lifetimes);
+    return result;
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -40148,6 +40332,7 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
     plan->offsets = plan->host_offsets = NULL;              // a pass that is under way
     plan->offset_count = plan->host_offset_count = 0;
     plan->arena_bytes = plan->host_arena_bytes = 0;
+    plan->alignment_bytes = 0;
 }
 #endif
 
@@ -40339,6 +40524,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     result = tl_check_recompute_policy(run->env, &desc->policy);
 #endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
+    if (!result && desc->plan) result = tli_check_plan(run->env, TLI_IN(INIT_RUN), desc->plan);
     if (result) return result;
     if (desc->plan && desc->checkpoints) why = TLI_RULE(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM);
     if ((uint32_t)desc->eviction >= TL_EVICTION_COUNT || (uint32_t)desc->codec >= TL_CODEC_COUNT)
@@ -40735,12 +40921,28 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
 
 #define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large
 
-// Whether a plan for the run's arenas lacks places in one of them.
-static int tli_lacks_places(const tl_run *run) {
+// Whether offsets suit the alignment of the backend. Some that were placed for less may be lucky.
+static int tli_suit_backend(const tl_run *run, const uint64_t *offsets, int32_t count) {
+    uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
+    int32_t i;
+    if (run->plan.alignment_bytes >= alignment) return 1;
+    for (i = 0; i < count; i++)
+        if (offsets[i] & (alignment - 1)) return 0;
+    return 1;
+}
+
+// Whether the plan lacks places in one of the run's arenas. bare: the plan with those that suit the backend.
+static int tli_lacks_places(const tl_run *run, tl_plan *bare) {
     int32_t k;
-    if (!run->plan.offset_count) return 1;
-    for (k = 0; k < run->plan.step_count && !run->plan.host_offset_count; k++)
-        if (run->plan.steps[k].kind == TL_STEP_SPILL) return 1;
+    *bare = run->plan;
+    if (!tli_suit_backend(run, bare->offsets, bare->offset_count)) bare->offset_count = 0;
+    if (!tli_suit_backend(run, bare->host_offsets, bare->host_offset_count)) bare->host_offset_count = 0;
+    if (!bare->offset_count) bare->offsets = NULL;
+    if (!bare->host_offset_count) bare->host_offsets = NULL;
+    bare->alignment_bytes = run->limits.alignment_bytes;    // their arenas end as this backend aligns
+    if (!bare->offset_count) return 1;
+    for (k = 0; k < bare->step_count && !bare->host_offset_count; k++)
+        if (bare->steps[k].kind == TL_STEP_SPILL) return 1;
     return 0;
 }
 
@@ -40751,8 +40953,11 @@ static tl_result tli_take_run_plan(tl_run *run) {
     run->owns_plan = !run->desc.plan;
     if (run->desc.plan) run->plan = *run->desc.plan;
     else result = tli_plan_desc(run);
-    if (result || !run->in_arena || !tli_lacks_places(run)) return result;
-    bare = run->plan;
+    if (result || !run->in_arena) return result;
+    if (!tli_lacks_places(run, &bare)) {
+        run->plan.alignment_bytes = bare.alignment_bytes;
+        return TL_OK;
+    }
     result = tli_place_run_plan(run, &bare, TLI_RUN_PLACE_WORK);
     if (result || tli_arenas_fit(run)) return result;
     bare.steps = run->plan.steps;   // those of the copy
@@ -40842,6 +41047,7 @@ static tl_result tli_place_online(tl_run *run, uint64_t live, uint64_t host_live
     tli_copy_record(run, &run->plan);
     run->plan.repeat_count = 1;
     run->owns_plan = 0;             // the steps are those of the record
+    run->plan.alignment_bytes = run->limits.alignment_bytes;
     return tli_place_run_plan(run, &run->plan, TLI_RUN_PLACE_WORK);
 }
 
@@ -41638,6 +41844,7 @@ static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
 // -- the picture: places, in hundredths of a pixel --
 
 #define TLI_CURVE_LIMIT 8
+#define TLI_LINE_LIMIT  9    // eight of the caller and the arena
 #define TLI_LETTER      720  // assumed width of a letter of the body text, rather too wide
 
 typedef struct tli_place { int32_t x, y; } tli_place;
@@ -41649,10 +41856,13 @@ typedef struct tli_picture {
     const tl_memory_curve *curves;     // [curve_count]
     int32_t                curve_count;
     int32_t                width, height;
-    const char            *title, *time_label;
+    const char            *title, *time_label, *byte_label;
+    const tl_svg_line     *lines;      // [line_count]
+    int32_t                line_count;
     int                    whole_steps;  // 1 = no curve has times: ticks at whole numbers
     int32_t                legend_columns, legend_width;  // legend_width: of one entry
     tli_box                plot;
+    int32_t                bottom;       // of the lowest plot
 
     double                 last_time;    // right end of the time axis
     int32_t                colour;       // of the first curve
@@ -41663,7 +41873,7 @@ typedef struct tli_picture {
     int32_t                tick_count;   // ticks above 0; the last one is the top of the plot
     int                    shift;        // bytes are shifted right before they are scaled
     uint64_t               top_bytes;    // at the top of the plot, shifted
-    tli_box                taken[2 * TLI_CURVE_LIMIT];  // [taken_count] marks and their labels
+    tli_box                taken[2 * TLI_CURVE_LIMIT + TLI_LINE_LIMIT];  // [taken_count] marks and labels
     int32_t                taken_count;
 } tli_picture;
 
@@ -41751,6 +41961,11 @@ static tl_result tli_open_picture(tl_env *env, tli_picture *p, const tl_svg_styl
     p->title = style && style->title ? style->title : "";
     p->time_label = style && style->time_label ? style->time_label : "step";
     p->whole_steps = 1;
+    p->lines = style ? style->lines : NULL;
+    p->line_count = style ? style->line_count : 0;
+    if (p->line_count < 0 || p->line_count > 8)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG),
+                        TLI_RULE(LINE_COUNT_MUST_BE_0_TO_8));
     if (p->curve_count < 1 || p->curve_count > TLI_CURVE_LIMIT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG),
                         TLI_RULE(CURVE_COUNT_MUST_BE_1_TO_8));
@@ -41780,13 +41995,27 @@ static void tli_lay_out(tli_picture *p) {
     p->plot.top = (*p->title ? 8600 : 4800) + rows * 2200;
     p->plot.bottom = (p->height - 58) * 100;
     if (p->plot.bottom < p->plot.top + 4000) p->plot.bottom = p->plot.top + 4000;
+    p->bottom = p->plot.bottom;
+}
+
+// Lines are drawn up to four times the highest curve.
+static int tli_is_line_near(const tli_picture *p, uint64_t bytes) { return bytes / 4 <= p->peak_bytes; }
+
+// The highest bytes of curves and lines.
+static uint64_t tli_find_highest(const tli_picture *p) {
+    uint64_t highest = p->peak_bytes;
+    int32_t i;
+    for (i = 0; i < p->line_count; i++)
+        if (tli_is_line_near(p, p->lines[i].bytes) && p->lines[i].bytes > highest) highest = p->lines[i].bytes;
+    return highest;
 }
 
 // Ticks at multiples of 1, 2 or 5 times a power of ten, about one in 55 pixels, with some room above the peak.
 static void tli_scale_byte_axis(tli_picture *p) {
-    uint64_t wanted, most = (uint64_t)(p->plot.bottom - p->plot.top) / 5500 + 1, factor = 1, power;
-    p->unit = tli_find_byte_unit(p->peak_bytes);
-    wanted = tli_scale_bytes_to(p->peak_bytes, p->unit, 100) * 107 / 100;
+    uint64_t highest = tli_find_highest(p), wanted, factor = 1, power;
+    uint64_t most = (uint64_t)(p->plot.bottom - p->plot.top) / 5500 + 1;
+    p->unit = tli_find_byte_unit(highest);
+    wanted = tli_scale_bytes_to(highest, p->unit, 100) * 107 / 100;
     power = p->unit ? 1 : 100;  // whole bytes only
     if (most < 2) most = 2;
     while (wanted / (factor * power) + 1 > most) {
@@ -41796,7 +42025,7 @@ static void tli_scale_byte_axis(tli_picture *p) {
     p->tick_hundredths = factor * power;
     p->tick_count = (int32_t)(wanted / p->tick_hundredths) + 1;
     p->shift = 0;
-    while (p->peak_bytes >> p->shift >> 40) p->shift++;
+    while (highest >> p->shift >> 40) p->shift++;
     p->top_bytes = ((uint64_t)p->tick_count * p->tick_hundredths << (10 * p->unit - p->shift)) / 100;
 }
 
@@ -41815,6 +42044,8 @@ static const char tli_svg_style_text[] =
     ".page{fill:#fff;stroke:#d1d9e0}\n"
     ".grid{fill:none;stroke:#e4e8ec}\n"
     ".axis{fill:none;stroke:#818b98}\n"
+    ".line{fill:none;stroke:#59636e;stroke-width:1.5;stroke-dasharray:7 4}\n"
+    ".note{font-size:12px;stroke:#fff;stroke-width:4px;stroke-linejoin:round;paint-order:stroke}\n"
     ".curve{fill-opacity:.08;stroke-width:2;stroke-linejoin:round}\n"
     ".mark{fill:#fff;stroke-width:2}\n"
     ".k0{stroke:#0072b2}.k1{stroke:#d55e00}.k2{stroke:#009e73}.k3{stroke:#cc79a7}"
@@ -41822,7 +42053,8 @@ static const char tli_svg_style_text[] =
     ".f0{fill:#0072b2}.f1{fill:#d55e00}.f2{fill:#009e73}.f3{fill:#cc79a7}"
     ".f4{fill:#e69f00}.f5{fill:#56b4e9}.f6{fill:#000}.f7{fill:#b0a000}\n"
     "@media (prefers-color-scheme:dark){\n"
-    "text{fill:#9198a1}.title,.label,.value{fill:#f0f6fc}.value{stroke:#0d1117}\n"
+    "text{fill:#9198a1}.title,.label,.value{fill:#f0f6fc}.value,.note{stroke:#0d1117}\n"
+    ".line{stroke:#9198a1}\n"
     ".page{fill:#0d1117;stroke:#3d444d}.grid{stroke:#21262d}.axis{stroke:#656c76}\n"
     ".mark{fill:#0d1117}.curve{fill-opacity:.12}\n"
     ".k0{stroke:#3d9be0}.k1{stroke:#f0803c}.k2{stroke:#17b890}"
@@ -41834,7 +42066,7 @@ static const char tli_svg_style_text[] =
 
 static void tli_draw_head(tli_picture *p) {
     tli_stream *s = &p->out;
-    int32_t height = p->plot.bottom / 100 + 58;
+    int32_t height = p->bottom / 100 + 58;
     tli_send(s, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"");
     tli_send_i32(s, p->width);
     tli_send(s, "\" height=\"");
@@ -41901,7 +42133,8 @@ static void tli_draw_byte_axis(tli_picture *p) {
         tli_send(s, "</text>\n");
     }
     tli_send_text_start(s, 2400, p->plot.top - 1500, "");
-    tli_send(s, "live bytes</text>\n");
+    tli_send(s, p->byte_label ? p->byte_label : "live bytes");
+    tli_send(s, "</text>\n");
 }
 
 // Send value * 10^power, the label of a tick.
@@ -41941,7 +42174,7 @@ static void tli_draw_time_grid(tli_picture *p, int32_t top) {
     for (i = 0; (x = tli_find_tick_place(p, tick, i)) > 0; i++) {
         tli_send_move(&p->out, "<path class=\"grid\" d=\"M", x, " ", top);
         tli_send(&p->out, "V");
-        tli_send_place(&p->out, p->plot.bottom);
+        tli_send_place(&p->out, p->bottom);
         tli_send(&p->out, "\"/>\n");
     }
 }
@@ -42105,6 +42338,52 @@ static void tli_draw_peaks(tli_picture *p) {
     for (i = 0; i < p->curve_count; i++) tli_draw_peak(p, i);
 }
 
+// -- the picture: lines --
+
+// Send "budget 18.4 MiB", with an arrow up where the line is above the picture.
+static void tli_send_line_label(tli_picture *p, const tl_svg_line *line, int is_near) {
+    if (!is_near) tli_send(&p->out, "\xE2\x86\x91 ");
+    if (line->label) {
+        tli_send_text(&p->out, line->label, 40);
+        tli_send(&p->out, " ");
+    }
+    tli_send_size(&p->out, line->bytes);
+}
+
+static void tli_draw_lines(tli_picture *p) {
+    int32_t i;
+    for (i = 0; i < p->line_count; i++) {
+        uint64_t bytes = p->lines[i].bytes;
+        if (!tli_is_line_near(p, bytes)) continue;
+        tli_send_move(&p->out, "<path class=\"line\" d=\"M", p->plot.left, " ", tli_bytes_place(p, bytes));
+        tli_send(&p->out, "H");
+        tli_send_place(&p->out, p->plot.right);
+        tli_send(&p->out, "\"/>\n");
+    }
+}
+
+// Draw the labels of the lines where there is room: above them from the right, below them, or further left.
+static void tli_draw_line_labels(tli_picture *p) {
+    tli_stream *s = &p->out;
+    int32_t i, turn;
+    for (i = 0; i < p->line_count; i++) {
+        const tl_svg_line *line = &p->lines[i];
+        int is_near = tli_is_line_near(p, line->bytes);
+        int32_t y = is_near ? tli_bytes_place(p, line->bytes) : p->plot.top + 700;
+        int32_t wide = (tli_count_characters(line->label ? line->label : "", 40) + 12) * TLI_LETTER * 9 / 10;
+        tli_box box = tli_box_of(0, 0, 0, 0);
+        for (turn = 0; turn < 2 * TLI_LINE_LIMIT; turn++) {
+            int32_t right = p->plot.right - turn / 2 * wide, low = y + (is_near && turn % 2 ? 1500 : -500);
+            box = tli_box_of(right - wide, low - 1050, right, low + 300);
+            if (tli_is_free(p, box)) break;
+        }
+        p->taken[p->taken_count++] = box;
+        tli_send_text_start(s, box.right - 400, box.bottom - 300, " class=\"note\" text-anchor=\"end\"");
+        tli_send_line_label(p, line, is_near);
+        tli_send(s, "</text>\n");
+    }
+}
+
 TLI_IMPL tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, int32_t curve_count,
                                        const tl_svg_style *style, tl_sink sink) {
     tli_picture p;
@@ -42123,7 +42402,9 @@ TLI_IMPL tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curve
     tli_draw_byte_axis(&p);
     tli_draw_curves(&p);
     tli_draw_time_axis(&p);
+    tli_draw_lines(&p);
     tli_draw_peaks(&p);
+    tli_draw_line_labels(&p);
     tli_send(&p.out, "</svg>\n");
     return tli_close_stream(&p.out, env, TLI_IN(WRITE_MEMORY_SVG));
 }
@@ -42142,6 +42423,7 @@ TLI_IMPL tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curve
 //     recompute  |           |conv1|    |
 //     backward   |                 |conv2|...
 //     memory     |____/~~~~~~\____/~~~~\...
+//     arena      |[conv1 ][ conv2      ]...
 
 // -- the picture of a plan: times and lanes --
 
@@ -42171,11 +42453,22 @@ typedef struct tli_gantt {
     double           unit;         // cost in one unit of the time axis
     int32_t          tops[TLI_LANE_COUNT];  // of each lane; 0 = not drawn
     int32_t          lanes_bottom;
-    int32_t          legend_left;  // x of the next entry
+    int32_t          legend_left, legend_top;  // of the next entry
     tl_memory_curve  curves[2];
-    char             title[64], time_label[48];
+    char             title[320], time_label[48];
     tli_peak         peak;
+    const tl_svg_style *style;     // may be NULL
+    tl_svg_line      lines[TLI_LINE_LIMIT];  // of the memory: the style's, and the arena
+    tl_lifetimes     lifetimes;    // of a plan with offsets
+    tli_box          map;          // where its arena is drawn
+    uint8_t         *cells;        // [TLI_MAP_COLUMNS * TLI_MAP_ROWS] 1 + class of what is too small for a
+                                   // rectangle; 0 = nothing
 } tli_gantt;
+
+#define TLI_HEAD_BOTTOM  12400  // of title, summary and legend, in hundredths of a pixel
+#define TLI_MAP_CELL         200    // side of a cell
+#define TLI_MAP_COLUMNS 543
+#define TLI_MAP_ROWS    160
 
 static const char tli_plan_style_text[] =
     "<style>\n"
@@ -42253,7 +42546,12 @@ static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
 static void tli_lay_out_gantt(tli_gantt *g) {
     tli_picture *p = &g->p;
     tli_writer w = tli_writer_of(g->title, sizeof g->title);
-    int32_t top = 10800, lane, i;
+    int32_t top = TLI_HEAD_BOTTOM + 400, lane, i;
+    const char *name = g->style && g->style->title ? g->style->title : "";
+    if (*name) {
+        tli_put(&w, name);
+        tli_put(&w, ": ");
+    }
     tli_put(&w, "plan of ");
     tli_put_i64(&w, g->plan->step_count);
     tli_put(&w, g->plan->step_count == 1 ? " step on " : " steps on ");
@@ -42277,6 +42575,11 @@ static void tli_lay_out_gantt(tli_gantt *g) {
     p->time_label = g->time_label;
     p->whole_steps = g->by_step || g->unit == 1;
     p->plot = tli_box_of(8400, top + 4000, 117000, top + 28000);
+    p->bottom = p->plot.bottom;
+    if (g->lifetimes.count) {
+        g->map = tli_box_of(8400, p->bottom + 7000, 117000, p->bottom + 7000 + TLI_MAP_ROWS * TLI_MAP_CELL);
+        p->bottom = g->map.bottom;
+    }
     for (i = 0; i < p->curve_count; i++) {
         int32_t k;
         for (k = 0; k < g->count; k++)
@@ -42286,14 +42589,25 @@ static void tli_lay_out_gantt(tli_gantt *g) {
     }
 }
 
-// Draw the summary: "cost 133, 1.0813 x every call once; peak 496 B at step 16, backward of join: relu2 96 B".
-static void tli_draw_summary(tli_gantt *g) {
-    tli_stream *s = &g->p.out;
+// Send a line of the head, cut where the picture ends; the tooltip has all of it.
+static void tli_send_head_line(tli_gantt *g, int32_t y, const char *text) {
+    tli_send_text_start(&g->p.out, 2400, y, "");
+    tli_send_text(&g->p.out, text, (g->p.width - 48) * 100 / 660);
+    tli_send(&g->p.out, "<title>");
+    tli_send_text(&g->p.out, text, INT32_MAX);
+    tli_send(&g->p.out, "</title></text>\n");
+}
+
+static tl_result tli_write_words(void *user, const char *text, size_t length) {
+    tli_put_bytes((tli_writer *)user, text, length);
+    return TL_OK;
+}
+
+// Send "cost 133, 1.0813 x every call once; arena 496 B; peak 496 B at step 16, backward of join".
+static void tli_send_costs(tli_stream *s, const tli_gantt *g) {
     const tl_report *r = &g->peak.report;
     char name[400];
     tli_writer w = tli_writer_of(name, sizeof name);
-    int32_t i, rows = g->peak.live_count < 3 ? g->peak.live_count : 3;
-    tli_send_text_start(s, 2400, 6000, "");
     tli_send(s, "cost ");
     tli_send_u64(s, r->cost);
     if (r->base_cost) {
@@ -42301,16 +42615,26 @@ static void tli_draw_summary(tli_gantt *g) {
         tli_send_decimal(s, tli_find_share(r->cost, r->base_cost), 4);
         tli_send(s, " x every call once");
     }
+    if (g->plan->offset_count) {
+        tli_send(s, "; arena ");
+        tli_send_size(s, r->arena_bytes);
+    }
     tli_send(s, "; peak ");
     tli_send_size(s, r->peak_bytes);
     tli_send(s, r->peak_step < 0 ? " " : " at ");
     tli_put_step(&w, g->graph, g->plan, r->peak_step);
     tli_finish(&w);
-    tli_send_text(s, name, 60);
+    tli_send(s, name);
+}
+
+// Send "live there: relu2 96 B, fc2, its gradient 96 B, 3 more".
+static void tli_send_largest(tli_stream *s, const tli_gantt *g) {
+    int32_t i, rows = g->peak.live_count < 5 ? g->peak.live_count : 5;
+    char name[400];
     for (i = 0; i < rows; i++) {
-        tli_send(s, i ? ", " : ": ");
+        tli_send(s, i ? ", " : "live there: ");
         tli_name_made(g->graph, &g->peak.live[i], name, sizeof name);
-        tli_send_text(s, name, 24);
+        tli_send(s, name);
         tli_send(s, " ");
         tli_send_size(s, g->peak.live[i].bytes);
     }
@@ -42318,16 +42642,34 @@ static void tli_draw_summary(tli_gantt *g) {
         tli_send_number(s, ", ", g->peak.live_count - rows);
         tli_send(s, " more");
     }
-    tli_send(s, "</text>\n");
+}
+
+// Draw two lines of the head. They are cut where the picture ends; their tooltips have all of them.
+static void tli_draw_summary(tli_gantt *g) {
+    int row;
+    for (row = 0; row < 2; row++) {
+        char text[2400];
+        tli_writer w = tli_writer_of(text, sizeof text);
+        tl_sink sink;
+        tli_stream s;
+        sink.write = tli_write_words;
+        sink.user = &w;
+        tli_open_stream(&s, sink);
+        if (row) tli_send_largest(&s, g);
+        else tli_send_costs(&s, g);
+        tli_flush(&s);
+        tli_finish(&w);
+        if (*text) tli_send_head_line(g, row ? 8100 : 6000, text);
+    }
 }
 
 static void tli_draw_legend_entry(tli_gantt *g, const char *fill, const char *name) {
     tli_stream *s = &g->p.out;
     tli_send(s, "<rect class=\"");
     tli_send(s, fill);
-    tli_send_move(s, "\" x=\"", g->legend_left, "\" y=\"", 7700);
+    tli_send_move(s, "\" x=\"", g->legend_left, "\" y=\"", g->legend_top);
     tli_send(s, "\" rx=\"2\" width=\"18\" height=\"10\"/>\n");
-    tli_send_text_start(s, g->legend_left + 2600, 8700, " class=\"label\"");
+    tli_send_text_start(s, g->legend_left + 2600, g->legend_top + 1000, " class=\"label\"");
     tli_send(s, name);
     tli_send(s, "</text>\n");
     g->legend_left += ((int32_t)tli_text_length(name) * TLI_LETTER) + 5200;
@@ -42337,6 +42679,7 @@ static void tli_draw_lane_names(tli_gantt *g) {
     tli_stream *s = &g->p.out;
     int32_t lane;
     g->legend_left = 2400;
+    g->legend_top = 9700;
     for (lane = 0; lane < TLI_LANE_COUNT; lane++) {
         if (!g->tops[lane]) continue;
         tli_draw_legend_entry(g, tli_lane_classes[lane], tli_lane_names[lane]);
@@ -42388,11 +42731,20 @@ static void tli_send_hover(tli_gantt *g, int32_t first, int32_t last, int32_t me
     tli_send(s, " live</title>");
 }
 
+// Write the name of a node into its rectangle, if at least five letters of it have room.
+static void tli_draw_name(tli_gantt *g, int32_t node, int32_t left, int32_t right, int32_t y) {
+    const char *name = tl_name_node(g->graph, node);
+    int32_t letters = (right - left - 800) / 640, length = (int32_t)tli_text_length(name);
+    if (letters < 2 || (letters < 5 && letters < length)) return;
+    tli_send_text_start(&g->p.out, left + 400, y, " class=\"bar\"");
+    tli_send_text(&g->p.out, name, letters < length ? letters - 1 : letters);
+    tli_send(&g->p.out, "</text>\n");
+}
+
 static void tli_draw_bar(tli_gantt *g, int32_t first, int32_t last, int32_t members, int32_t left,
                          int32_t right) {
     tli_stream *s = &g->p.out;
-    int32_t lane = g->lanes[first], letters = (right - left - 800) / 640;
-    const char *name = tl_name_node(g->graph, g->plan->steps[first].node);
+    int32_t lane = g->lanes[first];
     tli_send(s, "<rect class=\"");
     tli_send(s, tli_lane_classes[lane]);
     tli_send(s, right - left > 400 ? " cut" : "");
@@ -42401,10 +42753,7 @@ static void tli_draw_bar(tli_gantt *g, int32_t first, int32_t last, int32_t memb
     tli_send(s, "\">");
     tli_send_hover(g, first, last, members);
     tli_send(s, "</rect>\n");
-    if (members > 1 || letters < 2 || (letters < 5 && letters < (int32_t)tli_text_length(name))) return;
-    tli_send_text_start(s, left + 400, g->tops[lane] + 1400, " class=\"bar\"");
-    tli_send_text(s, name, letters < (int32_t)tli_text_length(name) ? letters - 1 : letters);
-    tli_send(s, "</text>\n");
+    if (members == 1) tli_draw_name(g, g->plan->steps[first].node, left, right, g->tops[lane] + 1400);
 }
 
 // Draw the bars of a lane. Bars narrower than a pixel are merged with their neighbours.
@@ -42438,9 +42787,9 @@ static void tli_draw_peak_line(tli_gantt *g) {
     tli_place at = tli_find_peak_place(&g->p, 0);
     char name[400];
     int32_t i;
-    tli_send_move(s, "<path class=\"at\" d=\"M", at.x, " ", 10400);
+    tli_send_move(s, "<path class=\"at\" d=\"M", at.x, " ", TLI_HEAD_BOTTOM);
     tli_send(s, "V");
-    tli_send_place(s, g->p.plot.bottom);
+    tli_send_place(s, g->p.bottom);
     tli_send_move(s, "\"/>\n<circle class=\"hover\" cx=\"", at.x, "\" cy=\"", at.y);
     tli_send(s, "\" r=\"9\"><title>");
     for (i = 0; i < g->peak.live_count && i < TLI_EXPLAIN_ROWS; i++) {
@@ -42454,6 +42803,150 @@ static void tli_draw_peak_line(tli_gantt *g) {
     tli_send(s, "</title></circle>\n");
 }
 
+// -- the picture of a plan: its arena --
+
+// Each rectangle goes from the first step of a lifetime to its last, over its addresses. What is too small for
+// one is drawn in cells of two pixels, one path a class: at most 15000 rectangles, and a piece of path a cell.
+
+typedef enum tli_map_class {
+    TLI_MAP_MADE, TLI_MAP_AGAIN, TLI_MAP_GRADIENT, TLI_MAP_COMPRESSED, TLI_MAP_SAVED, TLI_MAP_SCRATCH,
+    TLI_MAP_INPUT, TLI_MAP_CLASS_COUNT
+} tli_map_class;
+
+static const char *const tli_map_fills[] = { "f0", "f1", "f2", "f3", "f4", "f5", "idle" };
+static const char *const tli_map_words[] = { "made", "made again", "gradient", "compressed", "saved", "scratch",
+                                             "input" };
+
+static tli_map_class tli_find_map_class(const tl_lifetime *life) {
+    switch (life->use) {
+    case TL_USE_INPUT: return TLI_MAP_INPUT;
+    case TL_USE_OUTPUT: break;
+    case TL_USE_GRADIENT: return TLI_MAP_GRADIENT;
+    case TL_USE_SAVED: return TLI_MAP_SAVED;
+    case TL_USE_COMPRESSED: return TLI_MAP_COMPRESSED;
+    case TL_USE_SECOND:
+    case TL_USE_SCRATCH:
+    case TL_USE_HOST:
+    case TL_USE_COUNT: return TLI_MAP_SCRATCH;
+    }
+    return life->occurrence ? TLI_MAP_AGAIN : TLI_MAP_MADE;
+}
+
+static tli_box tli_find_life_box(const tli_gantt *g, const tl_lifetime *life) {
+    const tli_picture *p = &g->p;
+    int32_t last = life->end_step > life->first_step ? life->end_step - 1 : life->first_step;
+    int32_t left = life->first_step ? tli_time_place(p, g->times[life->first_step - 1]) : p->plot.left;
+    int32_t right = last < g->count ? tli_time_place(p, g->times[last]) : p->plot.right;
+    int32_t top = tli_bytes_place(p, life->offset + life->bytes);
+    return tli_box_of(left, top, right, tli_bytes_place(p, life->offset));
+}
+
+static int tli_is_large(const tli_box *box) {
+    int64_t wide = box->right - box->left, high = box->bottom - box->top;
+    return wide >= 100 && high >= 100 && wide * high >= 24 * 10000;
+}
+
+static int32_t tli_find_cell(int32_t at, int32_t start, int32_t count) {
+    int32_t cell = (at - start) / TLI_MAP_CELL;
+    return cell < 0 ? 0 : cell < count ? cell : count - 1;
+}
+
+static void tli_fill_cells(tli_gantt *g, const tli_box *box, tli_map_class of) {
+    int32_t left = tli_find_cell(box->left, g->map.left, TLI_MAP_COLUMNS);
+    int32_t right = tli_find_cell(box->right - 1, g->map.left, TLI_MAP_COLUMNS);
+    int32_t top = tli_find_cell(box->top, g->map.top, TLI_MAP_ROWS), x;
+    int32_t bottom = tli_find_cell(box->bottom - 1, g->map.top, TLI_MAP_ROWS);
+    for (; top <= bottom; top++)
+        for (x = left; x <= right; x++) g->cells[top * TLI_MAP_COLUMNS + x] = (uint8_t)(1 + of);
+}
+
+// Draw the cells of a class as one path, a piece for each run in a row.
+static void tli_draw_cells(tli_gantt *g, tli_map_class of) {
+    tli_stream *s = &g->p.out;
+    int32_t row, column, from, any = 0;
+    for (row = 0; row < TLI_MAP_ROWS && !s->result; row++)
+        for (column = 0; column < TLI_MAP_COLUMNS; column++) {
+            const uint8_t *cells = g->cells + row * TLI_MAP_COLUMNS;
+            if (cells[column] != 1 + (int)of) continue;
+            for (from = column; column < TLI_MAP_COLUMNS && cells[column] == 1 + (int)of; column++) continue;
+            if (!any++) {
+                tli_send(s, "<path class=\"");
+                tli_send(s, tli_map_fills[of]);
+                tli_send(s, "\" d=\"");
+            }
+            tli_send_move(s, "M", g->map.left + from * TLI_MAP_CELL, " ", g->map.top + row * TLI_MAP_CELL);
+            tli_send_move(s, "h", (column - from) * TLI_MAP_CELL, "v2h-", (column - from) * TLI_MAP_CELL);
+        }
+    if (any) tli_send(s, "\"/>\n");
+}
+
+// Draw an allocation, with a tooltip: "conv1, gradient", "96 B at 400", "steps 12 to 17".
+static void tli_draw_life(tli_gantt *g, const tl_lifetime *life, const tli_box *box) {
+    tli_stream *s = &g->p.out;
+    int32_t wide = box->right - box->left, high = box->bottom - box->top;
+    tli_send(s, "<rect class=\"");
+    tli_send(s, tli_map_fills[tli_find_map_class(life)]);
+    tli_send(s, wide > 400 && high > 400 ? " cut" : "");
+    tli_send_move(s, "\" x=\"", box->left, "\" y=\"", box->top);
+    tli_send_move(s, "\" width=\"", wide, "\" height=\"", high);
+    tli_send(s, "\"><title>");
+    tli_send_text(s, tl_name_node(g->graph, life->node), 255);
+    if (g->graph->nodes[life->node].output_count > 1) tli_send_number(s, ".", life->output);
+    tli_send(s, ", ");
+    tli_send(s, life->use == TL_USE_OUTPUT && life->occurrence ? "output made again" : tl_name_use(life->use));
+    tli_send(s, "\n");
+    tli_send_size(s, life->bytes);
+    tli_send(s, " at ");
+    tli_send_u64(s, life->offset);
+    tli_send_number(s, "\nsteps ", life->first_step);
+    tli_send_number(s, " to ", life->end_step > life->first_step ? life->end_step - 1 : life->first_step);
+    tli_send(s, "</title></rect>\n");
+    if (high >= 1300) tli_draw_name(g, life->node, box->left, box->right, (box->top + box->bottom) / 2 + 400);
+}
+
+// Turn to the plot of the arena, with the lines that are not far above it.
+static void tli_open_map(tli_gantt *g) {
+    tli_picture *p = &g->p;
+    int32_t i, count = 0;
+    p->plot = g->map;
+    p->peak_bytes = g->peak.report.arena_bytes;
+    p->byte_label = "addresses in the arena";
+    p->taken_count = 0;
+    for (i = 0; i < p->line_count; i++)
+        if (g->lines[i].bytes - g->lines[i].bytes / 4 <= p->peak_bytes) g->lines[count++] = g->lines[i];
+    p->line_count = count;
+    tli_scale_byte_axis(p);
+    tli_draw_byte_axis(p);
+}
+
+static void tli_draw_map(tli_gantt *g) {
+    int is_used[TLI_MAP_CLASS_COUNT];
+    int32_t i, of;
+    tli_open_map(g);
+    tli_zero(is_used, sizeof is_used);
+    for (i = 0; i < g->lifetimes.count; i++) {
+        const tl_lifetime *life = &g->lifetimes.items[i];
+        tli_map_class of_life = tli_find_map_class(life);
+        tli_box box = tli_find_life_box(g, life);
+        if (life->use == TL_USE_HOST) continue;
+        is_used[of_life] = 1;
+        if (!tli_is_large(&box)) tli_fill_cells(g, &box, of_life);
+    }
+    g->legend_left = 2400;
+    g->legend_top = g->map.top - 4500;
+    for (of = 0; of < TLI_MAP_CLASS_COUNT; of++) {
+        if (is_used[of]) tli_draw_legend_entry(g, tli_map_fills[of], tli_map_words[of]);
+        tli_draw_cells(g, (tli_map_class)of);
+    }
+    for (i = 0; i < g->lifetimes.count && !g->p.out.result; i++) {
+        const tl_lifetime *life = &g->lifetimes.items[i];
+        tli_box box = tli_find_life_box(g, life);
+        if (life->use != TL_USE_HOST && tli_is_large(&box)) tli_draw_life(g, life, &box);
+    }
+    tli_draw_lines(&g->p);
+    tli_draw_line_labels(&g->p);
+}
+
 static void tli_draw_gantt(tli_gantt *g) {
     tli_picture *p = &g->p;
     int32_t lane;
@@ -42461,13 +42954,16 @@ static void tli_draw_gantt(tli_gantt *g) {
     tli_send(&p->out, tli_plan_style_text);
     tli_draw_summary(g);
     tli_draw_lane_names(g);
-    tli_draw_time_grid(p, 10400);
+    tli_draw_time_grid(p, TLI_HEAD_BOTTOM);
     for (lane = 0; lane < TLI_LANE_COUNT; lane++) if (g->tops[lane]) tli_draw_lane(g, lane);
     tli_draw_byte_axis(p);
     tli_draw_curves(p);
-    tli_draw_time_axis(p);
+    tli_draw_lines(p);
     tli_draw_peaks(p);
+    tli_draw_line_labels(p);
     tli_draw_peak_line(g);
+    if (g->lifetimes.count) tli_draw_map(g);
+    tli_draw_time_axis(p);
     tli_send(&p->out, "</svg>\n");
 }
 
@@ -42478,7 +42974,9 @@ static tl_result tli_alloc_gantt(tli_gantt *g) {
     g->start = (uint64_t *)tli_alloc_array(g->env, 4 * count, sizeof *g->start);
     g->times = (double *)tli_alloc_array(g->env, count, sizeof *g->times);
     g->lanes = (uint8_t *)tli_alloc_array(g->env, count, 1);
-    if (!g->start || !g->times || !g->lanes)
+    if (g->plan->offset_count)
+        g->cells = (uint8_t *)tli_alloc_array(g->env, TLI_MAP_COLUMNS * TLI_MAP_ROWS, 1);
+    if (!g->start || !g->times || !g->lanes || (g->plan->offset_count && !g->cells))
         return tli_fail(g->env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_SVG), TLI_RULE(NO_MEMORY_FOR_PICTURE));
     g->end = g->start + count;
     g->live = g->end + count;
@@ -42486,9 +42984,25 @@ static tl_result tli_alloc_gantt(tli_gantt *g) {
     return TL_OK;
 }
 
+// The lines of the memory: those of the caller, and the arena.
+static void tli_add_lines(tli_gantt *g) {
+    int32_t count = g->style ? g->style->line_count : 0;
+    if (count) tli_copy(g->lines, g->style->lines, (size_t)count * sizeof g->lines[0]);
+    if (g->plan->offset_count) {
+        g->lines[count].label = "arena";
+        g->lines[count++].bytes = g->peak.report.arena_bytes;
+    }
+    g->p.lines = g->lines;
+    g->p.line_count = count;
+}
+
 static tl_result tli_write_gantt(tli_gantt *g, const tl_device *device, tl_sink sink) {
     tl_simulate_desc desc;
+    tl_report report;
     tl_result result = tli_check_plan(g->env, TLI_IN(WRITE_PLAN_SVG), g->plan);
+    if (!result && g->style && (g->style->line_count < 0 || g->style->line_count > 8))
+        result = tli_fail(g->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_PLAN_SVG),
+                          TLI_RULE(LINE_COUNT_MUST_BE_0_TO_8));
     if (!result) result = tli_alloc_gantt(g);
     if (result) return result;
     tli_zero(&desc, sizeof desc);
@@ -42502,6 +43016,10 @@ static tl_result tli_write_gantt(tli_gantt *g, const tl_device *device, tl_sink 
     result = tli_find_peak(g->env, TLI_IN(WRITE_PLAN_SVG), &desc, &g->peak);
     if (!result) result = tli_read_gantt(g, device != NULL);
     if (result) return result;
+    if (g->plan->offset_count)
+        result = tli_find_lifetimes(g->env, TLI_IN(WRITE_PLAN_SVG), &desc, &g->lifetimes, &report);
+    if (result) return result;
+    tli_add_lines(g);
     tli_sort_largest(&g->peak, g->peak.live_count < TLI_EXPLAIN_ROWS ? g->peak.live_count : TLI_EXPLAIN_ROWS);
     tli_lay_out_gantt(g);
     tli_scale_byte_axis(&g->p);
@@ -42511,7 +43029,7 @@ static tl_result tli_write_gantt(tli_gantt *g, const tl_device *device, tl_sink 
 }
 
 TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
-                                     const tl_device *device, tl_sink sink) {
+                                     const tl_device *device, const tl_svg_style *style, tl_sink sink) {
     tli_gantt g;
     tl_result result;
     TL_ASSERT(graph && plan && sink.write);
@@ -42519,11 +43037,14 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
     g.env = env;
     g.graph = graph;
     g.plan = plan;
+    g.style = style;
     result = tli_write_gantt(&g, device, sink);
     tli_release(env, g.start);
     tli_release(env, g.times);
     tli_release(env, g.lanes);
+    tli_release(env, g.cells);
     tli_release(env, g.peak.live);
+    tl_free_lifetimes(env, &g.lifetimes);
     return result;
 }
 
@@ -42849,6 +43370,7 @@ TLI_IMPL tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *fro
     f.p.width = 960;
     f.p.title = "Precision: the speed-up that a loss buys";
     f.p.plot = tli_box_of(8400, 10800, 93000, 46200);
+    f.p.bottom = f.p.plot.bottom;
     tli_scale_losses(&f);
     tli_scale_speeds(&f);
     tli_draw_head(&f.p);

@@ -975,7 +975,8 @@ static int print_table(program *p) {
 
 static int write_pictures(program *p) {
     tl_memory_curve curves[ROW_MAX];
-    char labels[ROW_MAX][48];
+    tl_svg_line lines[ROW_MAX];
+    char labels[ROW_MAX][48], taken[ROW_MAX][48];
     training_pictures pictures;
     int32_t k;
     if (!p->rounds) return TRAINING_OK;
@@ -991,11 +992,16 @@ static int write_pictures(program *p) {
         curve->live_bytes = t->fastest_live;
         curve->times = t->fastest_ends;
         curve->count = t->plan.step_count;
+        snprintf(taken[k], sizeof taken[k], "%s takes", t->label);
+        lines[pictures.count].label = taken[k];
+        lines[pictures.count].bytes = t->report.taken_bytes;
         pictures.count++;
     }
     pictures.curves = curves;
     pictures.style.title = "Activations over one training step, measured";
     pictures.style.time_label = "ms";
+    pictures.style.lines = lines;
+    pictures.style.line_count = pictures.count < 8 ? pictures.count : 8;
     pictures.trace = p->trace;
     pictures.graph = &p->m.graph;
     return training_write_pictures(&p->env, &pictures, p->o.out);

@@ -322,7 +322,7 @@ typedef struct options {
     const char *model;
     const char *budget, *host_budget, *link, *cost_unit, *policy, *form, *work;
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
-    const char *align;
+    const char *align, *name;
     const char *precision, *profiles;
     int         inference, pareto, explain, front, default_profiles, live, order;
 } options;
@@ -390,10 +390,15 @@ static const char *const usage[] = {
     "FILE is written whole or not at all, a pipe or a device as it is; - is standard output, for one of",
     "them. A FILE that is also read, and a FILE that two options name, are refused before any work:",
     "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
-    "  --json FILE       the figures, machine-readable",
+    "  --json FILE       the figures, machine-readable, and of one plan every allocation: tier, use, node",
+    "                    and its name, output, occurrence (so many of the same came before), bytes,",
+    "                    first_step, end_step (it lives from the first to before the end), and offset in",
+    "                    the arena of its tier",
     "  --lifetimes FILE  every allocation as CSV: what for, how many bytes, in which steps it lives",
     "  --places FILE     where each allocation lies, in the arena of the device or of the host, as CSV",
-    "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner",
+    "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner, and bytes",
+    "                    of the arena, numbers of nodes, places of inputs and results as #define",
+    "  --name PREFIX     of the names in the table, in upper case of its #defines (the model's name)",
     "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve",
     "  --html FILE       one page without network or libraries: memory and lifetimes over the steps,",
     "                    or with --pareto the curve; read off with mouse, finger or arrow keys",
@@ -472,6 +477,7 @@ static int check_options(const options *o) {
     if (o->cost_unit && !o->link && !(o->precision && strstr(o->precision, "memory=")))
         return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
     if (o->policy && o->host_budget) return fail(CODE_INPUT, "--policy: none of them copies to the host");
+    if (o->name && !o->c_table) return fail(CODE_INPUT, "--name: is for --c-table, which is missing");
     if (o->form && o->host_budget) return fail(CODE_INPUT, "--form: with --host-budget it must be any");
     if (o->form && o->policy) return fail(CODE_INPUT, "--form: a policy has a form of its own");
     if (o->order && (o->policy || o->form || o->host_budget || o->pareto || o->front))
@@ -493,6 +499,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--policy", &o->policy, NULL },     { "--c-table", &o->c_table, NULL },
         { "--form", &o->form, NULL },         { "--align", &o->align, NULL },
         { "--lifetimes", &o->lifetimes, NULL }, { "--places", &o->places, NULL },
+        { "--name", &o->name, NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
         { "--cost-unit", &o->cost_unit, NULL },
         { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
@@ -701,6 +708,7 @@ typedef struct program {
     tl_remat_report report;
     tl_places_report places;   // of the plan
     tl_order_report order;     // of --order
+    tl_lifetimes lifetimes;    // of the plan
     choice   choice;
     int      has_choice;       // the graph is the one that --precision has made
 } program;
@@ -915,7 +923,7 @@ typedef struct life {
     int32_t  kind;         // life_kind
     int32_t  node, output; // output -1 = of the whole node
     int32_t  first, last;  // steps, both counted
-    uint64_t bytes;
+    uint64_t bytes, offset;
 } life;
 
 typedef struct lives {
@@ -948,17 +956,17 @@ static void free_lives(lives *l) {
     memset(l, 0, sizeof *l);
 }
 
-// Find all lifetimes of a plan; release with free_lives.
-static int find_lives(program *p, const tl_plan *plan, lives *l) {
-    tl_lifetimes lifetimes;
+// Find all lifetimes of the plan; release with free_lives.
+static int find_lives(program *p, lives *l) {
+    const tl_plan *plan = &p->plan;
     tl_simulate_desc desc;
     int32_t i;
     memset(l, 0, sizeof *l);
-    if (tl_find_lifetimes(&p->env, &p->graph, plan, &lifetimes)) return fail_result(p, path_of(p));
-    l->items = (life *)malloc(((size_t)lifetimes.count + 1) * sizeof *l->items);
+    if (tl_find_lifetimes(&p->env, &p->graph, plan, &p->lifetimes)) return fail_result(p, path_of(p));
+    l->items = (life *)malloc(((size_t)p->lifetimes.count + 1) * sizeof *l->items);
     l->live_bytes = (uint64_t *)calloc((size_t)plan->step_count + 1, sizeof *l->live_bytes);
-    for (i = 0; l->items && i < lifetimes.count; i++) {
-        const tl_lifetime *from = &lifetimes.items[i];
+    for (i = 0; l->items && i < p->lifetimes.count; i++) {
+        const tl_lifetime *from = &p->lifetimes.items[i];
         life *item = &l->items[l->count];
         item->kind = (int32_t)kind_of_life(plan, from);
         item->node = from->node;
@@ -966,9 +974,9 @@ static int find_lives(program *p, const tl_plan *plan, lives *l) {
         item->first = from->first_step;
         item->last = from->end_step > from->first_step ? from->end_step - 1 : from->first_step;
         item->bytes = from->bytes;
+        item->offset = from->offset;
         l->count += item->kind != LIFE_COUNT;
     }
-    tl_free_lifetimes(&p->env, &lifetimes);
     if (!l->items || !l->live_bytes) return fail(CODE_INPUT, "no memory to follow the plan");
     memset(&desc, 0, sizeof desc);
     desc.graph = &p->graph;
@@ -1132,7 +1140,8 @@ static void put_life_row(writer *w, const tl_lifetime *life) {
         (int)life->output, (int)life->occurrence);
 }
 
-static int write_lifetimes(program *p, const tl_lifetimes *lifetimes) {
+static int write_lifetimes(program *p) {
+    const tl_lifetimes *lifetimes = &p->lifetimes;
     writer w;
     int32_t i;
     int code = open_writer(p->o.lifetimes, &w);
@@ -1146,7 +1155,8 @@ static int write_lifetimes(program *p, const tl_lifetimes *lifetimes) {
     return close_writer(p, &w);
 }
 
-static int write_places(program *p, const tl_lifetimes *lifetimes) {
+static int write_places(program *p) {
+    const tl_lifetimes *lifetimes = &p->lifetimes;
     writer w;
     int32_t i;
     int code = open_writer(p->o.places, &w);
@@ -1158,16 +1168,6 @@ static int write_places(program *p, const tl_lifetimes *lifetimes) {
         put(&w, ",0,%llu\n", (ull)life->offset);
     }
     return close_writer(p, &w);
-}
-
-static int write_allocations(program *p) {
-    tl_lifetimes lifetimes;
-    int code = CODE_OK;
-    if (tl_find_lifetimes(&p->env, &p->graph, &p->plan, &lifetimes)) return fail_result(p, path_of(p));
-    if (p->o.lifetimes) code = write_lifetimes(p, &lifetimes);
-    if (!code && p->o.places) code = write_places(p, &lifetimes);
-    tl_free_lifetimes(&p->env, &lifetimes);
-    return code;
 }
 
 static int write_schedule(program *p) {
@@ -1206,7 +1206,7 @@ static int write_c_table(program *p) {
     int code = open_writer(p->o.c_table, &w);
     if (code) return code;
     write_c_name(p->model, name);
-    w.result = tl_write_plan_table(&p->env, &p->graph, &p->plan, name, w.sink);
+    w.result = tl_write_plan_table(&p->env, &p->graph, &p->plan, p->o.name ? p->o.name : name, w.sink);
     return close_writer(p, &w);
 }
 
@@ -1227,17 +1227,27 @@ static tl_node *time_nodes(const program *p) {
 }
 
 static int write_plan_picture(program *p) {
+    tl_svg_line lines[2];
+    tl_svg_style style;
     writer w;
     tl_graph timed = p->graph;
     tl_device device = p->device;
     tl_node *nodes = p->host_bytes ? time_nodes(p) : NULL;
     int code;
     if (p->host_bytes && !nodes) return fail(CODE_INPUT, "no memory to draw");
+    memset(&style, 0, sizeof style);
+    style.title = p->model;
+    style.lines = lines;
+    lines[style.line_count].label = "keep all";
+    lines[style.line_count++].bytes = p->keep_all.peak_bytes;
+    lines[style.line_count].label = "budget";
+    lines[style.line_count].bytes = p->budget_bytes;
+    style.line_count += p->budget_bytes > 0;
     code = open_writer(p->o.svg, &w);
     if (!code) {
         if (nodes) timed.nodes = nodes;
         device.link_bytes_per_second = p->link_bytes;
-        w.result = tl_write_plan_svg(&p->env, &timed, &p->plan, p->host_bytes ? &device : NULL, w.sink);
+        w.result = tl_write_plan_svg(&p->env, &timed, &p->plan, p->host_bytes ? &device : NULL, &style, w.sink);
         code = close_writer(p, &w);
     }
     free(nodes);
@@ -1289,6 +1299,22 @@ static void put_end_json(const program *p, writer *w) {
     put(w, ", \"work\": %llu, \"seconds\": %.3f}\n", (ull)p->work, now_seconds() - p->start);
 }
 
+static void put_allocations_json(const program *p, writer *w) {
+    int32_t i;
+    put(w, ", \"allocations\": [");
+    for (i = 0; i < p->lifetimes.count && !w->result; i++) {
+        const tl_lifetime *life = &p->lifetimes.items[i];
+        put(w, "%s\n  {\"tier\": \"%s\", \"use\": \"%s\", \"node\": %d, \"name\": ", i ? "," : "",
+            life->use == TL_USE_HOST ? "host" : "device", tl_name_use(life->use), (int)life->node);
+        put_json_text(w, tl_name_node(&p->graph, life->node));
+        put(w, ", \"output\": %d, \"occurrence\": %d, \"bytes\": %llu", (int)life->output,
+            (int)life->occurrence, (ull)life->bytes);
+        put(w, ", \"first_step\": %d, \"end_step\": %d, \"offset\": %llu}", (int)life->first_step,
+            (int)life->end_step, (ull)life->offset);
+    }
+    put(w, "\n]");
+}
+
 static int write_json(program *p, int infeasible) {
     writer w;
     int code = open_writer(p->o.json, &w);
@@ -1311,6 +1337,7 @@ static int write_json(program *p, int infeasible) {
         put(&w, ", ");
         put_cost_json(&w, p->plan.cost, p->plan.base_cost, p->plan.bound_cost);
     }
+    if (!infeasible) put_allocations_json(p, &w);
     put_end_json(p, &w);
     return close_writer(p, &w);
 }
@@ -2073,16 +2100,17 @@ static int write_curve_page(program *p, const curve *c) {
     return close_writer(p, &w);
 }
 
-// Memory above, one row a node below: when its outputs, its gradients and its saved state live.
+// Memory above, and below it the arena by address, or one row a node: when its outputs, its gradients and its saved
+// state live.
 static const char *const plan_script[] = {
     "const canvas=document.querySelector('canvas'),read=document.getElementById('read'),L=[],",
     "  colors=['input','first','again','fetched','gradient','saved','scratch'],",
     "  N=D.live.length,V=D.names.length;",
-    "for(let i=0;i<D.lives.length;i+=6)L.push(D.lives.slice(i,i+6));",
+    "for(let i=0;i<D.lives.length;i+=7)L.push(D.lives.slice(i,i+7));",
     "const words={F:'forward of ',I:'forward in place of ',S:'forward with saved state of ',B:'backward of ',",
     "  D:'drop ',DS:'drop the saved state of ',O:'copy to the host ',L:'fetch from the host ',",
     "  W:'wait for the copy of ',DH:'drop the host copy of '};",
-    "let at=D.peak,byCost=false,left=64,width=0,memory=240;",
+    "let at=D.peak,byCost=false,byNode=!D.arena,left=64,width=0,memory=240;",
     "const time=[0];",
     "for(let s=0;s<N;s++){",
     "  const k=D.kinds[D.steps[2*s]],v=D.steps[2*s+1];",
@@ -2119,11 +2147,21 @@ static const char *const plan_script[] = {
     "    g.fillText(n,left+4+(n=='budget'?80:0),y(b)-8);",
     "  }",
     "  g.setLineDash([]);",
-    "  const deep=Math.max(1,rowOf(1)-rowOf(0)-(rowOf(1)-rowOf(0)>3?1:0));",
-    "  for(const [k,v,o,a,b] of L){",
+    "  const deep=Math.max(1,rowOf(1)-rowOf(0)-(rowOf(1)-rowOf(0)>3?1:0)),foot=h-20;",
+    "  const place=b=>foot-(foot-memory-24)*b/D.arena;",
+    "  for(const [k,v,o,a,b,size,offset] of L){",
+    "    const w=Math.max(1,x(b+1)-x(a));",
     "    g.fillStyle=color(colors[k]);",
-    "    const thin=k>3?.5:1;",
-    "    g.fillRect(x(a),rowOf(v)+(k>3?deep/2:0),Math.max(1,x(b+1)-x(a)),Math.max(1,deep*thin));",
+    "    if(byNode){g.fillRect(x(a),rowOf(v)+(k>3?deep/2:0),w,Math.max(1,deep*(k>3?.5:1)));continue}",
+    "    const top=place(offset+size),tall=Math.max(1,place(offset)-top);",
+    "    g.fillRect(x(a),top,w>3?w-.5:w,tall>3?tall-.5:tall);",
+    "    if(w>40&&tall>12){",
+    "      g.save();g.beginPath();g.rect(x(a),top,w-4,tall);g.clip();g.fillStyle=color('page');",
+    "      g.fillText(D.names[v],x(a)+4,top+tall/2);g.restore()}",
+    "  }",
+    "  if(!byNode){",
+    "    g.fillStyle=color('soft');g.textAlign='right';",
+    "    for(const [b,n] of [[D.arena,size(D.arena)],[0,'0']])g.fillText(n,left-4,place(b));",
     "  }",
     "  draw();",
     "}",
@@ -2161,6 +2199,8 @@ static const char *const plan_script[] = {
     "  if(to!==undefined){show(to);e.preventDefault()}});",
     "document.getElementById('axis').addEventListener('click',e=>{",
     "  byCost=!byCost;e.target.textContent=byCost?'by cost':'by steps';paint()});",
+    "document.getElementById('rows').addEventListener('click',e=>{",
+    "  byNode=!byNode;e.target.textContent=byNode?'a row a node':'by address';paint()});",
     "matchMedia('(prefers-color-scheme:dark)').addEventListener('change',paint);",
     "addEventListener('resize',paint);",
     "canvas.style.height=memory+28+Math.max(160,Math.min(900,V*8))+'px';",
@@ -2179,8 +2219,8 @@ static void put_plan_numbers(const program *p, writer *w, const lives *l) {
     put(w, "],\n\"lives\":[");
     for (i = 0; i < l->count; i++) {
         const life *item = &l->items[i];
-        put(w, "%s%d,%d,%d,%d,%d,%llu", i ? "," : "", (int)item->kind, (int)item->node, (int)item->output,
-            (int)item->first, (int)item->last, (ull)item->bytes);
+        put(w, "%s%d,%d,%d,%d,%d,%llu,%llu", i ? "," : "", (int)item->kind, (int)item->node, (int)item->output,
+            (int)item->first, (int)item->last, (ull)item->bytes, (ull)item->offset);
     }
     put(w, "],\n\"fwd\":[");
     for (i = 0; i < p->graph.node_count; i++) put(w, "%s%llu", i ? "," : "", (ull)p->graph.nodes[i].fwd_cost);
@@ -2200,8 +2240,8 @@ static void put_plan_data(const program *p, writer *w, const lives *l) {
     for (i = 0; i < TL_STEP_COUNT; i++) put(w, "%s\"%s\"", i ? "," : "", tl_name_step((tl_step_kind)i));
     put(w, "],\n\"lifes\":[");
     for (i = 0; i < LIFE_COUNT; i++) put(w, "%s\"%s\"", i ? "," : "", life_names[i]);
-    put(w, "],\n\"budget\":%llu,\"keep\":%llu,\"peak\":%d,\n", (ull)p->budget_bytes,
-        (ull)p->keep_all.peak_bytes, l->report.peak_step < 0 ? 0 : (int)l->report.peak_step);
+    put(w, "],\n\"budget\":%llu,\"keep\":%llu,\"arena\":%llu,\"peak\":%d,\n", (ull)p->budget_bytes,
+        (ull)p->keep_all.peak_bytes, (ull)p->plan.arena_bytes, l->report.peak_step < 0 ? 0 : (int)l->report.peak_step);
     put_plan_numbers(p, w, l);
     put(w, "};\n");
 }
@@ -2229,8 +2269,9 @@ static int write_plan_page(program *p, const lives *l) {
     if (code) return code;
     put_page_start(p, &w);
     put_plan_table(p, &w);
-    put(&w, "<p>Live bytes over the steps, and below them one row a node: when its results, gradients and"
-        " saved state live. <button id=\"axis\" type=\"button\">by steps</button></p>\n<p>");
+    put(&w, "<p>Live bytes over the steps, and below them the arena: where results, gradients and saved state lie,"
+        " and when; or one row a node. <button id=\"axis\" type=\"button\">by steps</button>"
+        " <button id=\"rows\" type=\"button\">by address</button></p>\n<p>");
     for (i = 0; i < LIFE_COUNT; i++)
         put(&w, "<span class=\"key\" style=\"background:var(--%s)\"></span>%s\n", colors[i], life_names[i]);
     put(&w, "</p>\n<canvas tabindex=\"0\" role=\"slider\" aria-label=\"step of the plan\" aria-valuemin=\"0\" "
@@ -2896,8 +2937,9 @@ static int run_plan(program *p) {
     if (interrupted) fprintf(stderr, "tl_plan: stopped early: this is the best plan so far\n");
     code = place_plan(p);
     if (code) return code;
-    code = find_lives(p, &p->plan, &l);
-    if (!code && (p->o.lifetimes || p->o.places)) code = write_allocations(p);
+    code = find_lives(p, &l);
+    if (!code && p->o.lifetimes) code = write_lifetimes(p);
+    if (!code && p->o.places) code = write_places(p);
     if (!code && p->o.schedule) code = write_schedule(p);
     if (!code && p->o.json) code = write_json(p, 0);
     if (!code && p->o.c_table) code = write_c_table(p);
@@ -3005,6 +3047,7 @@ int main(int count, char **argv) {
     code = run(&p);
     free_choice(&p);
     tl_free_remat_pool(p.pool);
+    tl_free_lifetimes(&p.env, &p.lifetimes);
     tl_free_plan(&p.env, &p.plan);
     tl_free_plan(&p.env, &p.keep_all);
     tl_free_graph(&p.env, &p.graph);

@@ -540,7 +540,8 @@
     X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "") \
     X(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS, "host_offset_count: must be the number of host offsets", "") \
     X(HOST_OFFSETS_FEWER_THAN_COPIES, "host_offsets: fewer than host copies", "step, node") \
-    X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node")
+    X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node") \
+    X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "")
 
 // -- errors: rules of [6] REMAT --
 
@@ -918,7 +919,8 @@
     X(KNEE_MUST_BE_ONE_OF_POINTS, "knee: must be one of the points", "") \
     X(PATH_MUST_BE_1_TO_472_BYTES, "path: must be 1 to 472 bytes", "") \
     X(FILE_IS_NOT_OPEN, "file: is not open", "") \
-    X(PATH_CANNOT_REPLACE, "path: cannot replace %s", "")
+    X(PATH_CANNOT_REPLACE, "path: cannot replace %s", "") \
+    X(LINE_COUNT_MUST_BE_0_TO_8, "style: line_count must be 0 to 8", "")
 
 #define TLI_RULES(X) \
     TLI_CORE_RULES(X) \

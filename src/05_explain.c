@@ -403,6 +403,123 @@ static void tli_send_ascii(tli_stream *s, const char *name) {
     }
 }
 
+// -- tables in C: numbers for the preprocessor --
+//
+// Names are those of nodes in upper case, with one _ for each run of other characters. Where several nodes, or
+// characters outside ASCII alone, would give the same name, _n and the number of the node follow, and behind
+// the name of a node with several outputs _o and the number of the output: lower case occurs in no name.
+
+typedef struct tli_table {
+    const tl_graph *graph;
+    const tl_plan  *plan;
+    const char     *name;
+    tl_lifetimes    lifetimes;
+    tl_report       report;
+    uint8_t        *is_shared;  // [node_count] 1 = another node has the same name in upper case
+} tli_table;
+
+typedef struct tli_macro { char text[256]; } tli_macro;
+
+static tli_macro tli_macro_of(const char *name) {
+    tli_macro macro;
+    size_t length = 0;
+    for (; *name && length < sizeof macro.text - 1; name++) {
+        int lower = *name >= 'a' && *name <= 'z';
+        int other = !lower && !(*name >= 'A' && *name <= 'Z') && !(*name >= '0' && *name <= '9');
+        if (!other) macro.text[length++] = lower ? (char)(*name - 'a' + 'A') : *name;
+        else if (length && macro.text[length - 1] != '_') macro.text[length++] = '_';
+    }
+    if (length && macro.text[length - 1] == '_') length--;
+    macro.text[length] = 0;
+    return macro;
+}
+
+// Mark the nodes whose names are those of others, too, by a hash of 64 bits: a name marked in vain is longer.
+static tl_result tli_mark_shared_names(tl_env *env, const tl_graph *graph, uint8_t *is_shared) {
+    uint64_t *hashes = (uint64_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *hashes);
+    int32_t *order = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *order), id;
+    if (hashes && order) {
+        for (id = 0; id < graph->node_count; id++) {
+            tli_macro macro = tli_macro_of(tl_name_node(graph, id));
+            const char *at = macro.text;
+            for (is_shared[id] = !*at; *at; at++) hashes[id] = tl_mix_u64(hashes[id], (unsigned char)*at);
+        }
+        tli_sort_numbers(order, graph->node_count, hashes);
+        for (id = 1; id < graph->node_count; id++)
+            if (hashes[order[id]] == hashes[order[id - 1]]) is_shared[order[id]] = is_shared[order[id - 1]] = 1;
+    }
+    tli_release(env, hashes);
+    tli_release(env, order);
+    return hashes && order ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// Send "#define NET_<what>", before a name or a value.
+static void tli_send_define(tli_stream *s, const tli_table *t, const char *what) {
+    tli_send(s, "#define ");
+    tli_send(s, tli_macro_of(t->name).text);
+    tli_send(s, what);
+}
+
+static void tli_send_defined(tli_stream *s, const tli_table *t, const char *what, uint64_t value) {
+    tli_send_define(s, t, what);
+    tli_send_constant(s, value);
+    tli_send(s, "\n");
+}
+
+static void tli_send_macro_node(tli_stream *s, const tli_table *t, int32_t id) {
+    tli_macro macro = tli_macro_of(tl_name_node(t->graph, id));
+    tli_send(s, macro.text);
+    if (!t->is_shared[id]) return;
+    tli_send(s, *macro.text ? "_n" : "n");
+    tli_send_i32(s, id);
+}
+
+// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
+static void tli_send_macro_place(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life) {
+    int k;
+    for (k = t->plan->offset_count ? 0 : 1; k < 2; k++) {
+        tli_send_define(s, t, what);
+        tli_send_macro_node(s, t, life->node);
+        if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
+        tli_send(s, k ? "_BYTES " : "_OFFSET ");
+        tli_send_constant(s, k ? life->bytes : life->offset);
+        tli_send(s, "\n");
+    }
+}
+
+static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
+    const tl_graph *graph = t->graph;
+    int32_t i;
+    tli_send(s, "\n");
+    if (t->plan->offset_count) {
+        tli_send_defined(s, t, "_ARENA_BYTES ", t->report.arena_bytes);
+        tli_send_defined(s, t, "_ALIGNMENT ", t->plan->alignment_bytes ? t->plan->alignment_bytes : 1);
+    }
+    tli_send_defined(s, t, "_PEAK_BYTES ", t->report.peak_bytes);
+    if (t->report.host_peak_bytes) tli_send_defined(s, t, "_HOST_PEAK_BYTES ", t->report.host_peak_bytes);
+    if (t->report.host_arena_bytes) tli_send_defined(s, t, "_HOST_ARENA_BYTES ", t->report.host_arena_bytes);
+    tli_send_defined(s, t, "_BASE_BYTES ", t->plan->base_bytes);
+    tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
+    tli_send_defined(s, t, "_NODES ", (uint64_t)graph->node_count);
+    tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
+    for (i = 0; i < t->lifetimes.count; i++) {
+        const tl_lifetime *life = &t->lifetimes.items[i];
+        int32_t tensor = graph->nodes[life->node].first_output + life->output;
+        if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
+        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor])
+            tli_send_macro_place(s, t, "_RESULT_", life);
+    }
+    for (i = 0; i < graph->node_count; i++) {
+        tli_send_define(s, t, "_NODE_");
+        tli_send_macro_node(s, t, i);
+        tli_send(s, " ");
+        tli_send_i32(s, i);
+        tli_send(s, "\n");
+    }
+}
+
+// -- tables in C: graph and plan --
+
 static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
@@ -576,7 +693,9 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send_field(s, plan->cost, "cost");
     tli_send_field(s, plan->base_cost, "base_cost");
     tli_send_field(s, plan->bound_cost, "bound_cost");
-    tli_send(s, "    NULL  // memory: tl_free_plan leaves it alone\n};\n");
+    tli_send(s, "    NULL,  // memory: tl_free_plan leaves it alone\n");
+    tli_send_field(s, plan->alignment_bytes, "alignment_bytes");
+    tli_send(s, "};\n");
 }
 
 static void tli_send_table_head(tli_stream *s, const char *name) {
@@ -590,11 +709,33 @@ static void tli_send_table_head(tli_stream *s, const char *name) {
     tli_send(s, "\n#error \"write this table again, with the tl_strategy.h that is included\"\n#endif\n");
 }
 
+static tl_result tli_send_tables(tl_env *env, tli_table *t, tl_sink sink) {
+    uint8_t *is_result = (uint8_t *)tli_alloc_array(env, (uint64_t)t->graph->tensor_count, 1);
+    tli_stream stream;
+    tl_result result;
+    t->is_shared = (uint8_t *)tli_alloc_array(env, (uint64_t)t->graph->node_count, 1);
+    result = is_result && t->is_shared ? TL_OK : TL_ERROR_NO_MEMORY;
+    if (!result) result = tli_mark_shared_names(env, t->graph, t->is_shared);
+    if (result) {
+        result = tli_fail(env, result, TLI_IN(WRITE_PLAN_TABLE), TLI_RULE(NO_MEMORY_TO_NAME_NODES));
+    } else {
+        tli_mark_results(t->graph, t->plan->inference, is_result);
+        tli_open_stream(&stream, sink);
+        tli_send_table_head(&stream, t->name);
+        tli_send_numbers(&stream, t, is_result);
+        tli_send_graph_table(&stream, t->graph, t->name);
+        tli_send_plan_table(&stream, t->graph, t->plan, t->name);
+        result = tli_close_stream(&stream, env, TLI_IN(WRITE_PLAN_TABLE));
+    }
+    tli_release(env, is_result);
+    tli_release(env, t->is_shared);
+    return result;
+}
+
 TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                        const char *name, tl_sink sink) {
     tl_simulate_desc desc;
-    tl_report report;
-    tli_stream stream;
+    tli_table table;
     tl_result result;
     tli_rule rule;
     TL_ASSERT(graph && plan && name && sink.write);
@@ -603,13 +744,14 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
     desc.plan = plan;
-    result = tli_simulate_checked(env, TLI_IN(WRITE_PLAN_TABLE), &desc, NULL, &report);
-    if (result) return result;
-    tli_open_stream(&stream, sink);
-    tli_send_table_head(&stream, name);
-    tli_send_graph_table(&stream, graph, name);
-    tli_send_plan_table(&stream, graph, plan, name);
-    return tli_close_stream(&stream, env, TLI_IN(WRITE_PLAN_TABLE));
+    tli_zero(&table, sizeof table);
+    table.graph = graph;
+    table.plan = plan;
+    table.name = name;
+    result = tli_find_lifetimes(env, TLI_IN(WRITE_PLAN_TABLE), &desc, &table.lifetimes, &table.report);
+    if (!result) result = tli_send_tables(env, &table, sink);
+    tl_free_lifetimes(env, &table.lifetimes);
+    return result;
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

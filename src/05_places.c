@@ -208,6 +208,7 @@ TLI_IMPL tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_pl
     bare = *plan;
     bare.offsets = bare.host_offsets = NULL;
     bare.offset_count = bare.host_offset_count = 0;
+    bare.alignment_bytes = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
     return tli_plan_places(env, desc, &bare, plan, report);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -119,6 +119,7 @@ typedef struct tl_plan {
     uint64_t        base_cost;       // every forward and backward once
     uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
     void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
+    uint64_t        alignment_bytes; // the offsets are multiples of it, a power of two; 0 = 1
 } tl_plan;
 
 // The result of one replay of a plan.
@@ -142,8 +143,8 @@ typedef struct tl_report {
 
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
-    const tl_plan   *plan;        // not NULL; only steps, offsets, flags are read
-    const tl_device *device;      // 0 = copies and conversions take no time, alignment 1
+    const tl_plan   *plan;        // not NULL; only steps, offsets, their alignment and flags are read
+    const tl_device *device;      // 0 = copies and conversions take no time; the stricter alignment counts
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
     uint64_t        *start_cost;  // [step_count] time at which each step begins, O and L on the link; may be 0
@@ -447,8 +448,24 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 //     #include "tl_strategy.h"
 //     #include "net.h"               // written with the name "net"
+//     static uint64_t arena[NET_ARENA_BYTES / 8];  // the memory of its backend: all that a run takes
 //     desc.graph = &net_graph;       // tl_graph
 //     desc.plan  = &net_plan;        // tl_plan over net_steps; tl_free_plan does nothing to it
+//
+// Before the tables stand numbers for the preprocessor, with the name in upper case in front:
+//
+//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: a block of so many bytes does, so aligned
+//     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it
+//     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
+//     NET_STEPS, NET_NODES, NET_TENSORS        counts
+//     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena
+//     NET_RESULT_Y_BYTES, NET_RESULT_Y_OFFSET  of a node y that is kept; forward only, where none is kept, of
+//                                              each that no node reads
+//     NET_NODE_Y                               the number of every node
+//
+// Nodes whose names differ in case or punctuation alone, or have nothing of ASCII, end with _n and their
+// number, outputs of a node with several with _o and theirs. Tables of several networks stand in one program
+// where their names differ in upper case, and none begins with another and a _.
 //
 //   plan   replayed first, so that only valid plans are written; its peaks and costs are written
 //          unchanged
@@ -457,8 +474,8 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 // A run of such a plan takes memory from its env in tl_init_run only; the lists of the CPU backend
 // grow in its first pass. A graph of tables is never released. A table compiles only with the
 // version of tl_strategy.h that wrote it; any other stops at an #error.
-// Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan; what the sink returned.
-// Cost:    O(steps + tensors + texts).
+// Errors:  TL_ERROR_INVALID_ARG: name; those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
+// Cost:    that of tl_find_lifetimes, and O(nodes x log nodes + texts).
 TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                     const char *name, tl_sink sink);
 

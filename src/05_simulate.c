@@ -403,7 +403,7 @@ static tl_result tli_sim_place(tli_sim *sim, tli_sim_arena *arena, int32_t numbe
         return tli_sim_broken(sim, arena->is_host ? TLI_RULE(HOST_OFFSETS_FEWER_THAN_COPIES)
                                                   : TLI_RULE(OFFSETS_FEWER_THAN_ALLOCATIONS));
     offset = arena->offsets[number];
-    if (offset & (sim->alignment - 1))  // a power of two: tl_check_device
+    if (offset & (sim->alignment - 1))  // a power of two: tl_check_device, tli_check_plan
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
     if (!tli_add_u64(offset, bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
@@ -1050,6 +1050,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->link_latency = device ? device->link_latency_ns : 0;
     sim->codec_rate = device ? device->codec_bytes_per_second : 0;
     sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
+    if (plan->alignment_bytes > sim->alignment) sim->alignment = plan->alignment_bytes;
     sim->arena.offsets = plan->offset_count ? plan->offsets : NULL;
     sim->arena.count = plan->offset_count;
     sim->host_arena.offsets = plan->host_offset_count ? plan->host_offsets : NULL;
@@ -1098,6 +1099,8 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
                         TLI_RULE(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
     if (plan->repeat_count < 0)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE));
+    if (plan->alignment_bytes & (plan->alignment_bytes - 1 + !plan->alignment_bytes))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_ANY_ORDER_MUST_BE_0_OR_1));
     return TL_OK;

@@ -1067,6 +1067,7 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
     plan->offsets = plan->host_offsets = NULL;              // a pass that is under way
     plan->offset_count = plan->host_offset_count = 0;
     plan->arena_bytes = plan->host_arena_bytes = 0;
+    plan->alignment_bytes = 0;
 }
 #endif
 

@@ -104,6 +104,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     result = tl_check_recompute_policy(run->env, &desc->policy);
 #endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
+    if (!result && desc->plan) result = tli_check_plan(run->env, TLI_IN(INIT_RUN), desc->plan);
     if (result) return result;
     if (desc->plan && desc->checkpoints) why = TLI_RULE(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM);
     if ((uint32_t)desc->eviction >= TL_EVICTION_COUNT || (uint32_t)desc->codec >= TL_CODEC_COUNT)
@@ -500,12 +501,28 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
 
 #define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large
 
-// Whether a plan for the run's arenas lacks places in one of them.
-static int tli_lacks_places(const tl_run *run) {
+// Whether offsets suit the alignment of the backend. Some that were placed for less may be lucky.
+static int tli_suit_backend(const tl_run *run, const uint64_t *offsets, int32_t count) {
+    uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
+    int32_t i;
+    if (run->plan.alignment_bytes >= alignment) return 1;
+    for (i = 0; i < count; i++)
+        if (offsets[i] & (alignment - 1)) return 0;
+    return 1;
+}
+
+// Whether the plan lacks places in one of the run's arenas. bare: the plan with those that suit the backend.
+static int tli_lacks_places(const tl_run *run, tl_plan *bare) {
     int32_t k;
-    if (!run->plan.offset_count) return 1;
-    for (k = 0; k < run->plan.step_count && !run->plan.host_offset_count; k++)
-        if (run->plan.steps[k].kind == TL_STEP_SPILL) return 1;
+    *bare = run->plan;
+    if (!tli_suit_backend(run, bare->offsets, bare->offset_count)) bare->offset_count = 0;
+    if (!tli_suit_backend(run, bare->host_offsets, bare->host_offset_count)) bare->host_offset_count = 0;
+    if (!bare->offset_count) bare->offsets = NULL;
+    if (!bare->host_offset_count) bare->host_offsets = NULL;
+    bare->alignment_bytes = run->limits.alignment_bytes;    // their arenas end as this backend aligns
+    if (!bare->offset_count) return 1;
+    for (k = 0; k < bare->step_count && !bare->host_offset_count; k++)
+        if (bare->steps[k].kind == TL_STEP_SPILL) return 1;
     return 0;
 }
 
@@ -516,8 +533,11 @@ static tl_result tli_take_run_plan(tl_run *run) {
     run->owns_plan = !run->desc.plan;
     if (run->desc.plan) run->plan = *run->desc.plan;
     else result = tli_plan_desc(run);
-    if (result || !run->in_arena || !tli_lacks_places(run)) return result;
-    bare = run->plan;
+    if (result || !run->in_arena) return result;
+    if (!tli_lacks_places(run, &bare)) {
+        run->plan.alignment_bytes = bare.alignment_bytes;
+        return TL_OK;
+    }
     result = tli_place_run_plan(run, &bare, TLI_RUN_PLACE_WORK);
     if (result || tli_arenas_fit(run)) return result;
     bare.steps = run->plan.steps;   // those of the copy
@@ -607,6 +627,7 @@ static tl_result tli_place_online(tl_run *run, uint64_t live, uint64_t host_live
     tli_copy_record(run, &run->plan);
     run->plan.repeat_count = 1;
     run->owns_plan = 0;             // the steps are those of the record
+    run->plan.alignment_bytes = run->limits.alignment_bytes;
     return tli_place_run_plan(run, &run->plan, TLI_RUN_PLACE_WORK);
 }
 

@@ -127,8 +127,10 @@ typedef struct tl_run_desc {
 
     // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, in one
     // block, taken by tl_init_run; that of the host an arena for the host copies. A plan without offsets gets
-    // them then, decisions made online are tried out and placed. With strategy.memory standard, or with an eviction function of the caller, every buffer is
-    // a block of its own: base_bytes and the peak of the live bytes count, and a pass can fail for memory.
+    // them then, and so does one whose offsets are no multiples of the backend's alignment; decisions made
+    // online are tried out and placed. With strategy.memory standard, or with an eviction function of the
+    // caller, every buffer is a block of its own: base_bytes and the peak of the live bytes count, and a pass
+    // can fail for memory.
     uint64_t budget_bytes;            // device; 0 = no limit of your own
     uint64_t host_budget_bytes;       // host; 0 = no host tier: never spill. Of a plan that is given with host
                                       // steps: 0 = as much as it needs

@@ -28,6 +28,7 @@ static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
 // -- the picture: places, in hundredths of a pixel --
 
 #define TLI_CURVE_LIMIT 8
+#define TLI_LINE_LIMIT  9    // eight of the caller and the arena
 #define TLI_LETTER      720  // assumed width of a letter of the body text, rather too wide
 
 typedef struct tli_place { int32_t x, y; } tli_place;
@@ -39,10 +40,13 @@ typedef struct tli_picture {
     const tl_memory_curve *curves;     // [curve_count]
     int32_t                curve_count;
     int32_t                width, height;
-    const char            *title, *time_label;
+    const char            *title, *time_label, *byte_label;
+    const tl_svg_line     *lines;      // [line_count]
+    int32_t                line_count;
     int                    whole_steps;  // 1 = no curve has times: ticks at whole numbers
     int32_t                legend_columns, legend_width;  // legend_width: of one entry
     tli_box                plot;
+    int32_t                bottom;       // of the lowest plot
 
     double                 last_time;    // right end of the time axis
     int32_t                colour;       // of the first curve
@@ -53,7 +57,7 @@ typedef struct tli_picture {
     int32_t                tick_count;   // ticks above 0; the last one is the top of the plot
     int                    shift;        // bytes are shifted right before they are scaled
     uint64_t               top_bytes;    // at the top of the plot, shifted
-    tli_box                taken[2 * TLI_CURVE_LIMIT];  // [taken_count] marks and their labels
+    tli_box                taken[2 * TLI_CURVE_LIMIT + TLI_LINE_LIMIT];  // [taken_count] marks and labels
     int32_t                taken_count;
 } tli_picture;
 
@@ -141,6 +145,11 @@ static tl_result tli_open_picture(tl_env *env, tli_picture *p, const tl_svg_styl
     p->title = style && style->title ? style->title : "";
     p->time_label = style && style->time_label ? style->time_label : "step";
     p->whole_steps = 1;
+    p->lines = style ? style->lines : NULL;
+    p->line_count = style ? style->line_count : 0;
+    if (p->line_count < 0 || p->line_count > 8)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG),
+                        TLI_RULE(LINE_COUNT_MUST_BE_0_TO_8));
     if (p->curve_count < 1 || p->curve_count > TLI_CURVE_LIMIT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_MEMORY_SVG),
                         TLI_RULE(CURVE_COUNT_MUST_BE_1_TO_8));
@@ -170,13 +179,27 @@ static void tli_lay_out(tli_picture *p) {
     p->plot.top = (*p->title ? 8600 : 4800) + rows * 2200;
     p->plot.bottom = (p->height - 58) * 100;
     if (p->plot.bottom < p->plot.top + 4000) p->plot.bottom = p->plot.top + 4000;
+    p->bottom = p->plot.bottom;
+}
+
+// Lines are drawn up to four times the highest curve.
+static int tli_is_line_near(const tli_picture *p, uint64_t bytes) { return bytes / 4 <= p->peak_bytes; }
+
+// The highest bytes of curves and lines.
+static uint64_t tli_find_highest(const tli_picture *p) {
+    uint64_t highest = p->peak_bytes;
+    int32_t i;
+    for (i = 0; i < p->line_count; i++)
+        if (tli_is_line_near(p, p->lines[i].bytes) && p->lines[i].bytes > highest) highest = p->lines[i].bytes;
+    return highest;
 }
 
 // Ticks at multiples of 1, 2 or 5 times a power of ten, about one in 55 pixels, with some room above the peak.
 static void tli_scale_byte_axis(tli_picture *p) {
-    uint64_t wanted, most = (uint64_t)(p->plot.bottom - p->plot.top) / 5500 + 1, factor = 1, power;
-    p->unit = tli_find_byte_unit(p->peak_bytes);
-    wanted = tli_scale_bytes_to(p->peak_bytes, p->unit, 100) * 107 / 100;
+    uint64_t highest = tli_find_highest(p), wanted, factor = 1, power;
+    uint64_t most = (uint64_t)(p->plot.bottom - p->plot.top) / 5500 + 1;
+    p->unit = tli_find_byte_unit(highest);
+    wanted = tli_scale_bytes_to(highest, p->unit, 100) * 107 / 100;
     power = p->unit ? 1 : 100;  // whole bytes only
     if (most < 2) most = 2;
     while (wanted / (factor * power) + 1 > most) {
@@ -186,7 +209,7 @@ static void tli_scale_byte_axis(tli_picture *p) {
     p->tick_hundredths = factor * power;
     p->tick_count = (int32_t)(wanted / p->tick_hundredths) + 1;
     p->shift = 0;
-    while (p->peak_bytes >> p->shift >> 40) p->shift++;
+    while (highest >> p->shift >> 40) p->shift++;
     p->top_bytes = ((uint64_t)p->tick_count * p->tick_hundredths << (10 * p->unit - p->shift)) / 100;
 }
 
@@ -205,6 +228,8 @@ static const char tli_svg_style_text[] =
     ".page{fill:#fff;stroke:#d1d9e0}\n"
     ".grid{fill:none;stroke:#e4e8ec}\n"
     ".axis{fill:none;stroke:#818b98}\n"
+    ".line{fill:none;stroke:#59636e;stroke-width:1.5;stroke-dasharray:7 4}\n"
+    ".note{font-size:12px;stroke:#fff;stroke-width:4px;stroke-linejoin:round;paint-order:stroke}\n"
     ".curve{fill-opacity:.08;stroke-width:2;stroke-linejoin:round}\n"
     ".mark{fill:#fff;stroke-width:2}\n"
     ".k0{stroke:#0072b2}.k1{stroke:#d55e00}.k2{stroke:#009e73}.k3{stroke:#cc79a7}"
@@ -212,7 +237,8 @@ static const char tli_svg_style_text[] =
     ".f0{fill:#0072b2}.f1{fill:#d55e00}.f2{fill:#009e73}.f3{fill:#cc79a7}"
     ".f4{fill:#e69f00}.f5{fill:#56b4e9}.f6{fill:#000}.f7{fill:#b0a000}\n"
     "@media (prefers-color-scheme:dark){\n"
-    "text{fill:#9198a1}.title,.label,.value{fill:#f0f6fc}.value{stroke:#0d1117}\n"
+    "text{fill:#9198a1}.title,.label,.value{fill:#f0f6fc}.value,.note{stroke:#0d1117}\n"
+    ".line{stroke:#9198a1}\n"
     ".page{fill:#0d1117;stroke:#3d444d}.grid{stroke:#21262d}.axis{stroke:#656c76}\n"
     ".mark{fill:#0d1117}.curve{fill-opacity:.12}\n"
     ".k0{stroke:#3d9be0}.k1{stroke:#f0803c}.k2{stroke:#17b890}"
@@ -224,7 +250,7 @@ static const char tli_svg_style_text[] =
 
 static void tli_draw_head(tli_picture *p) {
     tli_stream *s = &p->out;
-    int32_t height = p->plot.bottom / 100 + 58;
+    int32_t height = p->bottom / 100 + 58;
     tli_send(s, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"");
     tli_send_i32(s, p->width);
     tli_send(s, "\" height=\"");
@@ -291,7 +317,8 @@ static void tli_draw_byte_axis(tli_picture *p) {
         tli_send(s, "</text>\n");
     }
     tli_send_text_start(s, 2400, p->plot.top - 1500, "");
-    tli_send(s, "live bytes</text>\n");
+    tli_send(s, p->byte_label ? p->byte_label : "live bytes");
+    tli_send(s, "</text>\n");
 }
 
 // Send value * 10^power, the label of a tick.
@@ -331,7 +358,7 @@ static void tli_draw_time_grid(tli_picture *p, int32_t top) {
     for (i = 0; (x = tli_find_tick_place(p, tick, i)) > 0; i++) {
         tli_send_move(&p->out, "<path class=\"grid\" d=\"M", x, " ", top);
         tli_send(&p->out, "V");
-        tli_send_place(&p->out, p->plot.bottom);
+        tli_send_place(&p->out, p->bottom);
         tli_send(&p->out, "\"/>\n");
     }
 }
@@ -495,6 +522,52 @@ static void tli_draw_peaks(tli_picture *p) {
     for (i = 0; i < p->curve_count; i++) tli_draw_peak(p, i);
 }
 
+// -- the picture: lines --
+
+// Send "budget 18.4 MiB", with an arrow up where the line is above the picture.
+static void tli_send_line_label(tli_picture *p, const tl_svg_line *line, int is_near) {
+    if (!is_near) tli_send(&p->out, "\xE2\x86\x91 ");
+    if (line->label) {
+        tli_send_text(&p->out, line->label, 40);
+        tli_send(&p->out, " ");
+    }
+    tli_send_size(&p->out, line->bytes);
+}
+
+static void tli_draw_lines(tli_picture *p) {
+    int32_t i;
+    for (i = 0; i < p->line_count; i++) {
+        uint64_t bytes = p->lines[i].bytes;
+        if (!tli_is_line_near(p, bytes)) continue;
+        tli_send_move(&p->out, "<path class=\"line\" d=\"M", p->plot.left, " ", tli_bytes_place(p, bytes));
+        tli_send(&p->out, "H");
+        tli_send_place(&p->out, p->plot.right);
+        tli_send(&p->out, "\"/>\n");
+    }
+}
+
+// Draw the labels of the lines where there is room: above them from the right, below them, or further left.
+static void tli_draw_line_labels(tli_picture *p) {
+    tli_stream *s = &p->out;
+    int32_t i, turn;
+    for (i = 0; i < p->line_count; i++) {
+        const tl_svg_line *line = &p->lines[i];
+        int is_near = tli_is_line_near(p, line->bytes);
+        int32_t y = is_near ? tli_bytes_place(p, line->bytes) : p->plot.top + 700;
+        int32_t wide = (tli_count_characters(line->label ? line->label : "", 40) + 12) * TLI_LETTER * 9 / 10;
+        tli_box box = tli_box_of(0, 0, 0, 0);
+        for (turn = 0; turn < 2 * TLI_LINE_LIMIT; turn++) {
+            int32_t right = p->plot.right - turn / 2 * wide, low = y + (is_near && turn % 2 ? 1500 : -500);
+            box = tli_box_of(right - wide, low - 1050, right, low + 300);
+            if (tli_is_free(p, box)) break;
+        }
+        p->taken[p->taken_count++] = box;
+        tli_send_text_start(s, box.right - 400, box.bottom - 300, " class=\"note\" text-anchor=\"end\"");
+        tli_send_line_label(p, line, is_near);
+        tli_send(s, "</text>\n");
+    }
+}
+
 TLI_IMPL tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, int32_t curve_count,
                                        const tl_svg_style *style, tl_sink sink) {
     tli_picture p;
@@ -513,7 +586,9 @@ TLI_IMPL tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curve
     tli_draw_byte_axis(&p);
     tli_draw_curves(&p);
     tli_draw_time_axis(&p);
+    tli_draw_lines(&p);
     tli_draw_peaks(&p);
+    tli_draw_line_labels(&p);
     tli_send(&p.out, "</svg>\n");
     return tli_close_stream(&p.out, env, TLI_IN(WRITE_MEMORY_SVG));
 }

@@ -316,6 +316,7 @@ TLI_IMPL tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *fro
     f.p.width = 960;
     f.p.title = "Precision: the speed-up that a loss buys";
     f.p.plot = tli_box_of(8400, 10800, 93000, 46200);
+    f.p.bottom = f.p.plot.bottom;
     tli_scale_losses(&f);
     tli_scale_speeds(&f);
     tli_draw_head(&f.p);

@@ -10,7 +10,7 @@ extern "C" {
 //     desc.observe = tl_record_event; desc.observe_user = trace;    // [12] RUN
 //     tl_write_trace_json(&env, trace, &graph, sink);  // chrome://tracing, ui.perfetto.dev
 //     tl_write_memory_svg(&env, curves, count, &style, sink);
-//     tl_write_plan_svg(&env, &graph, &plan, &device, sink);   // before anything runs
+//     tl_write_plan_svg(&env, &graph, &plan, &device, &style, sink);  // before anything runs
 //
 // A trace keeps the events of a run, up to a capacity, oldest first. All writers stream to a sink of
 // the caller; those of traces and curves allocate nothing. When a sink returns an error, the writer
@@ -52,10 +52,19 @@ typedef struct tl_memory_curve {
     int32_t         count;       // > 0
 } tl_memory_curve;
 
+// A dashed line across a picture of memory: a budget, an arena, what keeping everything would take.
+typedef struct tl_svg_line {
+    const char *label;           // "budget"; its bytes are written behind it; 0 = the bytes alone
+    uint64_t    bytes;
+} tl_svg_line;
+
 typedef struct tl_svg_style {
     const char *title;           // 0 = none
     const char *time_label;      // 0 = "step"
     int32_t     width, height;   // 320..16384 x 240..16384 pixels; 0 = 960 x 480
+    const tl_svg_line *lines;    // [line_count] those above four times the highest bytes are named only, at the
+                                 // upper edge
+    int32_t     line_count;      // 0 .. 8
 } tl_svg_style;
 
 // Draw memory over time, one stepped line a curve, with axes, grid, a legend and each curve's peak
@@ -64,8 +73,8 @@ typedef struct tl_svg_style {
 //
 //   style   may be NULL; texts are UTF-8
 //
-// Errors:  TL_ERROR_INVALID_ARG: no curve, an empty one, more than 8; times that decrease, are not finite
-//          or end outside 1e-12 .. 1e18; a size out of range; what the sink returned.
+// Errors:  TL_ERROR_INVALID_ARG: no curve, an empty one, more than 8, or more than 8 lines; times that
+//          decrease, are not finite or end outside 1e-12 .. 1e18; a size out of range; what the sink returned.
 // Cost:    O(points) time, no allocation; 2 pieces of line a pixel at most.
 TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, int32_t curve_count,
                                     const tl_svg_style *style, tl_sink sink);
@@ -75,12 +84,20 @@ TLDEF tl_result tl_write_memory_svg(tl_env *env, const tl_memory_curve *curves, 
 // and the tensors that are live there. The tooltip of a bar has its node, times and bytes. Bars narrower
 // than a pixel are merged, so that plans of any number of steps can be read.
 //
-//   device   0 = copies and conversions take no time; otherwise costs are nanoseconds
+// Of a plan with offsets the lowest part is the arena: a rectangle for each allocation on the device, from its
+// first step to its last and over its addresses, coloured by use and named where there is room. What is
+// smaller than 24 square pixels, or than one in either direction, is drawn in cells of two pixels. The plan
+// of a run has the places that it took (tl_find_run_plan).
 //
-// Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what the sink returned.
-// Cost:    that of two simulations; 41 bytes of memory a step; at most 4 bars a pixel and lane.
+//   device   0 = copies and conversions take no time; otherwise costs are nanoseconds
+//   style    may be NULL; of it the title, which stands before the counts of steps and nodes, and the lines
+//
+// Errors:  those of tl_simulate_plan, TL_ERROR_NO_MEMORY; TL_ERROR_INVALID_ARG: more than 8 lines; what the
+//          sink returned.
+// Cost:    that of three simulations; 41 bytes of memory a step, and the lifetimes; at most 4 bars a pixel and
+//          lane, and about 3 MB of text.
 TLDEF tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const tl_plan *plan,
-                                  const tl_device *device, tl_sink sink);
+                                  const tl_device *device, const tl_svg_style *style, tl_sink sink);
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Draw a Pareto front of [7]: the speed-up over the loss that it costs. The axis of losses is logarithmic,

@@ -285,6 +285,7 @@ static void plans_with_offsets_measure_the_arena_that_was_planned(void **state) 
         if (random_plan(&env, &random, &graph, &plan)) fail_msg("%s", "out of memory");
         if (random_offsets(&env, &random, &graph, &device, &plan)) fail_msg("%s", "out of memory");
         if (round % 3 == 0) place_well(&env, &random, &graph, &device, &plan);
+        plan.alignment_bytes = 4;
         if (!simulate(&graph, &plan, 4, &report)) {
             uint64_t expected;
             apart = plan;
@@ -1173,10 +1174,105 @@ static void inputs_at_the_end_of_an_arena_are_measured(void **state) {
     (void)bed_step(&b, 1);
     assert_int_equal(bed_report(&b).measured_arena_bytes, 704);
     bed_close(&b);
-    bed_open(&b, &graph, 0, 0, 256);
-    b.desc.plan = &plan;
-    assert_int_equal(bed_init(&b), TL_ERROR_INVALID_PLAN);  // made for a finer alignment
-    bed_close(&b);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static uint64_t least_power_of_two_in(const tl_plan *plan) {
+    uint64_t all = 0;
+    int32_t i;
+    for (i = 0; i < plan->offset_count; i++) all |= plan->offsets[i];
+    return all & (~all + 1);
+}
+
+// Plans placed for 1 run at every alignment with the same numbers, in the bytes that they then report; where the
+// budget is that of the places as they were, the refusal names the bytes that do.
+static void plan_placed_for_less_is_placed_again(void **state) {
+    static const uint64_t alignments[] = { 1, 8, 64, 256 };
+    static bed b;
+    tl_random random = { 91 };
+    long round, again = 0, refused = 0;
+    (void)state;
+    for (round = 0; round < SOAK_TIMES(60); round++) {
+        uint64_t alignment = alignments[round % 4], expected = 0, sum, needed;
+        tl_places_desc places = { 0 };
+        tl_device device = { 0 };
+        tl_graph graph;
+        tl_plan plan;
+        tl_plan found;
+        tl_env env;
+        int turn;
+        memset(&env, 0, sizeof env);
+        if (random_graph(&env, &random, 16, &graph) || tl_plan_keep_all(&env, &graph, 0, &plan)) fail_msg("%s", env.error.text);
+        places.graph = &graph;
+        places.device = &device;
+        assert_int_equal(tl_plan_places(&env, &places, &plan, NULL), TL_OK);
+        assert_int_equal(plan.alignment_bytes, 1);
+        for (turn = 0; turn < 2; turn++) {
+            bed_open(&b, &graph, 0, 0, turn ? alignment : 1);
+            b.desc.plan = &plan;
+            b.desc.load = NULL;
+            bed_must_init(&b);
+            sum = bed_step(&b, 0);
+            if (turn) assert_int_equal(sum, expected);
+            expected = sum;
+            tl_find_run_plan(b.run, &found);
+            assert_int_equal(found.alignment_bytes, turn ? alignment : 1);
+            assert_true(!found.offset_count || !least_power_of_two_in(&found) || least_power_of_two_in(&found) >= found.alignment_bytes);
+            assert_int_equal(bed_report(&b).measured_arena_bytes, found.arena_bytes);
+            again += found.offsets != plan.offsets;
+            needed = bed_report(&b).planned_taken_bytes;
+            bed_close(&b);
+        }
+        bed_open(&b, &graph, 0, 0, alignment);
+        b.desc.plan = &plan;
+        b.desc.budget_bytes = plan.arena_bytes;
+        if (needed > plan.arena_bytes) {
+            assert_int_equal(bed_init(&b), TL_ERROR_INFEASIBLE);
+            assert_int_equal(named_bytes(b.env.error.text), needed);
+            refused++;
+        } else {
+            bed_must_init(&b);
+        }
+        bed_close(&b);
+        tl_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+    assert_true(again > 30 && refused > 30);
+}
+
+// Hand-made offsets that suit the backend stay as they are, whatever alignment the plan names; what breaks the
+// word of the plan is refused.
+static void places_that_suit_the_backend_are_kept(void **state) {
+    static const uint64_t offsets[] = { 0, 64, 128, 192, 256 };
+    static const struct { uint64_t plan, backend; tl_result result; int kept; } cases[] = {
+        { 0, 64, TL_OK, 1 },   { 1, 64, TL_OK, 1 },  { 64, 64, TL_OK, 1 }, { 128, 64, TL_OK, 1 }, { 0, 128, TL_OK, 0 },
+        { 64, 128, TL_OK, 0 }, { 3, 64, TL_ERROR_INVALID_ARG, 0 }, { 128, 128, TL_ERROR_INVALID_PLAN, 0 } };
+    static bed b;
+    tl_chain_desc chain = { 0 };
+    tl_graph graph;
+    tl_plan plan, found;
+    size_t i;
+    (void)state;
+    chain.layer_count = 4;
+    chain.input_bytes = 1;
+    if (tl_add_chain(NULL, &graph, &chain) || tl_plan_keep_all(NULL, &graph, 1, &plan)) fail_msg("%s", "no plan");
+    plan.offsets = offsets;
+    plan.offset_count = 5;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        plan.alignment_bytes = cases[i].plan;
+        bed_open(&b, &graph, 0, 0, cases[i].backend);
+        b.desc.plan = &plan;
+        b.desc.load = NULL;
+        assert_int_equal(bed_init(&b), cases[i].result);
+        if (!cases[i].result) {
+            (void)bed_step(&b, 1);
+            tl_find_run_plan(b.run, &found);
+            assert_int_equal(found.offsets == offsets, cases[i].kept);
+            assert_int_equal(found.alignment_bytes, cases[i].backend);
+        }
+        bed_close(&b);
+    }
     tl_free_plan(NULL, &plan);
     tl_free_graph(NULL, &graph);
 }
@@ -3448,6 +3544,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_plan_fits_its_budget_exactly_or_is_refused_by_one_byte),
         cmocka_unit_test(a_placed_plan_is_held_to_its_arena),
         cmocka_unit_test(inputs_at_the_end_of_an_arena_are_measured),
+        cmocka_unit_test(plan_placed_for_less_is_placed_again),
+        cmocka_unit_test(places_that_suit_the_backend_are_kept),
         cmocka_unit_test(online_budgets_are_exact_and_include_the_base),
         cmocka_unit_test(dependencies_are_those_of_the_ranges),
         cmocka_unit_test(an_online_run_may_be_pulled),

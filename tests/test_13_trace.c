@@ -813,6 +813,46 @@ static void svg_texts_are_escaped_whatever_they_hold(void **state) {
     free(text);
 }
 
+// 500 bytes are 352 pixels. A line beyond four times the curve is named at the upper edge and leaves the axis alone.
+static void svg_lines_are_drawn_and_named(void **state) {
+    static const uint64_t live[] = { 100, 400, 200 };
+    static const tl_svg_line lines[] = { { "budget", 450 }, { "taken", 440 }, { "keep all", 1601 }, { NULL, 0 }, { "host", 1604 } };
+    tl_memory_curve curve = curve_of("a", live, NULL, 3);
+    tl_env env = silent_env();
+    tl_svg_style style;
+    memory_sink m;
+    tl_sink sink = sink_of(&m, -1);
+    char *text;
+    (void)state;
+    memset(&style, 0, sizeof style);
+    style.lines = lines;
+    style.line_count = 2;
+    text = svg_of(&curve, 1, &style);
+    must_hold(text, "<path class=\"line\" d=\"M84 105.2H930\"/>");
+    must_hold(text, "<path class=\"line\" d=\"M84 112.24H930\"/>");
+    must_hold(text, "<text x=\"926\" y=\"100.2\" class=\"note\" text-anchor=\"end\">budget 450 B</text>");
+    must_hold(text, "<text x=\"926\" y=\"127.24\" class=\"note\" text-anchor=\"end\">taken 440 B</text>");
+    free(text);
+    style.line_count = 4;
+    text = svg_of(&curve, 1, &style);
+    assert_int_equal(count_of(text, "class=\"line\""), 4);  // 1601 / 4 is 400
+    must_hold(text, ">keep all 1.56 KiB</text>");
+    must_hold(text, ">0 B</text>");
+    free(text);
+    style.lines = lines + 4;
+    style.line_count = 1;
+    text = svg_of(&curve, 1, &style);
+    assert_int_equal(count_of(text, "class=\"line\""), 0);
+    must_hold(text, ">\xe2\x86\x91 host 1.57 KiB</text>");
+    must_hold(text, ">500 B</text>");
+    free(text);
+    for (style.line_count = -1; style.line_count < 10; style.line_count += 10) {
+        assert_int_equal(tl_write_memory_svg(&env, &curve, 1, &style, sink), TL_ERROR_INVALID_ARG);
+        assert_string_equal(env.error.text, "tl_write_memory_svg: style: line_count must be 0 to 8");
+    }
+    assert_int_equal(m.count, 0);
+}
+
 static void svg_long_texts_are_cut_with_an_ellipsis(void **state) {
     static const uint64_t live[] = { 5 };
     char many[4000], wanted[400], *text;
@@ -1211,6 +1251,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(svg_byte_axis_has_round_ticks),
         cmocka_unit_test(svg_time_axis_has_round_ticks),
         cmocka_unit_test(svg_texts_are_escaped_whatever_they_hold),
+        cmocka_unit_test(svg_lines_are_drawn_and_named),
         cmocka_unit_test(svg_long_texts_are_cut_with_an_ellipsis),
         cmocka_unit_test(svg_legend_breaks_into_rows_and_the_picture_grows),
         cmocka_unit_test(svg_values_of_peaks_do_not_cover_each_other),

@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.environ.get('TL_SHARED', os.path.join(HERE, '..', '..', 'shared'))
 MODEL = os.path.join(HERE, '..', 'examples', 'residual.tlg')
 KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'peak_bytes', 'host_peak_bytes', 'arena_bytes', 'arena_bound_bytes', 'alignment_bytes', 'base_cost', 'total_cost',
-        'cost_ratio', 'lower_bound_cost', 'gap', 'proven_optimal', 'work', 'seconds'}
+        'cost_ratio', 'lower_bound_cost', 'gap', 'proven_optimal', 'allocations', 'work', 'seconds'}
 INFEASIBLE_KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'base_cost', 'minimal_budget_bytes', 'limiting_node',
                    'work', 'seconds'}
 POLICIES = []           # their names, as the program lists them
@@ -162,6 +162,10 @@ def tables_compile():
     with open(MODEL) as file: text = file.read()
     for name, prefix in [('8-net__v2_.tlg', 'net_v2_plan'), ('---.tlg', 'm_plan'), ('x' * 80 + '.tlg', 'x' * 48 + '_plan')]:
         assert prefix in planned(write(name, text), '--budget', '50%', '--work', '1000', '--c-table', '-'), name
+    table = planned(MODEL, '--align', '64', '--work', '1000', '--c-table', '-', '--name', 'My_net')
+    for line in ('#define MY_NET_ALIGNMENT 64\n', 'static const tl_plan My_net_plan = {\n', '    64,  // alignment_bytes\n'): assert line in table, line
+    for name in ('2net', 'a-b', 'x' * 49): refused(1, ['name', '1 to 48 letters'], MODEL, '--work', '1000', '--c-table', path('t.h'), '--name', name)
+    refused(1, ['--name', '--c-table'], MODEL, '--name', 'net')
 
 class Link:
     """A speed that gives whole units of cost, rounded up, as the library counts them: bytes in 10^9 units."""
@@ -575,13 +579,15 @@ def steps_are_counted_from_0():
 def places_pass_the_independent_checker():
     """Lifetimes are those that the checker derives from the schedule; places share no byte, and their end is the arena."""
     checker = load_checker()
-    count = tight = 0
+    turn = count = tight = hosts = 0
     for model in [MODEL] + sorted(glob.glob(os.path.join(reference('small'), '*.tlg')))[::2]:
         nodes = checker.load(model)
         for inference in (False, True):
-            for budget in ('60%', '80%', '100%'):
-                align = (1, 64, 256)[count % 3]
-                how = [model, '--budget', budget, '--align', str(align), '--work', '1000000'] + ['--inference'] * inference
+            for budget in ('40%' if model == MODEL else '60%', '80%', '100%'):
+                turn += 1
+                align = (1, 64, 256)[turn % 3]
+                how = [model, '--budget', budget if model == MODEL or align == 1 else '1MiB', '--align', str(align), '--work', '1000000'] + ['--inference'] * inference
+                if model == MODEL and budget == '40%': how += ['--host-budget', '50%', '--link', '900GB/s', '--cost-unit', 'ms']
                 code, out, err = run(*how, '--json', '-', '--schedule', path('s'), '--places', path('p'), '--lifetimes', path('l'))
                 if code == 2: continue
                 assert code == 0, err
@@ -589,11 +595,17 @@ def places_pass_the_independent_checker():
                 checker.replay(nodes, list(checker.read_steps(path('s'))), inference, ledger=ledger)
                 rows = [tuple(row) for row in csv.reader(open(path('l')))]
                 assert sorted(rows[1:]) == sorted(tuple(str(x) for x in a[:8]) for a in ledger.all), how
+                listed = [(a['tier'], a['use'], a['node'], a['output'], a['occurrence'], a['bytes'], a['first_step'], a['end_step']) for a in got['allocations']]
+                assert [tuple(map(str, a)) for a in listed] == rows[1:], how
+                assert all(a['name'] == nodes[a['node']].name for a in got['allocations']), how
+                assert [str(a['offset']) for a in got['allocations']] == [row['offset'] for row in csv.DictReader(open(path('p')))], how
                 high = checker.check_places(ledger.all, csv.DictReader(open(path('p'))), align).get(('device', '0'), 0)
                 assert got['arena_bytes'] == -(-high // align) * align and got['alignment_bytes'] == align, (how, got, high)
                 assert got['peak_bytes'] <= got['arena_bound_bytes'] <= got['arena_bytes'], (how, got)
                 count += 1
+                hosts += any(a['tier'] == 'host' for a in got['allocations'])
                 tight += got['arena_bound_bytes'] == got['arena_bytes']
+    assert count > 60 and hosts, (count, hosts)
     for align in ('0', '3', '-1', 'x', '2097152', '18446744073709551616'): refused(1, ['--align', 'power of two'], MODEL, '--align=' + align)
     for option in ('--align', '--places', '--lifetimes'): refused(1, [option, '--pareto'], MODEL, '--pareto', option, '1')
     return '%d plans, the arena of %d of them is proven least' % (count, tight)
@@ -883,7 +895,7 @@ def an_error_is_explained_by_its_numbers():
 
 def help_names_every_option():
     out = planned('--help')
-    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--c-table', '--svg', '--html', '--pareto', '--explain',
+    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--name', '--svg', '--html', '--pareto', '--explain',
                    '--precision', '--front', '--profiles', '--default-profiles', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100

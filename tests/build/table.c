@@ -1,4 +1,5 @@
-// A plan and its graph as const tables, run with nothing but memory of the caller: no planner, no text, no malloc.
+// A plan and its graph as const tables, run with nothing but memory of the caller: no planner, no text, no malloc, and
+// on the device exactly the bytes that the table names. Another table stands in the same program.
 #define TL_NO_STDIO
 #define TL_NO_TEXT
 #define TL_NO_TRACE
@@ -8,6 +9,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../../tl_strategy.h"
 #include "../support/table.h"
+#include "../support/table_small.h"
 
 static void mix(const tl_operand *operand, uint64_t *sum) {
     const unsigned char *at = (const unsigned char *)operand->host;
@@ -51,8 +53,10 @@ static tl_result backward(const tl_kernel_call *call, void *user) {
     return TL_OK;
 }
 
-// One training step from the tables, or online, with all that it wants: what the backward kernels saw.
-static int run_table(tl_env *env, tl_backend *backend, int online, uint64_t *gradients) {
+// One pass of a plan, or without one online, with all that it wants: what the kernels saw. The input may be written where
+// it lies.
+static int run_table(tl_env *env, tl_backend *backend, const tl_graph *graph, const tl_plan *plan, unsigned char *input,
+                     uint64_t *gradients) {
     static const char *const ops[] = { "linear", "relu", "split", "gate", "join", "ce" };
     tl_kernel kernels[6];
     tl_run_desc desc;
@@ -68,35 +72,74 @@ static int run_table(tl_env *env, tl_backend *backend, int online, uint64_t *gra
         kernels[i].user = gradients;
     }
     tli_zero(&desc, sizeof desc);
-    desc.graph = &table_graph;
-    desc.plan = online ? NULL : &table_plan;
+    desc.graph = graph;
+    desc.plan = plan;
     desc.backend = backend;
     desc.kernels = kernels;
     desc.kernel_count = 6;
-    desc.budget_bytes = online ? 0 : table_plan.arena_bytes;
+    desc.budget_bytes = plan ? plan->arena_bytes : 0;
     if (tl_init_run(env, &desc, &run)) return 1;
+    if (input) *input = 5;
     failed = tl_run_plan(run) != TL_OK;
     tl_measure_run(run, &report);
     tl_free_run(run);
-    if (!online && report.measured_peak_bytes != table_plan.peak_bytes) return 1;
-    if (!online && report.taken_bytes != table_plan.arena_bytes) return 1;
-    return failed || online != !report.recompute_count;
+    if (plan && report.measured_peak_bytes != plan->peak_bytes) return 1;
+    if (plan && report.taken_bytes != plan->arena_bytes) return 1;
+    return failed || (plan == &table_plan) != (report.recompute_count > 0);
+}
+
+// Make the backend over a block of the caller, as many bytes as a table says.
+static int open_block(tl_env *env, void *block, uint64_t bytes, tl_backend *backend) {
+    tl_cpu_backend_desc desc;
+    tli_zero(&desc, sizeof desc);
+    desc.memory = block;
+    desc.memory_bytes = bytes;
+    desc.alignment_bytes = 8;
+    return tl_init_cpu_backend(env, &desc, backend) != TL_OK;
+}
+
+// A training step in exactly its bytes: the words on both sides stay as they are, and a byte less is refused.
+static int train(tl_env *env, uint64_t *planned) {
+    static uint64_t arena[TABLE_ARENA_BYTES / 8 + 2];
+    tl_backend backend;
+    uint64_t none;
+    int failed;
+    arena[0] = arena[TABLE_ARENA_BYTES / 8 + 1] = 77;
+    if (open_block(env, arena + 1, TABLE_ARENA_BYTES - 8, &backend)) return 1;
+    failed = !run_table(env, &backend, &table_graph, &table_plan, NULL, &none);
+    failed |= tl_free_cpu_backend(env, &backend) != TL_OK;
+    if (open_block(env, arena + 1, TABLE_ARENA_BYTES, &backend)) return 1;
+    failed |= run_table(env, &backend, &table_graph, &table_plan, NULL, planned);
+    failed |= tl_free_cpu_backend(env, &backend) != TL_OK;
+    return failed || arena[0] != 77 || arena[TABLE_ARENA_BYTES / 8 + 1] != 77;
+}
+
+// A pass forward: the input is written to the arena and the result read from it, at the offsets of the table.
+static int infer(tl_env *env, int writes, uint64_t *result) {
+    static uint64_t arena[SMALL_ARENA_BYTES / 8];
+    const uint64_t *at = arena + SMALL_RESULT_JOIN_OFFSET / 8;
+    tl_backend backend;
+    uint64_t none;
+    int failed, i;
+    if (open_block(env, arena, SMALL_ARENA_BYTES, &backend)) return 1;
+    failed = run_table(env, &backend, &small_graph, &small_plan,
+                       writes ? (unsigned char *)arena + SMALL_INPUT_X_OFFSET : NULL, &none);
+    failed |= tl_free_cpu_backend(env, &backend) != TL_OK;
+    *result = 0;
+    for (i = 0; i < SMALL_RESULT_JOIN_BYTES / 8; i++) *result = tl_mix_u64(*result, at[i]);
+    return failed;
 }
 
 int main(void) {
-    static uint64_t memory[4096], device[512];
-    tl_cpu_backend_desc desc;
+    static uint64_t memory[4096], plenty[512];
     tl_env env;
     tl_backend backend;
-    uint64_t planned, plain;
+    uint64_t planned, plain, of_zeroes, of_input;
     if (tl_init_arena(&env, memory, sizeof memory)) return 1;
-    tli_zero(&desc, sizeof desc);
-    desc.memory = device;
-    desc.memory_bytes = sizeof device;
-    desc.alignment_bytes = 8;
-    if (tl_init_cpu_backend(&env, &desc, &backend)) return 2;
-    if (run_table(&env, &backend, 0, &planned)) return 3;
-    if (run_table(&env, &backend, 1, &plain)) return 4;
-    tl_free_cpu_backend(&env, &backend);
-    return planned != plain;
+    if (train(&env, &planned)) return 2;
+    if (open_block(&env, plenty, sizeof plenty, &backend)) return 3;
+    if (run_table(&env, &backend, &table_graph, NULL, NULL, &plain)) return 4;
+    if (tl_free_cpu_backend(&env, &backend)) return 5;
+    if (infer(&env, 0, &of_zeroes) || infer(&env, 1, &of_input) || of_zeroes == of_input) return 6;
+    return planned != plain || TABLE_NODE_JOIN != SMALL_NODE_JOIN || TABLE_ALIGNMENT != 8;
 }

@@ -7,6 +7,29 @@
 #error "write this table again, with the tl_strategy.h that is included"
 #endif
 
+#define TABLE_ARENA_BYTES 496
+#define TABLE_ALIGNMENT 8
+#define TABLE_PEAK_BYTES 496
+#define TABLE_BASE_BYTES 0
+#define TABLE_STEPS 32
+#define TABLE_NODES 11
+#define TABLE_TENSORS 12
+#define TABLE_INPUT_X_OFFSET 0
+#define TABLE_INPUT_X_BYTES 64
+#define TABLE_RESULT_JOIN_OFFSET 160
+#define TABLE_RESULT_JOIN_BYTES 32
+#define TABLE_NODE_X 0
+#define TABLE_NODE_FC1 1
+#define TABLE_NODE_RELU1 2
+#define TABLE_NODE_FC2 3
+#define TABLE_NODE_RELU2 4
+#define TABLE_NODE_FC3 5
+#define TABLE_NODE_SPLIT 6
+#define TABLE_NODE_GATE 7
+#define TABLE_NODE_FC4 8
+#define TABLE_NODE_JOIN 9
+#define TABLE_NODE_LOSS 10
+
 static const tl_node table_nodes[11] = {
     { 1, 3, 0, 0, 0, 0, 1, -1, -1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0 },  // x: node 0
     { 9, 13, 20, 0, 1, 1, 1, -1, 1, 0, 1, 0, 0, 9, 18, 0, 0, 0, 384 },  // fc1: node 1
@@ -146,5 +169,6 @@ static const tl_plan table_plan = {
     133,  // cost
     123,  // base_cost
     0,  // bound_cost
-    NULL  // memory: tl_free_plan leaves it alone
+    NULL,  // memory: tl_free_plan leaves it alone
+    8,  // alignment_bytes
 };

@@ -11,7 +11,7 @@ static void dump_numbers(FILE *file, const uint64_t *numbers, int count) {
 }
 
 static void dump_tables(FILE *file, const tl_graph *graph, const tl_plan *plan) {
-    uint64_t amounts[7];
+    uint64_t amounts[8];
     int32_t i;
     uint32_t k;
     fprintf(file, "graph %ld %ld %ld %ld %lu\n", (long)graph->node_count, (long)graph->input_count, (long)graph->tensor_count,
@@ -38,7 +38,8 @@ static void dump_tables(FILE *file, const tl_graph *graph, const tl_plan *plan) 
             (long)plan->inference, (long)plan->any_order);
     amounts[0] = plan->peak_bytes; amounts[1] = plan->arena_bytes; amounts[2] = plan->host_peak_bytes;
     amounts[3] = plan->base_bytes; amounts[4] = plan->cost; amounts[5] = plan->base_cost; amounts[6] = plan->bound_cost;
-    dump_numbers(file, amounts, 7);
+    amounts[7] = plan->alignment_bytes;
+    dump_numbers(file, amounts, 8);
     for (i = 0; i < plan->step_count; i++) {
         const tl_step *s = &plan->steps[i];
         fprintf(file, "step %d %d %d %ld %ld\n", s->kind, s->codec, s->reserved, (long)s->node, (long)s->output);
