@@ -860,7 +860,13 @@
     X(LAYER_FORWARD_GOES_0_1_TO_LAST_THEN, \
       "layer: forward goes 0, 1, ... to the last, then backward down to 0, on an online run over layers", "") \
     X(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY, "run: not online, or a pass is under way", "") \
-    X(TAKEN_MEASURED_BYTES_PLANNED, "taken: measured %0 bytes, planned %1", "measured bytes, planned bytes")
+    X(TAKEN_MEASURED_BYTES_PLANNED, "taken: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
+    X(BACKEND_COULD_NOT_TAKE_ARENA, "backend: could not take the arena of %0 bytes%s", "bytes") \
+    X(BACKEND_LARGEST_BLOCK_IS_BYTES, "backend: its largest block is %0 bytes, and the arena takes %1", \
+      "bytes of the largest block, of the arena") \
+    X(BACKEND_LARGEST_BINDING_IS_BYTES, \
+      "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1", \
+      "bytes of the largest range, of the node's")
 
 // -- errors: rules of [13] TRACE --
 

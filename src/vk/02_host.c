@@ -77,7 +77,7 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     slot.serial = UINT64_MAX;
     slot.chunk = b->staging;
     if (needed > b->staging_size) {
-        result = tli_vk_add_chunk(b, TL_TIER_HOST, needed, 0, function, &slot.chunk);
+        result = tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, needed, function, &slot.chunk);
         if (result) return result;
         slot.start = slot.end = b->staging_head;
         place->at = 0;
@@ -293,33 +293,13 @@ static uint64_t tli_vk_now_ns(void *self) {
     return b->desc.now_ns ? b->desc.now_ns(b->desc.user) : 0;
 }
 
-// The memory heap that is tried first for the chunks of a tier.
-static uint32_t tli_vk_heap_of(const tli_vk *b, tl_tier tier) {
-    int32_t type = tli_vk_next_type(b, tier, ~(uint32_t)0, -1);
-    return type < 0 ? 0 : b->memory.memoryTypes[type].heapIndex;
-}
-
-// The bytes that a heap can still give: by VK_EXT_memory_budget where it is enabled, else four fifths of the
-// heap less the chunks of the backend.
-static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
-    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
-    VkPhysicalDeviceMemoryProperties2 properties;
-    uint64_t whole = b->memory.memoryHeaps[heap].size / 5 * 4, used = 0;
-    int32_t i;
-    for (i = 0; i < b->chunk_count; i++)
-        if (b->chunks[i].alive && !b->chunks[i].imported && b->chunks[i].memory_heap == heap)
-            used += b->chunks[i].bytes;
-    if (b->has_budget) {
-        memset(&budget, 0, sizeof budget);
-        memset(&properties, 0, sizeof properties);
-        budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
-        properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
-        properties.pNext = &budget;
-        b->vk.vkGetPhysicalDeviceMemoryProperties2(b->desc.device.physical, &properties);
-        whole = budget.heapBudget[heap];
-        used = budget.heapUsage[heap];
-    }
-    return whole > used ? whole - used : 0;
+// The bytes of a chunk that the tier can take without asking the driver, or after a wait.
+static uint64_t tli_vk_free_bytes(const tli_vk *b, const tli_vk_chunk *chunk, tl_tier tier) {
+    size_t in_chunk = 0, largest = 0;
+    if (!chunk->alive || chunk->imported || chunk->tier != (uint8_t)tier) return 0;
+    if (chunk->kind == TLI_VK_CHUNK_ARENA) return chunk->block_count || b->records ? 0 : chunk->memory_bytes;
+    if (chunk->heap) tl_measure_heap(chunk->heap, &in_chunk, &largest);
+    return in_chunk;
 }
 
 static void tli_vk_limits(void *self, tl_backend_limits *limits) {
@@ -327,8 +307,11 @@ static void tli_vk_limits(void *self, tl_backend_limits *limits) {
     int32_t i;
     int tier;
     memset(limits, 0, sizeof *limits);
-    limits->alignment_bytes = limits->granularity_bytes = b->alignment;
-    limits->range_bytes = b->most_allocation_bytes;
+    limits->alignment_bytes = b->alignment;
+    limits->granularity_bytes = b->granularity;
+    limits->range_bytes = limits->block_bytes = b->most_allocation_bytes;
+    limits->binding_bytes = b->device_limits.maxStorageBufferRange;
+    limits->tiers_share_memory = tli_vk_heap_of(b, TL_TIER_DEVICE) == tli_vk_heap_of(b, TL_TIER_HOST);
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
     limits->in_order = 1;
     limits->env = b->env;
@@ -336,12 +319,9 @@ static void tli_vk_limits(void *self, tl_backend_limits *limits) {
         uint32_t heap = tli_vk_heap_of(b, (tl_tier)tier);
         uint64_t live = b->counters.live_bytes[tier], left = b->desc.capacity_bytes[tier] - live;
         uint64_t free_bytes = tli_vk_heap_budget(b, heap), piece, largest;
-        for (i = 0; i < b->chunk_count; i++) {
-            size_t in_chunk = 0, biggest = 0;
-            if (!b->chunks[i].alive || !b->chunks[i].heap || b->chunks[i].tier != tier) continue;
-            tl_measure_heap(b->chunks[i].heap, &in_chunk, &biggest);
-            free_bytes += in_chunk;
-        }
+        for (i = 0; i < b->chunk_count; i++) free_bytes += tli_vk_free_bytes(b, &b->chunks[i], (tl_tier)tier);
+        if (b->desc.exceed_budget) free_bytes = b->memory.memoryHeaps[heap].size;
+        limits->block_overhead_bytes[tier] = b->overhead;
         piece = b->memory.memoryHeaps[heap].size;
         largest = b->desc.capacity_bytes[tier];
         limits->capacity_bytes[tier] = tli_vk_least(piece, largest);
@@ -521,6 +501,7 @@ static void tli_vk_fill_backend(tl_backend *backend, tli_vk *b) {
     backend->claim_on = tli_vk_claim_on;
     backend->release_on = tli_vk_release_on;
     backend->measure_account = tli_vk_measure_account;
+    backend->add_arena = tli_vk_add_arena;
 }
 
 static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
@@ -587,6 +568,28 @@ static tl_result tli_vk_read_device(tli_vk *b) {
     }
     b->has_budget = tli_vk_has_extension(device, "VK_EXT_memory_budget") &&
                     b->vk.vkGetPhysicalDeviceMemoryProperties2 != NULL;
+    return TL_OK;
+}
+
+// Learn what the memory of a buffer takes beside its bytes. The alignment that the driver tells is that of
+// every buffer with these usages; the overhead is measured on buffers of several lengths.
+static tl_result tli_vk_read_overhead(tli_vk *b) {
+    static const uint64_t units[] = { 1, 3, 4097 };
+    VkMemoryRequirements needs;
+    VkBuffer buffer;
+    VkResult result;
+    size_t i;
+    b->granularity = b->alignment;
+    for (i = 0; i < sizeof units / sizeof *units; i++) {
+        uint64_t bytes = units[i] * b->granularity;
+        result = tli_vk_create_buffer(b, bytes, &buffer, &needs);
+        if (result) return tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateBuffer", result);
+        b->vk.vkDestroyBuffer(b->device, buffer, b->callbacks);
+        if (needs.alignment > b->granularity) b->granularity = needs.alignment;
+        bytes = tli_vk_align(bytes, b->granularity);
+        needs.size = tli_vk_align(needs.size, b->granularity);
+        if (needs.size > bytes && needs.size - bytes > b->overhead) b->overhead = needs.size - bytes;
+    }
     return TL_OK;
 }
 
@@ -731,7 +734,8 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     if (!result) result = tli_vk_make_shaders(backend);
     b->staging_size = b->desc.staging_bytes;
     if (!result)
-        result = tli_vk_add_chunk(b, TL_TIER_HOST, b->staging_size + b->alignment, 0, function, &b->staging);
+        result = tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, b->staging_size + b->alignment, function,
+                                  &b->staging);
     b->placeholder.chunk = b->staging;
     b->placeholder.at = b->staging_size;
     b->placeholder.bytes = 4;
@@ -769,8 +773,9 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
     result = tli_vk_read_device(b);
     if (!result) {
         tli_vk_fill_chunk_bytes(b);
-        result = tli_vk_make_objects(backend, b);
+        result = tli_vk_read_overhead(b);
     }
+    if (!result) result = tli_vk_make_objects(backend, b);
     if (result) {
         tl_error error;
         memset(&error, 0, sizeof error);
