@@ -43,63 +43,92 @@ static tl_result tli_vk_wait(void *self, tl_ticket ticket) {
 
 // -- staging: for ranges that the host cannot address, or may not write yet --
 
-static tli_vk_slot *tli_vk_slot_of(tli_vk *b, uint64_t number) { return &b->slots[number - b->slot_first]; }
-
-// Make room in the ring. TL_NOT_READY: it is used by frames that were not retired.
-static tl_result tli_vk_make_room(tli_vk *b, uint64_t needed, const char *function) {
-    uint64_t size = b->staging_size, at = b->staging_head % size;
-    uint64_t start = at + needed > size ? b->staging_head + size - at : b->staging_head;
-    tl_result result;
-    if (b->slot_count == 0) b->staging_tail = b->staging_head;
-    while (start + needed - b->staging_tail > size) {
-        uint64_t serial = b->slot_count ? b->slots[0].serial : 0;
-        if (serial == UINT64_MAX)
-            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "staging: is full of ranges that are mapped");
-        result = tli_vk_reach(b, serial, function);
-        if (result) return result;
-        if (b->slot_count && b->slots[0].serial == serial && serial > b->passed)
-            return tli_vk_fail(b, TL_NOT_READY, function, "staging: is in use");
-        tli_vk_free_slots(b);
-        if (!b->slot_count) b->staging_tail = start;
+// Cancel a read whose bytes lie ready and that nobody fetched in the last batch_count frames; 0 = there is none.
+static int tli_vk_drop_stale_read(tli_vk *b) {
+    int32_t i;
+    for (i = 0; i < b->mapping_count; i++) {
+        const tli_vk_mapping *m = &b->mappings[i];
+        if (!m->is_pending || m->serial > b->passed) continue;
+        if (b->serial <= m->asked + (uint64_t)b->desc.batch_count) continue;
+        tli_vk_cancel_read(b, i, 0);
+        return 1;
     }
-    b->staging_head = start;
-    return TL_OK;
+    return 0;
+}
+
+// Free a slot. TL_NOT_READY: all are used by frames that were not retired, or by reads not fetched yet.
+static tl_result tli_vk_make_room(tli_vk *b, const char *function) {
+    uint64_t serial = UINT64_MAX;
+    tl_result result;
+    int32_t i, reads = 0;
+    if (tli_vk_drop_stale_read(b)) return TL_OK;
+    for (i = 0; i < b->slot_count; i++)
+        if (b->slots[i].is_used && b->slots[i].piece) serial = tli_vk_least(serial, b->slots[i].serial);
+    for (i = 0; i < b->mapping_count; i++) reads += b->mappings[i].is_pending;
+    if (serial == UINT64_MAX && !reads)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "staging: is full of ranges that are mapped");
+    result = serial == UINT64_MAX ? TL_OK : tli_vk_reach(b, serial, function);
+    return result || serial <= b->passed ? result : tli_vk_fail(b, TL_NOT_READY, function, "staging: is in use");
+}
+
+// Have a chunk for a slot that the staging is too small for: one that is kept, or a new one instead of those.
+static tl_result tli_vk_find_large(tli_vk *b, uint64_t bytes, const char *function, int32_t *index) {
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++) {
+        tli_vk_chunk *chunk = &b->chunks[i];
+        if (!tli_vk_is_empty(chunk) || chunk->kind != TLI_VK_CHUNK_STAGING) continue;
+        *index = i;
+        if (chunk->bytes >= bytes) return TL_OK;
+        tli_vk_destroy_chunk(b, chunk);
+    }
+    return tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, bytes, function, index);
+}
+
+// Find the memory of a slot.
+static tl_result tli_vk_place_slot(tli_vk *b, uint64_t needed, const char *function, tli_vk_slot *slot, size_t *at) {
+    tl_result result = TL_OK;
+    *at = 0;
+    slot->piece = 0;
+    slot->chunk = b->staging;
+    if (needed > b->staging_size) {
+        result = tli_vk_find_large(b, needed, function, &slot->chunk);
+        if (!result) b->chunks[slot->chunk].block_count = 1;
+        return result;
+    }
+    while (!result && tl_add_piece(b->staging_heap, (size_t)needed, at, &slot->piece))
+        result = tli_vk_make_room(b, function);
+    return result;
 }
 
 // Take a piece of host-visible memory for a range; tli_vk_give_staging says when it is free again.
 static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *function, tli_vk_place *place,
-                                     uint64_t *number) {
-    uint64_t needed = tli_vk_align(bytes, b->alignment);
+                                     int32_t *number) {
     tli_vk_slot slot;
     tl_result result;
-    if (!tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_count, sizeof *b->slots))
-        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of staging");
+    size_t at;
+    memset(&slot, 0, sizeof slot);
+    result = tli_vk_place_slot(b, tli_vk_align(bytes, b->alignment), function, &slot, &at);
+    if (result) return result;
     slot.serial = UINT64_MAX;
-    slot.chunk = b->staging;
-    if (needed > b->staging_size) {
-        result = tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, needed, function, &slot.chunk);
-        if (result) return result;
-        slot.start = slot.end = b->staging_head;
-        place->at = 0;
-    } else {
-        result = tli_vk_make_room(b, needed, function);
-        if (result) return result;
-        slot.start = b->staging_head;
-        slot.end = b->staging_head += needed;
-        place->at = slot.start % b->staging_size;
+    slot.is_used = 1;
+    if (!b->free_slot && tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_count, sizeof *b->slots)) {
+        memset(&b->slots[b->slot_count], 0, sizeof *b->slots);
+        b->free_slot = ++b->slot_count;
+    }
+    if (!b->free_slot) {
+        if (slot.piece) tl_free_piece(b->staging_heap, slot.piece);
+        else b->chunks[slot.chunk].block_count = 0;
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of staging");
     }
     place->chunk = slot.chunk;
+    place->at = at;
     place->bytes = bytes;
     if (b->lost_count) tli_vk_forget_lost(b, place);  // a dropped frame may have been to write it
-    *number = b->slot_first + (uint64_t)b->slot_count;
-    b->slots[b->slot_count++] = slot;
+    *number = b->free_slot - 1;
+    b->free_slot = b->slots[*number].next_free;
+    b->slots[*number] = slot;
     b->calls.staged_bytes += bytes;
     return TL_OK;
-}
-
-static void tli_vk_give_staging(tli_vk *b, uint64_t number, uint64_t serial) {
-    tli_vk_slot_of(b, number)->serial = serial;
-    tli_vk_free_slots(b);
 }
 
 // Enqueue a copy between a range and its staging.
@@ -131,6 +160,77 @@ static int32_t tli_vk_find_mapping(const tli_vk *b, const tl_range *range, const
 
 static void tli_vk_remove_mapping(tli_vk *b, int32_t i) { b->mappings[i] = b->mappings[--b->mapping_count]; }
 
+// -- ranges larger than the staging, with a queue: memory of the env, moved through the staging in pieces --
+
+static void *tli_vk_take_bounce(tli_vk *b, uint64_t bytes) {
+    int is_kept = !b->bounce_is_used;
+    void *bounce;
+    if (bytes > SIZE_MAX / 4) return NULL;
+    if (is_kept && b->bounce_bytes < bytes) {
+        tl_free_memory(b->env, b->bounce);
+        b->bounce = NULL;
+        b->bounce_bytes = 0;
+    }
+    bounce = is_kept && b->bounce ? b->bounce : tl_add_memory(b->env, (size_t)bytes);
+    if (!bounce || !is_kept) return bounce;
+    if (!b->bounce) b->bounce_bytes = bytes;
+    b->bounce = bounce;
+    b->bounce_is_used = 1;
+    return bounce;
+}
+
+static void tli_vk_give_bounce(tli_vk *b, void *bounce) {
+    if (bounce == b->bounce) b->bounce_is_used = 0;
+    else tl_free_memory(b->env, bounce);
+}
+
+// Move one piece between a range and memory of the host. Reading waits for it.
+static tl_result tli_vk_move_piece(tli_vk *b, tli_vk_mapping *piece, int to_range, const char *function) {
+    uint64_t serial;
+    VkResult moved = VK_SUCCESS;
+    tl_result result = tli_vk_take_staging(b, piece->place.bytes, function, &piece->staged, &piece->slot);
+    if (result) return result;
+    if (to_range) {
+        memcpy(tli_vk_address(b, &piece->staged), piece->host, (size_t)piece->place.bytes);
+        moved = tli_vk_flush_host(b, &piece->staged);
+    }
+    if (!moved) result = tli_vk_stage(b, piece, to_range, function);
+    serial = b->serial;
+    if (!moved && !result && !to_range) result = tli_vk_reach(b, serial, function);
+    if (!moved && !result && !to_range) {
+        moved = tli_vk_invalidate_host(b, &piece->staged);
+        if (!moved) memcpy(piece->host, tli_vk_address(b, &piece->staged), (size_t)piece->place.bytes);
+    }
+    tli_vk_give_staging(b, piece->slot, moved ? 0 : serial);
+    return moved ? tli_vk_fail_result(b, function, "memory of the staging", moved) : result;
+}
+
+static tl_result tli_vk_move_pieces(tli_vk *b, const tli_vk_mapping *m, int to_range, const char *function) {
+    uint64_t most = b->staging_size / 2 / b->alignment * b->alignment, done = 0;
+    tl_result result = TL_OK;
+    if (!most) most = b->staging_size;
+    while (done < m->range.bytes && !result) {
+        tli_vk_mapping piece = *m;
+        piece.place.at += done;
+        piece.place.bytes = tli_vk_least(m->range.bytes - done, most);
+        piece.host = (char *)m->host + done;
+        result = tli_vk_move_piece(b, &piece, to_range, function);
+        done += piece.place.bytes;
+    }
+    return result;
+}
+
+static tl_result tli_vk_map_bounced(tli_vk *b, tli_vk_mapping *m) {
+    tl_result result = TL_OK;
+    m->host = tli_vk_take_bounce(b, m->range.bytes);
+    m->is_bounced = 1;
+    m->staged.chunk = b->staging;
+    if (!m->host) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "map", "range: no memory of the host for its bytes");
+    if (m->mode != TL_MAP_WRITE) result = tli_vk_move_pieces(b, m, 0, "map");
+    if (result) tli_vk_give_bounce(b, m->host);
+    return result;
+}
+
 // Record mode: enqueue a read and return TL_NOT_READY until the frame that does it was retired; then return
 // TL_OK, and mappings[*index] holds the bytes.
 static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint64_t writes, int32_t *index) {
@@ -138,11 +238,11 @@ static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint
     tli_vk_mapping m = *wanted;
     tl_result result;
     if (i >= 0 && b->mappings[i].writes != writes) {  // the bytes were written since
-        tli_vk_give_staging(b, b->mappings[i].slot, b->mappings[i].serial);
-        tli_vk_remove_mapping(b, i);
+        tli_vk_cancel_read(b, i, b->mappings[i].serial);
         i = -1;
     }
     if (i >= 0) {
+        b->mappings[i].asked = b->serial;
         if (b->mappings[i].serial > b->passed)
             return tli_vk_fail(b, TL_NOT_READY, "map", "the frame that reads the range was not retired yet");
         b->mappings[i].mode = wanted->mode;
@@ -157,7 +257,7 @@ static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint
         return result;
     }
     m.is_pending = 1;
-    m.serial = b->serial;
+    m.serial = m.asked = b->serial;
     m.writes = writes;
     b->mappings[b->mapping_count++] = m;
     return tli_vk_fail(b, TL_NOT_READY, "map", "the range is read by the frame that is open, or the next");
@@ -198,6 +298,7 @@ static tl_result tli_vk_map_staged(tli_vk *b, const tli_vk_block *block, tli_vk_
     VkResult invalidated;
     tl_result result;
     *ready = -1;
+    if (m->range.bytes > b->staging_size && !b->records) return tli_vk_map_bounced(b, m);
     if (m->mode == TL_MAP_WRITE) result = tli_vk_take_staging(b, m->range.bytes, "map", &m->staged, &m->slot);
     else if (b->records) result = tli_vk_read_later(b, m, block->writes, ready);
     else result = tli_vk_read_now(b, m);
@@ -246,8 +347,10 @@ static tl_result tli_vk_map(void *self, tl_range range, tl_map_mode mode, void *
 // Make what the host wrote part of the range: flush it, or enqueue the copy from staging.
 static tl_result tli_vk_unmap_written(tli_vk *b, tli_vk_mapping *m) {
     int staged = m->staged.chunk != TLI_VK_CHUNK_NONE;
-    VkResult flushed = tli_vk_flush_host(b, staged ? &m->staged : &m->place);
+    VkResult flushed;
     tl_result result;
+    if (m->is_bounced) return tli_vk_move_pieces(b, m, 1, "unmap");
+    flushed = tli_vk_flush_host(b, staged ? &m->staged : &m->place);
     if (flushed) return tli_vk_fail_result(b, "unmap", "vkFlushMappedMemoryRanges", flushed);
     if (!staged) {
         if (b->lost_count) tli_vk_forget_lost(b, &m->place);
@@ -267,14 +370,19 @@ static tl_result tli_vk_unmap(void *self, tl_range range, tl_map_mode mode, void
     if (!range.bytes) return TL_OK;
     block = tli_vk_find_range(b, &range, "unmap", &result);
     if (!block) return result;
-    i = tli_vk_find_mapping(b, &range, host, 0);
+    i = tli_vk_find_mapping(b, &range, host, !host);
+    if (!host) {
+        if (i >= 0) tli_vk_cancel_read(b, i, b->mappings[i].serial);
+        return TL_OK;
+    }
     if (i < 0)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "host: is not what map gave for this range");
     m = &b->mappings[i];
     if (mode != m->mode)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "mode: not that of the map");
     if (mode != TL_MAP_READ) result = b->lost ? tli_vk_fail_lost(b, "unmap") : tli_vk_unmap_written(b, m);
-    if (m->staged.chunk != TLI_VK_CHUNK_NONE && (mode == TL_MAP_READ || result))
+    if (m->is_bounced) tli_vk_give_bounce(b, m->host);
+    else if (m->staged.chunk != TLI_VK_CHUNK_NONE && (mode == TL_MAP_READ || result))
         tli_vk_give_staging(b, m->slot, 0);
     tli_vk_remove_mapping(b, i);  // on error, too: callers do not unmap a second time
     block->map_count--;
@@ -736,6 +844,9 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     if (!result)
         result = tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, b->staging_size + b->alignment, function,
                                   &b->staging);
+    if (!result) b->chunks[b->staging].block_count = 1;
+    if (!result && tl_init_heap(&b->quiet, (size_t)b->staging_size, (size_t)b->alignment, &b->staging_heap))
+        result = tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of the staging");
     b->placeholder.chunk = b->staging;
     b->placeholder.at = b->staging_size;
     b->placeholder.bytes = 4;
@@ -812,6 +923,10 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     for (i = 0; i < TLI_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
+    for (i = 0; i < b->mapping_count; i++)
+        if (b->mappings[i].is_bounced) tli_vk_give_bounce(b, b->mappings[i].host);
+    tl_free_memory(env, b->bounce);
+    tl_free_heap(b->staging_heap);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);
     if (b->timeline) b->vk.vkDestroySemaphore(b->device, b->timeline, b->callbacks);
     if (b->transfer_timeline) b->vk.vkDestroySemaphore(b->device, b->transfer_timeline, b->callbacks);

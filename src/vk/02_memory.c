@@ -63,7 +63,7 @@ typedef struct tli_vk_chunk {
     VkMemoryPropertyFlags flags;
     VkPipelineStageFlags stages;   // imported: of the caller
     VkAccessFlags  access;
-    int32_t        block_count;
+    int32_t        block_count;    // of staging: 1 = in use
     uint8_t        tier, alive, imported;
     uint8_t        kind;           // tli_vk_chunk_kind
     uint8_t        memory_heap;    // index of the heap that its memory is from
@@ -144,11 +144,13 @@ typedef struct tli_vk_batch {
     int32_t         write_count, write_capacity;
 } tli_vk_batch;
 
-// A piece of the staging ring, or a chunk of its own where the ring is too small.
+// A piece of the staging, or a chunk of its own where that is too small. None waits for another.
 typedef struct tli_vk_slot {
-    uint64_t start, end;           // positions in the ring, never wrapped; start = end: own chunk
-    uint64_t serial;               // free once this batch has passed; UINT64_MAX = mapped
+    uint64_t serial;               // free once this batch has passed; UINT64_MAX = mapped, or a read is pending
     int32_t  chunk;
+    int32_t  piece;                // 0 = a chunk of its own, which is kept for the next such slot
+    int32_t  next_free;            // slot + 1
+    int32_t  is_used;
 } tli_vk_slot;
 
 // A mapped range; or in record mode a read whose frame was not retired yet.
@@ -159,8 +161,10 @@ typedef struct tli_vk_mapping {
     void        *host;
     uint64_t     serial;           // of the copy into staging
     uint64_t     writes;           // writes of the block when that copy was enqueued; UINT64_MAX = outdated
-    uint64_t     slot;             // number of the staging slot
+    int32_t      slot;             // of staging
     int32_t      is_pending;       // 1 = waiting for its frame
+    int32_t      is_bounced;       // 1 = host is memory of the env, moved through staging in pieces
+    uint64_t     asked;            // pending: serial when it was asked for last
     tl_map_mode  mode;
 } tli_vk_mapping;
 
@@ -228,17 +232,20 @@ typedef struct tli_vk {
     VkAccessFlags foreign_access;
 
     int32_t  staging;                 // chunk
-    uint64_t staging_size, staging_head, staging_tail;
-    tli_vk_slot *slots;               // [slot_count] from slot_first, in order
-    int32_t  slot_count, slot_capacity;
-    uint64_t slot_first;              // number of slots[0]
+    uint64_t staging_size;
+    tl_heap *staging_heap;            // of the slots in it
+    tli_vk_slot *slots;               // [slot_count]
+    int32_t  slot_count, slot_capacity, free_slot;  // free_slot: slot + 1
+    void    *bounce;                  // memory of the env for a map larger than the staging, kept for the next
+    uint64_t bounce_bytes;
+    int32_t  bounce_is_used;
     tli_vk_mapping *mappings;
     int32_t  mapping_count, mapping_capacity;
     tli_vk_place *lost_places;        // written by frames that were dropped
     int32_t  lost_count, lost_capacity;
 
     tl_vk_kernel *shaders[TLI_VK_SHADER_COUNT];
-    tli_vk_place placeholder;         // four bytes behind the ring, bound where a range is empty
+    tli_vk_place placeholder;         // four bytes behind the staging, bound where a range is empty
     VkQueryPool times;
     uint64_t *time_serials;           // [time_count + TLI_VK_OWN_TIMES] batch of each slot; 0 = none
 } tli_vk;
@@ -491,7 +498,7 @@ static VkResult tli_vk_create_chunk(tli_vk *b, tl_tier tier, tli_vk_chunk_kind k
 }
 
 static int tli_vk_is_empty(const tli_vk_chunk *chunk) {
-    return chunk->alive && !chunk->imported && !chunk->block_count && chunk->kind != TLI_VK_CHUNK_STAGING;
+    return chunk->alive && !chunk->imported && !chunk->block_count;
 }
 
 // Free the memory of arenas whose blocks were freed, once no work uses it.
@@ -815,6 +822,7 @@ static tl_result tli_vk_add_arena(void *self, tl_tier tier, uint64_t bytes, uint
     *handle = 0;
     if (result) return result;
     reserved = tli_vk_align(bytes ? bytes : 1, b->granularity);
+    if (b->freed_arena_count) (void)tli_vk_drop_busy_chunks(b, "add_arena");  // not two where one will do
     result = tli_vk_check_arena(b, tier, reserved + b->overhead, "add_arena");
     if (!result) result = tli_vk_add_chunk(b, tier, TLI_VK_CHUNK_ARENA, reserved, "add_arena", &chunk);
     if (!result) *handle = tli_vk_end_block(b, chunk, 0, -1, bytes, b->chunks[chunk].memory_bytes);
@@ -845,14 +853,34 @@ static void tli_vk_untake_block(tli_vk *b, const tli_vk_block *block) {
     b->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
 }
 
+// Give the memory of a slot back.
+static void tli_vk_free_slot(tli_vk *b, tli_vk_slot *slot) {
+    if (slot->piece) tl_free_piece(b->staging_heap, slot->piece);
+    else b->chunks[slot->chunk].block_count = 0;
+    slot->is_used = 0;
+    slot->next_free = b->free_slot;
+    b->free_slot = (int32_t)(slot - b->slots) + 1;
+}
+
+// A slot is free as soon as this batch has finished.
+static void tli_vk_give_staging(tli_vk *b, int32_t number, uint64_t serial) {
+    tli_vk_slot *slot = &b->slots[number];
+    slot->serial = serial;
+    if (serial <= b->passed) tli_vk_free_slot(b, slot);
+}
+
+// Cancel a read that is pending: its slot is free once the copy into it, if it runs at all, has finished.
+static void tli_vk_cancel_read(tli_vk *b, int32_t mapping, uint64_t serial) {
+    tli_vk_give_staging(b, b->mappings[mapping].slot, serial);
+    b->mappings[mapping] = b->mappings[--b->mapping_count];
+}
+
 // Cancel the reads of a block that are pending.
 static void tli_vk_drop_reads(tli_vk *b, uint64_t handle) {
     int32_t i;
-    for (i = b->mapping_count - 1; i >= 0; i--) {
-        if (!b->mappings[i].is_pending || b->mappings[i].range.block != handle) continue;
-        b->slots[b->mappings[i].slot - b->slot_first].serial = b->mappings[i].serial;
-        b->mappings[i] = b->mappings[--b->mapping_count];
-    }
+    for (i = b->mapping_count - 1; i >= 0; i--)
+        if (b->mappings[i].is_pending && b->mappings[i].range.block == handle)
+            tli_vk_cancel_read(b, i, b->mappings[i].serial);
 }
 
 // The block of an arena was freed: so is its memory, if the work on it has finished, else when that is noticed.
@@ -1171,19 +1199,11 @@ static void tli_vk_unlock(tli_vk *b) {
     if (b->desc.device.unlock_queue) b->desc.device.unlock_queue(b->desc.device.lock_user);
 }
 
-// Free the staging slots whose batch has passed. The ring is freed in order: a mapped slot keeps those
-// behind it.
+// Free the staging slots whose batch has passed.
 static void tli_vk_free_slots(tli_vk *b) {
-    int32_t gone = 0, i;
-    while (gone < b->slot_count && b->slots[gone].serial <= b->passed) {
-        tli_vk_slot *slot = &b->slots[gone++];
-        if (slot->start == slot->end) tli_vk_destroy_chunk(b, &b->chunks[slot->chunk]);
-        else b->staging_tail = slot->end;
-    }
-    if (!gone) return;
-    b->slot_count -= gone;
-    b->slot_first += (uint64_t)gone;
-    for (i = 0; i < b->slot_count; i++) b->slots[i] = b->slots[i + gone];
+    int32_t i;
+    for (i = 0; i < b->slot_count; i++)
+        if (b->slots[i].is_used && b->slots[i].serial <= b->passed) tli_vk_free_slot(b, &b->slots[i]);
 }
 
 // Note that the batches up to this serial have finished, and the dropped ones behind them.

@@ -45,7 +45,8 @@ typedef struct tl_vk_backend_desc {
     uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time, and of a run with its
                                  // base_bytes; 0 = TL_UNLIMITED
     uint64_t chunk_bytes;        // 0 = an eighth of the heap, within 4 and 64 MiB
-    uint64_t staging_bytes;      // of the staging ring; 0 = 4 MiB. A larger range gets a buffer of its own
+    uint64_t staging_bytes;      // 0 = 4 MiB. With a queue a larger range goes through it in pieces, by way of
+                                 // memory of the env; in record mode it gets a buffer of its own. Both are kept
     uint64_t submit_bytes;       // bytes of work after which the backend submits by itself; 0 = 256 MiB
     int32_t  batch_count;        // submits or frames in flight, at most 64; 0 = 4, with a transfer queue 16
     uint32_t workgroup_size;     // of the shaders in [5]; 0 = 64; a power of two up to 1024
