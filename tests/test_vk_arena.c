@@ -240,25 +240,19 @@ static void device_memory_is_the_planned_arena(void **state) {
 static uint64_t make_plan(bench *t, const tl_graph *graph, uint64_t budget, tl_plan *plan) {
     tl_backend_limits limits;
     tl_remat_desc desc;
-    tl_places_desc places;
-    tl_device device;
     tl_result result;
     t->backend.limits(t->backend.self, &limits);
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
     desc.budget_bytes = budget;
+    desc.in_arena = 1;
+    desc.alignment_bytes = limits.alignment_bytes;
     result = tl_plan_remat(&t->env, &desc, plan, NULL);
     if (result == TL_ERROR_INFEASIBLE) {
         desc.budget_bytes = tl_find_least_budget(&t->env.error);
         result = tl_plan_remat(&t->env, &desc, plan, NULL);
     }
     if (result) fail_msg("%s", t->env.error.text);
-    memset(&places, 0, sizeof places);
-    memset(&device, 0, sizeof device);
-    device.alignment_bytes = limits.alignment_bytes;
-    places.graph = graph;
-    places.device = &device;
-    if (tl_plan_places(&t->env, &places, plan, NULL)) fail_msg("%s", t->env.error.text);
     return (plan->arena_bytes + limits.granularity_bytes - 1) / limits.granularity_bytes * limits.granularity_bytes +
            limits.block_overhead_bytes[TL_TIER_DEVICE];
 }
