@@ -1379,8 +1379,8 @@ typedef struct tli_vk {
     int32_t  staging;                 // chunk
     uint64_t staging_size;
     tl_heap *staging_heap;            // of the slots in it
-    tli_vk_slot *slots;               // [slot_count]
-    int32_t  slot_count, slot_capacity, free_slot;  // free_slot: slot + 1
+    tli_vk_slot *slots;               // [slot_end]
+    int32_t  slot_count, slot_end, slot_capacity, free_slot;  // slot_count: in use; free_slot: slot + 1
     void    *bounce;                  // memory of the env for a map larger than the staging, kept for the next
     uint64_t bounce_bytes;
     int32_t  bounce_is_used;
@@ -2003,6 +2003,7 @@ static void tli_vk_free_slot(tli_vk *b, tli_vk_slot *slot) {
     if (slot->piece) tl_free_piece(b->staging_heap, slot->piece);
     else b->chunks[slot->chunk].block_count = 0;
     slot->is_used = 0;
+    b->slot_count--;
     slot->next_free = b->free_slot;
     b->free_slot = (int32_t)(slot - b->slots) + 1;
 }
@@ -2347,7 +2348,7 @@ static void tli_vk_unlock(tli_vk *b) {
 // Free the staging slots whose batch has passed.
 static void tli_vk_free_slots(tli_vk *b) {
     int32_t i;
-    for (i = 0; i < b->slot_count; i++)
+    for (i = 0; i < b->slot_end && b->slot_count; i++)
         if (b->slots[i].is_used && b->slots[i].serial <= b->passed) tli_vk_free_slot(b, &b->slots[i]);
 }
 
@@ -3495,7 +3496,7 @@ static tl_result tli_vk_make_room(tli_vk *b, const char *function) {
     tl_result result;
     int32_t i, reads = 0;
     if (tli_vk_drop_stale_read(b)) return TL_OK;
-    for (i = 0; i < b->slot_count; i++)
+    for (i = 0; i < b->slot_end; i++)
         if (b->slots[i].is_used && b->slots[i].piece) serial = tli_vk_least(serial, b->slots[i].serial);
     for (i = 0; i < b->mapping_count; i++) reads += b->mappings[i].is_pending;
     if (serial == UINT64_MAX && !reads)
@@ -3544,9 +3545,9 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     if (result) return result;
     slot.serial = UINT64_MAX;
     slot.is_used = 1;
-    if (!b->free_slot && tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_count, sizeof *b->slots)) {
-        memset(&b->slots[b->slot_count], 0, sizeof *b->slots);
-        b->free_slot = ++b->slot_count;
+    if (!b->free_slot && tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_end, sizeof *b->slots)) {
+        memset(&b->slots[b->slot_end], 0, sizeof *b->slots);
+        b->free_slot = ++b->slot_end;
     }
     if (!b->free_slot) {
         if (slot.piece) tl_free_piece(b->staging_heap, slot.piece);
@@ -3560,6 +3561,7 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     *number = b->free_slot - 1;
     b->free_slot = b->slots[*number].next_free;
     b->slots[*number] = slot;
+    b->slot_count++;
     b->calls.staged_bytes += bytes;
     return TL_OK;
 }

@@ -244,8 +244,6 @@ static tl_result load_batch(tl_run *run, int32_t micro_batch, void *user) {
 // After every step: keep its event, and have the device write down when it is done with it.
 static void observe(const tl_run_event *event, void *user) {
     training *t = (training *)user;
-    tl_backend_counters counters;
-    t->backend.counters(t->backend.self, &counters);
     if (t->event_count >= t->plan.step_count) return;
     t->events[t->event_count++] = *event;
     t->times = t->times && tl_vk_record_time(&t->backend, (uint32_t)t->event_count) == TL_OK;

@@ -62,7 +62,7 @@ static tl_result tli_vk_make_room(tli_vk *b, const char *function) {
     tl_result result;
     int32_t i, reads = 0;
     if (tli_vk_drop_stale_read(b)) return TL_OK;
-    for (i = 0; i < b->slot_count; i++)
+    for (i = 0; i < b->slot_end; i++)
         if (b->slots[i].is_used && b->slots[i].piece) serial = tli_vk_least(serial, b->slots[i].serial);
     for (i = 0; i < b->mapping_count; i++) reads += b->mappings[i].is_pending;
     if (serial == UINT64_MAX && !reads)
@@ -111,9 +111,9 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     if (result) return result;
     slot.serial = UINT64_MAX;
     slot.is_used = 1;
-    if (!b->free_slot && tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_count, sizeof *b->slots)) {
-        memset(&b->slots[b->slot_count], 0, sizeof *b->slots);
-        b->free_slot = ++b->slot_count;
+    if (!b->free_slot && tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_end, sizeof *b->slots)) {
+        memset(&b->slots[b->slot_end], 0, sizeof *b->slots);
+        b->free_slot = ++b->slot_end;
     }
     if (!b->free_slot) {
         if (slot.piece) tl_free_piece(b->staging_heap, slot.piece);
@@ -127,6 +127,7 @@ static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *func
     *number = b->free_slot - 1;
     b->free_slot = b->slots[*number].next_free;
     b->slots[*number] = slot;
+    b->slot_count++;
     b->calls.staged_bytes += bytes;
     return TL_OK;
 }

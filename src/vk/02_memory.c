@@ -234,8 +234,8 @@ typedef struct tli_vk {
     int32_t  staging;                 // chunk
     uint64_t staging_size;
     tl_heap *staging_heap;            // of the slots in it
-    tli_vk_slot *slots;               // [slot_count]
-    int32_t  slot_count, slot_capacity, free_slot;  // free_slot: slot + 1
+    tli_vk_slot *slots;               // [slot_end]
+    int32_t  slot_count, slot_end, slot_capacity, free_slot;  // slot_count: in use; free_slot: slot + 1
     void    *bounce;                  // memory of the env for a map larger than the staging, kept for the next
     uint64_t bounce_bytes;
     int32_t  bounce_is_used;
@@ -858,6 +858,7 @@ static void tli_vk_free_slot(tli_vk *b, tli_vk_slot *slot) {
     if (slot->piece) tl_free_piece(b->staging_heap, slot->piece);
     else b->chunks[slot->chunk].block_count = 0;
     slot->is_used = 0;
+    b->slot_count--;
     slot->next_free = b->free_slot;
     b->free_slot = (int32_t)(slot - b->slots) + 1;
 }
@@ -1202,7 +1203,7 @@ static void tli_vk_unlock(tli_vk *b) {
 // Free the staging slots whose batch has passed.
 static void tli_vk_free_slots(tli_vk *b) {
     int32_t i;
-    for (i = 0; i < b->slot_count; i++)
+    for (i = 0; i < b->slot_end && b->slot_count; i++)
         if (b->slots[i].is_used && b->slots[i].serial <= b->passed) tli_vk_free_slot(b, &b->slots[i]);
 }
 
