@@ -2801,8 +2801,8 @@ typedef struct tl_access {
 
 typedef struct tl_backend_limits {
     uint64_t alignment_bytes;    // of every offset; a power of two
-    uint64_t granularity_bytes;  // the bytes of a block are rounded up to a multiple of it
-    uint64_t block_overhead_bytes[TL_TIER_COUNT];  // taken for a block beside these, without guards for tests
+    uint64_t granularity_bytes;  // the bytes of an arena are rounded up to a multiple of it
+    uint64_t block_overhead_bytes[TL_TIER_COUNT];  // taken for an arena beside these, without guards for tests
     uint64_t range_bytes;        // largest range one call may name
     uint64_t capacity_bytes[TL_TIER_COUNT];  // base_bytes of a run included; TL_UNLIMITED = not known
     uint64_t unusable_bytes[TL_TIER_COUNT];  // of the memory behind the capacity, and not in it: what its
@@ -2814,6 +2814,10 @@ typedef struct tl_backend_limits {
                                  // work enqueued after a copy need not wait for the copy's ticket
     tl_env  *env;                // where the backend's functions record errors: a run restores it, and
                                  // mutes its log, around calls that may fail. 0 = not known
+    uint64_t block_bytes;        // largest block; 0 = not known
+    uint64_t binding_bytes;      // largest range that a kernel can be given; 0 = any
+    int32_t  tiers_share_memory; // 1 = both tiers are taken from one memory: what one takes the other lacks, so
+                                 // their capacities and budgets are not to be added up
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
@@ -2881,7 +2885,8 @@ typedef struct tl_backend {
     // Give the host a pointer to a range, after `order` on it: waits until the work on it is finished, or
     // returns TL_NOT_READY if the backend cannot wait. unmap takes the same mode; the pointer is invalid
     // then, and the bytes written are in the range. Ranges that are mapped at the same time do not
-    // overlap, unless all of them are only read.
+    // overlap, unless all of them are only read. unmap with host 0 cancels a read that map answered with
+    // TL_NOT_READY and that is not wanted any more. One that nobody fetches is cancelled when its room is needed.
     tl_result (*map)(void *self, tl_range range, tl_map_mode mode, void **host);
     tl_result (*unmap)(void *self, tl_range range, tl_map_mode mode, void *host);
 
@@ -2912,6 +2917,11 @@ typedef struct tl_backend {
     tl_result (*release_on)(void *self, uint64_t account, tl_range range);
     // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
+
+    // Make a block for a whole run, as add_block does: memory of its own of these bytes, rounded up to
+    // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
+    // that for every block. Another backend may cut small blocks from memory that it keeps.
+    tl_result (*add_arena)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
 } tl_backend;
 
 typedef struct tl_cpu_backend_desc {
@@ -5032,7 +5042,13 @@ static size_t tli_finish(tli_writer *w) {
     X(TAKEN_ON_HOST_MEASURED_BYTES_PLANNED, \
       "taken on the host: measured %0 bytes, planned %1", "measured bytes, planned bytes") \
     X(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN, \
-      "strategy.memory: minimal-peak orders the nodes before the pass, but mode eager has no plan", "")
+      "strategy.memory: minimal-peak orders the nodes before the pass, but mode eager has no plan", "") \
+    X(BACKEND_COULD_NOT_TAKE_ARENA, "backend: could not take the arena of %0 bytes%s", "bytes") \
+    X(BACKEND_LARGEST_BLOCK_IS_BYTES, "backend: its largest block is %0 bytes, and the arena takes %1", \
+      "bytes of the largest block, of the arena") \
+    X(BACKEND_LARGEST_BINDING_IS_BYTES, \
+      "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1", \
+      "bytes of the largest range, of the node's")
 
 // -- errors: rules of [13] TRACE --
 
@@ -41131,16 +41147,51 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
     return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
 }
 
+// The bytes of the largest range that a kernel of the node is given: an output, saved bytes or scratch.
+static uint64_t tli_largest_operand(const tl_run *run, const tl_node *node) {
+    uint64_t largest = node->fwork_bytes;
+    int32_t i;
+    if (node->saved_bytes > largest && !run->inference) largest = node->saved_bytes;
+    if (node->bwork_bytes > largest && !run->inference) largest = node->bwork_bytes;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (run->graph->outputs[i].bytes > largest) largest = run->graph->outputs[i].bytes;
+    return largest;
+}
+
+// What no memory helps against: a range that no kernel can be given, an arena that no block can be.
+static tl_result tli_check_sizes(tl_run *run) {
+    uint64_t binding = run->limits.binding_bytes, block = run->limits.block_bytes;
+    uint64_t arena = tli_larger_u64(tli_taken_bytes(run, TL_TIER_DEVICE), tli_taken_bytes(run, TL_TIER_HOST));
+    int32_t id;
+    for (id = 0; id < run->graph->node_count && binding; id++) {
+        uint64_t bytes = tli_largest_operand(run, &run->graph->nodes[id]);
+        tli_sentence s;
+        if (bytes <= binding) continue;
+        s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                            TLI_RULE(BACKEND_LARGEST_BINDING_IS_BYTES), binding, bytes);
+        tli_put_text(&s, "");
+        if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(run->graph, id));
+        return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+    }
+    if (!block || arena <= block) return TL_OK;
+    return tli_fail_values(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
+                           TLI_RULE(BACKEND_LARGEST_BLOCK_IS_BYTES), block, arena);
+}
+
 // What the backend has free at present decides nothing but this: whether the run can be made now.
 static tl_result tli_check_present(tl_run *run) {
     int tier;
     for (tier = 0; tier < TL_TIER_COUNT; tier++) {
-        uint64_t bytes = tli_pass_bytes(run, (tl_tier)tier);
+        uint64_t bytes = tli_pass_bytes(run, (tl_tier)tier), present = run->limits.budget_bytes[tier];
         tli_sentence s;
-        if (bytes <= run->limits.budget_bytes[tier]) continue;
+        if (tier == TL_TIER_HOST && run->limits.tiers_share_memory && present != TL_UNLIMITED) {
+            uint64_t device = tli_pass_bytes(run, TL_TIER_DEVICE);
+            present = present > device ? present - device : 0;
+        }
+        if (bytes <= present) continue;
         s = tli_begin_error(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
                             TLI_RULE(BACKEND_PASS_TAKES_BYTES_OF_OF_WHICH),
-                            bytes, run->limits.budget_bytes[tier]);
+                            bytes, present);
         tli_put_text(&s, tli_tier_names[tier]);
         return tli_end_error(run->env, &s, TL_ERROR_NO_MEMORY);
     }
@@ -41212,16 +41263,40 @@ static tl_result tli_alloc_run(tl_run *run) {
     return TL_OK;
 }
 
-// Take the arena of a tier, if the plan has places there.
+// The backend's own words on what it refused, after ": "; copied, as the next error may overwrite them.
+static void tli_copy_backend_text(const tl_run *run, char *text, size_t size) {
+    tli_writer w = tli_writer_of(text, size);
+    if (run->limits.env && run->limits.env->error.code) {
+        tli_put(&w, ": ");
+        tli_put(&w, run->limits.env->error.text);
+    }
+    tli_finish(&w);
+}
+
+// Take the arena of a tier, if the plan has places there: a block of exactly these bytes, where the backend has such.
 static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
+    const tl_backend *backend = &run->backend;
+    tl_result (*add)(void *, tl_tier, uint64_t, uint64_t *) =
+        backend->add_arena ? backend->add_arena : backend->add_block;
     tli_run_arena *arena = &run->arenas[tier];
     uint64_t bytes = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+    char text[sizeof run->env->error.text];
+    tl_result result;
+    tli_sentence s;
+    tli_quiet quiet;
     arena->offsets = tier == TL_TIER_HOST ? run->plan.host_offsets : run->plan.offsets;
     arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
     arena->next_offset = 0;
     arena->block = 0;
     if (!arena->offset_count || !bytes) return TL_OK;
-    return run->backend.add_block(run->backend.self, tier, bytes, &arena->block);
+    quiet = tli_begin_quiet(run->limits.env);
+    result = add(backend->self, tier, bytes, &arena->block);
+    tli_copy_backend_text(run, text, result ? sizeof text : 1);
+    tli_end_quiet(&quiet, TL_OK);
+    if (!result) return TL_OK;
+    s = tli_begin_error(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_ARENA), bytes, 0);
+    tli_put_text(&s, text);
+    return tli_end_error(run->env, &s, result);
 }
 
 static tl_result tli_take_arenas(tl_run *run) {
@@ -41242,7 +41317,7 @@ static tl_result tli_free_arenas(tl_run *run) {
     return first;
 }
 
-// Open the run's account, limited to its budgets, and take the arena.
+// Open the run's account, limited to its budgets.
 static tl_result tli_open_run_store(tl_run *run) {
     uint64_t limits[TL_TIER_COUNT];
     tl_result result;
@@ -41251,7 +41326,7 @@ static tl_result tli_open_run_store(tl_run *run) {
     result = tli_open_store(run->env, &run->backend, limits, &run->store);
     if (result) return result;
     run->store.is_strict = 1;
-    return tli_take_arenas(run);
+    return TL_OK;
 }
 
 // Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
@@ -41275,7 +41350,8 @@ static tl_result tli_claim_inputs(tl_run *run) {
 }
 
 static tl_result tli_take_memory(tl_run *run) {
-    tl_result result = tli_open_run_store(run);
+    tl_result result = tli_open_run_store(run), taken = result ? TL_OK : tli_take_arenas(run);
+    if (taken) return taken;
     if (!result) result = tli_claim_inputs(run);
     return result ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS))
                   : TL_OK;
@@ -41298,6 +41374,7 @@ static tl_result tli_prepare_run(tl_run *run) {
         result = tli_unsupported(run, TLI_RULE(PLAN_NONE_GIVEN_OR_ASKED));
 #endif
     if (!result) result = tli_check_budget(run);
+    if (!result) result = tli_check_sizes(run);
     if (!result) result = tli_check_present(run);
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;

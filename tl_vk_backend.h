@@ -156,13 +156,16 @@ extern "C" {
 //
 //     chunk  |##block##|####block####|......|##|.....|    one VkBuffer, one VkDeviceMemory
 //     range       |--|                                    {block, offset, bytes}
+//     arena  |################ block ################|    the same, of one block alone
 //
-// add_block takes a piece of a chunk. A chunk is allocated when no chunk of the tier has room; its
+// add_arena, which a run calls once, allocates memory of exactly the block's bytes, rounded up as
+// VkMemoryRequirements say; it is freed with the block, once the work on it has finished. add_block, for
+// many small blocks, takes a piece of a chunk. A chunk is allocated when no chunk of the tier has room; its
 // size is halved while the driver reports that it is out of memory; an empty chunk is kept. So the
-// steady state allocates nothing. When device-local memory is exhausted, the device tier continues in
-// other memory that the device can access, but not in host-visible device-local memory, which is often
-// a small window. The host tier consists of chunks in host memory, cached where the device offers that.
-// Ranges that the host cannot address are mapped through a staging ring.
+// steady state allocates nothing. The device tier is device-local memory, but not such that the host sees
+// where there is other, as that is often a small window; what does not fit is refused, unless
+// allow_host_memory is set. The host tier consists of chunks in host memory, cached where the device offers
+// that. Ranges that the host cannot address are mapped through staging.
 // ============================================================================
 
 // An allocator of the caller, such as VMA. It allocates the memory of whole chunks.
@@ -190,7 +193,8 @@ typedef struct tl_vk_backend_desc {
     uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time, and of a run with its
                                  // base_bytes; 0 = TL_UNLIMITED
     uint64_t chunk_bytes;        // 0 = an eighth of the heap, within 4 and 64 MiB
-    uint64_t staging_bytes;      // of the staging ring; 0 = 4 MiB. A larger range gets a buffer of its own
+    uint64_t staging_bytes;      // 0 = 4 MiB. With a queue a larger range goes through it in pieces, by way of
+                                 // memory of the env; in record mode it gets a buffer of its own. Both are kept
     uint64_t submit_bytes;       // bytes of work after which the backend submits by itself; 0 = 256 MiB
     int32_t  batch_count;        // submits or frames in flight, at most 64; 0 = 4, with a transfer queue 16
     uint32_t workgroup_size;     // of the shaders in [5]; 0 = 64; a power of two up to 1024
@@ -199,6 +203,10 @@ typedef struct tl_vk_backend_desc {
     tl_vk_memory_hooks hooks;    // 0 = vkAllocateMemory
     uint64_t (*now_ns)(void *user);  // clock of the host, for profiling; 0 = none, every time is 0
     void    *user;
+    int32_t  allow_host_memory;  // 1 = where device-local memory is used up, the device tier goes on in other
+                                 // memory that the device can access; tl_vk_counters.outside_bytes tells how much
+    int32_t  exceed_budget;      // 1 = an arena may exceed what VK_EXT_memory_budget, or without it four fifths
+                                 // of the heap, leaves: the driver decides, and may page
 } tl_vk_backend_desc;
 
 // Make the Vulkan backend: with a queue it submits by itself, without one it records into the
@@ -275,8 +283,8 @@ TL_EXPERIMENTAL tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_
 // What the backend did since init and what it holds now.
 typedef struct tl_vk_counters {
     uint64_t memory_count;       // calls of vkAllocateMemory, or of the hook
-    uint64_t memory_bytes;       // held now, in chunks and staging
-    uint64_t chunk_count;        // chunks alive, staging included
+    uint64_t memory_bytes;       // of VkDeviceMemory held now: arenas, chunks and staging
+    uint64_t chunk_count;        // chunks alive, arenas and staging included
     uint64_t largest_free_bytes; // largest free piece in the chunks of the device tier
     uint64_t host_alloc_count;   // memory taken from the env
     uint64_t submit_count;       // calls of vkQueueSubmit
@@ -287,6 +295,10 @@ typedef struct tl_vk_counters {
     uint64_t kernel_count;       // calls of tl_vk_record_kernel
     uint64_t staged_bytes;       // moved through staging
     uint64_t recorded_bytes;     // enqueued or recorded for the open submit or frame
+    uint64_t arena_bytes;        // of memory_bytes: of arenas
+    uint64_t staging_bytes;      // of memory_bytes: of staging
+    uint64_t outside_bytes;      // of memory_bytes: of the device tier, in memory that is not device-local
+    uint64_t heap_bytes[VK_MAX_MEMORY_HEAPS];  // memory_bytes by the heaps of the device
 } tl_vk_counters;
 
 // Read the counters.
@@ -602,22 +614,36 @@ static tl_result tli_vk_translate(VkResult result) {
     }
 }
 
-// Record an error text such as "tl_vk_init_device: vkCreateDevice: out of host memory".
-static tl_result tli_vk_fail_call(tl_env *env, const char *function, const char *call, VkResult result) {
-    char text[128];
+// Record an error text of several parts. One that is too long is cut.
+static tl_result tli_vk_fail_parts(tl_env *env, tl_result code, const char *function, const char *const *parts,
+                                   size_t count) {
+    char text[192];
     size_t length = 0, i;
-    const char *parts[3];
-    parts[0] = call;
-    parts[1] = ": ";
-    parts[2] = tli_vk_explain(result);
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < count; i++) {
         size_t part = strlen(parts[i]);
         if (part > sizeof text - 1 - length) part = sizeof text - 1 - length;
         memcpy(text + length, parts[i], part);
         length += part;
     }
     text[length] = 0;
-    return tl_record_error(env, tli_vk_translate(result), function, text);
+    return tl_record_error(env, code, function, text);
+}
+
+// Write a number to the end of 24 characters, and return where it begins.
+static const char *tli_vk_print_u64(uint64_t number, char digits[24]) {
+    char *digit = &digits[23];
+    *digit = 0;
+    do *--digit = (char)('0' + number % 10); while ((number /= 10) != 0);
+    return digit;
+}
+
+// Record an error text such as "tl_vk_init_device: vkCreateDevice: out of host memory".
+static tl_result tli_vk_fail_call(tl_env *env, const char *function, const char *call, VkResult result) {
+    const char *parts[3];
+    parts[0] = call;
+    parts[1] = ": ";
+    parts[2] = tli_vk_explain(result);
+    return tli_vk_fail_parts(env, tli_vk_translate(result), function, parts, 3);
 }
 
 // Store a function of the loader in a pointer to a function of another type: compilers warn of the cast.
@@ -647,19 +673,15 @@ static tl_result tli_vk_fail_entry(tl_env *env, const char *function, const char
 // "<what>: still in use (<users>: <count>): free those first"
 static tl_result tli_vk_fail_users(tl_env *env, const char *function, const char *what, int32_t count,
                                    const char *users) {
-    char text[128], digits[12];
     const char *parts[6];
-    size_t at = 0, i, length;
-    char *digit = &digits[11];
-    *digit = 0;
-    do *--digit = (char)('0' + count % 10); while ((count /= 10) != 0);
-    parts[0] = what; parts[1] = ": still in use ("; parts[2] = users; parts[3] = ": "; parts[4] = digit;
+    char digits[24];
+    parts[0] = what;
+    parts[1] = ": still in use (";
+    parts[2] = users;
+    parts[3] = ": ";
+    parts[4] = tli_vk_print_u64((uint64_t)count, digits);
     parts[5] = "): free those first";
-    for (i = 0; i < 6; i++, at += length) {
-        length = strlen(parts[i]);
-        memcpy(text + at, parts[i], length + 1);
-    }
-    return tl_record_error(env, TL_ERROR_INVALID_ARG, function, text);
+    return tli_vk_fail_parts(env, TL_ERROR_INVALID_ARG, function, parts, 6);
 }
 
 static int tli_vk_has_extension(const tl_vk_device *device, const char *name) {
@@ -1129,7 +1151,7 @@ TLI_VK_IMPL tl_result tl_vk_free_device(tl_env *env, tl_vk_device *device) {
 
 // The state of a backend, its chunks and blocks, and its batches. The words of this section:
 //
-//     chunk     a VkBuffer with its memory; blocks are pieces of it
+//     chunk     a VkBuffer with its memory; blocks are pieces of it, an arena is all of it
 //     place     bytes of a chunk: where a range lies
 //     batch     a command buffer: a submit to the own queue, or a frame of the caller
 //     serial    the number of a batch; batches finish in this order, and `passed` is the last that did
@@ -1164,6 +1186,12 @@ typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch
 // An access that `order` announced for the commands that the caller records next.
 typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
 
+typedef enum tli_vk_chunk_kind {
+    TLI_VK_CHUNK_SHARED,           // blocks are pieces of it
+    TLI_VK_CHUNK_ARENA,            // one block is all of it, and it is freed with it
+    TLI_VK_CHUNK_STAGING
+} tli_vk_chunk_kind;
+
 // A VkBuffer and its memory. Blocks are pieces of it. A buffer of the caller is one chunk, however often and in
 // whatever parts it is added: accesses through different blocks of it then meet as those through one block do.
 typedef struct tli_vk_chunk {
@@ -1172,15 +1200,17 @@ typedef struct tli_vk_chunk {
     VkDeviceSize   memory_offset;
     void          *cookie;         // of the allocator's hook
     char          *mapped;         // NULL = not mapped
-    tl_heap       *heap;           // NULL = imported
+    tl_heap       *heap;           // of the pieces; NULL = no block is a piece of it
     uint64_t       bytes;
+    uint64_t       memory_bytes;   // asked for in vkAllocateMemory
     uint64_t       last_use;       // serial of the latest work on it
     uint64_t       seen;           // imported: serial of the latest batch with a barrier for the caller's use
     VkMemoryPropertyFlags flags;
     VkPipelineStageFlags stages;   // imported: of the caller
     VkAccessFlags  access;
-    int32_t        block_count;
+    int32_t        block_count;    // of staging: 1 = in use
     uint8_t        tier, alive, imported;
+    uint8_t        kind;           // tli_vk_chunk_kind
     uint8_t        memory_heap;    // index of the heap that its memory is from
 } tli_vk_chunk;
 
@@ -1259,11 +1289,13 @@ typedef struct tli_vk_batch {
     int32_t         write_count, write_capacity;
 } tli_vk_batch;
 
-// A piece of the staging ring, or a chunk of its own where the ring is too small.
+// A piece of the staging, or a chunk of its own where that is too small. None waits for another.
 typedef struct tli_vk_slot {
-    uint64_t start, end;           // positions in the ring, never wrapped; start = end: own chunk
-    uint64_t serial;               // free once this batch has passed; UINT64_MAX = mapped
+    uint64_t serial;               // free once this batch has passed; UINT64_MAX = mapped, or a read is pending
     int32_t  chunk;
+    int32_t  piece;                // 0 = a chunk of its own, which is kept for the next such slot
+    int32_t  next_free;            // slot + 1
+    int32_t  is_used;
 } tli_vk_slot;
 
 // A mapped range; or in record mode a read whose frame was not retired yet.
@@ -1274,8 +1306,10 @@ typedef struct tli_vk_mapping {
     void        *host;
     uint64_t     serial;           // of the copy into staging
     uint64_t     writes;           // writes of the block when that copy was enqueued; UINT64_MAX = outdated
-    uint64_t     slot;             // number of the staging slot
+    int32_t      slot;             // of staging
     int32_t      is_pending;       // 1 = waiting for its frame
+    int32_t      is_bounced;       // 1 = host is memory of the env, moved through staging in pieces
+    uint64_t     asked;            // pending: serial when it was asked for last
     tl_map_mode  mode;
 } tli_vk_mapping;
 
@@ -1306,6 +1340,7 @@ typedef struct tli_vk {
     VkPhysicalDeviceLimits device_limits;
     VkPhysicalDeviceMemoryProperties memory;
     uint64_t most_allocation_bytes;
+    uint64_t granularity, overhead;   // of the memory of a buffer
     uint64_t alignment, range_bytes;  // range_bytes: most of one descriptor; longer operations are split
     uint32_t time_bits;
     int32_t  records, has_budget, lost;
@@ -1314,6 +1349,7 @@ typedef struct tli_vk {
     tl_vk_counters calls;
     tli_vk_chunk *chunks;
     int32_t chunk_count, chunk_capacity;
+    int32_t freed_arena_count;        // arenas whose block was freed and whose memory was not yet
     tli_vk_block *blocks;
     int32_t block_count, block_capacity, free_block;  // slot + 1
     tli_vk_account *accounts;
@@ -1341,17 +1377,20 @@ typedef struct tli_vk {
     VkAccessFlags foreign_access;
 
     int32_t  staging;                 // chunk
-    uint64_t staging_size, staging_head, staging_tail;
-    tli_vk_slot *slots;               // [slot_count] from slot_first, in order
-    int32_t  slot_count, slot_capacity;
-    uint64_t slot_first;              // number of slots[0]
+    uint64_t staging_size;
+    tl_heap *staging_heap;            // of the slots in it
+    tli_vk_slot *slots;               // [slot_end]
+    int32_t  slot_count, slot_end, slot_capacity, free_slot;  // slot_count: in use; free_slot: slot + 1
+    void    *bounce;                  // memory of the env for a map larger than the staging, kept for the next
+    uint64_t bounce_bytes;
+    int32_t  bounce_is_used;
     tli_vk_mapping *mappings;
     int32_t  mapping_count, mapping_capacity;
     tli_vk_place *lost_places;        // written by frames that were dropped
     int32_t  lost_count, lost_capacity;
 
     tl_vk_kernel *shaders[TLI_VK_SHADER_COUNT];
-    tli_vk_place placeholder;         // four bytes behind the ring, bound where a range is empty
+    tli_vk_place placeholder;         // four bytes behind the staging, bound where a range is empty
     VkQueryPool times;
     uint64_t *time_serials;           // [time_count + TLI_VK_OWN_TIMES] batch of each slot; 0 = none
 } tli_vk;
@@ -1439,6 +1478,21 @@ static int32_t tli_vk_rate_type(const tli_vk *b, tl_tier tier, uint32_t index) {
     return visible ? 1 + 8 * cached + 4 * !local + coherent : 0;
 }
 
+// Whether types of device-local memory are among the allowed ones.
+static int tli_vk_has_local(const tli_vk *b, uint32_t allowed) {
+    uint32_t i;
+    for (i = 0; i < b->memory.memoryTypeCount; i++)
+        if ((allowed >> i & 1) && tli_vk_rate_type(b, TL_TIER_DEVICE, i) &&
+            (b->memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT))
+            return 1;
+    return 0;
+}
+
+// Whether the device tier may only be device-local.
+static int tli_vk_needs_local(const tli_vk *b, tl_tier tier, uint32_t allowed) {
+    return tier == TL_TIER_DEVICE && !b->desc.allow_host_memory && tli_vk_has_local(b, allowed);
+}
+
 // Whether a type is host-visible device-local memory while the tier has a type of its own kind: then it
 // is not used even as a last resort.
 static int tli_vk_is_window(const tli_vk *b, tl_tier tier, uint32_t allowed, uint32_t index) {
@@ -1457,16 +1511,30 @@ static int tli_vk_is_window(const tli_vk *b, tl_tier tier, uint32_t allowed, uin
 // rating and a higher index. -1 = none is left.
 static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed, int32_t last) {
     int32_t best = -1, best_rate = 0, limit = last < 0 ? INT32_MAX : tli_vk_rate_type(b, tier, (uint32_t)last);
+    int needs_local = tli_vk_needs_local(b, tier, allowed);
     uint32_t i;
     for (i = 0; i < b->memory.memoryTypeCount; i++) {
         int32_t rate = tli_vk_rate_type(b, tier, i);
         if (!(allowed >> i & 1) || !rate || rate <= best_rate) continue;
+        if (needs_local && !(b->memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT)) continue;
         if (tli_vk_is_window(b, tier, allowed, i)) continue;
         if (rate > limit || (rate == limit && (int32_t)i <= last)) continue;
         best = (int32_t)i;
         best_rate = rate;
     }
     return best;
+}
+
+// Add the memory of a chunk to the counters, or take it from them.
+static void tli_vk_count_memory(tli_vk *b, const tli_vk_chunk *chunk, int sign) {
+    uint64_t bytes = sign > 0 ? chunk->memory_bytes : 0 - chunk->memory_bytes;  // sums wrap back
+    b->calls.memory_bytes += bytes;
+    b->calls.heap_bytes[chunk->memory_heap] += bytes;
+    b->calls.chunk_count += sign > 0 ? 1 : UINT64_MAX;
+    if (chunk->kind == TLI_VK_CHUNK_ARENA) b->calls.arena_bytes += bytes;
+    if (chunk->kind == TLI_VK_CHUNK_STAGING) b->calls.staging_bytes += bytes;
+    if (chunk->tier == TL_TIER_DEVICE && !(chunk->flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT))
+        b->calls.outside_bytes += bytes;
 }
 
 static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
@@ -1478,10 +1546,7 @@ static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
             if (chunk->mapped) b->vk.vkUnmapMemory(b->device, chunk->memory);
             b->vk.vkFreeMemory(b->device, chunk->memory, b->callbacks);
         }
-        if (chunk->memory) {
-            b->calls.memory_bytes -= chunk->bytes;
-            b->calls.chunk_count--;
-        }
+        if (chunk->memory) tli_vk_count_memory(b, chunk, -1);
         tl_free_heap(chunk->heap);
     }
     memset(chunk, 0, sizeof *chunk);
@@ -1489,7 +1554,9 @@ static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
 
 static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRequirements *needs,
                                        tli_vk_chunk *chunk) {
-    VkMemoryPropertyFlags required = tier == TL_TIER_HOST ? VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT : 0;
+    VkMemoryPropertyFlags required = tier == TL_TIER_HOST ? VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+                                   : tli_vk_needs_local(b, tier, needs->memoryTypeBits)
+                                       ? VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT : 0;
     VkMemoryPropertyFlags preferred = tier == TL_TIER_HOST ? VK_MEMORY_PROPERTY_HOST_CACHED_BIT
                                                            : VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
     void *mapped = NULL;
@@ -1501,6 +1568,7 @@ static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRe
         return result;
     }
     chunk->mapped = (char *)mapped;
+    chunk->memory_bytes = needs->size;
     chunk->flags = b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].propertyFlags;
     chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].heapIndex;
     return tier == TL_TIER_HOST && !mapped ? VK_ERROR_MEMORY_MAP_FAILED : VK_SUCCESS;
@@ -1525,6 +1593,7 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
             if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY) continue;  // try another heap
             return result;
         }
+        chunk->memory_bytes = info.allocationSize;
         chunk->flags = b->memory.memoryTypes[type].propertyFlags;
         chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type].heapIndex;
         if (!(chunk->flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VK_SUCCESS;
@@ -1536,46 +1605,68 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
     return result;
 }
 
-// Create a buffer of this length with memory of its own.
-static VkResult tli_vk_create_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, tli_vk_chunk *chunk) {
+// Create a buffer of this length, without memory.
+static VkResult tli_vk_create_buffer(tli_vk *b, uint64_t bytes, VkBuffer *buffer, VkMemoryRequirements *needs) {
     VkBufferCreateInfo info;
-    VkMemoryRequirements needs;
     VkResult result;
-    memset(chunk, 0, sizeof *chunk);
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
     info.size = bytes;
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT;
     info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-    result = b->vk.vkCreateBuffer(b->device, &info, b->callbacks, &chunk->buffer);
-    if (result) {
-        chunk->buffer = VK_NULL_HANDLE;
-        return result;
-    }
-    b->vk.vkGetBufferMemoryRequirements(b->device, chunk->buffer, &needs);
+    result = b->vk.vkCreateBuffer(b->device, &info, b->callbacks, buffer);
+    if (result) *buffer = VK_NULL_HANDLE;
+    else b->vk.vkGetBufferMemoryRequirements(b->device, *buffer, needs);
+    return result;
+}
+
+// Create a buffer of this length with memory of its own.
+static VkResult tli_vk_create_chunk(tli_vk *b, tl_tier tier, tli_vk_chunk_kind kind, uint64_t bytes,
+                                    tli_vk_chunk *chunk) {
+    VkMemoryRequirements needs;
+    VkResult result;
+    memset(chunk, 0, sizeof *chunk);
+    result = tli_vk_create_buffer(b, bytes, &chunk->buffer, &needs);
+    if (result) return result;
     b->calls.memory_count++;
     result = b->desc.hooks.allocate ? tli_vk_allocate_hooked(b, tier, &needs, chunk)
                                     : tli_vk_allocate_typed(b, tier, &needs, chunk);
     chunk->bytes = bytes;
     chunk->tier = (uint8_t)tier;
-    if (chunk->memory) {
-        b->calls.memory_bytes += bytes;
-        b->calls.chunk_count++;
-    }
+    chunk->kind = (uint8_t)kind;
+    if (chunk->memory) tli_vk_count_memory(b, chunk, 1);
     if (!result)
         result = b->vk.vkBindBufferMemory(b->device, chunk->buffer, chunk->memory, chunk->memory_offset);
     if (result) tli_vk_destroy_chunk(b, chunk);
     return result;
 }
 
+static int tli_vk_is_empty(const tli_vk_chunk *chunk) {
+    return chunk->alive && !chunk->imported && !chunk->block_count;
+}
+
+// Free the memory of arenas whose blocks were freed, once no work uses it.
+static void tli_vk_drop_arenas(tli_vk *b) {
+    int32_t i;
+    for (i = 0; i < b->chunk_count && b->freed_arena_count; i++) {
+        tli_vk_chunk *chunk = &b->chunks[i];
+        if (!tli_vk_is_empty(chunk) || chunk->kind != TLI_VK_CHUNK_ARENA) continue;
+        if (chunk->last_use > b->passed && !b->lost) continue;
+        tli_vk_destroy_chunk(b, chunk);
+        b->freed_arena_count--;
+    }
+}
+
 // Free empty chunks that no work uses, but keep the first ones up to keep_bytes. Returns how many were freed.
 static int tli_vk_drop_chunks(tli_vk *b, uint64_t keep_bytes) {
     uint64_t kept = 0;
-    int32_t i, dropped = 0;
+    int32_t i, dropped = b->freed_arena_count;
+    tli_vk_drop_arenas(b);
+    dropped -= b->freed_arena_count;
     for (i = 0; i < b->chunk_count; i++) {
         tli_vk_chunk *chunk = &b->chunks[i];
-        if (!chunk->alive || !chunk->heap || chunk->block_count) continue;
+        if (!tli_vk_is_empty(chunk) || chunk->kind == TLI_VK_CHUNK_ARENA) continue;
         if (kept + chunk->bytes <= keep_bytes) { kept += chunk->bytes; continue; }
         if (chunk->last_use > b->passed && !b->lost) continue;
         tli_vk_destroy_chunk(b, chunk);
@@ -1598,35 +1689,58 @@ static int32_t tli_vk_add_record(tli_vk *b) {
 }
 
 static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function);
+static tl_result tli_vk_look(tli_vk *b, const char *function);
 
 // Wait for the work that keeps empty chunks alive and free them. Returns how many were freed.
 static int tli_vk_drop_busy_chunks(tli_vk *b, const char *function) {
     int32_t i, busy = 0;
     for (i = 0; i < b->chunk_count; i++)
-        busy |= b->chunks[i].alive && b->chunks[i].heap && !b->chunks[i].block_count;
+        busy |= tli_vk_is_empty(&b->chunks[i]);
     if (!busy || b->records) return 0;
     if (tli_vk_reach(b, b->serial, function) || tli_vk_reach(b, b->serial - 1, function)) return 0;
     return tli_vk_drop_chunks(b, 0);
 }
 
-// Add a chunk of the usual size, which is halved while the driver is out of memory, but not below `bytes`.
-// usual = 0: a chunk for a single use, without a heap.
-static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint64_t usual,
+// Record that no single allocation may be of so many bytes.
+static tl_result tli_vk_fail_largest(tli_vk *b, uint64_t bytes, const char *function) {
+    const char *parts[3];
+    char digits[2][24];
+    parts[0] = tli_vk_print_u64(bytes, digits[0]);
+    parts[1] = " bytes: more than the device allocates at once, maxMemoryAllocationSize: ";
+    parts[2] = tli_vk_print_u64(b->most_allocation_bytes, digits[1]);
+    return tli_vk_fail_parts(b->env, TL_ERROR_NO_MEMORY, function, parts, 3);
+}
+
+// Record that there is no memory for so many bytes.
+static tl_result tli_vk_fail_memory(tli_vk *b, tl_tier tier, uint64_t bytes, VkResult result,
+                                    const char *function) {
+    int is_local = result == VK_ERROR_OUT_OF_DEVICE_MEMORY && tli_vk_needs_local(b, tier, ~(uint32_t)0);
+    const char *parts[3];
+    char digits[24];
+    parts[0] = tli_vk_print_u64(bytes, digits);
+    parts[1] = " bytes: memory for a chunk: ";
+    parts[2] = is_local ? "device-local memory is used up, and allow_host_memory is not set"
+                        : tli_vk_explain(result);
+    return tli_vk_fail_parts(b->env, tli_vk_translate(result), function, parts, 3);
+}
+
+// Add a chunk: for sharing one of the usual size, which is halved while the driver is out of memory, but not
+// below `bytes`.
+static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, tli_vk_chunk_kind kind, uint64_t bytes,
                                   const char *function, int32_t *index) {
-    uint64_t size = bytes > usual ? bytes : usual;
+    uint64_t usual = kind == TLI_VK_CHUNK_SHARED ? b->desc.chunk_bytes : 0, size = bytes > usual ? bytes : usual;
     tli_vk_chunk chunk;
     VkResult result;
     int32_t at;
     *index = TLI_VK_CHUNK_NONE;
-    if (bytes > b->most_allocation_bytes || bytes > SIZE_MAX / 4)
-        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "bytes: more than the device allocates at once");
+    if (bytes > b->most_allocation_bytes || bytes > SIZE_MAX / 4) return tli_vk_fail_largest(b, bytes, function);
     size = tli_vk_least(size, b->most_allocation_bytes / b->alignment * b->alignment);
     if (size < bytes) size = bytes;
     at = tli_vk_add_record(b);
     if (at == TLI_VK_CHUNK_NONE)
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of chunks");
     for (;;) {
-        result = tli_vk_create_chunk(b, tier, size, &chunk);
+        result = tli_vk_create_chunk(b, tier, kind, size, &chunk);
         if (tli_vk_translate(result) != TL_ERROR_NO_MEMORY) break;
         if (tli_vk_drop_chunks(b, 0)) continue;
         if (size == bytes) {
@@ -1636,12 +1750,13 @@ static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint6
         size = tli_vk_align(size / 2 > bytes ? size / 2 : bytes, b->alignment);
     }
     if (result && b->lost) return tli_vk_fail_lost(b, function);
-    if (result) return tli_vk_fail_result(b, function, "memory for a chunk", result);
-    if (usual && tl_init_heap(&b->quiet, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
+    if (result == VK_ERROR_DEVICE_LOST) b->lost = 1;
+    if (result) return tli_vk_fail_memory(b, tier, bytes, result, function);
+    if (kind == TLI_VK_CHUNK_SHARED && tl_init_heap(&b->quiet, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
         tli_vk_destroy_chunk(b, &chunk);
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
     }
-    b->calls.host_alloc_count += usual != 0;
+    b->calls.host_alloc_count += kind == TLI_VK_CHUNK_SHARED;
     chunk.alive = 1;
     b->chunks[at] = chunk;
     *index = at;
@@ -1747,30 +1862,29 @@ static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, cons
         }
     }
     if (except != TLI_VK_CHUNK_NONE) return TL_ERROR_NO_MEMORY;
-    result = tli_vk_add_chunk(b, tier, bytes, b->desc.chunk_bytes, function, index);
+    result = tli_vk_add_chunk(b, tier, TLI_VK_CHUNK_SHARED, bytes, function, index);
     if (result) return result;
     if (tl_add_piece(b->chunks[*index].heap, (size_t)bytes, at, piece) == TL_OK) return TL_OK;
     return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
 }
 
-static tl_result tli_vk_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
-    tli_vk *b = (tli_vk *)self;
-    uint64_t reserved = tli_vk_align(bytes ? bytes : 1, b->alignment);
+// Check what is asked for, and have a slot for the block.
+static tl_result tli_vk_start_block(tli_vk *b, tl_tier tier, uint64_t bytes, const char *function) {
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if ((uint64_t)tier >= TL_TIER_COUNT) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "tier: unknown");
+    if (bytes > UINT64_MAX / 4) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "bytes: more than there are");
+    return tli_vk_add_slot(b) ? TL_OK
+         : tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of blocks");
+}
+
+// Make the block of a piece of a chunk.
+//
+//   reserved   what is taken for it
+static uint64_t tli_vk_end_block(tli_vk *b, int32_t chunk, size_t at, int32_t piece, uint64_t bytes,
+                                 uint64_t reserved) {
     tli_vk_block *block;
-    tl_result result;
-    int32_t chunk, piece;
-    size_t at;
-    *handle = 0;
-    if (b->lost) return tli_vk_fail_lost(b, "add_block");
-    if ((uint64_t)tier >= TL_TIER_COUNT)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "add_block", "tier: unknown");
-    if (reserved < bytes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "add_block", "bytes: more than there are");
-    if (!tli_vk_add_slot(b))
-        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
-    result = tli_vk_find_piece(b, tier, reserved, "add_block", TLI_VK_CHUNK_NONE, &chunk, &at, &piece);
-    if (result) return result;
-    *handle = tli_vk_take_slot(b, &block);
-    block->tier = (uint8_t)tier;
+    uint64_t handle = tli_vk_take_slot(b, &block);
+    block->tier = b->chunks[chunk].tier;
     block->bytes = bytes;
     block->reserved_bytes = reserved;
     block->chunk = chunk;
@@ -1780,9 +1894,84 @@ static tl_result tli_vk_add_block(void *self, tl_tier tier, uint64_t bytes, uint
     block->last_write = block->last_use = b->chunks[chunk].last_use;
     b->chunks[chunk].block_count++;
     b->counters.added_count++;
-    b->counters.block_count[tier]++;
-    b->counters.reserved_bytes[tier] += reserved;
-    return TL_OK;
+    b->counters.block_count[block->tier]++;
+    b->counters.reserved_bytes[block->tier] += reserved;
+    return handle;
+}
+
+static tl_result tli_vk_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = tli_vk_start_block(b, tier, bytes, "add_block");
+    uint64_t reserved;
+    int32_t chunk, piece;
+    size_t at;
+    *handle = 0;
+    if (result) return result;
+    reserved = tli_vk_align(bytes ? bytes : 1, b->alignment);
+    result = tli_vk_find_piece(b, tier, reserved, "add_block", TLI_VK_CHUNK_NONE, &chunk, &at, &piece);
+    if (!result) *handle = tli_vk_end_block(b, chunk, at, piece, bytes, reserved);
+    return result;
+}
+
+// The memory heap that is tried first for the chunks of a tier.
+static uint32_t tli_vk_heap_of(const tli_vk *b, tl_tier tier) {
+    int32_t type = tli_vk_next_type(b, tier, ~(uint32_t)0, -1);
+    return type < 0 ? 0 : b->memory.memoryTypes[type].heapIndex;
+}
+
+// The bytes that a heap can still give: by VK_EXT_memory_budget where it is enabled, else four fifths of the
+// heap less the chunks of the backend.
+static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
+    VkPhysicalDeviceMemoryProperties2 properties;
+    uint64_t whole = b->memory.memoryHeaps[heap].size / 5 * 4, used = 0;
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++)
+        if (b->chunks[i].alive && !b->chunks[i].imported && b->chunks[i].memory_heap == heap)
+            used += b->chunks[i].memory_bytes;
+    if (b->has_budget) {
+        memset(&budget, 0, sizeof budget);
+        memset(&properties, 0, sizeof properties);
+        budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
+        properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
+        properties.pNext = &budget;
+        b->vk.vkGetPhysicalDeviceMemoryProperties2(b->desc.device.physical, &properties);
+        whole = budget.heapBudget[heap];
+        used = budget.heapUsage[heap];
+    }
+    return whole > used ? whole - used : 0;
+}
+
+// Make room in the budget of the heap by giving back what is not used; refuse what is still beyond it.
+static tl_result tli_vk_check_arena(tli_vk *b, tl_tier tier, uint64_t bytes, const char *function) {
+    uint32_t heap = tli_vk_heap_of(b, tier);
+    const char *parts[4];
+    char digits[2][24];
+    if (b->desc.exceed_budget || bytes <= tli_vk_heap_budget(b, heap)) return TL_OK;
+    (void)tli_vk_drop_chunks(b, 0);
+    if (bytes > tli_vk_heap_budget(b, heap)) (void)tli_vk_drop_busy_chunks(b, function);
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if (bytes <= tli_vk_heap_budget(b, heap)) return TL_OK;
+    parts[0] = tli_vk_print_u64(bytes, digits[0]);
+    parts[1] = " bytes: the budget of the heap leaves ";
+    parts[2] = tli_vk_print_u64(tli_vk_heap_budget(b, heap), digits[1]);
+    parts[3] = ", and exceed_budget is not set";
+    return tli_vk_fail_parts(b->env, TL_ERROR_NO_MEMORY, function, parts, 4);
+}
+
+static tl_result tli_vk_add_arena(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = tli_vk_start_block(b, tier, bytes, "add_arena");
+    uint64_t reserved;
+    int32_t chunk;
+    *handle = 0;
+    if (result) return result;
+    reserved = tli_vk_align(bytes ? bytes : 1, b->granularity);
+    if (b->freed_arena_count) (void)tli_vk_drop_busy_chunks(b, "add_arena");  // not two where one will do
+    result = tli_vk_check_arena(b, tier, reserved + b->overhead, "add_arena");
+    if (!result) result = tli_vk_add_chunk(b, tier, TLI_VK_CHUNK_ARENA, reserved, "add_arena", &chunk);
+    if (!result) *handle = tli_vk_end_block(b, chunk, 0, -1, bytes, b->chunks[chunk].memory_bytes);
+    return result;
 }
 
 // The open account of a handle, or NULL.
@@ -1809,14 +1998,45 @@ static void tli_vk_untake_block(tli_vk *b, const tli_vk_block *block) {
     b->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
 }
 
+// Give the memory of a slot back.
+static void tli_vk_free_slot(tli_vk *b, tli_vk_slot *slot) {
+    if (slot->piece) tl_free_piece(b->staging_heap, slot->piece);
+    else b->chunks[slot->chunk].block_count = 0;
+    slot->is_used = 0;
+    b->slot_count--;
+    slot->next_free = b->free_slot;
+    b->free_slot = (int32_t)(slot - b->slots) + 1;
+}
+
+// A slot is free as soon as this batch has finished.
+static void tli_vk_give_staging(tli_vk *b, int32_t number, uint64_t serial) {
+    tli_vk_slot *slot = &b->slots[number];
+    slot->serial = serial;
+    if (serial <= b->passed) tli_vk_free_slot(b, slot);
+}
+
+// Cancel a read that is pending: its slot is free once the copy into it, if it runs at all, has finished.
+static void tli_vk_cancel_read(tli_vk *b, int32_t mapping, uint64_t serial) {
+    tli_vk_give_staging(b, b->mappings[mapping].slot, serial);
+    b->mappings[mapping] = b->mappings[--b->mapping_count];
+}
+
 // Cancel the reads of a block that are pending.
 static void tli_vk_drop_reads(tli_vk *b, uint64_t handle) {
     int32_t i;
-    for (i = b->mapping_count - 1; i >= 0; i--) {
-        if (!b->mappings[i].is_pending || b->mappings[i].range.block != handle) continue;
-        b->slots[b->mappings[i].slot - b->slot_first].serial = b->mappings[i].serial;
-        b->mappings[i] = b->mappings[--b->mapping_count];
-    }
+    for (i = b->mapping_count - 1; i >= 0; i--)
+        if (b->mappings[i].is_pending && b->mappings[i].range.block == handle)
+            tli_vk_cancel_read(b, i, b->mappings[i].serial);
+}
+
+// The block of an arena was freed: so is its memory, if the work on it has finished, else when that is noticed.
+static void tli_vk_free_arena(tli_vk *b) {
+    tl_env *env = b->env;
+    b->freed_arena_count++;
+    b->env = &b->quiet;
+    (void)tli_vk_look(b, "free_block");
+    b->env = env;
+    tli_vk_drop_arenas(b);
 }
 
 static tl_result tli_vk_free_block(void *self, uint64_t handle) {
@@ -1834,11 +2054,12 @@ static tl_result tli_vk_free_block(void *self, uint64_t handle) {
     tli_vk_untake_block(b, block);
     chunk->block_count--;
     tli_vk_drop_reads(b, handle);
-    if (!chunk->imported) tl_free_piece(chunk->heap, block->piece);  // a barrier orders the next user after it
+    if (chunk->heap) tl_free_piece(chunk->heap, block->piece);  // a barrier orders the next user after it
     block->alive = 0;
     block->generation++;
     block->next_free = b->free_block;
     b->free_block = (int32_t)(block - b->blocks) + 1;
+    if (!chunk->imported && chunk->kind == TLI_VK_CHUNK_ARENA) tli_vk_free_arena(b);
     return TL_OK;
 }
 
@@ -1929,7 +2150,7 @@ static int tli_vk_is_lost(const tli_vk *b, const tli_vk_place *place) {
 }
 
 static int tli_vk_add_lost(tli_vk *b, tli_vk_place place) {
-    if (!b->chunks[place.chunk].heap && !b->chunks[place.chunk].imported) return 1;  // staging
+    if (b->chunks[place.chunk].kind == TLI_VK_CHUNK_STAGING) return 1;
     if (!tli_vk_grow(b, &b->lost_places, &b->lost_capacity, b->lost_count, sizeof *b->lost_places)) return 0;
     b->lost_places[b->lost_count++] = place;
     return 1;
@@ -2124,19 +2345,11 @@ static void tli_vk_unlock(tli_vk *b) {
     if (b->desc.device.unlock_queue) b->desc.device.unlock_queue(b->desc.device.lock_user);
 }
 
-// Free the staging slots whose batch has passed. The ring is freed in order: a mapped slot keeps those
-// behind it.
+// Free the staging slots whose batch has passed.
 static void tli_vk_free_slots(tli_vk *b) {
-    int32_t gone = 0, i;
-    while (gone < b->slot_count && b->slots[gone].serial <= b->passed) {
-        tli_vk_slot *slot = &b->slots[gone++];
-        if (slot->start == slot->end) tli_vk_destroy_chunk(b, &b->chunks[slot->chunk]);
-        else b->staging_tail = slot->end;
-    }
-    if (!gone) return;
-    b->slot_count -= gone;
-    b->slot_first += (uint64_t)gone;
-    for (i = 0; i < b->slot_count; i++) b->slots[i] = b->slots[i + gone];
+    int32_t i;
+    for (i = 0; i < b->slot_end && b->slot_count; i++)
+        if (b->slots[i].is_used && b->slots[i].serial <= b->passed) tli_vk_free_slot(b, &b->slots[i]);
 }
 
 // Note that the batches up to this serial have finished, and the dropped ones behind them.
@@ -2145,6 +2358,7 @@ static void tli_vk_pass(tli_vk *b, uint64_t serial) {
     b->passed = serial;
     while (b->passed + 1 < b->serial && tli_vk_batch_of(b, b->passed + 1)->dropped == b->passed + 1)
         b->passed++;
+    tli_vk_drop_arenas(b);
     tli_vk_free_slots(b);
 }
 
@@ -3263,63 +3477,97 @@ static tl_result tli_vk_wait(void *self, tl_ticket ticket) {
 
 // -- staging: for ranges that the host cannot address, or may not write yet --
 
-static tli_vk_slot *tli_vk_slot_of(tli_vk *b, uint64_t number) { return &b->slots[number - b->slot_first]; }
-
-// Make room in the ring. TL_NOT_READY: it is used by frames that were not retired.
-static tl_result tli_vk_make_room(tli_vk *b, uint64_t needed, const char *function) {
-    uint64_t size = b->staging_size, at = b->staging_head % size;
-    uint64_t start = at + needed > size ? b->staging_head + size - at : b->staging_head;
-    tl_result result;
-    if (b->slot_count == 0) b->staging_tail = b->staging_head;
-    while (start + needed - b->staging_tail > size) {
-        uint64_t serial = b->slot_count ? b->slots[0].serial : 0;
-        if (serial == UINT64_MAX)
-            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "staging: is full of ranges that are mapped");
-        result = tli_vk_reach(b, serial, function);
-        if (result) return result;
-        if (b->slot_count && b->slots[0].serial == serial && serial > b->passed)
-            return tli_vk_fail(b, TL_NOT_READY, function, "staging: is in use");
-        tli_vk_free_slots(b);
-        if (!b->slot_count) b->staging_tail = start;
+// Cancel a read whose bytes lie ready and that nobody fetched in the last batch_count frames; 0 = there is none.
+static int tli_vk_drop_stale_read(tli_vk *b) {
+    int32_t i;
+    for (i = 0; i < b->mapping_count; i++) {
+        const tli_vk_mapping *m = &b->mappings[i];
+        if (!m->is_pending || m->serial > b->passed) continue;
+        if (b->serial <= m->asked + (uint64_t)b->desc.batch_count) continue;
+        tli_vk_cancel_read(b, i, 0);
+        return 1;
     }
-    b->staging_head = start;
+    return 0;
+}
+
+// Free a slot. TL_NOT_READY: all are used by frames that were not retired, or by reads not fetched yet.
+static tl_result tli_vk_make_room(tli_vk *b, const char *function) {
+    uint64_t serial = UINT64_MAX;
+    tl_result result;
+    int32_t i, reads = 0;
+    if (tli_vk_drop_stale_read(b)) return TL_OK;
+    for (i = 0; i < b->slot_end; i++)
+        if (b->slots[i].is_used && b->slots[i].piece) serial = tli_vk_least(serial, b->slots[i].serial);
+    for (i = 0; i < b->mapping_count; i++) reads += b->mappings[i].is_pending;
+    if (serial == UINT64_MAX && !reads)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "staging: is full of ranges that are mapped");
+    result = serial == UINT64_MAX ? TL_OK : tli_vk_reach(b, serial, function);
+    if (result || serial <= b->passed) return result;
+    if (b->records || serial == UINT64_MAX) return tli_vk_fail(b, TL_NOT_READY, function, "staging: is in use");
+    for (i = 0; i < b->slot_end; i++)   // nothing was left to submit: a failure took the work of these along
+        if (b->slots[i].is_used && b->slots[i].serial == serial) tli_vk_free_slot(b, &b->slots[i]);
     return TL_OK;
+}
+
+// Have a chunk for a slot that the staging is too small for: one that is kept, or a new one instead of those.
+static tl_result tli_vk_find_large(tli_vk *b, uint64_t bytes, const char *function, int32_t *index) {
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++) {
+        tli_vk_chunk *chunk = &b->chunks[i];
+        if (!tli_vk_is_empty(chunk) || chunk->kind != TLI_VK_CHUNK_STAGING) continue;
+        *index = i;
+        if (chunk->bytes >= bytes) return TL_OK;
+        tli_vk_destroy_chunk(b, chunk);
+    }
+    return tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, bytes, function, index);
+}
+
+// Find the memory of a slot.
+static tl_result tli_vk_place_slot(tli_vk *b, uint64_t needed, const char *function, tli_vk_slot *slot, size_t *at) {
+    tl_result result = TL_OK;
+    *at = 0;
+    slot->piece = 0;
+    slot->chunk = b->staging;
+    if (needed > b->staging_size) {
+        result = tli_vk_find_large(b, needed, function, &slot->chunk);
+        if (!result) b->chunks[slot->chunk].block_count = 1;
+        return result;
+    }
+    while (!result && tl_add_piece(b->staging_heap, (size_t)needed, at, &slot->piece))
+        result = tli_vk_make_room(b, function);
+    return result;
 }
 
 // Take a piece of host-visible memory for a range; tli_vk_give_staging says when it is free again.
 static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *function, tli_vk_place *place,
-                                     uint64_t *number) {
-    uint64_t needed = tli_vk_align(bytes, b->alignment);
+                                     int32_t *number) {
     tli_vk_slot slot;
     tl_result result;
-    if (!tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_count, sizeof *b->slots))
-        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of staging");
+    size_t at;
+    memset(&slot, 0, sizeof slot);
+    result = tli_vk_place_slot(b, tli_vk_align(bytes, b->alignment), function, &slot, &at);
+    if (result) return result;
     slot.serial = UINT64_MAX;
-    slot.chunk = b->staging;
-    if (needed > b->staging_size) {
-        result = tli_vk_add_chunk(b, TL_TIER_HOST, needed, 0, function, &slot.chunk);
-        if (result) return result;
-        slot.start = slot.end = b->staging_head;
-        place->at = 0;
-    } else {
-        result = tli_vk_make_room(b, needed, function);
-        if (result) return result;
-        slot.start = b->staging_head;
-        slot.end = b->staging_head += needed;
-        place->at = slot.start % b->staging_size;
+    slot.is_used = 1;
+    if (!b->free_slot && tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_end, sizeof *b->slots)) {
+        memset(&b->slots[b->slot_end], 0, sizeof *b->slots);
+        b->free_slot = ++b->slot_end;
+    }
+    if (!b->free_slot) {
+        if (slot.piece) tl_free_piece(b->staging_heap, slot.piece);
+        else b->chunks[slot.chunk].block_count = 0;
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of staging");
     }
     place->chunk = slot.chunk;
+    place->at = at;
     place->bytes = bytes;
     if (b->lost_count) tli_vk_forget_lost(b, place);  // a dropped frame may have been to write it
-    *number = b->slot_first + (uint64_t)b->slot_count;
-    b->slots[b->slot_count++] = slot;
+    *number = b->free_slot - 1;
+    b->free_slot = b->slots[*number].next_free;
+    b->slots[*number] = slot;
+    b->slot_count++;
     b->calls.staged_bytes += bytes;
     return TL_OK;
-}
-
-static void tli_vk_give_staging(tli_vk *b, uint64_t number, uint64_t serial) {
-    tli_vk_slot_of(b, number)->serial = serial;
-    tli_vk_free_slots(b);
 }
 
 // Enqueue a copy between a range and its staging.
@@ -3351,6 +3599,77 @@ static int32_t tli_vk_find_mapping(const tli_vk *b, const tl_range *range, const
 
 static void tli_vk_remove_mapping(tli_vk *b, int32_t i) { b->mappings[i] = b->mappings[--b->mapping_count]; }
 
+// -- ranges larger than the staging, with a queue: memory of the env, moved through the staging in pieces --
+
+static void *tli_vk_take_bounce(tli_vk *b, uint64_t bytes) {
+    int is_kept = !b->bounce_is_used;
+    void *bounce;
+    if (bytes > SIZE_MAX / 4) return NULL;
+    if (is_kept && b->bounce_bytes < bytes) {
+        tl_free_memory(b->env, b->bounce);
+        b->bounce = NULL;
+        b->bounce_bytes = 0;
+    }
+    bounce = is_kept && b->bounce ? b->bounce : tl_add_memory(b->env, (size_t)bytes);
+    if (!bounce || !is_kept) return bounce;
+    if (!b->bounce) b->bounce_bytes = bytes;
+    b->bounce = bounce;
+    b->bounce_is_used = 1;
+    return bounce;
+}
+
+static void tli_vk_give_bounce(tli_vk *b, void *bounce) {
+    if (bounce == b->bounce) b->bounce_is_used = 0;
+    else tl_free_memory(b->env, bounce);
+}
+
+// Move one piece between a range and memory of the host. Reading waits for it.
+static tl_result tli_vk_move_piece(tli_vk *b, tli_vk_mapping *piece, int to_range, const char *function) {
+    uint64_t serial;
+    VkResult moved = VK_SUCCESS;
+    tl_result result = tli_vk_take_staging(b, piece->place.bytes, function, &piece->staged, &piece->slot);
+    if (result) return result;
+    if (to_range) {
+        memcpy(tli_vk_address(b, &piece->staged), piece->host, (size_t)piece->place.bytes);
+        moved = tli_vk_flush_host(b, &piece->staged);
+    }
+    if (!moved) result = tli_vk_stage(b, piece, to_range, function);
+    serial = b->serial;
+    if (!moved && !result && !to_range) result = tli_vk_reach(b, serial, function);
+    if (!moved && !result && !to_range) {
+        moved = tli_vk_invalidate_host(b, &piece->staged);
+        if (!moved) memcpy(piece->host, tli_vk_address(b, &piece->staged), (size_t)piece->place.bytes);
+    }
+    tli_vk_give_staging(b, piece->slot, moved ? 0 : serial);
+    return moved ? tli_vk_fail_result(b, function, "memory of the staging", moved) : result;
+}
+
+static tl_result tli_vk_move_pieces(tli_vk *b, const tli_vk_mapping *m, int to_range, const char *function) {
+    uint64_t most = b->staging_size / 2 / b->alignment * b->alignment, done = 0;
+    tl_result result = TL_OK;
+    if (!most) most = b->staging_size;
+    while (done < m->range.bytes && !result) {
+        tli_vk_mapping piece = *m;
+        piece.place.at += done;
+        piece.place.bytes = tli_vk_least(m->range.bytes - done, most);
+        piece.host = (char *)m->host + done;
+        result = tli_vk_move_piece(b, &piece, to_range, function);
+        done += piece.place.bytes;
+    }
+    return result;
+}
+
+static tl_result tli_vk_map_bounced(tli_vk *b, tli_vk_mapping *m) {
+    tl_result result = TL_OK;
+    m->host = tli_vk_take_bounce(b, m->range.bytes);
+    m->is_bounced = 1;
+    m->staged.chunk = b->staging;
+    if (!m->host) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "map", "range: no memory of the host for its bytes");
+    if (m->mode != TL_MAP_WRITE) result = tli_vk_move_pieces(b, m, 0, "map");
+    if (result) tli_vk_give_bounce(b, m->host);
+    return result;
+}
+
 // Record mode: enqueue a read and return TL_NOT_READY until the frame that does it was retired; then return
 // TL_OK, and mappings[*index] holds the bytes.
 static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint64_t writes, int32_t *index) {
@@ -3358,11 +3677,11 @@ static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint
     tli_vk_mapping m = *wanted;
     tl_result result;
     if (i >= 0 && b->mappings[i].writes != writes) {  // the bytes were written since
-        tli_vk_give_staging(b, b->mappings[i].slot, b->mappings[i].serial);
-        tli_vk_remove_mapping(b, i);
+        tli_vk_cancel_read(b, i, b->mappings[i].serial);
         i = -1;
     }
     if (i >= 0) {
+        b->mappings[i].asked = b->serial;
         if (b->mappings[i].serial > b->passed)
             return tli_vk_fail(b, TL_NOT_READY, "map", "the frame that reads the range was not retired yet");
         b->mappings[i].mode = wanted->mode;
@@ -3377,7 +3696,7 @@ static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint
         return result;
     }
     m.is_pending = 1;
-    m.serial = b->serial;
+    m.serial = m.asked = b->serial;
     m.writes = writes;
     b->mappings[b->mapping_count++] = m;
     return tli_vk_fail(b, TL_NOT_READY, "map", "the range is read by the frame that is open, or the next");
@@ -3418,6 +3737,7 @@ static tl_result tli_vk_map_staged(tli_vk *b, const tli_vk_block *block, tli_vk_
     VkResult invalidated;
     tl_result result;
     *ready = -1;
+    if (m->range.bytes > b->staging_size && !b->records) return tli_vk_map_bounced(b, m);
     if (m->mode == TL_MAP_WRITE) result = tli_vk_take_staging(b, m->range.bytes, "map", &m->staged, &m->slot);
     else if (b->records) result = tli_vk_read_later(b, m, block->writes, ready);
     else result = tli_vk_read_now(b, m);
@@ -3466,8 +3786,10 @@ static tl_result tli_vk_map(void *self, tl_range range, tl_map_mode mode, void *
 // Make what the host wrote part of the range: flush it, or enqueue the copy from staging.
 static tl_result tli_vk_unmap_written(tli_vk *b, tli_vk_mapping *m) {
     int staged = m->staged.chunk != TLI_VK_CHUNK_NONE;
-    VkResult flushed = tli_vk_flush_host(b, staged ? &m->staged : &m->place);
+    VkResult flushed;
     tl_result result;
+    if (m->is_bounced) return tli_vk_move_pieces(b, m, 1, "unmap");
+    flushed = tli_vk_flush_host(b, staged ? &m->staged : &m->place);
     if (flushed) return tli_vk_fail_result(b, "unmap", "vkFlushMappedMemoryRanges", flushed);
     if (!staged) {
         if (b->lost_count) tli_vk_forget_lost(b, &m->place);
@@ -3487,14 +3809,19 @@ static tl_result tli_vk_unmap(void *self, tl_range range, tl_map_mode mode, void
     if (!range.bytes) return TL_OK;
     block = tli_vk_find_range(b, &range, "unmap", &result);
     if (!block) return result;
-    i = tli_vk_find_mapping(b, &range, host, 0);
+    i = tli_vk_find_mapping(b, &range, host, !host);
+    if (!host) {
+        if (i >= 0) tli_vk_cancel_read(b, i, b->mappings[i].serial);
+        return TL_OK;
+    }
     if (i < 0)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "host: is not what map gave for this range");
     m = &b->mappings[i];
     if (mode != m->mode)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "mode: not that of the map");
     if (mode != TL_MAP_READ) result = b->lost ? tli_vk_fail_lost(b, "unmap") : tli_vk_unmap_written(b, m);
-    if (m->staged.chunk != TLI_VK_CHUNK_NONE && (mode == TL_MAP_READ || result))
+    if (m->is_bounced) tli_vk_give_bounce(b, m->host);
+    else if (m->staged.chunk != TLI_VK_CHUNK_NONE && (mode == TL_MAP_READ || result))
         tli_vk_give_staging(b, m->slot, 0);
     tli_vk_remove_mapping(b, i);  // on error, too: callers do not unmap a second time
     block->map_count--;
@@ -3513,33 +3840,13 @@ static uint64_t tli_vk_now_ns(void *self) {
     return b->desc.now_ns ? b->desc.now_ns(b->desc.user) : 0;
 }
 
-// The memory heap that is tried first for the chunks of a tier.
-static uint32_t tli_vk_heap_of(const tli_vk *b, tl_tier tier) {
-    int32_t type = tli_vk_next_type(b, tier, ~(uint32_t)0, -1);
-    return type < 0 ? 0 : b->memory.memoryTypes[type].heapIndex;
-}
-
-// The bytes that a heap can still give: by VK_EXT_memory_budget where it is enabled, else four fifths of the
-// heap less the chunks of the backend.
-static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
-    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
-    VkPhysicalDeviceMemoryProperties2 properties;
-    uint64_t whole = b->memory.memoryHeaps[heap].size / 5 * 4, used = 0;
-    int32_t i;
-    for (i = 0; i < b->chunk_count; i++)
-        if (b->chunks[i].alive && !b->chunks[i].imported && b->chunks[i].memory_heap == heap)
-            used += b->chunks[i].bytes;
-    if (b->has_budget) {
-        memset(&budget, 0, sizeof budget);
-        memset(&properties, 0, sizeof properties);
-        budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
-        properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
-        properties.pNext = &budget;
-        b->vk.vkGetPhysicalDeviceMemoryProperties2(b->desc.device.physical, &properties);
-        whole = budget.heapBudget[heap];
-        used = budget.heapUsage[heap];
-    }
-    return whole > used ? whole - used : 0;
+// The bytes of a chunk that the tier can take without asking the driver, or after a wait.
+static uint64_t tli_vk_free_bytes(const tli_vk *b, const tli_vk_chunk *chunk, tl_tier tier) {
+    size_t in_chunk = 0, largest = 0;
+    if (!chunk->alive || chunk->imported || chunk->tier != (uint8_t)tier) return 0;
+    if (chunk->kind == TLI_VK_CHUNK_ARENA) return chunk->block_count || b->records ? 0 : chunk->memory_bytes;
+    if (chunk->heap) tl_measure_heap(chunk->heap, &in_chunk, &largest);
+    return in_chunk;
 }
 
 static void tli_vk_limits(void *self, tl_backend_limits *limits) {
@@ -3547,8 +3854,11 @@ static void tli_vk_limits(void *self, tl_backend_limits *limits) {
     int32_t i;
     int tier;
     memset(limits, 0, sizeof *limits);
-    limits->alignment_bytes = limits->granularity_bytes = b->alignment;
-    limits->range_bytes = b->most_allocation_bytes;
+    limits->alignment_bytes = b->alignment;
+    limits->granularity_bytes = b->granularity;
+    limits->range_bytes = limits->block_bytes = b->most_allocation_bytes;
+    limits->binding_bytes = b->device_limits.maxStorageBufferRange;
+    limits->tiers_share_memory = tli_vk_heap_of(b, TL_TIER_DEVICE) == tli_vk_heap_of(b, TL_TIER_HOST);
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
     limits->in_order = 1;
     limits->env = b->env;
@@ -3556,12 +3866,9 @@ static void tli_vk_limits(void *self, tl_backend_limits *limits) {
         uint32_t heap = tli_vk_heap_of(b, (tl_tier)tier);
         uint64_t live = b->counters.live_bytes[tier], left = b->desc.capacity_bytes[tier] - live;
         uint64_t free_bytes = tli_vk_heap_budget(b, heap), piece, largest;
-        for (i = 0; i < b->chunk_count; i++) {
-            size_t in_chunk = 0, biggest = 0;
-            if (!b->chunks[i].alive || !b->chunks[i].heap || b->chunks[i].tier != tier) continue;
-            tl_measure_heap(b->chunks[i].heap, &in_chunk, &biggest);
-            free_bytes += in_chunk;
-        }
+        for (i = 0; i < b->chunk_count; i++) free_bytes += tli_vk_free_bytes(b, &b->chunks[i], (tl_tier)tier);
+        if (b->desc.exceed_budget) free_bytes = b->memory.memoryHeaps[heap].size;
+        limits->block_overhead_bytes[tier] = b->overhead;
         piece = b->memory.memoryHeaps[heap].size;
         largest = b->desc.capacity_bytes[tier];
         limits->capacity_bytes[tier] = tli_vk_least(piece, largest);
@@ -3741,6 +4048,7 @@ static void tli_vk_fill_backend(tl_backend *backend, tli_vk *b) {
     backend->claim_on = tli_vk_claim_on;
     backend->release_on = tli_vk_release_on;
     backend->measure_account = tli_vk_measure_account;
+    backend->add_arena = tli_vk_add_arena;
 }
 
 static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
@@ -3807,6 +4115,28 @@ static tl_result tli_vk_read_device(tli_vk *b) {
     }
     b->has_budget = tli_vk_has_extension(device, "VK_EXT_memory_budget") &&
                     b->vk.vkGetPhysicalDeviceMemoryProperties2 != NULL;
+    return TL_OK;
+}
+
+// Learn what the memory of a buffer takes beside its bytes. The alignment that the driver tells is that of
+// every buffer with these usages; the overhead is measured on buffers of several lengths.
+static tl_result tli_vk_read_overhead(tli_vk *b) {
+    static const uint64_t units[] = { 1, 3, 4097 };
+    VkMemoryRequirements needs;
+    VkBuffer buffer;
+    VkResult result;
+    size_t i;
+    b->granularity = b->alignment;
+    for (i = 0; i < sizeof units / sizeof *units; i++) {
+        uint64_t bytes = units[i] * b->granularity;
+        result = tli_vk_create_buffer(b, bytes, &buffer, &needs);
+        if (result) return tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateBuffer", result);
+        b->vk.vkDestroyBuffer(b->device, buffer, b->callbacks);
+        if (needs.alignment > b->granularity) b->granularity = needs.alignment;
+        bytes = tli_vk_align(bytes, b->granularity);
+        needs.size = tli_vk_align(needs.size, b->granularity);
+        if (needs.size > bytes && needs.size - bytes > b->overhead) b->overhead = needs.size - bytes;
+    }
     return TL_OK;
 }
 
@@ -3951,7 +4281,11 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     if (!result) result = tli_vk_make_shaders(backend);
     b->staging_size = b->desc.staging_bytes;
     if (!result)
-        result = tli_vk_add_chunk(b, TL_TIER_HOST, b->staging_size + b->alignment, 0, function, &b->staging);
+        result = tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, b->staging_size + b->alignment, function,
+                                  &b->staging);
+    if (!result) b->chunks[b->staging].block_count = 1;
+    if (!result && tl_init_heap(&b->quiet, (size_t)b->staging_size, (size_t)b->alignment, &b->staging_heap))
+        result = tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of the staging");
     b->placeholder.chunk = b->staging;
     b->placeholder.at = b->staging_size;
     b->placeholder.bytes = 4;
@@ -3989,8 +4323,9 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
     result = tli_vk_read_device(b);
     if (!result) {
         tli_vk_fill_chunk_bytes(b);
-        result = tli_vk_make_objects(backend, b);
+        result = tli_vk_read_overhead(b);
     }
+    if (!result) result = tli_vk_make_objects(backend, b);
     if (result) {
         tl_error error;
         memset(&error, 0, sizeof error);
@@ -4027,6 +4362,10 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     for (i = 0; i < TLI_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
+    for (i = 0; i < b->mapping_count; i++)
+        if (b->mappings[i].is_bounced) tli_vk_give_bounce(b, b->mappings[i].host);
+    tl_free_memory(env, b->bounce);
+    tl_free_heap(b->staging_heap);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);
     if (b->timeline) b->vk.vkDestroySemaphore(b->device, b->timeline, b->callbacks);
     if (b->transfer_timeline) b->vk.vkDestroySemaphore(b->device, b->transfer_timeline, b->callbacks);
@@ -4112,8 +4451,7 @@ static void tli_vk_drop_read(tli_vk *b, const tli_vk_place *staged, uint64_t ser
     int32_t i;
     for (i = b->mapping_count - 1; i >= 0; i--) {
         if (!b->mappings[i].is_pending || !tli_vk_meet(&b->mappings[i].staged, staged)) continue;
-        tli_vk_slot_of(b, b->mappings[i].slot)->serial = serial;
-        tli_vk_remove_mapping(b, i);
+        tli_vk_cancel_read(b, i, serial);
     }
 }
 
@@ -4155,8 +4493,7 @@ TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket fram
     b->has_work = b->op_count > 0;
     for (i = b->mapping_count - 1; i >= 0; i--) {
         if (!b->mappings[i].is_pending || b->mappings[i].serial != frame.value) continue;
-        tli_vk_slot_of(b, b->mappings[i].slot)->serial = frame.value;
-        tli_vk_remove_mapping(b, i);
+        tli_vk_cancel_read(b, i, frame.value);
     }
     if (b->passed + 1 == frame.value) tli_vk_pass(b, frame.value);
     return TL_OK;
@@ -6393,7 +6730,7 @@ static tli_vk_op tli_vk_channels_op(tli_vk_shader shader, int32_t channel_count,
 
 // Take staging for words that the host writes and a shader reads; then tli_vk_flush_words, tli_vk_end_words.
 static tl_result tli_vk_start_words(tli_vk *b, uint64_t bytes, const char *function, tli_vk_place *place,
-                                    uint64_t *slot, uint32_t **words) {
+                                    int32_t *slot, uint32_t **words) {
     tl_result result = tli_vk_take_staging(b, bytes, function, place, slot);
     *words = result ? NULL : (uint32_t *)tli_vk_address(b, place);
     return result;
@@ -6405,7 +6742,7 @@ static tl_result tli_vk_flush_words(tli_vk *b, const tli_vk_place *place, const 
 }
 
 // Free the staging of the words when the work that was enqueued so far has finished.
-static void tli_vk_end_words(tli_vk *b, uint64_t slot) {
+static void tli_vk_end_words(tli_vk *b, int32_t slot) {
     tli_vk_give_staging(b, slot, b->has_work ? b->serial : b->serial - 1);
 }
 
@@ -6416,7 +6753,7 @@ static tl_result tli_vk_clear_extremes(tli_vk *b, const tl_range *to, int32_t ch
     const tli_vk_block *block = tli_vk_find_range(b, to, function, &result);
     tli_vk_op op;
     uint32_t *words;
-    uint64_t slot;
+    int32_t slot;
     int32_t i;
     if (!block) return result;
     memset(&op, 0, sizeof op);
@@ -6500,7 +6837,7 @@ static void tli_vk_write_quantizations(uint32_t *words, const tl_quantization *q
 static tl_result tli_vk_record_integers(tli_vk *b, tli_vk_op *op, const tl_range *to, const tl_range *from,
                                         const tl_quantization *quantizations, const char *function) {
     uint32_t *words;
-    uint64_t slot;
+    int32_t slot;
     tl_result result;
     if (!from->bytes) return TL_OK;
     result = tli_vk_start_words(b, (uint64_t)op->channel_count * TLI_VK_QUANTIZATION_BYTES, function,

@@ -219,7 +219,6 @@ typedef struct training {
     uint64_t *rounds_ns;          // [step_max] a step from load to optimizer
     clockid_t clock;              // of these
     uint64_t submits, waits;      // of the last step
-    uint64_t reserved_bytes;      // most in blocks of the device tier
     int      equal;               // 1 = so far all gradients and losses are those of keep all
     double   difference;          // of the gradients of the first step, relative
 
@@ -245,10 +244,6 @@ static tl_result load_batch(tl_run *run, int32_t micro_batch, void *user) {
 // After every step: keep its event, and have the device write down when it is done with it.
 static void observe(const tl_run_event *event, void *user) {
     training *t = (training *)user;
-    tl_backend_counters counters;
-    t->backend.counters(t->backend.self, &counters);
-    if (counters.reserved_bytes[TL_TIER_DEVICE] > t->reserved_bytes)
-        t->reserved_bytes = counters.reserved_bytes[TL_TIER_DEVICE];
     if (t->event_count >= t->plan.step_count) return;
     t->events[t->event_count++] = *event;
     t->times = t->times && tl_vk_record_time(&t->backend, (uint32_t)t->event_count) == TL_OK;
@@ -603,22 +598,22 @@ static double mean_loss(const program *p, const training *t) {
 static void print_bytes(const program *p) {
     int32_t k;
     printf("\nbytes of one step     budget  planned peak  measured peak  on the host |"
-           "   reserved  chunks of Vulkan\n");
+           " VkDeviceMemory: arena    staging     chunks\n");
     for (k = 0; k < p->row_count; k++) {
         const training *t = &p->rows[k];
         tl_vk_counters c;
         char budget[24] = "-";
         tl_vk_measure(&t->backend, &c);
         if (t->budget) snprintf(budget, sizeof budget, "%llu", (unsigned long long)t->budget);
-        printf("%-16s %11s %13llu %14llu %12llu | %10llu %3llu: %llu\n", t->label, budget,
+        printf("%-16s %11s %13llu %14llu %12llu | %20llu %10llu %10llu\n", t->label, budget,
                (unsigned long long)t->report.planned_peak_bytes,
                (unsigned long long)t->report.measured_peak_bytes,
                (unsigned long long)t->report.measured_host_peak_bytes,
-               (unsigned long long)t->reserved_bytes, (unsigned long long)c.chunk_count,
-               (unsigned long long)c.memory_bytes);
+               (unsigned long long)c.arena_bytes, (unsigned long long)c.staging_bytes,
+               (unsigned long long)(c.memory_bytes - c.arena_bytes - c.staging_bytes));
     }
-    printf("peaks: live ranges, without the base; reserved: blocks of the device tier, with it;\n"
-           "chunks: what Vulkan gave, the host tier and staging included\n");
+    printf("peaks: live ranges, without the base; arena: of the run, taken when it is made; staging: for the host's\n"
+           "reads and writes; chunks: weights and the base in the device tier, copies in the host tier\n");
 }
 
 static void print_work(const program *p) {

@@ -61,8 +61,8 @@ typedef struct tl_access {
 
 typedef struct tl_backend_limits {
     uint64_t alignment_bytes;    // of every offset; a power of two
-    uint64_t granularity_bytes;  // the bytes of a block are rounded up to a multiple of it
-    uint64_t block_overhead_bytes[TL_TIER_COUNT];  // taken for a block beside these, without guards for tests
+    uint64_t granularity_bytes;  // the bytes of an arena are rounded up to a multiple of it
+    uint64_t block_overhead_bytes[TL_TIER_COUNT];  // taken for an arena beside these, without guards for tests
     uint64_t range_bytes;        // largest range one call may name
     uint64_t capacity_bytes[TL_TIER_COUNT];  // base_bytes of a run included; TL_UNLIMITED = not known
     uint64_t unusable_bytes[TL_TIER_COUNT];  // of the memory behind the capacity, and not in it: what its
@@ -74,6 +74,10 @@ typedef struct tl_backend_limits {
                                  // work enqueued after a copy need not wait for the copy's ticket
     tl_env  *env;                // where the backend's functions record errors: a run restores it, and
                                  // mutes its log, around calls that may fail. 0 = not known
+    uint64_t block_bytes;        // largest block; 0 = not known
+    uint64_t binding_bytes;      // largest range that a kernel can be given; 0 = any
+    int32_t  tiers_share_memory; // 1 = both tiers are taken from one memory: what one takes the other lacks, so
+                                 // their capacities and budgets are not to be added up
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
@@ -141,7 +145,8 @@ typedef struct tl_backend {
     // Give the host a pointer to a range, after `order` on it: waits until the work on it is finished, or
     // returns TL_NOT_READY if the backend cannot wait. unmap takes the same mode; the pointer is invalid
     // then, and the bytes written are in the range. Ranges that are mapped at the same time do not
-    // overlap, unless all of them are only read.
+    // overlap, unless all of them are only read. unmap with host 0 cancels a read that map answered with
+    // TL_NOT_READY and that is not wanted any more. One that nobody fetches is cancelled when its room is needed.
     tl_result (*map)(void *self, tl_range range, tl_map_mode mode, void **host);
     tl_result (*unmap)(void *self, tl_range range, tl_map_mode mode, void *host);
 
@@ -172,6 +177,11 @@ typedef struct tl_backend {
     tl_result (*release_on)(void *self, uint64_t account, tl_range range);
     // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
+
+    // Make a block for a whole run, as add_block does: memory of its own of these bytes, rounded up to
+    // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
+    // that for every block. Another backend may cut small blocks from memory that it keeps.
+    tl_result (*add_arena)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
 } tl_backend;
 
 typedef struct tl_cpu_backend_desc {

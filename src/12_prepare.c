@@ -711,16 +711,51 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
     return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
 }
 
+// The bytes of the largest range that a kernel of the node is given: an output, saved bytes or scratch.
+static uint64_t tli_largest_operand(const tl_run *run, const tl_node *node) {
+    uint64_t largest = node->fwork_bytes;
+    int32_t i;
+    if (node->saved_bytes > largest && !run->inference) largest = node->saved_bytes;
+    if (node->bwork_bytes > largest && !run->inference) largest = node->bwork_bytes;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (run->graph->outputs[i].bytes > largest) largest = run->graph->outputs[i].bytes;
+    return largest;
+}
+
+// What no memory helps against: a range that no kernel can be given, an arena that no block can be.
+static tl_result tli_check_sizes(tl_run *run) {
+    uint64_t binding = run->limits.binding_bytes, block = run->limits.block_bytes;
+    uint64_t arena = tli_larger_u64(tli_taken_bytes(run, TL_TIER_DEVICE), tli_taken_bytes(run, TL_TIER_HOST));
+    int32_t id;
+    for (id = 0; id < run->graph->node_count && binding; id++) {
+        uint64_t bytes = tli_largest_operand(run, &run->graph->nodes[id]);
+        tli_sentence s;
+        if (bytes <= binding) continue;
+        s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                            TLI_RULE(BACKEND_LARGEST_BINDING_IS_BYTES), binding, bytes);
+        tli_put_text(&s, "");
+        if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(run->graph, id));
+        return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+    }
+    if (!block || arena <= block) return TL_OK;
+    return tli_fail_values(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
+                           TLI_RULE(BACKEND_LARGEST_BLOCK_IS_BYTES), block, arena);
+}
+
 // What the backend has free at present decides nothing but this: whether the run can be made now.
 static tl_result tli_check_present(tl_run *run) {
     int tier;
     for (tier = 0; tier < TL_TIER_COUNT; tier++) {
-        uint64_t bytes = tli_pass_bytes(run, (tl_tier)tier);
+        uint64_t bytes = tli_pass_bytes(run, (tl_tier)tier), present = run->limits.budget_bytes[tier];
         tli_sentence s;
-        if (bytes <= run->limits.budget_bytes[tier]) continue;
+        if (tier == TL_TIER_HOST && run->limits.tiers_share_memory && present != TL_UNLIMITED) {
+            uint64_t device = tli_pass_bytes(run, TL_TIER_DEVICE);
+            present = present > device ? present - device : 0;
+        }
+        if (bytes <= present) continue;
         s = tli_begin_error(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
                             TLI_RULE(BACKEND_PASS_TAKES_BYTES_OF_OF_WHICH),
-                            bytes, run->limits.budget_bytes[tier]);
+                            bytes, present);
         tli_put_text(&s, tli_tier_names[tier]);
         return tli_end_error(run->env, &s, TL_ERROR_NO_MEMORY);
     }
@@ -792,16 +827,40 @@ static tl_result tli_alloc_run(tl_run *run) {
     return TL_OK;
 }
 
-// Take the arena of a tier, if the plan has places there.
+// The backend's own words on what it refused, after ": "; copied, as the next error may overwrite them.
+static void tli_copy_backend_text(const tl_run *run, char *text, size_t size) {
+    tli_writer w = tli_writer_of(text, size);
+    if (run->limits.env && run->limits.env->error.code) {
+        tli_put(&w, ": ");
+        tli_put(&w, run->limits.env->error.text);
+    }
+    tli_finish(&w);
+}
+
+// Take the arena of a tier, if the plan has places there: a block of exactly these bytes, where the backend has such.
 static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
+    const tl_backend *backend = &run->backend;
+    tl_result (*add)(void *, tl_tier, uint64_t, uint64_t *) =
+        backend->add_arena ? backend->add_arena : backend->add_block;
     tli_run_arena *arena = &run->arenas[tier];
     uint64_t bytes = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+    char text[sizeof run->env->error.text];
+    tl_result result;
+    tli_sentence s;
+    tli_quiet quiet;
     arena->offsets = tier == TL_TIER_HOST ? run->plan.host_offsets : run->plan.offsets;
     arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
     arena->next_offset = 0;
     arena->block = 0;
     if (!arena->offset_count || !bytes) return TL_OK;
-    return run->backend.add_block(run->backend.self, tier, bytes, &arena->block);
+    quiet = tli_begin_quiet(run->limits.env);
+    result = add(backend->self, tier, bytes, &arena->block);
+    tli_copy_backend_text(run, text, result ? sizeof text : 1);
+    tli_end_quiet(&quiet, TL_OK);
+    if (!result) return TL_OK;
+    s = tli_begin_error(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_ARENA), bytes, 0);
+    tli_put_text(&s, text);
+    return tli_end_error(run->env, &s, result);
 }
 
 static tl_result tli_take_arenas(tl_run *run) {
@@ -822,7 +881,7 @@ static tl_result tli_free_arenas(tl_run *run) {
     return first;
 }
 
-// Open the run's account, limited to its budgets, and take the arena.
+// Open the run's account, limited to its budgets.
 static tl_result tli_open_run_store(tl_run *run) {
     uint64_t limits[TL_TIER_COUNT];
     tl_result result;
@@ -831,7 +890,7 @@ static tl_result tli_open_run_store(tl_run *run) {
     result = tli_open_store(run->env, &run->backend, limits, &run->store);
     if (result) return result;
     run->store.is_strict = 1;
-    return tli_take_arenas(run);
+    return TL_OK;
 }
 
 // Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
@@ -855,7 +914,8 @@ static tl_result tli_claim_inputs(tl_run *run) {
 }
 
 static tl_result tli_take_memory(tl_run *run) {
-    tl_result result = tli_open_run_store(run);
+    tl_result result = tli_open_run_store(run), taken = result ? TL_OK : tli_take_arenas(run);
+    if (taken) return taken;
     if (!result) result = tli_claim_inputs(run);
     return result ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS))
                   : TL_OK;
@@ -878,6 +938,7 @@ static tl_result tli_prepare_run(tl_run *run) {
         result = tli_unsupported(run, TLI_RULE(PLAN_NONE_GIVEN_OR_ASKED));
 #endif
     if (!result) result = tli_check_budget(run);
+    if (!result) result = tli_check_sizes(run);
     if (!result) result = tli_check_present(run);
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;

@@ -469,6 +469,7 @@ static void work_survives_every_failure(void **state) {
             world w;
             held h;
             open_variant(&w, &variants[v]);
+            w.desc.staging_bytes = 1 << 20;     // LARGE_BYTES go through it in a few pieces
             open_backend(&w);
             hold(&w, &h);
             for (kind = 0; kind < FAULT_KINDS; kind++)

@@ -1062,6 +1062,59 @@ static void a_pass_of_dropped_frames_begins_again(void **state) {
     printf("12: %d passes, %d frames dropped, %d passes given up\n", passes, drops, aborts);
 }
 
+// A slot of staging waits for no other: neither a read that nobody fetches nor many of them end all uploads.
+static void reads_that_are_never_fetched_block_nothing(void **state) {
+    frames f;
+    tl_range reads[48], upload;
+    uint64_t calls = 0, value = 0;
+    void *host;
+    int i, k;
+    (void)state;
+    if (!vkt_has_vulkan("reads_that_are_never_fetched_block_nothing")) skip();
+    open_frames(&f, 1, 3);
+    upload = add(&f, 65536);
+    for (i = 0; i < 48; i++) {
+        reads[i] = add(&f, 32768);  // of all of them half as much again as there is staging
+        assert_int_equal(f.b.fill(f.b.self, reads[i], (uint32_t)i), TL_OK);
+    }
+    run_frame(&f);
+    for (i = 0; i < 48; i++) {
+        // One more read a frame is asked for; its room comes from a read that was left for longer than 3 frames.
+        assert_int_equal(f.b.map(f.b.self, reads[i], TL_MAP_READ, &host), TL_NOT_READY);
+        if (f.b.map(f.b.self, upload, TL_MAP_WRITE, &host)) fail_msg("upload %d: %s", i, f.env.error.text);
+        memset(host, i, 65536);
+        assert_int_equal(f.b.unmap(f.b.self, upload, TL_MAP_WRITE, host), TL_OK);
+        run_frame(&f);
+    }
+    assert_int_equal(f.b.map(f.b.self, reads[47], TL_MAP_READ, &host), TL_OK);  // the latest is still there
+    assert_int_equal(*(const uint32_t *)host, 47);
+    assert_int_equal(f.b.unmap(f.b.self, reads[47], TL_MAP_READ, host), TL_OK);
+    // Cancelled, their room is free at once: the whole staging can be had.
+    for (i = 0; i < 48; i++) assert_int_equal(f.b.unmap(f.b.self, reads[i], TL_MAP_READ, NULL), TL_OK);
+    assert_int_equal(f.b.unmap(f.b.self, reads[0], TL_MAP_READ, NULL), TL_OK);  // none is pending any more
+    for (k = 0; k < 3; k++) {
+        // As large as the staging; then larger: a buffer of its own, which is kept.
+        tl_range large = add(&f, k ? 3u << 20 : 1u << 20);
+        if (k == 2) calls = vkshim_calls("vkAllocateMemory");
+        for (i = 0; i < 5; i++) {
+            if (f.b.map(f.b.self, large, TL_MAP_WRITE, &host)) fail_msg("%d, %d: %s", k, i, f.env.error.text);
+            memset(host, ++value & 127, (size_t)large.bytes);
+            assert_int_equal(f.b.unmap(f.b.self, large, TL_MAP_WRITE, host), TL_OK);
+            run_frame(&f);
+        }
+        assert_int_equal(f.b.release(f.b.self, large), TL_OK);
+        assert_int_equal(f.b.free_block(f.b.self, large.block), TL_OK);
+    }
+    assert_int_equal(vkshim_calls("vkAllocateMemory"), calls);
+    for (i = 0; i < 48; i++) {
+        assert_int_equal(f.b.release(f.b.self, reads[i]), TL_OK);
+        assert_int_equal(f.b.free_block(f.b.self, reads[i].block), TL_OK);
+    }
+    assert_int_equal(f.b.release(f.b.self, upload), TL_OK);
+    assert_int_equal(f.b.free_block(f.b.self, upload.block), TL_OK);
+    close_frames(&f);
+}
+
 static void a_run_in_frames_allocates_nothing(void **state) {
     engine *e = (engine *)calloc(1, sizeof *e);
     tl_vk_counters before = {0}, after;
@@ -1106,6 +1159,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(an_order_whose_block_is_freed_before_the_frame_is_silent),
         cmocka_unit_test(blocks_of_one_buffer_share_reads_and_losses),
         cmocka_unit_test(reads_are_asked_for_and_fetched_later),
+        cmocka_unit_test(reads_that_are_never_fetched_block_nothing),
         cmocka_unit_test(ordered_before_the_frame_holds_in_it),
         cmocka_unit_test(times_of_dropped_frames_were_never_written),
         cmocka_unit_test(checkpoints_of_a_dropped_frame_are_stale),

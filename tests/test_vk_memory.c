@@ -697,6 +697,7 @@ static void what_succeeds_is_silent(void **state) {
         vkshim_default(&config, machines[i]);
         if (machines[i] == VKSHIM_MACHINE_DISCRETE) config.real_heap_bytes[0] = 25 * MIB + MIB / 2;  // then other memory
         open_device(&w, &config, &device);
+        w.desc.allow_host_memory = 1;
         w.desc.now_ns = ticks;
         assert_int_equal(tl_vk_init_backend(&env, &w.desc, &w.backend), TL_OK);
         use_backend(&env, &w.backend);

@@ -772,8 +772,13 @@ static void refuse_blocks(fixture *f, tl_range a, tl_range gone) {
     tl_backend *v = &f->b;
     tl_ticket never;
     uint64_t block = 7;
+    tl_backend_limits limits;
+    char largest[160];
     void *host, *other;
     never.value = 1000;
+    v->limits(v->self, &limits);
+    snprintf(largest, sizeof largest, "add_block: %llu bytes: more than the device allocates at once, "
+             "maxMemoryAllocationSize: %llu", 1ULL << 50, (unsigned long long)limits.block_bytes);
     refuse(f, v->free_block(v->self, gone.block), OLD,
            "free_block: block: the handle is of a freed block or of another backend");
     refuse(f, v->free_block(v->self, 0), BAD, "free_block: block: not a handle of this backend");
@@ -786,7 +791,7 @@ static void refuse_blocks(fixture *f, tl_range a, tl_range gone) {
     refuse(f, v->add_block(v->self, TL_TIER_DEVICE, UINT64_MAX, &block), TL_ERROR_NO_MEMORY,
            "add_block: bytes: more than there are");
     refuse(f, v->add_block(v->self, TL_TIER_DEVICE, UINT64_C(1) << 50, &block), TL_ERROR_NO_MEMORY,
-           "add_block: bytes: more than the device allocates at once");
+           largest);
     refuse(f, v->map(v->self, gone, TL_MAP_READ, &host), OLD,
            "map: block: the handle is of a freed block or of another backend");
     assert_null(host);

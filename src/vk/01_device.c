@@ -72,22 +72,36 @@ static tl_result tli_vk_translate(VkResult result) {
     }
 }
 
-// Record an error text such as "tl_vk_init_device: vkCreateDevice: out of host memory".
-static tl_result tli_vk_fail_call(tl_env *env, const char *function, const char *call, VkResult result) {
-    char text[128];
+// Record an error text of several parts. One that is too long is cut.
+static tl_result tli_vk_fail_parts(tl_env *env, tl_result code, const char *function, const char *const *parts,
+                                   size_t count) {
+    char text[192];
     size_t length = 0, i;
-    const char *parts[3];
-    parts[0] = call;
-    parts[1] = ": ";
-    parts[2] = tli_vk_explain(result);
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < count; i++) {
         size_t part = strlen(parts[i]);
         if (part > sizeof text - 1 - length) part = sizeof text - 1 - length;
         memcpy(text + length, parts[i], part);
         length += part;
     }
     text[length] = 0;
-    return tl_record_error(env, tli_vk_translate(result), function, text);
+    return tl_record_error(env, code, function, text);
+}
+
+// Write a number to the end of 24 characters, and return where it begins.
+static const char *tli_vk_print_u64(uint64_t number, char digits[24]) {
+    char *digit = &digits[23];
+    *digit = 0;
+    do *--digit = (char)('0' + number % 10); while ((number /= 10) != 0);
+    return digit;
+}
+
+// Record an error text such as "tl_vk_init_device: vkCreateDevice: out of host memory".
+static tl_result tli_vk_fail_call(tl_env *env, const char *function, const char *call, VkResult result) {
+    const char *parts[3];
+    parts[0] = call;
+    parts[1] = ": ";
+    parts[2] = tli_vk_explain(result);
+    return tli_vk_fail_parts(env, tli_vk_translate(result), function, parts, 3);
 }
 
 // Store a function of the loader in a pointer to a function of another type: compilers warn of the cast.
@@ -117,19 +131,15 @@ static tl_result tli_vk_fail_entry(tl_env *env, const char *function, const char
 // "<what>: still in use (<users>: <count>): free those first"
 static tl_result tli_vk_fail_users(tl_env *env, const char *function, const char *what, int32_t count,
                                    const char *users) {
-    char text[128], digits[12];
     const char *parts[6];
-    size_t at = 0, i, length;
-    char *digit = &digits[11];
-    *digit = 0;
-    do *--digit = (char)('0' + count % 10); while ((count /= 10) != 0);
-    parts[0] = what; parts[1] = ": still in use ("; parts[2] = users; parts[3] = ": "; parts[4] = digit;
+    char digits[24];
+    parts[0] = what;
+    parts[1] = ": still in use (";
+    parts[2] = users;
+    parts[3] = ": ";
+    parts[4] = tli_vk_print_u64((uint64_t)count, digits);
     parts[5] = "): free those first";
-    for (i = 0; i < 6; i++, at += length) {
-        length = strlen(parts[i]);
-        memcpy(text + at, parts[i], length + 1);
-    }
-    return tl_record_error(env, TL_ERROR_INVALID_ARG, function, text);
+    return tli_vk_fail_parts(env, TL_ERROR_INVALID_ARG, function, parts, 6);
 }
 
 static int tli_vk_has_extension(const tl_vk_device *device, const char *name) {

@@ -43,63 +43,97 @@ static tl_result tli_vk_wait(void *self, tl_ticket ticket) {
 
 // -- staging: for ranges that the host cannot address, or may not write yet --
 
-static tli_vk_slot *tli_vk_slot_of(tli_vk *b, uint64_t number) { return &b->slots[number - b->slot_first]; }
-
-// Make room in the ring. TL_NOT_READY: it is used by frames that were not retired.
-static tl_result tli_vk_make_room(tli_vk *b, uint64_t needed, const char *function) {
-    uint64_t size = b->staging_size, at = b->staging_head % size;
-    uint64_t start = at + needed > size ? b->staging_head + size - at : b->staging_head;
-    tl_result result;
-    if (b->slot_count == 0) b->staging_tail = b->staging_head;
-    while (start + needed - b->staging_tail > size) {
-        uint64_t serial = b->slot_count ? b->slots[0].serial : 0;
-        if (serial == UINT64_MAX)
-            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "staging: is full of ranges that are mapped");
-        result = tli_vk_reach(b, serial, function);
-        if (result) return result;
-        if (b->slot_count && b->slots[0].serial == serial && serial > b->passed)
-            return tli_vk_fail(b, TL_NOT_READY, function, "staging: is in use");
-        tli_vk_free_slots(b);
-        if (!b->slot_count) b->staging_tail = start;
+// Cancel a read whose bytes lie ready and that nobody fetched in the last batch_count frames; 0 = there is none.
+static int tli_vk_drop_stale_read(tli_vk *b) {
+    int32_t i;
+    for (i = 0; i < b->mapping_count; i++) {
+        const tli_vk_mapping *m = &b->mappings[i];
+        if (!m->is_pending || m->serial > b->passed) continue;
+        if (b->serial <= m->asked + (uint64_t)b->desc.batch_count) continue;
+        tli_vk_cancel_read(b, i, 0);
+        return 1;
     }
-    b->staging_head = start;
+    return 0;
+}
+
+// Free a slot. TL_NOT_READY: all are used by frames that were not retired, or by reads not fetched yet.
+static tl_result tli_vk_make_room(tli_vk *b, const char *function) {
+    uint64_t serial = UINT64_MAX;
+    tl_result result;
+    int32_t i, reads = 0;
+    if (tli_vk_drop_stale_read(b)) return TL_OK;
+    for (i = 0; i < b->slot_end; i++)
+        if (b->slots[i].is_used && b->slots[i].piece) serial = tli_vk_least(serial, b->slots[i].serial);
+    for (i = 0; i < b->mapping_count; i++) reads += b->mappings[i].is_pending;
+    if (serial == UINT64_MAX && !reads)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "staging: is full of ranges that are mapped");
+    result = serial == UINT64_MAX ? TL_OK : tli_vk_reach(b, serial, function);
+    if (result || serial <= b->passed) return result;
+    if (b->records || serial == UINT64_MAX) return tli_vk_fail(b, TL_NOT_READY, function, "staging: is in use");
+    for (i = 0; i < b->slot_end; i++)   // nothing was left to submit: a failure took the work of these along
+        if (b->slots[i].is_used && b->slots[i].serial == serial) tli_vk_free_slot(b, &b->slots[i]);
     return TL_OK;
+}
+
+// Have a chunk for a slot that the staging is too small for: one that is kept, or a new one instead of those.
+static tl_result tli_vk_find_large(tli_vk *b, uint64_t bytes, const char *function, int32_t *index) {
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++) {
+        tli_vk_chunk *chunk = &b->chunks[i];
+        if (!tli_vk_is_empty(chunk) || chunk->kind != TLI_VK_CHUNK_STAGING) continue;
+        *index = i;
+        if (chunk->bytes >= bytes) return TL_OK;
+        tli_vk_destroy_chunk(b, chunk);
+    }
+    return tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, bytes, function, index);
+}
+
+// Find the memory of a slot.
+static tl_result tli_vk_place_slot(tli_vk *b, uint64_t needed, const char *function, tli_vk_slot *slot, size_t *at) {
+    tl_result result = TL_OK;
+    *at = 0;
+    slot->piece = 0;
+    slot->chunk = b->staging;
+    if (needed > b->staging_size) {
+        result = tli_vk_find_large(b, needed, function, &slot->chunk);
+        if (!result) b->chunks[slot->chunk].block_count = 1;
+        return result;
+    }
+    while (!result && tl_add_piece(b->staging_heap, (size_t)needed, at, &slot->piece))
+        result = tli_vk_make_room(b, function);
+    return result;
 }
 
 // Take a piece of host-visible memory for a range; tli_vk_give_staging says when it is free again.
 static tl_result tli_vk_take_staging(tli_vk *b, uint64_t bytes, const char *function, tli_vk_place *place,
-                                     uint64_t *number) {
-    uint64_t needed = tli_vk_align(bytes, b->alignment);
+                                     int32_t *number) {
     tli_vk_slot slot;
     tl_result result;
-    if (!tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_count, sizeof *b->slots))
-        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of staging");
+    size_t at;
+    memset(&slot, 0, sizeof slot);
+    result = tli_vk_place_slot(b, tli_vk_align(bytes, b->alignment), function, &slot, &at);
+    if (result) return result;
     slot.serial = UINT64_MAX;
-    slot.chunk = b->staging;
-    if (needed > b->staging_size) {
-        result = tli_vk_add_chunk(b, TL_TIER_HOST, needed, 0, function, &slot.chunk);
-        if (result) return result;
-        slot.start = slot.end = b->staging_head;
-        place->at = 0;
-    } else {
-        result = tli_vk_make_room(b, needed, function);
-        if (result) return result;
-        slot.start = b->staging_head;
-        slot.end = b->staging_head += needed;
-        place->at = slot.start % b->staging_size;
+    slot.is_used = 1;
+    if (!b->free_slot && tli_vk_grow(b, &b->slots, &b->slot_capacity, b->slot_end, sizeof *b->slots)) {
+        memset(&b->slots[b->slot_end], 0, sizeof *b->slots);
+        b->free_slot = ++b->slot_end;
+    }
+    if (!b->free_slot) {
+        if (slot.piece) tl_free_piece(b->staging_heap, slot.piece);
+        else b->chunks[slot.chunk].block_count = 0;
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of staging");
     }
     place->chunk = slot.chunk;
+    place->at = at;
     place->bytes = bytes;
     if (b->lost_count) tli_vk_forget_lost(b, place);  // a dropped frame may have been to write it
-    *number = b->slot_first + (uint64_t)b->slot_count;
-    b->slots[b->slot_count++] = slot;
+    *number = b->free_slot - 1;
+    b->free_slot = b->slots[*number].next_free;
+    b->slots[*number] = slot;
+    b->slot_count++;
     b->calls.staged_bytes += bytes;
     return TL_OK;
-}
-
-static void tli_vk_give_staging(tli_vk *b, uint64_t number, uint64_t serial) {
-    tli_vk_slot_of(b, number)->serial = serial;
-    tli_vk_free_slots(b);
 }
 
 // Enqueue a copy between a range and its staging.
@@ -131,6 +165,77 @@ static int32_t tli_vk_find_mapping(const tli_vk *b, const tl_range *range, const
 
 static void tli_vk_remove_mapping(tli_vk *b, int32_t i) { b->mappings[i] = b->mappings[--b->mapping_count]; }
 
+// -- ranges larger than the staging, with a queue: memory of the env, moved through the staging in pieces --
+
+static void *tli_vk_take_bounce(tli_vk *b, uint64_t bytes) {
+    int is_kept = !b->bounce_is_used;
+    void *bounce;
+    if (bytes > SIZE_MAX / 4) return NULL;
+    if (is_kept && b->bounce_bytes < bytes) {
+        tl_free_memory(b->env, b->bounce);
+        b->bounce = NULL;
+        b->bounce_bytes = 0;
+    }
+    bounce = is_kept && b->bounce ? b->bounce : tl_add_memory(b->env, (size_t)bytes);
+    if (!bounce || !is_kept) return bounce;
+    if (!b->bounce) b->bounce_bytes = bytes;
+    b->bounce = bounce;
+    b->bounce_is_used = 1;
+    return bounce;
+}
+
+static void tli_vk_give_bounce(tli_vk *b, void *bounce) {
+    if (bounce == b->bounce) b->bounce_is_used = 0;
+    else tl_free_memory(b->env, bounce);
+}
+
+// Move one piece between a range and memory of the host. Reading waits for it.
+static tl_result tli_vk_move_piece(tli_vk *b, tli_vk_mapping *piece, int to_range, const char *function) {
+    uint64_t serial;
+    VkResult moved = VK_SUCCESS;
+    tl_result result = tli_vk_take_staging(b, piece->place.bytes, function, &piece->staged, &piece->slot);
+    if (result) return result;
+    if (to_range) {
+        memcpy(tli_vk_address(b, &piece->staged), piece->host, (size_t)piece->place.bytes);
+        moved = tli_vk_flush_host(b, &piece->staged);
+    }
+    if (!moved) result = tli_vk_stage(b, piece, to_range, function);
+    serial = b->serial;
+    if (!moved && !result && !to_range) result = tli_vk_reach(b, serial, function);
+    if (!moved && !result && !to_range) {
+        moved = tli_vk_invalidate_host(b, &piece->staged);
+        if (!moved) memcpy(piece->host, tli_vk_address(b, &piece->staged), (size_t)piece->place.bytes);
+    }
+    tli_vk_give_staging(b, piece->slot, moved ? 0 : serial);
+    return moved ? tli_vk_fail_result(b, function, "memory of the staging", moved) : result;
+}
+
+static tl_result tli_vk_move_pieces(tli_vk *b, const tli_vk_mapping *m, int to_range, const char *function) {
+    uint64_t most = b->staging_size / 2 / b->alignment * b->alignment, done = 0;
+    tl_result result = TL_OK;
+    if (!most) most = b->staging_size;
+    while (done < m->range.bytes && !result) {
+        tli_vk_mapping piece = *m;
+        piece.place.at += done;
+        piece.place.bytes = tli_vk_least(m->range.bytes - done, most);
+        piece.host = (char *)m->host + done;
+        result = tli_vk_move_piece(b, &piece, to_range, function);
+        done += piece.place.bytes;
+    }
+    return result;
+}
+
+static tl_result tli_vk_map_bounced(tli_vk *b, tli_vk_mapping *m) {
+    tl_result result = TL_OK;
+    m->host = tli_vk_take_bounce(b, m->range.bytes);
+    m->is_bounced = 1;
+    m->staged.chunk = b->staging;
+    if (!m->host) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "map", "range: no memory of the host for its bytes");
+    if (m->mode != TL_MAP_WRITE) result = tli_vk_move_pieces(b, m, 0, "map");
+    if (result) tli_vk_give_bounce(b, m->host);
+    return result;
+}
+
 // Record mode: enqueue a read and return TL_NOT_READY until the frame that does it was retired; then return
 // TL_OK, and mappings[*index] holds the bytes.
 static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint64_t writes, int32_t *index) {
@@ -138,11 +243,11 @@ static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint
     tli_vk_mapping m = *wanted;
     tl_result result;
     if (i >= 0 && b->mappings[i].writes != writes) {  // the bytes were written since
-        tli_vk_give_staging(b, b->mappings[i].slot, b->mappings[i].serial);
-        tli_vk_remove_mapping(b, i);
+        tli_vk_cancel_read(b, i, b->mappings[i].serial);
         i = -1;
     }
     if (i >= 0) {
+        b->mappings[i].asked = b->serial;
         if (b->mappings[i].serial > b->passed)
             return tli_vk_fail(b, TL_NOT_READY, "map", "the frame that reads the range was not retired yet");
         b->mappings[i].mode = wanted->mode;
@@ -157,7 +262,7 @@ static tl_result tli_vk_read_later(tli_vk *b, const tli_vk_mapping *wanted, uint
         return result;
     }
     m.is_pending = 1;
-    m.serial = b->serial;
+    m.serial = m.asked = b->serial;
     m.writes = writes;
     b->mappings[b->mapping_count++] = m;
     return tli_vk_fail(b, TL_NOT_READY, "map", "the range is read by the frame that is open, or the next");
@@ -198,6 +303,7 @@ static tl_result tli_vk_map_staged(tli_vk *b, const tli_vk_block *block, tli_vk_
     VkResult invalidated;
     tl_result result;
     *ready = -1;
+    if (m->range.bytes > b->staging_size && !b->records) return tli_vk_map_bounced(b, m);
     if (m->mode == TL_MAP_WRITE) result = tli_vk_take_staging(b, m->range.bytes, "map", &m->staged, &m->slot);
     else if (b->records) result = tli_vk_read_later(b, m, block->writes, ready);
     else result = tli_vk_read_now(b, m);
@@ -246,8 +352,10 @@ static tl_result tli_vk_map(void *self, tl_range range, tl_map_mode mode, void *
 // Make what the host wrote part of the range: flush it, or enqueue the copy from staging.
 static tl_result tli_vk_unmap_written(tli_vk *b, tli_vk_mapping *m) {
     int staged = m->staged.chunk != TLI_VK_CHUNK_NONE;
-    VkResult flushed = tli_vk_flush_host(b, staged ? &m->staged : &m->place);
+    VkResult flushed;
     tl_result result;
+    if (m->is_bounced) return tli_vk_move_pieces(b, m, 1, "unmap");
+    flushed = tli_vk_flush_host(b, staged ? &m->staged : &m->place);
     if (flushed) return tli_vk_fail_result(b, "unmap", "vkFlushMappedMemoryRanges", flushed);
     if (!staged) {
         if (b->lost_count) tli_vk_forget_lost(b, &m->place);
@@ -267,14 +375,19 @@ static tl_result tli_vk_unmap(void *self, tl_range range, tl_map_mode mode, void
     if (!range.bytes) return TL_OK;
     block = tli_vk_find_range(b, &range, "unmap", &result);
     if (!block) return result;
-    i = tli_vk_find_mapping(b, &range, host, 0);
+    i = tli_vk_find_mapping(b, &range, host, !host);
+    if (!host) {
+        if (i >= 0) tli_vk_cancel_read(b, i, b->mappings[i].serial);
+        return TL_OK;
+    }
     if (i < 0)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "host: is not what map gave for this range");
     m = &b->mappings[i];
     if (mode != m->mode)
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "unmap", "mode: not that of the map");
     if (mode != TL_MAP_READ) result = b->lost ? tli_vk_fail_lost(b, "unmap") : tli_vk_unmap_written(b, m);
-    if (m->staged.chunk != TLI_VK_CHUNK_NONE && (mode == TL_MAP_READ || result))
+    if (m->is_bounced) tli_vk_give_bounce(b, m->host);
+    else if (m->staged.chunk != TLI_VK_CHUNK_NONE && (mode == TL_MAP_READ || result))
         tli_vk_give_staging(b, m->slot, 0);
     tli_vk_remove_mapping(b, i);  // on error, too: callers do not unmap a second time
     block->map_count--;
@@ -293,33 +406,13 @@ static uint64_t tli_vk_now_ns(void *self) {
     return b->desc.now_ns ? b->desc.now_ns(b->desc.user) : 0;
 }
 
-// The memory heap that is tried first for the chunks of a tier.
-static uint32_t tli_vk_heap_of(const tli_vk *b, tl_tier tier) {
-    int32_t type = tli_vk_next_type(b, tier, ~(uint32_t)0, -1);
-    return type < 0 ? 0 : b->memory.memoryTypes[type].heapIndex;
-}
-
-// The bytes that a heap can still give: by VK_EXT_memory_budget where it is enabled, else four fifths of the
-// heap less the chunks of the backend.
-static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
-    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
-    VkPhysicalDeviceMemoryProperties2 properties;
-    uint64_t whole = b->memory.memoryHeaps[heap].size / 5 * 4, used = 0;
-    int32_t i;
-    for (i = 0; i < b->chunk_count; i++)
-        if (b->chunks[i].alive && !b->chunks[i].imported && b->chunks[i].memory_heap == heap)
-            used += b->chunks[i].bytes;
-    if (b->has_budget) {
-        memset(&budget, 0, sizeof budget);
-        memset(&properties, 0, sizeof properties);
-        budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
-        properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
-        properties.pNext = &budget;
-        b->vk.vkGetPhysicalDeviceMemoryProperties2(b->desc.device.physical, &properties);
-        whole = budget.heapBudget[heap];
-        used = budget.heapUsage[heap];
-    }
-    return whole > used ? whole - used : 0;
+// The bytes of a chunk that the tier can take without asking the driver, or after a wait.
+static uint64_t tli_vk_free_bytes(const tli_vk *b, const tli_vk_chunk *chunk, tl_tier tier) {
+    size_t in_chunk = 0, largest = 0;
+    if (!chunk->alive || chunk->imported || chunk->tier != (uint8_t)tier) return 0;
+    if (chunk->kind == TLI_VK_CHUNK_ARENA) return chunk->block_count || b->records ? 0 : chunk->memory_bytes;
+    if (chunk->heap) tl_measure_heap(chunk->heap, &in_chunk, &largest);
+    return in_chunk;
 }
 
 static void tli_vk_limits(void *self, tl_backend_limits *limits) {
@@ -327,8 +420,11 @@ static void tli_vk_limits(void *self, tl_backend_limits *limits) {
     int32_t i;
     int tier;
     memset(limits, 0, sizeof *limits);
-    limits->alignment_bytes = limits->granularity_bytes = b->alignment;
-    limits->range_bytes = b->most_allocation_bytes;
+    limits->alignment_bytes = b->alignment;
+    limits->granularity_bytes = b->granularity;
+    limits->range_bytes = limits->block_bytes = b->most_allocation_bytes;
+    limits->binding_bytes = b->device_limits.maxStorageBufferRange;
+    limits->tiers_share_memory = tli_vk_heap_of(b, TL_TIER_DEVICE) == tli_vk_heap_of(b, TL_TIER_HOST);
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
     limits->in_order = 1;
     limits->env = b->env;
@@ -336,12 +432,9 @@ static void tli_vk_limits(void *self, tl_backend_limits *limits) {
         uint32_t heap = tli_vk_heap_of(b, (tl_tier)tier);
         uint64_t live = b->counters.live_bytes[tier], left = b->desc.capacity_bytes[tier] - live;
         uint64_t free_bytes = tli_vk_heap_budget(b, heap), piece, largest;
-        for (i = 0; i < b->chunk_count; i++) {
-            size_t in_chunk = 0, biggest = 0;
-            if (!b->chunks[i].alive || !b->chunks[i].heap || b->chunks[i].tier != tier) continue;
-            tl_measure_heap(b->chunks[i].heap, &in_chunk, &biggest);
-            free_bytes += in_chunk;
-        }
+        for (i = 0; i < b->chunk_count; i++) free_bytes += tli_vk_free_bytes(b, &b->chunks[i], (tl_tier)tier);
+        if (b->desc.exceed_budget) free_bytes = b->memory.memoryHeaps[heap].size;
+        limits->block_overhead_bytes[tier] = b->overhead;
         piece = b->memory.memoryHeaps[heap].size;
         largest = b->desc.capacity_bytes[tier];
         limits->capacity_bytes[tier] = tli_vk_least(piece, largest);
@@ -521,6 +614,7 @@ static void tli_vk_fill_backend(tl_backend *backend, tli_vk *b) {
     backend->claim_on = tli_vk_claim_on;
     backend->release_on = tli_vk_release_on;
     backend->measure_account = tli_vk_measure_account;
+    backend->add_arena = tli_vk_add_arena;
 }
 
 static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
@@ -587,6 +681,28 @@ static tl_result tli_vk_read_device(tli_vk *b) {
     }
     b->has_budget = tli_vk_has_extension(device, "VK_EXT_memory_budget") &&
                     b->vk.vkGetPhysicalDeviceMemoryProperties2 != NULL;
+    return TL_OK;
+}
+
+// Learn what the memory of a buffer takes beside its bytes. The alignment that the driver tells is that of
+// every buffer with these usages; the overhead is measured on buffers of several lengths.
+static tl_result tli_vk_read_overhead(tli_vk *b) {
+    static const uint64_t units[] = { 1, 3, 4097 };
+    VkMemoryRequirements needs;
+    VkBuffer buffer;
+    VkResult result;
+    size_t i;
+    b->granularity = b->alignment;
+    for (i = 0; i < sizeof units / sizeof *units; i++) {
+        uint64_t bytes = units[i] * b->granularity;
+        result = tli_vk_create_buffer(b, bytes, &buffer, &needs);
+        if (result) return tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateBuffer", result);
+        b->vk.vkDestroyBuffer(b->device, buffer, b->callbacks);
+        if (needs.alignment > b->granularity) b->granularity = needs.alignment;
+        bytes = tli_vk_align(bytes, b->granularity);
+        needs.size = tli_vk_align(needs.size, b->granularity);
+        if (needs.size > bytes && needs.size - bytes > b->overhead) b->overhead = needs.size - bytes;
+    }
     return TL_OK;
 }
 
@@ -731,7 +847,11 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     if (!result) result = tli_vk_make_shaders(backend);
     b->staging_size = b->desc.staging_bytes;
     if (!result)
-        result = tli_vk_add_chunk(b, TL_TIER_HOST, b->staging_size + b->alignment, 0, function, &b->staging);
+        result = tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, b->staging_size + b->alignment, function,
+                                  &b->staging);
+    if (!result) b->chunks[b->staging].block_count = 1;
+    if (!result && tl_init_heap(&b->quiet, (size_t)b->staging_size, (size_t)b->alignment, &b->staging_heap))
+        result = tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of the staging");
     b->placeholder.chunk = b->staging;
     b->placeholder.at = b->staging_size;
     b->placeholder.bytes = 4;
@@ -769,8 +889,9 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
     result = tli_vk_read_device(b);
     if (!result) {
         tli_vk_fill_chunk_bytes(b);
-        result = tli_vk_make_objects(backend, b);
+        result = tli_vk_read_overhead(b);
     }
+    if (!result) result = tli_vk_make_objects(backend, b);
     if (result) {
         tl_error error;
         memset(&error, 0, sizeof error);
@@ -807,6 +928,10 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     for (i = 0; i < TLI_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
+    for (i = 0; i < b->mapping_count; i++)
+        if (b->mappings[i].is_bounced) tli_vk_give_bounce(b, b->mappings[i].host);
+    tl_free_memory(env, b->bounce);
+    tl_free_heap(b->staging_heap);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);
     if (b->timeline) b->vk.vkDestroySemaphore(b->device, b->timeline, b->callbacks);
     if (b->transfer_timeline) b->vk.vkDestroySemaphore(b->device, b->transfer_timeline, b->callbacks);

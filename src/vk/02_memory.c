@@ -6,7 +6,7 @@
 
 // The state of a backend, its chunks and blocks, and its batches. The words of this section:
 //
-//     chunk     a VkBuffer with its memory; blocks are pieces of it
+//     chunk     a VkBuffer with its memory; blocks are pieces of it, an arena is all of it
 //     place     bytes of a chunk: where a range lies
 //     batch     a command buffer: a submit to the own queue, or a frame of the caller
 //     serial    the number of a batch; batches finish in this order, and `passed` is the last that did
@@ -41,6 +41,12 @@ typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch
 // An access that `order` announced for the commands that the caller records next.
 typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
 
+typedef enum tli_vk_chunk_kind {
+    TLI_VK_CHUNK_SHARED,           // blocks are pieces of it
+    TLI_VK_CHUNK_ARENA,            // one block is all of it, and it is freed with it
+    TLI_VK_CHUNK_STAGING
+} tli_vk_chunk_kind;
+
 // A VkBuffer and its memory. Blocks are pieces of it. A buffer of the caller is one chunk, however often and in
 // whatever parts it is added: accesses through different blocks of it then meet as those through one block do.
 typedef struct tli_vk_chunk {
@@ -49,15 +55,17 @@ typedef struct tli_vk_chunk {
     VkDeviceSize   memory_offset;
     void          *cookie;         // of the allocator's hook
     char          *mapped;         // NULL = not mapped
-    tl_heap       *heap;           // NULL = imported
+    tl_heap       *heap;           // of the pieces; NULL = no block is a piece of it
     uint64_t       bytes;
+    uint64_t       memory_bytes;   // asked for in vkAllocateMemory
     uint64_t       last_use;       // serial of the latest work on it
     uint64_t       seen;           // imported: serial of the latest batch with a barrier for the caller's use
     VkMemoryPropertyFlags flags;
     VkPipelineStageFlags stages;   // imported: of the caller
     VkAccessFlags  access;
-    int32_t        block_count;
+    int32_t        block_count;    // of staging: 1 = in use
     uint8_t        tier, alive, imported;
+    uint8_t        kind;           // tli_vk_chunk_kind
     uint8_t        memory_heap;    // index of the heap that its memory is from
 } tli_vk_chunk;
 
@@ -136,11 +144,13 @@ typedef struct tli_vk_batch {
     int32_t         write_count, write_capacity;
 } tli_vk_batch;
 
-// A piece of the staging ring, or a chunk of its own where the ring is too small.
+// A piece of the staging, or a chunk of its own where that is too small. None waits for another.
 typedef struct tli_vk_slot {
-    uint64_t start, end;           // positions in the ring, never wrapped; start = end: own chunk
-    uint64_t serial;               // free once this batch has passed; UINT64_MAX = mapped
+    uint64_t serial;               // free once this batch has passed; UINT64_MAX = mapped, or a read is pending
     int32_t  chunk;
+    int32_t  piece;                // 0 = a chunk of its own, which is kept for the next such slot
+    int32_t  next_free;            // slot + 1
+    int32_t  is_used;
 } tli_vk_slot;
 
 // A mapped range; or in record mode a read whose frame was not retired yet.
@@ -151,8 +161,10 @@ typedef struct tli_vk_mapping {
     void        *host;
     uint64_t     serial;           // of the copy into staging
     uint64_t     writes;           // writes of the block when that copy was enqueued; UINT64_MAX = outdated
-    uint64_t     slot;             // number of the staging slot
+    int32_t      slot;             // of staging
     int32_t      is_pending;       // 1 = waiting for its frame
+    int32_t      is_bounced;       // 1 = host is memory of the env, moved through staging in pieces
+    uint64_t     asked;            // pending: serial when it was asked for last
     tl_map_mode  mode;
 } tli_vk_mapping;
 
@@ -183,6 +195,7 @@ typedef struct tli_vk {
     VkPhysicalDeviceLimits device_limits;
     VkPhysicalDeviceMemoryProperties memory;
     uint64_t most_allocation_bytes;
+    uint64_t granularity, overhead;   // of the memory of a buffer
     uint64_t alignment, range_bytes;  // range_bytes: most of one descriptor; longer operations are split
     uint32_t time_bits;
     int32_t  records, has_budget, lost;
@@ -191,6 +204,7 @@ typedef struct tli_vk {
     tl_vk_counters calls;
     tli_vk_chunk *chunks;
     int32_t chunk_count, chunk_capacity;
+    int32_t freed_arena_count;        // arenas whose block was freed and whose memory was not yet
     tli_vk_block *blocks;
     int32_t block_count, block_capacity, free_block;  // slot + 1
     tli_vk_account *accounts;
@@ -218,17 +232,20 @@ typedef struct tli_vk {
     VkAccessFlags foreign_access;
 
     int32_t  staging;                 // chunk
-    uint64_t staging_size, staging_head, staging_tail;
-    tli_vk_slot *slots;               // [slot_count] from slot_first, in order
-    int32_t  slot_count, slot_capacity;
-    uint64_t slot_first;              // number of slots[0]
+    uint64_t staging_size;
+    tl_heap *staging_heap;            // of the slots in it
+    tli_vk_slot *slots;               // [slot_end]
+    int32_t  slot_count, slot_end, slot_capacity, free_slot;  // slot_count: in use; free_slot: slot + 1
+    void    *bounce;                  // memory of the env for a map larger than the staging, kept for the next
+    uint64_t bounce_bytes;
+    int32_t  bounce_is_used;
     tli_vk_mapping *mappings;
     int32_t  mapping_count, mapping_capacity;
     tli_vk_place *lost_places;        // written by frames that were dropped
     int32_t  lost_count, lost_capacity;
 
     tl_vk_kernel *shaders[TLI_VK_SHADER_COUNT];
-    tli_vk_place placeholder;         // four bytes behind the ring, bound where a range is empty
+    tli_vk_place placeholder;         // four bytes behind the staging, bound where a range is empty
     VkQueryPool times;
     uint64_t *time_serials;           // [time_count + TLI_VK_OWN_TIMES] batch of each slot; 0 = none
 } tli_vk;
@@ -316,6 +333,21 @@ static int32_t tli_vk_rate_type(const tli_vk *b, tl_tier tier, uint32_t index) {
     return visible ? 1 + 8 * cached + 4 * !local + coherent : 0;
 }
 
+// Whether types of device-local memory are among the allowed ones.
+static int tli_vk_has_local(const tli_vk *b, uint32_t allowed) {
+    uint32_t i;
+    for (i = 0; i < b->memory.memoryTypeCount; i++)
+        if ((allowed >> i & 1) && tli_vk_rate_type(b, TL_TIER_DEVICE, i) &&
+            (b->memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT))
+            return 1;
+    return 0;
+}
+
+// Whether the device tier may only be device-local.
+static int tli_vk_needs_local(const tli_vk *b, tl_tier tier, uint32_t allowed) {
+    return tier == TL_TIER_DEVICE && !b->desc.allow_host_memory && tli_vk_has_local(b, allowed);
+}
+
 // Whether a type is host-visible device-local memory while the tier has a type of its own kind: then it
 // is not used even as a last resort.
 static int tli_vk_is_window(const tli_vk *b, tl_tier tier, uint32_t allowed, uint32_t index) {
@@ -334,16 +366,30 @@ static int tli_vk_is_window(const tli_vk *b, tl_tier tier, uint32_t allowed, uin
 // rating and a higher index. -1 = none is left.
 static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed, int32_t last) {
     int32_t best = -1, best_rate = 0, limit = last < 0 ? INT32_MAX : tli_vk_rate_type(b, tier, (uint32_t)last);
+    int needs_local = tli_vk_needs_local(b, tier, allowed);
     uint32_t i;
     for (i = 0; i < b->memory.memoryTypeCount; i++) {
         int32_t rate = tli_vk_rate_type(b, tier, i);
         if (!(allowed >> i & 1) || !rate || rate <= best_rate) continue;
+        if (needs_local && !(b->memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT)) continue;
         if (tli_vk_is_window(b, tier, allowed, i)) continue;
         if (rate > limit || (rate == limit && (int32_t)i <= last)) continue;
         best = (int32_t)i;
         best_rate = rate;
     }
     return best;
+}
+
+// Add the memory of a chunk to the counters, or take it from them.
+static void tli_vk_count_memory(tli_vk *b, const tli_vk_chunk *chunk, int sign) {
+    uint64_t bytes = sign > 0 ? chunk->memory_bytes : 0 - chunk->memory_bytes;  // sums wrap back
+    b->calls.memory_bytes += bytes;
+    b->calls.heap_bytes[chunk->memory_heap] += bytes;
+    b->calls.chunk_count += sign > 0 ? 1 : UINT64_MAX;
+    if (chunk->kind == TLI_VK_CHUNK_ARENA) b->calls.arena_bytes += bytes;
+    if (chunk->kind == TLI_VK_CHUNK_STAGING) b->calls.staging_bytes += bytes;
+    if (chunk->tier == TL_TIER_DEVICE && !(chunk->flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT))
+        b->calls.outside_bytes += bytes;
 }
 
 static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
@@ -355,10 +401,7 @@ static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
             if (chunk->mapped) b->vk.vkUnmapMemory(b->device, chunk->memory);
             b->vk.vkFreeMemory(b->device, chunk->memory, b->callbacks);
         }
-        if (chunk->memory) {
-            b->calls.memory_bytes -= chunk->bytes;
-            b->calls.chunk_count--;
-        }
+        if (chunk->memory) tli_vk_count_memory(b, chunk, -1);
         tl_free_heap(chunk->heap);
     }
     memset(chunk, 0, sizeof *chunk);
@@ -366,7 +409,9 @@ static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
 
 static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRequirements *needs,
                                        tli_vk_chunk *chunk) {
-    VkMemoryPropertyFlags required = tier == TL_TIER_HOST ? VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT : 0;
+    VkMemoryPropertyFlags required = tier == TL_TIER_HOST ? VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+                                   : tli_vk_needs_local(b, tier, needs->memoryTypeBits)
+                                       ? VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT : 0;
     VkMemoryPropertyFlags preferred = tier == TL_TIER_HOST ? VK_MEMORY_PROPERTY_HOST_CACHED_BIT
                                                            : VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
     void *mapped = NULL;
@@ -378,6 +423,7 @@ static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRe
         return result;
     }
     chunk->mapped = (char *)mapped;
+    chunk->memory_bytes = needs->size;
     chunk->flags = b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].propertyFlags;
     chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type % VK_MAX_MEMORY_TYPES].heapIndex;
     return tier == TL_TIER_HOST && !mapped ? VK_ERROR_MEMORY_MAP_FAILED : VK_SUCCESS;
@@ -402,6 +448,7 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
             if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY) continue;  // try another heap
             return result;
         }
+        chunk->memory_bytes = info.allocationSize;
         chunk->flags = b->memory.memoryTypes[type].propertyFlags;
         chunk->memory_heap = (uint8_t)b->memory.memoryTypes[type].heapIndex;
         if (!(chunk->flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VK_SUCCESS;
@@ -413,46 +460,68 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
     return result;
 }
 
-// Create a buffer of this length with memory of its own.
-static VkResult tli_vk_create_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, tli_vk_chunk *chunk) {
+// Create a buffer of this length, without memory.
+static VkResult tli_vk_create_buffer(tli_vk *b, uint64_t bytes, VkBuffer *buffer, VkMemoryRequirements *needs) {
     VkBufferCreateInfo info;
-    VkMemoryRequirements needs;
     VkResult result;
-    memset(chunk, 0, sizeof *chunk);
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
     info.size = bytes;
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT;
     info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-    result = b->vk.vkCreateBuffer(b->device, &info, b->callbacks, &chunk->buffer);
-    if (result) {
-        chunk->buffer = VK_NULL_HANDLE;
-        return result;
-    }
-    b->vk.vkGetBufferMemoryRequirements(b->device, chunk->buffer, &needs);
+    result = b->vk.vkCreateBuffer(b->device, &info, b->callbacks, buffer);
+    if (result) *buffer = VK_NULL_HANDLE;
+    else b->vk.vkGetBufferMemoryRequirements(b->device, *buffer, needs);
+    return result;
+}
+
+// Create a buffer of this length with memory of its own.
+static VkResult tli_vk_create_chunk(tli_vk *b, tl_tier tier, tli_vk_chunk_kind kind, uint64_t bytes,
+                                    tli_vk_chunk *chunk) {
+    VkMemoryRequirements needs;
+    VkResult result;
+    memset(chunk, 0, sizeof *chunk);
+    result = tli_vk_create_buffer(b, bytes, &chunk->buffer, &needs);
+    if (result) return result;
     b->calls.memory_count++;
     result = b->desc.hooks.allocate ? tli_vk_allocate_hooked(b, tier, &needs, chunk)
                                     : tli_vk_allocate_typed(b, tier, &needs, chunk);
     chunk->bytes = bytes;
     chunk->tier = (uint8_t)tier;
-    if (chunk->memory) {
-        b->calls.memory_bytes += bytes;
-        b->calls.chunk_count++;
-    }
+    chunk->kind = (uint8_t)kind;
+    if (chunk->memory) tli_vk_count_memory(b, chunk, 1);
     if (!result)
         result = b->vk.vkBindBufferMemory(b->device, chunk->buffer, chunk->memory, chunk->memory_offset);
     if (result) tli_vk_destroy_chunk(b, chunk);
     return result;
 }
 
+static int tli_vk_is_empty(const tli_vk_chunk *chunk) {
+    return chunk->alive && !chunk->imported && !chunk->block_count;
+}
+
+// Free the memory of arenas whose blocks were freed, once no work uses it.
+static void tli_vk_drop_arenas(tli_vk *b) {
+    int32_t i;
+    for (i = 0; i < b->chunk_count && b->freed_arena_count; i++) {
+        tli_vk_chunk *chunk = &b->chunks[i];
+        if (!tli_vk_is_empty(chunk) || chunk->kind != TLI_VK_CHUNK_ARENA) continue;
+        if (chunk->last_use > b->passed && !b->lost) continue;
+        tli_vk_destroy_chunk(b, chunk);
+        b->freed_arena_count--;
+    }
+}
+
 // Free empty chunks that no work uses, but keep the first ones up to keep_bytes. Returns how many were freed.
 static int tli_vk_drop_chunks(tli_vk *b, uint64_t keep_bytes) {
     uint64_t kept = 0;
-    int32_t i, dropped = 0;
+    int32_t i, dropped = b->freed_arena_count;
+    tli_vk_drop_arenas(b);
+    dropped -= b->freed_arena_count;
     for (i = 0; i < b->chunk_count; i++) {
         tli_vk_chunk *chunk = &b->chunks[i];
-        if (!chunk->alive || !chunk->heap || chunk->block_count) continue;
+        if (!tli_vk_is_empty(chunk) || chunk->kind == TLI_VK_CHUNK_ARENA) continue;
         if (kept + chunk->bytes <= keep_bytes) { kept += chunk->bytes; continue; }
         if (chunk->last_use > b->passed && !b->lost) continue;
         tli_vk_destroy_chunk(b, chunk);
@@ -475,35 +544,58 @@ static int32_t tli_vk_add_record(tli_vk *b) {
 }
 
 static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function);
+static tl_result tli_vk_look(tli_vk *b, const char *function);
 
 // Wait for the work that keeps empty chunks alive and free them. Returns how many were freed.
 static int tli_vk_drop_busy_chunks(tli_vk *b, const char *function) {
     int32_t i, busy = 0;
     for (i = 0; i < b->chunk_count; i++)
-        busy |= b->chunks[i].alive && b->chunks[i].heap && !b->chunks[i].block_count;
+        busy |= tli_vk_is_empty(&b->chunks[i]);
     if (!busy || b->records) return 0;
     if (tli_vk_reach(b, b->serial, function) || tli_vk_reach(b, b->serial - 1, function)) return 0;
     return tli_vk_drop_chunks(b, 0);
 }
 
-// Add a chunk of the usual size, which is halved while the driver is out of memory, but not below `bytes`.
-// usual = 0: a chunk for a single use, without a heap.
-static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint64_t usual,
+// Record that no single allocation may be of so many bytes.
+static tl_result tli_vk_fail_largest(tli_vk *b, uint64_t bytes, const char *function) {
+    const char *parts[3];
+    char digits[2][24];
+    parts[0] = tli_vk_print_u64(bytes, digits[0]);
+    parts[1] = " bytes: more than the device allocates at once, maxMemoryAllocationSize: ";
+    parts[2] = tli_vk_print_u64(b->most_allocation_bytes, digits[1]);
+    return tli_vk_fail_parts(b->env, TL_ERROR_NO_MEMORY, function, parts, 3);
+}
+
+// Record that there is no memory for so many bytes.
+static tl_result tli_vk_fail_memory(tli_vk *b, tl_tier tier, uint64_t bytes, VkResult result,
+                                    const char *function) {
+    int is_local = result == VK_ERROR_OUT_OF_DEVICE_MEMORY && tli_vk_needs_local(b, tier, ~(uint32_t)0);
+    const char *parts[3];
+    char digits[24];
+    parts[0] = tli_vk_print_u64(bytes, digits);
+    parts[1] = " bytes: memory for a chunk: ";
+    parts[2] = is_local ? "device-local memory is used up, and allow_host_memory is not set"
+                        : tli_vk_explain(result);
+    return tli_vk_fail_parts(b->env, tli_vk_translate(result), function, parts, 3);
+}
+
+// Add a chunk: for sharing one of the usual size, which is halved while the driver is out of memory, but not
+// below `bytes`.
+static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, tli_vk_chunk_kind kind, uint64_t bytes,
                                   const char *function, int32_t *index) {
-    uint64_t size = bytes > usual ? bytes : usual;
+    uint64_t usual = kind == TLI_VK_CHUNK_SHARED ? b->desc.chunk_bytes : 0, size = bytes > usual ? bytes : usual;
     tli_vk_chunk chunk;
     VkResult result;
     int32_t at;
     *index = TLI_VK_CHUNK_NONE;
-    if (bytes > b->most_allocation_bytes || bytes > SIZE_MAX / 4)
-        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "bytes: more than the device allocates at once");
+    if (bytes > b->most_allocation_bytes || bytes > SIZE_MAX / 4) return tli_vk_fail_largest(b, bytes, function);
     size = tli_vk_least(size, b->most_allocation_bytes / b->alignment * b->alignment);
     if (size < bytes) size = bytes;
     at = tli_vk_add_record(b);
     if (at == TLI_VK_CHUNK_NONE)
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of chunks");
     for (;;) {
-        result = tli_vk_create_chunk(b, tier, size, &chunk);
+        result = tli_vk_create_chunk(b, tier, kind, size, &chunk);
         if (tli_vk_translate(result) != TL_ERROR_NO_MEMORY) break;
         if (tli_vk_drop_chunks(b, 0)) continue;
         if (size == bytes) {
@@ -513,12 +605,13 @@ static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, uint64_t bytes, uint6
         size = tli_vk_align(size / 2 > bytes ? size / 2 : bytes, b->alignment);
     }
     if (result && b->lost) return tli_vk_fail_lost(b, function);
-    if (result) return tli_vk_fail_result(b, function, "memory for a chunk", result);
-    if (usual && tl_init_heap(&b->quiet, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
+    if (result == VK_ERROR_DEVICE_LOST) b->lost = 1;
+    if (result) return tli_vk_fail_memory(b, tier, bytes, result, function);
+    if (kind == TLI_VK_CHUNK_SHARED && tl_init_heap(&b->quiet, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
         tli_vk_destroy_chunk(b, &chunk);
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
     }
-    b->calls.host_alloc_count += usual != 0;
+    b->calls.host_alloc_count += kind == TLI_VK_CHUNK_SHARED;
     chunk.alive = 1;
     b->chunks[at] = chunk;
     *index = at;
@@ -624,30 +717,29 @@ static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, cons
         }
     }
     if (except != TLI_VK_CHUNK_NONE) return TL_ERROR_NO_MEMORY;
-    result = tli_vk_add_chunk(b, tier, bytes, b->desc.chunk_bytes, function, index);
+    result = tli_vk_add_chunk(b, tier, TLI_VK_CHUNK_SHARED, bytes, function, index);
     if (result) return result;
     if (tl_add_piece(b->chunks[*index].heap, (size_t)bytes, at, piece) == TL_OK) return TL_OK;
     return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
 }
 
-static tl_result tli_vk_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
-    tli_vk *b = (tli_vk *)self;
-    uint64_t reserved = tli_vk_align(bytes ? bytes : 1, b->alignment);
+// Check what is asked for, and have a slot for the block.
+static tl_result tli_vk_start_block(tli_vk *b, tl_tier tier, uint64_t bytes, const char *function) {
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if ((uint64_t)tier >= TL_TIER_COUNT) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "tier: unknown");
+    if (bytes > UINT64_MAX / 4) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "bytes: more than there are");
+    return tli_vk_add_slot(b) ? TL_OK
+         : tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of blocks");
+}
+
+// Make the block of a piece of a chunk.
+//
+//   reserved   what is taken for it
+static uint64_t tli_vk_end_block(tli_vk *b, int32_t chunk, size_t at, int32_t piece, uint64_t bytes,
+                                 uint64_t reserved) {
     tli_vk_block *block;
-    tl_result result;
-    int32_t chunk, piece;
-    size_t at;
-    *handle = 0;
-    if (b->lost) return tli_vk_fail_lost(b, "add_block");
-    if ((uint64_t)tier >= TL_TIER_COUNT)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "add_block", "tier: unknown");
-    if (reserved < bytes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "add_block", "bytes: more than there are");
-    if (!tli_vk_add_slot(b))
-        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "add_block", "no memory for the table of blocks");
-    result = tli_vk_find_piece(b, tier, reserved, "add_block", TLI_VK_CHUNK_NONE, &chunk, &at, &piece);
-    if (result) return result;
-    *handle = tli_vk_take_slot(b, &block);
-    block->tier = (uint8_t)tier;
+    uint64_t handle = tli_vk_take_slot(b, &block);
+    block->tier = b->chunks[chunk].tier;
     block->bytes = bytes;
     block->reserved_bytes = reserved;
     block->chunk = chunk;
@@ -657,9 +749,84 @@ static tl_result tli_vk_add_block(void *self, tl_tier tier, uint64_t bytes, uint
     block->last_write = block->last_use = b->chunks[chunk].last_use;
     b->chunks[chunk].block_count++;
     b->counters.added_count++;
-    b->counters.block_count[tier]++;
-    b->counters.reserved_bytes[tier] += reserved;
-    return TL_OK;
+    b->counters.block_count[block->tier]++;
+    b->counters.reserved_bytes[block->tier] += reserved;
+    return handle;
+}
+
+static tl_result tli_vk_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = tli_vk_start_block(b, tier, bytes, "add_block");
+    uint64_t reserved;
+    int32_t chunk, piece;
+    size_t at;
+    *handle = 0;
+    if (result) return result;
+    reserved = tli_vk_align(bytes ? bytes : 1, b->alignment);
+    result = tli_vk_find_piece(b, tier, reserved, "add_block", TLI_VK_CHUNK_NONE, &chunk, &at, &piece);
+    if (!result) *handle = tli_vk_end_block(b, chunk, at, piece, bytes, reserved);
+    return result;
+}
+
+// The memory heap that is tried first for the chunks of a tier.
+static uint32_t tli_vk_heap_of(const tli_vk *b, tl_tier tier) {
+    int32_t type = tli_vk_next_type(b, tier, ~(uint32_t)0, -1);
+    return type < 0 ? 0 : b->memory.memoryTypes[type].heapIndex;
+}
+
+// The bytes that a heap can still give: by VK_EXT_memory_budget where it is enabled, else four fifths of the
+// heap less the chunks of the backend.
+static uint64_t tli_vk_heap_budget(const tli_vk *b, uint32_t heap) {
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget;
+    VkPhysicalDeviceMemoryProperties2 properties;
+    uint64_t whole = b->memory.memoryHeaps[heap].size / 5 * 4, used = 0;
+    int32_t i;
+    for (i = 0; i < b->chunk_count; i++)
+        if (b->chunks[i].alive && !b->chunks[i].imported && b->chunks[i].memory_heap == heap)
+            used += b->chunks[i].memory_bytes;
+    if (b->has_budget) {
+        memset(&budget, 0, sizeof budget);
+        memset(&properties, 0, sizeof properties);
+        budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
+        properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
+        properties.pNext = &budget;
+        b->vk.vkGetPhysicalDeviceMemoryProperties2(b->desc.device.physical, &properties);
+        whole = budget.heapBudget[heap];
+        used = budget.heapUsage[heap];
+    }
+    return whole > used ? whole - used : 0;
+}
+
+// Make room in the budget of the heap by giving back what is not used; refuse what is still beyond it.
+static tl_result tli_vk_check_arena(tli_vk *b, tl_tier tier, uint64_t bytes, const char *function) {
+    uint32_t heap = tli_vk_heap_of(b, tier);
+    const char *parts[4];
+    char digits[2][24];
+    if (b->desc.exceed_budget || bytes <= tli_vk_heap_budget(b, heap)) return TL_OK;
+    (void)tli_vk_drop_chunks(b, 0);
+    if (bytes > tli_vk_heap_budget(b, heap)) (void)tli_vk_drop_busy_chunks(b, function);
+    if (b->lost) return tli_vk_fail_lost(b, function);
+    if (bytes <= tli_vk_heap_budget(b, heap)) return TL_OK;
+    parts[0] = tli_vk_print_u64(bytes, digits[0]);
+    parts[1] = " bytes: the budget of the heap leaves ";
+    parts[2] = tli_vk_print_u64(tli_vk_heap_budget(b, heap), digits[1]);
+    parts[3] = ", and exceed_budget is not set";
+    return tli_vk_fail_parts(b->env, TL_ERROR_NO_MEMORY, function, parts, 4);
+}
+
+static tl_result tli_vk_add_arena(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = tli_vk_start_block(b, tier, bytes, "add_arena");
+    uint64_t reserved;
+    int32_t chunk;
+    *handle = 0;
+    if (result) return result;
+    reserved = tli_vk_align(bytes ? bytes : 1, b->granularity);
+    if (b->freed_arena_count) (void)tli_vk_drop_busy_chunks(b, "add_arena");  // not two where one will do
+    result = tli_vk_check_arena(b, tier, reserved + b->overhead, "add_arena");
+    if (!result) result = tli_vk_add_chunk(b, tier, TLI_VK_CHUNK_ARENA, reserved, "add_arena", &chunk);
+    if (!result) *handle = tli_vk_end_block(b, chunk, 0, -1, bytes, b->chunks[chunk].memory_bytes);
+    return result;
 }
 
 // The open account of a handle, or NULL.
@@ -686,14 +853,45 @@ static void tli_vk_untake_block(tli_vk *b, const tli_vk_block *block) {
     b->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
 }
 
+// Give the memory of a slot back.
+static void tli_vk_free_slot(tli_vk *b, tli_vk_slot *slot) {
+    if (slot->piece) tl_free_piece(b->staging_heap, slot->piece);
+    else b->chunks[slot->chunk].block_count = 0;
+    slot->is_used = 0;
+    b->slot_count--;
+    slot->next_free = b->free_slot;
+    b->free_slot = (int32_t)(slot - b->slots) + 1;
+}
+
+// A slot is free as soon as this batch has finished.
+static void tli_vk_give_staging(tli_vk *b, int32_t number, uint64_t serial) {
+    tli_vk_slot *slot = &b->slots[number];
+    slot->serial = serial;
+    if (serial <= b->passed) tli_vk_free_slot(b, slot);
+}
+
+// Cancel a read that is pending: its slot is free once the copy into it, if it runs at all, has finished.
+static void tli_vk_cancel_read(tli_vk *b, int32_t mapping, uint64_t serial) {
+    tli_vk_give_staging(b, b->mappings[mapping].slot, serial);
+    b->mappings[mapping] = b->mappings[--b->mapping_count];
+}
+
 // Cancel the reads of a block that are pending.
 static void tli_vk_drop_reads(tli_vk *b, uint64_t handle) {
     int32_t i;
-    for (i = b->mapping_count - 1; i >= 0; i--) {
-        if (!b->mappings[i].is_pending || b->mappings[i].range.block != handle) continue;
-        b->slots[b->mappings[i].slot - b->slot_first].serial = b->mappings[i].serial;
-        b->mappings[i] = b->mappings[--b->mapping_count];
-    }
+    for (i = b->mapping_count - 1; i >= 0; i--)
+        if (b->mappings[i].is_pending && b->mappings[i].range.block == handle)
+            tli_vk_cancel_read(b, i, b->mappings[i].serial);
+}
+
+// The block of an arena was freed: so is its memory, if the work on it has finished, else when that is noticed.
+static void tli_vk_free_arena(tli_vk *b) {
+    tl_env *env = b->env;
+    b->freed_arena_count++;
+    b->env = &b->quiet;
+    (void)tli_vk_look(b, "free_block");
+    b->env = env;
+    tli_vk_drop_arenas(b);
 }
 
 static tl_result tli_vk_free_block(void *self, uint64_t handle) {
@@ -711,11 +909,12 @@ static tl_result tli_vk_free_block(void *self, uint64_t handle) {
     tli_vk_untake_block(b, block);
     chunk->block_count--;
     tli_vk_drop_reads(b, handle);
-    if (!chunk->imported) tl_free_piece(chunk->heap, block->piece);  // a barrier orders the next user after it
+    if (chunk->heap) tl_free_piece(chunk->heap, block->piece);  // a barrier orders the next user after it
     block->alive = 0;
     block->generation++;
     block->next_free = b->free_block;
     b->free_block = (int32_t)(block - b->blocks) + 1;
+    if (!chunk->imported && chunk->kind == TLI_VK_CHUNK_ARENA) tli_vk_free_arena(b);
     return TL_OK;
 }
 
@@ -806,7 +1005,7 @@ static int tli_vk_is_lost(const tli_vk *b, const tli_vk_place *place) {
 }
 
 static int tli_vk_add_lost(tli_vk *b, tli_vk_place place) {
-    if (!b->chunks[place.chunk].heap && !b->chunks[place.chunk].imported) return 1;  // staging
+    if (b->chunks[place.chunk].kind == TLI_VK_CHUNK_STAGING) return 1;
     if (!tli_vk_grow(b, &b->lost_places, &b->lost_capacity, b->lost_count, sizeof *b->lost_places)) return 0;
     b->lost_places[b->lost_count++] = place;
     return 1;
@@ -1001,19 +1200,11 @@ static void tli_vk_unlock(tli_vk *b) {
     if (b->desc.device.unlock_queue) b->desc.device.unlock_queue(b->desc.device.lock_user);
 }
 
-// Free the staging slots whose batch has passed. The ring is freed in order: a mapped slot keeps those
-// behind it.
+// Free the staging slots whose batch has passed.
 static void tli_vk_free_slots(tli_vk *b) {
-    int32_t gone = 0, i;
-    while (gone < b->slot_count && b->slots[gone].serial <= b->passed) {
-        tli_vk_slot *slot = &b->slots[gone++];
-        if (slot->start == slot->end) tli_vk_destroy_chunk(b, &b->chunks[slot->chunk]);
-        else b->staging_tail = slot->end;
-    }
-    if (!gone) return;
-    b->slot_count -= gone;
-    b->slot_first += (uint64_t)gone;
-    for (i = 0; i < b->slot_count; i++) b->slots[i] = b->slots[i + gone];
+    int32_t i;
+    for (i = 0; i < b->slot_end && b->slot_count; i++)
+        if (b->slots[i].is_used && b->slots[i].serial <= b->passed) tli_vk_free_slot(b, &b->slots[i]);
 }
 
 // Note that the batches up to this serial have finished, and the dropped ones behind them.
@@ -1022,6 +1213,7 @@ static void tli_vk_pass(tli_vk *b, uint64_t serial) {
     b->passed = serial;
     while (b->passed + 1 < b->serial && tli_vk_batch_of(b, b->passed + 1)->dropped == b->passed + 1)
         b->passed++;
+    tli_vk_drop_arenas(b);
     tli_vk_free_slots(b);
 }
 

@@ -8,13 +8,16 @@ extern "C" {
 //
 //     chunk  |##block##|####block####|......|##|.....|    one VkBuffer, one VkDeviceMemory
 //     range       |--|                                    {block, offset, bytes}
+//     arena  |################ block ################|    the same, of one block alone
 //
-// add_block takes a piece of a chunk. A chunk is allocated when no chunk of the tier has room; its
+// add_arena, which a run calls once, allocates memory of exactly the block's bytes, rounded up as
+// VkMemoryRequirements say; it is freed with the block, once the work on it has finished. add_block, for
+// many small blocks, takes a piece of a chunk. A chunk is allocated when no chunk of the tier has room; its
 // size is halved while the driver reports that it is out of memory; an empty chunk is kept. So the
-// steady state allocates nothing. When device-local memory is exhausted, the device tier continues in
-// other memory that the device can access, but not in host-visible device-local memory, which is often
-// a small window. The host tier consists of chunks in host memory, cached where the device offers that.
-// Ranges that the host cannot address are mapped through a staging ring.
+// steady state allocates nothing. The device tier is device-local memory, but not such that the host sees
+// where there is other, as that is often a small window; what does not fit is refused, unless
+// allow_host_memory is set. The host tier consists of chunks in host memory, cached where the device offers
+// that. Ranges that the host cannot address are mapped through staging.
 // ============================================================================
 
 // An allocator of the caller, such as VMA. It allocates the memory of whole chunks.
@@ -42,7 +45,8 @@ typedef struct tl_vk_backend_desc {
     uint64_t capacity_bytes[TL_TIER_COUNT];  // most bytes claimed at a time, and of a run with its
                                  // base_bytes; 0 = TL_UNLIMITED
     uint64_t chunk_bytes;        // 0 = an eighth of the heap, within 4 and 64 MiB
-    uint64_t staging_bytes;      // of the staging ring; 0 = 4 MiB. A larger range gets a buffer of its own
+    uint64_t staging_bytes;      // 0 = 4 MiB. With a queue a larger range goes through it in pieces, by way of
+                                 // memory of the env; in record mode it gets a buffer of its own. Both are kept
     uint64_t submit_bytes;       // bytes of work after which the backend submits by itself; 0 = 256 MiB
     int32_t  batch_count;        // submits or frames in flight, at most 64; 0 = 4, with a transfer queue 16
     uint32_t workgroup_size;     // of the shaders in [5]; 0 = 64; a power of two up to 1024
@@ -51,6 +55,10 @@ typedef struct tl_vk_backend_desc {
     tl_vk_memory_hooks hooks;    // 0 = vkAllocateMemory
     uint64_t (*now_ns)(void *user);  // clock of the host, for profiling; 0 = none, every time is 0
     void    *user;
+    int32_t  allow_host_memory;  // 1 = where device-local memory is used up, the device tier goes on in other
+                                 // memory that the device can access; tl_vk_counters.outside_bytes tells how much
+    int32_t  exceed_budget;      // 1 = an arena may exceed what VK_EXT_memory_budget, or without it four fifths
+                                 // of the heap, leaves: the driver decides, and may page
 } tl_vk_backend_desc;
 
 // Make the Vulkan backend: with a queue it submits by itself, without one it records into the
@@ -127,8 +135,8 @@ TL_EXPERIMENTAL tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_
 // What the backend did since init and what it holds now.
 typedef struct tl_vk_counters {
     uint64_t memory_count;       // calls of vkAllocateMemory, or of the hook
-    uint64_t memory_bytes;       // held now, in chunks and staging
-    uint64_t chunk_count;        // chunks alive, staging included
+    uint64_t memory_bytes;       // of VkDeviceMemory held now: arenas, chunks and staging
+    uint64_t chunk_count;        // chunks alive, arenas and staging included
     uint64_t largest_free_bytes; // largest free piece in the chunks of the device tier
     uint64_t host_alloc_count;   // memory taken from the env
     uint64_t submit_count;       // calls of vkQueueSubmit
@@ -139,6 +147,10 @@ typedef struct tl_vk_counters {
     uint64_t kernel_count;       // calls of tl_vk_record_kernel
     uint64_t staged_bytes;       // moved through staging
     uint64_t recorded_bytes;     // enqueued or recorded for the open submit or frame
+    uint64_t arena_bytes;        // of memory_bytes: of arenas
+    uint64_t staging_bytes;      // of memory_bytes: of staging
+    uint64_t outside_bytes;      // of memory_bytes: of the device tier, in memory that is not device-local
+    uint64_t heap_bytes[VK_MAX_MEMORY_HEAPS];  // memory_bytes by the heaps of the device
 } tl_vk_counters;
 
 // Read the counters.

@@ -58,8 +58,7 @@ static void tli_vk_drop_read(tli_vk *b, const tli_vk_place *staged, uint64_t ser
     int32_t i;
     for (i = b->mapping_count - 1; i >= 0; i--) {
         if (!b->mappings[i].is_pending || !tli_vk_meet(&b->mappings[i].staged, staged)) continue;
-        tli_vk_slot_of(b, b->mappings[i].slot)->serial = serial;
-        tli_vk_remove_mapping(b, i);
+        tli_vk_cancel_read(b, i, serial);
     }
 }
 
@@ -101,8 +100,7 @@ TLI_VK_IMPL tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket fram
     b->has_work = b->op_count > 0;
     for (i = b->mapping_count - 1; i >= 0; i--) {
         if (!b->mappings[i].is_pending || b->mappings[i].serial != frame.value) continue;
-        tli_vk_slot_of(b, b->mappings[i].slot)->serial = frame.value;
-        tli_vk_remove_mapping(b, i);
+        tli_vk_cancel_read(b, i, frame.value);
     }
     if (b->passed + 1 == frame.value) tli_vk_pass(b, frame.value);
     return TL_OK;

@@ -124,7 +124,7 @@ static tli_vk_op tli_vk_channels_op(tli_vk_shader shader, int32_t channel_count,
 
 // Take staging for words that the host writes and a shader reads; then tli_vk_flush_words, tli_vk_end_words.
 static tl_result tli_vk_start_words(tli_vk *b, uint64_t bytes, const char *function, tli_vk_place *place,
-                                    uint64_t *slot, uint32_t **words) {
+                                    int32_t *slot, uint32_t **words) {
     tl_result result = tli_vk_take_staging(b, bytes, function, place, slot);
     *words = result ? NULL : (uint32_t *)tli_vk_address(b, place);
     return result;
@@ -136,7 +136,7 @@ static tl_result tli_vk_flush_words(tli_vk *b, const tli_vk_place *place, const 
 }
 
 // Free the staging of the words when the work that was enqueued so far has finished.
-static void tli_vk_end_words(tli_vk *b, uint64_t slot) {
+static void tli_vk_end_words(tli_vk *b, int32_t slot) {
     tli_vk_give_staging(b, slot, b->has_work ? b->serial : b->serial - 1);
 }
 
@@ -147,7 +147,7 @@ static tl_result tli_vk_clear_extremes(tli_vk *b, const tl_range *to, int32_t ch
     const tli_vk_block *block = tli_vk_find_range(b, to, function, &result);
     tli_vk_op op;
     uint32_t *words;
-    uint64_t slot;
+    int32_t slot;
     int32_t i;
     if (!block) return result;
     memset(&op, 0, sizeof op);
@@ -231,7 +231,7 @@ static void tli_vk_write_quantizations(uint32_t *words, const tl_quantization *q
 static tl_result tli_vk_record_integers(tli_vk *b, tli_vk_op *op, const tl_range *to, const tl_range *from,
                                         const tl_quantization *quantizations, const char *function) {
     uint32_t *words;
-    uint64_t slot;
+    int32_t slot;
     tl_result result;
     if (!from->bytes) return TL_OK;
     result = tli_vk_start_words(b, (uint64_t)op->channel_count * TLI_VK_QUANTIZATION_BYTES, function,
