@@ -324,6 +324,23 @@ static tl_result tli_remat_try_window(tli_remat *r, uint64_t limit) {
     return tli_remat_run_window(r, tli_remat_best(r), r->budget, share);
 }
 
+static int tli_remat_is_small(const tli_remat *r) { return r->graph->node_count <= TLI_EXACT_ITEMS; }
+
+// Re-plan windows of the best plan exactly.
+static tl_result tli_remat_try_beam(tli_remat *r, uint64_t limit) {
+    const tl_plan *best = tli_remat_best(r);
+    tli_steps steps = tli_steps_of(&r->quiet);
+    uint64_t work = 0;
+    tl_result result = TL_OK;
+    if (!best || best->host_peak_bytes) return TL_OK;
+    result = tli_remat_beam(&r->quiet, r->graph, r->budget, r->inference, &r->watch, best,
+                            r->graph->node_count > 64 ? limit / 8 : limit / 4, &steps, &work);
+    tli_remat_add_work(r, work);
+    if (!result && steps.count) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result;
+}
+
 // Lower the peak of the lowest plan to the budget, or as far as it goes.
 static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
     const tl_plan *least = tli_pool_least(r->pool);
@@ -556,6 +573,7 @@ static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_trains, tli_remat_try_chain },
     { 0, tli_remat_may_raise, tli_remat_try_bound },
     { 0, tli_remat_always, tli_remat_try_window },
+    { 0, tli_remat_is_small, tli_remat_try_beam },
     { 0, tli_remat_always, tli_remat_improve }
 };
 
