@@ -105,13 +105,15 @@ static int tli_beam_splice(tli_beam *b, int32_t from, int32_t to, int32_t state)
     return 1;
 }
 
-// Empty the search.
+// Empty the search for another window.
 static void tli_beam_reset(tli_exact *x) {
     int32_t k;
+    for (k = 0; k < x->state_count; k++)
+        x->buckets[tli_exact_hash(x->states[k].wanted, x->states[k].position) &
+                   (uint32_t)(x->bucket_count - 1)] = 0;
     for (k = x->first; k <= x->last; k++) x->positions[k].settled_count = 0;
+    x->work += (uint64_t)x->state_count + 2 * (uint64_t)(x->last - x->first + 1) * (uint64_t)x->call_count;
     x->state_count = x->heap_count = x->full = 0;
-    tli_zero(x->buckets, (size_t)x->bucket_count * sizeof *x->buckets);
-    x->work += (uint64_t)x->bucket_count / 8 + (uint64_t)(x->last - x->first + 1) * (uint64_t)x->call_count * 2;
 }
 
 // Plan the window between two states of the path again. 0 = no memory.
