@@ -8,14 +8,13 @@
 //                                                          of them that search runs again, for less cost.
 //
 // What the earlier state wants is what the calls before it hold in any case, so any way to the later state that
-// wants no more there can take the place of the old one. A try changes many calls at once, the order of forwards
-// too, where the local search stops at plans that no few removals and recomputations improve.
+// wants no more there can take the place of the old one. A try changes many calls at once, the order of
+// forwards too, where the local search stops at plans that no few removals and recomputations improve.
 //
 // Long windows are cut to a beam: at each position, of the states that may lead to a cheaper plan, so many with
 // the least totals are expanded. A window that is not cut is left only when it is optimal.
 //
-// Tried lengths and widths are drawn at random: on random graphs of 16 to 60 nodes half of what was gained came
-// from less than 32 calls, which take a hundredth of the work of longer ones, and little from more than 128 states.
+// Lengths and widths are drawn at random: of ten sets of them tried on random graphs, this one gained most.
 
 #define TLI_BEAM_LENGTH 12  // calls of the shortest windows; others are 2, 4 and 8 times as long
 #define TLI_BEAM_WIDTH 32   // the same for widths
@@ -160,8 +159,8 @@ static int tli_beam_steps(tli_beam *b, tli_steps *steps) {
     return !steps->failed;
 }
 
-// Improve a plan without copies to a host, which keeps the budget, by work_limit steps; another limit makes other
-// tries.
+// Improve a plan without copies to a host, which keeps the budget, by work_limit steps; another limit makes
+// other tries.
 //
 //   steps  an empty list, gets the steps of a cheaper plan; stays empty if none was found, or if the graph has
 //          more than TLI_EXACT_ITEMS items

@@ -53,9 +53,9 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
 // is a fractional knapsack. The largest second term over these backwards counts.
 // The least budget is found by the same search with the largest peak of the rest in place of its cost.
 //
-// The search may also run between two states of a plan, to re-plan what lies between them, and be cut to a width:
-// see the next part. It begins with the later state then, whose wanted items are the target, and ends where
-// nothing is wanted but what the earlier state wants: the given items, which cost nothing.
+// The search may also run between two states of a plan, to plan again what lies between them, and be cut to a
+// width: see the next part. It begins with the later state then, whose wanted items are the target, and ends
+// where nothing is wanted but what the earlier state wants: the given items, which cost nothing.
 //
 // Inputs of a node, outputs and items are as in the graph; x is the search throughout this part.
 
