@@ -1744,6 +1744,7 @@ extern "C" {
 //   search   a schedule is described by its sequence of calls alone. Greedy schedules, and the best
 //            of the other parts, are improved by removing recomputations and adding others until
 //            the budget is kept
+//   beam     windows of a small graph's plan are planned again by the exact search, cut to a width
 //   once     a search over sets of kept tensors, for executors that run a node again at most once
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
 //            is the time at which the last call ends, copies and waits included
@@ -16859,6 +16860,10 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
 // is a fractional knapsack. The largest second term over these backwards counts.
 // The least budget is found by the same search with the largest peak of the rest in place of its cost.
 //
+// The search may also run between two states of a plan, to plan again what lies between them, and be cut to a
+// width: see the next part. It begins with the later state then, whose wanted items are the target, and ends
+// where nothing is wanted but what the earlier state wants: the given items, which cost nothing.
+//
 // Inputs of a node, outputs and items are as in the graph; x is the search throughout this part.
 
 #define TLI_EXACT_WORDS 2
@@ -16924,8 +16929,10 @@ typedef struct tli_exact {
     tli_exact_load     *loads;
     uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] sums of item_bytes, by byte of a set
     uint64_t            item_bytes[TLI_EXACT_ITEMS];
-    int32_t             last;               // the position at the end
-    tli_set             target;             // wanted there: the results
+    int32_t             first, last;        // positions at which the plan begins, 0, and ends
+    tli_set             given, target;      // wanted at these: nothing, and the results
+    int32_t             width;              // most states that are expanded at a position; 0 = all, best first
+    uint64_t            most_total;         // with a width: only states of less are looked at
     tli_remat_watch    *watch;
     tli_exact_state    *states;  int32_t state_count, state_capacity;
     tli_exact_entry    *heap;    int32_t heap_count, heap_capacity;
@@ -17172,15 +17179,17 @@ static void tli_exact_add_gradients(tli_exact *x) {
     }
 }
 
-// Add to `wanted` everything that making it needs; returns the cost of making all of it, each call once.
+// Add to `wanted` everything that making it needs, but for what is given; returns the cost of making all of it,
+// each call once.
 static uint64_t tli_exact_close(const tli_exact *x, tli_set *wanted) {
     uint64_t cost = 0;
     int32_t k;
+    *wanted = tli_set_less(*wanted, x->given);
     for (k = x->call_count; k-- > 0;) {
         const tli_exact_call *call = &x->calls[k];
         tli_set items = tli_set_join(call->made, call->saved);
         if (tli_set_is_empty(tli_set_meet(items, *wanted))) continue;
-        *wanted = tli_set_join(*wanted, call->inputs);
+        *wanted = tli_set_join(*wanted, tli_set_less(call->inputs, x->given));
         cost += call->fwd_cost;
     }
     return cost;
@@ -17210,7 +17219,9 @@ static void tli_exact_read_positions(tli_exact *x) {
 static void tli_exact_read_before(tli_exact *x) {
     uint64_t bwd_cost = 0;
     int32_t k;
-    for (k = 0; k < x->last; k++) {
+    x->positions[x->first].before = tli_no_items();
+    x->positions[x->first].before_cost = 0;
+    for (k = x->first; k < x->last; k++) {
         tli_exact_position *p = &x->positions[k];
         bwd_cost += p->bwd_cost;
         p[1].before = tli_set_join(p->before, p->reads);
@@ -17241,8 +17252,8 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     tli_set items = tli_set_join(call->made, call->saved);
     tli_exact_load load;
     int32_t at;
-    // The call counts twice only if the first term of the estimate has it before this backward.
-    if (tli_set_is_empty(tli_set_meet(items, p[1].before))) return;
+    // The call counts here only if the first term of the estimate has it before this backward, or never.
+    if (tli_set_is_empty(tli_set_meet(items, p[1].before)) && !tli_set_is_within(items, x->given)) return;
     load.items = tli_set_less(items, p->reads);
     load.bytes = tli_exact_weigh(x, load.items);
     load.cost = call->fwd_cost;
@@ -17260,7 +17271,8 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
 static int tli_exact_read_budget(tli_exact *x) {
     int32_t k, i;
     if (x->pinned_bytes > x->budget) return 0;
-    for (k = 0; k < x->last; k++) {
+    x->load_count = 0;
+    for (k = x->first; k < x->last; k++) {
         tli_exact_position *p = &x->positions[k];
         uint64_t bytes = p->during_bytes + tli_exact_weigh(x, p->reads);
         if (bytes > x->budget) return 0;
@@ -17307,12 +17319,12 @@ static uint64_t tli_exact_estimate(tli_exact *x, int32_t position, tli_set wante
     tli_set all = tli_set_join(x->positions[position].before, wanted);
     int32_t k;
     if (x->peaks) return 0;
-    if (!tli_set_is_within(wanted, x->positions[position].before)) {
+    if (!tli_set_is_within(tli_set_less(wanted, x->given), x->positions[position].before)) {
         cost = tli_exact_close(x, &all);
-        for (k = 0; k < position; k++) cost += x->positions[k].bwd_cost;
+        for (k = x->first; k < position; k++) cost += x->positions[k].bwd_cost;
         x->work += (uint64_t)(x->call_count + position);
     }
-    for (k = position; k-- > 0;) {
+    for (k = position; k-- > x->first;) {
         again = tli_exact_overflow(x, &x->positions[k], wanted);
         if (again > most) most = again;
         wanted = tli_set_join(wanted, x->positions[k].reads);
@@ -17331,9 +17343,10 @@ static uint32_t tli_exact_hash(tli_set wanted, int32_t position) {
 }
 
 // Of states with equal totals the one nearer to the start comes first, so that the start is reached without
-// expanding all of them.
+// expanding all of them. With a width, positions come one after the other.
 static int tli_exact_comes_first(const tli_exact *x, tli_exact_entry a, tli_exact_entry b) {
     const tli_exact_state *s = &x->states[a.state], *t = &x->states[b.state];
+    if (x->width && s->position != t->position) return s->position > t->position;
     if (a.total != b.total) return a.total < b.total;
     if (s->position != t->position) return s->position < t->position;
     if (s->cost != t->cost) return s->cost > t->cost;
@@ -17441,7 +17454,7 @@ static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_s
     s->after = x->after;
     s->call = x->call;
     s->kind = (int32_t)kind;
-    tli_exact_push(x, at);
+    if (!x->width || s->total < x->most_total) tli_exact_push(x, at);
 }
 
 // -- exact: edges, backwards in time --
@@ -17497,7 +17510,7 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
 }
 
 // Returns the state at the start of the plan, or -1: *bound is then a lower bound of every plan's cost;
-// UINT64_MAX = no plan fits. Without memory (x->failed) *bound means nothing.
+// UINT64_MAX = no plan fits. Without memory (x->failed), and with a width, *bound means nothing.
 static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
     int32_t k;
     *bound = 0;
@@ -17511,13 +17524,14 @@ static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
             tli_remat_stops(x->watch, x->work)) return -1;
         tli_exact_pop(x);
         if (top.total != s->total) continue;  // outdated: the state was reached again at a lower cost
-        if (!s->position && tli_set_is_empty(s->wanted)) return top.state;
+        if (s->position == x->first && tli_set_is_within(s->wanted, x->given)) return top.state;
+        if (x->width && x->positions[s->position].settled_count >= x->width) continue;
         if (tli_exact_is_needless(x, s)) continue;
         x->after = top.state;
         x->wanted_after = s->wanted;
         x->position = s->position;
         x->paid = s->cost;
-        if (x->position > 0) tli_exact_undo_backward(x);
+        if (x->position > x->first) tli_exact_undo_backward(x);
         for (k = 0; k < x->call_count && !x->full; k++) {
             x->call = k;
             tli_exact_undo_forward(x, &x->calls[k]);
@@ -17705,6 +17719,199 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- beam: windows of a small graph's plan, planned again by the exact search --
+//
+//     calls     . . . . [ . . . . . . . . ] . . . . .      The plan is known as its path: the states of the
+//     path            to <--------------- from             exact search, from the end to the start. Between two
+//                                                          of them that search runs again, for less cost.
+//
+// What the earlier state wants is what the calls before it hold in any case, so any way to the later state that
+// wants no more there can take the place of the old one. A try changes many calls at once, the order of
+// forwards too, where the local search stops at plans that no few removals and recomputations improve.
+//
+// Long windows are cut to a beam: at each position, of the states that may lead to a cheaper plan, so many with
+// the least totals are expanded. A window that is not cut is left only when it is optimal.
+//
+// Lengths and widths are drawn at random: of ten sets of them tried on random graphs, this one gained most.
+
+#define TLI_BEAM_LENGTH 12  // calls of the shortest windows; others are 2, 4 and 8 times as long
+#define TLI_BEAM_WIDTH 32   // the same for widths
+
+typedef struct tli_beam {
+    tli_exact x;
+    tli_exact_state *path, *next;  // [count] from the end to the start; room for the next path
+    int32_t count, capacity, next_capacity;
+    tl_random random;
+} tli_beam;
+
+// Append to the path what is before a step of this call, unless it is a forward that makes nothing wanted.
+static void tli_beam_append(tli_beam *b, int32_t call, int is_backward) {
+    const tli_exact *x = &b->x;
+    const tli_exact_call *c = &x->calls[call];
+    const tli_exact_state *after = &b->path[b->count - 1];
+    tli_exact_state *s = &b->path[b->count];
+    tli_set items = tli_set_join(c->made, c->saved);
+    *s = *after;
+    s->after = b->count - 1;
+    s->call = call;
+    if (is_backward) {
+        const tli_exact_position *p = &x->positions[--s->position];
+        s->kind = TL_STEP_BACKWARD;
+        s->wanted = tli_set_join(s->wanted, p->reads);
+        s->cost += p->bwd_cost;
+    } else {
+        if (tli_set_is_empty(tli_set_meet(items, s->wanted))) return;
+        s->kind = !tli_set_is_empty(tli_set_meet(s->wanted, c->saved)) ? TL_STEP_FORWARD_SAVE
+                : !tli_set_is_empty(tli_set_less(c->source, s->wanted)) ? TL_STEP_FORWARD_INPLACE
+                                                                        : TL_STEP_FORWARD;
+        s->wanted = tli_set_join(tli_set_less(s->wanted, items), c->inputs);
+        s->cost += c->fwd_cost;
+    }
+    b->count++;
+}
+
+static int tli_beam_reserve(tli_beam *b, int32_t count) {
+    void *next = b->next;
+    if (!tli_grow(b->x.env, &next, &b->next_capacity, 0, count, sizeof *b->next)) return 0;
+    b->next = (tli_exact_state *)next;
+    return 1;
+}
+
+static void tli_beam_swap(tli_beam *b) {
+    tli_exact_state *path = b->path;
+    int32_t capacity = b->capacity;
+    b->path = b->next;
+    b->capacity = b->next_capacity;
+    b->next = path;
+    b->next_capacity = capacity;
+}
+
+// Read the path of a plan without copies to a host. 0 = no memory.
+static int tli_beam_read(tli_beam *b, const tl_plan *plan) {
+    int32_t i;
+    if (!tli_beam_reserve(b, plan->step_count + 1)) return 0;
+    tli_beam_swap(b);
+    tli_zero(b->path, sizeof *b->path);
+    b->path->wanted = b->x.target;
+    b->path->position = b->x.last;
+    b->path->after = b->path->call = -1;
+    b->count = 1;
+    for (i = plan->step_count; i-- > 0;) {
+        const tl_step *step = &plan->steps[i];
+        if (step->kind <= TL_STEP_BACKWARD)
+            tli_beam_append(b, b->x.call_of[step->node], step->kind == TL_STEP_BACKWARD);
+    }
+    return 1;
+}
+
+// Put the states that the search found from `state` on in the place of the window. 0 = no memory.
+static int tli_beam_splice(tli_beam *b, int32_t from, int32_t to, int32_t state) {
+    const tli_exact_state *states = b->x.states, *old;
+    int32_t count = 0, end = b->count, at, i;
+    for (at = state; states[at].after >= 0; at = states[at].after) count++;
+    if (!tli_beam_reserve(b, from + 1 + count + end - to)) return 0;
+    tli_beam_swap(b);
+    old = b->next;
+    tli_copy(b->path, old, ((size_t)from + 1) * sizeof *old);
+    for (at = state, i = from + count; i > from; at = states[at].after, i--) {
+        b->path[i] = states[at];
+        b->path[i].after = i - 1;
+    }
+    b->count = from + count + 1;
+    for (i = to + 1; i < end; i++) tli_beam_append(b, old[i].call, old[i].kind == TL_STEP_BACKWARD);
+    return 1;
+}
+
+// Empty the search for another window.
+static void tli_beam_reset(tli_exact *x) {
+    int32_t k;
+    for (k = 0; k < x->state_count; k++)
+        x->buckets[tli_exact_hash(x->states[k].wanted, x->states[k].position) &
+                   (uint32_t)(x->bucket_count - 1)] = 0;
+    for (k = x->first; k <= x->last; k++) x->positions[k].settled_count = 0;
+    x->work += (uint64_t)x->state_count + 2 * (uint64_t)(x->last - x->first + 1) * (uint64_t)x->call_count;
+    x->state_count = x->heap_count = x->full = 0;
+}
+
+// Plan the window between two states of the path again. 0 = no memory.
+static int tli_beam_plan(tli_beam *b, int32_t from, int32_t to) {
+    tli_exact *x = &b->x;
+    uint64_t bound;
+    int32_t state;
+    x->first = b->path[to].position;
+    x->given = b->path[to].wanted;
+    x->last = b->path[from].position;
+    x->target = b->path[from].wanted;
+    x->paid = b->path[from].cost;
+    x->most_total = b->path[to].cost;
+    tli_beam_reset(x);
+    tli_exact_read_before(x);
+    if (!tli_exact_read_budget(x)) return 1;
+    state = tli_exact_search(x, &bound);
+    return !x->failed && (state < 0 || tli_beam_splice(b, from, to, state));
+}
+
+static int32_t tli_beam_draw(tli_beam *b, int32_t limit) {
+    return (int32_t)(tl_next_random_below(&b->random, (uint64_t)limit));
+}
+
+// Plan windows drawn at random until the work is used up. 0 = no memory.
+static int tli_beam_improve(tli_beam *b) {
+    tli_exact *x = &b->x;
+    while (x->work < x->work_limit && !tli_remat_stops(x->watch, x->work)) {
+        int32_t length = TLI_BEAM_LENGTH << tli_beam_draw(b, 4), from;
+        x->width = TLI_BEAM_WIDTH << tli_beam_draw(b, 4);
+        if (length > b->count - 1) length = b->count - 1;
+        from = tli_beam_draw(b, b->count - length);
+        if (!tli_beam_plan(b, from, from + length)) return 0;
+    }
+    return 1;
+}
+
+// The steps of the path. 0 = no memory.
+static int tli_beam_steps(tli_beam *b, tli_steps *steps) {
+    tli_release(b->x.env, b->x.states);
+    b->x.states = b->path;
+    b->path = NULL;
+    tli_exact_add_steps(&b->x, b->count - 1, steps);
+    return !steps->failed;
+}
+
+// Improve a plan without copies to a host, which keeps the budget, by work_limit steps; another limit makes
+// other tries.
+//
+//   steps  an empty list, gets the steps of a cheaper plan; stays empty if none was found, or if the graph has
+//          more than TLI_EXACT_ITEMS items
+//   work   elementary steps are added to it
+//
+// Errors: TL_ERROR_NO_MEMORY.
+static tl_result tli_remat_beam(tl_env *env, const tl_graph *graph, uint64_t budget, int32_t inference,
+                                tli_remat_watch *watch, const tl_plan *start, uint64_t work_limit,
+                                tli_steps *steps, uint64_t *work) {
+    tli_beam b;
+    tl_result result;
+    tli_zero(&b, sizeof b);
+    result = tli_exact_init(env, &b.x, graph, inference);
+    b.x.watch = watch;
+    b.x.work_limit = work_limit;
+    b.x.budget = budget;
+    b.random.state = work_limit;
+    if (!result && b.x.item_count <= TLI_EXACT_ITEMS) {
+        int ok = tli_beam_read(&b, start) && tli_beam_improve(&b);
+        if (ok && b.path[b.count - 1].cost < start->cost) ok = tli_beam_steps(&b, steps);
+        if (!ok) result = TL_ERROR_NO_MEMORY;
+    }
+    *work += b.x.work;
+    tli_release(env, b.path);
+    tli_release(env, b.next);
+    tli_exact_free(&b.x);
+    return result;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
@@ -25686,6 +25893,7 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
 #define TLI_REMAT_MOST_ROUND UINT64_C(250000000)
 #define TLI_REMAT_MOST_WORK UINT64_C(700000000)
 #define TLI_REMAT_ENOUGH 1000
+#define TLI_REMAT_FAR 25   // the gap, as one part in so many, above which small graphs get beams
 #define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
 
 typedef struct tli_remat {
@@ -25706,6 +25914,7 @@ typedef struct tli_remat {
     int32_t         alone;        // 1 = plans without a host are made first: host_budget is 0 meanwhile
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
+    int32_t         search_is_stuck; // 1 = its last work found nothing
     int32_t         bound_was_late;  // 1 = it got all work that was left
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
@@ -25865,6 +26074,13 @@ static tl_result tli_remat_bound_alone(tli_remat *r, uint64_t limit) {
     return result;
 }
 
+// The local search stands still far from the bound, and the graph may be small enough. Nearer, more of that
+// search finds more: with beams U-Net at 25 % of its memory, 1.3 % above the bound, is 0.9 % dearer.
+static int tli_remat_needs_beam(const tli_remat *r) {
+    return r->search_is_stuck && !tli_remat_is_within(r, TLI_REMAT_FAR) &&
+           r->graph->node_count <= TLI_EXACT_ITEMS;
+}
+
 static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
     return tli_remat_bound_alone(r, limit / 2);
 }
@@ -25951,14 +26167,20 @@ static tl_result tli_remat_find_first(tli_remat *r, uint64_t limit) {
 // Improve the best plan.
 static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
     const tl_plan *best = tli_remat_best(r);
+    uint64_t before;
     tl_result result = TL_OK;
-    if (!r->search.is_open || !best) return TL_OK;
+    if (!best) return TL_OK;
+    if (!r->search.is_open) result = tli_remat_open_search(r, &r->search);
+    if (!r->search.is_open) return result;
+    before = best->cost;
     if (!best->host_peak_bytes &&
         (!tli_search_is_found(&r->search) || best->cost < tli_search_cost(&r->search)))
         result = tli_search_add_plan(&r->search, best);
     if (!result && tli_search_is_found(&r->search)) result = tli_search_go_on(&r->search, limit, r->bound);
     tli_remat_add_work(r, tli_search_count(&r->search));
-    return result ? result : tli_remat_offer_search(r, &r->search);
+    if (!result) result = tli_remat_offer_search(r, &r->search);
+    r->search_is_stuck = tli_remat_best(r)->cost == before;
+    return result;
 }
 
 // Improve a plan piece by piece, or lower its peak towards the budget.
@@ -25986,6 +26208,21 @@ static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64
 static tl_result tli_remat_try_window(tli_remat *r, uint64_t limit) {
     uint64_t share = r->graph->node_count > 128 ? limit / 2 : limit / 8;
     return tli_remat_run_window(r, tli_remat_best(r), r->budget, share);
+}
+
+// Re-plan windows of the best plan exactly.
+static tl_result tli_remat_try_beam(tli_remat *r, uint64_t limit) {
+    const tl_plan *best = tli_remat_best(r);
+    tli_steps steps = tli_steps_of(&r->quiet);
+    uint64_t work = 0;
+    tl_result result = TL_OK;
+    if (!best || best->host_peak_bytes) return TL_OK;
+    result = tli_remat_beam(&r->quiet, r->graph, r->budget, r->inference, &r->watch, best, limit / 2, &steps,
+                            &work);
+    tli_remat_add_work(r, work);
+    if (!result && steps.count) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result;
 }
 
 // Lower the peak of the lowest plan to the budget, or as far as it goes.
@@ -26218,6 +26455,7 @@ static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_trains, tli_remat_try_policies },
     { 1, tli_remat_always, tli_remat_find_first },
     { 1, tli_remat_trains, tli_remat_try_chain },
+    { 0, tli_remat_needs_beam, tli_remat_try_beam },
     { 0, tli_remat_may_raise, tli_remat_try_bound },
     { 0, tli_remat_always, tli_remat_try_window },
     { 0, tli_remat_always, tli_remat_improve }

@@ -53,6 +53,10 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
 // is a fractional knapsack. The largest second term over these backwards counts.
 // The least budget is found by the same search with the largest peak of the rest in place of its cost.
 //
+// The search may also run between two states of a plan, to plan again what lies between them, and be cut to a
+// width: see the next part. It begins with the later state then, whose wanted items are the target, and ends
+// where nothing is wanted but what the earlier state wants: the given items, which cost nothing.
+//
 // Inputs of a node, outputs and items are as in the graph; x is the search throughout this part.
 
 #define TLI_EXACT_WORDS 2
@@ -118,8 +122,10 @@ typedef struct tli_exact {
     tli_exact_load     *loads;
     uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] sums of item_bytes, by byte of a set
     uint64_t            item_bytes[TLI_EXACT_ITEMS];
-    int32_t             last;               // the position at the end
-    tli_set             target;             // wanted there: the results
+    int32_t             first, last;        // positions at which the plan begins, 0, and ends
+    tli_set             given, target;      // wanted at these: nothing, and the results
+    int32_t             width;              // most states that are expanded at a position; 0 = all, best first
+    uint64_t            most_total;         // with a width: only states of less are looked at
     tli_remat_watch    *watch;
     tli_exact_state    *states;  int32_t state_count, state_capacity;
     tli_exact_entry    *heap;    int32_t heap_count, heap_capacity;
@@ -366,15 +372,17 @@ static void tli_exact_add_gradients(tli_exact *x) {
     }
 }
 
-// Add to `wanted` everything that making it needs; returns the cost of making all of it, each call once.
+// Add to `wanted` everything that making it needs, but for what is given; returns the cost of making all of it,
+// each call once.
 static uint64_t tli_exact_close(const tli_exact *x, tli_set *wanted) {
     uint64_t cost = 0;
     int32_t k;
+    *wanted = tli_set_less(*wanted, x->given);
     for (k = x->call_count; k-- > 0;) {
         const tli_exact_call *call = &x->calls[k];
         tli_set items = tli_set_join(call->made, call->saved);
         if (tli_set_is_empty(tli_set_meet(items, *wanted))) continue;
-        *wanted = tli_set_join(*wanted, call->inputs);
+        *wanted = tli_set_join(*wanted, tli_set_less(call->inputs, x->given));
         cost += call->fwd_cost;
     }
     return cost;
@@ -404,7 +412,9 @@ static void tli_exact_read_positions(tli_exact *x) {
 static void tli_exact_read_before(tli_exact *x) {
     uint64_t bwd_cost = 0;
     int32_t k;
-    for (k = 0; k < x->last; k++) {
+    x->positions[x->first].before = tli_no_items();
+    x->positions[x->first].before_cost = 0;
+    for (k = x->first; k < x->last; k++) {
         tli_exact_position *p = &x->positions[k];
         bwd_cost += p->bwd_cost;
         p[1].before = tli_set_join(p->before, p->reads);
@@ -435,8 +445,8 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     tli_set items = tli_set_join(call->made, call->saved);
     tli_exact_load load;
     int32_t at;
-    // The call counts twice only if the first term of the estimate has it before this backward.
-    if (tli_set_is_empty(tli_set_meet(items, p[1].before))) return;
+    // The call counts here only if the first term of the estimate has it before this backward, or never.
+    if (tli_set_is_empty(tli_set_meet(items, p[1].before)) && !tli_set_is_within(items, x->given)) return;
     load.items = tli_set_less(items, p->reads);
     load.bytes = tli_exact_weigh(x, load.items);
     load.cost = call->fwd_cost;
@@ -454,7 +464,8 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
 static int tli_exact_read_budget(tli_exact *x) {
     int32_t k, i;
     if (x->pinned_bytes > x->budget) return 0;
-    for (k = 0; k < x->last; k++) {
+    x->load_count = 0;
+    for (k = x->first; k < x->last; k++) {
         tli_exact_position *p = &x->positions[k];
         uint64_t bytes = p->during_bytes + tli_exact_weigh(x, p->reads);
         if (bytes > x->budget) return 0;
@@ -501,12 +512,12 @@ static uint64_t tli_exact_estimate(tli_exact *x, int32_t position, tli_set wante
     tli_set all = tli_set_join(x->positions[position].before, wanted);
     int32_t k;
     if (x->peaks) return 0;
-    if (!tli_set_is_within(wanted, x->positions[position].before)) {
+    if (!tli_set_is_within(tli_set_less(wanted, x->given), x->positions[position].before)) {
         cost = tli_exact_close(x, &all);
-        for (k = 0; k < position; k++) cost += x->positions[k].bwd_cost;
+        for (k = x->first; k < position; k++) cost += x->positions[k].bwd_cost;
         x->work += (uint64_t)(x->call_count + position);
     }
-    for (k = position; k-- > 0;) {
+    for (k = position; k-- > x->first;) {
         again = tli_exact_overflow(x, &x->positions[k], wanted);
         if (again > most) most = again;
         wanted = tli_set_join(wanted, x->positions[k].reads);
@@ -525,9 +536,10 @@ static uint32_t tli_exact_hash(tli_set wanted, int32_t position) {
 }
 
 // Of states with equal totals the one nearer to the start comes first, so that the start is reached without
-// expanding all of them.
+// expanding all of them. With a width, positions come one after the other.
 static int tli_exact_comes_first(const tli_exact *x, tli_exact_entry a, tli_exact_entry b) {
     const tli_exact_state *s = &x->states[a.state], *t = &x->states[b.state];
+    if (x->width && s->position != t->position) return s->position > t->position;
     if (a.total != b.total) return a.total < b.total;
     if (s->position != t->position) return s->position < t->position;
     if (s->cost != t->cost) return s->cost > t->cost;
@@ -635,7 +647,7 @@ static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_s
     s->after = x->after;
     s->call = x->call;
     s->kind = (int32_t)kind;
-    tli_exact_push(x, at);
+    if (!x->width || s->total < x->most_total) tli_exact_push(x, at);
 }
 
 // -- exact: edges, backwards in time --
@@ -691,7 +703,7 @@ static int tli_exact_is_needless(tli_exact *x, const tli_exact_state *s) {
 }
 
 // Returns the state at the start of the plan, or -1: *bound is then a lower bound of every plan's cost;
-// UINT64_MAX = no plan fits. Without memory (x->failed) *bound means nothing.
+// UINT64_MAX = no plan fits. Without memory (x->failed), and with a width, *bound means nothing.
 static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
     int32_t k;
     *bound = 0;
@@ -705,13 +717,14 @@ static int32_t tli_exact_search(tli_exact *x, uint64_t *bound) {
             tli_remat_stops(x->watch, x->work)) return -1;
         tli_exact_pop(x);
         if (top.total != s->total) continue;  // outdated: the state was reached again at a lower cost
-        if (!s->position && tli_set_is_empty(s->wanted)) return top.state;
+        if (s->position == x->first && tli_set_is_within(s->wanted, x->given)) return top.state;
+        if (x->width && x->positions[s->position].settled_count >= x->width) continue;
         if (tli_exact_is_needless(x, s)) continue;
         x->after = top.state;
         x->wanted_after = s->wanted;
         x->position = s->position;
         x->paid = s->cost;
-        if (x->position > 0) tli_exact_undo_backward(x);
+        if (x->position > x->first) tli_exact_undo_backward(x);
         for (k = 0; k < x->call_count && !x->full; k++) {
             x->call = k;
             tli_exact_undo_forward(x, &x->calls[k]);

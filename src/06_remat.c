@@ -22,6 +22,7 @@
 #define TLI_REMAT_MOST_ROUND UINT64_C(250000000)
 #define TLI_REMAT_MOST_WORK UINT64_C(700000000)
 #define TLI_REMAT_ENOUGH 1000
+#define TLI_REMAT_FAR 25   // the gap, as one part in so many, above which small graphs get beams
 #define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
 
 typedef struct tli_remat {
@@ -42,6 +43,7 @@ typedef struct tli_remat {
     int32_t         alone;        // 1 = plans without a host are made first: host_budget is 0 meanwhile
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
+    int32_t         search_is_stuck; // 1 = its last work found nothing
     int32_t         bound_was_late;  // 1 = it got all work that was left
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
@@ -201,6 +203,13 @@ static tl_result tli_remat_bound_alone(tli_remat *r, uint64_t limit) {
     return result;
 }
 
+// The local search stands still far from the bound, and the graph may be small enough. Nearer, more of that
+// search finds more: with beams U-Net at 25 % of its memory, 1.3 % above the bound, is 0.9 % dearer.
+static int tli_remat_needs_beam(const tli_remat *r) {
+    return r->search_is_stuck && !tli_remat_is_within(r, TLI_REMAT_FAR) &&
+           r->graph->node_count <= TLI_EXACT_ITEMS;
+}
+
 static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
     return tli_remat_bound_alone(r, limit / 2);
 }
@@ -287,14 +296,20 @@ static tl_result tli_remat_find_first(tli_remat *r, uint64_t limit) {
 // Improve the best plan.
 static tl_result tli_remat_improve(tli_remat *r, uint64_t limit) {
     const tl_plan *best = tli_remat_best(r);
+    uint64_t before;
     tl_result result = TL_OK;
-    if (!r->search.is_open || !best) return TL_OK;
+    if (!best) return TL_OK;
+    if (!r->search.is_open) result = tli_remat_open_search(r, &r->search);
+    if (!r->search.is_open) return result;
+    before = best->cost;
     if (!best->host_peak_bytes &&
         (!tli_search_is_found(&r->search) || best->cost < tli_search_cost(&r->search)))
         result = tli_search_add_plan(&r->search, best);
     if (!result && tli_search_is_found(&r->search)) result = tli_search_go_on(&r->search, limit, r->bound);
     tli_remat_add_work(r, tli_search_count(&r->search));
-    return result ? result : tli_remat_offer_search(r, &r->search);
+    if (!result) result = tli_remat_offer_search(r, &r->search);
+    r->search_is_stuck = tli_remat_best(r)->cost == before;
+    return result;
 }
 
 // Improve a plan piece by piece, or lower its peak towards the budget.
@@ -322,6 +337,21 @@ static tl_result tli_remat_run_window(tli_remat *r, const tl_plan *start, uint64
 static tl_result tli_remat_try_window(tli_remat *r, uint64_t limit) {
     uint64_t share = r->graph->node_count > 128 ? limit / 2 : limit / 8;
     return tli_remat_run_window(r, tli_remat_best(r), r->budget, share);
+}
+
+// Re-plan windows of the best plan exactly.
+static tl_result tli_remat_try_beam(tli_remat *r, uint64_t limit) {
+    const tl_plan *best = tli_remat_best(r);
+    tli_steps steps = tli_steps_of(&r->quiet);
+    uint64_t work = 0;
+    tl_result result = TL_OK;
+    if (!best || best->host_peak_bytes) return TL_OK;
+    result = tli_remat_beam(&r->quiet, r->graph, r->budget, r->inference, &r->watch, best, limit / 2, &steps,
+                            &work);
+    tli_remat_add_work(r, work);
+    if (!result && steps.count) return tli_remat_offer_steps(r, &steps);
+    tli_release(&r->quiet, steps.steps);
+    return result;
 }
 
 // Lower the peak of the lowest plan to the budget, or as far as it goes.
@@ -554,6 +584,7 @@ static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_trains, tli_remat_try_policies },
     { 1, tli_remat_always, tli_remat_find_first },
     { 1, tli_remat_trains, tli_remat_try_chain },
+    { 0, tli_remat_needs_beam, tli_remat_try_beam },
     { 0, tli_remat_may_raise, tli_remat_try_bound },
     { 0, tli_remat_always, tli_remat_try_window },
     { 0, tli_remat_always, tli_remat_improve }

@@ -30,6 +30,7 @@ extern "C" {
 //   search   a schedule is described by its sequence of calls alone. Greedy schedules, and the best
 //            of the other parts, are improved by removing recomputations and adding others until
 //            the budget is kept
+//   beam     windows of a small graph's plan are planned again by the exact search, cut to a width
 //   once     a search over sets of kept tensors, for executors that run a node again at most once
 //   offload  the same search, in which a tensor may also be fetched from the host; the cost
 //            is the time at which the last call ends, copies and waits included

@@ -213,7 +213,7 @@ def ours(program, path, budget, work):
     """What the program says, with 'steps' where it has a plan."""
     with tempfile.TemporaryDirectory() as folder:
         schedule = os.path.join(folder, 'schedule')
-        command = [program, path, '--budget', str(budget), '--json', '-', '--schedule', schedule] + (['--work', str(work)] if work else [])
+        command = [program, path, '--live', '--budget', str(budget), '--json', '-', '--schedule', schedule] + (['--work', str(work)] if work else [])
         done = subprocess.run(command, capture_output=True, text=True)
         figures = json.loads(done.stdout[done.stdout.index('{'):]) if '{' in done.stdout else {}
         if 'total_cost' in figures: figures['steps'] = [line.split() for line in open(schedule) if line.strip()]
