@@ -1188,10 +1188,11 @@ typedef struct tl_bank_plan {
 //
 // Errors:  those of tl_plan_layout for buffers; TL_ERROR_INVALID_ARG: a buffer with gaps, no bank or more
 //          than 32, an alignment that is no power of two, an allowed bank that does not exist, a pin that none
-//          of its banks can hold, pins of buffers that live in one bank at one step and overlap; TL_ERROR_OVERFLOW: all buffers
-//          in their dearest bank cost 2^56 or more; TL_ERROR_INFEASIBLE: a buffer that is larger than each of
-//          its banks, by number and bytes; or a bank that is too small, by number, with a capacity that would
-//          do if the others stay (env->error.values); TL_ERROR_NO_MEMORY. *plan is all zero then.
+//          of its banks can hold, pins of buffers that live in one bank at one step and overlap;
+//          TL_ERROR_OVERFLOW: all buffers in their dearest bank cost 2^56 or more; TL_ERROR_INFEASIBLE: a
+//          buffer that is larger than each of its banks, by number and bytes; or a bank that is too small,
+//          by number, with a capacity that would do if the others stay (env->error.values);
+//          TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together in a bank, for each pass; at
 //          most work_limit, a pass, and a layout of each bank. Memory: less than 260 bytes a buffer, and 100
 //          more for each bank with a capacity; searches of offsets up to 48 MiB.
@@ -1464,8 +1465,8 @@ typedef struct tl_places_report {
 //            block then, and what it had is released. Not changed where there is an error
 //   report   may be 0
 //
-// A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes (tl_init_run). Inputs have places as well, and
-// outputs that are written in place stand where their input stood.
+// A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes (tl_init_run).
+// Inputs have places as well, and outputs that are written in place stand where their input stood.
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_OVERFLOW: the aligned bytes of all allocations do not fit 61
 //          bits; TL_ERROR_NO_MEMORY.
@@ -1832,9 +1833,10 @@ typedef struct tl_remat_report {
 //
 // In an arena (tl_plan_places) the sizes of allocations are rounded up to the alignment. Where an arena
 // exceeds the budget, up to five more plans are made within less, each with a quarter of the work limit,
-// then that of the least budget. Host copies have an arena of their own, which the host budget binds; where that
-// of the least budget's plan exceeds it, the plan of the least budget without copies is the last one. The bound
-// is that of the live bytes, rounded up, so it holds for every arena. The error names the arena of the plan at the least budget: with so many bytes there is a plan.
+// then that of the least budget. Host copies have an arena of their own, which the host budget binds; where
+// that of the least budget's plan exceeds it, the plan of the least budget without copies is the last one.
+// The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the arena
+// of the plan at the least budget: with so many bytes there is a plan.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
@@ -2887,7 +2889,8 @@ typedef struct tl_backend {
     // returns TL_NOT_READY if the backend cannot wait. unmap takes the same mode; the pointer is invalid
     // then, and the bytes written are in the range. Ranges that are mapped at the same time do not
     // overlap, unless all of them are only read. unmap with host 0 cancels a read that map answered with
-    // TL_NOT_READY and that is not wanted any more. One that nobody fetches is cancelled when its room is needed.
+    // TL_NOT_READY and that is not wanted any more. One that nobody fetches is cancelled when its room is
+    // needed.
     tl_result (*map)(void *self, tl_range range, tl_map_mode mode, void **host);
     tl_result (*unmap)(void *self, tl_range range, tl_map_mode mode, void *host);
 
@@ -4682,7 +4685,8 @@ static size_t tli_finish(tli_writer *w) {
     X(EXPECTED_NULL, "expected null", "line, column") \
     X(THERE_MUST_BE_ONE_STRATEGY_ONLY, "there must be one strategy only", "line, column") \
     X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "") \
-    X(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS, "host_offset_count: must be the number of host offsets", "") \
+    X(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS, \
+      "host_offset_count: must be the number of host offsets", "") \
     X(HOST_OFFSETS_FEWER_THAN_COPIES, "host_offsets: fewer than host copies", "step, node") \
     X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node") \
     X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "")
@@ -14367,8 +14371,8 @@ TLI_IMPL void tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes) {
 // -- places --
 
 // One buffer for each number on the device, or on the host, from the first to the last lifetime that has it.
-static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifetimes, int is_host, int32_t count,
-                                          uint64_t alignment) {
+static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifetimes, int is_host,
+                                          int32_t count, uint64_t alignment) {
     tl_layout_buffer *buffers = (tl_layout_buffer *)tli_alloc_array(env, (uint64_t)count, sizeof *buffers);
     int32_t i;
     for (i = 0; buffers && i < lifetimes->count; i++) {
@@ -14469,7 +14473,8 @@ static void tli_report_places(const tl_plan *plan, uint64_t alignment, const tl_
 
 // Give a plan the offsets that were found, in a copy that is measured, in place of the plan.
 static tl_result tli_take_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare,
-                                 const tl_layout_plan *layout, const tl_layout_plan *host_layout, tl_plan *plan) {
+                                 const tl_layout_plan *layout, const tl_layout_plan *host_layout,
+                                 tl_plan *plan) {
     tl_plan placed;
     tl_result result;
     if (layout->buffer_count) bare->offsets = layout->offsets;
@@ -26760,11 +26765,12 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 
 // -- plans that come with places --
 //
-// The planner counts live bytes; an arena can be larger. Sizes are rounded up to the alignment for it, so what
-// remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the same, a
-// plan is made again within as much less, a few times; the last try is the plan of the least budget, which
-// depends on no budget of the device: if its arena is refused, it is what does. Host copies have an arena of their
-// own; where even the least plan's exceeds the budget of the host, the last try is the least plan without copies.
+// The planner counts live bytes; an arena can be larger. Sizes are rounded up to the alignment for it, so
+// what remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the
+// same, a plan is made again within as much less, a few times; the last try is the plan of the least
+// budget, which depends on no budget of the device: if its arena is refused, it is what does. Host copies
+// have an arena of their own; where even the least plan's exceeds the budget of the host, the last try is
+// the least plan without copies.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
 
@@ -41046,8 +41052,8 @@ static uint64_t tli_arena_room(const tl_run *run, tl_tier tier, uint64_t bytes) 
     return bytes - bytes % granularity;
 }
 
-// The budgets of the arenas: without what the backend takes beside it. It counts as base, so that a refusal names
-// bytes that do.
+// The budgets of the arenas: without what the backend takes beside them. On the device it counts as base, so
+// that a refusal names bytes that do.
 static tli_budget tli_arena_budget(const tl_run *run) {
     tli_budget budget = run->budget;
     budget.is_over |= budget.bytes < run->limits.block_overhead_bytes[TL_TIER_DEVICE];
@@ -41511,7 +41517,8 @@ static void tli_copy_backend_text(const tl_run *run, char *text, size_t size) {
     tli_finish(&w);
 }
 
-// Take the arena of a tier, if the plan has places there: a block of exactly these bytes, where the backend has such.
+// Take the arena of a tier, if the plan has places there: a block of exactly its bytes, where the backend has
+// such.
 static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
     const tl_backend *backend = &run->backend;
     tl_result (*add)(void *, tl_tier, uint64_t, uint64_t *) =

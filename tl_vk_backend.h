@@ -204,7 +204,7 @@ typedef struct tl_vk_backend_desc {
     uint64_t (*now_ns)(void *user);  // clock of the host, for profiling; 0 = none, every time is 0
     void    *user;
     int32_t  allow_host_memory;  // 1 = where device-local memory is used up, the device tier goes on in other
-                                 // memory that the device can access; tl_vk_counters.outside_bytes tells how much
+                                 // memory that the device can access: tl_vk_counters.outside_bytes
     int32_t  exceed_budget;      // 1 = an arena may exceed what VK_EXT_memory_budget, or without it four fifths
                                  // of the heap, leaves: the driver decides, and may page
 } tl_vk_backend_desc;
@@ -1516,7 +1516,8 @@ static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed,
     for (i = 0; i < b->memory.memoryTypeCount; i++) {
         int32_t rate = tli_vk_rate_type(b, tier, i);
         if (!(allowed >> i & 1) || !rate || rate <= best_rate) continue;
-        if (needs_local && !(b->memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT)) continue;
+        if (needs_local && !(b->memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT))
+            continue;
         if (tli_vk_is_window(b, tier, allowed, i)) continue;
         if (rate > limit || (rate == limit && (int32_t)i <= last)) continue;
         best = (int32_t)i;
@@ -1728,12 +1729,14 @@ static tl_result tli_vk_fail_memory(tli_vk *b, tl_tier tier, uint64_t bytes, VkR
 // below `bytes`.
 static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, tli_vk_chunk_kind kind, uint64_t bytes,
                                   const char *function, int32_t *index) {
-    uint64_t usual = kind == TLI_VK_CHUNK_SHARED ? b->desc.chunk_bytes : 0, size = bytes > usual ? bytes : usual;
+    uint64_t usual = kind == TLI_VK_CHUNK_SHARED ? b->desc.chunk_bytes : 0;
+    uint64_t size = bytes > usual ? bytes : usual;
     tli_vk_chunk chunk;
     VkResult result;
     int32_t at;
     *index = TLI_VK_CHUNK_NONE;
-    if (bytes > b->most_allocation_bytes || bytes > SIZE_MAX / 4) return tli_vk_fail_largest(b, bytes, function);
+    if (bytes > b->most_allocation_bytes || bytes > SIZE_MAX / 4)
+        return tli_vk_fail_largest(b, bytes, function);
     size = tli_vk_least(size, b->most_allocation_bytes / b->alignment * b->alignment);
     if (size < bytes) size = bytes;
     at = tli_vk_add_record(b);
@@ -1752,7 +1755,8 @@ static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, tli_vk_chunk_kind kin
     if (result && b->lost) return tli_vk_fail_lost(b, function);
     if (result == VK_ERROR_DEVICE_LOST) b->lost = 1;
     if (result) return tli_vk_fail_memory(b, tier, bytes, result, function);
-    if (kind == TLI_VK_CHUNK_SHARED && tl_init_heap(&b->quiet, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
+    if (kind == TLI_VK_CHUNK_SHARED &&
+        tl_init_heap(&b->quiet, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
         tli_vk_destroy_chunk(b, &chunk);
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
     }
@@ -1872,7 +1876,8 @@ static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, cons
 static tl_result tli_vk_start_block(tli_vk *b, tl_tier tier, uint64_t bytes, const char *function) {
     if (b->lost) return tli_vk_fail_lost(b, function);
     if ((uint64_t)tier >= TL_TIER_COUNT) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "tier: unknown");
-    if (bytes > UINT64_MAX / 4) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "bytes: more than there are");
+    if (bytes > UINT64_MAX / 4)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "bytes: more than there are");
     return tli_vk_add_slot(b) ? TL_OK
          : tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of blocks");
 }
@@ -3477,7 +3482,7 @@ static tl_result tli_vk_wait(void *self, tl_ticket ticket) {
 
 // -- staging: for ranges that the host cannot address, or may not write yet --
 
-// Cancel a read whose bytes lie ready and that nobody fetched in the last batch_count frames; 0 = there is none.
+// Cancel a read whose bytes lie ready and that nobody fetched in the last batch_count frames; 0 = none.
 static int tli_vk_drop_stale_read(tli_vk *b) {
     int32_t i;
     for (i = 0; i < b->mapping_count; i++) {
@@ -3523,7 +3528,8 @@ static tl_result tli_vk_find_large(tli_vk *b, uint64_t bytes, const char *functi
 }
 
 // Find the memory of a slot.
-static tl_result tli_vk_place_slot(tli_vk *b, uint64_t needed, const char *function, tli_vk_slot *slot, size_t *at) {
+static tl_result tli_vk_place_slot(tli_vk *b, uint64_t needed, const char *function, tli_vk_slot *slot,
+                                   size_t *at) {
     tl_result result = TL_OK;
     *at = 0;
     slot->piece = 0;
@@ -3664,7 +3670,8 @@ static tl_result tli_vk_map_bounced(tli_vk *b, tli_vk_mapping *m) {
     m->host = tli_vk_take_bounce(b, m->range.bytes);
     m->is_bounced = 1;
     m->staged.chunk = b->staging;
-    if (!m->host) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "map", "range: no memory of the host for its bytes");
+    if (!m->host)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "map", "range: no memory of the host for its bytes");
     if (m->mode != TL_MAP_WRITE) result = tli_vk_move_pieces(b, m, 0, "map");
     if (result) tli_vk_give_bounce(b, m->host);
     return result;
@@ -4281,8 +4288,8 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     if (!result) result = tli_vk_make_shaders(backend);
     b->staging_size = b->desc.staging_bytes;
     if (!result)
-        result = tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, b->staging_size + b->alignment, function,
-                                  &b->staging);
+        result = tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, b->staging_size + b->alignment,
+                                  function, &b->staging);
     if (!result) b->chunks[b->staging].block_count = 1;
     if (!result && tl_init_heap(&b->quiet, (size_t)b->staging_size, (size_t)b->alignment, &b->staging_heap))
         result = tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of the staging");

@@ -538,7 +538,8 @@
     X(EXPECTED_NULL, "expected null", "line, column") \
     X(THERE_MUST_BE_ONE_STRATEGY_ONLY, "there must be one strategy only", "line, column") \
     X(NO_MEMORY_FOR_LIFETIMES, "no memory for the lifetimes", "") \
-    X(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS, "host_offset_count: must be the number of host offsets", "") \
+    X(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS, \
+      "host_offset_count: must be the number of host offsets", "") \
     X(HOST_OFFSETS_FEWER_THAN_COPIES, "host_offsets: fewer than host copies", "step, node") \
     X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node") \
     X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "")

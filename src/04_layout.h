@@ -155,10 +155,11 @@ typedef struct tl_bank_plan {
 //
 // Errors:  those of tl_plan_layout for buffers; TL_ERROR_INVALID_ARG: a buffer with gaps, no bank or more
 //          than 32, an alignment that is no power of two, an allowed bank that does not exist, a pin that none
-//          of its banks can hold, pins of buffers that live in one bank at one step and overlap; TL_ERROR_OVERFLOW: all buffers
-//          in their dearest bank cost 2^56 or more; TL_ERROR_INFEASIBLE: a buffer that is larger than each of
-//          its banks, by number and bytes; or a bank that is too small, by number, with a capacity that would
-//          do if the others stay (env->error.values); TL_ERROR_NO_MEMORY. *plan is all zero then.
+//          of its banks can hold, pins of buffers that live in one bank at one step and overlap;
+//          TL_ERROR_OVERFLOW: all buffers in their dearest bank cost 2^56 or more; TL_ERROR_INFEASIBLE: a
+//          buffer that is larger than each of its banks, by number and bytes; or a bank that is too small,
+//          by number, with a capacity that would do if the others stay (env->error.values);
+//          TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together in a bank, for each pass; at
 //          most work_limit, a pass, and a layout of each bank. Memory: less than 260 bytes a buffer, and 100
 //          more for each bank with a capacity; searches of offsets up to 48 MiB.

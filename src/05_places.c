@@ -70,8 +70,8 @@ TLI_IMPL void tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes) {
 // -- places --
 
 // One buffer for each number on the device, or on the host, from the first to the last lifetime that has it.
-static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifetimes, int is_host, int32_t count,
-                                          uint64_t alignment) {
+static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifetimes, int is_host,
+                                          int32_t count, uint64_t alignment) {
     tl_layout_buffer *buffers = (tl_layout_buffer *)tli_alloc_array(env, (uint64_t)count, sizeof *buffers);
     int32_t i;
     for (i = 0; buffers && i < lifetimes->count; i++) {
@@ -172,7 +172,8 @@ static void tli_report_places(const tl_plan *plan, uint64_t alignment, const tl_
 
 // Give a plan the offsets that were found, in a copy that is measured, in place of the plan.
 static tl_result tli_take_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare,
-                                 const tl_layout_plan *layout, const tl_layout_plan *host_layout, tl_plan *plan) {
+                                 const tl_layout_plan *layout, const tl_layout_plan *host_layout,
+                                 tl_plan *plan) {
     tl_plan placed;
     tl_result result;
     if (layout->buffer_count) bare->offsets = layout->offsets;

@@ -257,8 +257,8 @@ typedef struct tl_places_report {
 //            block then, and what it had is released. Not changed where there is an error
 //   report   may be 0
 //
-// A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes (tl_init_run). Inputs have places as well, and
-// outputs that are written in place stand where their input stood.
+// A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes (tl_init_run).
+// Inputs have places as well, and outputs that are written in place stand where their input stood.
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_OVERFLOW: the aligned bytes of all allocations do not fit 61
 //          bits; TL_ERROR_NO_MEMORY.

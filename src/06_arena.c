@@ -3,11 +3,12 @@
 
 // -- plans that come with places --
 //
-// The planner counts live bytes; an arena can be larger. Sizes are rounded up to the alignment for it, so what
-// remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the same, a
-// plan is made again within as much less, a few times; the last try is the plan of the least budget, which
-// depends on no budget of the device: if its arena is refused, it is what does. Host copies have an arena of their
-// own; where even the least plan's exceeds the budget of the host, the last try is the least plan without copies.
+// The planner counts live bytes; an arena can be larger. Sizes are rounded up to the alignment for it, so
+// what remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the
+// same, a plan is made again within as much less, a few times; the last try is the plan of the least
+// budget, which depends on no budget of the device: if its arena is refused, it is what does. Host copies
+// have an arena of their own; where even the least plan's exceeds the budget of the host, the last try is
+// the least plan without copies.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
 

@@ -118,9 +118,10 @@ typedef struct tl_remat_report {
 //
 // In an arena (tl_plan_places) the sizes of allocations are rounded up to the alignment. Where an arena
 // exceeds the budget, up to five more plans are made within less, each with a quarter of the work limit,
-// then that of the least budget. Host copies have an arena of their own, which the host budget binds; where that
-// of the least budget's plan exceeds it, the plan of the least budget without copies is the last one. The bound
-// is that of the live bytes, rounded up, so it holds for every arena. The error names the arena of the plan at the least budget: with so many bytes there is a plan.
+// then that of the least budget. Host copies have an arena of their own, which the host budget binds; where
+// that of the least budget's plan exceeds it, the plan of the least budget without copies is the last one.
+// The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the arena
+// of the plan at the least budget: with so many bytes there is a plan.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.

@@ -146,7 +146,8 @@ typedef struct tl_backend {
     // returns TL_NOT_READY if the backend cannot wait. unmap takes the same mode; the pointer is invalid
     // then, and the bytes written are in the range. Ranges that are mapped at the same time do not
     // overlap, unless all of them are only read. unmap with host 0 cancels a read that map answered with
-    // TL_NOT_READY and that is not wanted any more. One that nobody fetches is cancelled when its room is needed.
+    // TL_NOT_READY and that is not wanted any more. One that nobody fetches is cancelled when its room is
+    // needed.
     tl_result (*map)(void *self, tl_range range, tl_map_mode mode, void **host);
     tl_result (*unmap)(void *self, tl_range range, tl_map_mode mode, void *host);
 

@@ -372,8 +372,8 @@ static uint64_t tli_arena_room(const tl_run *run, tl_tier tier, uint64_t bytes) 
     return bytes - bytes % granularity;
 }
 
-// The budgets of the arenas: without what the backend takes beside it. It counts as base, so that a refusal names
-// bytes that do.
+// The budgets of the arenas: without what the backend takes beside them. On the device it counts as base, so
+// that a refusal names bytes that do.
 static tli_budget tli_arena_budget(const tl_run *run) {
     tli_budget budget = run->budget;
     budget.is_over |= budget.bytes < run->limits.block_overhead_bytes[TL_TIER_DEVICE];
@@ -837,7 +837,8 @@ static void tli_copy_backend_text(const tl_run *run, char *text, size_t size) {
     tli_finish(&w);
 }
 
-// Take the arena of a tier, if the plan has places there: a block of exactly these bytes, where the backend has such.
+// Take the arena of a tier, if the plan has places there: a block of exactly its bytes, where the backend has
+// such.
 static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
     const tl_backend *backend = &run->backend;
     tl_result (*add)(void *, tl_tier, uint64_t, uint64_t *) =

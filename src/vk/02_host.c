@@ -43,7 +43,7 @@ static tl_result tli_vk_wait(void *self, tl_ticket ticket) {
 
 // -- staging: for ranges that the host cannot address, or may not write yet --
 
-// Cancel a read whose bytes lie ready and that nobody fetched in the last batch_count frames; 0 = there is none.
+// Cancel a read whose bytes lie ready and that nobody fetched in the last batch_count frames; 0 = none.
 static int tli_vk_drop_stale_read(tli_vk *b) {
     int32_t i;
     for (i = 0; i < b->mapping_count; i++) {
@@ -89,7 +89,8 @@ static tl_result tli_vk_find_large(tli_vk *b, uint64_t bytes, const char *functi
 }
 
 // Find the memory of a slot.
-static tl_result tli_vk_place_slot(tli_vk *b, uint64_t needed, const char *function, tli_vk_slot *slot, size_t *at) {
+static tl_result tli_vk_place_slot(tli_vk *b, uint64_t needed, const char *function, tli_vk_slot *slot,
+                                   size_t *at) {
     tl_result result = TL_OK;
     *at = 0;
     slot->piece = 0;
@@ -230,7 +231,8 @@ static tl_result tli_vk_map_bounced(tli_vk *b, tli_vk_mapping *m) {
     m->host = tli_vk_take_bounce(b, m->range.bytes);
     m->is_bounced = 1;
     m->staged.chunk = b->staging;
-    if (!m->host) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "map", "range: no memory of the host for its bytes");
+    if (!m->host)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, "map", "range: no memory of the host for its bytes");
     if (m->mode != TL_MAP_WRITE) result = tli_vk_move_pieces(b, m, 0, "map");
     if (result) tli_vk_give_bounce(b, m->host);
     return result;
@@ -847,8 +849,8 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     if (!result) result = tli_vk_make_shaders(backend);
     b->staging_size = b->desc.staging_bytes;
     if (!result)
-        result = tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, b->staging_size + b->alignment, function,
-                                  &b->staging);
+        result = tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, b->staging_size + b->alignment,
+                                  function, &b->staging);
     if (!result) b->chunks[b->staging].block_count = 1;
     if (!result && tl_init_heap(&b->quiet, (size_t)b->staging_size, (size_t)b->alignment, &b->staging_heap))
         result = tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of the staging");

@@ -371,7 +371,8 @@ static int32_t tli_vk_next_type(const tli_vk *b, tl_tier tier, uint32_t allowed,
     for (i = 0; i < b->memory.memoryTypeCount; i++) {
         int32_t rate = tli_vk_rate_type(b, tier, i);
         if (!(allowed >> i & 1) || !rate || rate <= best_rate) continue;
-        if (needs_local && !(b->memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT)) continue;
+        if (needs_local && !(b->memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT))
+            continue;
         if (tli_vk_is_window(b, tier, allowed, i)) continue;
         if (rate > limit || (rate == limit && (int32_t)i <= last)) continue;
         best = (int32_t)i;
@@ -583,12 +584,14 @@ static tl_result tli_vk_fail_memory(tli_vk *b, tl_tier tier, uint64_t bytes, VkR
 // below `bytes`.
 static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, tli_vk_chunk_kind kind, uint64_t bytes,
                                   const char *function, int32_t *index) {
-    uint64_t usual = kind == TLI_VK_CHUNK_SHARED ? b->desc.chunk_bytes : 0, size = bytes > usual ? bytes : usual;
+    uint64_t usual = kind == TLI_VK_CHUNK_SHARED ? b->desc.chunk_bytes : 0;
+    uint64_t size = bytes > usual ? bytes : usual;
     tli_vk_chunk chunk;
     VkResult result;
     int32_t at;
     *index = TLI_VK_CHUNK_NONE;
-    if (bytes > b->most_allocation_bytes || bytes > SIZE_MAX / 4) return tli_vk_fail_largest(b, bytes, function);
+    if (bytes > b->most_allocation_bytes || bytes > SIZE_MAX / 4)
+        return tli_vk_fail_largest(b, bytes, function);
     size = tli_vk_least(size, b->most_allocation_bytes / b->alignment * b->alignment);
     if (size < bytes) size = bytes;
     at = tli_vk_add_record(b);
@@ -607,7 +610,8 @@ static tl_result tli_vk_add_chunk(tli_vk *b, tl_tier tier, tli_vk_chunk_kind kin
     if (result && b->lost) return tli_vk_fail_lost(b, function);
     if (result == VK_ERROR_DEVICE_LOST) b->lost = 1;
     if (result) return tli_vk_fail_memory(b, tier, bytes, result, function);
-    if (kind == TLI_VK_CHUNK_SHARED && tl_init_heap(&b->quiet, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
+    if (kind == TLI_VK_CHUNK_SHARED &&
+        tl_init_heap(&b->quiet, (size_t)size, (size_t)b->alignment, &chunk.heap)) {
         tli_vk_destroy_chunk(b, &chunk);
         return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the heap of a chunk");
     }
@@ -727,7 +731,8 @@ static tl_result tli_vk_find_piece(tli_vk *b, tl_tier tier, uint64_t bytes, cons
 static tl_result tli_vk_start_block(tli_vk *b, tl_tier tier, uint64_t bytes, const char *function) {
     if (b->lost) return tli_vk_fail_lost(b, function);
     if ((uint64_t)tier >= TL_TIER_COUNT) return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function, "tier: unknown");
-    if (bytes > UINT64_MAX / 4) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "bytes: more than there are");
+    if (bytes > UINT64_MAX / 4)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "bytes: more than there are");
     return tli_vk_add_slot(b) ? TL_OK
          : tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of blocks");
 }

@@ -56,7 +56,7 @@ typedef struct tl_vk_backend_desc {
     uint64_t (*now_ns)(void *user);  // clock of the host, for profiling; 0 = none, every time is 0
     void    *user;
     int32_t  allow_host_memory;  // 1 = where device-local memory is used up, the device tier goes on in other
-                                 // memory that the device can access; tl_vk_counters.outside_bytes tells how much
+                                 // memory that the device can access: tl_vk_counters.outside_bytes
     int32_t  exceed_budget;      // 1 = an arena may exceed what VK_EXT_memory_budget, or without it four fifths
                                  // of the heap, leaves: the driver decides, and may page
 } tl_vk_backend_desc;
