@@ -1077,11 +1077,11 @@ typedef struct tl_layout_buffer {
     int64_t  first_step, last_step;  // first and last step at which it is live; first_step <= last_step
     uint64_t alignment;         // of its offset, a power of two; 0 = 1
     int32_t  is_pinned;         // 1 = its offset is pinned_offset
+    int32_t  gap_count;         // 0 = it takes all of its bytes at all of its steps
     uint64_t pinned_offset;     // a multiple of the alignment
     int32_t  in_place;          // 1 = may begin where buffer `over` does, whose last step is its first one
     int32_t  over;              // number of that buffer
     const tl_layout_gap *gaps;  // [gap_count], each behind the one before it
-    int32_t  gap_count;         // 0 = it takes all of its bytes at all of its steps
 } tl_layout_buffer;
 
 typedef struct tl_layout_progress {
@@ -12978,7 +12978,7 @@ static tl_result tli_banks_divide(tli_banks *b) {
         b->last[i] = buffer->bytes ? tli_layout_last(&l, buffer->last_step) : -1;
         b->has_pins |= buffer->is_pinned && buffer->bytes;
         b->has_pairs |= buffer->in_place != 0;
-        b->keys[i] = (uint64_t)(b->first[i] + 1);
+        b->keys[i] = (uint64_t)b->first[i] + 1;
     }
     tli_layout_free(&l);
     if (result) return result;

@@ -416,12 +416,12 @@ static int compare_ids(const void *x, const void *y) {
 }
 
 static int check_ids(program *p) {
-    const row **sorted = (const row **)malloc(((size_t)p->count + 1) * sizeof *sorted);
+    const row **sorted = (const row **)malloc(((size_t)p->count + 1) * sizeof(const row *));  // NOLINT: pointers
     const row *twice = NULL;
     int32_t i;
     if (!sorted) return fail(CODE_INPUT, "%s: no memory", p->name);
     for (i = 0; i < p->count; i++) sorted[i] = &p->rows[i];
-    qsort((void *)sorted, (size_t)p->count, sizeof *sorted, compare_ids);
+    qsort((void *)sorted, (size_t)p->count, sizeof(const row *), compare_ids);  // NOLINT: the same
     for (i = 1; i < p->count; i++)
         if (strcmp(sorted[i]->id, sorted[i - 1]->id) == 0 && (!twice || sorted[i]->line < twice->line)) twice = sorted[i];
     free((void *)sorted);
@@ -509,7 +509,7 @@ static void draw_box(FILE *file, const program *p, int32_t i, int64_t first, int
             PICTURE_EDGE + PICTURE_HEIGHT - (double)(p->plan.offsets[i] + from + bytes) * y_scale,
             (double)(end - first) * x_scale, (double)bytes * y_scale, colours[(size_t)i % (sizeof colours / sizeof colours[0])]);
     draw_text(file, p->rows[i].id);
-    fprintf(file, ": %llu bytes at %llu, %lld to %lld</title></rect>\n", (ull)bytes, (ull)(p->plan.offsets[i] + from),
+    fprintf(file, ": %llu bytes at %llu, %lld to %lld</title></rect>\n", (ull)bytes, (ull)p->plan.offsets[i] + (ull)from,
             (long long)first, (long long)end);
 }
 

@@ -461,7 +461,7 @@ static tl_result tli_banks_divide(tli_banks *b) {
         b->last[i] = buffer->bytes ? tli_layout_last(&l, buffer->last_step) : -1;
         b->has_pins |= buffer->is_pinned && buffer->bytes;
         b->has_pairs |= buffer->in_place != 0;
-        b->keys[i] = (uint64_t)(b->first[i] + 1);
+        b->keys[i] = (uint64_t)b->first[i] + 1;
     }
     tli_layout_free(&l);
     if (result) return result;

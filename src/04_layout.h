@@ -44,11 +44,11 @@ typedef struct tl_layout_buffer {
     int64_t  first_step, last_step;  // first and last step at which it is live; first_step <= last_step
     uint64_t alignment;         // of its offset, a power of two; 0 = 1
     int32_t  is_pinned;         // 1 = its offset is pinned_offset
+    int32_t  gap_count;         // 0 = it takes all of its bytes at all of its steps
     uint64_t pinned_offset;     // a multiple of the alignment
     int32_t  in_place;          // 1 = may begin where buffer `over` does, whose last step is its first one
     int32_t  over;              // number of that buffer
     const tl_layout_gap *gaps;  // [gap_count], each behind the one before it
-    int32_t  gap_count;         // 0 = it takes all of its bytes at all of its steps
 } tl_layout_buffer;
 
 typedef struct tl_layout_progress {

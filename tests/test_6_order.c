@@ -193,23 +193,27 @@ static void where_gaps_cost_more_the_listing_stays(void **state) {
     tl_order_report report;
     tl_order_desc desc;
     (void)state;
-    parse("tlg 1\nnode 0 n0 input fwd=0 bwd=0 out=12 needs=none in=-\nnode 1 n1 f fwd=1 bwd=1 out=101,176 needs=none in=0\n"
-          "node 2 n2 f fwd=1 bwd=1 out=194 needs=none in=1.0,0,1.0 bwork=26\n"
-          "node 3 n3 f fwd=1 bwd=1 out=194 needs=in in=2,0,1.1 inplace=0\n"
-          "node 4 n4 f fwd=1 bwd=1 out=79 needs=out in=0,3,3 saved=2\n"
-          "node 5 n5 f fwd=1 bwd=0 out=79 needs=none in=4,2,4 inplace=0 grad=no\n"
-          "node 6 n6 f fwd=1 bwd=0 out=194,16,148 needs=none in=2,3,0 inplace=0 grad=no\n"
-          "node 7 n7 f fwd=1 bwd=0 out=79 needs=none in=5,4,4 fwork=11 inplace=0 grad=no\n"
-          "node 8 n8 f fwd=1 bwd=1 out=2 needs=in in=0,3 bwork=27\nnode 9 n9 f fwd=1 bwd=1 out=79 needs=none in=4,8 inplace=0\n"
-          "node 10 n10 f fwd=1 bwd=1 out=79 needs=in in=4,6.2 inplace=0 keep\n", &graph);
+    parse("tlg 1\n"
+          "node 0 n0 input fwd=0 bwd=0 out=1,96 needs=none in=- keep\n"
+          "node 1 n1 conv fwd=6 bwd=32 out=103,6,3 needs=none in=0.1,0.0,0.1 fwork=8 bwork=9\n"
+          "node 2 n2 split fwd=3 bwd=3 out=4 needs=in,out in=1.1 fwork=16\n"
+          "node 3 n3 add fwd=23 bwd=2 out=16 needs=in in=2,0.1\n"
+          "node 4 n4 add fwd=16 bwd=16 out=0 needs=out in=3 saved=8 fwork=12\n"
+          "node 5 n5 linear fwd=5 bwd=5 out=66,124,0 needs=in,out0 in=2 bwork=12\n"
+          "node 6 n6 linear fwd=14 bwd=11 out=60 needs=in,out in=3\n"
+          "node 7 n7 add fwd=16 bwd=39 out=6 needs=in in=6,6 saved=10 bwork=8\n"
+          "node 8 n8 ce fwd=2 bwd=34 out=3 needs=in,out in=2,7\n"
+          "node 9 n9 ce fwd=11 bwd=28 out=0 needs=in,out in=8\n"
+          "node 10 n10 ce fwd=16 bwd=9 out=16 needs=in in=5.0 bwork=1\n"
+          "node 11 n11 relu fwd=4 bwd=5 out=16,14 needs=in,out1 in=10 saved=6 fwork=7 inplace=0\n", &graph);
     desc = desc_of(&graph, 0);
     desc.in_arena = 1;
     desc.work_limit = 300000;
     report = plan_of(&desc, &plan);
     assert_int_equal(tl_plan_keep_all(NULL, &graph, 0, &keep_all), TL_OK);
-    assert_int_equal(report.peak_bytes, 1042);
+    assert_int_equal(report.peak_bytes, 403);
     assert_int_equal(report.arena_bytes, report.listing_arena_bytes);
-    assert_int_equal(plan.arena_bytes, 1094);
+    assert_int_equal(plan.arena_bytes, 411);
     assert_int_equal(plan.peak_bytes, keep_all.peak_bytes);
     tl_free_plan(NULL, &plan);
     tl_free_plan(NULL, &keep_all);

@@ -243,6 +243,7 @@ static tl_backend spy_open(tl_env *env, int kind, uint64_t seed, uint64_t alignm
     tl_cpu_backend_desc desc;
     tl_backend backend;
     memset(s, 0, sizeof *s);
+    memset(&backend, 0, sizeof backend);    // what it does not have is 0
     memset(&desc, 0, sizeof desc);
     desc.alignment_bytes = alignment;
     desc.checked = kind & BACKEND_CHECKED ? 1 : 0;
