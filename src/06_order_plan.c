@@ -137,17 +137,17 @@ static int32_t tli_order_nearest(const tli_order *o, int32_t call, int after) {
 // Find the calls that all others are before or after. Every call before one of them has one of the calls up
 // to it to run after it, every call after it one from it on to run before it: that leads from each to it.
 static void tli_order_find_ends(const tli_order *o, tli_order_segments *s) {
-    int32_t i, near, most = -1, least = o->call_count;
+    int32_t i, nearest, most = -1, least = o->call_count;
     for (i = 0; i < o->call_count; i++) {
         s->reach[i] = most;
-        near = tli_order_nearest(o, i, 1);
-        if (near < 0) near = o->call_count;
-        if (near > most) most = near;
+        nearest = tli_order_nearest(o, i, 1);
+        if (nearest < 0) nearest = o->call_count;
+        if (nearest > most) most = nearest;
     }
     for (i = o->call_count; i-- > 0;) {
         s->ends[i] = s->reach[i] <= i && least >= i;
-        near = tli_order_nearest(o, i, 0);
-        if (near < least) least = near;
+        nearest = tli_order_nearest(o, i, 0);
+        if (nearest < least) least = nearest;
     }
     s->ends[o->call_count - 1] = 1;
 }
