@@ -222,7 +222,7 @@ static void host_copies_lie_in_one_block_within_their_budget(void **state) {
         if (random_graph(NULL, &random, source == HOST_LAZY ? 7 : 24, &graph)) fail_msg("%s", "no graph");
         expected = keep_all_outcome(&graph, 0, 1, &peak);
         budget = peak / 2 + tl_next_random_below(&random, peak);
-        host = round / 2 % 2 ? UINT64_MAX : 48 + tl_next_random_below(&random, peak);
+        host = round / 2 % 2 ? UINT64_MAX : 48 + tl_next_random_below(&random, peak / 4);  // few bytes: gaps show
         host_open(&a, &graph, source, budget, host);
         if (bed_init(&a.b)) {
             uint64_t named = tl_find_least_budget(&a.b.env.error);
@@ -250,7 +250,7 @@ static void host_copies_lie_in_one_block_within_their_budget(void **state) {
         tl_free_graph(NULL, &graph);
     }
     printf("%ld runs, %ld spill, %ld were refused at first, %ld decided with less on the host\n", rounds, spilled, refused, lowered);
-    assert_true(spilled > rounds / 8 && refused > rounds / 16 && (lowered > 0 || rounds < 240));
+    assert_true(spilled > rounds / 8 && refused > rounds / 16 && lowered > 0);
 }
 
 // -- checkpoints switched on and off --
