@@ -41052,15 +41052,18 @@ static uint64_t tli_arena_room(const tl_run *run, tl_tier tier, uint64_t bytes) 
     return bytes - bytes % granularity;
 }
 
-// The budgets of the arenas: without what the backend takes beside them. On the device it counts as base, so
-// that a refusal names bytes that do.
+// The budgets of the arenas: without what the backend takes beside them. On the device it counts as base, with
+// what rounding to the granularity adds to an aligned arena at most, so that a refusal names bytes that do.
 static tli_budget tli_arena_budget(const tl_run *run) {
     tli_budget budget = run->budget;
+    uint64_t beside = run->limits.block_overhead_bytes[TL_TIER_DEVICE];
+    if (run->limits.granularity_bytes > run->limits.alignment_bytes)
+        beside += run->limits.granularity_bytes - run->limits.alignment_bytes;
     budget.is_over |= budget.bytes < run->limits.block_overhead_bytes[TL_TIER_DEVICE];
     budget.host_bytes = tli_arena_room(run, TL_TIER_HOST, budget.host_bytes);
     if (budget.bytes == UINT64_MAX) return budget;
     budget.bytes = tli_arena_room(run, TL_TIER_DEVICE, budget.bytes);
-    budget.base_bytes = tli_needed_bytes(run, run->limits.block_overhead_bytes[TL_TIER_DEVICE]);
+    budget.base_bytes = tli_needed_bytes(run, beside);
     return budget;
 }
 

@@ -454,7 +454,8 @@ static void limits_tell_where_both_tiers_share_one_heap(void **state) {
     }
 }
 
-// The driver rounds buffers up and adds to them: planned and taken bytes agree all the same.
+// The driver rounds buffers up and adds to them: planned and taken bytes agree all the same, and so many bytes as a
+// refusal names do.
 static void what_the_driver_adds_to_a_buffer_is_planned(void **state) {
     static const uint64_t alignments[] = { 0, 1024, 65536 };
     size_t i;
@@ -464,6 +465,7 @@ static void what_the_driver_adds_to_a_buffer_is_planned(void **state) {
         tl_backend_limits limits;
         vkshim_config config;
         tl_graph graph;
+        uint64_t budget;
         world w;
         vkshim_default(&config, VKSHIM_MACHINE_DISCRETE);
         config.buffer_alignment = alignments[i];
@@ -472,6 +474,11 @@ static void what_the_driver_adds_to_a_buffer_is_planned(void **state) {
         assert_true(limits.granularity_bytes >= alignments[i]);
         make_graph(&graph, i, 12, 4096);
         expect_runs(&w, &graph);
+        for (budget = 1000; budget < 8000; budget += 777) {
+            tl_run *run = start_feasible(&w.env, &w.backend, &graph, budget);
+            assert_true(run_passes(&w.env, run, 1).taken_bytes > budget);
+            end_run(&w.backend, run);
+        }
         tl_free_graph(NULL, &graph);
         close_backend(&w, "rounding");
         close_device(&w);
