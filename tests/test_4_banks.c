@@ -8,6 +8,7 @@
 #include "../tl_strategy.h"
 #include "support/support.h"
 #include "support/random_graph.h"
+#include "support/random_buffers.h"
 #include "support/counting_alloc.h"
 
 typedef unsigned long long ull;
@@ -43,8 +44,6 @@ static uint64_t moved_of(const tl_bank_desc *desc, int32_t i) { return desc->mov
 static int may_live(const tl_bank_desc *desc, int32_t i, int32_t bank) {
     return !desc->allowed || !desc->allowed[i] || (desc->allowed[i] >> bank & 1);
 }
-
-static int lies_over(const tl_layout_buffer *buffers, int32_t a, int32_t b) { return buffers[a].in_place && buffers[a].over == b; }
 
 // Whether two buffers of one bank at these offsets keep the rules.
 static int pair_is_valid(const tl_layout_buffer *buffers, int32_t a, uint64_t at, int32_t b, uint64_t bt) {
@@ -161,37 +160,6 @@ static uint64_t brute_cost(const tl_bank_desc *desc) {
         if (fits && cost < best) best = cost;
     }
     return best;
-}
-
-// Random buffers; with extras some have alignments, pins, or lie over others.
-static void random_buffers(tl_random *random, tl_layout_buffer *buffers, uint64_t *moved, int32_t count, int32_t steps, int extras) {
-    uint64_t most = (uint64_t)random_count(random, 2, 30);
-    int32_t i, k;
-    memset(buffers, 0, (size_t)count * sizeof *buffers);
-    for (i = 0; i < count; i++) {
-        tl_layout_buffer *b = &buffers[i];
-        b->bytes = 1 + tl_next_random_below(random, most);
-        b->first_step = random_count(random, -2, steps);
-        b->last_step = b->first_step + random_count(random, 0, 4);
-        moved[i] = tl_next_random_below(random, 6 * most);
-        if (!extras) continue;
-        if (random_chance(random, 30)) b->alignment = (uint64_t)1 << random_count(random, 0, 4);
-        if (random_chance(random, 5)) b->bytes = 0;
-        if (random_chance(random, 12)) {
-            b->is_pinned = 1;
-            b->pinned_offset = larger(b->alignment, 1) * tl_next_random_below(random, 5);
-        }
-        for (k = 0; k < i && !b->in_place && b->bytes && random_chance(random, 60); k++) {
-            int32_t other, taken = 0;
-            for (other = 0; other < i; other++) taken |= lies_over(buffers, other, k);
-            if (taken || !buffers[k].bytes || buffers[k].last_step <= buffers[k].first_step) continue;
-            b->last_step += buffers[k].last_step - b->first_step;
-            b->first_step = buffers[k].last_step;
-            b->in_place = 1;
-            b->over = k;
-            if (!b->is_pinned && random_chance(random, 60)) b->bytes = buffers[k].bytes;
-        }
-    }
 }
 
 static uint64_t most_live(const tl_layout_buffer *buffers, int32_t count) {

@@ -8,6 +8,7 @@
 #include "../tl_strategy.h"
 #include "support/support.h"
 #include "support/random_graph.h"
+#include "support/random_buffers.h"
 #include "support/counting_alloc.h"
 
 typedef unsigned long long ull;
@@ -22,8 +23,6 @@ static tl_layout_desc desc_of(const tl_layout_buffer *buffers, int32_t count, ui
     desc.work_limit = work_limit;
     return desc;
 }
-
-static uint64_t alignment_of(const tl_layout_buffer *b) { return b->alignment ? b->alignment : 1; }
 
 static int live_together(const tl_layout_buffer *a, const tl_layout_buffer *b) {
     return a->first_step <= b->last_step && b->first_step <= a->last_step;
@@ -67,8 +66,6 @@ static int takes_bytes(const tl_layout_buffer *b) {
 static int share_bytes(const tl_layout_buffer *a, uint64_t at, const tl_layout_buffer *b, uint64_t bt) {
     return a->bytes && b->bytes && at < bt + b->bytes && bt < at + a->bytes;
 }
-
-static int lies_over(const tl_layout_buffer *buffers, int32_t a, int32_t b) { return buffers[a].in_place && buffers[a].over == b; }
 
 // Whether two buffers at these offsets keep the rules.
 static int pair_is_valid(const tl_layout_buffer *buffers, int32_t a, uint64_t at, int32_t b, uint64_t bt) {
@@ -192,36 +189,6 @@ static void add_gaps(tl_random *random, tl_layout_buffer *buffers, int32_t count
     }
 }
 
-// Random buffers; with extras some have alignments, pins, or lie over others.
-static void random_buffers(tl_random *random, tl_layout_buffer *buffers, int32_t count, int32_t steps, int extras) {
-    uint64_t most = (uint64_t)random_count(random, 2, 30);
-    int32_t i, k;
-    memset(buffers, 0, (size_t)count * sizeof *buffers);
-    for (i = 0; i < count; i++) {
-        tl_layout_buffer *b = &buffers[i];
-        b->bytes = 1 + tl_next_random_below(random, most);
-        b->first_step = random_count(random, -2, steps);
-        b->last_step = b->first_step + random_count(random, 0, 4);
-        if (!extras) continue;
-        if (random_chance(random, 30)) b->alignment = (uint64_t)1 << random_count(random, 0, 4);
-        if (random_chance(random, 5)) b->bytes = 0;
-        if (random_chance(random, 12)) {
-            b->is_pinned = 1;
-            b->pinned_offset = alignment_of(b) * tl_next_random_below(random, 5);
-        }
-        for (k = 0; k < i && !b->in_place && b->bytes && random_chance(random, 60); k++) {
-            int32_t other, taken = 0;
-            for (other = 0; other < i; other++) taken |= lies_over(buffers, other, k);
-            if (taken || !buffers[k].bytes || buffers[k].last_step <= buffers[k].first_step) continue;
-            b->last_step += buffers[k].last_step - b->first_step;
-            b->first_step = buffers[k].last_step;
-            b->in_place = 1;
-            b->over = k;
-            if (!b->is_pinned && random_chance(random, 60)) b->bytes = buffers[k].bytes;
-        }
-    }
-}
-
 // Whether the search tries every layout. It does not where buffers of different bytes may lie over each other, as a box of
 // both wastes some, or where gaps leave some bytes.
 static int tries_all(const tl_layout_buffer *buffers, int32_t count) {
@@ -246,7 +213,7 @@ static void check_small_layouts(uint64_t seed, int count, int32_t most) {
         tl_env env = silent_env();
         uint64_t best;
         tl_result result;
-        random_buffers(&random, buffers, n, 6, i % 4 > 0);
+        random_buffers(&random, buffers, NULL, n, 6, i % 4 > 0);
         if (i % 4 > 1) add_gaps(&random, buffers, n, gaps, i % 4 > 2);
         result = tl_plan_layout(&env, &desc, &plan);
         best = brute_height(buffers, n);
@@ -346,7 +313,7 @@ static void larger_layouts_keep_the_rules(void **state) {
         uint64_t before = UINT64_MAX;
         assert_non_null(buffers);
         if (kind == 2) nested_buffers(&random, buffers, counts[c]);
-        else random_buffers(&random, buffers, counts[c], counts[c] / 4 + 2, 0);
+        else random_buffers(&random, buffers, NULL, counts[c], counts[c] / 4 + 2, 0);
         if (kind == 1) buffers[counts[c] / 2].is_pinned = 1;
         for (k = 0; k < sizeof limits / sizeof limits[0]; k++) {
             tl_layout_desc desc = desc_of(buffers, counts[c], limits[k]);
@@ -377,7 +344,7 @@ static void hundred_thousand_buffers_take_little(void **state) {
         tl_layout_desc desc = desc_of(buffers, COUNT, 50000000);
         tl_layout_plan plan;
         int32_t i;
-        random_buffers(&random, buffers, COUNT, COUNT, 0);
+        random_buffers(&random, buffers, NULL, COUNT, COUNT, 0);
         for (i = 0; i < COUNT && kind; i++) { buffers[i].first_step = i; buffers[i].last_step = COUNT + i; }    // all at once
         assert_int_equal(tl_plan_layout(&env, &desc, &plan), TL_OK);
         if (counter.peak > 100 * (uint64_t)COUNT) fail_msg("%.0f bytes a buffer", (double)counter.peak / COUNT);
@@ -466,7 +433,7 @@ static void no_layout_is_known_where_the_search_ends(void **state) {
     int proven;
     (void)state;
     do {
-        random_buffers(&random, buffers, 300, 40, 0);
+        random_buffers(&random, buffers, NULL, 300, 40, 0);
         desc.capacity_bytes = 0;
         assert_int_equal(tl_plan_layout(&env, &desc, &plan), TL_OK);
         proven = plan.proven;
@@ -493,7 +460,7 @@ static void progress_stops_with_the_lowest_so_far(void **state) {
     int left = 3, proven;
     (void)state;
     do {
-        random_buffers(&random, buffers, 200, 40, 0);
+        random_buffers(&random, buffers, NULL, 200, 40, 0);
         desc.work_limit = 8000000;
         desc.progress = NULL;
         assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
@@ -636,7 +603,7 @@ static void every_allocation_fails_in_turn(void **state) {
     tl_random random = { 9 };
     long at;
     (void)state;
-    random_buffers(&random, buffers, 60, 10, 0);
+    random_buffers(&random, buffers, NULL, 60, 10, 0);
     add_gaps(&random, buffers, 30, gaps, 1);
     for (at = 0;; at++) {
         failing_alloc f = { 0, 0, 0, 0 };
