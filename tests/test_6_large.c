@@ -338,7 +338,7 @@ static void a_large_graph_takes_a_kibibyte_a_node(void **state) {
     }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_shape_is_planned_or_refused),
         cmocka_unit_test(a_wide_graph_fits_a_tenth),
@@ -350,5 +350,6 @@ int main(void) {
         cmocka_unit_test(a_large_search_goes_on),
         cmocka_unit_test(a_large_graph_takes_a_kibibyte_a_node),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -241,12 +241,13 @@ static void windows_end_at_the_work_limit_and_when_progress_says_so(void **state
     tl_free_graph(NULL, &graph);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_window_never_makes_a_sequence_dearer_or_its_peak_higher),
         cmocka_unit_test(small_graphs_reach_the_optimum_and_the_least_budget),
         cmocka_unit_test(an_allocation_that_fails_is_an_error_and_leaves_nothing),
         cmocka_unit_test(windows_end_at_the_work_limit_and_when_progress_says_so),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
