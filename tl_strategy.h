@@ -3498,7 +3498,7 @@ typedef struct tl_run_report {
 //          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and those of the backend; TL_ERROR_NO_MEMORY, also
 //          if a pass takes more bytes than the backend reports as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated, and placed; if their arena exceeds the budget,
-//          up to five more with less live bytes; if none fits, those of about forty passes, to find the
+//          up to 23 more with less live bytes; if none fits, those of about forty passes, to find the
 //          least one. Lazy: that of the planner.
 // Threads: one run per thread.
 TLDEF tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run);
@@ -41314,33 +41314,31 @@ static tl_result tli_place_online(tl_run *run, uint64_t live, uint64_t host_live
     return tli_place_run_plan(run, &run->plan, TLI_RUN_PLACE_WORK);
 }
 
-#define TLI_ONLINE_TURNS 6  // times that decisions are tried out to make an arena fit
+#define TLI_ONLINE_TURNS 24  // times that decisions are tried out at most to make their arenas fit
 
-// The same, with less on the host as long as the host's arena exceeds its budget, at last with nothing there.
-static tl_result tli_try_online(tl_run *run, uint64_t live, uint64_t host_live) {
-    tl_result result = tli_place_online(run, live, host_live);
-    int turn;
-    for (turn = 1; turn < TLI_ONLINE_TURNS && !result && tli_arena_excess(run, TL_TIER_HOST); turn++) {
-        uint64_t excess = tli_arena_excess(run, TL_TIER_HOST);
-        host_live = excess < host_live && turn + 1 < TLI_ONLINE_TURNS ? host_live - excess : 0;
-        result = tli_place_online(run, live, host_live);
-    }
-    return result;
+// Less live bytes for the next try: by what exceeds, and after a few by a part of the whole as well, because fewer
+// live bytes need not mean a smaller arena.
+static uint64_t tli_lower_live(uint64_t live, uint64_t excess, int turn) {
+    if (excess && turn > 4 && live != UINT64_MAX) excess += live / 16;
+    return live > excess ? live - excess : 0;
 }
 
-// Try the decisions out at the budget. Where their arena exceeds it, they are made again with less live bytes.
-// TL_ERROR_OVER_BUDGET: they do not work, or their arena is still too large.
-static tl_result tli_fit_online(tl_run *run) {
-    uint64_t live = run->budget.bytes;
-    tl_result result = tli_try_online(run, live, run->budget.host_bytes);
+// Try the decisions out, with less live bytes as long as an arena exceeds its budget, at last with nothing on the
+// host. is_least: of the device they stay, and its arena may exceed the budget. TL_ERROR_OVER_BUDGET: they do not
+// work, or no arena found fits.
+static tl_result tli_settle_online(tl_run *run, uint64_t live, uint64_t host_live, int is_least) {
     int turn;
-    for (turn = 1; turn < TLI_ONLINE_TURNS && !result && !tli_arenas_fit(run); turn++) {
-        uint64_t excess = tli_arena_excess(run, TL_TIER_DEVICE);
-        if (excess >= live) break;
-        live -= excess;
-        result = tli_try_online(run, live, run->budget.host_bytes);
+    for (turn = 1; turn <= TLI_ONLINE_TURNS; turn++) {
+        uint64_t excess, host_excess;
+        tl_result result = tli_place_online(run, live, host_live);
+        if (result) return result;
+        excess = is_least ? 0 : tli_arena_excess(run, TL_TIER_DEVICE);
+        host_excess = tli_arena_excess(run, TL_TIER_HOST);
+        if (!excess && !host_excess) return TL_OK;
+        live = tli_lower_live(live, excess, turn);
+        host_live = turn + 1 < TLI_ONLINE_TURNS || !host_excess ? tli_lower_live(host_live, host_excess, turn) : 0;
     }
-    return result || tli_arenas_fit(run) ? result : TL_ERROR_OVER_BUDGET;
+    return TL_ERROR_OVER_BUDGET;
 }
 
 // Decide with the least live bytes that work. TL_ERROR_OVER_BUDGET: the host's arena exceeds its budget then.
@@ -41348,7 +41346,7 @@ static tl_result tli_try_least_online(tl_run *run, uint64_t host_live, uint64_t 
     tl_result result;
     run->live_budget[TL_TIER_HOST] = host_live;
     result = tli_find_least_online(run, least, node);
-    return result ? result : tli_try_online(run, *least, host_live);
+    return result ? result : tli_settle_online(run, *least, host_live, 1);
 }
 
 // The same, at last with the least live bytes that work; a refusal names what these take, which depends on no
@@ -41357,7 +41355,7 @@ static tl_result tli_check_online_budget(tl_run *run) {
     tli_quiet quiet = tli_begin_quiet(run->env);
     uint64_t least = 0;
     int32_t node = -1;
-    tl_result result = tli_fit_online(run);
+    tl_result result = tli_settle_online(run, run->budget.bytes, run->budget.host_bytes, 0);
     int fits = result != TL_ERROR_OVER_BUDGET;
     if (!fits) result = tli_try_least_online(run, run->budget.host_bytes, &least, &node);
     if (result == TL_ERROR_OVER_BUDGET) result = tli_try_least_online(run, 0, &least, &node);

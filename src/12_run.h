@@ -209,7 +209,7 @@ typedef struct tl_run_report {
 //          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and those of the backend; TL_ERROR_NO_MEMORY, also
 //          if a pass takes more bytes than the backend reports as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated, and placed; if their arena exceeds the budget,
-//          up to five more with less live bytes; if none fits, those of about forty passes, to find the
+//          up to 23 more with less live bytes; if none fits, those of about forty passes, to find the
 //          least one. Lazy: that of the planner.
 // Threads: one run per thread.
 TLDEF tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run);

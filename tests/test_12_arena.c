@@ -253,6 +253,52 @@ static void host_copies_lie_in_one_block_within_their_budget(void **state) {
     assert_true(spilled > rounds / 8 && refused > rounds / 16 && lowered > 0);
 }
 
+// -- more bytes --
+
+// Where the arena of the decisions exceeds a budget, they are made within a little less, not within the least that works:
+// a larger budget never costs half as many forwards again as a smaller one.
+static void a_larger_budget_does_not_fall_back_to_the_least(void **state) {
+    static arena_bed a;
+    tl_cpu_backend_desc desc;
+    tl_random random = { 1217 };
+    long round, rounds = rounds_of(24), tries = 0, runs = 0;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.alignment_bytes = 16;      // much for such small tensors: arenas exceed the live bytes
+    for (round = 0; round < rounds; round++) {
+        tl_graph graph;
+        uint64_t peak, percent;
+        int32_t fewest = INT32_MAX;
+        if (random_graph(NULL, &random, 40, &graph)) fail_msg("%s", "no graph");
+        (void)keep_all_outcome(&graph, 0, 1, &peak);
+        for (percent = 40; percent <= 240; percent += 8) {
+            tl_plan plan;
+            tl_report report;
+            tl_simulate_desc simulate;
+            memset(&a.env, 0, sizeof a.env);
+            arena_open(&a, &graph, ONLINE, &desc);
+            a.b.desc.budget_bytes = peak * percent / 100;
+            a.b.desc.host_budget_bytes = round % 2 ? peak / 4 : 0;
+            if (!bed_init(&a.b)) {
+                tl_find_run_plan(a.b.run, &plan);
+                memset(&simulate, 0, sizeof simulate);
+                simulate.graph = &graph;
+                simulate.plan = &plan;
+                assert_int_equal(tl_simulate_plan(NULL, &simulate, &report), TL_OK);
+                if (fewest < INT32_MAX && report.forward_count > fewest + fewest / 2)
+                    fail_msg("round %ld: %d forwards at %d %%, %d with less", round, (int)report.forward_count, (int)percent, (int)fewest);
+                if (report.forward_count < fewest) fewest = report.forward_count;
+                tries += a.b.run->live_budget[TL_TIER_DEVICE] < a.b.desc.budget_bytes;
+                runs++;
+            }
+            arena_close(&a);
+        }
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%ld runs, %ld of them within fewer live bytes than the budget\n", runs, tries);
+    assert_true(tries > runs / 20);
+}
+
 // -- checkpoints switched on and off --
 
 // The inputs move to the other arena and back with the bytes that the caller wrote.
@@ -298,6 +344,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_block_of_the_bytes_that_are_named_is_enough),
         cmocka_unit_test(the_allocator_gives_what_was_planned_and_nothing_later),
         cmocka_unit_test(host_copies_lie_in_one_block_within_their_budget),
+        cmocka_unit_test(a_larger_budget_does_not_fall_back_to_the_least),
         cmocka_unit_test(inputs_stay_when_checkpoints_are_switched),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
