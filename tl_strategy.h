@@ -90,9 +90,8 @@
    DOES NOT
        Compute: the kernels are yours (examples/nn.h has a set in plain C). Precisions are chosen,
        priced and applied to the graph; kernels that run in 8 or 16 bits are yours, too, and so is
-       the data that they are calibrated on. Place what is decided online, or split work over devices:
-       later versions will. A strategy that asks for what this version cannot do gets
-       TL_ERROR_UNSUPPORTED.
+       the data that they are calibrated on. Split work over devices: later versions will. A strategy
+       that asks for what this version cannot do gets TL_ERROR_UNSUPPORTED.
 */
 #ifndef TL_STRATEGY_H
 
@@ -1390,6 +1389,7 @@ TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_dev
 //   copy   overwritten; must not be the plan itself; release with tl_free_plan
 //
 // Errors:  TL_ERROR_INVALID_ARG: counts without arrays; TL_ERROR_NO_MEMORY. *copy is all zero then.
+//          TL_ERROR_INVALID_ARG: copy is the plan itself, which stays as it is.
 // Cost:    O(steps + offsets), one allocation.
 TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
 #endif
@@ -3494,9 +3494,11 @@ typedef struct tl_run_report {
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
 //          backend cannot do the conversions of the formats, or an option left out what is asked for;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
-//          decisions; the text names the least budget that works and the node that needs it;
-//          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and those of the backend; TL_ERROR_NO_MEMORY, also
-//          if a pass takes more bytes than the backend reports as free at present. *run is NULL then.
+//          decisions; the text names a budget that works and the node that needs it: for a plan the least,
+//          for decisions the bytes of those within the fewest live bytes, below which others may fit;
+//          TL_ERROR_OVERFLOW: no budget of 64 bits would do; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
+//          those of the backend; TL_ERROR_NO_MEMORY, also if a pass takes more bytes than the backend reports
+//          as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated, and placed; if their arena exceeds the budget,
 //          up to 23 more with less live bytes; if none fits, those of about forty passes, to find the
 //          least one. Lazy: that of the planner.
@@ -4689,7 +4691,8 @@ static size_t tli_finish(tli_writer *w) {
       "host_offset_count: must be the number of host offsets", "") \
     X(HOST_OFFSETS_FEWER_THAN_COPIES, "host_offsets: fewer than host copies", "step, node") \
     X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node") \
-    X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "")
+    X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "") \
+    X(COPY_MUST_NOT_BE_PLAN, "copy: must not be the plan itself", "")
 
 // -- errors: rules of [6] REMAT --
 
@@ -5029,7 +5032,7 @@ static size_t tli_finish(tli_writer *w) {
     X(PLAN_GIVE_ONE_TL_NO_PLANNERS_LEFT, "plan: give one; TL_NO_PLANNERS left the planners out", "") \
     X(PLAN_COMPRESSES_TL_NO_CODECS_LEFT, "plan: compresses; TL_NO_CODECS left that out", "") \
     X(PLAN_COMPRESSES_TENSOR_WHOSE_FORMAT, "plan: compresses a tensor whose format is not f32", "") \
-    X(LEAST_THAT_WORKS_IS_BYTES, "%s: the least that works is %1 bytes%s", "budget, least budget") \
+    X(LEAST_THAT_WORKS_IS_BYTES, "%s: the least found to work is %1 bytes%s", "budget, least budget") \
     X(BACKEND_PASS_TAKES_BYTES_OF_OF_WHICH, \
       "backend: a pass takes %0 bytes of the %s, of which %1 are free at present", "bytes asked, bytes free") \
     X(PLAN_TAKES_BYTES, "%s: the plan takes %1 bytes%s", "budget, least budget") \
@@ -14412,7 +14415,9 @@ static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan
 #ifndef TL_NO_PLANNERS
 TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy) {
     tl_result result;
-    TL_ASSERT(plan && copy && plan != copy);
+    TL_ASSERT(plan && copy);
+    if (plan == copy)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COPY_PLAN), TLI_RULE(COPY_MUST_NOT_BE_PLAN));
     tli_zero(copy, sizeof *copy);
     result = tli_check_plan(env, TLI_IN(COPY_PLAN), plan);
     return result ? result : tli_join_plan(env, TLI_IN(COPY_PLAN), plan, copy);
@@ -41252,7 +41257,11 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint64_t budget, uint64_t bytes,
                                 int32_t node) {
-    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN), rule, budget, bytes);
+    tli_sentence s;
+    if (bytes == UINT64_MAX)
+        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
+                        TLI_RULE(LEAST_BUDGET_DOES_NOT_FIT_64_BITS));
+    s = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN), rule, budget, bytes);
     tli_put_limit(run->env, &s, limit);
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && node >= 0) {
@@ -41316,16 +41325,16 @@ static tl_result tli_place_online(tl_run *run, uint64_t live, uint64_t host_live
 
 #define TLI_ONLINE_TURNS 24  // times that decisions are tried out at most to make their arenas fit
 
-// Less live bytes for the next try: by what exceeds, and after a few by a part of the whole as well, because fewer
-// live bytes need not mean a smaller arena.
+// Less live bytes for the next try: by what exceeds, and after a few by a part of the whole as well, because
+// fewer live bytes need not mean a smaller arena.
 static uint64_t tli_lower_live(uint64_t live, uint64_t excess, int turn) {
     if (excess && turn > 4 && live != UINT64_MAX) excess += live / 16;
     return live > excess ? live - excess : 0;
 }
 
-// Try the decisions out, with less live bytes as long as an arena exceeds its budget, at last with nothing on the
-// host. is_least: of the device they stay, and its arena may exceed the budget. TL_ERROR_OVER_BUDGET: they do not
-// work, or no arena found fits.
+// Try the decisions out, with less live bytes as long as an arena exceeds its budget, at last with nothing on
+// the host. is_least: of the device they stay, and its arena may exceed the budget. TL_ERROR_OVER_BUDGET: they
+// do not work, or no arena found fits.
 static tl_result tli_settle_online(tl_run *run, uint64_t live, uint64_t host_live, int is_least) {
     int turn;
     for (turn = 1; turn <= TLI_ONLINE_TURNS; turn++) {
@@ -41336,7 +41345,8 @@ static tl_result tli_settle_online(tl_run *run, uint64_t live, uint64_t host_liv
         host_excess = tli_arena_excess(run, TL_TIER_HOST);
         if (!excess && !host_excess) return TL_OK;
         live = tli_lower_live(live, excess, turn);
-        host_live = turn + 1 < TLI_ONLINE_TURNS || !host_excess ? tli_lower_live(host_live, host_excess, turn) : 0;
+        host_live = tli_lower_live(host_live, host_excess, turn);
+        if (host_excess && turn + 1 == TLI_ONLINE_TURNS) host_live = 0;
     }
     return TL_ERROR_OVER_BUDGET;
 }

@@ -542,7 +542,8 @@
       "host_offset_count: must be the number of host offsets", "") \
     X(HOST_OFFSETS_FEWER_THAN_COPIES, "host_offsets: fewer than host copies", "step, node") \
     X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node") \
-    X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "")
+    X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "") \
+    X(COPY_MUST_NOT_BE_PLAN, "copy: must not be the plan itself", "")
 
 // -- errors: rules of [6] REMAT --
 
@@ -882,7 +883,7 @@
     X(PLAN_GIVE_ONE_TL_NO_PLANNERS_LEFT, "plan: give one; TL_NO_PLANNERS left the planners out", "") \
     X(PLAN_COMPRESSES_TL_NO_CODECS_LEFT, "plan: compresses; TL_NO_CODECS left that out", "") \
     X(PLAN_COMPRESSES_TENSOR_WHOSE_FORMAT, "plan: compresses a tensor whose format is not f32", "") \
-    X(LEAST_THAT_WORKS_IS_BYTES, "%s: the least that works is %1 bytes%s", "budget, least budget") \
+    X(LEAST_THAT_WORKS_IS_BYTES, "%s: the least found to work is %1 bytes%s", "budget, least budget") \
     X(BACKEND_PASS_TAKES_BYTES_OF_OF_WHICH, \
       "backend: a pass takes %0 bytes of the %s, of which %1 are free at present", "bytes asked, bytes free") \
     X(PLAN_TAKES_BYTES, "%s: the plan takes %1 bytes%s", "budget, least budget") \

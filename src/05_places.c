@@ -111,7 +111,9 @@ static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan
 #ifndef TL_NO_PLANNERS
 TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy) {
     tl_result result;
-    TL_ASSERT(plan && copy && plan != copy);
+    TL_ASSERT(plan && copy);
+    if (plan == copy)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COPY_PLAN), TLI_RULE(COPY_MUST_NOT_BE_PLAN));
     tli_zero(copy, sizeof *copy);
     result = tli_check_plan(env, TLI_IN(COPY_PLAN), plan);
     return result ? result : tli_join_plan(env, TLI_IN(COPY_PLAN), plan, copy);

@@ -182,6 +182,7 @@ TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_dev
 //   copy   overwritten; must not be the plan itself; release with tl_free_plan
 //
 // Errors:  TL_ERROR_INVALID_ARG: counts without arrays; TL_ERROR_NO_MEMORY. *copy is all zero then.
+//          TL_ERROR_INVALID_ARG: copy is the plan itself, which stays as it is.
 // Cost:    O(steps + offsets), one allocation.
 TLDEF tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy);
 #endif

@@ -572,7 +572,11 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 static tl_result tli_infeasible(tl_run *run, tl_limit limit, tli_rule rule, uint64_t budget, uint64_t bytes,
                                 int32_t node) {
-    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN), rule, budget, bytes);
+    tli_sentence s;
+    if (bytes == UINT64_MAX)
+        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
+                        TLI_RULE(LEAST_BUDGET_DOES_NOT_FIT_64_BITS));
+    s = tli_begin_error(run->env, TL_ERROR_INFEASIBLE, TLI_IN(INIT_RUN), rule, budget, bytes);
     tli_put_limit(run->env, &s, limit);
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && node >= 0) {
@@ -636,16 +640,16 @@ static tl_result tli_place_online(tl_run *run, uint64_t live, uint64_t host_live
 
 #define TLI_ONLINE_TURNS 24  // times that decisions are tried out at most to make their arenas fit
 
-// Less live bytes for the next try: by what exceeds, and after a few by a part of the whole as well, because fewer
-// live bytes need not mean a smaller arena.
+// Less live bytes for the next try: by what exceeds, and after a few by a part of the whole as well, because
+// fewer live bytes need not mean a smaller arena.
 static uint64_t tli_lower_live(uint64_t live, uint64_t excess, int turn) {
     if (excess && turn > 4 && live != UINT64_MAX) excess += live / 16;
     return live > excess ? live - excess : 0;
 }
 
-// Try the decisions out, with less live bytes as long as an arena exceeds its budget, at last with nothing on the
-// host. is_least: of the device they stay, and its arena may exceed the budget. TL_ERROR_OVER_BUDGET: they do not
-// work, or no arena found fits.
+// Try the decisions out, with less live bytes as long as an arena exceeds its budget, at last with nothing on
+// the host. is_least: of the device they stay, and its arena may exceed the budget. TL_ERROR_OVER_BUDGET: they
+// do not work, or no arena found fits.
 static tl_result tli_settle_online(tl_run *run, uint64_t live, uint64_t host_live, int is_least) {
     int turn;
     for (turn = 1; turn <= TLI_ONLINE_TURNS; turn++) {
@@ -656,7 +660,8 @@ static tl_result tli_settle_online(tl_run *run, uint64_t live, uint64_t host_liv
         host_excess = tli_arena_excess(run, TL_TIER_HOST);
         if (!excess && !host_excess) return TL_OK;
         live = tli_lower_live(live, excess, turn);
-        host_live = turn + 1 < TLI_ONLINE_TURNS || !host_excess ? tli_lower_live(host_live, host_excess, turn) : 0;
+        host_live = tli_lower_live(host_live, host_excess, turn);
+        if (host_excess && turn + 1 == TLI_ONLINE_TURNS) host_live = 0;
     }
     return TL_ERROR_OVER_BUDGET;
 }

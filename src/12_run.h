@@ -205,9 +205,11 @@ typedef struct tl_run_report {
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
 //          backend cannot do the conversions of the formats, or an option left out what is asked for;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
-//          decisions; the text names the least budget that works and the node that needs it;
-//          TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and those of the backend; TL_ERROR_NO_MEMORY, also
-//          if a pass takes more bytes than the backend reports as free at present. *run is NULL then.
+//          decisions; the text names a budget that works and the node that needs it: for a plan the least,
+//          for decisions the bytes of those within the fewest live bytes, below which others may fit;
+//          TL_ERROR_OVERFLOW: no budget of 64 bits would do; TL_ERROR_INVALID_PLAN, TL_ERROR_INVALID_ARG, and
+//          those of the backend; TL_ERROR_NO_MEMORY, also if a pass takes more bytes than the backend reports
+//          as free at present. *run is NULL then.
 // Cost:    online, the decisions of one pass are simulated, and placed; if their arena exceeds the budget,
 //          up to 23 more with less live bytes; if none fits, those of about forty passes, to find the
 //          least one. Lazy: that of the planner.

@@ -838,6 +838,10 @@ static void copy_of_a_plan_without_arrays_is_refused(void **state) {
     assert_int_equal(tl_copy_plan(&env, &plan, &copy), TL_OK);
     assert_null(copy.steps);
     tl_free_plan(&env, &copy);
+    plan.alignment_bytes = 4;
+    assert_int_equal(tl_copy_plan(&env, &plan, &plan), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_copy_plan: copy: must not be the plan itself");
+    assert_int_equal(plan.alignment_bytes, 4);  // as it was
 }
 
 // -- the record of an online run --
