@@ -65,10 +65,11 @@ static void a_device_is_made_and_works(void **state) {
 }
 
 static void what_is_not_there_is_refused_with_a_sentence(void **state) {
-    static const char *const missing[] = { "vkDestroyDevice", "vkCreateInstance",
+    static const char *const missing[] = { "vkDestroyDevice", "vkCreateInstance", "vkGetDeviceQueue",
                                            "vkEnumeratePhysicalDevices" };
     tl_vk_device_desc desc = shim_desc();
     vkshim_config config;
+    vkshim_counts counts;
     tl_vk_device device;
     tl_env env = {0};
     size_t i;
@@ -95,6 +96,9 @@ static void what_is_not_there_is_refused_with_a_sentence(void **state) {
         vkshim_reset(&config);
         assert_int_equal(tl_vk_init_device(&env, &desc, &device), TL_ERROR_UNSUPPORTED);
         assert_null(device.owned);
+        vkshim_report(&counts);
+        assert_int_equal(counts.live[VKSHIM_DEVICE], 0);
+        assert_int_equal(counts.violation_count, 0);
     }
 }
 

@@ -513,12 +513,13 @@ static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice ph
         tli_vk_device_has(loader, physical, "VK_EXT_memory_budget"))
         owned->extensions[info.enabledExtensionCount++] = "VK_EXT_memory_budget";
     info.ppEnabledExtensionNames = owned->extensions;
-    result = loader->create_device(physical, &info, NULL, &device->device);
-    if (result) return tli_vk_fail_call(loader->env, loader->function, "vkCreateDevice", result);
+    // What ends a device is there before it begins: a driver whose threads outlive its library crashes.
     tli_vk_set_call(&owned->destroy_device, loader->get(loader->instance, "vkDestroyDevice"));
     tli_vk_set_call(&get_device_proc, loader->get(loader->instance, "vkGetDeviceProcAddr"));
     if (!owned->destroy_device || !get_device_proc)
         return tli_vk_fail_entry(loader->env, loader->function, "vkGetDeviceProcAddr");
+    result = loader->create_device(physical, &info, NULL, &device->device);
+    if (result) return tli_vk_fail_call(loader->env, loader->function, "vkCreateDevice", result);
     tli_vk_set_call(&get_queue, get_device_proc(device->device, "vkGetDeviceQueue"));
     if (!get_queue) return tli_vk_fail_entry(loader->env, loader->function, "vkGetDeviceQueue");
     get_queue(device->device, (uint32_t)compute, 0, &device->queue);
