@@ -4426,7 +4426,7 @@ static size_t tli_finish(tli_writer *w) {
     X(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64, "fwd, bwd: the sum of all costs must fit 64 bits", "node, line") \
     X(PARAM_SUM_OF_ALL_WEIGHTS_MUST_FIT_64, "param: the sum of all weights must fit 64 bits", "node, line") \
     X(NO_MEMORY_TO_COMPARE_NAMES, "no memory to compare names", "") \
-    X(NODES_THERE_MUST_BE_AT_LEAST_ONE, "nodes: there must be at least one", "") \
+    X(NODES_MISSING_OR_FEWER_THAN_ONE, "nodes: missing, or fewer than one", "") \
     X(INPUTS_MISSING_OR_NEGATIVE_COUNT, "inputs: missing, or a negative count", "node, line") \
     X(OUTPUTS_MISSING_OR_NEGATIVE_COUNT, "outputs: missing, or a negative count", "") \
     X(VIEWS_MISSING_OR_NEGATIVE_COUNT, "views: missing, or a negative count", "") \
@@ -7412,7 +7412,7 @@ static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph
 // -- rules of a graph and of a device --
 
 static tli_rule tli_check_arrays(const tl_graph *graph) {
-    if (graph->node_count < 1 || !graph->nodes) return TLI_RULE(NODES_THERE_MUST_BE_AT_LEAST_ONE);
+    if (graph->node_count < 1 || !graph->nodes) return TLI_RULE(NODES_MISSING_OR_FEWER_THAN_ONE);
     if (graph->input_count < 0 || (graph->input_count && !graph->inputs))
         return TLI_RULE(INPUTS_MISSING_OR_NEGATIVE_COUNT);
     if (graph->tensor_count < 0 || !graph->outputs) return TLI_RULE(OUTPUTS_MISSING_OR_NEGATIVE_COUNT);

@@ -277,7 +277,7 @@
     X(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64, "fwd, bwd: the sum of all costs must fit 64 bits", "node, line") \
     X(PARAM_SUM_OF_ALL_WEIGHTS_MUST_FIT_64, "param: the sum of all weights must fit 64 bits", "node, line") \
     X(NO_MEMORY_TO_COMPARE_NAMES, "no memory to compare names", "") \
-    X(NODES_THERE_MUST_BE_AT_LEAST_ONE, "nodes: there must be at least one", "") \
+    X(NODES_MISSING_OR_FEWER_THAN_ONE, "nodes: missing, or fewer than one", "") \
     X(INPUTS_MISSING_OR_NEGATIVE_COUNT, "inputs: missing, or a negative count", "node, line") \
     X(OUTPUTS_MISSING_OR_NEGATIVE_COUNT, "outputs: missing, or a negative count", "") \
     X(VIEWS_MISSING_OR_NEGATIVE_COUNT, "views: missing, or a negative count", "") \

@@ -297,7 +297,7 @@ static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph
 // -- rules of a graph and of a device --
 
 static tli_rule tli_check_arrays(const tl_graph *graph) {
-    if (graph->node_count < 1 || !graph->nodes) return TLI_RULE(NODES_THERE_MUST_BE_AT_LEAST_ONE);
+    if (graph->node_count < 1 || !graph->nodes) return TLI_RULE(NODES_MISSING_OR_FEWER_THAN_ONE);
     if (graph->input_count < 0 || (graph->input_count && !graph->inputs))
         return TLI_RULE(INPUTS_MISSING_OR_NEGATIVE_COUNT);
     if (graph->tensor_count < 0 || !graph->outputs) return TLI_RULE(OUTPUTS_MISSING_OR_NEGATIVE_COUNT);

@@ -465,9 +465,9 @@ static void breaks(void (*change)(tl_graph *graph), tl_result code, const char *
 
 // node 2 has inputs 1.0 and 0.0: inputs[1], inputs[2]; tensors: 0 1 | 2 | 3 4 5 | 6
 #define BREAKS(X) \
-    X(g->node_count = 0, "nodes: there must be at least one") \
-    X(g->node_count = -1, "nodes: there must be at least one") \
-    X(g->nodes = NULL, "nodes: there must be at least one") \
+    X(g->node_count = 0, "nodes: missing, or fewer than one") \
+    X(g->node_count = -1, "nodes: missing, or fewer than one") \
+    X(g->nodes = NULL, "nodes: missing, or fewer than one") \
     X(g->input_count = -1, "inputs: missing, or a negative count") \
     X(g->inputs = NULL, "inputs: missing") \
     X(g->outputs = NULL, "outputs: missing") \

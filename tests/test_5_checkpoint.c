@@ -536,7 +536,7 @@ static void graphs_and_counts_that_do_not_fit_are_errors(void **state) {
     assert_int_equal(tl_find_kept_layers(&env, &broken, &config, kept, 3), TL_ERROR_INVALID_ARG);
     assert_int_equal(tl_measure_checkpoints(&env, &broken, 3, &config, &effect), TL_ERROR_INVALID_ARG);
     assert_int_equal(tl_measure_checkpoints(&env, &broken, 0, &config, &effect), TL_ERROR_INVALID_ARG);
-    assert_text(&env, "tl_check_graph: nodes: there must be at least one");
+    assert_text(&env, "tl_check_graph: nodes: missing, or fewer than one");
     tl_free_graph(&env, &bare);
     tl_free_graph(&env, &graph);
 }
