@@ -1485,7 +1485,8 @@ TLDEF const char *tl_name_codec(tl_codec codec);      // "bf16"
 TLDEF uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes);
 
 #ifndef TL_NO_PLANNERS
-// Make the plan that keeps every tensor until its last reader has run: the plan to compare with.
+// Make the plan that keeps every tensor until its last reader has run: the plan to compare with. This one and
+// the next two have no places; a run, or tl_plan_places, gives them some.
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
 //
@@ -1600,9 +1601,10 @@ TLDEF tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl
 
 // Make the plan of a config, on a graph whose nodes have layers and units.
 //
-//   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
+//   plan   overwritten; release with tl_free_plan; peaks and costs are filled in, and it has places
+//          (tl_plan_places, with an alignment of 1)
 //
-// Errors:  as tl_find_kept_layers and tl_plan_kept_set; *plan is all zero then.
+// Errors:  as tl_find_kept_layers, tl_plan_kept_set and tl_plan_places; *plan is all zero then.
 TLDEF tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph,
                                     const tl_checkpoint_config *config, tl_plan *plan);
 
@@ -1787,7 +1789,7 @@ typedef enum tl_remat_form { TL_REMAT_FORMS(TLI_ENUM) TL_REMAT_FORM_COUNT } tl_r
 
 typedef struct tl_remat_desc {
     const tl_graph *graph;      // not NULL
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
+    uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
     uint64_t work_limit;        // elementary steps of 2 to 3 ns, of all parts together; 0 = until plans within
@@ -1798,8 +1800,9 @@ typedef struct tl_remat_desc {
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
     tl_remat_pool *pool;        // of tl_init_remat_pool; 0 = this call begins with nothing
     tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
-    int32_t  in_arena;          // 1 = the plan comes with places, and the budget binds their arena
-    uint64_t alignment_bytes;   // of these places, a power of two up to 2^30; 0 = 1; the device's is not read
+    int32_t  live;              // 1 = the budget binds the sum of live bytes, as papers count it, and the
+                                // plan has no places; 0 = it has, and the budget binds their arena
+    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1; the device's is not read
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -1831,7 +1834,8 @@ typedef struct tl_remat_report {
 // first, as it would be without a host; then the same amount of work goes into a plan with copies,
 // which never costs more.
 //
-// In an arena (tl_plan_places) the sizes of allocations are rounded up to the alignment. Where an arena
+// The plan comes with places (tl_plan_places), unless desc->live says otherwise, and the budget binds their
+// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where an arena
 // exceeds the budget, up to five more plans are made within less, each with a quarter of the work limit,
 // then that of the least budget. Host copies have an arena of their own, which the host budget binds; where
 // that of the least budget's plan exceeds it, the plan of the least budget without copies is the last one.
@@ -1888,7 +1892,7 @@ typedef struct tl_order_progress {
 typedef struct tl_order_desc {
     const tl_graph *graph;      // not NULL
     int32_t  inference;         // 1 = forward only
-    int32_t  in_arena;          // 1 = the plan comes with places
+    int32_t  live;              // 1 = the plan comes without places
     uint64_t alignment_bytes;   // of places; sizes are rounded up to it; a power of two up to 2^30; 0 = 1
     uint64_t work_limit;        // elementary steps of 5 to 10 ns; 0 = 200 million: two seconds
     int    (*progress)(const tl_order_progress *progress, void *user);  // 1 = stop with the best so far
@@ -1941,10 +1945,12 @@ TLDEF tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan *p
 
 typedef struct tl_chain_plan_desc {
     const tl_graph *graph;      // not NULL
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
+    uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 400 million, about a second
     const tl_device *device;    // its capacity; 0 = none is known
+    int32_t  live;              // as in tl_remat_desc: 1 = the budget binds live bytes, no places
+    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1
 } tl_chain_plan_desc;
 
 // Plan recomputation stage by stage: the optimum over persistent schedules, in exact bytes.
@@ -1962,12 +1968,14 @@ typedef struct tl_chain_plan_desc {
 // backwards of a stage read the output of the stage before, and either tensors that forward kept or
 // tensors recomputed just before. Chains of equal layers are planned in closed form. If the exact curves
 // of another chain take more than work_limit, it is planned with fewer segments and fewer steps of the
-// curves; bound_cost is then the bound of tl_plan_remat, which holds for any schedule.
+// curves; bound_cost is then the bound of tl_plan_remat, which holds for any schedule. Places and budget are
+// as in tl_plan_remat; the bound is that of the live bytes.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget and the node that peaks
 //          there; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where costs times stages, or base_bytes
 //          and what a plan takes, do not fit 64 bits. *plan is all zero then.
-// Cost:    O(stages^3 x steps of a curve), at most twice work_limit. Memory: 200 MiB at most.
+// Cost:    O(stages^3 x steps of a curve), at most twice work_limit, and tl_plan_places; where an arena exceeds
+//          the budget, up to seven times. Memory: 200 MiB at most.
 // Threads: safe with one env per thread.
 // Source:  Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019, arXiv:1911.13214,
 //          section 4, with curves in place of memory slots.
@@ -2009,10 +2017,12 @@ typedef struct tl_policy_desc {
                                 // nodes; 0 = the square root of their number, rounded, with any budget
     uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
     uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
+    uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only: keep-all alone can do that
     const tl_device *device;    // its capacity; 0 = none is known
+    int32_t  live;              // as in tl_remat_desc: 1 = the budget binds live bytes, no places
+    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1
 } tl_policy_desc;
 
 // Make the plan of a policy.
@@ -2023,6 +2033,7 @@ typedef struct tl_policy_desc {
 // number with the least peak), selective thresholds of the cost and of the cost per byte, and revolve
 // slot counts from the largest down. In graphs of up to 1000 nodes every interval, threshold and slot
 // count is tried, and bytes in steps of less than a thousandth; in larger graphs the steps are longer.
+// Places and budget are as in tl_plan_remat.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of the plans tried
 //          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
@@ -2030,7 +2041,9 @@ typedef struct tl_policy_desc {
 //          takes; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
 //          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step, is what
-//          bounds it: 10000 layers in one slot are 100 million steps; chain: as tl_plan_chain.
+//          bounds it: 10000 layers in one slot are 100 million steps (ask for live bytes there: places take
+//          20 bytes and more for each allocation); chain: as tl_plan_chain. Places: as tl_plan_places, up to
+//          seven times.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 
@@ -4723,7 +4736,7 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
     X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "") \
     X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two, at most 2^30", "") \
-    X(IN_ARENA_MUST_BE_0_OR_1, "in_arena: must be 0 or 1", "") \
+    X(LIVE_MUST_BE_0_OR_1, "live: must be 0 or 1", "") \
     X(LEAST_BUDGET_DOES_NOT_FIT_64_BITS, "base_bytes: with what a plan takes they do not fit 64 bits", "") \
     X(GRAPH_BYTES_MUST_FIT_62_BITS, "graph: bytes, rounded up to the alignment, must fit 62 bits", "")
 
@@ -16552,8 +16565,16 @@ static tl_result tli_plan_checkpoints(tl_env *env, const tl_graph *graph, const 
 
 TLI_IMPL tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                        tl_plan *plan) {
+    tl_places_desc places;
+    tl_result result;
     TL_ASSERT(graph && config && plan);
-    return tli_plan_checkpoints(env, graph, config, NULL, plan);
+    result = tli_plan_checkpoints(env, graph, config, NULL, plan);
+    if (result) return result;
+    tli_zero(&places, sizeof places);
+    places.graph = graph;
+    result = tl_plan_places(env, &places, plan, NULL);
+    if (result) tl_free_plan(env, plan);
+    return result;
 }
 
 static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
@@ -25075,6 +25096,17 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
     return result;
 }
 
+static tl_result tli_check_live(tl_env *env, tli_function function, int32_t live) {
+    if (live == 0 || live == 1) return TL_OK;
+    return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LIVE_MUST_BE_0_OR_1));
+}
+
+static tl_result tli_check_chain_desc(tl_env *env, const tl_chain_plan_desc *desc) {
+    tl_result result = tl_check_graph(env, desc->graph);
+    if (!result) result = tli_check_live(env, TLI_IN(PLAN_CHAIN), desc->live);
+    return !result && desc->device ? tl_check_device(env, desc->device) : result;
+}
+
 // As tli_plan_remat.
 static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
                                 tl_plan *plan, tl_remat_report *report) {
@@ -25085,8 +25117,7 @@ static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, con
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
     tli_zero(&quiet, sizeof quiet);
-    result = tl_check_graph(env, desc->graph);
-    if (!result && desc->device) result = tl_check_device(env, desc->device);
+    result = tli_check_chain_desc(env, desc);
     if (result) return result;
     if (env) quiet = *env;
     quiet.log = NULL;
@@ -25110,14 +25141,6 @@ static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, con
     if (result == TL_ERROR_OVERFLOW)
         return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(GRAPH_COSTS_TIMES_STAGES_MUST_FIT_62));
     return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(NO_MEMORY_TO_PLAN));
-}
-
-TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
-                                 tl_remat_report *report) {
-    tli_budget budget;
-    TL_ASSERT(desc && desc->graph && plan);
-    budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
-    return tli_plan_chain(env, desc, &budget, plan, report);
 }
 
 // -- policies: names, candidates, cut nodes --
@@ -25739,32 +25762,35 @@ static tl_result tli_policy_run(tli_policy *p) {
 }
 
 // "budget_bytes: chen-sqrt needs 340 bytes, at node 3 (conv1)"
-static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
-    tl_simulate_desc desc;
-    tl_report report;
+static tl_result tli_policy_refuse(tl_env *env, const tl_graph *graph, tl_policy policy,
+                                   const tli_budget *budget, tl_remat_report *report) {
     tli_sentence s;
-    uint64_t needed;
+    if (report->least_budget_bytes == UINT64_MAX) return tli_refuse_base(env, report, TLI_IN(PLAN_POLICY));
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
+                        budget->allowed_bytes, report->least_budget_bytes);
+    tli_put_limit(env, &s, budget->limit);
+    tli_put_text(&s, tl_name_policy(policy));
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT && report->limiting_node >= 0) {
+        tli_put(&s.text, ", at node ");
+        tli_put_named(&s.text, report->limiting_node, tl_name_node(graph, report->limiting_node));
+    }
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
+}
+
+// What the least of the plans tried takes, and where.
+static tl_result tli_policy_report_least(tl_env *env, tli_policy *p, tl_remat_report *report) {
+    tl_simulate_desc desc;
+    tl_report simulated;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
     desc.plan = tli_pool_least(p->pool);
-    result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, NULL, &report);
+    result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, NULL, &simulated);
     if (result) return tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
-    needed = tli_add_base(&p->budget, desc.plan->peak_bytes);
-    if (needed == UINT64_MAX)
-        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_POLICY),
-                        TLI_RULE(LEAST_BUDGET_DOES_NOT_FIT_64_BITS));
-    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
-                        p->budget.allowed_bytes, needed);
-    tli_put_limit(env, &s, p->budget.limit);
-    tli_put_text(&s, tl_name_policy(p->desc->policy));
-    tli_put_rule(&s);
-    if (TLI_ERROR_TEXT && report.peak_step >= 0) {
-        int32_t node = desc.plan->steps[report.peak_step].node;
-        tli_put(&s.text, ", at node ");
-        tli_put_named(&s.text, node, tl_name_node(p->graph, node));
-    }
-    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
+    report->least_budget_bytes = tli_add_base(&p->budget, desc.plan->peak_bytes);
+    report->limiting_node = simulated.peak_step < 0 ? -1 : desc.plan->steps[simulated.peak_step].node;
+    return tli_policy_refuse(env, p->graph, p->desc->policy, &p->budget, report);
 }
 
 static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
@@ -25774,6 +25800,8 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(POLICY_THERE_IS_NO_SUCH_ONE));
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
+    result = tli_check_live(env, function, desc->live);
+    if (result) return result;
     if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         TLI_RULE(POLICY_MUST_BE_KEEP_ALL_FOR_INFERENCE));
@@ -25781,7 +25809,8 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
-static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tl_remat_pool *pool, tli_policy *p) {
+static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, const tli_budget *budget,
+                                 tl_remat_pool *pool, tli_policy *p) {
     uint64_t nodes = (uint64_t)desc->graph->node_count, tensors = (uint64_t)desc->graph->tensor_count;
     int32_t id;
     tli_zero(p, sizeof *p);
@@ -25790,7 +25819,7 @@ static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tl_rem
     p->desc = desc;
     p->graph = desc->graph;
     p->pool = pool;
-    p->budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
+    p->budget = *budget;
     for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
     p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
     if (p->fineness < 32) p->fineness = 32;
@@ -25815,31 +25844,36 @@ static void tli_policy_free(tli_policy *p) {
 }
 
 // result: of the search.
-static tl_result tli_policy_answer(tl_env *env, tli_policy *p, tl_result result, tl_plan *plan) {
+static tl_result tli_policy_answer(tl_env *env, tli_policy *p, tl_result result, tl_plan *plan,
+                                   tl_remat_report *report) {
     const tl_plan *best = p->wanted == TLI_WANT_LEAST ? tli_pool_least(p->pool) : tli_policy_best(p);
     if (result == TL_ERROR_OVERFLOW || (!result && !p->pool->plan_count))
         return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_POLICY),
                         TLI_RULE(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64));
-    if (!result && (!best || !tli_policy_fits(p, best))) return tli_policy_refuse(env, p);
+    if (!result && (!best || !tli_policy_fits(p, best))) return tli_policy_report_least(env, p, report);
     if (!result) result = tl_copy_plan(&p->quiet, best, plan);
     if (result) return tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
     plan->base_bytes = p->budget.base_bytes;
     return TL_OK;
 }
 
-TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan) {
+// As tli_plan_remat; of the report nothing but the least budget and its node is filled in.
+static tl_result tli_plan_policy(tl_env *env, const tl_policy_desc *desc, const tli_budget *budget,
+                                 tl_plan *plan, tl_remat_report *report) {
     tl_remat_pool pool;
+    tl_remat_report local;
     tli_policy p;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && plan);
+    if (!report) report = &local;
     tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
     result = tli_check_policy(env, desc);
     if (result) return result;
     tli_pool_init(&pool, env, 0);
-    result = tli_policy_init(env, desc, &pool, &p);
+    result = tli_policy_init(env, desc, budget, &pool, &p);
     if (!result) result = tli_pool_ask(&pool, p.budget.bytes);
     if (!result) result = tli_policy_run(&p);
-    result = tli_policy_answer(env, &p, result, plan);
+    result = tli_policy_answer(env, &p, result, plan, report);
     tli_policy_free(&p);
     tli_pool_clear(&pool);
     return result;
@@ -25858,14 +25892,16 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
     static const uint8_t order[] = { TL_POLICY_REVOLVE, TL_POLICY_CHEN_SQRT, TL_POLICY_CHEN_GREEDY,
                                      TL_POLICY_SELECTIVE, TL_POLICY_EVERY_N };
     tl_policy_desc desc;
+    tli_budget within;
     tli_policy p;
     tl_result result;
     uint32_t i;
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
-    result = tli_policy_init(env, &desc, pool, &p);
-    p.budget.bytes = wants_least ? 0 : budget;
-    p.budget.is_limited = p.budget.bytes != UINT64_MAX;
+    within = tli_find_budget(0, 0, 0, NULL, NULL, 0);
+    within.bytes = wants_least ? 0 : budget;
+    within.is_limited = within.bytes != UINT64_MAX;
+    result = tli_policy_init(env, &desc, &within, pool, &p);
     p.wanted = wants_least ? TLI_WANT_LEAST : TLI_WANT_FITTING;
     p.watch = watch;
     p.work_limit = work_limit;
@@ -26653,10 +26689,10 @@ static tl_result tli_remat_report(tli_remat *r, const tli_budget *budget, tl_rem
 
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, desc->graph);
+    if (!result) result = tli_check_live(env, TLI_IN(PLAN_REMAT), desc->live);
+    if (result) return result;
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
-    if (desc->in_arena != 0 && desc->in_arena != 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(IN_ARENA_MUST_BE_0_OR_1));
     if ((uint32_t)desc->form >= (uint32_t)TL_REMAT_FORM_COUNT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(FORM_THERE_IS_NO_SUCH_ONE));
     if (desc->form && budget->host_bytes)
@@ -26669,7 +26705,7 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
 #else
     (void)budget;
 #endif
-    return !result && desc->device ? tl_check_device(env, desc->device) : result;
+    return desc->device ? tl_check_device(env, desc->device) : TL_OK;
 }
 
 // Take the caller's pool, or begin one for this call alone.
@@ -26770,27 +26806,44 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 
 // -- plans that come with places --
 //
-// The planner counts live bytes; an arena can be larger. Sizes are rounded up to the alignment for it, so
+// The planners count live bytes; an arena can be larger. Sizes are rounded up to the alignment for them, so
 // what remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the
 // same, a plan is made again within as much less, a few times; the last try is the plan of the least
 // budget, which depends on no budget of the device: if its arena is refused, it is what does. Host copies
 // have an arena of their own; where even the least plan's exceeds the budget of the host, the last try is
-// the least plan without copies.
+// the least plan without copies. All planners with a budget go this way: each gives a function that makes one
+// plan of the rounded graph.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
 
-typedef struct tli_arena_plan {
+typedef struct tli_arena_plan tli_arena_plan;
+
+// One plan of the rounded graph within a budget. TL_ERROR_INFEASIBLE: the report says what the least one takes.
+typedef tl_result (*tli_arena_maker)(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report);
+
+// The error of a budget that the arena of the least plan exceeds, which the report of the desc tells.
+typedef tl_result (*tli_arena_refuser)(tli_arena_plan *a, const tli_budget *budget);
+
+struct tli_arena_plan {
     tl_env   *env;
-    const tl_remat_desc *desc;
-    tl_remat_desc   rounded;    // what the planner is asked
-    tl_graph        graph;      // the graph of desc, its bytes rounded up
+    tli_function      function;     // of the caller
+    tli_arena_maker   make;
+    tli_arena_refuser refuse;
+    const tl_graph   *given;        // the caller's
+    const tl_device  *device;       // may be NULL
+    const tl_remat_desc  *desc;     // of tl_plan_remat, else NULL
+    tl_remat_desc         rounded;  // what tl_plan_remat is asked
+    tl_chain_plan_desc    chain;    // what tl_plan_chain is asked
+    tl_policy_desc        policy;   // what tl_plan_policy is asked
+    tl_graph        graph;      // the given one, its bytes rounded up
     tl_node        *nodes;      // [node_count] of it
     tl_node_output *outputs;    // [tensor_count]
     uint64_t  alignment;
+    uint64_t  place_work;       // of the places of each plan; 0 = the default
     uint64_t  work, most_work;  // of the plans before; of the next one by default
     tl_plan  *plan;
     tl_remat_report *report;    // of the first plan: its bounds hold for all
-} tli_arena_plan;
+};
 
 static uint64_t tli_round_bytes(uint64_t bytes, uint64_t alignment) {
     return bytes > UINT64_MAX - alignment ? bytes : tli_align_up(bytes, alignment);
@@ -26798,7 +26851,7 @@ static uint64_t tli_round_bytes(uint64_t bytes, uint64_t alignment) {
 
 // 0 = no memory.
 static int tli_arena_round(tli_arena_plan *a) {
-    const tl_graph *graph = a->desc->graph;
+    const tl_graph *graph = a->given;
     int32_t i;
     a->nodes = (tl_node *)tli_alloc_array(a->env, (uint64_t)graph->node_count, sizeof *a->nodes);
     a->outputs = (tl_node_output *)tli_alloc_array(a->env, (uint64_t)graph->tensor_count, sizeof *a->outputs);
@@ -26827,20 +26880,30 @@ static int tli_arena_watch(const tl_remat_progress *progress, void *user) {
     return a->desc->progress(&now, a->desc->user);
 }
 
+// What tl_plan_remat is asked in the place of the caller.
+static tl_remat_desc tli_arena_ask(tli_arena_plan *a) {
+    tl_remat_desc rounded = *a->desc;
+    rounded.graph = &a->graph;
+    if (!rounded.progress) return rounded;
+    rounded.progress = tli_arena_watch;
+    rounded.user = a;
+    return rounded;
+}
+
 // One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
 static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
     tl_places_desc places;
     tl_device device;
-    tl_result result = tli_plan_remat(a->env, &a->rounded, budget, a->most_work, a->plan, report);
+    tl_result result = a->make(a, budget, report);
     a->work += report->work;
     if (result) return result;
     tli_zero(&device, sizeof device);
-    if (a->desc->device) device = *a->desc->device;
+    if (a->device) device = *a->device;
     device.alignment_bytes = a->alignment;
     tli_zero(&places, sizeof places);
-    places.graph = a->desc->graph;
+    places.graph = a->given;
     places.device = &device;
-    places.work_limit = a->desc->work_limit;
+    places.work_limit = a->place_work;
     result = tl_plan_places(a->env, &places, a->plan, NULL);
     if (result) tl_free_plan(a->env, a->plan);
     return result;
@@ -26878,7 +26941,7 @@ static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, c
     report->cost = report->bound_cost = 0;
     report->gap_ratio = 0;
     tl_free_plan(a->env, a->plan);
-    return tli_remat_refuse(a->env, a->desc->graph, budget, report);
+    return a->refuse(a, budget);
 }
 
 // The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of
@@ -26923,8 +26986,7 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
         tl_free_plan(a->env, a->plan);
         result = is_left ? tli_arena_try(a, &within, &later) : TL_ERROR_INFEASIBLE;
     }
-    a->rounded.work_limit = a->desc->work_limit;    // on which the least budget depends
-    a->rounded.pool = a->desc->pool;
+    if (a->desc) a->rounded = tli_arena_ask(a);     // the least budget depends on the work limit
     a->most_work = TLI_REMAT_MOST_WORK;
     if (!result && !tli_arena_is_within(a, budget)) {
         tl_free_plan(a->env, a->plan);
@@ -26949,36 +27011,73 @@ static void tli_arena_report(const tli_arena_plan *a) {
         report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
 }
 
-// Plan within a budget that binds the arena.
+// Plan within a budget that binds the arena. result: of the checks of the desc.
+static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, uint64_t alignment,
+                                   tl_result result) {
+    tl_remat_report local;
+    if (!a->report) a->report = &local;
+    tli_zero(a->plan, sizeof *a->plan);
+    tli_zero(a->report, sizeof *a->report);
+    a->alignment = alignment ? alignment : 1;
+    a->most_work = TLI_REMAT_MOST_WORK;
+    if (!result && ((a->alignment & (a->alignment - 1)) || a->alignment > UINT64_C(1) << 30))
+        result = tli_fail(a->env, TL_ERROR_INVALID_ARG, a->function, TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+    if (!result && !tli_arena_round(a))
+        result = tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(NO_MEMORY_TO_PLAN));
+    if (!result && a->desc) a->rounded = tli_arena_ask(a);
+    if (!result) result = tli_arena_run(a, budget);
+    if (!result) tli_arena_report(a);
+    else if (result != TL_ERROR_INFEASIBLE) tli_zero(a->report, sizeof *a->report);
+    else a->report->work = a->work;
+    tli_release(a->env, a->nodes);
+    tli_release(a->env, a->outputs);
+    return result;
+}
+
+// -- plans that come with places: the planners --
+
+static tl_result tli_make_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    return tli_plan_remat(a->env, &a->rounded, budget, a->most_work, a->plan, report);
+}
+
+static tl_result tli_refuse_remat(tli_arena_plan *a, const tli_budget *budget) {
+    return tli_remat_refuse(a->env, a->given, budget, a->report);
+}
+
+static tl_result tli_make_chain(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    a->chain.graph = &a->graph;
+    return tli_plan_chain(a->env, &a->chain, budget, a->plan, report);
+}
+
+static tl_result tli_refuse_chain(tli_arena_plan *a, const tli_budget *budget) {
+    return tli_chain_refuse(a->env, a->given, budget, a->report);
+}
+
+static tl_result tli_make_policy(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    a->policy.graph = &a->graph;
+    return tli_plan_policy(a->env, &a->policy, budget, a->plan, report);
+}
+
+static tl_result tli_refuse_policy(tli_arena_plan *a, const tli_budget *budget) {
+    return tli_policy_refuse(a->env, a->given, a->policy.policy, budget, a->report);
+}
+
+// As tli_plan_remat, within a budget that binds the arena.
 static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                          tl_plan *plan, tl_remat_report *report) {
     tli_arena_plan a;
-    tl_remat_report local;
-    tl_result result = tli_check_remat(env, desc, budget);
-    tli_zero(plan, sizeof *plan);
     tli_zero(&a, sizeof a);
     a.env = env;
+    a.function = TLI_IN(PLAN_REMAT);
+    a.make = tli_make_remat;
+    a.refuse = tli_refuse_remat;
+    a.given = desc->graph;
+    a.device = desc->device;
     a.desc = desc;
-    a.alignment = desc->alignment_bytes ? desc->alignment_bytes : 1;
-    a.most_work = TLI_REMAT_MOST_WORK;
+    a.place_work = desc->work_limit;
     a.plan = plan;
-    a.report = report ? report : &local;
-    tli_zero(a.report, sizeof *a.report);
-    if (!result && ((a.alignment & (a.alignment - 1)) || a.alignment > UINT64_C(1) << 30))
-        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
-                          TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
-    if (!result && !tli_arena_round(&a))
-        result = tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
-    a.rounded = *desc;
-    a.rounded.graph = &a.graph;
-    if (desc->progress) { a.rounded.progress = tli_arena_watch; a.rounded.user = &a; }
-    if (!result) result = tli_arena_run(&a, budget);
-    if (!result) tli_arena_report(&a);
-    else if (result != TL_ERROR_INFEASIBLE) tli_zero(a.report, sizeof *a.report);
-    else a.report->work = a.work;
-    tli_release(env, a.nodes);
-    tli_release(env, a.outputs);
-    return result;
+    a.report = report;
+    return tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
 }
 
 TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
@@ -26987,12 +27086,50 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     TL_ASSERT(desc && desc->graph && plan);
     budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
                              NULL, 0);
-    return desc->in_arena ? tli_plan_remat_in_arena(env, desc, &budget, plan, report)
-                          : tli_plan_remat(env, desc, &budget, TLI_REMAT_MOST_WORK, plan, report);
+    return desc->live ? tli_plan_remat(env, desc, &budget, TLI_REMAT_MOST_WORK, plan, report)
+                      : tli_plan_remat_in_arena(env, desc, &budget, plan, report);
+}
+
+TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    tli_arena_plan a;
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && plan);
+    budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
+    if (desc->live) return tli_plan_chain(env, desc, &budget, plan, report);
+    tli_zero(&a, sizeof a);
+    a.env = env;
+    a.function = TLI_IN(PLAN_CHAIN);
+    a.make = tli_make_chain;
+    a.refuse = tli_refuse_chain;
+    a.given = desc->graph;
+    a.device = desc->device;
+    a.chain = *desc;
+    a.place_work = desc->work_limit;
+    a.plan = plan;
+    a.report = report;
+    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_chain_desc(env, desc));
+}
+
+TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan) {
+    tli_arena_plan a;
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && plan);
+    budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
+    if (desc->live) return tli_plan_policy(env, desc, &budget, plan, NULL);
+    tli_zero(&a, sizeof a);
+    a.env = env;
+    a.function = TLI_IN(PLAN_POLICY);
+    a.make = tli_make_policy;
+    a.refuse = tli_refuse_policy;
+    a.given = desc->graph;
+    a.device = desc->device;
+    a.policy = *desc;
+    a.plan = plan;
+    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_policy(env, desc));
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
@@ -28300,8 +28437,8 @@ static tl_result tli_order_compare(tli_order *o, tl_plan *plan, tl_order_report 
     tl_result result = tl_plan_keep_all(o->env, o->graph, o->desc->inference, &listing);
     plan->bound_cost = plan->cost;      // what runs is needed, and runs once
     if (!result) report->listing_peak_bytes = listing.peak_bytes;
-    if (!result && o->desc->in_arena) result = tli_order_place(o, &listing);
-    if (!result && o->desc->in_arena) {
+    if (!result && !o->desc->live) result = tli_order_place(o, &listing);
+    if (!result && !o->desc->live) {
         report->listing_arena_bytes = listing.arena_bytes;
         if (listing.arena_bytes < plan->arena_bytes) {
             tl_plan swap = listing;
@@ -28320,8 +28457,8 @@ static tl_result tli_order_check(tl_env *env, const tl_order_desc *desc) {
     uint64_t alignment = desc->alignment_bytes;
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
-    if (desc->in_arena != 0 && desc->in_arena != 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER), TLI_RULE(IN_ARENA_MUST_BE_0_OR_1));
+    if (!result) result = tli_check_live(env, TLI_IN(PLAN_ORDER), desc->live);
+    if (result) return result;
     if (alignment && ((alignment & (alignment - 1)) || alignment > UINT64_C(1) << 30))
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER),
                         TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
@@ -28369,7 +28506,7 @@ TLI_IMPL tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan
     report->proven = report->bound_bytes == report->peak_bytes;
     report->work = o.work;
     if (!result) result = tli_order_make_plan(&o, plan);
-    if (!result && desc->in_arena) result = tli_order_place(&o, plan);
+    if (!result && !desc->live) result = tli_order_place(&o, plan);
     if (!result) {
         result = tli_order_compare(&o, plan, report);
         if (result) tl_free_plan(env, plan);
@@ -41101,7 +41238,6 @@ static tl_result tli_plan_run_order(tl_run *run, int may_run_again) {
     tli_zero(&order, sizeof order);
     order.graph = run->graph;
     order.inference = run->inference;
-    order.in_arena = 1;
     order.alignment_bytes = run->limits.alignment_bytes;
     result = tl_plan_order(run->env, &order, &run->plan, NULL);
     if (!result) run->plan.base_bytes = run->budget.base_bytes;

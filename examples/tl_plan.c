@@ -344,8 +344,7 @@ static const char *const usage[] = {
     "  --budget B        most bytes of the arena that holds everything: 512MiB, 1.5GB, 1000000; or 60%,",
     "                    of the largest sum of live bytes where everything is kept, in MODEL as it is,",
     "                    before --precision changes it. Weights and optimizer state are beside it",
-    "  --live            the budget binds the sum of live bytes instead, as papers count (so do --policy",
-    "                    and --pareto)",
+    "  --live            the budget binds the sum of live bytes instead, as papers count (so does --pareto)",
     "  --inference       forward only: results are resident at the end",
     "  --host-budget B   tensors may be copied to the host, so many bytes of them at a time (% as above)",
     "  --link RATE       speed of these copies, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
@@ -860,7 +859,7 @@ static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_
     desc.host_budget_bytes = p->host_bytes;
     desc.pool = p->pool;
     desc.form = p->form;
-    desc.in_arena = p->in_arena;
+    desc.live = !p->in_arena;
     desc.alignment_bytes = p->alignment;
     desc.progress = on_progress;
     desc.user = p;
@@ -888,6 +887,8 @@ static tl_result make_policy_plan(program *p, tl_policy policy, uint64_t budget,
     desc.policy = policy;
     desc.budget_bytes = budget;
     desc.inference = p->o.inference;
+    desc.live = !p->in_arena;
+    desc.alignment_bytes = p->alignment;
     return tl_plan_policy(&p->env, &desc, plan);
 }
 
@@ -2870,7 +2871,6 @@ static int plan_order(program *p) {
     memset(&desc, 0, sizeof desc);
     desc.graph = &p->graph;
     desc.inference = p->o.inference;
-    desc.in_arena = 1;
     desc.alignment_bytes = p->alignment;
     desc.work_limit = p->work_limit;
     desc.progress = on_order_progress;
@@ -2893,8 +2893,11 @@ static int plan_order(program *p) {
 // The plan of a policy, and beside it the bound at the same budget.
 static int plan_policy(program *p) {
     tl_plan figures;
-    tl_result result = make_policy_plan(p, p->policy, p->budget_bytes, &p->plan);
+    tl_result result;
     uint64_t within;
+    p->in_arena = p->budget_bytes && !p->o.live;
+    result = make_policy_plan(p, p->policy, p->budget_bytes, &p->plan);
+    p->in_arena = 0;
     if (result == TL_ERROR_INFEASIBLE) {
         const char *why = reason_of(&p->env);
         int code;

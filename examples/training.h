@@ -755,7 +755,6 @@ static inline tl_result training_find_graph(tl_env *env, const training_model *m
     desc.graph = &m->graph;
     desc.budget_bytes = budget;
     desc.work_limit = TRAINING_WORK;
-    desc.in_arena = 1;
     desc.alignment_bytes = m->alignment_bytes;
     result = tl_plan_remat(env, &desc, &found->plan, &report);
     found->least_bytes = report.least_budget_bytes;

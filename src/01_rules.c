@@ -574,7 +574,7 @@
     X(NO_MEMORY_FOR_POOL, "no memory for the pool", "") \
     X(POOL_OF_ANOTHER_GRAPH, "pool: it holds plans of another graph, pass, host budget or link", "") \
     X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two, at most 2^30", "") \
-    X(IN_ARENA_MUST_BE_0_OR_1, "in_arena: must be 0 or 1", "") \
+    X(LIVE_MUST_BE_0_OR_1, "live: must be 0 or 1", "") \
     X(LEAST_BUDGET_DOES_NOT_FIT_64_BITS, "base_bytes: with what a plan takes they do not fit 64 bits", "") \
     X(GRAPH_BYTES_MUST_FIT_62_BITS, "graph: bytes, rounded up to the alignment, must fit 62 bits", "")
 

@@ -750,8 +750,16 @@ static tl_result tli_plan_checkpoints(tl_env *env, const tl_graph *graph, const 
 
 TLI_IMPL tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                        tl_plan *plan) {
+    tl_places_desc places;
+    tl_result result;
     TL_ASSERT(graph && config && plan);
-    return tli_plan_checkpoints(env, graph, config, NULL, plan);
+    result = tli_plan_checkpoints(env, graph, config, NULL, plan);
+    if (result) return result;
+    tli_zero(&places, sizeof places);
+    places.graph = graph;
+    result = tl_plan_places(env, &places, plan, NULL);
+    if (result) tl_free_plan(env, plan);
+    return result;
 }
 
 static tl_result tli_measure_config(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,

@@ -278,7 +278,8 @@ TLDEF const char *tl_name_codec(tl_codec codec);      // "bf16"
 TLDEF uint64_t tl_find_codec_bytes(tl_codec codec, uint64_t bytes);
 
 #ifndef TL_NO_PLANNERS
-// Make the plan that keeps every tensor until its last reader has run: the plan to compare with.
+// Make the plan that keeps every tensor until its last reader has run: the plan to compare with. This one and
+// the next two have no places; a run, or tl_plan_places, gives them some.
 //
 //   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
 //
@@ -393,9 +394,10 @@ TLDEF tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl
 
 // Make the plan of a config, on a graph whose nodes have layers and units.
 //
-//   plan   overwritten; release with tl_free_plan; peaks and costs are filled in
+//   plan   overwritten; release with tl_free_plan; peaks and costs are filled in, and it has places
+//          (tl_plan_places, with an alignment of 1)
 //
-// Errors:  as tl_find_kept_layers and tl_plan_kept_set; *plan is all zero then.
+// Errors:  as tl_find_kept_layers, tl_plan_kept_set and tl_plan_places; *plan is all zero then.
 TLDEF tl_result tl_plan_checkpoints(tl_env *env, const tl_graph *graph,
                                     const tl_checkpoint_config *config, tl_plan *plan);
 

@@ -3,27 +3,44 @@
 
 // -- plans that come with places --
 //
-// The planner counts live bytes; an arena can be larger. Sizes are rounded up to the alignment for it, so
+// The planners count live bytes; an arena can be larger. Sizes are rounded up to the alignment for them, so
 // what remains is what lies between allocations, mostly nothing. Where an arena exceeds the budget all the
 // same, a plan is made again within as much less, a few times; the last try is the plan of the least
 // budget, which depends on no budget of the device: if its arena is refused, it is what does. Host copies
 // have an arena of their own; where even the least plan's exceeds the budget of the host, the last try is
-// the least plan without copies.
+// the least plan without copies. All planners with a budget go this way: each gives a function that makes one
+// plan of the rounded graph.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
 
-typedef struct tli_arena_plan {
+typedef struct tli_arena_plan tli_arena_plan;
+
+// One plan of the rounded graph within a budget. TL_ERROR_INFEASIBLE: the report says what the least one takes.
+typedef tl_result (*tli_arena_maker)(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report);
+
+// The error of a budget that the arena of the least plan exceeds, which the report of the desc tells.
+typedef tl_result (*tli_arena_refuser)(tli_arena_plan *a, const tli_budget *budget);
+
+struct tli_arena_plan {
     tl_env   *env;
-    const tl_remat_desc *desc;
-    tl_remat_desc   rounded;    // what the planner is asked
-    tl_graph        graph;      // the graph of desc, its bytes rounded up
+    tli_function      function;     // of the caller
+    tli_arena_maker   make;
+    tli_arena_refuser refuse;
+    const tl_graph   *given;        // the caller's
+    const tl_device  *device;       // may be NULL
+    const tl_remat_desc  *desc;     // of tl_plan_remat, else NULL
+    tl_remat_desc         rounded;  // what tl_plan_remat is asked
+    tl_chain_plan_desc    chain;    // what tl_plan_chain is asked
+    tl_policy_desc        policy;   // what tl_plan_policy is asked
+    tl_graph        graph;      // the given one, its bytes rounded up
     tl_node        *nodes;      // [node_count] of it
     tl_node_output *outputs;    // [tensor_count]
     uint64_t  alignment;
+    uint64_t  place_work;       // of the places of each plan; 0 = the default
     uint64_t  work, most_work;  // of the plans before; of the next one by default
     tl_plan  *plan;
     tl_remat_report *report;    // of the first plan: its bounds hold for all
-} tli_arena_plan;
+};
 
 static uint64_t tli_round_bytes(uint64_t bytes, uint64_t alignment) {
     return bytes > UINT64_MAX - alignment ? bytes : tli_align_up(bytes, alignment);
@@ -31,7 +48,7 @@ static uint64_t tli_round_bytes(uint64_t bytes, uint64_t alignment) {
 
 // 0 = no memory.
 static int tli_arena_round(tli_arena_plan *a) {
-    const tl_graph *graph = a->desc->graph;
+    const tl_graph *graph = a->given;
     int32_t i;
     a->nodes = (tl_node *)tli_alloc_array(a->env, (uint64_t)graph->node_count, sizeof *a->nodes);
     a->outputs = (tl_node_output *)tli_alloc_array(a->env, (uint64_t)graph->tensor_count, sizeof *a->outputs);
@@ -60,20 +77,30 @@ static int tli_arena_watch(const tl_remat_progress *progress, void *user) {
     return a->desc->progress(&now, a->desc->user);
 }
 
+// What tl_plan_remat is asked in the place of the caller.
+static tl_remat_desc tli_arena_ask(tli_arena_plan *a) {
+    tl_remat_desc rounded = *a->desc;
+    rounded.graph = &a->graph;
+    if (!rounded.progress) return rounded;
+    rounded.progress = tli_arena_watch;
+    rounded.user = a;
+    return rounded;
+}
+
 // One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
 static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
     tl_places_desc places;
     tl_device device;
-    tl_result result = tli_plan_remat(a->env, &a->rounded, budget, a->most_work, a->plan, report);
+    tl_result result = a->make(a, budget, report);
     a->work += report->work;
     if (result) return result;
     tli_zero(&device, sizeof device);
-    if (a->desc->device) device = *a->desc->device;
+    if (a->device) device = *a->device;
     device.alignment_bytes = a->alignment;
     tli_zero(&places, sizeof places);
-    places.graph = a->desc->graph;
+    places.graph = a->given;
     places.device = &device;
-    places.work_limit = a->desc->work_limit;
+    places.work_limit = a->place_work;
     result = tl_plan_places(a->env, &places, a->plan, NULL);
     if (result) tl_free_plan(a->env, a->plan);
     return result;
@@ -111,7 +138,7 @@ static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, c
     report->cost = report->bound_cost = 0;
     report->gap_ratio = 0;
     tl_free_plan(a->env, a->plan);
-    return tli_remat_refuse(a->env, a->desc->graph, budget, report);
+    return a->refuse(a, budget);
 }
 
 // The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of
@@ -156,8 +183,7 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
         tl_free_plan(a->env, a->plan);
         result = is_left ? tli_arena_try(a, &within, &later) : TL_ERROR_INFEASIBLE;
     }
-    a->rounded.work_limit = a->desc->work_limit;    // on which the least budget depends
-    a->rounded.pool = a->desc->pool;
+    if (a->desc) a->rounded = tli_arena_ask(a);     // the least budget depends on the work limit
     a->most_work = TLI_REMAT_MOST_WORK;
     if (!result && !tli_arena_is_within(a, budget)) {
         tl_free_plan(a->env, a->plan);
@@ -182,36 +208,73 @@ static void tli_arena_report(const tli_arena_plan *a) {
         report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
 }
 
-// Plan within a budget that binds the arena.
+// Plan within a budget that binds the arena. result: of the checks of the desc.
+static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, uint64_t alignment,
+                                   tl_result result) {
+    tl_remat_report local;
+    if (!a->report) a->report = &local;
+    tli_zero(a->plan, sizeof *a->plan);
+    tli_zero(a->report, sizeof *a->report);
+    a->alignment = alignment ? alignment : 1;
+    a->most_work = TLI_REMAT_MOST_WORK;
+    if (!result && ((a->alignment & (a->alignment - 1)) || a->alignment > UINT64_C(1) << 30))
+        result = tli_fail(a->env, TL_ERROR_INVALID_ARG, a->function, TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+    if (!result && !tli_arena_round(a))
+        result = tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(NO_MEMORY_TO_PLAN));
+    if (!result && a->desc) a->rounded = tli_arena_ask(a);
+    if (!result) result = tli_arena_run(a, budget);
+    if (!result) tli_arena_report(a);
+    else if (result != TL_ERROR_INFEASIBLE) tli_zero(a->report, sizeof *a->report);
+    else a->report->work = a->work;
+    tli_release(a->env, a->nodes);
+    tli_release(a->env, a->outputs);
+    return result;
+}
+
+// -- plans that come with places: the planners --
+
+static tl_result tli_make_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    return tli_plan_remat(a->env, &a->rounded, budget, a->most_work, a->plan, report);
+}
+
+static tl_result tli_refuse_remat(tli_arena_plan *a, const tli_budget *budget) {
+    return tli_remat_refuse(a->env, a->given, budget, a->report);
+}
+
+static tl_result tli_make_chain(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    a->chain.graph = &a->graph;
+    return tli_plan_chain(a->env, &a->chain, budget, a->plan, report);
+}
+
+static tl_result tli_refuse_chain(tli_arena_plan *a, const tli_budget *budget) {
+    return tli_chain_refuse(a->env, a->given, budget, a->report);
+}
+
+static tl_result tli_make_policy(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    a->policy.graph = &a->graph;
+    return tli_plan_policy(a->env, &a->policy, budget, a->plan, report);
+}
+
+static tl_result tli_refuse_policy(tli_arena_plan *a, const tli_budget *budget) {
+    return tli_policy_refuse(a->env, a->given, a->policy.policy, budget, a->report);
+}
+
+// As tli_plan_remat, within a budget that binds the arena.
 static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                          tl_plan *plan, tl_remat_report *report) {
     tli_arena_plan a;
-    tl_remat_report local;
-    tl_result result = tli_check_remat(env, desc, budget);
-    tli_zero(plan, sizeof *plan);
     tli_zero(&a, sizeof a);
     a.env = env;
+    a.function = TLI_IN(PLAN_REMAT);
+    a.make = tli_make_remat;
+    a.refuse = tli_refuse_remat;
+    a.given = desc->graph;
+    a.device = desc->device;
     a.desc = desc;
-    a.alignment = desc->alignment_bytes ? desc->alignment_bytes : 1;
-    a.most_work = TLI_REMAT_MOST_WORK;
+    a.place_work = desc->work_limit;
     a.plan = plan;
-    a.report = report ? report : &local;
-    tli_zero(a.report, sizeof *a.report);
-    if (!result && ((a.alignment & (a.alignment - 1)) || a.alignment > UINT64_C(1) << 30))
-        result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
-                          TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
-    if (!result && !tli_arena_round(&a))
-        result = tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
-    a.rounded = *desc;
-    a.rounded.graph = &a.graph;
-    if (desc->progress) { a.rounded.progress = tli_arena_watch; a.rounded.user = &a; }
-    if (!result) result = tli_arena_run(&a, budget);
-    if (!result) tli_arena_report(&a);
-    else if (result != TL_ERROR_INFEASIBLE) tli_zero(a.report, sizeof *a.report);
-    else a.report->work = a.work;
-    tli_release(env, a.nodes);
-    tli_release(env, a.outputs);
-    return result;
+    a.report = report;
+    return tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
 }
 
 TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
@@ -220,9 +283,47 @@ TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan
     TL_ASSERT(desc && desc->graph && plan);
     budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
                              NULL, 0);
-    return desc->in_arena ? tli_plan_remat_in_arena(env, desc, &budget, plan, report)
-                          : tli_plan_remat(env, desc, &budget, TLI_REMAT_MOST_WORK, plan, report);
+    return desc->live ? tli_plan_remat(env, desc, &budget, TLI_REMAT_MOST_WORK, plan, report)
+                      : tli_plan_remat_in_arena(env, desc, &budget, plan, report);
+}
+
+TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
+                                 tl_remat_report *report) {
+    tli_arena_plan a;
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && plan);
+    budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
+    if (desc->live) return tli_plan_chain(env, desc, &budget, plan, report);
+    tli_zero(&a, sizeof a);
+    a.env = env;
+    a.function = TLI_IN(PLAN_CHAIN);
+    a.make = tli_make_chain;
+    a.refuse = tli_refuse_chain;
+    a.given = desc->graph;
+    a.device = desc->device;
+    a.chain = *desc;
+    a.place_work = desc->work_limit;
+    a.plan = plan;
+    a.report = report;
+    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_chain_desc(env, desc));
+}
+
+TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan) {
+    tli_arena_plan a;
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && plan);
+    budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
+    if (desc->live) return tli_plan_policy(env, desc, &budget, plan, NULL);
+    tli_zero(&a, sizeof a);
+    a.env = env;
+    a.function = TLI_IN(PLAN_POLICY);
+    a.make = tli_make_policy;
+    a.refuse = tli_refuse_policy;
+    a.given = desc->graph;
+    a.device = desc->device;
+    a.policy = *desc;
+    a.plan = plan;
+    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_policy(env, desc));
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
-

@@ -460,8 +460,8 @@ static tl_result tli_order_compare(tli_order *o, tl_plan *plan, tl_order_report 
     tl_result result = tl_plan_keep_all(o->env, o->graph, o->desc->inference, &listing);
     plan->bound_cost = plan->cost;      // what runs is needed, and runs once
     if (!result) report->listing_peak_bytes = listing.peak_bytes;
-    if (!result && o->desc->in_arena) result = tli_order_place(o, &listing);
-    if (!result && o->desc->in_arena) {
+    if (!result && !o->desc->live) result = tli_order_place(o, &listing);
+    if (!result && !o->desc->live) {
         report->listing_arena_bytes = listing.arena_bytes;
         if (listing.arena_bytes < plan->arena_bytes) {
             tl_plan swap = listing;
@@ -480,8 +480,8 @@ static tl_result tli_order_check(tl_env *env, const tl_order_desc *desc) {
     uint64_t alignment = desc->alignment_bytes;
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
-    if (desc->in_arena != 0 && desc->in_arena != 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER), TLI_RULE(IN_ARENA_MUST_BE_0_OR_1));
+    if (!result) result = tli_check_live(env, TLI_IN(PLAN_ORDER), desc->live);
+    if (result) return result;
     if (alignment && ((alignment & (alignment - 1)) || alignment > UINT64_C(1) << 30))
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER),
                         TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
@@ -529,7 +529,7 @@ TLI_IMPL tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan
     report->proven = report->bound_bytes == report->peak_bytes;
     report->work = o.work;
     if (!result) result = tli_order_make_plan(&o, plan);
-    if (!result && desc->in_arena) result = tli_order_place(&o, plan);
+    if (!result && !desc->live) result = tli_order_place(&o, plan);
     if (!result) {
         result = tli_order_compare(&o, plan, report);
         if (result) tl_free_plan(env, plan);

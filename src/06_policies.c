@@ -77,6 +77,17 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
     return result;
 }
 
+static tl_result tli_check_live(tl_env *env, tli_function function, int32_t live) {
+    if (live == 0 || live == 1) return TL_OK;
+    return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LIVE_MUST_BE_0_OR_1));
+}
+
+static tl_result tli_check_chain_desc(tl_env *env, const tl_chain_plan_desc *desc) {
+    tl_result result = tl_check_graph(env, desc->graph);
+    if (!result) result = tli_check_live(env, TLI_IN(PLAN_CHAIN), desc->live);
+    return !result && desc->device ? tl_check_device(env, desc->device) : result;
+}
+
 // As tli_plan_remat.
 static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
                                 tl_plan *plan, tl_remat_report *report) {
@@ -87,8 +98,7 @@ static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, con
     tli_zero(plan, sizeof *plan);
     tli_zero(report, sizeof *report);
     tli_zero(&quiet, sizeof quiet);
-    result = tl_check_graph(env, desc->graph);
-    if (!result && desc->device) result = tl_check_device(env, desc->device);
+    result = tli_check_chain_desc(env, desc);
     if (result) return result;
     if (env) quiet = *env;
     quiet.log = NULL;
@@ -112,14 +122,6 @@ static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, con
     if (result == TL_ERROR_OVERFLOW)
         return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(GRAPH_COSTS_TIMES_STAGES_MUST_FIT_62));
     return tli_fail(env, result, TLI_IN(PLAN_CHAIN), TLI_RULE(NO_MEMORY_TO_PLAN));
-}
-
-TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_plan *plan,
-                                 tl_remat_report *report) {
-    tli_budget budget;
-    TL_ASSERT(desc && desc->graph && plan);
-    budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
-    return tli_plan_chain(env, desc, &budget, plan, report);
 }
 
 // -- policies: names, candidates, cut nodes --
@@ -741,32 +743,35 @@ static tl_result tli_policy_run(tli_policy *p) {
 }
 
 // "budget_bytes: chen-sqrt needs 340 bytes, at node 3 (conv1)"
-static tl_result tli_policy_refuse(tl_env *env, tli_policy *p) {
-    tl_simulate_desc desc;
-    tl_report report;
+static tl_result tli_policy_refuse(tl_env *env, const tl_graph *graph, tl_policy policy,
+                                   const tli_budget *budget, tl_remat_report *report) {
     tli_sentence s;
-    uint64_t needed;
+    if (report->least_budget_bytes == UINT64_MAX) return tli_refuse_base(env, report, TLI_IN(PLAN_POLICY));
+    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
+                        budget->allowed_bytes, report->least_budget_bytes);
+    tli_put_limit(env, &s, budget->limit);
+    tli_put_text(&s, tl_name_policy(policy));
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT && report->limiting_node >= 0) {
+        tli_put(&s.text, ", at node ");
+        tli_put_named(&s.text, report->limiting_node, tl_name_node(graph, report->limiting_node));
+    }
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
+}
+
+// What the least of the plans tried takes, and where.
+static tl_result tli_policy_report_least(tl_env *env, tli_policy *p, tl_remat_report *report) {
+    tl_simulate_desc desc;
+    tl_report simulated;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = p->graph;
     desc.plan = tli_pool_least(p->pool);
-    result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, NULL, &report);
+    result = tli_simulate(&p->quiet, TLI_IN(PLAN_POLICY), &desc, NULL, &simulated);
     if (result) return tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
-    needed = tli_add_base(&p->budget, desc.plan->peak_bytes);
-    if (needed == UINT64_MAX)
-        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_POLICY),
-                        TLI_RULE(LEAST_BUDGET_DOES_NOT_FIT_64_BITS));
-    s = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_POLICY), TLI_RULE(POLICY_NEEDS_BYTES),
-                        p->budget.allowed_bytes, needed);
-    tli_put_limit(env, &s, p->budget.limit);
-    tli_put_text(&s, tl_name_policy(p->desc->policy));
-    tli_put_rule(&s);
-    if (TLI_ERROR_TEXT && report.peak_step >= 0) {
-        int32_t node = desc.plan->steps[report.peak_step].node;
-        tli_put(&s.text, ", at node ");
-        tli_put_named(&s.text, node, tl_name_node(p->graph, node));
-    }
-    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
+    report->least_budget_bytes = tli_add_base(&p->budget, desc.plan->peak_bytes);
+    report->limiting_node = simulated.peak_step < 0 ? -1 : desc.plan->steps[simulated.peak_step].node;
+    return tli_policy_refuse(env, p->graph, p->desc->policy, &p->budget, report);
 }
 
 static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
@@ -776,6 +781,8 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(POLICY_THERE_IS_NO_SUCH_ONE));
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
+    result = tli_check_live(env, function, desc->live);
+    if (result) return result;
     if (desc->inference && desc->policy != TL_POLICY_KEEP_ALL)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         TLI_RULE(POLICY_MUST_BE_KEEP_ALL_FOR_INFERENCE));
@@ -783,7 +790,8 @@ static tl_result tli_check_policy(tl_env *env, const tl_policy_desc *desc) {
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
-static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tl_remat_pool *pool, tli_policy *p) {
+static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, const tli_budget *budget,
+                                 tl_remat_pool *pool, tli_policy *p) {
     uint64_t nodes = (uint64_t)desc->graph->node_count, tensors = (uint64_t)desc->graph->tensor_count;
     int32_t id;
     tli_zero(p, sizeof *p);
@@ -792,7 +800,7 @@ static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, tl_rem
     p->desc = desc;
     p->graph = desc->graph;
     p->pool = pool;
-    p->budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
+    p->budget = *budget;
     for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
     p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
     if (p->fineness < 32) p->fineness = 32;
@@ -817,31 +825,36 @@ static void tli_policy_free(tli_policy *p) {
 }
 
 // result: of the search.
-static tl_result tli_policy_answer(tl_env *env, tli_policy *p, tl_result result, tl_plan *plan) {
+static tl_result tli_policy_answer(tl_env *env, tli_policy *p, tl_result result, tl_plan *plan,
+                                   tl_remat_report *report) {
     const tl_plan *best = p->wanted == TLI_WANT_LEAST ? tli_pool_least(p->pool) : tli_policy_best(p);
     if (result == TL_ERROR_OVERFLOW || (!result && !p->pool->plan_count))
         return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(PLAN_POLICY),
                         TLI_RULE(GRAPH_COST_OF_PLAN_DOES_NOT_FIT_64));
-    if (!result && (!best || !tli_policy_fits(p, best))) return tli_policy_refuse(env, p);
+    if (!result && (!best || !tli_policy_fits(p, best))) return tli_policy_report_least(env, p, report);
     if (!result) result = tl_copy_plan(&p->quiet, best, plan);
     if (result) return tli_fail(env, result, TLI_IN(PLAN_POLICY), TLI_RULE(NO_MEMORY_TO_PLAN));
     plan->base_bytes = p->budget.base_bytes;
     return TL_OK;
 }
 
-TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan) {
+// As tli_plan_remat; of the report nothing but the least budget and its node is filled in.
+static tl_result tli_plan_policy(tl_env *env, const tl_policy_desc *desc, const tli_budget *budget,
+                                 tl_plan *plan, tl_remat_report *report) {
     tl_remat_pool pool;
+    tl_remat_report local;
     tli_policy p;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && plan);
+    if (!report) report = &local;
     tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
     result = tli_check_policy(env, desc);
     if (result) return result;
     tli_pool_init(&pool, env, 0);
-    result = tli_policy_init(env, desc, &pool, &p);
+    result = tli_policy_init(env, desc, budget, &pool, &p);
     if (!result) result = tli_pool_ask(&pool, p.budget.bytes);
     if (!result) result = tli_policy_run(&p);
-    result = tli_policy_answer(env, &p, result, plan);
+    result = tli_policy_answer(env, &p, result, plan, report);
     tli_policy_free(&p);
     tli_pool_clear(&pool);
     return result;
@@ -860,14 +873,16 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
     static const uint8_t order[] = { TL_POLICY_REVOLVE, TL_POLICY_CHEN_SQRT, TL_POLICY_CHEN_GREEDY,
                                      TL_POLICY_SELECTIVE, TL_POLICY_EVERY_N };
     tl_policy_desc desc;
+    tli_budget within;
     tli_policy p;
     tl_result result;
     uint32_t i;
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
-    result = tli_policy_init(env, &desc, pool, &p);
-    p.budget.bytes = wants_least ? 0 : budget;
-    p.budget.is_limited = p.budget.bytes != UINT64_MAX;
+    within = tli_find_budget(0, 0, 0, NULL, NULL, 0);
+    within.bytes = wants_least ? 0 : budget;
+    within.is_limited = within.bytes != UINT64_MAX;
+    result = tli_policy_init(env, &desc, &within, pool, &p);
     p.wanted = wants_least ? TLI_WANT_LEAST : TLI_WANT_FITTING;
     p.watch = watch;
     p.work_limit = work_limit;

@@ -772,10 +772,10 @@ static tl_result tli_remat_report(tli_remat *r, const tli_budget *budget, tl_rem
 
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, desc->graph);
+    if (!result) result = tli_check_live(env, TLI_IN(PLAN_REMAT), desc->live);
+    if (result) return result;
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));
-    if (desc->in_arena != 0 && desc->in_arena != 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(IN_ARENA_MUST_BE_0_OR_1));
     if ((uint32_t)desc->form >= (uint32_t)TL_REMAT_FORM_COUNT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(FORM_THERE_IS_NO_SUCH_ONE));
     if (desc->form && budget->host_bytes)
@@ -788,7 +788,7 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
 #else
     (void)budget;
 #endif
-    return !result && desc->device ? tl_check_device(env, desc->device) : result;
+    return desc->device ? tl_check_device(env, desc->device) : TL_OK;
 }
 
 // Take the caller's pool, or begin one for this call alone.

@@ -72,7 +72,7 @@ typedef enum tl_remat_form { TL_REMAT_FORMS(TLI_ENUM) TL_REMAT_FORM_COUNT } tl_r
 
 typedef struct tl_remat_desc {
     const tl_graph *graph;      // not NULL
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
+    uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only
     uint64_t work_limit;        // elementary steps of 2 to 3 ns, of all parts together; 0 = until plans within
@@ -83,8 +83,9 @@ typedef struct tl_remat_desc {
     uint64_t host_budget_bytes; // of host copies at a time; 0 = no host tier, UINT64_MAX = no limit of your own
     tl_remat_pool *pool;        // of tl_init_remat_pool; 0 = this call begins with nothing
     tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
-    int32_t  in_arena;          // 1 = the plan comes with places, and the budget binds their arena
-    uint64_t alignment_bytes;   // of these places, a power of two up to 2^30; 0 = 1; the device's is not read
+    int32_t  live;              // 1 = the budget binds the sum of live bytes, as papers count it, and the
+                                // plan has no places; 0 = it has, and the budget binds their arena
+    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1; the device's is not read
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -116,7 +117,8 @@ typedef struct tl_remat_report {
 // first, as it would be without a host; then the same amount of work goes into a plan with copies,
 // which never costs more.
 //
-// In an arena (tl_plan_places) the sizes of allocations are rounded up to the alignment. Where an arena
+// The plan comes with places (tl_plan_places), unless desc->live says otherwise, and the budget binds their
+// arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where an arena
 // exceeds the budget, up to five more plans are made within less, each with a quarter of the work limit,
 // then that of the least budget. Host copies have an arena of their own, which the host budget binds; where
 // that of the least budget's plan exceeds it, the plan of the least budget without copies is the last one.
@@ -173,7 +175,7 @@ typedef struct tl_order_progress {
 typedef struct tl_order_desc {
     const tl_graph *graph;      // not NULL
     int32_t  inference;         // 1 = forward only
-    int32_t  in_arena;          // 1 = the plan comes with places
+    int32_t  live;              // 1 = the plan comes without places
     uint64_t alignment_bytes;   // of places; sizes are rounded up to it; a power of two up to 2^30; 0 = 1
     uint64_t work_limit;        // elementary steps of 5 to 10 ns; 0 = 200 million: two seconds
     int    (*progress)(const tl_order_progress *progress, void *user);  // 1 = stop with the best so far
@@ -226,10 +228,12 @@ TLDEF tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan *p
 
 typedef struct tl_chain_plan_desc {
     const tl_graph *graph;      // not NULL
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
+    uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 400 million, about a second
     const tl_device *device;    // its capacity; 0 = none is known
+    int32_t  live;              // as in tl_remat_desc: 1 = the budget binds live bytes, no places
+    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1
 } tl_chain_plan_desc;
 
 // Plan recomputation stage by stage: the optimum over persistent schedules, in exact bytes.
@@ -247,12 +251,14 @@ typedef struct tl_chain_plan_desc {
 // backwards of a stage read the output of the stage before, and either tensors that forward kept or
 // tensors recomputed just before. Chains of equal layers are planned in closed form. If the exact curves
 // of another chain take more than work_limit, it is planned with fewer segments and fewer steps of the
-// curves; bound_cost is then the bound of tl_plan_remat, which holds for any schedule.
+// curves; bound_cost is then the bound of tl_plan_remat, which holds for any schedule. Places and budget are
+// as in tl_plan_remat; the bound is that of the live bytes.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget and the node that peaks
 //          there; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where costs times stages, or base_bytes
 //          and what a plan takes, do not fit 64 bits. *plan is all zero then.
-// Cost:    O(stages^3 x steps of a curve), at most twice work_limit. Memory: 200 MiB at most.
+// Cost:    O(stages^3 x steps of a curve), at most twice work_limit, and tl_plan_places; where an arena exceeds
+//          the budget, up to seven times. Memory: 200 MiB at most.
 // Threads: safe with one env per thread.
 // Source:  Beaumont et al., Optimal checkpointing for heterogeneous chains, 2019, arXiv:1911.13214,
 //          section 4, with curves in place of memory slots.
@@ -294,10 +300,12 @@ typedef struct tl_policy_desc {
                                 // nodes; 0 = the square root of their number, rounded, with any budget
     uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
     uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
-    uint64_t budget_bytes;      // of the peak of live bytes and base_bytes together; 0 = no limit of your own
+    uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own
     uint64_t base_bytes;        // weights, gradients, optimizer: part of the budget
     int32_t  inference;         // 1 = forward only: keep-all alone can do that
     const tl_device *device;    // its capacity; 0 = none is known
+    int32_t  live;              // as in tl_remat_desc: 1 = the budget binds live bytes, no places
+    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1
 } tl_policy_desc;
 
 // Make the plan of a policy.
@@ -308,6 +316,7 @@ typedef struct tl_policy_desc {
 // number with the least peak), selective thresholds of the cost and of the cost per byte, and revolve
 // slot counts from the largest down. In graphs of up to 1000 nodes every interval, threshold and slot
 // count is tried, and bytes in steps of less than a thousandth; in larger graphs the steps are longer.
+// Places and budget are as in tl_plan_remat.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INFEASIBLE names the least budget of the plans tried
 //          and the node at which that plan peaks; TL_ERROR_INVALID_ARG: no such policy, inference with
@@ -315,7 +324,9 @@ typedef struct tl_policy_desc {
 //          takes; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    every-n, chen-greedy, selective: at most some thousand plans of O(nodes + inputs) each;
 //          revolve: O(forwards) for each slot count; the memory of the plan, 12 bytes a step, is what
-//          bounds it: 10000 layers in one slot are 100 million steps; chain: as tl_plan_chain.
+//          bounds it: 10000 layers in one slot are 100 million steps (ask for live bytes there: places take
+//          20 bytes and more for each allocation); chain: as tl_plan_chain. Places: as tl_plan_places, up to
+//          seven times.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan);
 

@@ -416,7 +416,6 @@ static tl_result tli_plan_run_order(tl_run *run, int may_run_again) {
     tli_zero(&order, sizeof order);
     order.graph = run->graph;
     order.inference = run->inference;
-    order.in_arena = 1;
     order.alignment_bytes = run->limits.alignment_bytes;
     result = tl_plan_order(run->env, &order, &run->plan, NULL);
     if (!result) run->plan.base_bytes = run->budget.base_bytes;

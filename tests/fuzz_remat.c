@@ -80,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (i = 0; i < count; i++)
         if (!add_node(&graph, &r)) break;
     desc.graph = &graph;
+    desc.live = 1;
     if (i == count && !tl_check_graph(NULL, &graph)) {
         result = plan_once(&desc, &plan, &report);
         MUST(plan_once(&desc, &other, &again) == result && !memcmp(&report, &again, sizeof report));

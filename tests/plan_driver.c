@@ -58,6 +58,7 @@ static void plan_offload(tl_env *env, tl_random *random, const tl_graph *graph, 
     memset(&desc, 0, sizeof desc);
     if (tl_plan_keep_all(env, graph, 0, &all)) return;
     desc.graph = graph;
+    desc.live = 1;
     desc.device = device;
     desc.budget_bytes = 1 + all.peak_bytes - tl_next_random_below(random, all.peak_bytes / 2 + 1);
     desc.host_budget_bytes = random_chance(random, 50) ? UINT64_MAX : 1 + tl_next_random_below(random, all.peak_bytes + 1);

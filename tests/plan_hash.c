@@ -56,6 +56,7 @@ static uint64_t plan_remat(const char *name, const tl_graph *graph, uint64_t bud
     memset(&env, 0, sizeof env);
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = budget;
     desc.inference = inference;
     desc.work_limit = work_limit;
@@ -82,6 +83,7 @@ static void plan_policies(const char *name, const tl_graph *graph, uint64_t budg
         memset(&env, 0, sizeof env);
         memset(&desc, 0, sizeof desc);
         desc.graph = graph;
+        desc.live = 1;
         desc.policy = (tl_policy)policy;
         desc.budget_bytes = budget;
         result = tl_plan_policy(&env, &desc, &plan);
@@ -100,6 +102,7 @@ static void plan_chain(const char *name, const tl_graph *graph, uint64_t budget,
     memset(&env, 0, sizeof env);
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = budget;
     desc.work_limit = work_limit;
     result = tl_plan_chain(&env, &desc, &plan, &report);

@@ -40,6 +40,7 @@ static void arena_open(arena_bed *a, const tl_graph *graph, int source, const tl
         tl_policy_desc policy;
         memset(&policy, 0, sizeof policy);
         policy.graph = graph;
+        policy.live = 1;
         policy.policy = TL_POLICY_CHEN_SQRT;
         if (tl_plan_policy(&a->b.env, &policy, &a->plan)) fail_msg("%s", a->b.env.error.text);
         a->b.desc.plan = &a->plan;
@@ -197,6 +198,7 @@ static void host_open(arena_bed *a, const tl_graph *graph, int source, uint64_t 
         tl_remat_desc remat;
         memset(&remat, 0, sizeof remat);
         remat.graph = graph;
+        remat.live = 1;
         remat.budget_bytes = budget;
         remat.host_budget_bytes = UINT64_MAX;
         remat.work_limit = 300000;

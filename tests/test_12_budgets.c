@@ -98,6 +98,7 @@ static void ask_planner(tl_env *env, const question *q, const tl_device *device,
         tl_remat_desc desc;
         memset(&desc, 0, sizeof desc);
         desc.graph = graph;
+        desc.live = 1;
         desc.budget_bytes = q->bytes.caller;
         desc.base_bytes = q->base;
         desc.device = device;
@@ -108,6 +109,7 @@ static void ask_planner(tl_env *env, const question *q, const tl_device *device,
         tl_chain_plan_desc desc;
         memset(&desc, 0, sizeof desc);
         desc.graph = graph;
+        desc.live = 1;
         desc.budget_bytes = q->bytes.caller;
         desc.base_bytes = q->base;
         desc.device = device;
@@ -116,6 +118,7 @@ static void ask_planner(tl_env *env, const question *q, const tl_device *device,
         tl_policy_desc desc;
         memset(&desc, 0, sizeof desc);
         desc.graph = graph;
+        desc.live = 1;
         desc.policy = (tl_policy)(q->entry - KEEP_ALL);
         desc.budget_bytes = q->bytes.caller;
         desc.base_bytes = q->base;
@@ -286,6 +289,7 @@ static tl_plan plan_within(uint64_t budget, uint64_t host, int wants_host) {
     device.link_bytes_per_second = UINT64_C(1000000000000);
     make_graph(wants_host ? 100000 : 1, &graph);
     desc.graph = &graph;
+    desc.live = 1;
     desc.budget_bytes = budget;
     desc.host_budget_bytes = host;
     desc.device = &device;

@@ -28,7 +28,6 @@ static tl_result plan_tiers(const tl_graph *graph, uint64_t budget, const tl_dev
     desc.work_limit = work;
     desc.device = device;
     desc.host_budget_bytes = host_budget;
-    desc.in_arena = 1;
     result = tl_plan_remat(&env, &desc, plan, report);
     if (result && result != TL_ERROR_INFEASIBLE) fail_msg("%s", env.error.text);
     return result;

@@ -562,7 +562,6 @@ static void mixed_graphs_run_as_planned_with_the_gradients_of_keep_all(void **st
         desc.graph = &m.graph;
         desc.budget_bytes = budget = 1 + all.peak_bytes - tl_next_random_below(&random, all.peak_bytes * 2 / 3 + 1);
         desc.work_limit = 5000 + tl_next_random_below(&random, 60000);
-        desc.in_arena = 1;
         result = tl_plan_remat(NULL, &desc, &plan, &found);
         if (result == TL_ERROR_INFEASIBLE) {
             desc.budget_bytes = budget = found.least_budget_bytes;

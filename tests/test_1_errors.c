@@ -228,6 +228,7 @@ static void the_least_budget_of_a_graph_is_a_number_and_does(void **state) {
     (void)state;
     memset(&desc, 0, sizeof desc);
     desc.graph = &graph;
+    desc.live = 1;
     desc.base_bytes = 100;
     desc.budget_bytes = 103;
     assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
@@ -254,6 +255,7 @@ static void the_least_budgets_of_chains_and_policies_are_numbers_and_do(void **s
     memset(&chain, 0, sizeof chain);
     memset(&policy, 0, sizeof policy);
     chain.graph = policy.graph = &graph;
+    chain.live = 1;
     chain.budget_bytes = policy.budget_bytes = 3;
     assert_int_equal(tl_plan_chain(&env, &chain, &plan, NULL), TL_ERROR_INFEASIBLE);
     assert_int_equal(env.error.values[0], 3);

@@ -896,6 +896,7 @@ static void fused_runs_under_a_budget_equal_plain_ones(void **state) {
         assert_int_equal(tl_measure_graph(&env, &fusion.graph, &s), TL_OK);
         memset(&remat, 0, sizeof remat);
         remat.graph = &fusion.graph;
+        remat.live = 1;
         remat.work_limit = 300000;
         remat.budget_bytes = s.floor_bytes + (s.keep_all_bytes - s.floor_bytes) / 3;
         if (!tl_plan_remat(&env, &remat, &after, NULL)) {

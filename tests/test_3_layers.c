@@ -1150,6 +1150,7 @@ static void no_plan_needs_less_than_the_floor(void **state) {
         assert_int_equal(random_graph(&env, &random, random_count(&random, 2, 7), &graph), TL_OK);
         assert_int_equal(tl_measure_graph(&env, &graph, &s), TL_OK);
         desc.graph = &graph;
+        desc.live = 1;
         desc.work_limit = 200000;
         desc.budget_bytes = s.floor_bytes - 1;
         if (desc.budget_bytes) {

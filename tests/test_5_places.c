@@ -148,7 +148,6 @@ static void budgets_bind_the_arenas(void **state) {
         desc.budget_bytes = 1 + desc.base_bytes + tl_next_random_below(&random, peak + peak / 4 + 1);
         desc.work_limit = random_chance(&random, 50) ? 200000 : 20000;
         desc.alignment_bytes = alignments[tl_next_random_below(&random, 5)];
-        desc.in_arena = 1;
         if (round % 4 == 3) desc.host_budget_bytes = 16 + tl_next_random_below(&random, peak);
         result = tl_plan_remat(&env, &desc, &plan, &report);
         if (result == TL_ERROR_INFEASIBLE) {
@@ -166,7 +165,7 @@ static void budgets_bind_the_arenas(void **state) {
         spilled += plan.host_offset_count > 0;
         turns += !desc.host_budget_bytes && report.work > desc.work_limit + desc.work_limit / 10;
         tl_free_plan(&env, &plan);
-        desc.in_arena = 0;      // what fits as an arena fits as a sum of live bytes, at no higher a bound
+        desc.live = 1;          // what fits as an arena fits as a sum of live bytes, at no higher a bound
         result = tl_plan_remat(&env, &desc, &plan, &live);
         if (!result) assert_true(live.bound_cost <= report.cost);
         tl_free_plan(&env, &plan);
@@ -175,6 +174,100 @@ static void budgets_bind_the_arenas(void **state) {
     }
     printf("%ld plans, %ld refused at first, %ld were made more than once, %ld spill\n", plans, refused, turns, spilled);
     assert_true(refused > 20 && turns > 5 && spilled > 20);
+}
+
+// One of the planners with a simple rule, at one budget; TL_POLICY_COUNT: tl_plan_chain.
+typedef struct rule_plan {
+    const tl_graph *graph;
+    int      policy;
+    uint64_t budget, base, alignment;
+    int32_t  live;
+    tl_plan  plan;
+    tl_env   env;
+} rule_plan;
+
+static tl_result plan_by_rule(rule_plan *p) {
+    tl_policy_desc policy;
+    tl_chain_plan_desc chain;
+    memset(&policy, 0, sizeof policy);
+    memset(&chain, 0, sizeof chain);
+    policy.policy = (tl_policy)p->policy;
+    policy.graph = chain.graph = p->graph;
+    policy.budget_bytes = chain.budget_bytes = p->budget;
+    policy.base_bytes = chain.base_bytes = p->base;
+    policy.alignment_bytes = chain.alignment_bytes = p->alignment;
+    policy.live = chain.live = p->live;
+    return p->policy == TL_POLICY_COUNT ? tl_plan_chain(&p->env, &chain, &p->plan, NULL)
+                                        : tl_plan_policy(&p->env, &policy, &p->plan);
+}
+
+// Policies and the optimum of chains come with places as well, and budgets bind these; the bytes that a refusal
+// names do. With live bytes alone there are no places, and no plan is dearer.
+static void budgets_bind_the_arenas_of_rules(void **state) {
+    static const uint64_t alignments[] = { 0, 1, 4, 16, 64 };
+    tl_random random = { 6 };
+    long round, plans = 0, refused = 0, above = 0;
+    (void)state;
+    for (round = 0; round < (getenv("SOAK") ? 20000 : 800); round++) {
+        static rule_plan p;
+        tl_graph graph;
+        uint64_t peak, cost;
+        memset(&p, 0, sizeof p);
+        assert_int_equal(random_graph(&p.env, &random, 30, &graph), TL_OK);
+        peak = keep_all_peak(&graph, 0);
+        p.graph = &graph;
+        p.policy = (int)(round % (TL_POLICY_COUNT + 1));
+        p.base = random_chance(&random, 30) ? 100 : 0;
+        p.budget = random_chance(&random, 10) ? 0 : 1 + p.base + tl_next_random_below(&random, peak + peak / 4 + 1);
+        p.alignment = alignments[tl_next_random_below(&random, 5)];
+        if (plan_by_rule(&p)) {
+            assert_int_equal(p.env.error.code, TL_ERROR_INFEASIBLE);
+            assert_null(p.plan.steps);
+            assert_true(tl_find_least_budget(&p.env.error) > p.budget);
+            p.budget = tl_find_least_budget(&p.env.error);
+            refused++;
+            if (plan_by_rule(&p)) fail_msg("round %ld: %s", round, p.env.error.text);
+        }
+        if (p.budget) assert_true(p.plan.arena_bytes + p.base <= p.budget);
+        assert_true(p.plan.base_bytes == p.base && p.plan.offset_count > 0 && p.plan.peak_bytes <= p.plan.arena_bytes);
+        assert_true(p.plan.alignment_bytes == (p.alignment ? p.alignment : 1));
+        above += p.plan.arena_bytes > p.plan.peak_bytes;
+        cost = p.plan.cost;
+        assert_int_equal(tl_measure_plan(&p.env, &graph, NULL, &p.plan), TL_OK);  // the simulator takes the places
+        assert_int_equal(p.plan.cost, cost);
+        tl_free_plan(&p.env, &p.plan);
+        p.live = 1;
+        if (plan_by_rule(&p)) fail_msg("round %ld: %s", round, p.env.error.text);
+        assert_true(!p.plan.offset_count && p.plan.cost <= cost);
+        tl_free_plan(&p.env, &p.plan);
+        tl_free_graph(&p.env, &graph);
+        plans++;
+    }
+    printf("%ld plans, %ld refused at first, %ld with an arena above their live bytes\n", plans, refused, above);
+    assert_true(refused > plans / 5 && above > plans / 5);
+}
+
+// A config has no alignment: its plan is placed by 1, and the simulator takes it.
+static void plans_of_configs_have_places(void **state) {
+    tl_env env = silent_env();
+    tl_graph graph;
+    tl_chain_desc chain;
+    tl_checkpoint_config config = tl_checkpoint_uniform(3);
+    tl_plan plan;
+    uint64_t arena;
+    (void)state;
+    memset(&graph, 0, sizeof graph);
+    memset(&chain, 0, sizeof chain);
+    chain.layer_count = 12;
+    chain.input_bytes = 7;
+    assert_int_equal(tl_add_chain(&env, &graph, &chain), TL_OK);
+    assert_int_equal(tl_plan_checkpoints(&env, &graph, &config, &plan), TL_OK);
+    arena = plan.arena_bytes;
+    assert_true(plan.offset_count > 0 && arena >= plan.peak_bytes && plan.alignment_bytes == 1);
+    assert_int_equal(tl_measure_plan(&env, &graph, NULL, &plan), TL_OK);
+    assert_int_equal(plan.arena_bytes, arena);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
 }
 
 // -- errors --
@@ -216,16 +309,15 @@ static void an_error_leaves_the_plan_as_it_was(void **state) {
     desc.device = &device;
     assert_int_equal(tl_plan_places(&env, &desc, &plan, NULL), TL_ERROR_INVALID_ARG);
     remat.graph = &graph;
-    remat.in_arena = 1;
     remat.alignment_bytes = 3;
     tl_free_plan(&env, &plan);
     assert_int_equal(tl_plan_remat(&env, &remat, &plan, NULL), TL_ERROR_INVALID_ARG);
     assert_string_equal(env.error.text, "tl_plan_remat: alignment_bytes: must be a power of two, at most 2^30");
     remat.alignment_bytes = UINT64_C(1) << 31;
     assert_int_equal(tl_plan_remat(&env, &remat, &plan, NULL), TL_ERROR_INVALID_ARG);
-    remat.in_arena = 2;
+    remat.live = 2;
     assert_int_equal(tl_plan_remat(&env, &remat, &plan, NULL), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_plan_remat: in_arena: must be 0 or 1");
+    assert_string_equal(env.error.text, "tl_plan_remat: live: must be 0 or 1");
     tl_free_graph(NULL, &graph);
 }
 
@@ -264,7 +356,6 @@ static void every_allocation_fails_in_turn(void **state) {
             desc.graph = places.graph = &graph;
             desc.budget_bytes = 150;
             desc.work_limit = 20000;
-            desc.in_arena = 1;
             if (!remat) assert_int_equal(tl_plan_keep_all(&env, &graph, 0, &plan), TL_OK);
             f.count = 0;
             f.fail_at = at;
@@ -285,6 +376,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(conversions_hold_both_copies),
         cmocka_unit_test(large_plans_are_placed_near_their_live_peak),
         cmocka_unit_test(budgets_bind_the_arenas),
+        cmocka_unit_test(budgets_bind_the_arenas_of_rules),
+        cmocka_unit_test(plans_of_configs_have_places),
         cmocka_unit_test(an_error_leaves_the_plan_as_it_was),
         cmocka_unit_test(bytes_beyond_what_a_layout_adds_up_are_refused),
         cmocka_unit_test(every_allocation_fails_in_turn),

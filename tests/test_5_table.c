@@ -918,6 +918,7 @@ static int must_improve(const tl_graph *graph, const tl_plan *record, uint64_t o
     memset(&env, 0, sizeof env);
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = record->peak_bytes ? record->peak_bytes : 1;
     desc.work_limit = 20000000;
     if (tl_plan_remat(&env, &desc, &plan, &report)) fail_msg("%s", env.error.text);

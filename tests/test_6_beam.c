@@ -67,6 +67,7 @@ static tl_plan first_plan(const tl_graph *graph, int inference, uint64_t work, u
     tl_plan plan, all;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.inference = inference;
     desc.work_limit = work;
     desc.budget_bytes = 1;
@@ -171,6 +172,7 @@ static void plans_of_a_constraint_solver_are_reached(void **state) {
         assert_int_equal(tl_parse_graph(NULL, text, strlen(text), &graph), TL_OK);
         memset(&desc, 0, sizeof desc);
         desc.graph = &graph;
+        desc.live = 1;
         desc.budget_bytes = rows[i].budget;
         assert_int_equal(tl_plan_remat(NULL, &desc, &plan, NULL), TL_OK);
         print_message("%s: %llu\n", path, (unsigned long long)plan.cost);

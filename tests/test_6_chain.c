@@ -19,6 +19,7 @@ static tl_chain_plan_desc desc_of(const tl_graph *graph, uint64_t budget, uint64
     tl_chain_plan_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = budget;
     desc.work_limit = work_limit;
     return desc;
@@ -273,6 +274,7 @@ static void random_graphs_are_valid_and_not_below_the_bound(void **state) {
         if (result && result != TL_ERROR_INFEASIBLE) fail_msg("%s", env.error.text);
         memset(&remat, 0, sizeof remat);
         remat.graph = &graph;
+        remat.live = 1;
         remat.budget_bytes = desc.budget_bytes;
         remat.base_bytes = desc.base_bytes;
         remat.work_limit = 3000000;
@@ -425,6 +427,7 @@ static void check_entries(const tl_graph *graph, uint64_t budget, uint64_t cost)
     memset(&policy, 0, sizeof policy);
     memset(&remat, 0, sizeof remat);
     policy.graph = remat.graph = graph;
+    policy.live = 1;
     policy.budget_bytes = remat.budget_bytes = budget;
     assert_int_equal(plan_checked(&chain, &env, &plans[0], &report), TL_OK);
     assert_true(report.proven);
@@ -470,6 +473,7 @@ static void revolve_over_stages_takes_the_most_slots_that_fit(void **state) {
     memset(&env, 0, sizeof env);
     memset(&policy, 0, sizeof policy);
     policy.graph = &graph;
+    policy.live = 1;
     policy.policy = TL_POLICY_REVOLVE;
     for (slots = 2; slots < 2000; slots = 5 * slots + 1) {
         policy.budget_bytes = 4 * (slots + 4);
@@ -528,6 +532,7 @@ static void closed_form_is_the_optimum_of_the_exact_search(void **state) {
             memset(&desc, 0, sizeof desc);
             memset(&watch, 0, sizeof watch);
             desc.graph = &graph;
+            desc.live = 1;
             desc.budget_bytes = budget;
             watch.desc = &desc;
             exact = tli_remat_exact(NULL, &graph, budget, 0, &watch, 1 << 20, &steps, &cost, &bound, &proven,
@@ -558,6 +563,7 @@ static void remat_proves_equal_layers_at_every_budget(void **state) {
             if (counts[k] == 1000 && budget == 4) continue;  // half a million forwards
             memset(&desc, 0, sizeof desc);
             desc.graph = &graph;
+            desc.live = 1;
             desc.budget_bytes = budget;
             result = tl_plan_remat(NULL, &desc, &plan, &report);
             assert_true(report.proven);

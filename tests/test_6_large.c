@@ -43,6 +43,7 @@ static void every_shape_is_planned_or_refused(void **state) {
             tl_result result;
             memset(&desc, 0, sizeof desc);
             desc.graph = &graph;
+            desc.live = 1;
             desc.budget_bytes = all * (uint64_t)percents[k] / 100;
             desc.work_limit = 2000000;
             result = tl_plan_remat(NULL, &desc, &plan, &report);
@@ -75,6 +76,7 @@ static void a_wide_graph_fits_a_tenth(void **state) {
     assert_int_equal(shape_graph(NULL, &random, SHAPE_WIDE, 3000, &graph), TL_OK);
     memset(&desc, 0, sizeof desc);
     desc.graph = &graph;
+    desc.live = 1;
     desc.budget_bytes = keep_all_peak(&graph, 0) / 8;
     desc.work_limit = 20000000;
     assert_int_equal(tl_plan_remat(NULL, &desc, &plan, &report), TL_OK);
@@ -94,6 +96,7 @@ static uint64_t work_of(shape kind, int32_t nodes) {
     assert_int_equal(shape_graph(NULL, &random, kind, nodes, &graph), TL_OK);
     memset(&desc, 0, sizeof desc);
     desc.graph = &graph;
+    desc.live = 1;
     desc.budget_bytes = keep_all_peak(&graph, 0) * 7 / 10;
     desc.work_limit = 1;
     (void)tl_plan_remat(NULL, &desc, &plan, &report);
@@ -138,6 +141,7 @@ static void a_caller_who_stops_is_heard(void **state) {
         assert_int_equal(shape_graph(NULL, &random, kinds[k], 3000, &graph), TL_OK);
         memset(&desc, 0, sizeof desc);
         desc.graph = &graph;
+        desc.live = 1;
         desc.budget_bytes = keep_all_peak(&graph, 0) / 50;
         desc.progress = stop_at_once;
         desc.user = &l;
@@ -250,6 +254,7 @@ static void a_work_limit_is_kept(void **state) {
             tl_plan plan;
             memset(&desc, 0, sizeof desc);
             desc.graph = &graph;
+            desc.live = 1;
             desc.budget_bytes = keep_all_peak(&graph, 0) / 100 * (uint64_t)percents[k];
             desc.work_limit = 8000000;
             assert_int_equal(tl_plan_remat(NULL, &desc, &plan, &report), TL_OK);
@@ -324,6 +329,7 @@ static void a_large_graph_takes_a_kibibyte_a_node(void **state) {
         memset(&desc, 0, sizeof desc);
         assert_int_equal(shape_graph(NULL, &random, rows[k].kind, NODES, &graph), TL_OK);
         desc.graph = &graph;
+        desc.live = 1;
         desc.budget_bytes = keep_all_peak(&graph, 0) / 100 * (uint64_t)rows[k].percent + 1;
         desc.work_limit = getenv("SAMPLE") ? 20000000 : rows[k].work_limit;
         result = tl_plan_remat(&env, &desc, &plan, &report);

@@ -35,6 +35,7 @@ static void budget_zero_is_no_limit(void **state) {
         assert_int_equal(random_graph(NULL, &random, 20, &graph), TL_OK);
         memset(&desc, 0, sizeof desc);
         desc.graph = &graph;
+        desc.live = 1;
         desc.inference = random_chance(&random, 30);
         desc.work_limit = 100000;
         assert_int_equal(tl_plan_keep_all(NULL, &graph, desc.inference, &keep_all), TL_OK);
@@ -66,6 +67,7 @@ static void base_fills_any_budget(void **state) {
     memset(&desc, 0, sizeof desc);
     assert_int_equal(random_graph(&env, &random, 10, &graph), TL_OK);
     desc.graph = &graph;
+    desc.live = 1;
     assert_int_equal(tl_plan_remat(&env, &desc, &plan, &report), TL_OK);
     peak = plan.peak_bytes;
     assert_true(peak > 0);
@@ -102,17 +104,18 @@ static void a_base_beyond_any_budget_is_an_overflow(void **state) {
     remat.graph = chain.graph = policy.graph = &graph;
     remat.base_bytes = chain.base_bytes = policy.base_bytes = UINT64_MAX;
     remat.budget_bytes = chain.budget_bytes = policy.budget_bytes = UINT64_MAX;
-    for (remat.in_arena = 0; remat.in_arena < 2; remat.in_arena++) {
+    for (remat.live = 0; remat.live < 2; remat.live++) {
+        chain.live = policy.live = remat.live;
         assert_int_equal(tl_plan_remat(&env, &remat, &plan, &report), TL_ERROR_OVERFLOW);
         assert_string_equal(env.error.text, "tl_plan_remat" BASE_BYTES_DO_NOT_FIT);
         assert_true(report.least_budget_bytes == 0 && report.bound_budget_bytes == 0 && !plan.steps);
+        assert_int_equal(tl_plan_chain(&env, &chain, &plan, &report), TL_ERROR_OVERFLOW);
+        assert_string_equal(env.error.text, "tl_plan_chain" BASE_BYTES_DO_NOT_FIT);
+        assert_int_equal(report.least_budget_bytes, 0);
+        policy.policy = TL_POLICY_CHEN_SQRT;
+        assert_int_equal(tl_plan_policy(&env, &policy, &plan), TL_ERROR_OVERFLOW);
+        assert_string_equal(env.error.text, "tl_plan_policy" BASE_BYTES_DO_NOT_FIT);
     }
-    assert_int_equal(tl_plan_chain(&env, &chain, &plan, &report), TL_ERROR_OVERFLOW);
-    assert_string_equal(env.error.text, "tl_plan_chain" BASE_BYTES_DO_NOT_FIT);
-    assert_int_equal(report.least_budget_bytes, 0);
-    policy.policy = TL_POLICY_CHEN_SQRT;
-    assert_int_equal(tl_plan_policy(&env, &policy, &plan), TL_ERROR_OVERFLOW);
-    assert_string_equal(env.error.text, "tl_plan_policy" BASE_BYTES_DO_NOT_FIT);
     tl_free_graph(&env, &graph);
 }
 
@@ -133,6 +136,7 @@ static void one_step_of_work_gives_an_answer_that_holds(void **state) {
         assert_int_equal(random_graph(&env, &random, i % 10 ? 14 : 60, &graph), TL_OK);
         assert_int_equal(tl_plan_keep_all(&env, &graph, 0, &keep_all), TL_OK);
         desc.graph = &graph;
+        desc.live = 1;
         desc.work_limit = 1;
         desc.budget_bytes = keep_all.peak_bytes * (uint64_t)random_count(&random, 0, 110) / 100;
         result = tl_plan_remat(&env, &desc, &plan, &report);

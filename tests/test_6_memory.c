@@ -30,6 +30,7 @@ static answer ask(tl_env *env, const question *q) {
         tl_remat_desc desc;
         memset(&desc, 0, sizeof desc);
         desc.graph = q->graph;
+        desc.live = 1;
         desc.budget_bytes = q->budget;
         desc.work_limit = q->work_limit;
         desc.inference = q->inference;
@@ -39,6 +40,7 @@ static answer ask(tl_env *env, const question *q) {
         tl_chain_plan_desc desc;
         memset(&desc, 0, sizeof desc);
         desc.graph = q->graph;
+        desc.live = 1;
         desc.budget_bytes = q->budget;
         desc.work_limit = q->work_limit;
         a.result = tl_plan_chain(env, &desc, &a.plan, &a.report);
@@ -53,6 +55,7 @@ static answer ask(tl_env *env, const question *q) {
         tl_policy_desc desc;
         memset(&desc, 0, sizeof desc);
         desc.graph = q->graph;
+        desc.live = 1;
         desc.policy = (tl_policy)(q->entry - POLICY);
         desc.budget_bytes = q->budget;
         a.result = tl_plan_policy(env, &desc, &a.plan);

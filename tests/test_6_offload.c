@@ -20,6 +20,7 @@ static tl_remat_desc desc_of(const tl_graph *graph, uint64_t budget, const tl_de
     tl_remat_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = budget;
     desc.device = device;
     desc.host_budget_bytes = host_budget;

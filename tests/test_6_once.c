@@ -16,6 +16,7 @@ static tl_remat_desc desc_of(const tl_graph *graph, uint64_t budget, tl_remat_fo
     tl_remat_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = budget;
     desc.form = form;
     desc.work_limit = work;
@@ -308,6 +309,7 @@ static void no_policy_that_keeps_a_set_is_cheaper(void **state) {
                 tl_policy_desc policy;
                 memset(&policy, 0, sizeof policy);
                 policy.graph = &graph;
+                policy.live = 1;
                 policy.policy = policies[k];
                 policy.budget_bytes = desc.budget_bytes;
                 if (tl_plan_policy(NULL, &policy, &other)) continue;

@@ -15,6 +15,7 @@ static tl_order_desc desc_of(const tl_graph *graph, int inference) {
     tl_order_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.inference = inference;
     return desc;
 }
@@ -173,7 +174,7 @@ static void places_come_with_the_plan(void **state) {
     (void)state;
     parse(branches, &graph);
     desc = desc_of(&graph, 1);
-    desc.in_arena = 1;
+    desc.live = 0;
     desc.alignment_bytes = 16;
     report = plan_of(&desc, &plan);
     assert_int_equal(report.peak_bytes, 16 + 16 + 112 + 16);
@@ -207,7 +208,7 @@ static void where_gaps_cost_more_the_listing_stays(void **state) {
           "node 10 n10 ce fwd=16 bwd=9 out=16 needs=in in=5.0 bwork=1\n"
           "node 11 n11 relu fwd=4 bwd=5 out=16,14 needs=in,out1 in=10 saved=6 fwork=7 inplace=0\n", &graph);
     desc = desc_of(&graph, 0);
-    desc.in_arena = 1;
+    desc.live = 0;
     desc.work_limit = 300000;
     report = plan_of(&desc, &plan);
     assert_int_equal(tl_plan_keep_all(NULL, &graph, 0, &keep_all), TL_OK);
@@ -445,9 +446,9 @@ static void wrong_fields_are_named(void **state) {
     assert_int_equal(tl_plan_order(&env, &desc, &plan, &report), TL_ERROR_INVALID_ARG);
     assert_string_equal(env.error.text, "tl_plan_order: inference: must be 0 or 1");
     desc = desc_of(&graph, 1);
-    desc.in_arena = -1;
+    desc.live = -1;
     assert_int_equal(tl_plan_order(&env, &desc, &plan, &report), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_plan_order: in_arena: must be 0 or 1");
+    assert_string_equal(env.error.text, "tl_plan_order: live: must be 0 or 1");
     desc = desc_of(&graph, 1);
     desc.alignment_bytes = 3;
     assert_int_equal(tl_plan_order(&env, &desc, &plan, &report), TL_ERROR_INVALID_ARG);
@@ -484,7 +485,7 @@ static void an_allocation_that_fails_is_an_error(void **state) {
                 tl_plan plan;
                 tl_result result;
                 f.fails_once = once;
-                desc.in_arena = k == 1;
+                desc.live = k != 1;
                 desc.work_limit = 300000;
                 result = tl_plan_order(&env, &desc, &plan, &report);
                 if (f.count <= at) at = -1 - step;

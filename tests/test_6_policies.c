@@ -20,6 +20,7 @@ static tl_policy_desc desc_of(const tl_graph *graph, tl_policy policy, uint64_t 
     tl_policy_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.policy = policy;
     desc.budget_bytes = budget;
     return desc;
@@ -229,13 +230,14 @@ static void cut_nodes_of_random_graphs_are_those_of_the_definition(void **state)
     for (i = 0; i < SOAK_TIMES(300); i++) {
         tl_graph graph;
         tl_policy_desc desc;
+        const tli_budget no_limit = tli_find_budget(0, 0, 0, NULL, NULL, 0);
         tl_remat_pool pool;
         tli_policy p;
         int32_t id, k, reader, at = 0;
         if (random_graph(NULL, &random, 40, &graph)) fail_msg("%s", "no graph");
         desc = desc_of(&graph, TL_POLICY_CHEN_SQRT, 0);
         tli_pool_init(&pool, NULL, 0);
-        assert_int_equal(tli_policy_init(NULL, &desc, &pool, &p), TL_OK);
+        assert_int_equal(tli_policy_init(NULL, &desc, &no_limit, &pool, &p), TL_OK);
         for (id = 0; id < graph.node_count; id++) {
             int is_cut = !graph.nodes[id].is_input;
             for (reader = id + 1; reader < graph.node_count; reader++)
@@ -261,12 +263,13 @@ static void a_price_is_the_cost_and_no_more_than_the_peak(void **state) {
     for (i = 0; i < SOAK_TIMES(600); i++) {
         tl_graph graph;
         tl_policy_desc desc;
+        const tli_budget no_limit = tli_find_budget(0, 0, 0, NULL, NULL, 0);
         tl_remat_pool pool;
         tli_policy p;
         if (random_graph(NULL, &random, 30, &graph)) fail_msg("%s", "no graph");
         desc = desc_of(&graph, TL_POLICY_EVERY_N, 0);
         tli_pool_init(&pool, NULL, 0);
-        assert_int_equal(tli_policy_init(NULL, &desc, &pool, &p), TL_OK);
+        assert_int_equal(tli_policy_init(NULL, &desc, &no_limit, &pool, &p), TL_OK);
         for (share = 0; share < 8; share++) {
             tl_plan plan;
             uint64_t bytes, cost;
@@ -336,6 +339,7 @@ static void rows_of_the_reference_are_reached(void **state) {
             snprintf(last, sizeof last, "%s", name);
         }
         desc.graph = &graph;
+        desc.live = 1;
         if (plan_checked(&desc, &env, &plan)) fail_msg("%s %s: %s", name, method, env.error.text);
         cost = (double)plan.cost / (double)plan.base_cost;
         if (cost > ratio + 1e-9 || plan.peak_bytes > budget)
@@ -391,11 +395,12 @@ static void try_intervals(const tl_graph *graph, uint64_t budget, uint8_t *keep,
 static void try_algorithm_3(const tl_graph *graph, uint64_t budget, uint8_t *keep, best *b) {
     uint64_t bytes, sum, all = 0;
     tl_policy_desc desc = desc_of(graph, TL_POLICY_CHEN_GREEDY, 0);
+    const tli_budget no_limit = tli_find_budget(0, 0, 0, NULL, NULL, 0);
     tl_remat_pool pool;
     tli_policy p;
     int32_t id, at;
     tli_pool_init(&pool, NULL, 0);
-    if (tli_policy_init(NULL, &desc, &pool, &p)) fail_msg("%s", "no memory");
+    if (tli_policy_init(NULL, &desc, &no_limit, &pool, &p)) fail_msg("%s", "no memory");
     for (id = 0; id < graph->node_count; id++) all += bytes_of(graph, id);
     for (bytes = 0; bytes <= all; bytes++) {
         for (id = at = 0, sum = 0; id < graph->node_count; id++) {
@@ -571,6 +576,7 @@ static void chain_is_tl_plan_chain(void **state) {
         desc.base_bytes = 16;
         memset(&chain, 0, sizeof chain);
         chain.graph = &graph;
+        chain.live = 1;
         chain.budget_bytes = desc.budget_bytes;
         chain.base_bytes = desc.base_bytes;
         if (plan_checked(&desc, &env, &plan) == TL_OK) {

@@ -86,6 +86,7 @@ static tl_remat_desc desc_of(const tl_graph *graph, uint64_t budget, int inferen
     tl_remat_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = budget ? budget : 1;
     desc.inference = inference;
     desc.work_limit = work_limit;
@@ -105,6 +106,7 @@ static uint64_t cost_of_policies(const tl_graph *graph, uint64_t budget) {
         memset(&policy, 0, sizeof policy);
         memset(&chain, 0, sizeof chain);
         policy.graph = chain.graph = graph;
+        policy.live = 1;
         policy.budget_bytes = chain.budget_bytes = budget;
         policy.policy = (tl_policy)k;
         result = k < TL_POLICY_COUNT ? tl_plan_policy(&env, &policy, &plan) : tl_plan_chain(&env, &chain, &plan, NULL);
@@ -290,8 +292,10 @@ static void a_pool_of_another_graph_is_refused(void **state) {
     assert_non_null(strstr(env.error.text, "tl_plan_remat: pool: it holds plans of another graph"));
     desc.inference = 0;
     desc.graph = &second;
+    desc.live = 1;
     assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_ERROR_INVALID_ARG);
     desc.graph = &first;
+    desc.live = 1;
     desc.host_budget_bytes = 1000;
     assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_ERROR_INVALID_ARG);
     desc.host_budget_bytes = 0;

@@ -206,6 +206,7 @@ static answer ask_planner(question *q, uint64_t budget) {
     memset(&desc, 0, sizeof desc);
     memset(&a, 0, sizeof a);
     desc.graph = &q->graph;
+    desc.live = 1;
     desc.budget_bytes = a.budget = budget;
     desc.inference = q->inference;
     desc.work_limit = q->s->work_limit;
@@ -245,6 +246,7 @@ static void ask_policies(question *q, uint64_t budget) {
         memset(&a, 0, sizeof a);
         if (q->inference && k != TL_POLICY_KEEP_ALL) continue;
         desc.graph = &q->graph;
+        desc.live = 1;
         desc.policy = (tl_policy)k;
         desc.budget_bytes = a.budget = budget;
         desc.inference = q->inference;

@@ -23,6 +23,7 @@ static tl_remat_desc desc_of(const tl_graph *graph, uint64_t budget, int inferen
     tl_remat_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = budget;
     desc.inference = inference;
     desc.work_limit = work_limit;

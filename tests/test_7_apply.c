@@ -542,6 +542,7 @@ static void check_plans(const tl_precision_graph *applied, int with_remat) {
     if (!with_remat) return;
     memset(&desc, 0, sizeof desc);
     desc.graph = &applied->graph;
+    desc.live = 1;
     desc.budget_bytes = peak;
     desc.work_limit = 100000;
     if (tl_plan_remat(&env, &desc, &plan, NULL)) fail_msg("%s", env.error.text);

@@ -245,7 +245,6 @@ static uint64_t make_plan(bench *t, const tl_graph *graph, uint64_t budget, tl_p
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
     desc.budget_bytes = budget;
-    desc.in_arena = 1;
     desc.alignment_bytes = limits.alignment_bytes;
     desc.work_limit = 1000000;
     result = tl_plan_remat(&t->env, &desc, plan, NULL);

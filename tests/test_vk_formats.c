@@ -306,7 +306,6 @@ static void make_plan(job *j, int least) {
     memset(&desc, 0, sizeof desc);
     desc.graph = &j->graph;
     desc.inference = j->inference;
-    desc.in_arena = 1;
     desc.alignment_bytes = 256;     // of most devices, and a multiple of what the others ask for
     if (!least) {
         if (tl_plan_remat(&env, &desc, &j->plan, &report)) fail_msg("%s", env.error.text);

@@ -287,7 +287,6 @@ static void make_plan(tl_random *random, const tl_graph *graph, const tl_plan *a
     desc.graph = graph;
     desc.inference = all->inference;
     g.device.backend.limits(g.device.backend.self, &limits);
-    desc.in_arena = 1;
     desc.alignment_bytes = limits.alignment_bytes;
     desc.work_limit = 2000 + tl_next_random_below(random, 60000);
     desc.budget_bytes = 1 + all->peak_bytes - tl_next_random_below(random, all->peak_bytes * 2 / 3 + 1);

@@ -29,6 +29,7 @@ int main(int argc, char **argv) {
     keep_all = plan.peak_bytes;
     tl_free_plan(&env, &plan);
     desc.graph = &graph;
+    desc.live = 1;
     desc.budget_bytes = keep_all / 100 * strtoull(argv[2], NULL, 10);
     if (tl_plan_remat(&env, &desc, &plan, &report)) return fail(&env);
     printf("# nodes %d keep_all %llu budget %llu peak %llu", (int)graph.node_count,

@@ -29,6 +29,7 @@ static uint64_t cost_of_policy(const tl_graph *graph, tl_policy policy, uint64_t
     uint64_t cost = 0;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.policy = policy;
     desc.budget_bytes = budget;
     if (tl_plan_policy(NULL, &desc, &plan)) return 0;
@@ -52,6 +53,7 @@ static void one_budget(const tl_graph *graph, int percent, uint64_t budget, uint
     int k;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = budget;
     desc.work_limit = work;
     result = tl_plan_remat(NULL, &desc, &plan, &report);
@@ -87,6 +89,7 @@ static uint64_t least_of(const tl_graph *graph, uint64_t work) {
     tl_plan plan;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = 1;
     desc.work_limit = work;
     tl_plan_remat(NULL, &desc, &plan, &report);

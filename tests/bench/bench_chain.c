@@ -44,6 +44,7 @@ static void plan_at(const char *name, const tl_graph *graph, int percent) {
     memset(&desc, 0, sizeof desc);
     if (tl_plan_keep_all(NULL, graph, 0, &all)) exit(1);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = all.peak_bytes / 100 * (uint64_t)percent + all.peak_bytes % 100 * (uint64_t)percent / 100;
     start = processor_ms();
     if (tl_plan_chain(&env, &desc, &plan, &report)) {

@@ -32,6 +32,7 @@ static uint64_t one_budget(const char *name, const tl_graph *graph, int percent,
     tl_result result;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = budget;
     desc.work_limit = work;
     result = tl_plan_remat(NULL, &desc, &plan, &report);

@@ -64,6 +64,7 @@ static answer ask(const tl_graph *graph, uint64_t budget, uint64_t work_limit) {
         env.release = meter_release;
         env.user = &m;
         desc.graph = graph;
+        desc.live = 1;
         desc.budget_bytes = budget;
         desc.work_limit = work_limit;
         a.result = tl_plan_remat(&env, &desc, &plan, &report);

@@ -101,6 +101,7 @@ static void one_network(const char *name, const tl_graph *graph) {
     memset(&desc, 0, sizeof desc);
     memset(&o, 0, sizeof o);
     desc.graph = graph;
+    desc.live = 1;
     desc.inference = 1;
     must(tl_plan_order(NULL, &desc, &plan, &report), name);
     ms = processor_ms() - start;

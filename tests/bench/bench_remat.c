@@ -93,6 +93,7 @@ static answer ask_remat(const tl_graph *graph, uint64_t budget, uint64_t work_li
     tl_remat_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = budget;
     desc.work_limit = work_limit;
     return ask(&desc, NULL);
@@ -102,6 +103,7 @@ static answer ask_policy(const tl_graph *graph, tl_policy policy, uint64_t budge
     tl_policy_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.policy = policy;
     desc.budget_bytes = budget;
     return ask(NULL, &desc);

@@ -9,6 +9,7 @@ static tl_result plan_chain(tl_env *env, const tl_graph *graph, uint64_t host_bu
     tl_remat_desc desc;
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
+    desc.live = 1;
     desc.budget_bytes = 9;
     desc.host_budget_bytes = host_budget;
     return tl_plan_remat(env, &desc, plan, NULL);

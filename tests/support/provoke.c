@@ -214,6 +214,7 @@ static void provoke_remat(provoking *p, const tl_graph *graph) {
     memset(&chain, 0, sizeof chain);
     memset(&policy, 0, sizeof policy);
     remat.graph = chain.graph = policy.graph = graph;
+    remat.live = chain.live = policy.live = 1;
     remat.inference = 2;
     FAILS(tl_plan_remat(&p->env, &remat, &plan, NULL));
     remat.inference = 0;
