@@ -394,6 +394,39 @@ static void larger_layouts_keep_the_rules(void **state) {
     }
 }
 
+// Gaps make more layouts possible, so they never make one higher.
+static void gaps_never_raise_a_layout(void **state) {
+    enum { COUNT = 120 };
+    static const uint64_t limits[] = { 1, 60000, 1000000 };
+    static tl_layout_buffer buffers[COUNT], plain[COUNT];
+    static tl_layout_gap gaps[COUNT][3];
+    tl_random random = { 13 };
+    int i, lower = 0, count = sampled(400);
+    (void)state;
+    for (i = 0; i < count; i++) {
+        int32_t n = random_count(&random, 5, COUNT), k;
+        tl_layout_desc desc = desc_of(buffers, n, limits[i % 3]), without = desc_of(plain, n, limits[i % 3]);
+        tl_layout_plan plan, plain_plan;
+        memset(gaps, 0, sizeof gaps);
+        random_buffers(&random, buffers, NULL, n, 4 + n / random_count(&random, 2, 10), i % 4 == 3);
+        for (k = 0; k < n; k++) buffers[k].is_pinned = 0;
+        if (i % 5 == 4) desc.block_bytes = without.block_bytes = random_block(&random, buffers, n);
+        add_gaps(&random, buffers, n, gaps, i % 2);
+        memcpy(plain, buffers, sizeof plain);
+        for (k = 0; k < n; k++) plain[k].gap_count = 0;
+        assert_int_equal(tl_plan_layout(NULL, &without, &plain_plan), TL_OK);
+        assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+        check_layout(&desc, &plan);
+        if (plan.height_bytes > plain_plan.height_bytes)
+            fail_msg("%d: %llu with gaps, %llu without", i, (ull)plan.height_bytes, (ull)plain_plan.height_bytes);
+        lower += plan.height_bytes < plain_plan.height_bytes;
+        tl_free_layout_plan(NULL, &plan);
+        tl_free_layout_plan(NULL, &plain_plan);
+    }
+    print_message("%d of %d layouts are lower with gaps\n", lower, count);
+    assert_true(lower * 2 > count);
+}
+
 static void hundred_thousand_buffers_take_little(void **state) {
     enum { COUNT = 100000 };
     tl_layout_buffer *buffers = (tl_layout_buffer *)malloc(COUNT * sizeof *buffers);
@@ -748,6 +781,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(small_layouts_in_blocks_are_as_low_as_exhaustive_search_says),
         cmocka_unit_test(a_filled_rectangle_is_never_ruled_out),
         cmocka_unit_test(larger_layouts_keep_the_rules),
+        cmocka_unit_test(gaps_never_raise_a_layout),
         cmocka_unit_test(hundred_thousand_buffers_take_little),
         cmocka_unit_test(public_instances_reach_their_heights),
         cmocka_unit_test(a_capacity_is_kept_or_refused),
