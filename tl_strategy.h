@@ -1057,6 +1057,9 @@ extern "C" {
 // misses no layout; sections of time whose buffers no longer fit below the height cut branches, and
 // where no unplaced buffer spans a point in time, the sides of it are searched apart.
 //
+// Memory that comes in blocks, as where one allocation has a largest size, is one range of offsets, cut at the
+// multiples of block_bytes: buffer b is in block offsets[b] / block_bytes, at offsets[b] % block_bytes.
+//
 // The layout knows nothing of graphs and plans. All arithmetic is in integers; limits are numbers of
 // elementary steps: the same desc gives the same layout on every machine.
 //
@@ -1096,6 +1099,7 @@ typedef struct tl_layout_desc {
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 100 million; 1 = one fast pass
     int    (*progress)(const tl_layout_progress *progress, void *user);  // 1 = stop with the lowest so far
     void    *user;              // passed to progress
+    uint64_t block_bytes;       // no buffer lies on both sides of a multiple of it; 0 = any may
 } tl_layout_desc;
 
 typedef struct tl_layout_plan {
@@ -1115,19 +1119,24 @@ typedef struct tl_layout_plan {
 //
 // A buffer that may lie over another either begins at the same offset as that one, or shares no byte
 // with it. A buffer with gaps neither lies over another nor under one; one that takes no bytes at any step has
-// offset 0. Pins and capacity are kept. A layout that fits the capacity is still lowered while there is work.
-// Where gaps leave some bytes of a buffer, the search does not try every layout: the bound is the largest sum.
+// offset 0. Pins, capacity and blocks are kept; a buffer with gaps lies in one block with all of its bytes. A
+// layout that fits the capacity is still lowered while there is work. Where gaps leave some bytes of a buffer,
+// the search does not try every layout: the bound is the largest sum. No layout with gaps is higher than that
+// of the same buffers without.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a lifetime that is reversed, an alignment that is no power of two, a pin
 //          that is no multiple of it, does not fit the capacity or overlaps another, an `over` that names no
 //          buffer or one that ends at another step, a buffer that two others lie over, gaps out of order or
-//          outside of the lifetime or the bytes of their buffer; TL_ERROR_OVERFLOW: the bytes of all buffers
-//          together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE names the height of the layout found
-//          and the bound: as the values of the error and in *plan, without offsets;
+//          outside of the lifetime or the bytes of their buffer, block_bytes that are no multiple of an
+//          alignment, a pin that lies on both sides of a multiple of them; TL_ERROR_OVERFLOW: the bytes of all
+//          buffers together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE: a buffer that is larger than a
+//          block, by number and bytes; or no layout that fits the capacity: the height of the one found
+//          and the bound are the values of the error and in *plan, without offsets;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;
-//          at most work_limit and a pass of O(buffers log buffers). Memory: less than 100 bytes a buffer; the
-//          search, of up to 2048 buffers between two points that none spans, up to 48 MiB.
+//          at most work_limit and a pass of O(buffers log buffers), where buffers have gaps at most twice
+//          that. Memory: less than 100 bytes a buffer, with gaps 180 and 100 for each of them; the search, of
+//          up to 2048 buffers between two points that none spans, up to 48 MiB.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_layout_plan *plan);
 TLDEF void      tl_free_layout_plan(tl_env *env, tl_layout_plan *plan);  // accepts a zeroed plan
@@ -1904,7 +1913,7 @@ typedef struct tl_order_report {
     uint64_t peak_bytes, bound_bytes;   // of the order found; no order of the forwards takes less
     int32_t  proven;                    // 1 = the two are equal
     int32_t  segment_count;             // parts that are ordered one by one: cut nodes, or the end, part them
-    uint64_t listing_peak_bytes;        // of tl_plan_keep_all
+    uint64_t listing_peak_bytes;        // of the same calls in the order of the listing
     uint64_t arena_bytes, listing_arena_bytes;  // of the plan; of tl_plan_keep_all; 0 without places
     uint64_t work;                      // elementary steps done
 } tl_order_report;
@@ -1928,10 +1937,11 @@ typedef struct tl_order_report {
 // The graph is divided where one call comes before or after every other in any order. Each part is searched
 // over the sets of calls that have run, with a cap on the peak that rises from a lower bound; moves that are
 // safe are taken alone. A part of up to 1024 calls whose search ends is proven. The others are searched with
-// beams, then windows of up to 1024 calls around their peaks are ordered again; parts of more calls have
-// windows alone. The bound of what is not proven is the cap that was reached, in parts of more calls the
-// largest of what single calls need in any order. With places, the plan is that of the listing where its
-// arena is smaller.
+// beams, and windows of up to 1024 calls around their peaks are ordered again; parts of more calls have
+// windows alone. All that is repeated with more work each time; a smaller work_limit only ends it sooner, so
+// with a larger one no peak is higher and no bound lower. The bound of what is not proven is the cap that was
+// reached, in parts of more calls the largest of what single calls need in any order. With places, the plan is
+// that of the listing where its arena is smaller.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes,
 //          rounded up, do not fit 62 bits. *plan is all zero then.
@@ -4602,7 +4612,12 @@ static size_t tli_finish(tli_writer *w) {
       "banks[%0].capacity_bytes: too few, and in other banks, too; %1 would do, for what is live at step %s", \
       "bank, capacity") \
     X(NO_MEMORY_FOR_BANKS, "no memory to choose banks", "") \
-    X(BUFFER_IN_BANKS_HAS_GAPS, "buffers[%0].gaps: buffers in banks have none", "buffer")
+    X(BUFFER_IN_BANKS_HAS_GAPS, "buffers[%0].gaps: buffers in banks have none", "buffer") \
+    X(BUFFER_FITS_NO_BLOCK, "buffers[%0].bytes: %1 are more than block_bytes", "buffer, bytes") \
+    X(BUFFER_ALIGNMENT_IS_NOT_THAT_OF_BLOCKS, \
+      "buffers[%0].alignment: must divide block_bytes", "buffer") \
+    X(BUFFER_PIN_IS_IN_TWO_BLOCKS, \
+      "buffers[%0].pinned_offset: the buffer lies on both sides of a multiple of block_bytes", "buffer")
 
 // -- errors: rules of [5] PLAN --
 
@@ -10028,7 +10043,8 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
 // node knows the last section that a placed box below it reaches.
 //
 // All offsets are multiples of the unit, the least alignment, so a box takes its bytes rounded up to it; only
-// of the box on top the bytes themselves count.
+// of the box on top the bytes themselves count. Blocks begin at multiples of every alignment, so a box that
+// would lie in two of them lies lowest at the beginning of the second.
 
 // A box that takes some of its bytes only at times has pieces: sections in which it takes the same bytes.
 
@@ -10064,6 +10080,7 @@ typedef struct tli_fit {
     uint64_t  best_height;  // UINT64_MAX = there was no pass yet
     uint64_t  work, work_limit;
     uint64_t  unit;         // the least alignment
+    uint64_t  block;        // bytes of a block; 0 = there are none
     int       pins_overlap, failed;     // failed: no memory
 } tli_fit;
 
@@ -10081,6 +10098,21 @@ static uint64_t tli_fit_taken_bytes(const tli_fit *f, const tli_fit_box *box) {
 
 static uint64_t tli_fit_align(const tli_fit_box *box, uint64_t offset) {
     return tli_align_up(offset, (uint64_t)1 << box->alignment_bits);
+}
+
+// Whether bytes at an offset lie in two blocks. No sum overflows: offsets and bytes are below 2^62.
+static int tli_is_split(uint64_t offset, uint64_t bytes, uint64_t block) {
+    return block && offset % block + bytes > block;
+}
+
+// The offset itself, or where the next block begins.
+static uint64_t tli_lift_into_block(uint64_t offset, uint64_t bytes, uint64_t block) {
+    return tli_is_split(offset, bytes, block) ? offset - offset % block + block : offset;
+}
+
+// The lowest offset from `offset` on at which a box is aligned and lies in one block.
+static uint64_t tli_fit_lift(const tli_fit *f, const tli_fit_box *box, uint64_t offset) {
+    return tli_lift_into_block(tli_fit_align(box, offset), box->bytes, f->block);
 }
 
 static void tli_fit_free(tli_fit *f) {
@@ -10257,7 +10289,7 @@ static uint64_t tli_fit_find_gap(tli_fit *f, const tli_fit_box *box) {
     uint64_t offset = 0, bytes = tli_fit_taken_bytes(f, box);
     tli_fit_sort_taken(f, count);
     for (i = 0; i < count && f->taken[i].first < offset + bytes; i++)
-        if (f->taken[i].end > offset) offset = tli_fit_align(box, f->taken[i].end);
+        if (f->taken[i].end > offset) offset = tli_fit_lift(f, box, f->taken[i].end);
     return offset;
 }
 
@@ -10291,7 +10323,7 @@ static void tli_fit_run(tli_fit *f, int32_t order) {
         uint64_t offset;
         if (box->pin != UINT64_MAX) continue;
         if (f->failed || (is_over && f->best_height != UINT64_MAX)) return;
-        offset = is_over ? tli_fit_align(box, height) : tli_fit_find_gap(f, box);
+        offset = is_over ? tli_fit_lift(f, box, height) : tli_fit_find_gap(f, box);
         tli_fit_put(f, f->order[i], offset);
         if (offset + box->bytes > height) height = offset + box->bytes;
     }
@@ -10417,13 +10449,15 @@ static int32_t tli_gap_find(tli_gaps *g, uint64_t bytes) {
     }
 }
 
-// Take bytes of the lowest gap that holds them, aligned.
-static uint64_t tli_gap_take(tli_gaps *g, uint64_t bytes, const tli_fit_box *box) {
+// Take bytes of the lowest gap that holds them; where they do not fit it aligned, or in one block, of the
+// lowest that surely does.
+static uint64_t tli_gap_take(const tli_fit *f, tli_gaps *g, const tli_fit_box *box) {
+    uint64_t bytes = tli_fit_taken_bytes(f, box);
     int32_t at = tli_gap_find(g, bytes);
-    uint64_t offset = tli_fit_align(box, g->gaps[at].first), end;
+    uint64_t offset = tli_fit_lift(f, box, g->gaps[at].first), end;
     if (offset + bytes > g->gaps[at].end) {
-        at = tli_gap_find(g, bytes + ((uint64_t)1 << box->alignment_bits));
-        offset = tli_fit_align(box, g->gaps[at].first);
+        at = tli_gap_find(g, (f->block ? 2 * bytes : bytes) + ((uint64_t)1 << box->alignment_bits));
+        offset = tli_fit_lift(f, box, g->gaps[at].first);
     }
     end = g->gaps[at].end;
     if (offset > g->gaps[at].first) {
@@ -10473,7 +10507,6 @@ static void tli_fit_sweep_items(tli_fit *f, tli_gaps *g, const int32_t *ends, in
     for (i = 0; i < n && !g->failed; i++) {
         int32_t id = backwards ? ends[i] : f->by_first[i];
         const tli_fit_box *box = &f->boxes[id];
-        uint64_t bytes = tli_fit_taken_bytes(f, box);
         for (; k < n; k++) {
             int32_t old = backwards ? f->by_first[n - 1 - k] : ends[n - 1 - k];
             const tli_fit_box *ended = &f->boxes[old];
@@ -10481,7 +10514,7 @@ static void tli_fit_sweep_items(tli_fit *f, tli_gaps *g, const int32_t *ends, in
             tli_gap_give(g, f->offsets[old], f->offsets[old] + tli_fit_taken_bytes(f, ended));
         }
         if (g->failed) return;
-        f->offsets[id] = tli_gap_take(g, bytes, box);
+        f->offsets[id] = tli_gap_take(f, g, box);
         height = tli_larger_u64(height, f->offsets[id] + box->bytes);
     }
     if (g->failed || height >= f->best_height) return;
@@ -10872,17 +10905,21 @@ static void tli_pack_rank(tli_pack *p, tli_pack_part part) {
 
 // -- layout: moves of the search --
 
+static uint64_t tli_pack_align(const tli_pack *p, int32_t box, uint64_t offset) {
+    return tli_lift_into_block(tli_align_up(offset, p->alignment[box]), p->bytes[box], p->fit->block);
+}
+
 // The lowest offset from `offset` on at which a box does not lie over a pinned one that is still to be placed.
 static uint64_t tli_pack_lift(const tli_pack *p, int32_t box, uint64_t offset) {
     int32_t k;
     if (p->pin[box] != UINT64_MAX) return offset > p->pin[box] ? UINT64_MAX / 2 : p->pin[box];
-    offset = tli_align_up(offset, p->alignment[box]);
+    offset = tli_pack_align(p, box, offset);
     if (!p->pin_count) return offset;
     for (k = p->near_first[box]; k < p->near_first[box + 1]; k++) {
         int32_t other = p->near_boxes[k];
         if (p->pin[other] == UINT64_MAX || p->placed[other]) continue;
         if (p->pin[other] >= offset + p->bytes[box] || p->pin[other] + p->bytes[other] <= offset) continue;
-        offset = tli_align_up(p->pin[other] + p->bytes[other], p->alignment[box]);
+        offset = tli_pack_align(p, box, p->pin[other] + p->bytes[other]);
         k = p->near_first[box] - 1;     // those before may be in the way now
     }
     return offset;
@@ -11223,9 +11260,9 @@ static uint64_t tli_pack_gcd(uint64_t a, uint64_t b) {
     return a;
 }
 
-// What divides every height: of all bytes, rounded and not, pins and alignments.
+// What divides every height: of all bytes, rounded and not, pins, alignments and blocks.
 static uint64_t tli_pack_step(const tli_pack *p) {
-    uint64_t step = 0;
+    uint64_t step = p->fit->block;
     int32_t i;
     for (i = 0; i < p->count; i++) {
         step = tli_pack_gcd(p->bytes[i], step);
@@ -11326,6 +11363,7 @@ static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t
 
 typedef struct tli_layout {
     tl_env   *env;
+    tli_function function;      // named by errors
     const tl_layout_desc *desc;
     tli_fit_box  *boxes;            // [box_count], room for buffer_count
     int32_t  *box_of;           // [buffer_count] -1 = takes no bytes
@@ -11476,6 +11514,30 @@ static void tli_layout_add_live(tli_layout *l, const tl_layout_buffer *buffer) {
     }
 }
 
+// The bound of blocks: no two spans of more than half a block lie in one. What may lie over another is left out
+// of the section that they share.
+static uint64_t tli_layout_bound_blocks(tli_layout *l) {
+    const tl_layout_buffer *buffers = l->desc->buffers;
+    uint64_t block = l->desc->block_bytes, count = 0, most = 0, least = UINT64_MAX;
+    tli_layout_span span;
+    int32_t i, k, s;
+    tli_zero(l->live, ((size_t)l->section_count + 1) * sizeof *l->live);
+    for (i = 0; i < l->desc->buffer_count; i++)
+        for (k = 0; k < tli_layout_count_spans(&buffers[i]); k++) {
+            if (!tli_layout_find_span(&buffers[i], k, &span) || span.bytes <= block - span.bytes) continue;
+            if (span.bytes < least) least = span.bytes;
+            s = tli_layout_first(l, span.first) + (buffers[i].in_place != 0);
+            if (s > tli_layout_last(l, span.last)) continue;
+            l->live[s]++;
+            l->live[tli_layout_last(l, span.last) + 1]--;
+        }
+    for (s = 0; s < l->section_count; s++) {
+        count += l->live[s];
+        if (count > most) most = count;
+    }
+    return most ? (most - 1) * block + least : 0;
+}
+
 // The bound of every choice: the largest sum of bytes in a section. Of the box on top the true bytes count, so
 // a section takes less than its rounded bytes by the most that rounding added to one of them.
 static void tli_layout_find_bound(tli_layout *l) {
@@ -11498,6 +11560,7 @@ static void tli_layout_find_bound(tli_layout *l) {
         most = buffers[i].bytes + (buffers[i].is_pinned ? buffers[i].pinned_offset : 0);
         l->bound = tli_larger_u64(l->bound, most);
     }
+    if (l->desc->block_bytes) l->bound = tli_larger_u64(l->bound, tli_layout_bound_blocks(l));
     tli_release(l->env, l->live);
     l->live = NULL;
 }
@@ -11520,7 +11583,7 @@ static void tli_layout_make_pieces(tli_layout *l, const tl_layout_buffer *buffer
     for (k = box->pieces - 1; k < l->piece_count; k++) l->pieces[k].count = l->piece_count - k;
 }
 
-// Make the boxes of a choice. 0 = two pins of one box differ, or one is at another multiple than the box needs.
+// Make the boxes of a choice. 0 = two pins of one box differ, or one is where the box cannot lie.
 static int tli_layout_make_boxes(tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
     int32_t i;
@@ -11552,7 +11615,8 @@ static int tli_layout_make_boxes(tli_layout *l) {
             if (other == at) break;
         }
         if (l->boxes[box].pin != UINT64_MAX &&
-            l->boxes[box].pin != tli_fit_align(&l->boxes[box], l->boxes[box].pin)) return 0;
+            (l->boxes[box].pin != tli_fit_align(&l->boxes[box], l->boxes[box].pin) ||
+             tli_is_split(l->boxes[box].pin, l->boxes[box].bytes, l->desc->block_bytes))) return 0;
     }
     return 1;
 }
@@ -11663,6 +11727,7 @@ static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bo
     fit.pieces = l->pieces;
     fit.count = l->box_count;
     fit.unit = l->unit;
+    fit.block = l->desc->block_bytes;
     fit.work_limit = work_limit;
     *bound = l->bound;
     if (!tli_fit_init(&fit)) result = TL_ERROR_NO_MEMORY;
@@ -11732,56 +11797,125 @@ static tl_result tli_layout_try_all(tli_layout *l) {
     return result;
 }
 
-// -- layout: the entry --
-
-static tl_result tli_layout_fail(tl_env *env, tl_result code, tli_rule rule, int32_t buffer) {
-    return tli_fail_values(env, code, TLI_IN(PLAN_LAYOUT), rule, (uint64_t)buffer, 0);
+// Find the bound, and the lowest layout that the work limit allows.
+static tl_result tli_layout_lower(tli_layout *l) {
+    tl_result result;
+    l->work_limit = l->work + (l->desc->work_limit ? l->desc->work_limit : TLI_LAYOUT_WORK);
+    result = tli_layout_alloc_sections(l);
+    if (!result) {
+        tli_layout_divide(l);
+        tli_layout_find_bound(l);
+        result = tli_layout_try_all(l);
+    }
+    tli_release(l->env, l->times);
+    tli_release(l->env, l->live);
+    l->times = l->live = NULL;
+    return result;
 }
 
-static tl_result tli_check_layout_gaps(tl_env *env, const tl_layout_desc *desc, int32_t i) {
-    const tl_layout_buffer *b = &desc->buffers[i];
+// Buffers of which some take nothing: these are at 0, and the height is that of the others.
+static void tli_layout_drop_empty(tli_layout *l) {
+    int32_t i;
+    l->height = 0;
+    for (i = 0; i < l->desc->buffer_count; i++) {
+        const tl_layout_buffer *b = &l->desc->buffers[i];
+        if (tli_layout_takes(b)) l->height = tli_larger_u64(l->height, l->best[i] + b->bytes);
+        else l->best[i] = 0;
+    }
+}
+
+// The same as if no buffer had gaps, and keep the lower layout: with gaps there is more to try, and there are
+// fewer passes, so it may end higher. Not if even the bound of buffers without gaps is no lower.
+static tl_result tli_layout_lower_plain(tli_layout *l) {
+    const tl_layout_desc *desc = l->desc;
+    uint64_t count = (uint64_t)desc->buffer_count, bound = l->bound;
+    tl_layout_desc plain = *desc;
+    tl_layout_buffer *buffers = (tl_layout_buffer *)tli_alloc_array(l->env, count, sizeof *buffers);
+    tl_result result;
+    int32_t i;
+    if (!buffers) return TL_ERROR_NO_MEMORY;
+    for (i = 0; i < desc->buffer_count; i++) {
+        buffers[i] = desc->buffers[i];
+        buffers[i].gap_count = 0;
+    }
+    plain.buffers = buffers;
+    l->desc = &plain;
+    l->has_gaps = l->has_windows = l->is_ragged = 0;
+    l->span_count = desc->buffer_count;
+    result = tli_layout_lower(l);
+    l->desc = desc;
+    l->bound = bound;
+    tli_release(l->env, buffers);
+    if (l->height != UINT64_MAX) tli_layout_drop_empty(l);
+    return result;
+}
+
+// -- layout: the entry --
+
+static tl_result tli_layout_fail(const tli_layout *l, tl_result code, tli_rule rule, int32_t buffer) {
+    return tli_fail_values(l->env, code, l->function, rule, (uint64_t)buffer, 0);
+}
+
+static tl_result tli_check_layout_gaps(const tli_layout *l, int32_t i) {
+    const tl_layout_buffer *b = &l->desc->buffers[i];
     int32_t k;
     uint64_t end;
     if (b->gap_count < 0 || (b->gap_count && !b->gaps))
-        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_COUNT_MUST_BE_AT_LEAST_0), i);
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_COUNT_MUST_BE_AT_LEAST_0), i);
     for (k = 0; k < b->gap_count; k++) {
         const tl_layout_gap *gap = &b->gaps[k];
         if (gap->first_step > gap->last_step || gap->last_step > b->last_step ||
             (k ? gap->first_step <= gap[-1].last_step : gap->first_step < b->first_step))
-            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAPS_ARE_OUT_OF_ORDER), i);
+            return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAPS_ARE_OUT_OF_ORDER), i);
         if (!tli_add_u64(gap->first_byte, gap->bytes, &end) || end > b->bytes)
-            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_IS_NO_PART), i);
+            return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_IS_NO_PART), i);
     }
     return TL_OK;
 }
 
-static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc, int32_t i) {
-    const tl_layout_buffer *b = &desc->buffers[i];
-    uint64_t end;
-    if (b->first_step > b->last_step)
-        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_LIFETIME_IS_REVERSED), i);
-    if (b->alignment & (b->alignment - 1))
-        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_ALIGNMENT_IS_NO_POWER), i);
-    if (b->is_pinned) {
-        if (b->pinned_offset & (tli_layout_alignment(b) - 1))
-            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_IS_NOT_ALIGNED), i);
-        if (!tli_add_u64(b->pinned_offset, b->bytes, &end) || end >> 61 ||
-            (desc->capacity_bytes && end > desc->capacity_bytes))
-            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_DOES_NOT_FIT), i);
-    }
-    return tli_check_layout_gaps(env, desc, i);
+// A buffer that takes no bytes lies in no block.
+static tl_result tli_check_layout_block(const tli_layout *l, int32_t i) {
+    const tl_layout_buffer *b = &l->desc->buffers[i];
+    if (!l->desc->block_bytes || !b->bytes) return TL_OK;
+    if (l->desc->block_bytes & (tli_layout_alignment(b) - 1))
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_ALIGNMENT_IS_NOT_THAT_OF_BLOCKS), i);
+    if (b->bytes > l->desc->block_bytes)
+        return tli_fail_values(l->env, TL_ERROR_INFEASIBLE, l->function, TLI_RULE(BUFFER_FITS_NO_BLOCK),
+                               (uint64_t)i, b->bytes);
+    if (b->is_pinned && tli_is_split(b->pinned_offset, b->bytes, l->desc->block_bytes))
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_IS_IN_TWO_BLOCKS), i);
+    return TL_OK;
 }
 
-static tl_result tli_check_layout_over(tl_env *env, const tl_layout_desc *desc, int32_t i) {
-    const tl_layout_buffer *b = &desc->buffers[i], *over;
+static tl_result tli_check_layout_buffer(const tli_layout *l, int32_t i) {
+    const tl_layout_buffer *b = &l->desc->buffers[i];
+    tl_result result;
+    uint64_t end;
+    if (b->first_step > b->last_step)
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_LIFETIME_IS_REVERSED), i);
+    if (b->alignment & (b->alignment - 1))
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_ALIGNMENT_IS_NO_POWER), i);
+    if (b->is_pinned) {
+        if (b->pinned_offset & (tli_layout_alignment(b) - 1))
+            return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_IS_NOT_ALIGNED), i);
+        if (!tli_add_u64(b->pinned_offset, b->bytes, &end) || end >> 61 ||
+            (l->desc->capacity_bytes && end > l->desc->capacity_bytes))
+            return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_DOES_NOT_FIT), i);
+    }
+    result = tli_check_layout_block(l, i);
+    return result ? result : tli_check_layout_gaps(l, i);
+}
+
+static tl_result tli_check_layout_over(const tli_layout *l, int32_t i) {
+    const tl_layout_buffer *b = &l->desc->buffers[i], *over;
     if (!b->in_place) return TL_OK;
-    if (!tli_is_below(b->over, desc->buffer_count) || b->over == i)
-        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_NAMES_NONE), i);
-    over = &desc->buffers[b->over];
+    if (!tli_is_below(b->over, l->desc->buffer_count) || b->over == i)
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_NAMES_NONE), i);
+    over = &l->desc->buffers[b->over];
     if (!b->bytes || !over->bytes || over->last_step != b->first_step || over->first_step >= b->first_step)
-        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_ENDS_AT_ANOTHER_STEP), i);
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_ENDS_AT_ANOTHER_STEP), i);
     if (b->gap_count || over->gap_count)
-        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_HAS_GAPS), i);
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_HAS_GAPS), i);
     return TL_OK;
 }
 
@@ -11804,27 +11938,27 @@ static tl_result tli_layout_read_gaps(tli_layout *l) {
 }
 
 // Check all buffers; sets the unit and the number of buffers in place. No two may lie over the same one.
-static tl_result tli_check_layout(tl_env *env, tli_layout *l) {
+static tl_result tli_check_layout(tli_layout *l) {
     const tl_layout_desc *desc = l->desc;
     uint64_t sum = 0, rounded, most = 1;
     int32_t i;
     for (i = 0; i < desc->buffer_count; i++) {
-        tl_result result = tli_check_layout_buffer(env, desc, i);
-        if (!result) result = tli_check_layout_over(env, desc, i);
+        tl_result result = tli_check_layout_buffer(l, i);
+        if (!result) result = tli_check_layout_over(l, i);
         if (result) return result;
         if (tli_layout_alignment(&desc->buffers[i]) > most) most = tli_layout_alignment(&desc->buffers[i]);
         if (desc->buffers[i].bytes && (!l->unit || tli_layout_alignment(&desc->buffers[i]) < l->unit))
             l->unit = tli_layout_alignment(&desc->buffers[i]);
         if (!desc->buffers[i].in_place) continue;
         if (l->is_merged[desc->buffers[i].over]++)
-            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_IS_TAKEN), i);
+            return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_IS_TAKEN), i);
         l->in_place_count++;
     }
     if (!l->unit) l->unit = 1;
     for (i = 0; i < desc->buffer_count; i++)
         if (most >> 61 || desc->buffers[i].bytes >> 61 ||
             !tli_add_u64(sum, (rounded = tli_align_up(desc->buffers[i].bytes, most)), &sum) || sum >> 61)
-            return tli_layout_fail(env, TL_ERROR_OVERFLOW, TLI_RULE(BUFFERS_DO_NOT_FIT_61_BITS), i);
+            return tli_layout_fail(l, TL_ERROR_OVERFLOW, TLI_RULE(BUFFERS_DO_NOT_FIT_61_BITS), i);
     (void)rounded;
     return tli_layout_read_gaps(l);
 }
@@ -11854,21 +11988,17 @@ TLI_IMPL tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_la
     tli_zero(plan, sizeof *plan);
     tli_zero(&l, sizeof l);
     l.env = env;
+    l.function = TLI_IN(PLAN_LAYOUT);
     l.desc = desc;
     l.height = UINT64_MAX;
-    l.work_limit = desc->work_limit ? desc->work_limit : TLI_LAYOUT_WORK;
     if (desc->buffer_count < 0 || (desc->buffer_count && !desc->buffers))
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_LAYOUT),
                         TLI_RULE(BUFFER_COUNT_MUST_BE_AT_LEAST_0));
     result = tli_layout_alloc(&l);
-    if (!result) result = tli_check_layout(env, &l);
-    if (!result) result = tli_layout_alloc_sections(&l);
-    if (!result) {
-        tli_layout_divide(&l);
-        tli_layout_find_bound(&l);
-        result = tli_layout_try_all(&l);
-        if (!result) result = tli_layout_answer(env, &l, plan);
-    }
+    if (!result) result = tli_check_layout(&l);
+    if (!result) result = tli_layout_lower(&l);
+    if (!result && l.has_gaps && l.height > l.bound && !l.stopped) result = tli_layout_lower_plain(&l);
+    if (!result) result = tli_layout_answer(env, &l, plan);
     if (result == TL_ERROR_NO_MEMORY)
         result = tli_fail(env, result, TLI_IN(PLAN_LAYOUT), TLI_RULE(NO_MEMORY_FOR_LAYOUT));
     tli_layout_free(&l);
@@ -12975,9 +13105,10 @@ static tl_result tli_banks_divide(tli_banks *b) {
     desc.buffers = b->desc->buffers;
     desc.buffer_count = b->count;
     l.env = b->env;
+    l.function = TLI_IN(PLAN_BANKS);
     l.desc = &desc;
     result = tli_layout_alloc(&l);
-    if (!result) result = tli_check_layout(b->env, &l);
+    if (!result) result = tli_check_layout(&l);
     for (i = 0; i < b->count && !result; i++)
         if (desc.buffers[i].gap_count)
             result = tli_fail_values(b->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_BANKS),
@@ -28083,7 +28214,7 @@ static int tli_order_greedily(tli_order *o, int by_peak, int32_t *order) {
 typedef struct tli_order_segment {
     int32_t  first, count;
     uint64_t peak, bound;
-    int      done;
+    int      done, has_floor;
 } tli_order_segment;
 
 typedef struct tli_order_segments {
@@ -28250,6 +28381,7 @@ static uint64_t tli_order_find_floor(const tli_order_window *w) {
 #define TLI_ORDER_BEAMS 12      // caps that are tried at most
 #define TLI_ORDER_WIDEST 512    // states of one rank
 #define TLI_ORDER_EFFORT 40000  // work for each call of a window at most
+#define TLI_ORDER_ROUND 4000    // work for each call of the first round
 
 // Bisect the cap between the bound and the peak, under which a beam still finds an order.
 static void tli_order_bisect(tli_order_search *s, tli_order_window *w, uint64_t least) {
@@ -28294,7 +28426,8 @@ static void tli_order_solve_segment(tli_order *o, tli_order_segment *segment, ui
     uint64_t floor, bound = 0;
     if (segment->count > TLI_ORDER_LARGEST) return;
     if (!tli_order_open_window(o, segment->first, segment->count, &w)) return;
-    if ((uint64_t)w.first_reader[w.item_count] * (uint64_t)w.count / 2 < work) {
+    if (!segment->has_floor && (uint64_t)w.first_reader[w.item_count] * (uint64_t)w.count / 2 < work) {
+        segment->has_floor = 1;
         floor = tli_order_find_floor(&w);
         if (floor > segment->bound) segment->bound = floor;
         if (segment->bound > o->bound) o->bound = segment->bound;
@@ -28342,17 +28475,37 @@ static int32_t tli_order_next_segment(const tli_order *o, const tli_order_segmen
     return best;
 }
 
-static void tli_order_solve(tli_order *o, tli_order_segments *s) {
+static void tli_order_raise_bound(tli_order *o, const tli_order_segments *s) {
     int32_t i;
     for (i = 0; i < s->count; i++) if (s->items[i].bound > o->bound) o->bound = s->items[i].bound;
-    while (!tli_order_stops(o) && !o->failed && (i = tli_order_next_segment(o, s)) >= 0) {
+}
+
+// Work on each segment once: windows first, because they help soonest.
+static void tli_order_work_round(tli_order *o, tli_order_segments *s, uint64_t share) {
+    uint64_t end = o->work + share;
+    int32_t i;
+    for (i = 0; i < s->count; i++) s->items[i].done = 0;
+    while (!tli_order_stops(o) && !o->failed && o->work < end && (i = tli_order_next_segment(o, s)) >= 0) {
         tli_order_segment *segment = &s->items[i];
-        uint64_t rest = o->work_limit - o->work;
-        tli_order_solve_segment(o, segment, rest / 4 * 3);
-        if (o->work < o->work_limit) tli_order_lower_peaks(o, segment, o->work + (o->work_limit - o->work) / 2);
+        tli_order_lower_peaks(o, segment, o->work + (end - o->work) / 2);
+        if (o->work < end) tli_order_solve_segment(o, segment, (end - o->work) / 4 * 3);
         segment->peak = tli_order_peak_of(o, segment->first, segment->count);
         segment->done = 1;
-        if (segment->bound > o->bound) o->bound = segment->bound;
+        tli_order_raise_bound(o, s);
+    }
+}
+
+// Rounds, each with four times the work of the one before it, which go on from what that found. No choice
+// depends on the work limit, which only ends them, so more work never makes an order worse. A round that helps
+// nothing and leaves half of its work is the last one.
+static void tli_order_solve(tli_order *o, tli_order_segments *s) {
+    uint64_t share = TLI_ORDER_ROUND * (uint64_t)o->call_count;
+    tli_order_raise_bound(o, s);
+    while (!tli_order_stops(o) && !o->failed && o->peak > o->bound) {
+        uint64_t work = o->work, peak = o->peak, bound = o->bound;
+        tli_order_work_round(o, s, share);
+        if (o->peak == peak && o->bound == bound && o->work - work < share / 2) break;
+        if (share < UINT64_MAX / 8) share *= 4;
     }
 }
 
@@ -28363,6 +28516,7 @@ static void tli_order_run(tli_order *o, tl_order_report *report) {
     tli_zero(&s, sizeof s);
     o->bound = o->pinned;
     tli_order_replay(o);
+    report->listing_peak_bytes = o->peak;
     if (!o->call_count) return;
     s.items = TLI_ORDER_NEW(o, o->call_count, tli_order_segment);
     s.starts[0] = TLI_ORDER_NEW(o, o->call_count, int32_t);
@@ -28436,7 +28590,6 @@ static tl_result tli_order_compare(tli_order *o, tl_plan *plan, tl_order_report 
     tl_plan listing;
     tl_result result = tl_plan_keep_all(o->env, o->graph, o->desc->inference, &listing);
     plan->bound_cost = plan->cost;      // what runs is needed, and runs once
-    if (!result) report->listing_peak_bytes = listing.peak_bytes;
     if (!result && !o->desc->live) result = tli_order_place(o, &listing);
     if (!result && !o->desc->live) {
         report->listing_arena_bytes = listing.arena_bytes;

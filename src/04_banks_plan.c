@@ -442,9 +442,10 @@ static tl_result tli_banks_divide(tli_banks *b) {
     desc.buffers = b->desc->buffers;
     desc.buffer_count = b->count;
     l.env = b->env;
+    l.function = TLI_IN(PLAN_BANKS);
     l.desc = &desc;
     result = tli_layout_alloc(&l);
-    if (!result) result = tli_check_layout(b->env, &l);
+    if (!result) result = tli_check_layout(&l);
     for (i = 0; i < b->count && !result; i++)
         if (desc.buffers[i].gap_count)
             result = tli_fail_values(b->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_BANKS),

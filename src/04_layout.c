@@ -14,6 +14,7 @@
 
 typedef struct tli_layout {
     tl_env   *env;
+    tli_function function;      // named by errors
     const tl_layout_desc *desc;
     tli_fit_box  *boxes;            // [box_count], room for buffer_count
     int32_t  *box_of;           // [buffer_count] -1 = takes no bytes
@@ -164,6 +165,30 @@ static void tli_layout_add_live(tli_layout *l, const tl_layout_buffer *buffer) {
     }
 }
 
+// The bound of blocks: no two spans of more than half a block lie in one. What may lie over another is left out
+// of the section that they share.
+static uint64_t tli_layout_bound_blocks(tli_layout *l) {
+    const tl_layout_buffer *buffers = l->desc->buffers;
+    uint64_t block = l->desc->block_bytes, count = 0, most = 0, least = UINT64_MAX;
+    tli_layout_span span;
+    int32_t i, k, s;
+    tli_zero(l->live, ((size_t)l->section_count + 1) * sizeof *l->live);
+    for (i = 0; i < l->desc->buffer_count; i++)
+        for (k = 0; k < tli_layout_count_spans(&buffers[i]); k++) {
+            if (!tli_layout_find_span(&buffers[i], k, &span) || span.bytes <= block - span.bytes) continue;
+            if (span.bytes < least) least = span.bytes;
+            s = tli_layout_first(l, span.first) + (buffers[i].in_place != 0);
+            if (s > tli_layout_last(l, span.last)) continue;
+            l->live[s]++;
+            l->live[tli_layout_last(l, span.last) + 1]--;
+        }
+    for (s = 0; s < l->section_count; s++) {
+        count += l->live[s];
+        if (count > most) most = count;
+    }
+    return most ? (most - 1) * block + least : 0;
+}
+
 // The bound of every choice: the largest sum of bytes in a section. Of the box on top the true bytes count, so
 // a section takes less than its rounded bytes by the most that rounding added to one of them.
 static void tli_layout_find_bound(tli_layout *l) {
@@ -186,6 +211,7 @@ static void tli_layout_find_bound(tli_layout *l) {
         most = buffers[i].bytes + (buffers[i].is_pinned ? buffers[i].pinned_offset : 0);
         l->bound = tli_larger_u64(l->bound, most);
     }
+    if (l->desc->block_bytes) l->bound = tli_larger_u64(l->bound, tli_layout_bound_blocks(l));
     tli_release(l->env, l->live);
     l->live = NULL;
 }
@@ -208,7 +234,7 @@ static void tli_layout_make_pieces(tli_layout *l, const tl_layout_buffer *buffer
     for (k = box->pieces - 1; k < l->piece_count; k++) l->pieces[k].count = l->piece_count - k;
 }
 
-// Make the boxes of a choice. 0 = two pins of one box differ, or one is at another multiple than the box needs.
+// Make the boxes of a choice. 0 = two pins of one box differ, or one is where the box cannot lie.
 static int tli_layout_make_boxes(tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
     int32_t i;
@@ -240,7 +266,8 @@ static int tli_layout_make_boxes(tli_layout *l) {
             if (other == at) break;
         }
         if (l->boxes[box].pin != UINT64_MAX &&
-            l->boxes[box].pin != tli_fit_align(&l->boxes[box], l->boxes[box].pin)) return 0;
+            (l->boxes[box].pin != tli_fit_align(&l->boxes[box], l->boxes[box].pin) ||
+             tli_is_split(l->boxes[box].pin, l->boxes[box].bytes, l->desc->block_bytes))) return 0;
     }
     return 1;
 }
@@ -351,6 +378,7 @@ static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bo
     fit.pieces = l->pieces;
     fit.count = l->box_count;
     fit.unit = l->unit;
+    fit.block = l->desc->block_bytes;
     fit.work_limit = work_limit;
     *bound = l->bound;
     if (!tli_fit_init(&fit)) result = TL_ERROR_NO_MEMORY;
@@ -420,56 +448,125 @@ static tl_result tli_layout_try_all(tli_layout *l) {
     return result;
 }
 
-// -- layout: the entry --
-
-static tl_result tli_layout_fail(tl_env *env, tl_result code, tli_rule rule, int32_t buffer) {
-    return tli_fail_values(env, code, TLI_IN(PLAN_LAYOUT), rule, (uint64_t)buffer, 0);
+// Find the bound, and the lowest layout that the work limit allows.
+static tl_result tli_layout_lower(tli_layout *l) {
+    tl_result result;
+    l->work_limit = l->work + (l->desc->work_limit ? l->desc->work_limit : TLI_LAYOUT_WORK);
+    result = tli_layout_alloc_sections(l);
+    if (!result) {
+        tli_layout_divide(l);
+        tli_layout_find_bound(l);
+        result = tli_layout_try_all(l);
+    }
+    tli_release(l->env, l->times);
+    tli_release(l->env, l->live);
+    l->times = l->live = NULL;
+    return result;
 }
 
-static tl_result tli_check_layout_gaps(tl_env *env, const tl_layout_desc *desc, int32_t i) {
-    const tl_layout_buffer *b = &desc->buffers[i];
+// Buffers of which some take nothing: these are at 0, and the height is that of the others.
+static void tli_layout_drop_empty(tli_layout *l) {
+    int32_t i;
+    l->height = 0;
+    for (i = 0; i < l->desc->buffer_count; i++) {
+        const tl_layout_buffer *b = &l->desc->buffers[i];
+        if (tli_layout_takes(b)) l->height = tli_larger_u64(l->height, l->best[i] + b->bytes);
+        else l->best[i] = 0;
+    }
+}
+
+// The same as if no buffer had gaps, and keep the lower layout: with gaps there is more to try, and there are
+// fewer passes, so it may end higher. Not if even the bound of buffers without gaps is no lower.
+static tl_result tli_layout_lower_plain(tli_layout *l) {
+    const tl_layout_desc *desc = l->desc;
+    uint64_t count = (uint64_t)desc->buffer_count, bound = l->bound;
+    tl_layout_desc plain = *desc;
+    tl_layout_buffer *buffers = (tl_layout_buffer *)tli_alloc_array(l->env, count, sizeof *buffers);
+    tl_result result;
+    int32_t i;
+    if (!buffers) return TL_ERROR_NO_MEMORY;
+    for (i = 0; i < desc->buffer_count; i++) {
+        buffers[i] = desc->buffers[i];
+        buffers[i].gap_count = 0;
+    }
+    plain.buffers = buffers;
+    l->desc = &plain;
+    l->has_gaps = l->has_windows = l->is_ragged = 0;
+    l->span_count = desc->buffer_count;
+    result = tli_layout_lower(l);
+    l->desc = desc;
+    l->bound = bound;
+    tli_release(l->env, buffers);
+    if (l->height != UINT64_MAX) tli_layout_drop_empty(l);
+    return result;
+}
+
+// -- layout: the entry --
+
+static tl_result tli_layout_fail(const tli_layout *l, tl_result code, tli_rule rule, int32_t buffer) {
+    return tli_fail_values(l->env, code, l->function, rule, (uint64_t)buffer, 0);
+}
+
+static tl_result tli_check_layout_gaps(const tli_layout *l, int32_t i) {
+    const tl_layout_buffer *b = &l->desc->buffers[i];
     int32_t k;
     uint64_t end;
     if (b->gap_count < 0 || (b->gap_count && !b->gaps))
-        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_COUNT_MUST_BE_AT_LEAST_0), i);
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_COUNT_MUST_BE_AT_LEAST_0), i);
     for (k = 0; k < b->gap_count; k++) {
         const tl_layout_gap *gap = &b->gaps[k];
         if (gap->first_step > gap->last_step || gap->last_step > b->last_step ||
             (k ? gap->first_step <= gap[-1].last_step : gap->first_step < b->first_step))
-            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAPS_ARE_OUT_OF_ORDER), i);
+            return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAPS_ARE_OUT_OF_ORDER), i);
         if (!tli_add_u64(gap->first_byte, gap->bytes, &end) || end > b->bytes)
-            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_IS_NO_PART), i);
+            return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_GAP_IS_NO_PART), i);
     }
     return TL_OK;
 }
 
-static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc, int32_t i) {
-    const tl_layout_buffer *b = &desc->buffers[i];
-    uint64_t end;
-    if (b->first_step > b->last_step)
-        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_LIFETIME_IS_REVERSED), i);
-    if (b->alignment & (b->alignment - 1))
-        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_ALIGNMENT_IS_NO_POWER), i);
-    if (b->is_pinned) {
-        if (b->pinned_offset & (tli_layout_alignment(b) - 1))
-            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_IS_NOT_ALIGNED), i);
-        if (!tli_add_u64(b->pinned_offset, b->bytes, &end) || end >> 61 ||
-            (desc->capacity_bytes && end > desc->capacity_bytes))
-            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_DOES_NOT_FIT), i);
-    }
-    return tli_check_layout_gaps(env, desc, i);
+// A buffer that takes no bytes lies in no block.
+static tl_result tli_check_layout_block(const tli_layout *l, int32_t i) {
+    const tl_layout_buffer *b = &l->desc->buffers[i];
+    if (!l->desc->block_bytes || !b->bytes) return TL_OK;
+    if (l->desc->block_bytes & (tli_layout_alignment(b) - 1))
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_ALIGNMENT_IS_NOT_THAT_OF_BLOCKS), i);
+    if (b->bytes > l->desc->block_bytes)
+        return tli_fail_values(l->env, TL_ERROR_INFEASIBLE, l->function, TLI_RULE(BUFFER_FITS_NO_BLOCK),
+                               (uint64_t)i, b->bytes);
+    if (b->is_pinned && tli_is_split(b->pinned_offset, b->bytes, l->desc->block_bytes))
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_IS_IN_TWO_BLOCKS), i);
+    return TL_OK;
 }
 
-static tl_result tli_check_layout_over(tl_env *env, const tl_layout_desc *desc, int32_t i) {
-    const tl_layout_buffer *b = &desc->buffers[i], *over;
+static tl_result tli_check_layout_buffer(const tli_layout *l, int32_t i) {
+    const tl_layout_buffer *b = &l->desc->buffers[i];
+    tl_result result;
+    uint64_t end;
+    if (b->first_step > b->last_step)
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_LIFETIME_IS_REVERSED), i);
+    if (b->alignment & (b->alignment - 1))
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_ALIGNMENT_IS_NO_POWER), i);
+    if (b->is_pinned) {
+        if (b->pinned_offset & (tli_layout_alignment(b) - 1))
+            return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_IS_NOT_ALIGNED), i);
+        if (!tli_add_u64(b->pinned_offset, b->bytes, &end) || end >> 61 ||
+            (l->desc->capacity_bytes && end > l->desc->capacity_bytes))
+            return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_DOES_NOT_FIT), i);
+    }
+    result = tli_check_layout_block(l, i);
+    return result ? result : tli_check_layout_gaps(l, i);
+}
+
+static tl_result tli_check_layout_over(const tli_layout *l, int32_t i) {
+    const tl_layout_buffer *b = &l->desc->buffers[i], *over;
     if (!b->in_place) return TL_OK;
-    if (!tli_is_below(b->over, desc->buffer_count) || b->over == i)
-        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_NAMES_NONE), i);
-    over = &desc->buffers[b->over];
+    if (!tli_is_below(b->over, l->desc->buffer_count) || b->over == i)
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_NAMES_NONE), i);
+    over = &l->desc->buffers[b->over];
     if (!b->bytes || !over->bytes || over->last_step != b->first_step || over->first_step >= b->first_step)
-        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_ENDS_AT_ANOTHER_STEP), i);
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_ENDS_AT_ANOTHER_STEP), i);
     if (b->gap_count || over->gap_count)
-        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_HAS_GAPS), i);
+        return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_HAS_GAPS), i);
     return TL_OK;
 }
 
@@ -492,27 +589,27 @@ static tl_result tli_layout_read_gaps(tli_layout *l) {
 }
 
 // Check all buffers; sets the unit and the number of buffers in place. No two may lie over the same one.
-static tl_result tli_check_layout(tl_env *env, tli_layout *l) {
+static tl_result tli_check_layout(tli_layout *l) {
     const tl_layout_desc *desc = l->desc;
     uint64_t sum = 0, rounded, most = 1;
     int32_t i;
     for (i = 0; i < desc->buffer_count; i++) {
-        tl_result result = tli_check_layout_buffer(env, desc, i);
-        if (!result) result = tli_check_layout_over(env, desc, i);
+        tl_result result = tli_check_layout_buffer(l, i);
+        if (!result) result = tli_check_layout_over(l, i);
         if (result) return result;
         if (tli_layout_alignment(&desc->buffers[i]) > most) most = tli_layout_alignment(&desc->buffers[i]);
         if (desc->buffers[i].bytes && (!l->unit || tli_layout_alignment(&desc->buffers[i]) < l->unit))
             l->unit = tli_layout_alignment(&desc->buffers[i]);
         if (!desc->buffers[i].in_place) continue;
         if (l->is_merged[desc->buffers[i].over]++)
-            return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_IS_TAKEN), i);
+            return tli_layout_fail(l, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_OVER_IS_TAKEN), i);
         l->in_place_count++;
     }
     if (!l->unit) l->unit = 1;
     for (i = 0; i < desc->buffer_count; i++)
         if (most >> 61 || desc->buffers[i].bytes >> 61 ||
             !tli_add_u64(sum, (rounded = tli_align_up(desc->buffers[i].bytes, most)), &sum) || sum >> 61)
-            return tli_layout_fail(env, TL_ERROR_OVERFLOW, TLI_RULE(BUFFERS_DO_NOT_FIT_61_BITS), i);
+            return tli_layout_fail(l, TL_ERROR_OVERFLOW, TLI_RULE(BUFFERS_DO_NOT_FIT_61_BITS), i);
     (void)rounded;
     return tli_layout_read_gaps(l);
 }
@@ -542,21 +639,17 @@ TLI_IMPL tl_result tl_plan_layout(tl_env *env, const tl_layout_desc *desc, tl_la
     tli_zero(plan, sizeof *plan);
     tli_zero(&l, sizeof l);
     l.env = env;
+    l.function = TLI_IN(PLAN_LAYOUT);
     l.desc = desc;
     l.height = UINT64_MAX;
-    l.work_limit = desc->work_limit ? desc->work_limit : TLI_LAYOUT_WORK;
     if (desc->buffer_count < 0 || (desc->buffer_count && !desc->buffers))
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_LAYOUT),
                         TLI_RULE(BUFFER_COUNT_MUST_BE_AT_LEAST_0));
     result = tli_layout_alloc(&l);
-    if (!result) result = tli_check_layout(env, &l);
-    if (!result) result = tli_layout_alloc_sections(&l);
-    if (!result) {
-        tli_layout_divide(&l);
-        tli_layout_find_bound(&l);
-        result = tli_layout_try_all(&l);
-        if (!result) result = tli_layout_answer(env, &l, plan);
-    }
+    if (!result) result = tli_check_layout(&l);
+    if (!result) result = tli_layout_lower(&l);
+    if (!result && l.has_gaps && l.height > l.bound && !l.stopped) result = tli_layout_lower_plain(&l);
+    if (!result) result = tli_layout_answer(env, &l, plan);
     if (result == TL_ERROR_NO_MEMORY)
         result = tli_fail(env, result, TLI_IN(PLAN_LAYOUT), TLI_RULE(NO_MEMORY_FOR_LAYOUT));
     tli_layout_free(&l);

@@ -106,7 +106,7 @@ static int tli_order_greedily(tli_order *o, int by_peak, int32_t *order) {
 typedef struct tli_order_segment {
     int32_t  first, count;
     uint64_t peak, bound;
-    int      done;
+    int      done, has_floor;
 } tli_order_segment;
 
 typedef struct tli_order_segments {
@@ -273,6 +273,7 @@ static uint64_t tli_order_find_floor(const tli_order_window *w) {
 #define TLI_ORDER_BEAMS 12      // caps that are tried at most
 #define TLI_ORDER_WIDEST 512    // states of one rank
 #define TLI_ORDER_EFFORT 40000  // work for each call of a window at most
+#define TLI_ORDER_ROUND 4000    // work for each call of the first round
 
 // Bisect the cap between the bound and the peak, under which a beam still finds an order.
 static void tli_order_bisect(tli_order_search *s, tli_order_window *w, uint64_t least) {
@@ -317,7 +318,8 @@ static void tli_order_solve_segment(tli_order *o, tli_order_segment *segment, ui
     uint64_t floor, bound = 0;
     if (segment->count > TLI_ORDER_LARGEST) return;
     if (!tli_order_open_window(o, segment->first, segment->count, &w)) return;
-    if ((uint64_t)w.first_reader[w.item_count] * (uint64_t)w.count / 2 < work) {
+    if (!segment->has_floor && (uint64_t)w.first_reader[w.item_count] * (uint64_t)w.count / 2 < work) {
+        segment->has_floor = 1;
         floor = tli_order_find_floor(&w);
         if (floor > segment->bound) segment->bound = floor;
         if (segment->bound > o->bound) o->bound = segment->bound;
@@ -365,17 +367,37 @@ static int32_t tli_order_next_segment(const tli_order *o, const tli_order_segmen
     return best;
 }
 
-static void tli_order_solve(tli_order *o, tli_order_segments *s) {
+static void tli_order_raise_bound(tli_order *o, const tli_order_segments *s) {
     int32_t i;
     for (i = 0; i < s->count; i++) if (s->items[i].bound > o->bound) o->bound = s->items[i].bound;
-    while (!tli_order_stops(o) && !o->failed && (i = tli_order_next_segment(o, s)) >= 0) {
+}
+
+// Work on each segment once: windows first, because they help soonest.
+static void tli_order_work_round(tli_order *o, tli_order_segments *s, uint64_t share) {
+    uint64_t end = o->work + share;
+    int32_t i;
+    for (i = 0; i < s->count; i++) s->items[i].done = 0;
+    while (!tli_order_stops(o) && !o->failed && o->work < end && (i = tli_order_next_segment(o, s)) >= 0) {
         tli_order_segment *segment = &s->items[i];
-        uint64_t rest = o->work_limit - o->work;
-        tli_order_solve_segment(o, segment, rest / 4 * 3);
-        if (o->work < o->work_limit) tli_order_lower_peaks(o, segment, o->work + (o->work_limit - o->work) / 2);
+        tli_order_lower_peaks(o, segment, o->work + (end - o->work) / 2);
+        if (o->work < end) tli_order_solve_segment(o, segment, (end - o->work) / 4 * 3);
         segment->peak = tli_order_peak_of(o, segment->first, segment->count);
         segment->done = 1;
-        if (segment->bound > o->bound) o->bound = segment->bound;
+        tli_order_raise_bound(o, s);
+    }
+}
+
+// Rounds, each with four times the work of the one before it, which go on from what that found. No choice
+// depends on the work limit, which only ends them, so more work never makes an order worse. A round that helps
+// nothing and leaves half of its work is the last one.
+static void tli_order_solve(tli_order *o, tli_order_segments *s) {
+    uint64_t share = TLI_ORDER_ROUND * (uint64_t)o->call_count;
+    tli_order_raise_bound(o, s);
+    while (!tli_order_stops(o) && !o->failed && o->peak > o->bound) {
+        uint64_t work = o->work, peak = o->peak, bound = o->bound;
+        tli_order_work_round(o, s, share);
+        if (o->peak == peak && o->bound == bound && o->work - work < share / 2) break;
+        if (share < UINT64_MAX / 8) share *= 4;
     }
 }
 
@@ -386,6 +408,7 @@ static void tli_order_run(tli_order *o, tl_order_report *report) {
     tli_zero(&s, sizeof s);
     o->bound = o->pinned;
     tli_order_replay(o);
+    report->listing_peak_bytes = o->peak;
     if (!o->call_count) return;
     s.items = TLI_ORDER_NEW(o, o->call_count, tli_order_segment);
     s.starts[0] = TLI_ORDER_NEW(o, o->call_count, int32_t);
@@ -459,7 +482,6 @@ static tl_result tli_order_compare(tli_order *o, tl_plan *plan, tl_order_report 
     tl_plan listing;
     tl_result result = tl_plan_keep_all(o->env, o->graph, o->desc->inference, &listing);
     plan->bound_cost = plan->cost;      // what runs is needed, and runs once
-    if (!result) report->listing_peak_bytes = listing.peak_bytes;
     if (!result && !o->desc->live) result = tli_order_place(o, &listing);
     if (!result && !o->desc->live) {
         report->listing_arena_bytes = listing.arena_bytes;

@@ -187,7 +187,7 @@ typedef struct tl_order_report {
     uint64_t peak_bytes, bound_bytes;   // of the order found; no order of the forwards takes less
     int32_t  proven;                    // 1 = the two are equal
     int32_t  segment_count;             // parts that are ordered one by one: cut nodes, or the end, part them
-    uint64_t listing_peak_bytes;        // of tl_plan_keep_all
+    uint64_t listing_peak_bytes;        // of the same calls in the order of the listing
     uint64_t arena_bytes, listing_arena_bytes;  // of the plan; of tl_plan_keep_all; 0 without places
     uint64_t work;                      // elementary steps done
 } tl_order_report;
@@ -211,10 +211,11 @@ typedef struct tl_order_report {
 // The graph is divided where one call comes before or after every other in any order. Each part is searched
 // over the sets of calls that have run, with a cap on the peak that rises from a lower bound; moves that are
 // safe are taken alone. A part of up to 1024 calls whose search ends is proven. The others are searched with
-// beams, then windows of up to 1024 calls around their peaks are ordered again; parts of more calls have
-// windows alone. The bound of what is not proven is the cap that was reached, in parts of more calls the
-// largest of what single calls need in any order. With places, the plan is that of the listing where its
-// arena is smaller.
+// beams, and windows of up to 1024 calls around their peaks are ordered again; parts of more calls have
+// windows alone. All that is repeated with more work each time; a smaller work_limit only ends it sooner, so
+// with a larger one no peak is higher and no bound lower. The bound of what is not proven is the cap that was
+// reached, in parts of more calls the largest of what single calls need in any order. With places, the plan is
+// that of the listing where its arena is smaller.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes,
 //          rounded up, do not fit 62 bits. *plan is all zero then.
