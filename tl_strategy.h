@@ -19020,12 +19020,24 @@ static void tli_bound_try_single(tli_bound_search *search, int32_t position) {
     if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(model, search->best, s);
 }
 
-// Evaluate each instant alone: all if there are few, else evenly spaced ones and all near the best.
+// Evaluate instants near the best one, in halving distances.
+static void tli_bound_refine_single(tli_bound_search *search, int32_t distance) {
+    for (; distance > 0 && search->best->count; distance /= 2) {
+        int32_t at = search->best->at[0];
+        if (at - distance >= 0) tli_bound_try_single(search, at - distance);
+        if (at + distance < search->model->order_count) tli_bound_try_single(search, at + distance);
+    }
+}
+
+// Evaluate each instant alone: all if there are few, else a few, with what is nearer and nearer to the best of
+// them, then evenly spaced ones and all near the best.
 static void tli_bound_try_singles(tli_bound_search *search) {
     tli_bound *model = search->model;
-    int32_t step = model->order_count / 256 + 1, p, k;
+    int32_t step = model->order_count / 256 + 1, wide = 16 * step, p, k;
     for (p = 0; p < model->order_count; p++) search->single[p] = -1;
     tli_bound_try_single(search, model->order_count - 1);
+    for (p = step / 2; p < model->order_count && step > 1; p += wide) tli_bound_try_single(search, p);
+    if (step > 1) tli_bound_refine_single(search, wide / 2);
     for (p = step / 2; p < model->order_count; p += step) tli_bound_try_single(search, p);
     for (k = step / 2; step > 1 && k > 0; k--) {
         int32_t at = search->best->count ? search->best->at[0] : 0;
@@ -22537,7 +22549,7 @@ static tl_result tli_remat_window(const tli_remat_input *in, const tl_plan *star
 #define TLI_CHAIN_FEW_STAGES 160       // so many are probably planned exactly, more of them only with luck
 #define TLI_CHAIN_BLOCK 4096           // points of curves in one allocation
 #define TLI_CHAIN_MOST_POINTS 8000000  // of all curves: 128 MB
-#define TLI_CHAIN_FINAL_POINTS 480     // of a curve that ends with the last stage, if not all steps are kept
+#define TLI_CHAIN_FINAL_POINTS 120     // of a curve that ends with the last stage, if not all steps are kept
 #define TLI_CHAIN_PASSES 4             // over the curves that end with the last stage
 #define TLI_CHAIN_LEAST_POINTS 4       // of a curve when only the least budget is wanted
 
@@ -23304,16 +23316,27 @@ static int tli_chain_stops(const tli_chain *chain) {
     return chain->work > chain->most_work || tli_remat_stops(chain->watch, chain->work);
 }
 
+// Whether the curves up to a stage foretell that all of them take more than twice the work limit. The work of a
+// stage rises with its number, if the stages before it are not much harder than the others.
+static int tli_chain_is_hopeless(const tli_chain *chain, uint64_t start, int32_t last, int32_t end) {
+    uint64_t done = (uint64_t)last + 1, count = (uint64_t)end;
+    if (16 * done < count || chain->work_limit == UINT64_MAX) return 0;
+    return (chain->work - start) / done > 2 * (chain->work_limit - start) / count;
+}
+
 // Compute the curves of all planned segments that end before stage `end`, shorter ones first: the longer ones
 // are made from them.
 static void tli_chain_find_curves(tli_chain *chain, int32_t end) {
+    uint64_t start = chain->work;
     int32_t first, last;
-    for (last = 0; last < end; last++)
+    for (last = 0; last < end && !chain->over; last++) {
         for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
             tli_chain_find_curve(chain, first, last);
             if (chain->work > chain->work_limit || tli_chain_stops(chain)) chain->over = 1;
             if (chain->failed || chain->over) return;
         }
+        if (tli_chain_is_hopeless(chain, start, last, end)) chain->over = 1;
+    }
 }
 
 // Find the least bytes of every planned segment: the minimum over the same ways, of the larger part of each.
@@ -23662,6 +23685,29 @@ static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_c
     tli_release(env, slots);
     *steps = chain.list;
     return steps->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+// Whether a graph has many stages, and most of its calls are stages of their own. TL_ERROR_NO_MEMORY.
+static tl_result tli_chain_is_long(tl_env *env, const tl_graph *graph, int32_t *is_long) {
+    tli_chain chain;
+    int32_t id, calls = 0, count = 0;
+    tl_result result;
+    *is_long = 0;
+    if (graph->node_count <= TLI_CHAIN_FEW_STAGES) return TL_OK;
+    tli_zero(&chain, sizeof chain);
+    chain.env = env;
+    chain.graph = graph;
+    result = tli_chain_alloc_graph(&chain);
+    if (!result) {
+        tli_chain_find_ends(&chain);
+        for (id = 0; id < graph->node_count; id++) {
+            calls += !graph->nodes[id].is_input;
+            count += chain.stage_of[id];
+        }
+        *is_long = count > TLI_CHAIN_FEW_STAGES && count > calls / 2;
+    }
+    tli_chain_free(&chain);
+    return result;
 }
 
 // What planning by stages found; bytes are without base.
@@ -26093,6 +26139,8 @@ typedef struct tli_remat {
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
     int32_t         search_is_stuck; // 1 = its last work found nothing
     int32_t         bound_was_late;  // 1 = it got all work that was left
+    int32_t         is_long_chain;   // 1 = stages, more than are planned exactly, are most of the graph
+    int32_t         chain_turns;     // how often the chain optimum was computed
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
     tli_sequence_search      search;
@@ -26258,8 +26306,9 @@ static int tli_remat_needs_beam(const tli_remat *r) {
            r->graph->node_count <= TLI_EXACT_ITEMS;
 }
 
+// In a long chain few instants matter, and they are found soon.
 static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
-    return tli_remat_bound_alone(r, limit / 2);
+    return tli_remat_bound_alone(r, r->is_long_chain ? limit / 8 : limit / 2);
 }
 
 // After a round that found nothing: all that is left for the bound, once. Branches that end late prove plans
@@ -26272,21 +26321,28 @@ static tl_result tli_remat_bound_late(tli_remat *r) {
 }
 
 // Plan the optimum over persistent schedules, stage by stage, as tl_plan_chain does; with a budget of 0, the
-// plan of least peak.
-static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t limit) {
+// plan of least peak. work_limit, most_work: see tli_remat_chain.
+static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t work_limit, uint64_t most_work) {
     tli_chain_result found;
     tli_steps steps;
-    tl_result result;
-    if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
-    result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, limit / 8, limit / 2, &steps, &found);
+    tl_result result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, work_limit, most_work, &steps,
+                                       &found);
     tli_remat_add_work(r, found.work);
     if ((!result || result == TL_ERROR_INFEASIBLE) && steps.count) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
+static int tli_remat_needs_chain(const tli_remat *r) {
+    return !r->inference && r->chain_turns <= r->is_long_chain;
+}
+
+// Graphs are improved tensor by tensor afterwards. In a long chain that goes slowly, and the optimum over
+// persistent schedules is nearly the best: it is computed again with most of the work.
 static tl_result tli_remat_try_chain(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_chain(r, r->budget, limit);
+    if (r->chain_turns++) return tli_remat_add_chain(r, r->budget, limit, limit / 4 * 3);
+    if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
+    return tli_remat_add_chain(r, r->budget, limit / 8, limit / 2);
 }
 
 static tl_result tli_remat_try_policies(tli_remat *r, uint64_t limit) {
@@ -26477,7 +26533,8 @@ static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
 }
 
 static tl_result tli_remat_ladder_chain(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_chain(r, 0, limit);
+    if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
+    return tli_remat_add_chain(r, 0, limit / 8, limit / 2);
 }
 
 static tl_result tli_remat_ladder_policies(tli_remat *r, uint64_t limit) {
@@ -26631,7 +26688,7 @@ static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_always, tli_remat_try_exact },
     { 1, tli_remat_trains, tli_remat_try_policies },
     { 1, tli_remat_always, tli_remat_find_first },
-    { 1, tli_remat_trains, tli_remat_try_chain },
+    { 0, tli_remat_needs_chain, tli_remat_try_chain },
     { 0, tli_remat_needs_beam, tli_remat_try_beam },
     { 0, tli_remat_may_raise, tli_remat_try_bound },
     { 0, tli_remat_always, tli_remat_try_window },
@@ -26653,7 +26710,7 @@ static uint64_t tli_remat_next_length(const tli_remat *r, uint64_t length) {
 // One tier: rounds of all parts. TL_OK also where no plan was found.
 static tl_result tli_remat_run_alone(tli_remat *r) {
     uint64_t nodes = (uint64_t)r->graph->node_count, length = TLI_REMAT_WORK * nodes * nodes;
-    tl_result result = TL_OK;
+    tl_result result = r->inference ? TL_OK : tli_chain_is_long(&r->quiet, r->graph, &r->is_long_chain);
     int32_t round;
     if (length < TLI_REMAT_LEAST_ROUND) length = TLI_REMAT_LEAST_ROUND;
     if (length > TLI_REMAT_MOST_ROUND) length = TLI_REMAT_MOST_ROUND;

@@ -944,12 +944,24 @@ static void tli_bound_try_single(tli_bound_search *search, int32_t position) {
     if (!search->best->count || s->value > search->best->value) tli_bound_copy_state(model, search->best, s);
 }
 
-// Evaluate each instant alone: all if there are few, else evenly spaced ones and all near the best.
+// Evaluate instants near the best one, in halving distances.
+static void tli_bound_refine_single(tli_bound_search *search, int32_t distance) {
+    for (; distance > 0 && search->best->count; distance /= 2) {
+        int32_t at = search->best->at[0];
+        if (at - distance >= 0) tli_bound_try_single(search, at - distance);
+        if (at + distance < search->model->order_count) tli_bound_try_single(search, at + distance);
+    }
+}
+
+// Evaluate each instant alone: all if there are few, else a few, with what is nearer and nearer to the best of
+// them, then evenly spaced ones and all near the best.
 static void tli_bound_try_singles(tli_bound_search *search) {
     tli_bound *model = search->model;
-    int32_t step = model->order_count / 256 + 1, p, k;
+    int32_t step = model->order_count / 256 + 1, wide = 16 * step, p, k;
     for (p = 0; p < model->order_count; p++) search->single[p] = -1;
     tli_bound_try_single(search, model->order_count - 1);
+    for (p = step / 2; p < model->order_count && step > 1; p += wide) tli_bound_try_single(search, p);
+    if (step > 1) tli_bound_refine_single(search, wide / 2);
     for (p = step / 2; p < model->order_count; p += step) tli_bound_try_single(search, p);
     for (k = step / 2; step > 1 && k > 0; k--) {
         int32_t at = search->best->count ? search->best->at[0] : 0;

@@ -20,7 +20,7 @@
 #define TLI_CHAIN_FEW_STAGES 160       // so many are probably planned exactly, more of them only with luck
 #define TLI_CHAIN_BLOCK 4096           // points of curves in one allocation
 #define TLI_CHAIN_MOST_POINTS 8000000  // of all curves: 128 MB
-#define TLI_CHAIN_FINAL_POINTS 480     // of a curve that ends with the last stage, if not all steps are kept
+#define TLI_CHAIN_FINAL_POINTS 120     // of a curve that ends with the last stage, if not all steps are kept
 #define TLI_CHAIN_PASSES 4             // over the curves that end with the last stage
 #define TLI_CHAIN_LEAST_POINTS 4       // of a curve when only the least budget is wanted
 
@@ -787,16 +787,27 @@ static int tli_chain_stops(const tli_chain *chain) {
     return chain->work > chain->most_work || tli_remat_stops(chain->watch, chain->work);
 }
 
+// Whether the curves up to a stage foretell that all of them take more than twice the work limit. The work of a
+// stage rises with its number, if the stages before it are not much harder than the others.
+static int tli_chain_is_hopeless(const tli_chain *chain, uint64_t start, int32_t last, int32_t end) {
+    uint64_t done = (uint64_t)last + 1, count = (uint64_t)end;
+    if (16 * done < count || chain->work_limit == UINT64_MAX) return 0;
+    return (chain->work - start) / done > 2 * (chain->work_limit - start) / count;
+}
+
 // Compute the curves of all planned segments that end before stage `end`, shorter ones first: the longer ones
 // are made from them.
 static void tli_chain_find_curves(tli_chain *chain, int32_t end) {
+    uint64_t start = chain->work;
     int32_t first, last;
-    for (last = 0; last < end; last++)
+    for (last = 0; last < end && !chain->over; last++) {
         for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
             tli_chain_find_curve(chain, first, last);
             if (chain->work > chain->work_limit || tli_chain_stops(chain)) chain->over = 1;
             if (chain->failed || chain->over) return;
         }
+        if (tli_chain_is_hopeless(chain, start, last, end)) chain->over = 1;
+    }
 }
 
 // Find the least bytes of every planned segment: the minimum over the same ways, of the larger part of each.
@@ -1145,6 +1156,29 @@ static tl_result tli_revolve(tl_env *env, const tl_graph *graph, uint64_t slot_c
     tli_release(env, slots);
     *steps = chain.list;
     return steps->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+// Whether a graph has many stages, and most of its calls are stages of their own. TL_ERROR_NO_MEMORY.
+static tl_result tli_chain_is_long(tl_env *env, const tl_graph *graph, int32_t *is_long) {
+    tli_chain chain;
+    int32_t id, calls = 0, count = 0;
+    tl_result result;
+    *is_long = 0;
+    if (graph->node_count <= TLI_CHAIN_FEW_STAGES) return TL_OK;
+    tli_zero(&chain, sizeof chain);
+    chain.env = env;
+    chain.graph = graph;
+    result = tli_chain_alloc_graph(&chain);
+    if (!result) {
+        tli_chain_find_ends(&chain);
+        for (id = 0; id < graph->node_count; id++) {
+            calls += !graph->nodes[id].is_input;
+            count += chain.stage_of[id];
+        }
+        *is_long = count > TLI_CHAIN_FEW_STAGES && count > calls / 2;
+    }
+    tli_chain_free(&chain);
+    return result;
 }
 
 // What planning by stages found; bytes are without base.

@@ -45,6 +45,8 @@ typedef struct tli_remat {
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
     int32_t         search_is_stuck; // 1 = its last work found nothing
     int32_t         bound_was_late;  // 1 = it got all work that was left
+    int32_t         is_long_chain;   // 1 = stages, more than are planned exactly, are most of the graph
+    int32_t         chain_turns;     // how often the chain optimum was computed
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
     tli_sequence_search      search;
@@ -210,8 +212,9 @@ static int tli_remat_needs_beam(const tli_remat *r) {
            r->graph->node_count <= TLI_EXACT_ITEMS;
 }
 
+// In a long chain few instants matter, and they are found soon.
 static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
-    return tli_remat_bound_alone(r, limit / 2);
+    return tli_remat_bound_alone(r, r->is_long_chain ? limit / 8 : limit / 2);
 }
 
 // After a round that found nothing: all that is left for the bound, once. Branches that end late prove plans
@@ -224,21 +227,28 @@ static tl_result tli_remat_bound_late(tli_remat *r) {
 }
 
 // Plan the optimum over persistent schedules, stage by stage, as tl_plan_chain does; with a budget of 0, the
-// plan of least peak.
-static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t limit) {
+// plan of least peak. work_limit, most_work: see tli_remat_chain.
+static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t work_limit, uint64_t most_work) {
     tli_chain_result found;
     tli_steps steps;
-    tl_result result;
-    if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
-    result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, limit / 8, limit / 2, &steps, &found);
+    tl_result result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, work_limit, most_work, &steps,
+                                       &found);
     tli_remat_add_work(r, found.work);
     if ((!result || result == TL_ERROR_INFEASIBLE) && steps.count) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
+static int tli_remat_needs_chain(const tli_remat *r) {
+    return !r->inference && r->chain_turns <= r->is_long_chain;
+}
+
+// Graphs are improved tensor by tensor afterwards. In a long chain that goes slowly, and the optimum over
+// persistent schedules is nearly the best: it is computed again with most of the work.
 static tl_result tli_remat_try_chain(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_chain(r, r->budget, limit);
+    if (r->chain_turns++) return tli_remat_add_chain(r, r->budget, limit, limit / 4 * 3);
+    if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
+    return tli_remat_add_chain(r, r->budget, limit / 8, limit / 2);
 }
 
 static tl_result tli_remat_try_policies(tli_remat *r, uint64_t limit) {
@@ -429,7 +439,8 @@ static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
 }
 
 static tl_result tli_remat_ladder_chain(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_chain(r, 0, limit);
+    if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
+    return tli_remat_add_chain(r, 0, limit / 8, limit / 2);
 }
 
 static tl_result tli_remat_ladder_policies(tli_remat *r, uint64_t limit) {
@@ -583,7 +594,7 @@ static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_always, tli_remat_try_exact },
     { 1, tli_remat_trains, tli_remat_try_policies },
     { 1, tli_remat_always, tli_remat_find_first },
-    { 1, tli_remat_trains, tli_remat_try_chain },
+    { 0, tli_remat_needs_chain, tli_remat_try_chain },
     { 0, tli_remat_needs_beam, tli_remat_try_beam },
     { 0, tli_remat_may_raise, tli_remat_try_bound },
     { 0, tli_remat_always, tli_remat_try_window },
@@ -605,7 +616,7 @@ static uint64_t tli_remat_next_length(const tli_remat *r, uint64_t length) {
 // One tier: rounds of all parts. TL_OK also where no plan was found.
 static tl_result tli_remat_run_alone(tli_remat *r) {
     uint64_t nodes = (uint64_t)r->graph->node_count, length = TLI_REMAT_WORK * nodes * nodes;
-    tl_result result = TL_OK;
+    tl_result result = r->inference ? TL_OK : tli_chain_is_long(&r->quiet, r->graph, &r->is_long_chain);
     int32_t round;
     if (length < TLI_REMAT_LEAST_ROUND) length = TLI_REMAT_LEAST_ROUND;
     if (length > TLI_REMAT_MOST_ROUND) length = TLI_REMAT_MOST_ROUND;

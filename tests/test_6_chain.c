@@ -666,6 +666,31 @@ static void more_work_on_little_memory_costs_no_more(void **state) {
     }
 }
 
+// The planner of graphs: what chains of two kinds cost above the bound, with the default work.
+static void long_chains_are_near_the_bound_with_the_default_work(void **state) {
+    static const double most[] = { 0.004, 0.011 };
+    tl_random random = { 1 };
+    tl_graph graphs[2];
+    size_t k;
+    (void)state;
+    graphs[0] = random_chain(1000, 1);
+    assert_int_equal(shape_graph(NULL, &random, SHAPE_CHAIN, 1000, &graphs[1]), TL_OK);
+    for (k = getenv("SAMPLE") ? 1 : 0; k < 2; k++) {
+        tl_remat_desc desc;
+        tl_plan plan;
+        tl_remat_report report;
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graphs[k];
+        desc.budget_bytes = keep_all_peak(&graphs[k], 0) / 20;
+        assert_int_equal(tl_plan_remat(NULL, &desc, &plan, &report), TL_OK);
+        assert_true(plan.peak_bytes <= desc.budget_bytes);
+        if (report.gap_ratio > most[k]) fail_msg("%d: %.4f above the bound", (int)k, report.gap_ratio);
+        tl_free_plan(NULL, &plan);
+    }
+    tl_free_graph(NULL, &graphs[0]);
+    tl_free_graph(NULL, &graphs[1]);
+}
+
 static void more_stages_than_can_be_planned_are_joined(void **state) {
     tl_graph graph = random_chain(2500, 3);
     tl_env env;
@@ -793,6 +818,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(hundred_random_stages_are_exact),
         cmocka_unit_test(thousand_random_stages_are_within_a_percent),
         cmocka_unit_test(more_work_on_little_memory_costs_no_more),
+        cmocka_unit_test(long_chains_are_near_the_bound_with_the_default_work),
         cmocka_unit_test(more_stages_than_can_be_planned_are_joined),
         cmocka_unit_test(the_same_desc_is_the_same_plan_on_every_machine),
         cmocka_unit_test(an_error_says_which_rule_was_broken),

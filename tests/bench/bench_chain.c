@@ -76,7 +76,7 @@ static void plan_file(const char *path) {
 
 int main(int argc, char **argv) {
     static const int32_t counts[] = { 50, 100, 200, 500, 1000 };
-    static const int percents[] = { 5, 10, 20, 30, 50, 70, 90 };
+    static const int percents[] = { 3, 5, 10, 20, 30, 50, 70, 90 };
     tl_chain_desc equal;
     tl_graph graph;
     size_t i, k;
