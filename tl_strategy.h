@@ -521,6 +521,7 @@ typedef struct tl_node_desc {
     int32_t  no_grad;               // 1 = no backward, nobody computes a gradient for its outputs
     int32_t  keep;                  // 1 = its outputs are results: resident at the end
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
+    int32_t  takes_blocks;          // 1 = its kernels may be called for a range of elements, see tl_kernel_call
 } tl_node_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -532,6 +533,7 @@ typedef struct tl_node {
     int32_t  layer;                 // layer number, -1 = none
     uint8_t  is_input, has_grad, keep, fixed;
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
+    uint8_t takes_blocks;           // its kernels may be called for a range of elements
 } tl_node;
 
 typedef struct tl_node_input {
@@ -630,6 +632,13 @@ TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *
 // gradient), of all costs and of all weights. A node without a gradient may read a node that has
 // one, and the other way round: no gradient passes between the two.
 //
+// takes_blocks is for nodes whose kernels work element by element: a kernel may then be called for the elements
+// first .. first + count - 1 of every operand that has as many elements as output 0 (tl_kernel_call). So all
+// outputs have the same bytes, and inputs to which a gradient passes have them, too. Other inputs may have
+// others (a row that is added to each): they are given whole in every call, unless they have as many elements
+// in another format. Scratch is given whole, its content undefined in each call. There are no saved bytes, of
+// which nobody knows the part of a range.
+//
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY.
 // Cost:    O(nodes + inputs), and O(n log n) to compare n names, for any choice of names.
 TLDEF tl_result tl_check_graph(tl_env *env, const tl_graph *graph);
@@ -662,7 +671,8 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     tlg 1
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
-//          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep] [fixed]
+//          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep]
+//          [takes_blocks] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
 // out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is
@@ -834,7 +844,9 @@ TLDEF tl_result tl_add_layer_norm(tl_env *env, tl_graph *graph, const tl_layer_d
 
 // Add an elementwise node: E forward and backward; add, sub and mul: E for each input but the
 // first. Each extent of a further input must be 1 or that of the first input. Dropout saves no
-// mask: backward computes it again from the random state.
+// mask: backward computes it again from the random state. The node says takes_blocks where all inputs have the
+// shape and precision of the result and desc asks for no saved bytes: its kernels, as those of examples/nn.h,
+// go by the bytes of their operands, and by call->first where the number of an element matters (dropout).
 //
 //   input_count   add, mul: 2 or more; sub: 2; the others: 1
 //
@@ -1012,9 +1024,9 @@ typedef struct tl_fusion_plan {
 // up, in backward with the forwards that run again. With a device, the time to write and read inner
 // tensors is subtracted, but the cost stays at least that of the largest member and the time to
 // move the outer bytes. In place, the output may overwrite the input that the first member might
-// overwrite, unless the last member reads it, too. Views of inner tensors are removed. One backward
-// call holds the gradients of all outer inputs at once, so a fused node with many of them can have
-// a larger working set than any of its members had.
+// overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner
+// tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
+// node with many of them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
 //
@@ -4440,7 +4452,7 @@ static size_t tli_finish(tli_writer *w) {
     X(GRAPH_COUNTS_MUST_STAY_BELOW_2_31, "graph: counts must stay below 2^31", "") \
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
-    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed: must be 0 or 1", "node, line") \
+    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed, takes_blocks: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -4540,7 +4552,14 @@ static size_t tli_finish(tli_writer *w) {
     X(OPS_MISSING_OR_NEGATIVE_COUNT, "ops: missing, or a negative count", "") \
     X(INFERENCE_MUST_BE_0_OR_1, "inference: must be 0 or 1", "") \
     X(OPS_EACH_MUST_BE_1_TO_255_BYTES_OF_UTF, "ops: each " TLI_NAME_RULE, "") \
-    X(NO_MEMORY_TO_FIND_CHAINS_IN, "no memory to find chains in", "")
+    X(NO_MEMORY_TO_FIND_CHAINS_IN, "no memory to find chains in", "") \
+    X(TAKES_BLOCKS_INPUT_HAS_NO_KERNELS, "takes_blocks: an input has no kernels", "node, line") \
+    X(TAKES_BLOCKS_SAVED_MUST_BE_0, \
+      "takes_blocks: saved must be 0, nobody knows which part of it belongs to a range", "node, line") \
+    X(TAKES_BLOCKS_OUTPUTS_MUST_HAVE_SAME_BYTES, \
+      "takes_blocks: all outputs must have the same bytes", "node, line") \
+    X(TAKES_BLOCKS_INPUTS_WITH_GRADIENT, \
+      "takes_blocks: inputs to which a gradient passes must have the bytes of the outputs", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -7305,7 +7324,8 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
 
 static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
-    if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1)
+    if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
+        node->takes_blocks > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
@@ -7321,6 +7341,24 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         if (node->bwd_cost) return TLI_RULE(BWD_MUST_BE_0_WHERE_THERE_IS_NO);
         if (node->saved_bytes) return TLI_RULE(SAVED_MUST_BE_0_WHERE_THERE_IS_NO);
         if (node->bwork_bytes) return TLI_RULE(BWORK_MUST_BE_0_WHERE_THERE_IS_NO);
+    }
+    return TLI_NO_RULE;
+}
+
+// Whether elements of a range are a range of bytes: takes_blocks.
+static tli_rule tli_check_blocks(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    const tl_node_output *outputs = &graph->outputs[node->first_output];
+    int32_t k;
+    if (!node->takes_blocks) return TLI_NO_RULE;
+    if (node->is_input) return TLI_RULE(TAKES_BLOCKS_INPUT_HAS_NO_KERNELS);
+    if (node->saved_bytes) return TLI_RULE(TAKES_BLOCKS_SAVED_MUST_BE_0);
+    for (k = 1; k < node->output_count; k++)
+        if (outputs[k].bytes != outputs[0].bytes) return TLI_RULE(TAKES_BLOCKS_OUTPUTS_MUST_HAVE_SAME_BYTES);
+    for (k = 0; k < node->input_count && node->has_grad; k++) {
+        const tl_node_output *from = &graph->outputs[graph->inputs[node->first_input + k].tensor];
+        if (graph->nodes[from->node].has_grad && from->bytes != outputs[0].bytes)
+            return TLI_RULE(TAKES_BLOCKS_INPUTS_WITH_GRADIENT);
     }
     return TLI_NO_RULE;
 }
@@ -7351,6 +7389,7 @@ static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, i
     if (!rule) rule = tli_check_attributes(graph, id);
     if (!rule) rule = tli_check_tensors(graph, id);
     if (!rule) rule = tli_check_inplace(graph, id);
+    if (!rule) rule = tli_check_blocks(graph, id);
     if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
     rule = tli_add_sums(rules, graph, &graph->nodes[id]);
     if (rule) return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, tl_name_node(graph, id), rule);
@@ -7606,7 +7645,8 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed) & ~1) return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks) & ~1)
+        return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     return TLI_NO_RULE;
 }
 
@@ -7628,6 +7668,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->has_grad = (uint8_t)(!node->is_input && !desc->no_grad);
     node->keep = (uint8_t)desc->keep;
     node->fixed = (uint8_t)desc->fixed;
+    node->takes_blocks = (uint8_t)desc->takes_blocks;
     node->fwd_cost = desc->fwd_cost;
     node->bwd_cost = desc->bwd_cost;
     node->saved_bytes = desc->saved_bytes;
@@ -7915,6 +7956,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
     if (node->keep) tli_put(w, " keep");
+    if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
     tli_put(w, "\n");
 }
@@ -7937,12 +7979,12 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
 enum {  // attributes; those whose value is a 64-bit number first, those without a value last
     TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_PARAM, TLI_TLG_NUMBER_COUNT,
     TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT,
-    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_FIXED, TLI_TLG_COUNT
+    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
 };
 
 static const char *const tli_tlg_keys[] = {
     "fwd", "bwd", "saved", "fwork", "bwork", "param", "out", "needs", "in", "inplace", "layer", "unit", "grad",
-    "keep", "fixed"
+    "keep", "takes_blocks", "fixed"
 };
 
 typedef struct tli_tlg {
@@ -8030,6 +8072,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
         return tli_fail_key(t, TLI_TLG_GRAD, TLI_RULE(CAN_ONLY_BE_NO));
     desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
     desc->keep = t->values[TLI_TLG_KEEP].text != NULL;
+    desc->takes_blocks = t->values[TLI_TLG_TAKES_BLOCKS].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
     return TL_OK;
 }
@@ -8746,6 +8789,16 @@ static tl_result tli_finish_inputs(tli_layer *layer, const tl_value *inputs, int
     return result;
 }
 
+// Whether an elementwise layer works element by element on tensors of equal bytes, and on nothing else.
+static int tli_are_alike(tli_layer *layer, const tl_value *inputs, int32_t count) {
+    int32_t i;
+    if (layer->desc.saved_bytes) return 0;
+    for (i = 0; i < count; i++)
+        if (inputs[i].precision != layer->out.precision ||
+            tli_find_elements(layer, inputs[i].shape) != tli_find_elements(layer, layer->out.shape)) return 0;
+    return 1;
+}
+
 TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwise kind,
                                       const tl_layer_desc *desc, const tl_value *inputs, int32_t input_count,
                                       tl_value *output) {
@@ -8772,6 +8825,7 @@ TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwi
                 tli_break_rule(&layer, TLI_RULE(INPUTS_EACH_EXTENT));
         tli_set_cost(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, whole),
                                            count > 1 ? (uint64_t)count - 1 : 1));
+        layer.node.takes_blocks = tli_are_alike(&layer, inputs, count);
     }
     return tli_finish_inputs(&layer, inputs, count, output);
 }
@@ -9821,19 +9875,21 @@ static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
 static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
     const tl_graph *old = f->graph;
     const tl_node *end = &old->nodes[last];
-    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, input, at, k;
+    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, takes_blocks = 1, input, at, k;
     tli_fused sum;
     tl_node_desc desc;
     tl_node_input *inputs;
     tl_result result;
     tli_zero(&desc, sizeof desc);
-    for (at = 0; at < count; at++, id = f->next[id])
+    for (at = 0; at < count; at++, id = f->next[id]) {
+        takes_blocks &= old->nodes[id].takes_blocks;
         for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
             const tl_node_output *from = &old->outputs[old->inputs[k].tensor];
             if (at > 0 && from->node == f->previous[id]) continue;
             f->inputs[input_count].node = graph->outputs[f->tensors[old->inputs[k].tensor]].node;
             f->inputs[input_count++].output = from->output;
         }
+    }
     for (k = 0; k < end->output_count; k++) f->bytes[k] = old->outputs[end->first_output + k].bytes;
     desc.name = tl_name_node(old, last);
     desc.op = count == 1 ? tl_name_op(old, last) : f->desc->op ? f->desc->op : "fused";
@@ -9846,7 +9902,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     desc.layer = end->layer + 1;
     desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
     desc.no_grad = !end->is_input && !end->has_grad;
-    desc.keep = end->keep; desc.fixed = end->fixed;
+    desc.keep = end->keep; desc.fixed = end->fixed; desc.takes_blocks = takes_blocks;
     if (count > 1) {
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
@@ -15579,7 +15635,7 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     tli_send(s, "    { ");
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
-    tli_send(s, " },  // ");
+    tli_send(s, node->takes_blocks ? ", 1 },  // " : ", 0 },  // ");
     tli_send_ascii(s, tl_name_node(graph, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
@@ -34697,7 +34753,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     desc.layer = node->layer + 1;
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
-    desc.fixed = node->fixed;
+    desc.fixed = node->fixed; desc.takes_blocks = node->takes_blocks;
     desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
