@@ -914,6 +914,10 @@
       "bytes of the largest block, of the arena") \
     X(BACKEND_LARGEST_BINDING_IS_BYTES, \
       "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1", \
+      "bytes of the largest range, of the node's") \
+    X(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS, \
+      "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1 " \
+      "and does not say takes_blocks", \
       "bytes of the largest range, of the node's")
 
 // -- errors: rules of [13] TRACE --
