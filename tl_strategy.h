@@ -521,6 +521,7 @@ typedef struct tl_node_desc {
     int32_t  no_grad;               // 1 = no backward, nobody computes a gradient for its outputs
     int32_t  keep;                  // 1 = its outputs are results: resident at the end
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
+    int32_t  takes_blocks;          // 1 = its kernels may be called for a range of elements, see tl_kernel_call
 } tl_node_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -532,6 +533,7 @@ typedef struct tl_node {
     int32_t  layer;                 // layer number, -1 = none
     uint8_t  is_input, has_grad, keep, fixed;
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
+    uint8_t takes_blocks;           // its kernels may be called for a range of elements
 } tl_node;
 
 typedef struct tl_node_input {
@@ -630,6 +632,13 @@ TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *
 // gradient), of all costs and of all weights. A node without a gradient may read a node that has
 // one, and the other way round: no gradient passes between the two.
 //
+// takes_blocks is for nodes whose kernels work element by element: a kernel may then be called for the elements
+// first .. first + count - 1 of every operand that has as many elements as output 0 (tl_kernel_call). So all
+// outputs have the same bytes, and inputs to which a gradient passes have them, too. Other inputs may have
+// others (a row that is added to each): they are given whole in every call, unless they have as many elements
+// in another format. Scratch is given whole, its content undefined in each call. There are no saved bytes, of
+// which nobody knows the part of a range.
+//
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY.
 // Cost:    O(nodes + inputs), and O(n log n) to compare n names, for any choice of names.
 TLDEF tl_result tl_check_graph(tl_env *env, const tl_graph *graph);
@@ -662,7 +671,8 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     tlg 1
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
-//          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep] [fixed]
+//          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep]
+//          [takes_blocks] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
 // out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is
@@ -834,7 +844,9 @@ TLDEF tl_result tl_add_layer_norm(tl_env *env, tl_graph *graph, const tl_layer_d
 
 // Add an elementwise node: E forward and backward; add, sub and mul: E for each input but the
 // first. Each extent of a further input must be 1 or that of the first input. Dropout saves no
-// mask: backward computes it again from the random state.
+// mask: backward computes it again from the random state. The node says takes_blocks where all inputs have the
+// shape and precision of the result and desc asks for no saved bytes: its kernels, as those of examples/nn.h,
+// go by the bytes of their operands, and by call->first where the number of an element matters (dropout).
 //
 //   input_count   add, mul: 2 or more; sub: 2; the others: 1
 //
@@ -1012,9 +1024,9 @@ typedef struct tl_fusion_plan {
 // up, in backward with the forwards that run again. With a device, the time to write and read inner
 // tensors is subtracted, but the cost stays at least that of the largest member and the time to
 // move the outer bytes. In place, the output may overwrite the input that the first member might
-// overwrite, unless the last member reads it, too. Views of inner tensors are removed. One backward
-// call holds the gradients of all outer inputs at once, so a fused node with many of them can have
-// a larger working set than any of its members had.
+// overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner
+// tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
+// node with many of them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
 //
@@ -2841,7 +2853,8 @@ typedef struct tl_backend_limits {
     tl_env  *env;                // where the backend's functions record errors: a run restores it, and
                                  // mutes its log, around calls that may fail. 0 = not known
     uint64_t block_bytes;        // largest block; 0 = not known
-    uint64_t binding_bytes;      // largest range that a kernel can be given; 0 = any
+    uint64_t binding_bytes;      // largest range that a kernel can be given; 0 = any. Operands of nodes that
+                                 // take blocks may be larger
     int32_t  tiers_share_memory; // 1 = both tiers are taken from one memory: what one takes the other lacks, so
                                  // their capacities and budgets are not to be added up
 } tl_backend_limits;
@@ -3376,11 +3389,21 @@ typedef struct tl_kernel_call {
     const tl_operand *input_grads;     // [input_count] backward: add (+=); bytes 0 = not wanted
     tl_operand        saved;           // FORWARD_SAVE: written; BACKWARD: read only
     tl_operand        scratch;         // fwork or bwork bytes, content undefined
+    uint64_t          first, count;    // the call is for the elements first .. first + count - 1 of `total`;
+                                       // 0 and total, unless the node takes blocks, see tl_kernel_fn
+    uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
+                                       // (without formats: of the precision)
 } tl_kernel_call;
 
 // Compute one call. Any result but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
 // its contributions in call order: a backward adds to input_grads, which start as zeroes, in the order
 // of its inputs, and to the parameter gradients, which belong to the caller.
+//
+// A node that says takes_blocks is called for a range of elements at a time where one of its operands exceeds
+// the backend's largest binding (tl_backend_limits.binding_bytes), from the first elements on. Operands that
+// have `total` elements hold those of the call alone: the first byte at host, or of range, belongs to element
+// `first`. Operands with another number of elements, and scratch, are whole in every call. What depends on the
+// number of an element (random numbers of a dropout) goes by first, so no result depends on the ranges.
 typedef tl_result (*tl_kernel_fn)(const tl_kernel_call *call, void *user);
 
 typedef struct tl_kernel {
@@ -3498,8 +3521,8 @@ typedef struct tl_run_report {
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
     uint64_t compute_ns;          // profiling: time inside kernels
-    int32_t  forward_count;       // calls of forward kernels
-    int32_t  recompute_count;     // of these, calls for a node that had run before in the pass
+    int32_t  forward_count;       // forwards carried out, each counted once
+    int32_t  recompute_count;     // of these, those of a node that had run before in the pass
     int32_t  backward_count;
     int32_t  spill_count, fetch_count, compress_count, expand_count, drop_count;
     int32_t  eviction_count;      // online: tensors evicted to stay within the budget
@@ -3507,6 +3530,7 @@ typedef struct tl_run_report {
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
+    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges
 } tl_run_report;
 
 // Prepare a run.
@@ -3552,12 +3576,14 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 
 // One step to carry out. Memory steps, and conversions without a kernel, are carried out (or enqueued)
 // by tl_next_step itself. A compute step is carried out by tl_run_step_kernel; or call its kernel, or record
-// it, yourself, and then tl_finish_step.
+// it, yourself, and then tl_finish_step. A node that is called for ranges of elements is yielded once for each
+// range (call.first, call.count), with the accesses of that range, and each is carried out like a step.
 typedef struct tl_run_step {
     tl_step          step;
-    int32_t          index;          // in the pass, from 0
+    int32_t          index;          // in the pass, from 0; the same for all calls of a step
     int32_t          is_compute;     // 1 = kernel and call are set
-    int32_t          depends_on;     // latest earlier step whose ranges it must wait for; -1 = none
+    int32_t          depends_on;     // latest earlier step whose ranges it must wait for; -1 = none;
+                                     // index = the call before of this step, whose scratch it uses
     const tl_kernel *kernel;
     tl_kernel_call   call;
     const tl_access *accesses;       // [access_count] ranges of the step
@@ -4463,7 +4489,7 @@ static size_t tli_finish(tli_writer *w) {
     X(GRAPH_COUNTS_MUST_STAY_BELOW_2_31, "graph: counts must stay below 2^31", "") \
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
-    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed: must be 0 or 1", "node, line") \
+    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed, takes_blocks: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -4563,7 +4589,14 @@ static size_t tli_finish(tli_writer *w) {
     X(OPS_MISSING_OR_NEGATIVE_COUNT, "ops: missing, or a negative count", "") \
     X(INFERENCE_MUST_BE_0_OR_1, "inference: must be 0 or 1", "") \
     X(OPS_EACH_MUST_BE_1_TO_255_BYTES_OF_UTF, "ops: each " TLI_NAME_RULE, "") \
-    X(NO_MEMORY_TO_FIND_CHAINS_IN, "no memory to find chains in", "")
+    X(NO_MEMORY_TO_FIND_CHAINS_IN, "no memory to find chains in", "") \
+    X(TAKES_BLOCKS_INPUT_HAS_NO_KERNELS, "takes_blocks: an input has no kernels", "node, line") \
+    X(TAKES_BLOCKS_SAVED_MUST_BE_0, \
+      "takes_blocks: saved must be 0, nobody knows which part of it belongs to a range", "node, line") \
+    X(TAKES_BLOCKS_OUTPUTS_MUST_HAVE_SAME_BYTES, \
+      "takes_blocks: all outputs must have the same bytes", "node, line") \
+    X(TAKES_BLOCKS_INPUTS_WITH_GRADIENT, \
+      "takes_blocks: inputs to which a gradient passes must have the bytes of the outputs", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -5084,6 +5117,10 @@ static size_t tli_finish(tli_writer *w) {
       "bytes of the largest block, of the arena") \
     X(BACKEND_LARGEST_BINDING_IS_BYTES, \
       "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1", \
+      "bytes of the largest range, of the node's") \
+    X(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS, \
+      "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1 " \
+      "and does not say takes_blocks", \
       "bytes of the largest range, of the node's")
 
 // -- errors: rules of [13] TRACE --
@@ -7333,7 +7370,8 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
 
 static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
-    if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1)
+    if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
+        node->takes_blocks > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
@@ -7349,6 +7387,24 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         if (node->bwd_cost) return TLI_RULE(BWD_MUST_BE_0_WHERE_THERE_IS_NO);
         if (node->saved_bytes) return TLI_RULE(SAVED_MUST_BE_0_WHERE_THERE_IS_NO);
         if (node->bwork_bytes) return TLI_RULE(BWORK_MUST_BE_0_WHERE_THERE_IS_NO);
+    }
+    return TLI_NO_RULE;
+}
+
+// Whether elements of a range are a range of bytes: takes_blocks.
+static tli_rule tli_check_blocks(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    const tl_node_output *outputs = &graph->outputs[node->first_output];
+    int32_t k;
+    if (!node->takes_blocks) return TLI_NO_RULE;
+    if (node->is_input) return TLI_RULE(TAKES_BLOCKS_INPUT_HAS_NO_KERNELS);
+    if (node->saved_bytes) return TLI_RULE(TAKES_BLOCKS_SAVED_MUST_BE_0);
+    for (k = 1; k < node->output_count; k++)
+        if (outputs[k].bytes != outputs[0].bytes) return TLI_RULE(TAKES_BLOCKS_OUTPUTS_MUST_HAVE_SAME_BYTES);
+    for (k = 0; k < node->input_count && node->has_grad; k++) {
+        const tl_node_output *from = &graph->outputs[graph->inputs[node->first_input + k].tensor];
+        if (graph->nodes[from->node].has_grad && from->bytes != outputs[0].bytes)
+            return TLI_RULE(TAKES_BLOCKS_INPUTS_WITH_GRADIENT);
     }
     return TLI_NO_RULE;
 }
@@ -7379,6 +7435,7 @@ static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, i
     if (!rule) rule = tli_check_attributes(graph, id);
     if (!rule) rule = tli_check_tensors(graph, id);
     if (!rule) rule = tli_check_inplace(graph, id);
+    if (!rule) rule = tli_check_blocks(graph, id);
     if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
     rule = tli_add_sums(rules, graph, &graph->nodes[id]);
     if (rule) return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, tl_name_node(graph, id), rule);
@@ -7634,7 +7691,8 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed) & ~1) return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks) & ~1)
+        return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     return TLI_NO_RULE;
 }
 
@@ -7656,6 +7714,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->has_grad = (uint8_t)(!node->is_input && !desc->no_grad);
     node->keep = (uint8_t)desc->keep;
     node->fixed = (uint8_t)desc->fixed;
+    node->takes_blocks = (uint8_t)desc->takes_blocks;
     node->fwd_cost = desc->fwd_cost;
     node->bwd_cost = desc->bwd_cost;
     node->saved_bytes = desc->saved_bytes;
@@ -7943,6 +8002,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
     if (node->keep) tli_put(w, " keep");
+    if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
     tli_put(w, "\n");
 }
@@ -7965,12 +8025,12 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
 enum {  // attributes; those whose value is a 64-bit number first, those without a value last
     TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_PARAM, TLI_TLG_NUMBER_COUNT,
     TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT,
-    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_FIXED, TLI_TLG_COUNT
+    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
 };
 
 static const char *const tli_tlg_keys[] = {
     "fwd", "bwd", "saved", "fwork", "bwork", "param", "out", "needs", "in", "inplace", "layer", "unit", "grad",
-    "keep", "fixed"
+    "keep", "takes_blocks", "fixed"
 };
 
 typedef struct tli_tlg {
@@ -8058,6 +8118,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
         return tli_fail_key(t, TLI_TLG_GRAD, TLI_RULE(CAN_ONLY_BE_NO));
     desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
     desc->keep = t->values[TLI_TLG_KEEP].text != NULL;
+    desc->takes_blocks = t->values[TLI_TLG_TAKES_BLOCKS].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
     return TL_OK;
 }
@@ -8774,6 +8835,16 @@ static tl_result tli_finish_inputs(tli_layer *layer, const tl_value *inputs, int
     return result;
 }
 
+// Whether an elementwise layer works element by element on tensors of equal bytes, and on nothing else.
+static int tli_are_alike(tli_layer *layer, const tl_value *inputs, int32_t count) {
+    int32_t i;
+    if (layer->desc.saved_bytes) return 0;
+    for (i = 0; i < count; i++)
+        if (inputs[i].precision != layer->out.precision ||
+            tli_find_elements(layer, inputs[i].shape) != tli_find_elements(layer, layer->out.shape)) return 0;
+    return 1;
+}
+
 TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwise kind,
                                       const tl_layer_desc *desc, const tl_value *inputs, int32_t input_count,
                                       tl_value *output) {
@@ -8800,6 +8871,7 @@ TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwi
                 tli_break_rule(&layer, TLI_RULE(INPUTS_EACH_EXTENT));
         tli_set_cost(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, whole),
                                            count > 1 ? (uint64_t)count - 1 : 1));
+        layer.node.takes_blocks = tli_are_alike(&layer, inputs, count);
     }
     return tli_finish_inputs(&layer, inputs, count, output);
 }
@@ -9849,19 +9921,21 @@ static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
 static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
     const tl_graph *old = f->graph;
     const tl_node *end = &old->nodes[last];
-    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, input, at, k;
+    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, takes_blocks = 1, input, at, k;
     tli_fused sum;
     tl_node_desc desc;
     tl_node_input *inputs;
     tl_result result;
     tli_zero(&desc, sizeof desc);
-    for (at = 0; at < count; at++, id = f->next[id])
+    for (at = 0; at < count; at++, id = f->next[id]) {
+        takes_blocks &= old->nodes[id].takes_blocks;
         for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
             const tl_node_output *from = &old->outputs[old->inputs[k].tensor];
             if (at > 0 && from->node == f->previous[id]) continue;
             f->inputs[input_count].node = graph->outputs[f->tensors[old->inputs[k].tensor]].node;
             f->inputs[input_count++].output = from->output;
         }
+    }
     for (k = 0; k < end->output_count; k++) f->bytes[k] = old->outputs[end->first_output + k].bytes;
     desc.name = tl_name_node(old, last);
     desc.op = count == 1 ? tl_name_op(old, last) : f->desc->op ? f->desc->op : "fused";
@@ -9874,7 +9948,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     desc.layer = end->layer + 1;
     desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
     desc.no_grad = !end->is_input && !end->has_grad;
-    desc.keep = end->keep; desc.fixed = end->fixed;
+    desc.keep = end->keep; desc.fixed = end->fixed; desc.takes_blocks = takes_blocks;
     if (count > 1) {
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
@@ -15723,7 +15797,7 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     tli_send(s, "    { ");
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
-    tli_send(s, " },  // ");
+    tli_send(s, node->takes_blocks ? ", 1 },  // " : ", 0 },  // ");
     tli_send_ascii(s, tl_name_node(graph, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
@@ -35044,7 +35118,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     desc.layer = node->layer + 1;
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
-    desc.fixed = node->fixed;
+    desc.fixed = node->fixed; desc.takes_blocks = node->takes_blocks;
     desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
@@ -38925,6 +38999,10 @@ typedef struct tli_call {
     uint8_t    *made;        // [output_count] 1 = made by this call
     int32_t     twice_count; // most outputs of a node
     tli_held    scratch;
+    uint64_t    first, count, total;  // elements: the call is for count from first on, of total
+    int32_t     outputs_ready;
+    int32_t     depends_on;  // of the call for the first elements
+    int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
 } tli_call;
 
 // The last accesses of a range, for tl_run_step.depends_on.
@@ -39161,6 +39239,125 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- ranges of elements --
+//
+// A backend's kernels can be given so many bytes of an operand at a time (binding_bytes). A node that takes
+// blocks and has more is called several times, each time for the next elements:
+//
+//     output, input, gradients   |--------|--------|-----|   cut: as many elements as output 0
+//     row, scratch               |--|                        whole in each call
+//
+// All but the last call have the same number of elements, and every part begins at a multiple of the backend's
+// alignment.
+
+static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
+    switch (precision) {
+    case TL_PRECISION_FULL: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
+    case TL_PRECISION_HALF:
+    case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
+    case TL_PRECISION_SINGLE:
+    case TL_PRECISION_MIXED:
+    case TL_PRECISION_COUNT: break;
+    }
+    return bytes;
+}
+
+// The bytes of an element: of its format, else of the precision; graph inputs are f32 in each precision.
+static uint64_t tli_element_bytes(const tl_run *run, int32_t tensor) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->desc.formats) return tl_find_format_bytes(tli_run_format(run, tensor), 4);
+#endif
+    if (run->graph->nodes[run->graph->outputs[tensor].node].is_input) return 4;
+    return tli_scale_bytes(4, run->precision);
+}
+
+// The elements of a tensor; the last may be incomplete.
+static uint64_t tli_tensor_elements(const tl_run *run, int32_t tensor) {
+    uint64_t bytes = run->graph->outputs[tensor].bytes, size = tli_element_bytes(run, tensor);
+    return bytes / size + (bytes % size != 0);
+}
+
+// The tensor of an operand of a node, by its place among the inputs and outputs.
+static int32_t tli_operand_tensor(const tl_run *run, const tl_node *node, int32_t place) {
+    return place < node->input_count ? run->graph->inputs[node->first_input + place].tensor
+                                     : node->first_output + place - node->input_count;
+}
+
+// How a node's operands stand to the backend's largest binding.
+typedef struct tli_cut {
+    uint64_t total;        // elements of output 0
+    uint64_t count;        // of a call: total, or the most that fit; 0 = not one aligned range fits
+    uint64_t cut_bytes;    // of the largest operand with as many elements
+    uint64_t whole_bytes;  // of the largest other one, saved bytes and scratch
+} tli_cut;
+
+static tli_cut tli_find_cut(const tl_run *run, int32_t id) {
+    const tl_node *node = &run->graph->nodes[id];
+    uint64_t binding = run->limits.binding_bytes, alignment = run->limits.alignment_bytes, unit;
+    uint64_t smallest = UINT64_MAX, largest = 1;
+    tli_cut cut;
+    int32_t i;
+    tli_zero(&cut, sizeof cut);
+    cut.count = cut.total = tli_tensor_elements(run, node->first_output);
+    if (!binding) return cut;
+    cut.whole_bytes = node->fwork_bytes;
+    if (!run->inference) cut.whole_bytes = tli_larger_u64(cut.whole_bytes, node->bwork_bytes);
+    if (!run->inference) cut.whole_bytes = tli_larger_u64(cut.whole_bytes, node->saved_bytes);
+    for (i = 0; i < node->input_count + node->output_count; i++) {
+        int32_t tensor = tli_operand_tensor(run, node, i);
+        uint64_t bytes = run->graph->outputs[tensor].bytes, size = tli_element_bytes(run, tensor);
+        if (tli_tensor_elements(run, tensor) != cut.total) {
+            cut.whole_bytes = tli_larger_u64(cut.whole_bytes, bytes);
+            continue;
+        }
+        cut.cut_bytes = tli_larger_u64(cut.cut_bytes, bytes);
+        largest = tli_larger_u64(largest, size);
+        if (size < smallest) smallest = size;
+    }
+    if (cut.cut_bytes <= binding) return cut;
+    unit = alignment > smallest ? alignment / smallest : 1;  // both are powers of two
+    cut.count = binding / largest / unit * unit;
+    return cut;
+}
+
+// Refuse a node that has an operand which no kernel can be given, not even a range of it.
+static tl_result tli_check_binding(tl_run *run, int32_t id) {
+    const tl_node *node = &run->graph->nodes[id];
+    uint64_t binding = run->limits.binding_bytes;
+    tli_cut cut = tli_find_cut(run, id);
+    uint64_t bytes = tli_larger_u64(cut.whole_bytes, cut.cut_bytes);
+    tli_rule rule = TLI_RULE(BACKEND_LARGEST_BINDING_IS_BYTES);
+    tli_sentence s;
+    if (node->is_input || run->kernel_of[id] < 0 || bytes <= binding) return TL_OK;
+    if (cut.whole_bytes <= binding) {
+        if (node->takes_blocks && cut.count) return TL_OK;
+        if (!node->takes_blocks) rule = TLI_RULE(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS);
+    }
+    s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), rule, binding, bytes);
+    tli_put_text(&s, "");
+    if (TLI_ERROR_TEXT)
+        tli_put_named(&s.text, id, tl_name_node(run->graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+}
+
+// The part of a tensor's range that holds the elements of the call; all of it if it has another number of them.
+static tl_range tli_cut_range(const tl_run *run, int32_t tensor, tl_range whole) {
+    const tli_call *call = &run->call;
+    uint64_t size = tli_element_bytes(run, tensor), from = call->first * size;
+    if (!whole.bytes || tli_tensor_elements(run, tensor) != call->total) return whole;
+    whole.offset += from;
+    whole.bytes -= from;
+    if (call->first + call->count < call->total) whole.bytes = call->count * size;
+    return whole;
+}
+
+// Whether calls for further elements follow the one at hand.
+static int tli_has_more_ranges(const tl_run *run) {
+    return run->call.total - run->call.first > run->call.count;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_ONLINE
 
@@ -39980,6 +40177,10 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->input_grads = at;                    at += node->input_count;
     out->saved = at[0];
     out->scratch = at[1];
+    out->outputs_ready = call->outputs_ready;
+    out->first = call->first;
+    out->count = call->count;
+    out->total = call->total;
 }
 
 // Saved bytes and scratch are part of a call itself: give it their present addresses.
@@ -40002,7 +40203,7 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
 // Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
 // get a second range for the length of the call, but a FORWARD_SAVE whose outputs are all resident makes
 // its saved bytes only.
-static tl_result tli_begin_forward(tl_run *run, int32_t *outputs_ready) {
+static tl_result tli_begin_forward(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
     tli_buffer *buffers = &run->tensors[node->first_output], *saved = &run->saved[run->last.node];
@@ -40017,8 +40218,8 @@ static tl_result tli_begin_forward(tl_run *run, int32_t *outputs_ready) {
         run->call.made[i] = 1;
         missing++;
     }
-    *outputs_ready = !missing && !inplace;
-    for (i = 0; i < node->output_count && !result && !*outputs_ready; i++)
+    run->call.outputs_ready = !missing && !inplace;
+    for (i = 0; i < node->output_count && !result && !run->call.outputs_ready; i++)
         if (!run->call.made[i])
             result = tli_claim_device(run, outputs[i].bytes, &run->call.twice[i]);
     if (!result && run->last.kind == TL_STEP_FORWARD_SAVE) {
@@ -40028,7 +40229,7 @@ static tl_result tli_begin_forward(tl_run *run, int32_t *outputs_ready) {
     return result ? result : tli_claim_device(run, node->fwork_bytes, &run->call.scratch);
 }
 
-static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
+static void tli_describe_forward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->last.node];
     int inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
@@ -40044,7 +40245,7 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
     for (i = 0; i < node->output_count; i++) {
         const tl_range *own = &run->tensors[node->first_output + i].device.range;
         const tl_range *twice = &call->twice[i].range;
-        tli_call_operand(call, twice->bytes ? twice : own, !outputs_ready);
+        tli_call_operand(call, twice->bytes ? twice : own, !call->outputs_ready);
     }
     for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);
     tli_call_operand(
@@ -40317,38 +40518,142 @@ static tl_result tli_convert(tl_run *run, int adds) {
 }
 #endif
 
+// -- the executor: dependencies of a step --
+
+// Find the latest earlier step that wrote a range which the access touches, or read one which it writes.
+// Records that a write covers completely are removed: later accesses depend on the write.
+static void tli_follow(tl_run *run, const tl_access *access, int32_t *depends_on) {
+    uint64_t from = access->range.offset, end = from + access->range.bytes;
+    int32_t k;
+    for (k = 0; k < run->touched_count; k++) {
+        const tli_touched *t = &run->touched[k];
+        if (!tli_overlaps(t->range, access->range)) continue;
+        if (t->written > *depends_on) *depends_on = t->written;
+        if (!access->writes) continue;
+        if (t->read > *depends_on) *depends_on = t->read;
+        if (t->range.offset >= from && t->range.offset + t->range.bytes <= end)
+            run->touched[k--] = run->touched[--run->touched_count];
+    }
+}
+
+static int tli_note_access(tl_run *run, const tl_access *access) {
+    void *array = run->touched;
+    tli_touched *t;
+    int32_t k;
+    for (k = 0; k < run->touched_count; k++) {
+        t = &run->touched[k];
+        if (!tli_is_same_range(&t->range, &access->range)) continue;
+        t->read = run->event.index;  // a write would have removed the record
+        return 1;
+    }
+    if (!tli_grow(run->env, &array, &run->touched_capacity, run->touched_count,
+                  (int64_t)run->touched_count + 1, sizeof *run->touched)) return 0;
+    run->touched = (tli_touched *)array;
+    t = &run->touched[run->touched_count++];
+    t->range = access->range;
+    t->written = access->writes ? run->event.index : -1;
+    t->read = access->writes ? -1 : run->event.index;
+    return 1;
+}
+
+static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
+    int32_t i;
+    *depends_on = -1;
+    for (i = 0; i < run->call.access_count; i++) {
+        tli_follow(run, &run->call.accesses[i], depends_on);
+        if (!tli_note_access(run, &run->call.accesses[i]))
+            return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(NEXT_STEP),
+                            TLI_RULE(RECORD_OF_RANGES_NO_MEMORY));
+    }
+    return TL_OK;
+}
+
 // -- the executor: compute steps --
 
-static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
-    int backward = run->last.kind == TL_STEP_BACKWARD;
-    int32_t kernel = run->kernel_of[run->last.node], outputs_ready = 0;
-    int adds = 0;
+// Describe the operands of a compute step, whole.
+static void tli_describe_operands(tl_run *run) {
+    if (run->last.kind == TL_STEP_BACKWARD) tli_describe_backward(run);
+    else tli_describe_forward(run);
+}
+
+// Cut the operands of a call that is for a range. Each access belongs to one tensor, so operands that share one
+// are cut alike.
+static void tli_cut_operands(tl_run *run) {
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    tli_call *call = &run->call;
+    int32_t inputs = node->input_count, outputs = node->output_count, i;
+    for (i = 0; i < 2 * (inputs + outputs); i++) {
+        int32_t access = call->access_of[i], place = i;  // among inputs and outputs
+        tl_range *range = &call->operands[i].range;
+        if (i >= inputs + 2 * outputs) place -= inputs + 2 * outputs;
+        else if (i >= inputs + outputs) place -= outputs;
+        if (access < 0) continue;
+        *range = tli_cut_range(run, tli_operand_tensor(run, node, place), *range);
+        call->accesses[access].range = *range;
+    }
+}
+
+// Yield the call at hand: its operands are claimed and described.
+static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result;
-    if (kernel == TLI_CONVERSION && backward) {
-        int32_t input = run->graph->nodes[run->last.node].first_input;
-        adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
-    }
-    result = backward ? tli_begin_backward(run) : tli_begin_forward(run, &outputs_ready);
-    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
-    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
-    if (backward) tli_describe_backward(run); else tli_describe_forward(run, outputs_ready);
+    run->computing = TLI_COMPUTING_YIELDED;
+    if (run->call.count < run->call.total) tli_cut_operands(run);
     tli_describe_call(run, &out->call);
-    out->call.outputs_ready = outputs_ready;
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (kernel == TLI_CONVERSION) {
-        run->computing = TLI_COMPUTING_DONE;
-        return outputs_ready ? TL_OK : tli_convert(run, adds);
-    }
-#endif
-    (void)adds;
     out->is_compute = 1;
-    out->kernel = &run->kernels[kernel];
+    out->kernel = &run->kernels[run->kernel_of[run->last.node]];
+    run->report.kernel_count++;
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
     if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
     tli_update_call(run, &out->call);
     return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
+}
+
+// The call for the next elements of the step yielded last. It waits for what the first call waits for; where
+// there is scratch, for the call before, too.
+static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
+    tli_call *call = &run->call;
+    call->first += call->count;
+    if (call->total - call->first < call->count) call->count = call->total - call->first;
+    call->operand_count = call->access_count = 0;
+    tli_describe_operands(run);
+    out->step = run->last;
+    out->index = run->event.index;
+    out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->event.index : call->depends_on;
+    return tli_yield_call(run, out);
+}
+
+static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
+    int backward = run->last.kind == TL_STEP_BACKWARD;
+    int32_t kernel = run->kernel_of[run->last.node];
+    tli_cut cut = tli_find_cut(run, run->last.node);
+    int adds = 0;
+    tl_result result;
+    if (kernel == TLI_CONVERSION && backward) {
+        int32_t input = run->graph->nodes[run->last.node].first_input;
+        adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
+    }
+    run->call.first = 0;
+    run->call.count = kernel == TLI_CONVERSION ? cut.total : cut.count;
+    run->call.total = cut.total;
+    run->call.outputs_ready = 0;
+    result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
+    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
+    tli_describe_operands(run);
+    if (!run->by_itself) result = tli_find_dependency(run, &out->depends_on);
+    run->call.depends_on = out->depends_on;
+    if (result) return result;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (kernel == TLI_CONVERSION) {
+        tli_describe_call(run, &out->call);
+        run->computing = TLI_COMPUTING_DONE;
+        return run->call.outputs_ready ? TL_OK : tli_convert(run, adds);
+    }
+#endif
+    (void)adds;
+    return tli_yield_call(run, out);
 }
 
 static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
@@ -40430,54 +40735,21 @@ static tl_result tli_memory_step(tl_run *run) {
     return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
 }
 
-// -- the executor: dependencies of a step --
+// -- the executor: the random hook, around all calls of a forward --
 
-// Find the latest earlier step that wrote a range which the access touches, or read one which it writes.
-// Records that a write covers completely are removed: later accesses depend on the write.
-static void tli_follow(tl_run *run, const tl_access *access, int32_t *depends_on) {
-    uint64_t from = access->range.offset, end = from + access->range.bytes;
-    int32_t k;
-    for (k = 0; k < run->touched_count; k++) {
-        const tli_touched *t = &run->touched[k];
-        if (!tli_overlaps(t->range, access->range)) continue;
-        if (t->written > *depends_on) *depends_on = t->written;
-        if (!access->writes) continue;
-        if (t->read > *depends_on) *depends_on = t->read;
-        if (t->range.offset >= from && t->range.offset + t->range.bytes <= end)
-            run->touched[k--] = run->touched[--run->touched_count];
-    }
+static void tli_call_random(tl_run *run, tl_random_moment moment) {
+    if (run->desc.random)
+        run->desc.random(moment, run->last.node, run->micro_batch, run->desc.random_user);
 }
 
-static int tli_note_access(tl_run *run, const tl_access *access) {
-    void *array = run->touched;
-    tli_touched *t;
-    int32_t k;
-    for (k = 0; k < run->touched_count; k++) {
-        t = &run->touched[k];
-        if (!tli_is_same_range(&t->range, &access->range)) continue;
-        t->read = run->event.index;  // a write would have removed the record
-        return 1;
-    }
-    if (!tli_grow(run->env, &array, &run->touched_capacity, run->touched_count,
-                  (int64_t)run->touched_count + 1, sizeof *run->touched)) return 0;
-    run->touched = (tli_touched *)array;
-    t = &run->touched[run->touched_count++];
-    t->range = access->range;
-    t->written = access->writes ? run->event.index : -1;
-    t->read = access->writes ? -1 : run->event.index;
-    return 1;
+static void tli_start_random(tl_run *run) {
+    tli_call_random(run, run->event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
+    run->call.replays = run->event.recompute;
 }
 
-static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
-    int32_t i;
-    *depends_on = -1;
-    for (i = 0; i < run->call.access_count; i++) {
-        tli_follow(run, &run->call.accesses[i], depends_on);
-        if (!tli_note_access(run, &run->call.accesses[i]))
-            return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(NEXT_STEP),
-                            TLI_RULE(RECORD_OF_RANGES_NO_MEMORY));
-    }
-    return TL_OK;
+static void tli_end_random(tl_run *run) {
+    if (run->call.replays) tli_call_random(run, TL_RANDOM_RESUME);
+    run->call.replays = 0;
 }
 
 // -- the executor: a pass --
@@ -40505,6 +40777,7 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
     if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
     if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
+    tli_end_random(run);
     run->computing = TLI_COMPUTING_NOT;
     (void)tli_submit_store(&run->store);
     tli_release_buffers(run, with_inputs);
@@ -40702,6 +40975,7 @@ static tl_result tli_close_compute(tl_run *run) {
     tl_result first;
     run->computing = TLI_COMPUTING_NOT;
     run->store.enqueued = 1;
+    tli_end_random(run);  // where the caller called the last kernel itself
     first = tli_abandon(&run->store, &run->call.scratch);
     for (i = 0; i < node->output_count; i++)
         tli_keep_first(&first, tli_abandon(&run->store, &run->call.twice[i]));
@@ -40731,11 +41005,10 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     out->depends_on = -1;
 }
 
-// Close the step before, pull one, and carry it out or prepare it.
-static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
+// Pull a step, and carry it out or prepare its first call.
+static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_step step;
-    tl_result result = run->computing ? tli_close_compute(run) : TL_OK;
-    if (!result) result = tli_pull_step(run, &step, done);
+    tl_result result = tli_pull_step(run, &step, done);
     if (result || *done) return result;
     tli_open_step(run, step, out);
     result = tli_poll_step(run, &step);
@@ -40750,12 +41023,25 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
         result = tli_memory_step(run);
         run->event.end_ns = tli_run_now(run);
         if (!result) tli_observe_step(run);
+        if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
     }
+    return result;
+}
+
+// Go on with the step before, for its next elements, or close it and open the next one.
+static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
+    tl_result result = TL_OK;
+    if (run->computing && tli_has_more_ranges(run)) {
+        result = tli_yield_next_range(run, out);
+    } else {
+        if (run->computing) result = tli_close_compute(run);
+        if (!result) result = tli_open_next_step(run, out, done);
+    }
+    if (result || *done) return result;
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
     if (!run->limits.in_order) out->ticket = run->store.last_ticket;
-    if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
-    return result;
+    return TL_OK;
 }
 
 static tl_result tli_fail_unfinished(tl_run *run) {
@@ -40803,12 +41089,6 @@ static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
     return tli_end_error(run->env, &s, TL_ERROR_KERNEL);
 }
 
-// Call the random hook, which restores the random state of the node's first run.
-static void tli_call_random(tl_run *run, tl_random_moment moment) {
-    if (run->desc.random)
-        run->desc.random(moment, run->last.node, run->micro_batch, run->desc.random_user);
-}
-
 static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     int backward = run->last.kind == TL_STEP_BACKWARD;
     tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
@@ -40816,21 +41096,21 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     uint64_t start, end;
     tl_result result;
     tli_update_call(run, &call);
-    if (!backward) tli_call_random(run, run->event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
+    if (!backward && !call.first) tli_start_random(run);
     start = tli_run_now(run);
     result = function(&call, step->kernel->user);
     end = tli_run_now(run);
     run->event.end_ns = end;
     run->report.compute_ns += end - start;
-    if (!backward && run->event.recompute) tli_call_random(run, TL_RANDOM_RESUME);
+    if (result || !tli_has_more_ranges(run)) tli_end_random(run);
     return result ? tli_fail_kernel(run, result) : TL_OK;
 }
 
 // Whether it is the compute step that was yielded last and its kernel was not called yet.
 static int tli_is_current(const tl_run *run, const tl_run_step *step) {
     return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
-           step->index == run->event.index && step->call.step == run->training_step &&
-           step->call.micro_batch == run->micro_batch;
+           step->index == run->event.index && step->call.first == run->call.first &&
+           step->call.step == run->training_step && step->call.micro_batch == run->micro_batch;
 }
 
 static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
@@ -41195,18 +41475,6 @@ static tl_result tli_check_formats(tl_run *run) {
     return TL_OK;
 }
 #endif
-
-static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
-    switch (precision) {
-    case TL_PRECISION_FULL: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
-    case TL_PRECISION_HALF:
-    case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
-    case TL_PRECISION_SINGLE:
-    case TL_PRECISION_MIXED:
-    case TL_PRECISION_COUNT: break;
-    }
-    return bytes;
-}
 
 // Scale the bytes of the graph, which are those of f32, to the precision. Graph inputs keep theirs.
 static tl_result tli_scale_graph(tl_run *run) {
@@ -41748,31 +42016,14 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
     return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
 }
 
-// The bytes of the largest range that a kernel of the node is given: an output, saved bytes or scratch.
-static uint64_t tli_largest_operand(const tl_run *run, const tl_node *node) {
-    uint64_t largest = node->fwork_bytes;
-    int32_t i;
-    if (node->saved_bytes > largest && !run->inference) largest = node->saved_bytes;
-    if (node->bwork_bytes > largest && !run->inference) largest = node->bwork_bytes;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        if (run->graph->outputs[i].bytes > largest) largest = run->graph->outputs[i].bytes;
-    return largest;
-}
-
 // What no memory helps against: a range that no kernel can be given, an arena that no block can be.
 static tl_result tli_check_sizes(tl_run *run) {
-    uint64_t binding = run->limits.binding_bytes, block = run->limits.block_bytes;
+    uint64_t block = run->limits.block_bytes;
     uint64_t arena = tli_larger_u64(tli_taken_bytes(run, TL_TIER_DEVICE), tli_taken_bytes(run, TL_TIER_HOST));
     int32_t id;
-    for (id = 0; id < run->graph->node_count && binding; id++) {
-        uint64_t bytes = tli_largest_operand(run, &run->graph->nodes[id]);
-        tli_sentence s;
-        if (bytes <= binding) continue;
-        s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
-                            TLI_RULE(BACKEND_LARGEST_BINDING_IS_BYTES), binding, bytes);
-        tli_put_text(&s, "");
-        if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(run->graph, id));
-        return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+    for (id = 0; id < run->graph->node_count && run->limits.binding_bytes; id++) {
+        tl_result result = tli_check_binding(run, id);
+        if (result) return result;
     }
     if (!block || arena <= block) return TL_OK;
     return tli_fail_values(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),

@@ -139,8 +139,8 @@ typedef struct args {
     const float *weight, *bias;
     float       *dweight, *dbias;
     size_t       B, T, C, NH;
-    size_t       first, rows;     // the block: rows of the batch
-    size_t       R, step;         // R = rows of the batch = B T; step = of a block
+    size_t       first, rows;     // the block: rows of the batch, or elements of the call
+    size_t       R, step;         // R = rows of the batch = B T, or elements; step = of a block
     float       *scratch, *free;  // its start; what is left of it
     tile         tiles[TILE_MAX]; // [tile_count] to be rounded when the block ends
     int          tile_count;
@@ -167,6 +167,14 @@ static args args_of(const tl_kernel_call *call, void *user) {
     a.NH = a.C / TRAINING_HEAD;
     a.step = (size_t)count_block_rows(a.m, a.n);
     a.scratch = f32(call->scratch);
+    return a;
+}
+
+// The same for a kernel that works element by element: its rows are the elements of the call.
+static args elements_of(const tl_kernel_call *call, void *user) {
+    args a = args_of(call, user);
+    a.step *= (size_t)a.n->width;
+    a.R = (size_t)call->count;
     return a;
 }
 
@@ -304,63 +312,61 @@ static tl_result attention_backward(const tl_kernel_call *call, void *user) {
 }
 
 static tl_result gelu_forward(const tl_kernel_call *call, void *user) {
-    args a = args_of(call, user);
-    size_t N = (size_t)a.n->width;
+    args a = elements_of(call, user);
     while (next_block(&a)) {
-        const float *in = read_rows(&a, call->inputs[0], N);
-        nn_gelu_forward(write_rows(&a, call->outputs[0], N), in, a.rows * N);
+        const float *in = read_rows(&a, call->inputs[0], 1);
+        nn_gelu_forward(write_rows(&a, call->outputs[0], 1), in, a.rows);
     }
     return TL_OK;
 }
 
 static tl_result gelu_backward(const tl_kernel_call *call, void *user) {
-    args a = args_of(call, user);
-    size_t N = (size_t)a.n->width;
+    args a = elements_of(call, user);
     while (next_block(&a)) {
-        const float *in = read_rows(&a, call->inputs[0], N);
-        const float *dout = read_rows(&a, call->output_grads[0], N);
-        nn_gelu_backward(change_rows(&a, call->input_grads[0], N), dout, in, a.rows * N);
+        const float *in = read_rows(&a, call->inputs[0], 1);
+        const float *dout = read_rows(&a, call->output_grads[0], 1);
+        nn_gelu_backward(change_rows(&a, call->input_grads[0], 1), dout, in, a.rows);
     }
     return TL_OK;
 }
 
 // The seed of a call is the same whenever this node runs in this pass: dropout repeats itself.
 static tl_result dropout_forward(const tl_kernel_call *call, void *user) {
-    args a = args_of(call, user);
+    args a = elements_of(call, user);
     while (next_block(&a)) {
-        const float *in = read_rows(&a, call->inputs[0], a.C);
-        nn_dropout_forward(write_rows(&a, call->outputs[0], a.C), in, a.rows * a.C, a.m->dropout,
-                           call->seed, a.first * a.C);
+        const float *in = read_rows(&a, call->inputs[0], 1);
+        nn_dropout_forward(write_rows(&a, call->outputs[0], 1), in, a.rows, a.m->dropout,
+                           call->seed, call->first + a.first);
     }
     return TL_OK;
 }
 
 static tl_result dropout_backward(const tl_kernel_call *call, void *user) {
-    args a = args_of(call, user);
+    args a = elements_of(call, user);
     while (next_block(&a)) {
-        const float *dout = read_rows(&a, call->output_grads[0], a.C);
-        nn_dropout_backward(change_rows(&a, call->input_grads[0], a.C), dout, a.rows * a.C,
-                            a.m->dropout, call->seed, a.first * a.C);
+        const float *dout = read_rows(&a, call->output_grads[0], 1);
+        nn_dropout_backward(change_rows(&a, call->input_grads[0], 1), dout, a.rows,
+                            a.m->dropout, call->seed, call->first + a.first);
     }
     return TL_OK;
 }
 
 static tl_result add_forward(const tl_kernel_call *call, void *user) {
-    args a = args_of(call, user);
+    args a = elements_of(call, user);
     while (next_block(&a)) {
-        const float *x = read_rows(&a, call->inputs[0], a.C);
-        const float *y = read_rows(&a, call->inputs[1], a.C);
-        nn_add_forward(write_rows(&a, call->outputs[0], a.C), x, y, a.rows * a.C);
+        const float *x = read_rows(&a, call->inputs[0], 1);
+        const float *y = read_rows(&a, call->inputs[1], 1);
+        nn_add_forward(write_rows(&a, call->outputs[0], 1), x, y, a.rows);
     }
     return TL_OK;
 }
 
 static tl_result add_backward(const tl_kernel_call *call, void *user) {
-    args a = args_of(call, user);
+    args a = elements_of(call, user);
     while (next_block(&a)) {
-        const float *dout = read_rows(&a, call->output_grads[0], a.C);
-        float *dx = change_rows(&a, call->input_grads[0], a.C);
-        nn_add_backward(dx, change_rows(&a, call->input_grads[1], a.C), dout, a.rows * a.C);
+        const float *dout = read_rows(&a, call->output_grads[0], 1);
+        float *dx = change_rows(&a, call->input_grads[0], 1);
+        nn_add_backward(dx, change_rows(&a, call->input_grads[1], 1), dout, a.rows);
     }
     return TL_OK;
 }

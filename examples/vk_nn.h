@@ -316,12 +316,13 @@ static inline int vk_nn_dropout_keeps(float p, uint64_t seed, uint32_t i) {
     return (bits >> 8) >= vk_nn_dropout_threshold(p);
 }
 
+// first: the number of the first of the n elements, in the whole that is seeded.
 static inline tl_result vk_nn_dropout(const vk_nn *nn, tl_range to, tl_range from, uint32_t n,
-                                      float p, uint64_t seed, uint32_t adds) {
+                                      float p, uint64_t seed, uint32_t first, uint32_t adds) {
     const tl_range ranges[2] = { to, from };
     struct { uint32_t n, seed_low, seed_high, threshold; float scale; uint32_t adds; } push;
     push.n = n;
-    push.seed_low = (uint32_t)seed;
+    push.seed_low = (uint32_t)seed + first;  // to which the shader adds the number of an element
     push.seed_high = (uint32_t)(seed >> 32);
     push.threshold = vk_nn_dropout_threshold(p);
     push.scale = p < 1.0f ? 1.0f / (1.0f - p) : 0.0f;
@@ -330,13 +331,15 @@ static inline tl_result vk_nn_dropout(const vk_nn *nn, tl_range to, tl_range fro
 }
 
 static inline tl_result vk_nn_dropout_forward(const vk_nn *nn, tl_range out, tl_range in,
-                                              uint32_t n, float p, uint64_t seed) {
-    return vk_nn_dropout(nn, out, in, n, p, seed, 0);
+                                              uint32_t n, float p, uint64_t seed,
+                                              uint32_t first) {
+    return vk_nn_dropout(nn, out, in, n, p, seed, first, 0);
 }
 
 static inline tl_result vk_nn_dropout_backward(const vk_nn *nn, tl_range din, tl_range dout,
-                                               uint32_t n, float p, uint64_t seed) {
-    return vk_nn_dropout(nn, din, dout, n, p, seed, 1);
+                                               uint32_t n, float p, uint64_t seed,
+                                               uint32_t first) {
+    return vk_nn_dropout(nn, din, dout, n, p, seed, first, 1);
 }
 
 static inline size_t vk_nn_cross_entropy_scratch_bytes(size_t R) { return R * sizeof(float); }
@@ -417,7 +420,8 @@ typedef struct vk_nn_call {
     const vk_nn_net  *net;
     const vk_nn_node *node;
     tl_range          in, in2, out, dout, din, din2, saved, scratch;
-    uint32_t          R, n;    // rows, elements of the output
+    uint32_t          R;       // rows
+    uint32_t          first, n;  // the n elements of the output from the first on are wanted
 } vk_nn_call;
 
 static inline vk_nn_call vk_nn_open(const tl_kernel_call *call, void *user) {
@@ -437,7 +441,8 @@ static inline vk_nn_call vk_nn_open(const tl_kernel_call *call, void *user) {
     c.saved = call->saved.range;
     c.scratch = call->scratch.range;
     c.R = c.net->B * c.net->T;
-    c.n = c.R * c.node->width;
+    c.first = (uint32_t)call->first;
+    c.n = (uint32_t)call->count;
     return c;
 }
 
@@ -502,12 +507,12 @@ static inline tl_result vk_nn_run_gelu_backward(const tl_kernel_call *call, void
 // The seed of a call is the same whenever this node runs in this pass: dropout repeats itself.
 static inline tl_result vk_nn_run_dropout(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
-    return vk_nn_dropout_forward(c.nn, c.out, c.in, c.n, c.net->dropout, call->seed);
+    return vk_nn_dropout_forward(c.nn, c.out, c.in, c.n, c.net->dropout, call->seed, c.first);
 }
 
 static inline tl_result vk_nn_run_dropout_backward(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
-    return vk_nn_dropout_backward(c.nn, c.din, c.dout, c.n, c.net->dropout, call->seed);
+    return vk_nn_dropout_backward(c.nn, c.din, c.dout, c.n, c.net->dropout, call->seed, c.first);
 }
 
 static inline tl_result vk_nn_run_add(const tl_kernel_call *call, void *user) {

@@ -291,7 +291,7 @@
     X(GRAPH_COUNTS_MUST_STAY_BELOW_2_31, "graph: counts must stay below 2^31", "") \
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
-    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed: must be 0 or 1", "node, line") \
+    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed, takes_blocks: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -391,7 +391,14 @@
     X(OPS_MISSING_OR_NEGATIVE_COUNT, "ops: missing, or a negative count", "") \
     X(INFERENCE_MUST_BE_0_OR_1, "inference: must be 0 or 1", "") \
     X(OPS_EACH_MUST_BE_1_TO_255_BYTES_OF_UTF, "ops: each " TLI_NAME_RULE, "") \
-    X(NO_MEMORY_TO_FIND_CHAINS_IN, "no memory to find chains in", "")
+    X(NO_MEMORY_TO_FIND_CHAINS_IN, "no memory to find chains in", "") \
+    X(TAKES_BLOCKS_INPUT_HAS_NO_KERNELS, "takes_blocks: an input has no kernels", "node, line") \
+    X(TAKES_BLOCKS_SAVED_MUST_BE_0, \
+      "takes_blocks: saved must be 0, nobody knows which part of it belongs to a range", "node, line") \
+    X(TAKES_BLOCKS_OUTPUTS_MUST_HAVE_SAME_BYTES, \
+      "takes_blocks: all outputs must have the same bytes", "node, line") \
+    X(TAKES_BLOCKS_INPUTS_WITH_GRADIENT, \
+      "takes_blocks: inputs to which a gradient passes must have the bytes of the outputs", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -912,6 +919,10 @@
       "bytes of the largest block, of the arena") \
     X(BACKEND_LARGEST_BINDING_IS_BYTES, \
       "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1", \
+      "bytes of the largest range, of the node's") \
+    X(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS, \
+      "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1 " \
+      "and does not say takes_blocks", \
       "bytes of the largest range, of the node's")
 
 // -- errors: rules of [13] TRACE --

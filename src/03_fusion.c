@@ -339,19 +339,21 @@ static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
 static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
     const tl_graph *old = f->graph;
     const tl_node *end = &old->nodes[last];
-    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, input, at, k;
+    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, takes_blocks = 1, input, at, k;
     tli_fused sum;
     tl_node_desc desc;
     tl_node_input *inputs;
     tl_result result;
     tli_zero(&desc, sizeof desc);
-    for (at = 0; at < count; at++, id = f->next[id])
+    for (at = 0; at < count; at++, id = f->next[id]) {
+        takes_blocks &= old->nodes[id].takes_blocks;
         for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
             const tl_node_output *from = &old->outputs[old->inputs[k].tensor];
             if (at > 0 && from->node == f->previous[id]) continue;
             f->inputs[input_count].node = graph->outputs[f->tensors[old->inputs[k].tensor]].node;
             f->inputs[input_count++].output = from->output;
         }
+    }
     for (k = 0; k < end->output_count; k++) f->bytes[k] = old->outputs[end->first_output + k].bytes;
     desc.name = tl_name_node(old, last);
     desc.op = count == 1 ? tl_name_op(old, last) : f->desc->op ? f->desc->op : "fused";
@@ -364,7 +366,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     desc.layer = end->layer + 1;
     desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
     desc.no_grad = !end->is_input && !end->has_grad;
-    desc.keep = end->keep; desc.fixed = end->fixed;
+    desc.keep = end->keep; desc.fixed = end->fixed; desc.takes_blocks = takes_blocks;
     if (count > 1) {
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;

@@ -64,6 +64,7 @@ typedef struct tl_node_desc {
     int32_t  no_grad;               // 1 = no backward, nobody computes a gradient for its outputs
     int32_t  keep;                  // 1 = its outputs are results: resident at the end
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
+    int32_t  takes_blocks;          // 1 = its kernels may be called for a range of elements, see tl_kernel_call
 } tl_node_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -75,6 +76,7 @@ typedef struct tl_node {
     int32_t  layer;                 // layer number, -1 = none
     uint8_t  is_input, has_grad, keep, fixed;
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
+    uint8_t takes_blocks;           // its kernels may be called for a range of elements
 } tl_node;
 
 typedef struct tl_node_input {
@@ -173,6 +175,13 @@ TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *
 // gradient), of all costs and of all weights. A node without a gradient may read a node that has
 // one, and the other way round: no gradient passes between the two.
 //
+// takes_blocks is for nodes whose kernels work element by element: a kernel may then be called for the elements
+// first .. first + count - 1 of every operand that has as many elements as output 0 (tl_kernel_call). So all
+// outputs have the same bytes, and inputs to which a gradient passes have them, too. Other inputs may have
+// others (a row that is added to each): they are given whole in every call, unless they have as many elements
+// in another format. Scratch is given whole, its content undefined in each call. There are no saved bytes, of
+// which nobody knows the part of a range.
+//
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY.
 // Cost:    O(nodes + inputs), and O(n log n) to compare n names, for any choice of names.
 TLDEF tl_result tl_check_graph(tl_env *env, const tl_graph *graph);
@@ -205,7 +214,8 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     tlg 1
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
-//          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep] [fixed]
+//          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep]
+//          [takes_blocks] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
 // out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is
@@ -377,7 +387,9 @@ TLDEF tl_result tl_add_layer_norm(tl_env *env, tl_graph *graph, const tl_layer_d
 
 // Add an elementwise node: E forward and backward; add, sub and mul: E for each input but the
 // first. Each extent of a further input must be 1 or that of the first input. Dropout saves no
-// mask: backward computes it again from the random state.
+// mask: backward computes it again from the random state. The node says takes_blocks where all inputs have the
+// shape and precision of the result and desc asks for no saved bytes: its kernels, as those of examples/nn.h,
+// go by the bytes of their operands, and by call->first where the number of an element matters (dropout).
 //
 //   input_count   add, mul: 2 or more; sub: 2; the others: 1
 //
@@ -555,9 +567,9 @@ typedef struct tl_fusion_plan {
 // up, in backward with the forwards that run again. With a device, the time to write and read inner
 // tensors is subtracted, but the cost stays at least that of the largest member and the time to
 // move the outer bytes. In place, the output may overwrite the input that the first member might
-// overwrite, unless the last member reads it, too. Views of inner tensors are removed. One backward
-// call holds the gradients of all outer inputs at once, so a fused node with many of them can have
-// a larger working set than any of its members had.
+// overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner
+// tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
+// node with many of them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
 //

@@ -474,6 +474,16 @@ static tl_result tli_finish_inputs(tli_layer *layer, const tl_value *inputs, int
     return result;
 }
 
+// Whether an elementwise layer works element by element on tensors of equal bytes, and on nothing else.
+static int tli_are_alike(tli_layer *layer, const tl_value *inputs, int32_t count) {
+    int32_t i;
+    if (layer->desc.saved_bytes) return 0;
+    for (i = 0; i < count; i++)
+        if (inputs[i].precision != layer->out.precision ||
+            tli_find_elements(layer, inputs[i].shape) != tli_find_elements(layer, layer->out.shape)) return 0;
+    return 1;
+}
+
 TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwise kind,
                                       const tl_layer_desc *desc, const tl_value *inputs, int32_t input_count,
                                       tl_value *output) {
@@ -500,6 +510,7 @@ TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwi
                 tli_break_rule(&layer, TLI_RULE(INPUTS_EACH_EXTENT));
         tli_set_cost(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, whole),
                                            count > 1 ? (uint64_t)count - 1 : 1));
+        layer.node.takes_blocks = tli_are_alike(&layer, inputs, count);
     }
     return tli_finish_inputs(&layer, inputs, count, output);
 }

@@ -75,7 +75,8 @@ typedef struct tl_backend_limits {
     tl_env  *env;                // where the backend's functions record errors: a run restores it, and
                                  // mutes its log, around calls that may fail. 0 = not known
     uint64_t block_bytes;        // largest block; 0 = not known
-    uint64_t binding_bytes;      // largest range that a kernel can be given; 0 = any
+    uint64_t binding_bytes;      // largest range that a kernel can be given; 0 = any. Operands of nodes that
+                                 // take blocks may be larger
     int32_t  tiers_share_memory; // 1 = both tiers are taken from one memory: what one takes the other lacks, so
                                  // their capacities and budgets are not to be added up
 } tl_backend_limits;

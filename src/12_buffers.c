@@ -38,6 +38,10 @@ typedef struct tli_call {
     uint8_t    *made;        // [output_count] 1 = made by this call
     int32_t     twice_count; // most outputs of a node
     tli_held    scratch;
+    uint64_t    first, count, total;  // elements: the call is for count from first on, of total
+    int32_t     outputs_ready;
+    int32_t     depends_on;  // of the call for the first elements
+    int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
 } tli_call;
 
 // The last accesses of a range, for tl_run_step.depends_on.

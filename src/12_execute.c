@@ -103,6 +103,10 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->input_grads = at;                    at += node->input_count;
     out->saved = at[0];
     out->scratch = at[1];
+    out->outputs_ready = call->outputs_ready;
+    out->first = call->first;
+    out->count = call->count;
+    out->total = call->total;
 }
 
 // Saved bytes and scratch are part of a call itself: give it their present addresses.
@@ -125,7 +129,7 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
 // Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
 // get a second range for the length of the call, but a FORWARD_SAVE whose outputs are all resident makes
 // its saved bytes only.
-static tl_result tli_begin_forward(tl_run *run, int32_t *outputs_ready) {
+static tl_result tli_begin_forward(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->last.node];
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
     tli_buffer *buffers = &run->tensors[node->first_output], *saved = &run->saved[run->last.node];
@@ -140,8 +144,8 @@ static tl_result tli_begin_forward(tl_run *run, int32_t *outputs_ready) {
         run->call.made[i] = 1;
         missing++;
     }
-    *outputs_ready = !missing && !inplace;
-    for (i = 0; i < node->output_count && !result && !*outputs_ready; i++)
+    run->call.outputs_ready = !missing && !inplace;
+    for (i = 0; i < node->output_count && !result && !run->call.outputs_ready; i++)
         if (!run->call.made[i])
             result = tli_claim_device(run, outputs[i].bytes, &run->call.twice[i]);
     if (!result && run->last.kind == TL_STEP_FORWARD_SAVE) {
@@ -151,7 +155,7 @@ static tl_result tli_begin_forward(tl_run *run, int32_t *outputs_ready) {
     return result ? result : tli_claim_device(run, node->fwork_bytes, &run->call.scratch);
 }
 
-static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
+static void tli_describe_forward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->last.node];
     int inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
@@ -167,7 +171,7 @@ static void tli_describe_forward(tl_run *run, int32_t outputs_ready) {
     for (i = 0; i < node->output_count; i++) {
         const tl_range *own = &run->tensors[node->first_output + i].device.range;
         const tl_range *twice = &call->twice[i].range;
-        tli_call_operand(call, twice->bytes ? twice : own, !outputs_ready);
+        tli_call_operand(call, twice->bytes ? twice : own, !call->outputs_ready);
     }
     for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);
     tli_call_operand(
@@ -440,38 +444,142 @@ static tl_result tli_convert(tl_run *run, int adds) {
 }
 #endif
 
+// -- the executor: dependencies of a step --
+
+// Find the latest earlier step that wrote a range which the access touches, or read one which it writes.
+// Records that a write covers completely are removed: later accesses depend on the write.
+static void tli_follow(tl_run *run, const tl_access *access, int32_t *depends_on) {
+    uint64_t from = access->range.offset, end = from + access->range.bytes;
+    int32_t k;
+    for (k = 0; k < run->touched_count; k++) {
+        const tli_touched *t = &run->touched[k];
+        if (!tli_overlaps(t->range, access->range)) continue;
+        if (t->written > *depends_on) *depends_on = t->written;
+        if (!access->writes) continue;
+        if (t->read > *depends_on) *depends_on = t->read;
+        if (t->range.offset >= from && t->range.offset + t->range.bytes <= end)
+            run->touched[k--] = run->touched[--run->touched_count];
+    }
+}
+
+static int tli_note_access(tl_run *run, const tl_access *access) {
+    void *array = run->touched;
+    tli_touched *t;
+    int32_t k;
+    for (k = 0; k < run->touched_count; k++) {
+        t = &run->touched[k];
+        if (!tli_is_same_range(&t->range, &access->range)) continue;
+        t->read = run->event.index;  // a write would have removed the record
+        return 1;
+    }
+    if (!tli_grow(run->env, &array, &run->touched_capacity, run->touched_count,
+                  (int64_t)run->touched_count + 1, sizeof *run->touched)) return 0;
+    run->touched = (tli_touched *)array;
+    t = &run->touched[run->touched_count++];
+    t->range = access->range;
+    t->written = access->writes ? run->event.index : -1;
+    t->read = access->writes ? -1 : run->event.index;
+    return 1;
+}
+
+static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
+    int32_t i;
+    *depends_on = -1;
+    for (i = 0; i < run->call.access_count; i++) {
+        tli_follow(run, &run->call.accesses[i], depends_on);
+        if (!tli_note_access(run, &run->call.accesses[i]))
+            return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(NEXT_STEP),
+                            TLI_RULE(RECORD_OF_RANGES_NO_MEMORY));
+    }
+    return TL_OK;
+}
+
 // -- the executor: compute steps --
 
-static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
-    int backward = run->last.kind == TL_STEP_BACKWARD;
-    int32_t kernel = run->kernel_of[run->last.node], outputs_ready = 0;
-    int adds = 0;
+// Describe the operands of a compute step, whole.
+static void tli_describe_operands(tl_run *run) {
+    if (run->last.kind == TL_STEP_BACKWARD) tli_describe_backward(run);
+    else tli_describe_forward(run);
+}
+
+// Cut the operands of a call that is for a range. Each access belongs to one tensor, so operands that share one
+// are cut alike.
+static void tli_cut_operands(tl_run *run) {
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    tli_call *call = &run->call;
+    int32_t inputs = node->input_count, outputs = node->output_count, i;
+    for (i = 0; i < 2 * (inputs + outputs); i++) {
+        int32_t access = call->access_of[i], place = i;  // among inputs and outputs
+        tl_range *range = &call->operands[i].range;
+        if (i >= inputs + 2 * outputs) place -= inputs + 2 * outputs;
+        else if (i >= inputs + outputs) place -= outputs;
+        if (access < 0) continue;
+        *range = tli_cut_range(run, tli_operand_tensor(run, node, place), *range);
+        call->accesses[access].range = *range;
+    }
+}
+
+// Yield the call at hand: its operands are claimed and described.
+static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result;
-    if (kernel == TLI_CONVERSION && backward) {
-        int32_t input = run->graph->nodes[run->last.node].first_input;
-        adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
-    }
-    result = backward ? tli_begin_backward(run) : tli_begin_forward(run, &outputs_ready);
-    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
-    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
-    if (backward) tli_describe_backward(run); else tli_describe_forward(run, outputs_ready);
+    run->computing = TLI_COMPUTING_YIELDED;
+    if (run->call.count < run->call.total) tli_cut_operands(run);
     tli_describe_call(run, &out->call);
-    out->call.outputs_ready = outputs_ready;
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (kernel == TLI_CONVERSION) {
-        run->computing = TLI_COMPUTING_DONE;
-        return outputs_ready ? TL_OK : tli_convert(run, adds);
-    }
-#endif
-    (void)adds;
     out->is_compute = 1;
-    out->kernel = &run->kernels[kernel];
+    out->kernel = &run->kernels[run->kernel_of[run->last.node]];
+    run->report.kernel_count++;
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
     if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
     tli_update_call(run, &out->call);
     return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
+}
+
+// The call for the next elements of the step yielded last. It waits for what the first call waits for; where
+// there is scratch, for the call before, too.
+static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
+    tli_call *call = &run->call;
+    call->first += call->count;
+    if (call->total - call->first < call->count) call->count = call->total - call->first;
+    call->operand_count = call->access_count = 0;
+    tli_describe_operands(run);
+    out->step = run->last;
+    out->index = run->event.index;
+    out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->event.index : call->depends_on;
+    return tli_yield_call(run, out);
+}
+
+static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
+    int backward = run->last.kind == TL_STEP_BACKWARD;
+    int32_t kernel = run->kernel_of[run->last.node];
+    tli_cut cut = tli_find_cut(run, run->last.node);
+    int adds = 0;
+    tl_result result;
+    if (kernel == TLI_CONVERSION && backward) {
+        int32_t input = run->graph->nodes[run->last.node].first_input;
+        adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
+    }
+    run->call.first = 0;
+    run->call.count = kernel == TLI_CONVERSION ? cut.total : cut.count;
+    run->call.total = cut.total;
+    run->call.outputs_ready = 0;
+    result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
+    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
+    tli_describe_operands(run);
+    if (!run->by_itself) result = tli_find_dependency(run, &out->depends_on);
+    run->call.depends_on = out->depends_on;
+    if (result) return result;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (kernel == TLI_CONVERSION) {
+        tli_describe_call(run, &out->call);
+        run->computing = TLI_COMPUTING_DONE;
+        return run->call.outputs_ready ? TL_OK : tli_convert(run, adds);
+    }
+#endif
+    (void)adds;
+    return tli_yield_call(run, out);
 }
 
 static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
@@ -553,54 +661,21 @@ static tl_result tli_memory_step(tl_run *run) {
     return result ? tli_run_fail_backend(run, result, TLI_RULE(MEMORY_FAILED)) : TL_OK;
 }
 
-// -- the executor: dependencies of a step --
+// -- the executor: the random hook, around all calls of a forward --
 
-// Find the latest earlier step that wrote a range which the access touches, or read one which it writes.
-// Records that a write covers completely are removed: later accesses depend on the write.
-static void tli_follow(tl_run *run, const tl_access *access, int32_t *depends_on) {
-    uint64_t from = access->range.offset, end = from + access->range.bytes;
-    int32_t k;
-    for (k = 0; k < run->touched_count; k++) {
-        const tli_touched *t = &run->touched[k];
-        if (!tli_overlaps(t->range, access->range)) continue;
-        if (t->written > *depends_on) *depends_on = t->written;
-        if (!access->writes) continue;
-        if (t->read > *depends_on) *depends_on = t->read;
-        if (t->range.offset >= from && t->range.offset + t->range.bytes <= end)
-            run->touched[k--] = run->touched[--run->touched_count];
-    }
+static void tli_call_random(tl_run *run, tl_random_moment moment) {
+    if (run->desc.random)
+        run->desc.random(moment, run->last.node, run->micro_batch, run->desc.random_user);
 }
 
-static int tli_note_access(tl_run *run, const tl_access *access) {
-    void *array = run->touched;
-    tli_touched *t;
-    int32_t k;
-    for (k = 0; k < run->touched_count; k++) {
-        t = &run->touched[k];
-        if (!tli_is_same_range(&t->range, &access->range)) continue;
-        t->read = run->event.index;  // a write would have removed the record
-        return 1;
-    }
-    if (!tli_grow(run->env, &array, &run->touched_capacity, run->touched_count,
-                  (int64_t)run->touched_count + 1, sizeof *run->touched)) return 0;
-    run->touched = (tli_touched *)array;
-    t = &run->touched[run->touched_count++];
-    t->range = access->range;
-    t->written = access->writes ? run->event.index : -1;
-    t->read = access->writes ? -1 : run->event.index;
-    return 1;
+static void tli_start_random(tl_run *run) {
+    tli_call_random(run, run->event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
+    run->call.replays = run->event.recompute;
 }
 
-static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
-    int32_t i;
-    *depends_on = -1;
-    for (i = 0; i < run->call.access_count; i++) {
-        tli_follow(run, &run->call.accesses[i], depends_on);
-        if (!tli_note_access(run, &run->call.accesses[i]))
-            return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(NEXT_STEP),
-                            TLI_RULE(RECORD_OF_RANGES_NO_MEMORY));
-    }
-    return TL_OK;
+static void tli_end_random(tl_run *run) {
+    if (run->call.replays) tli_call_random(run, TL_RANDOM_RESUME);
+    run->call.replays = 0;
 }
 
 // -- the executor: a pass --
@@ -628,6 +703,7 @@ static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
     if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
     if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
+    tli_end_random(run);
     run->computing = TLI_COMPUTING_NOT;
     (void)tli_submit_store(&run->store);
     tli_release_buffers(run, with_inputs);
@@ -825,6 +901,7 @@ static tl_result tli_close_compute(tl_run *run) {
     tl_result first;
     run->computing = TLI_COMPUTING_NOT;
     run->store.enqueued = 1;
+    tli_end_random(run);  // where the caller called the last kernel itself
     first = tli_abandon(&run->store, &run->call.scratch);
     for (i = 0; i < node->output_count; i++)
         tli_keep_first(&first, tli_abandon(&run->store, &run->call.twice[i]));
@@ -854,11 +931,10 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     out->depends_on = -1;
 }
 
-// Close the step before, pull one, and carry it out or prepare it.
-static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
+// Pull a step, and carry it out or prepare its first call.
+static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_step step;
-    tl_result result = run->computing ? tli_close_compute(run) : TL_OK;
-    if (!result) result = tli_pull_step(run, &step, done);
+    tl_result result = tli_pull_step(run, &step, done);
     if (result || *done) return result;
     tli_open_step(run, step, out);
     result = tli_poll_step(run, &step);
@@ -873,12 +949,25 @@ static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
         result = tli_memory_step(run);
         run->event.end_ns = tli_run_now(run);
         if (!result) tli_observe_step(run);
+        if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
     }
+    return result;
+}
+
+// Go on with the step before, for its next elements, or close it and open the next one.
+static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
+    tl_result result = TL_OK;
+    if (run->computing && tli_has_more_ranges(run)) {
+        result = tli_yield_next_range(run, out);
+    } else {
+        if (run->computing) result = tli_close_compute(run);
+        if (!result) result = tli_open_next_step(run, out, done);
+    }
+    if (result || *done) return result;
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
     if (!run->limits.in_order) out->ticket = run->store.last_ticket;
-    if (!result && !run->by_itself) result = tli_find_dependency(run, &out->depends_on);
-    return result;
+    return TL_OK;
 }
 
 static tl_result tli_fail_unfinished(tl_run *run) {
@@ -926,12 +1015,6 @@ static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
     return tli_end_error(run->env, &s, TL_ERROR_KERNEL);
 }
 
-// Call the random hook, which restores the random state of the node's first run.
-static void tli_call_random(tl_run *run, tl_random_moment moment) {
-    if (run->desc.random)
-        run->desc.random(moment, run->last.node, run->micro_batch, run->desc.random_user);
-}
-
 static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     int backward = run->last.kind == TL_STEP_BACKWARD;
     tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
@@ -939,21 +1022,21 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     uint64_t start, end;
     tl_result result;
     tli_update_call(run, &call);
-    if (!backward) tli_call_random(run, run->event.recompute ? TL_RANDOM_REPLAY : TL_RANDOM_RECORD);
+    if (!backward && !call.first) tli_start_random(run);
     start = tli_run_now(run);
     result = function(&call, step->kernel->user);
     end = tli_run_now(run);
     run->event.end_ns = end;
     run->report.compute_ns += end - start;
-    if (!backward && run->event.recompute) tli_call_random(run, TL_RANDOM_RESUME);
+    if (result || !tli_has_more_ranges(run)) tli_end_random(run);
     return result ? tli_fail_kernel(run, result) : TL_OK;
 }
 
 // Whether it is the compute step that was yielded last and its kernel was not called yet.
 static int tli_is_current(const tl_run *run, const tl_run_step *step) {
     return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
-           step->index == run->event.index && step->call.step == run->training_step &&
-           step->call.micro_batch == run->micro_batch;
+           step->index == run->event.index && step->call.first == run->call.first &&
+           step->call.step == run->training_step && step->call.micro_batch == run->micro_batch;
 }
 
 static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {

@@ -164,18 +164,6 @@ static tl_result tli_check_formats(tl_run *run) {
 }
 #endif
 
-static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
-    switch (precision) {
-    case TL_PRECISION_FULL: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
-    case TL_PRECISION_HALF:
-    case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
-    case TL_PRECISION_SINGLE:
-    case TL_PRECISION_MIXED:
-    case TL_PRECISION_COUNT: break;
-    }
-    return bytes;
-}
-
 // Scale the bytes of the graph, which are those of f32, to the precision. Graph inputs keep theirs.
 static tl_result tli_scale_graph(tl_run *run) {
     const tl_graph *graph = run->graph;
@@ -716,31 +704,14 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
     return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
 }
 
-// The bytes of the largest range that a kernel of the node is given: an output, saved bytes or scratch.
-static uint64_t tli_largest_operand(const tl_run *run, const tl_node *node) {
-    uint64_t largest = node->fwork_bytes;
-    int32_t i;
-    if (node->saved_bytes > largest && !run->inference) largest = node->saved_bytes;
-    if (node->bwork_bytes > largest && !run->inference) largest = node->bwork_bytes;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        if (run->graph->outputs[i].bytes > largest) largest = run->graph->outputs[i].bytes;
-    return largest;
-}
-
 // What no memory helps against: a range that no kernel can be given, an arena that no block can be.
 static tl_result tli_check_sizes(tl_run *run) {
-    uint64_t binding = run->limits.binding_bytes, block = run->limits.block_bytes;
+    uint64_t block = run->limits.block_bytes;
     uint64_t arena = tli_larger_u64(tli_taken_bytes(run, TL_TIER_DEVICE), tli_taken_bytes(run, TL_TIER_HOST));
     int32_t id;
-    for (id = 0; id < run->graph->node_count && binding; id++) {
-        uint64_t bytes = tli_largest_operand(run, &run->graph->nodes[id]);
-        tli_sentence s;
-        if (bytes <= binding) continue;
-        s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
-                            TLI_RULE(BACKEND_LARGEST_BINDING_IS_BYTES), binding, bytes);
-        tli_put_text(&s, "");
-        if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(run->graph, id));
-        return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+    for (id = 0; id < run->graph->node_count && run->limits.binding_bytes; id++) {
+        tl_result result = tli_check_binding(run, id);
+        if (result) return result;
     }
     if (!block || arena <= block) return TL_OK;
     return tli_fail_values(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),

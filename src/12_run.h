@@ -64,11 +64,21 @@ typedef struct tl_kernel_call {
     const tl_operand *input_grads;     // [input_count] backward: add (+=); bytes 0 = not wanted
     tl_operand        saved;           // FORWARD_SAVE: written; BACKWARD: read only
     tl_operand        scratch;         // fwork or bwork bytes, content undefined
+    uint64_t          first, count;    // the call is for the elements first .. first + count - 1 of `total`;
+                                       // 0 and total, unless the node takes blocks, see tl_kernel_fn
+    uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
+                                       // (without formats: of the precision)
 } tl_kernel_call;
 
 // Compute one call. Any result but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
 // its contributions in call order: a backward adds to input_grads, which start as zeroes, in the order
 // of its inputs, and to the parameter gradients, which belong to the caller.
+//
+// A node that says takes_blocks is called for a range of elements at a time where one of its operands exceeds
+// the backend's largest binding (tl_backend_limits.binding_bytes), from the first elements on. Operands that
+// have `total` elements hold those of the call alone: the first byte at host, or of range, belongs to element
+// `first`. Operands with another number of elements, and scratch, are whole in every call. What depends on the
+// number of an element (random numbers of a dropout) goes by first, so no result depends on the ranges.
 typedef tl_result (*tl_kernel_fn)(const tl_kernel_call *call, void *user);
 
 typedef struct tl_kernel {
@@ -186,8 +196,8 @@ typedef struct tl_run_report {
     uint64_t end_bytes;           // in use after the pass: inputs and results
     uint64_t planned_cost, base_cost;  // simulated, of one pass
     uint64_t compute_ns;          // profiling: time inside kernels
-    int32_t  forward_count;       // calls of forward kernels
-    int32_t  recompute_count;     // of these, calls for a node that had run before in the pass
+    int32_t  forward_count;       // forwards carried out, each counted once
+    int32_t  recompute_count;     // of these, those of a node that had run before in the pass
     int32_t  backward_count;
     int32_t  spill_count, fetch_count, compress_count, expand_count, drop_count;
     int32_t  eviction_count;      // online: tensors evicted to stay within the budget
@@ -195,6 +205,7 @@ typedef struct tl_run_report {
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
+    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges
 } tl_run_report;
 
 // Prepare a run.
@@ -240,12 +251,14 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 
 // One step to carry out. Memory steps, and conversions without a kernel, are carried out (or enqueued)
 // by tl_next_step itself. A compute step is carried out by tl_run_step_kernel; or call its kernel, or record
-// it, yourself, and then tl_finish_step.
+// it, yourself, and then tl_finish_step. A node that is called for ranges of elements is yielded once for each
+// range (call.first, call.count), with the accesses of that range, and each is carried out like a step.
 typedef struct tl_run_step {
     tl_step          step;
-    int32_t          index;          // in the pass, from 0
+    int32_t          index;          // in the pass, from 0; the same for all calls of a step
     int32_t          is_compute;     // 1 = kernel and call are set
-    int32_t          depends_on;     // latest earlier step whose ranges it must wait for; -1 = none
+    int32_t          depends_on;     // latest earlier step whose ranges it must wait for; -1 = none;
+                                     // index = the call before of this step, whose scratch it uses
     const tl_kernel *kernel;
     tl_kernel_call   call;
     const tl_access *accesses;       // [access_count] ranges of the step

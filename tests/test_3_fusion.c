@@ -300,6 +300,20 @@ static void what_is_not_fused_is_copied(void **state) {
     assert_fuses(plain(), text, text);
 }
 
+// Ranges of elements go through a chain if they go through each of its nodes.
+static void a_fused_node_takes_blocks_if_all_members_do(void **state) {
+    (void)state;
+    assert_fuses(plain(),
+        HEAD "node 2 b add fwd=5 bwd=6 out=640 needs=none in=1,0 takes_blocks\n"
+             "node 3 c relu fwd=7 bwd=8 out=640 needs=out in=2 keep takes_blocks\n"
+             "node 4 d conv fwd=9 bwd=9 out=640 needs=none in=3\n"
+             "node 5 e add fwd=5 bwd=6 out=640 needs=none in=4,0\n"
+             "node 6 f relu fwd=7 bwd=8 out=640 needs=out in=5 takes_blocks\n",
+        HEAD "node 2 c fused fwd=12 bwd=14 out=640 needs=out in=1,0 fwork=640 bwork=640 keep takes_blocks\n"
+             "node 3 d conv fwd=9 bwd=9 out=640 needs=none in=2\n"
+             "node 4 f fused fwd=12 bwd=14 out=640 needs=out in=3,0 fwork=640 bwork=640\n");
+}
+
 static void views_of_inner_tensors_are_gone(void **state) {
     tl_graph graph = graph_of(HEAD "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=1\n"
                                  "node 3 c tanh fwd=1 bwd=1 out=640 needs=out in=2\n");
@@ -979,6 +993,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(with_a_device_memory_traffic_is_saved),
         cmocka_unit_test(ops_of_the_caller_replace_the_list),
         cmocka_unit_test(what_is_not_fused_is_copied),
+        cmocka_unit_test(a_fused_node_takes_blocks_if_all_members_do),
         cmocka_unit_test(views_of_inner_tensors_are_gone),
         cmocka_unit_test(long_chains_are_cut_at_256),
         cmocka_unit_test(wrong_descs_are_refused),

@@ -123,6 +123,7 @@ static void add_node_fills_every_field(void **state) {
     desc.param_bytes = 16; desc.layer = 1; desc.inplace = 2; desc.no_grad = 0; desc.keep = 1; desc.fixed = 1;
     assert_int_equal(tl_add_node(&env, &graph, &desc, &id), TL_OK);
     node = &graph.nodes[2];
+    assert_false(node->takes_blocks);
     assert_int_equal(id, 2);
     assert_string_equal(tl_name_node(&graph, 2), "b");
     assert_string_equal(tl_name_op(&graph, 2), "relu");
@@ -216,8 +217,9 @@ static void add_node_refuses_wrong_descs(void **state) {
     REFUSES(desc.inplace = 1, TL_ERROR_INVALID_ARG, "inplace: the input must have the bytes of output 0");
     REFUSES(desc.inplace = 2, TL_ERROR_INVALID_ARG, "inplace: a graph input must not be overwritten");
     REFUSES(desc.layer = -1, TL_ERROR_INVALID_ARG, "layer: must not be negative");
-    REFUSES(desc.keep = 2, TL_ERROR_INVALID_ARG, "no_grad, keep, fixed: must be 0 or 1");
+    REFUSES(desc.keep = 2, TL_ERROR_INVALID_ARG, "no_grad, keep, fixed, takes_blocks: must be 0 or 1");
     REFUSES(desc.fixed = -1, TL_ERROR_INVALID_ARG, "must be 0 or 1");
+    REFUSES(desc.takes_blocks = 2, TL_ERROR_INVALID_ARG, "takes_blocks: must be 0 or 1");
     REFUSES(desc.no_grad = 256, TL_ERROR_INVALID_ARG, "must be 0 or 1");
     REFUSES(desc.no_grad = 1, TL_ERROR_INVALID_ARG, "needs: must be none where there is no gradient");
     REFUSES((desc.no_grad = 1, desc.needs = "out"), TL_ERROR_INVALID_ARG, "needs: must be none where there is no gradient");
@@ -503,6 +505,7 @@ static void breaks(void (*change)(tl_graph *graph), tl_result code, const char *
     X(NODES(g)[2].has_grad = 255, "flags: must be 0 or 1") \
     X(NODES(g)[2].keep = 2, "flags: must be 0 or 1") \
     X(NODES(g)[2].fixed = 2, "flags: must be 0 or 1") \
+    X(NODES(g)[2].takes_blocks = 2, "flags: must be 0 or 1") \
     X(NODES(g)[1].is_input = 1, "op: must be input exactly for inputs") \
     X(NODES(g)[0].is_input = 0, "op: must be input exactly for inputs") \
     X(NODES(g)[2].layer = -2, "layer: must be a number below") \
@@ -652,6 +655,46 @@ static void check_graph_survives_garbage(void **state) {
         tl_free_graph(&env, &kept);
     }
     assert_in_range(accepted, 1000, 25000);  // costs and sizes may be any number, indices may not
+}
+
+// takes_blocks: what a range of elements is must be known of every operand.
+static void takes_blocks_is_for_nodes_whose_elements_correspond(void **state) {
+    static const struct { const char *line, *rule; } lines[] = {
+        { "node 3 y add fwd=1 bwd=1 out=8 needs=in in=1,2 fwork=5 bwork=3 inplace=1 takes_blocks", NULL },
+        { "node 3 y add fwd=1 bwd=1 out=8,8 needs=in in=1,2 takes_blocks", NULL },
+        { "node 3 y add fwd=1 bwd=1 out=8 needs=in in=2,0.0,0.1 takes_blocks", NULL },  // 3 bytes: given whole
+        { "node 3 y add fwd=1 bwd=0 out=1 needs=none in=1,2 grad=no takes_blocks", NULL },
+        { "node 3 y rand fwd=1 bwd=1 out=9 needs=none in=- takes_blocks", NULL },
+        { "node 3 y add fwd=1 bwd=1 out=4 needs=none in=0.0,1 takes_blocks",
+          "takes_blocks: inputs to which a gradient passes must have the bytes of the outputs" },
+        { "node 3 y add fwd=1 bwd=1 out=8,4 needs=none in=1 takes_blocks",
+          "takes_blocks: all outputs must have the same bytes" },
+        { "node 3 y add fwd=1 bwd=1 out=8 needs=none in=1 saved=8 takes_blocks", "takes_blocks: saved must be 0" },
+        { "node 3 y input fwd=0 bwd=0 out=8 needs=none in=- takes_blocks", "takes_blocks: an input has no kernels" }
+    };
+    int i;
+    (void)state;
+    for (i = 0; i < (int)(sizeof lines / sizeof *lines); i++) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        char text[512];
+        tl_result result;
+        snprintf(text, sizeof text, "tlg 1\nnode 0 x input fwd=0 bwd=0 out=8,3 needs=none in=-\n"
+                 "node 1 a conv fwd=1 bwd=1 out=8 needs=in in=0.0\n"
+                 "node 2 b conv fwd=1 bwd=1 out=8 needs=in in=0.1\n%s\n", lines[i].line);
+
+        result = tl_parse_graph(&env, text, strlen(text), &graph);
+        if (lines[i].rule) {
+            assert_int_equal(result, TL_ERROR_INVALID_ARG);
+            if (!strstr(env.error.text, lines[i].rule)) fail_msg("%s", env.error.text);
+            assert_int_equal(graph.node_count, 0);
+            continue;
+        }
+        if (result) fail_msg("%s", env.error.text);
+        assert_true(graph.nodes[3].takes_blocks && !graph.nodes[2].takes_blocks);
+        assert_prints(&graph, text);
+        tl_free_graph(&env, &graph);
+    }
 }
 
 static void equal_names_are_found_anywhere(void **state) {
@@ -991,6 +1034,9 @@ static void parse_graph_refuses_wrong_text(void **state) {
         { NODE " =1", TL_ERROR_PARSE, "line 3: : there is no such attribute" },
         { NODE " fwd=1", TL_ERROR_PARSE, "line 3: fwd: is given twice" },
         { NODE " keep keep", TL_ERROR_PARSE, "line 3: keep: is given twice" },
+        { NODE " takes_blocks takes_blocks", TL_ERROR_PARSE, "line 3: takes_blocks: is given twice" },
+        { NODE " takes_blocks=1", TL_ERROR_PARSE, "line 3: takes_blocks: takes no value" },
+        { NODE " takes_blocks saved=1", TL_ERROR_INVALID_ARG, "line 3: node 1 (a): takes_blocks: saved must be 0, nobody knows which part of it belongs to a range" },
         { NODE " keep=1", TL_ERROR_PARSE, "line 3: keep: takes no value" },
         { NODE " fixed=", TL_ERROR_PARSE, "line 3: fixed: takes no value" },
         { NODE " saved", TL_ERROR_PARSE, "line 3: saved: needs a value" },
@@ -1162,7 +1208,8 @@ static void assert_same_graph(const tl_graph *a, const tl_graph *b) {
         assert_string_equal(tl_name_unit(a, i), tl_name_unit(b, i));
         assert_true(x.first_input == y.first_input && x.input_count == y.input_count && x.first_output == y.first_output &&
                     x.output_count == y.output_count && x.inplace == y.inplace && x.layer == y.layer);
-        assert_true(x.is_input == y.is_input && x.has_grad == y.has_grad && x.keep == y.keep && x.fixed == y.fixed);
+        assert_true(x.is_input == y.is_input && x.has_grad == y.has_grad && x.keep == y.keep && x.fixed == y.fixed &&
+                    x.takes_blocks == y.takes_blocks);
         assert_true(x.fwd_cost == y.fwd_cost && x.bwd_cost == y.bwd_cost && x.saved_bytes == y.saved_bytes &&
                     x.fwork_bytes == y.fwork_bytes && x.bwork_bytes == y.bwork_bytes && x.param_bytes == y.param_bytes);
     }
@@ -1254,10 +1301,11 @@ static void random_graphs_have_every_attribute(void **state) {
                 if (graph.inputs[node->first_input + k].tensor == graph.inputs[node->first_input].tensor) seen |= 1 << 14;
         }
         for (k = 0; k < graph.input_count; k++) seen |= graph.inputs[k].needed << 15;
+        for (k = 0; k < graph.node_count; k++) seen |= graph.nodes[k].takes_blocks << 18;
         for (k = 0; k < graph.tensor_count; k++) seen |= graph.outputs[k].needed << 16 | (graph.outputs[k].bytes == 0) << 17;
         tl_free_graph(NULL, &graph);
     }
-    assert_int_equal(seen, (1 << 18) - 1);
+    assert_int_equal(seen, (1 << 19) - 1);
 }
 
 // -- reference data --
@@ -1560,6 +1608,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(check_graph_sums_fit_to_the_last_unit),
         cmocka_unit_test(check_graph_accepts_a_graph_made_by_hand),
         cmocka_unit_test(check_graph_survives_garbage),
+        cmocka_unit_test(takes_blocks_is_for_nodes_whose_elements_correspond),
         cmocka_unit_test(equal_names_are_found_anywhere),
         cmocka_unit_test(chain_fills_every_field),
         cmocka_unit_test(chain_zero_means_equal_layers),

@@ -81,7 +81,7 @@ static void each_format_is_converted_to_once(void **state) {
         "node 0 x input fwd=0 bwd=0 out=400 needs=none in=- fixed\n"
         "node 1 a conv fwd=90 bwd=0 out=400 needs=none in=0 fwork=5 param=42 layer=0 unit=ffn grad=no\n"
         "node 2 b conv fwd=90 bwd=0 out=400 needs=none in=0 grad=no\n"
-        "node 3 c add fwd=5 bwd=0 out=400 needs=none in=1,2 inplace=1 grad=no\n"
+        "node 3 c add fwd=5 bwd=0 out=400 needs=none in=1,2 inplace=1 grad=no takes_blocks\n"
         "node 4 d conv fwd=90 bwd=0 out=40 needs=none in=2 grad=no keep\n",
         schemes, plain(),
         "tlg 1\n"
@@ -92,7 +92,7 @@ static void each_format_is_converted_to_once(void **state) {
         "node 3 b conv fwd=90 bwd=0 out=100 needs=none in=1 grad=no\n"
         "node 4 a_f32 convert fwd=100 bwd=0 out=400 needs=none in=2 layer=0 unit=ffn grad=no\n"
         "node 5 b_f32 convert fwd=100 bwd=0 out=400 needs=none in=3 grad=no\n"
-        "node 6 c add fwd=5 bwd=0 out=400 needs=none in=4,5 inplace=1 grad=no\n"
+        "node 6 c add fwd=5 bwd=0 out=400 needs=none in=4,5 inplace=1 grad=no takes_blocks\n"
         "node 7 d conv fwd=90 bwd=0 out=10 needs=none in=3 grad=no\n"
         "node 8 d_f32 convert fwd=10 bwd=0 out=40 needs=none in=7 grad=no keep\n");
 }
@@ -387,6 +387,7 @@ static void check_kept(const tl_apply_desc *desc, const tl_precision_graph *appl
     assert_int_equal(now->is_input, node->is_input);
     assert_int_equal(now->has_grad, node->has_grad);
     assert_int_equal(now->fixed, node->fixed);
+    assert_int_equal(now->takes_blocks, node->takes_blocks);
     assert_int_equal(now->keep, node->keep && (format == TL_FORMAT_F32 || desc->any_result));
     assert_int_equal(now->saved_bytes, scaled(node->saved_bytes, bytes_of[format]));
     assert_int_equal(now->param_bytes, scaled(node->param_bytes, weight_of[chosen->scheme]));
@@ -434,6 +435,7 @@ static void check_copy(const tl_apply_desc *desc, const tl_precision_graph *appl
     assert_int_equal(now->input_count, 1);
     assert_int_equal(now->output_count, 1);
     assert_int_equal(now->fixed, node->fixed);
+    assert_int_equal(now->takes_blocks, 0);
     assert_int_equal(now->layer, node->layer);
     assert_int_equal(graph->inputs[now->first_input].needed + graph->outputs[now->first_output].needed, 0);
     assert_int_equal(now->fwd_cost, elements);
@@ -623,6 +625,7 @@ static void sums_are_those_of_the_plan(void **state) {
             NODES(&graph)[i].bwd_cost *= 1000;
             // A plan prices a backward for every conversion of a tensor of which some reader has a gradient.
             if (desc.training && !graph.nodes[i].is_input) NODES(&graph)[i].has_grad = 1;
+            NODES(&graph)[i].takes_blocks = 0;  // which was for the gradients that there were
         }
         for (i = 0; desc.training && i < graph.input_count; i++)
             NODES(&graph)[graph.outputs[graph.inputs[i].tensor].node].keep = 0;

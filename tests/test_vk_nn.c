@@ -307,8 +307,8 @@ static void compare_dropout(const shape *s) {
         e_out[i] = keeps ? in->host[i] * scale : 0.0f;
         if (keeps) e_din[i] += dout->host[i] * scale;
     }
-    ok(vk_nn_dropout_forward(&g.nn, out->range, in->range, n, p, seed));
-    ok(vk_nn_dropout_backward(&g.nn, din->range, dout->range, n, p, seed));
+    ok(vk_nn_dropout_forward(&g.nn, out->range, in->range, n, p, seed, 0));
+    ok(vk_nn_dropout_backward(&g.nn, din->range, dout->range, n, p, seed, 0));
     assert_result(out, e_out, 1e-6, "out");
     assert_result(din, e_din, 1e-6, "din");
     free_tensors();

@@ -29,6 +29,19 @@ static inline void random_needs(tl_random *random, int32_t input_count, int32_t 
     *at = 0;
 }
 
+// Whether a node may say takes_blocks; every node that may does.
+static inline int random_takes_blocks(const tl_graph *graph, const tl_node_desc *desc) {
+    int32_t k;
+    for (k = 1; k < desc->output_count; k++)
+        if (desc->output_bytes[k] != desc->output_bytes[0]) return 0;
+    for (k = 0; k < desc->input_count && !desc->no_grad; k++) {
+        const tl_node *from = &graph->nodes[desc->inputs[k].node];
+        if (from->has_grad && graph->outputs[from->first_output + desc->inputs[k].output].bytes != desc->output_bytes[0])
+            return 0;
+    }
+    return !desc->saved_bytes;
+}
+
 // Add one random node (or graph input) that reads from the nodes there are. Inputs are near and far, now and then
 // the same tensor twice; the frozen ones stand alone, in branches, and behind nodes that have a gradient.
 static inline tl_result random_node(tl_env *env, tl_random *random, int is_input, tl_graph *graph) {
@@ -77,6 +90,7 @@ static inline tl_result random_node(tl_env *env, tl_random *random, int is_input
         if (random_chance(random, 30)) desc.saved_bytes = 1 + tl_next_random_below(random, 20);
         if (random_chance(random, 30)) desc.bwork_bytes = 1 + tl_next_random_below(random, 20);
     }
+    desc.takes_blocks = random_takes_blocks(graph, &desc);
     return tl_add_node(env, graph, &desc, NULL);
 }
 

@@ -39,6 +39,7 @@ typedef struct spy {
     int      touched_count;
     tl_range released[64];   // the same
     int      released_count;
+    uint64_t binding;        // the largest range that a kernel can be given, by the limits; 0 = any
 } spy;
 
 static tl_result spy_enter(spy *s, spy_function function) {
@@ -216,6 +217,7 @@ static void spy_limits(void *self, tl_backend_limits *limits) {
     s->inner.limits(s->inner.self, limits);
     limits->codecs &= ~s->no_codecs;
     if (s->is_remote) limits->host_visible = 0;
+    if (s->binding) limits->binding_bytes = s->binding;
 }
 
 static void spy_counters(void *self, tl_backend_counters *counters) {
@@ -323,12 +325,12 @@ typedef struct mixer {
     char    *stray_byte;
 } mixer;
 
-static void mixer_init(mixer *m) {
+static inline void mixer_init(mixer *m) {
     memset(m, 0, sizeof *m);
     m->fail_at = -1;
 }
 
-static void mixer_start_pass(mixer *m) {
+static inline void mixer_start_pass(mixer *m) {
     memset(m->ran, 0, sizeof m->ran);
 }
 
@@ -452,7 +454,7 @@ static inline void mixer_random_hook(tl_random_moment moment, int32_t node, int3
 }
 
 // One kernel a node: the first of an op serves all of it. Returns how many.
-static int32_t mixer_kernels(const tl_graph *graph, mixer *m, tl_kernel *kernels) {
+static inline int32_t mixer_kernels(const tl_graph *graph, mixer *m, tl_kernel *kernels) {
     int32_t id, count = 0;
     for (id = 0; id < graph->node_count; id++) {
         int32_t k = 0;

@@ -87,7 +87,7 @@ static void expect_nothing_left(const world *w, const char *what) {
 }
 
 // Check that no block and no claim is left and that no rule was broken so far.
-static void expect_idle(const world *w, const char *what) {
+static inline void expect_idle(const world *w, const char *what) {
     tl_backend_counters counters;
     vkshim_counts now;
     int tier;

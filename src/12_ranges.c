@@ -1,0 +1,119 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- ranges of elements --
+//
+// A backend's kernels can be given so many bytes of an operand at a time (binding_bytes). A node that takes
+// blocks and has more is called several times, each time for the next elements:
+//
+//     output, input, gradients   |--------|--------|-----|   cut: as many elements as output 0
+//     row, scratch               |--|                        whole in each call
+//
+// All but the last call have the same number of elements, and every part begins at a multiple of the backend's
+// alignment.
+
+static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
+    switch (precision) {
+    case TL_PRECISION_FULL: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
+    case TL_PRECISION_HALF:
+    case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
+    case TL_PRECISION_SINGLE:
+    case TL_PRECISION_MIXED:
+    case TL_PRECISION_COUNT: break;
+    }
+    return bytes;
+}
+
+// The bytes of an element: of its format, else of the precision; graph inputs are f32 in each precision.
+static uint64_t tli_element_bytes(const tl_run *run, int32_t tensor) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->desc.formats) return tl_find_format_bytes(tli_run_format(run, tensor), 4);
+#endif
+    if (run->graph->nodes[run->graph->outputs[tensor].node].is_input) return 4;
+    return tli_scale_bytes(4, run->precision);
+}
+
+// The elements of a tensor; the last may be incomplete.
+static uint64_t tli_tensor_elements(const tl_run *run, int32_t tensor) {
+    uint64_t bytes = run->graph->outputs[tensor].bytes, size = tli_element_bytes(run, tensor);
+    return bytes / size + (bytes % size != 0);
+}
+
+// The tensor of an operand of a node, by its place among the inputs and outputs.
+static int32_t tli_operand_tensor(const tl_run *run, const tl_node *node, int32_t place) {
+    return place < node->input_count ? run->graph->inputs[node->first_input + place].tensor
+                                     : node->first_output + place - node->input_count;
+}
+
+// How a node's operands stand to the backend's largest binding.
+typedef struct tli_cut {
+    uint64_t total;        // elements of output 0
+    uint64_t count;        // of a call: total, or the most that fit; 0 = not one aligned range fits
+    uint64_t cut_bytes;    // of the largest operand with as many elements
+    uint64_t whole_bytes;  // of the largest other one, saved bytes and scratch
+} tli_cut;
+
+static tli_cut tli_find_cut(const tl_run *run, int32_t id) {
+    const tl_node *node = &run->graph->nodes[id];
+    uint64_t binding = run->limits.binding_bytes, alignment = run->limits.alignment_bytes, unit;
+    uint64_t smallest = UINT64_MAX, largest = 1;
+    tli_cut cut;
+    int32_t i;
+    tli_zero(&cut, sizeof cut);
+    cut.count = cut.total = tli_tensor_elements(run, node->first_output);
+    if (!binding) return cut;
+    cut.whole_bytes = node->fwork_bytes;
+    if (!run->inference) cut.whole_bytes = tli_larger_u64(cut.whole_bytes, node->bwork_bytes);
+    if (!run->inference) cut.whole_bytes = tli_larger_u64(cut.whole_bytes, node->saved_bytes);
+    for (i = 0; i < node->input_count + node->output_count; i++) {
+        int32_t tensor = tli_operand_tensor(run, node, i);
+        uint64_t bytes = run->graph->outputs[tensor].bytes, size = tli_element_bytes(run, tensor);
+        if (tli_tensor_elements(run, tensor) != cut.total) {
+            cut.whole_bytes = tli_larger_u64(cut.whole_bytes, bytes);
+            continue;
+        }
+        cut.cut_bytes = tli_larger_u64(cut.cut_bytes, bytes);
+        largest = tli_larger_u64(largest, size);
+        if (size < smallest) smallest = size;
+    }
+    if (cut.cut_bytes <= binding) return cut;
+    unit = alignment > smallest ? alignment / smallest : 1;  // both are powers of two
+    cut.count = binding / largest / unit * unit;
+    return cut;
+}
+
+// Refuse a node that has an operand which no kernel can be given, not even a range of it.
+static tl_result tli_check_binding(tl_run *run, int32_t id) {
+    const tl_node *node = &run->graph->nodes[id];
+    uint64_t binding = run->limits.binding_bytes;
+    tli_cut cut = tli_find_cut(run, id);
+    uint64_t bytes = tli_larger_u64(cut.whole_bytes, cut.cut_bytes);
+    tli_rule rule = TLI_RULE(BACKEND_LARGEST_BINDING_IS_BYTES);
+    tli_sentence s;
+    if (node->is_input || run->kernel_of[id] < 0 || bytes <= binding) return TL_OK;
+    if (cut.whole_bytes <= binding) {
+        if (node->takes_blocks && cut.count) return TL_OK;
+        if (!node->takes_blocks) rule = TLI_RULE(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS);
+    }
+    s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), rule, binding, bytes);
+    tli_put_text(&s, "");
+    if (TLI_ERROR_TEXT)
+        tli_put_named(&s.text, id, tl_name_node(run->graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+}
+
+// The part of a tensor's range that holds the elements of the call; all of it if it has another number of them.
+static tl_range tli_cut_range(const tl_run *run, int32_t tensor, tl_range whole) {
+    const tli_call *call = &run->call;
+    uint64_t size = tli_element_bytes(run, tensor), from = call->first * size;
+    if (!whole.bytes || tli_tensor_elements(run, tensor) != call->total) return whole;
+    whole.offset += from;
+    whole.bytes -= from;
+    if (call->first + call->count < call->total) whole.bytes = call->count * size;
+    return whole;
+}
+
+// Whether calls for further elements follow the one at hand.
+static int tli_has_more_ranges(const tl_run *run) {
+    return run->call.total - run->call.first > run->call.count;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
