@@ -387,6 +387,7 @@ TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
             tli_put(&w, " ");
             tli_put(&w, tli_name(tli_codec_names, TL_CODEC_COUNT, step->codec));
         }
+        if (step->slot) { tli_put(&w, "@"); tli_put_i64(&w, step->slot); }
         tli_put(&w, "\n");
     }
     return tli_finish(&w);
@@ -406,18 +407,41 @@ static int tli_read_target(tli_word word, tl_step *step) {
     return !tli_acts_on_node((tl_step_kind)step->kind) && tli_read_i32(output, &step->output);
 }
 
+// Cut "@3" off the last word of a step and read it. 0 = no slot stands behind the @.
+static int tli_cut_slot(tli_word *word, uint16_t *slot) {
+    tli_word number = *word;
+    size_t at = 0;
+    int32_t value;
+    while (at < word->length && word->text[at] != '@') at++;
+    *slot = 0;
+    if (at == word->length) return 1;
+    number.text += at + 1;
+    number.length -= at + 1;
+    word->length = at;
+    if (!tli_read_i32(number, &value) || value >= TLI_MOST_SLOTS) return 0;
+    *slot = (uint16_t)value;
+    return 1;
+}
+
 // Read a step whose first word is `word`. Returns the rule that the line breaks, or TLI_NO_RULE.
 static tli_rule tli_read_step(tli_reader *reader, tli_word word, tl_step *step) {
     int32_t value;
+    tli_word none;
+    tli_zero(&none, sizeof none);
     if (!tli_parse_name(tli_step_names, TL_STEP_COUNT, word.text, word.length, &value))
         return TLI_RULE(STEP_MUST_BE_F_I_S_B_D_DS_O_L_W_DH_C);
     *step = tli_step_of((tl_step_kind)value, 0, TL_ALL_OUTPUTS);
-    if (!tli_next_word(reader, &word) || !tli_read_target(word, step))
+    if (!tli_next_word(reader, &word)) word = none;
+    if (step->kind != TL_STEP_COMPRESS && !tli_cut_slot(&word, &step->slot))
+        return TLI_RULE(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1);
+    if (!tli_read_target(word, step))
         return tli_acts_on_node((tl_step_kind)step->kind)
                    ? TLI_RULE(TARGET_MUST_BE_NODE_NUMBER_AS_IN_F_3)
                    : TLI_RULE(TARGET_MUST_BE_NODE_NUMBER_OR_OUTPUT);
     if (step->kind == TL_STEP_COMPRESS) {
-        if (!tli_next_word(reader, &word) || tli_word_is(word, tl_name_codec(TL_CODEC_NONE)) ||
+        if (!tli_next_word(reader, &word)) word = none;
+        if (!tli_cut_slot(&word, &step->slot)) return TLI_RULE(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1);
+        if (tli_word_is(word, tl_name_codec(TL_CODEC_NONE)) ||
             !tli_parse_name(tli_codec_names, TL_CODEC_COUNT, word.text, word.length, &value))
             return TLI_RULE(CODEC_MUST_BE_F16_BF16_OR_Q8);
         step->codec = (uint8_t)value;
@@ -428,6 +452,8 @@ static tli_rule tli_read_step(tli_reader *reader, tli_word word, tl_step *step) 
 TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan) {
     tli_reader reader = tli_reader_of(text ? text : "", length);
     tli_steps list = tli_steps_of(env);
+    int32_t highest = 0;
+    tl_result result;
     TL_ASSERT(plan && (text || !length));
     tli_zero(plan, sizeof *plan);
     if (length > TLI_TEXT_LIMIT)
@@ -443,8 +469,11 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
             return tli_fail_line(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), reader.line, why);
         }
         tli_add_step(&list, step);
+        if (step.slot > highest) highest = step.slot;
     }
-    return tli_take_steps(&list, TLI_IN(PARSE_SCHEDULE), plan);
+    result = tli_take_steps(&list, TLI_IN(PARSE_SCHEDULE), plan);
+    if (!result && highest) plan->slot_count = highest + 1;
+    return result;
 }
 #endif  // TL_NO_TEXT
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -16,8 +16,8 @@ static void tli_free_ledger(tl_env *env, tli_ledger *ledger) {
     tli_zero(ledger, sizeof *ledger);
 }
 
-static tl_result tli_init_ledger(tl_env *env, const tl_graph *graph, tli_ledger *ledger) {
-    uint64_t keys = 5 * (uint64_t)graph->tensor_count + 2 * (uint64_t)graph->node_count, i;
+static tl_result tli_init_ledger(tl_env *env, const tl_graph *graph, int32_t slot_count, tli_ledger *ledger) {
+    uint64_t keys = (uint64_t)slot_count * tli_ledger_keys(graph), i;
     tli_zero(ledger, sizeof *ledger);
     ledger->open = (int32_t *)tli_alloc_array(env, keys, sizeof *ledger->open);
     ledger->occurrences = (int32_t *)tli_alloc_array(env, keys, sizeof *ledger->occurrences);
@@ -33,8 +33,9 @@ static tl_result tli_find_lifetimes(tl_env *env, tli_function function, const tl
     int32_t i;
     tl_result result = tl_check_graph(env, desc->graph);
     tli_zero(lifetimes, sizeof *lifetimes);
+    if (!result) result = tli_check_plan(env, function, desc->plan);
     if (result) return result;
-    result = tli_init_ledger(env, desc->graph, &ledger);
+    result = tli_init_ledger(env, desc->graph, tli_count_slots(desc->plan), &ledger);
     if (!result) result = tli_simulate_checked(env, function, desc, &ledger, report);
     else result = tli_fail(env, result, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     if (!result && ledger.failed)

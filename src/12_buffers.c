@@ -125,10 +125,16 @@ struct tl_run {
     tli_store       store;
     tli_run_arena   arenas[TL_TIER_COUNT];
     uint64_t        high_bytes;      // profiling: most live device bytes after a claim of this step
+    int32_t         slot_count;      // micro-batches under way together in a pass; each has buffers of its own
+    int32_t         slot;            // whose buffers these four are: that of the last step
     tli_buffer     *tensors;         // [tensor_count]
     tli_buffer     *gradients;       // [tensor_count]
     tli_buffer     *saved;           // [node_count]
     uint8_t        *ran;             // [node_count] in this pass
+    tli_buffer     *all_tensors, *all_gradients;  // [slot_count * tensor_count]
+    tli_buffer     *all_saved;       // [slot_count * node_count]
+    uint8_t        *all_ran;         // [slot_count * node_count]
+    int32_t         caller_slot;     // of tl_write_tensor and tl_read_tensor
     uint8_t        *is_read;         // [tensor_count] a node reads it
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
@@ -142,7 +148,7 @@ struct tl_run {
     tli_computing   computing;       // how far the compute step yielded last was carried out
     tl_step         last;
     tl_run_event    event;           // of the last step
-    int32_t         micro_batch;
+    int32_t         micro_batch;     // of slot 0
     uint64_t        training_step, next_step;
     int32_t         input_count;     // offsets that the graph's inputs take
     uint64_t        input_arena_bytes;  // end of the last of them in the arena
@@ -151,6 +157,17 @@ struct tl_run {
     tli_online      online;
 #endif
 };
+
+// Go on with the buffers of a slot.
+static void tli_run_choose_slot(tl_run *run, int32_t slot) {
+    size_t tensors = (size_t)slot * (size_t)run->graph->tensor_count;
+    size_t nodes = (size_t)slot * (size_t)run->graph->node_count;
+    run->slot = slot;
+    run->tensors = run->all_tensors + tensors;
+    run->gradients = run->all_gradients + tensors;
+    run->saved = run->all_saved + nodes;
+    run->ran = run->all_ran + nodes;
+}
 
 // What was planned for the pass, or decided in it.
 static const tl_report *tli_planned_pass(const tl_run *run) {

@@ -54,7 +54,7 @@ typedef struct tl_kernel_call {
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
     int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
-    int32_t           micro_batch;     // from 0
+    int32_t           micro_batch;     // from 0; in slot s of pass k of a plan with n slots: k x n + s
     uint64_t          step;            // training step
     uint64_t          seed;            // the same in all calls of this node in this pass
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
@@ -123,7 +123,8 @@ typedef struct tl_run_desc {
                                       // too. Read during the call
     const tl_device   *device;        // for simulated times; 0 = copies take no time; read in the call
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
-    int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
+    int32_t            repeat_count;  // passes a training step, each a micro-batch, or as many as the plan has
+                                      // slots; 0 = that of the plan, else 1
 
     // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, in one
     // block, taken by tl_init_run; that of the host an arena for the host copies. A plan without offsets gets
@@ -227,7 +228,14 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load.
+// Choose the micro-batch slot whose tensors these two write and read; at first, and always in a load hook, it is
+// chosen: slot 0, and that of the hook's micro-batch.
+//
+// Errors:  TL_ERROR_INVALID_ARG: the plan has no such slot.
+TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
+
+// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load for every
+// micro-batch of it, one a slot.
 // On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
@@ -255,6 +263,8 @@ typedef struct tl_run_step {
 } tl_run_step;
 
 // Begin a pass: drop the results of the last one, reset the peaks.
+//
+//   micro_batch   that of slot 0; the other slots have the next ones. With 0 a new training step begins
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
