@@ -1278,7 +1278,10 @@ typedef struct tl_step {
 // after the other). A tensor is absent, resident, leaving (O until W), coming (L until W) or compressed.
 //
 //   step       allocates                                   frees
-//   the start  every output of every graph input           nothing; these are never freed by a step
+//   the start  every output of every graph input; then     nothing; inputs are never freed by a step
+//              the tensors of the entry, which are like
+//              any other: a node whose outputs are all
+//              in the entry has run
 //   F v        1. each absent output of v                  at the end of the call: 2. and 3.
 //              2. a second copy of each other output
 //              3. fwork
@@ -1312,6 +1315,12 @@ typedef struct tl_step {
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
 // are allocated by no step: they are the base. The peak is the largest sum of device bytes at any moment.
 
+// A tensor that is resident when a plan starts: a result kept from an earlier run.
+typedef struct tl_entry {
+    int32_t node, output;        // not of a graph input
+    int32_t slot;
+} tl_entry;
+
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
@@ -1334,6 +1343,8 @@ typedef struct tl_plan {
     uint64_t        alignment_bytes; // the offsets are multiples of it, a power of two; 0 = 1
     int32_t         slot_count;      // micro-batches that are under way together in one repetition, at most
                                      // 65536; 0 = 1
+    const tl_entry *entry;           // [entry_count] what is resident at the start, each tensor once; 0 = nothing
+    int32_t         entry_count;
 } tl_plan;
 
 // The result of one replay of a plan.
@@ -1352,12 +1363,13 @@ typedef struct tl_report {
     int32_t  allocation_count;  // device allocations, with scratch and gradients
     int32_t  host_allocation_count;  // host copies
     int32_t  peak_step;         // the first step that reaches the peak; -1 = before the first
-    int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end); else -1
+    int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end; 0 also for
+                                // the entry); else -1
 } tl_report;
 
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
-    const tl_plan   *plan;        // not NULL; only steps, offsets, their alignment and flags are read
+    const tl_plan   *plan;        // not NULL; only steps, entry, offsets, their alignment, slots and flags are read
     const tl_device *device;      // 0 = copies and conversions take no time; the stricter alignment counts
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
@@ -1369,7 +1381,7 @@ typedef struct tl_simulate_desc {
 // same state, so peaks do not depend on repeat_count.
 //
 // The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
-// those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
+// those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
 // B: the gradients of its outputs that no other backward has made, the gradients of its inputs that
 // it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
 // allocation k; no two live allocations may overlap. In place, output 0 takes over its input's
@@ -1642,7 +1654,7 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot.
+// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
@@ -1676,6 +1688,7 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
 //     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS where there are several
 //     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena
+//     NET_ENTRY_Z_BYTES, NET_ENTRY_Z_OFFSET    of a tensor of the entry
 //     NET_RESULT_Y_BYTES, NET_RESULT_Y_OFFSET  of a node y that is kept; forward only, where none is kept, of
 //                                              each that no node reads
 //     NET_NODE_Y                               the number of every node
@@ -3516,9 +3529,13 @@ typedef struct tl_run_report {
 TLDEF tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run);
 TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 
-// Write a graph input; read a graph input or, after a pass, a result.
+// Write a graph input or a tensor of the plan's entry; read one of these or, after a pass, a result.
 //
 //   bytes   exactly those of the tensor
+//
+// The entry is written before the pass, as inputs are. What no step of the plan frees or overwrites keeps its
+// bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass. To
+// write to the entry releases the results of the last pass, as the start of a pass does.
 //
 // A pass ends without waiting for its work, so these wait for the work on the tensor.
 // Returns TL_NOT_READY, and does nothing, if such work is under way and the backend cannot wait.
@@ -4716,7 +4733,15 @@ static size_t tli_finish(tli_writer *w) {
     X(SLOT_COUNT_MUST_BE_AT_MOST_65536, "slot_count: must be 0 to 65536", "") \
     X(NO_SUCH_SLOT, "no such micro-batch slot", "step, node") \
     X(HOST_BYTES_DO_NOT_FIT_64_BITS, "host bytes do not fit 64 bits", "step, node") \
-    X(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1, "slot: must be a number up to 65535, as in F 3@1", "line")
+    X(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1, "slot: must be a number up to 65535, as in F 3@1", "line") \
+    X(ENTRY_COUNT_MUST_BE_NUMBER_OF_TENSORS, "entry_count: must be the number of tensors in entry", "") \
+    X(ENTRY_NAMES_NO_NODE, "entry: number %0 names no node of the graph", "entry, node") \
+    X(ENTRY_NAMES_GRAPH_INPUT, "entry: number %0 names a graph input, which is resident anyway", "entry, node") \
+    X(ENTRY_NAMES_NO_OUTPUT, "entry: number %0 names no output of its node", "entry, node") \
+    X(ENTRY_NAMES_NO_SLOT, "entry: number %0 names no micro-batch slot of the plan", "entry, node") \
+    X(ENTRY_NAMES_TENSOR_TWICE, "entry: number %0 names a tensor that is in it already", "entry, node") \
+    X(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0, "entry: must be an output, as in E 3.0", "line") \
+    X(ENTRY_MUST_STAND_BEFORE_STEPS, "entry: must stand before the first step", "line")
 
 // -- errors: rules of [6] REMAT --
 
@@ -5084,7 +5109,8 @@ static size_t tli_finish(tli_writer *w) {
     X(MICRO_BATCHES_DO_NOT_FIT_31_BITS, "micro-batches: passes times slots do not fit 31 bits", "") \
     X(STRATEGY_GRADIENT_STEPS_ARE_NOT_OF_WHOLE_PASSES, \
       "strategy.gradient: accumulation_steps must be a multiple of the plan's slots", "") \
-    X(SLOT_NOT_BELOW_SLOT_COUNT, "slot: the plan has no such slot", "")
+    X(SLOT_NOT_BELOW_SLOT_COUNT, "slot: the plan has no such slot", "") \
+    X(BACKEND_COULD_NOT_TAKE_ENTRY, "backend: it could not take the tensors of the plan's entry", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -13361,6 +13387,7 @@ typedef struct tli_sim_tensor {
 typedef struct tli_sim_node {
     uint8_t ran, done, has_saved;
     uint8_t is_read;   // 1 = some node reads one of its outputs
+    uint8_t enters;    // 1 = all its outputs are in the entry: it has run, before this plan
     int32_t waits_for; // number of inputs of nodes with a gradient that read it and have not run backward
 } tli_sim_node;
 
@@ -13368,6 +13395,8 @@ typedef struct tli_sim {
     tl_env         *env;
     tli_function    function;     // for error sentences
     const tl_graph *graph;
+    const tl_entry *entry;        // [entry_count]
+    int32_t         entry_count;
     int             inference, any_order;
     uint64_t        link_rate, link_latency, codec_rate, alignment;
     int32_t         slot_count;   // micro-batches under way together; each has a state of its own
@@ -13471,6 +13500,12 @@ static tl_result tli_sim_broken_node(tli_sim *sim, tli_rule rule, int32_t node) 
     tli_put_rule(&s);
     tli_put_named(&s.text, node, tl_name_node(sim->graph, node));
     return tli_end_error(sim->env, &s, TL_ERROR_INVALID_PLAN);
+}
+
+static tl_result tli_sim_fail_entry(tli_sim *sim, tli_rule rule, int32_t index) {
+    sim->report.broken_step = 0;
+    return tli_fail_values(sim->env, TL_ERROR_INVALID_PLAN, sim->function, rule, (uint64_t)index,
+                           (uint64_t)(int64_t)sim->entry[index].node);
 }
 
 // -- lifetimes --
@@ -13826,7 +13861,7 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
     if (sim->inference) return tli_sim_broken(sim, TLI_RULE(NO_BACKWARD_IN_INFERENCE));
     if (!node->has_grad) return tli_sim_broken(sim, TLI_RULE(HAS_NO_GRADIENT));
     if (sim->nodes[id].done) return tli_sim_broken(sim, TLI_RULE(BACKWARD_ALREADY_RAN));
-    if (!sim->nodes[id].ran) return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
+    if (!sim->nodes[id].ran && !sim->nodes[id].enters) return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
     if (!sim->any_order && id != sim->next_backward[sim->slot])
         return tli_sim_broken_node(sim, TLI_RULE(BACKWARD_OUT_OF_ORDER_NODE_IS_NEXT),
                                    sim->next_backward[sim->slot]);
@@ -14269,11 +14304,34 @@ static tl_result tli_sim_start_slot(tli_sim *sim, int32_t slot) {
     return result;
 }
 
+// A tensor of the entry is resident.
+static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
+    const tl_graph *graph = sim->graph;
+    const tl_entry *entry = &sim->entry[index];
+    const tl_node *node = entry->node >= 0 && entry->node < graph->node_count ? &graph->nodes[entry->node] : NULL;
+    tli_rule rule = TLI_NO_RULE;
+    int32_t tensor, i;
+    sim->made_count = 0;
+    if (!node) rule = TLI_RULE(ENTRY_NAMES_NO_NODE);
+    else if (node->is_input) rule = TLI_RULE(ENTRY_NAMES_GRAPH_INPUT);
+    else if (entry->output < 0 || entry->output >= node->output_count) rule = TLI_RULE(ENTRY_NAMES_NO_OUTPUT);
+    else if (entry->slot < 0 || entry->slot >= sim->slot_count) rule = TLI_RULE(ENTRY_NAMES_NO_SLOT);
+    if (rule) return tli_sim_fail_entry(sim, rule, index);
+    tli_sim_choose_slot(sim, entry->slot);
+    tensor = node->first_output + entry->output;
+    if (sim->tensors[tensor].state != TLI_ABSENT) return tli_sim_fail_entry(sim, TLI_RULE(ENTRY_NAMES_TENSOR_TWICE), index);
+    sim->tensors[tensor].state = TLI_RESIDENT;
+    i = 0;
+    while (i < node->output_count && sim->tensors[node->first_output + i].state != TLI_ABSENT) i++;
+    sim->nodes[entry->node].enters = i == node->output_count;
+    return tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, graph->outputs[tensor].bytes);
+}
+
 // Return to the state before the first step, without allocating.
 static tl_result tli_reset_sim(tli_sim *sim) {
     size_t slots = (size_t)sim->slot_count;
     tl_result result = TL_OK;
-    int32_t slot;
+    int32_t slot, i;
     tli_zero(sim->all_tensors, slots * (size_t)sim->graph->tensor_count * sizeof *sim->tensors);
     tli_zero(sim->all_nodes, slots * (size_t)sim->graph->node_count * sizeof *sim->nodes);
     tli_zero(&sim->report, sizeof sim->report);
@@ -14286,6 +14344,7 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     tli_reset_sim_arena(&sim->arena);
     tli_reset_sim_arena(&sim->host_arena);
     for (slot = 0; slot < sim->slot_count && !result; slot++) result = tli_sim_start_slot(sim, slot);
+    for (i = 0; i < sim->entry_count && !result; i++) result = tli_sim_enter(sim, i);
     if (!result) tli_sim_choose_slot(sim, 0);
     return result;
 }
@@ -14300,6 +14359,8 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->function = function;
     sim->graph = graph;
     sim->slot_count = tli_count_slots(plan);
+    sim->entry = plan->entry;
+    sim->entry_count = plan->entry_count;
     sim->inference = plan->inference;
     sim->any_order = plan->any_order;
     sim->link_rate = device ? device->link_bytes_per_second : 0;
@@ -14355,6 +14416,8 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
                         TLI_RULE(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
     if (plan->repeat_count < 0)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE));
+    if (plan->entry_count < 0 || (plan->entry_count && !plan->entry))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ENTRY_COUNT_MUST_BE_NUMBER_OF_TENSORS));
     if (plan->slot_count < 0 || plan->slot_count > TLI_MOST_SLOTS)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SLOT_COUNT_MUST_BE_AT_MOST_65536));
     if (plan->alignment_bytes & (plan->alignment_bytes - 1 + !plan->alignment_bytes))
@@ -14495,22 +14558,26 @@ static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifet
     return buffers;
 }
 
-// Steps and offsets of a plan in one block; the counts of the plan are those of the copy.
+// Steps, entry and offsets of a plan in one block; the counts of the plan are those of the copy.
 static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan *plan, tl_plan *copy) {
     uint64_t *offsets, *host_offsets, bytes;
     tl_step *steps;
+    tl_entry *entry;
     // no overflow, because counts are below 2^31; offsets come first, because their alignment is larger
-    bytes = (uint64_t)plan->step_count * sizeof *steps +
+    bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->entry_count * sizeof *entry +
             ((uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count) * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
     if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_STEPS));
     host_offsets = offsets + plan->offset_count;
     steps = (tl_step *)(void *)(host_offsets + plan->host_offset_count);
+    entry = (tl_entry *)(void *)(steps + plan->step_count);
+    tli_copy(entry, plan->entry, (size_t)plan->entry_count * sizeof *entry);
     tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
     tli_copy(host_offsets, plan->host_offsets, (size_t)plan->host_offset_count * sizeof *offsets);
     tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
     *copy = *plan;
     copy->steps = plan->step_count ? steps : NULL;
+    copy->entry = plan->entry_count ? entry : NULL;
     copy->offsets = plan->offset_count ? offsets : NULL;
     copy->host_offsets = plan->host_offset_count ? host_offsets : NULL;
     copy->memory = offsets;
@@ -15075,6 +15142,15 @@ TLI_IMPL int tl_parse_codec(const char *text, tl_codec *codec) {
 TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     int32_t i;
+    for (i = 0; i < plan->entry_count; i++) {
+        const tl_entry *entry = &plan->entry[i];
+        tli_put(&w, "E ");
+        tli_put_i64(&w, entry->node);
+        tli_put(&w, ".");
+        tli_put_i64(&w, entry->output);
+        if (entry->slot) { tli_put(&w, "@"); tli_put_i64(&w, entry->slot); }
+        tli_put(&w, "\n");
+    }
     for (i = 0; i < plan->step_count; i++) {
         const tl_step *step = &plan->steps[i];
         tli_put(&w, tli_name(tli_step_names, TL_STEP_COUNT, step->kind));
@@ -15147,31 +15223,85 @@ static tli_rule tli_read_step(tli_reader *reader, tli_word word, tl_step *step) 
     return tli_next_word(reader, &word) ? TLI_RULE(MORE_WORDS_THAN_STEP_TAKES) : TLI_NO_RULE;
 }
 
+// What has been read of a schedule.
+typedef struct tli_schedule {
+    tli_steps list;
+    tl_entry *entry;         // [entry_count]
+    int32_t   entry_count, entry_capacity;
+    int32_t   highest_slot;
+} tli_schedule;
+
+// Read a tensor of the entry, after its E. Returns the rule that the line breaks, or TLI_NO_RULE.
+static tli_rule tli_read_entry(tli_reader *reader, tli_schedule *schedule) {
+    tl_step target = tli_step_of(TL_STEP_DROP, 0, TL_ALL_OUTPUTS);
+    void *array = schedule->entry;
+    tl_entry *entry;
+    tli_word word;
+    if (schedule->list.count) return TLI_RULE(ENTRY_MUST_STAND_BEFORE_STEPS);
+    if (!tli_next_word(reader, &word)) return TLI_RULE(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0);
+    if (!tli_cut_slot(&word, &target.slot)) return TLI_RULE(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1);
+    if (!tli_read_target(word, &target) || target.output == TL_ALL_OUTPUTS)
+        return TLI_RULE(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0);
+    if (tli_next_word(reader, &word)) return TLI_RULE(MORE_WORDS_THAN_STEP_TAKES);
+    schedule->list.failed |= !tli_grow(schedule->list.env, &array, &schedule->entry_capacity, schedule->entry_count,
+                                       (int64_t)schedule->entry_count + 1, sizeof *entry);
+    if (schedule->list.failed) return TLI_NO_RULE;
+    schedule->entry = (tl_entry *)array;
+    entry = &schedule->entry[schedule->entry_count++];
+    entry->node = target.node;
+    entry->output = target.output;
+    entry->slot = target.slot;
+    if (target.slot > schedule->highest_slot) schedule->highest_slot = target.slot;
+    return TLI_NO_RULE;
+}
+
+// Move what was read into a plan.
+static tl_result tli_take_schedule(tli_schedule *schedule, tl_plan *plan) {
+    tl_env *env = schedule->list.env;
+    tl_plan apart;
+    tl_result result;
+    tli_zero(&apart, sizeof apart);
+    result = tli_take_steps(&schedule->list, TLI_IN(PARSE_SCHEDULE), &apart);
+    if (schedule->highest_slot) apart.slot_count = schedule->highest_slot + 1;
+    if (!result && !schedule->entry_count) {
+        *plan = apart;
+    } else if (!result) {
+        apart.entry = schedule->entry;
+        apart.entry_count = schedule->entry_count;
+        result = tli_join_plan(env, TLI_IN(PARSE_SCHEDULE), &apart, plan);
+        tl_free_plan(env, &apart);
+    }
+    tli_release(env, schedule->entry);
+    return result;
+}
+
 TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan) {
     tli_reader reader = tli_reader_of(text ? text : "", length);
-    tli_steps list = tli_steps_of(env);
-    int32_t highest = 0;
-    tl_result result;
+    tli_schedule schedule;
     TL_ASSERT(plan && (text || !length));
     tli_zero(plan, sizeof *plan);
+    tli_zero(&schedule, sizeof schedule);
+    schedule.list = tli_steps_of(env);
     if (length > TLI_TEXT_LIMIT)
         return tli_fail(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), TLI_RULE(TEXT_LONGER_THAN_1_GIB));
     while (tli_next_line(&reader)) {
         tl_step step;
         tli_word word;
         tli_rule why;
+        int enters;
         if (!tli_next_word(&reader, &word)) continue;
-        why = tli_read_step(&reader, word, &step);
+        enters = tli_word_is(word, "E");
+        why = enters ? tli_read_entry(&reader, &schedule) : tli_read_step(&reader, word, &step);
         if (why) {
-            tli_release(env, list.steps);
+            tli_release(env, schedule.list.steps);
+            tli_release(env, schedule.entry);
             return tli_fail_line(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), reader.line, why);
         }
-        tli_add_step(&list, step);
-        if (step.slot > highest) highest = step.slot;
+        if (enters) continue;
+        tli_add_step(&schedule.list, step);
+        if (step.slot > schedule.highest_slot) schedule.highest_slot = step.slot;
     }
-    result = tli_take_steps(&list, TLI_IN(PARSE_SCHEDULE), plan);
-    if (!result && highest) plan->slot_count = highest + 1;
-    return result;
+    return tli_take_schedule(&schedule, plan);
 }
 #endif  // TL_NO_TEXT
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -15419,6 +15549,10 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
         tli_send_bytes_of(s, plan->base_bytes);
         tli_send(s, " beside the plan\n");
     }
+    if (plan->entry_count) {
+        tli_send_count(s, plan->entry_count, " tensor is", " tensors are");
+        tli_send(s, " there from the start\n");
+    }
     if (plan->offset_count) {
         tli_send(s, "arena: ");
         tli_send_bytes_of(s, r->arena_bytes);
@@ -15501,7 +15635,7 @@ static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *aga
     if (nodes) { tli_send(s, "    and "); tli_send_count(s, nodes, " node more\n", " nodes more\n"); }
 }
 
-// [node_count] how many forwards of a valid plan run a node that had run in their slot; NULL = no memory.
+// How many forwards [node_count] of a valid plan run a node that had run in their slot; NULL = no memory.
 static int32_t *tli_count_again(tl_env *env, const tl_graph *graph, const tl_plan *plan) {
     size_t nodes = (size_t)graph->node_count;
     int32_t *again = (int32_t *)tli_alloc_array(env, (uint64_t)nodes, sizeof *again), i;
@@ -15710,9 +15844,21 @@ static void tli_send_macro_place(tli_stream *s, const tli_table *t, const char *
     }
 }
 
+// How many lifetimes begin before the first step: first those of inputs, then those of the entry.
+static int32_t tli_count_first_lives(const tli_table *t) {
+    const tl_graph *graph = t->graph;
+    int32_t count = 0, i;
+    while (count < t->lifetimes.count && t->lifetimes.items[count].use == TL_USE_INPUT) count++;
+    for (i = 0; i < t->plan->entry_count; i++) {
+        const tl_entry *entry = &t->plan->entry[i];
+        count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
+    }
+    return count;
+}
+
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
-    int32_t i;
+    int32_t i, first = tli_count_first_lives(t);
     tli_send(s, "\n");
     if (t->plan->offset_count) {
         tli_send_defined(s, t, "_ARENA_BYTES ", t->report.arena_bytes);
@@ -15730,6 +15876,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
         const tl_lifetime *life = &t->lifetimes.items[i];
         int32_t tensor = graph->nodes[life->node].first_output + life->output;
         if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
+        else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
         if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor])
             tli_send_macro_place(s, t, "_RESULT_", life);
     }
@@ -15895,6 +16042,19 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
     for (i = 0; i < plan->step_count; i++) tli_send_step(s, graph, &plan->steps[i], i);
     if (plan->step_count) tli_send(s, "};\n");
+    if (plan->entry_count) tli_open_table(s, "tl_entry", name, "_entry", (uint64_t)plan->entry_count);
+    for (i = 0; i < plan->entry_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_i32(s, plan->entry[i].node);
+        tli_send(s, ", ");
+        tli_send_i32(s, plan->entry[i].output);
+        tli_send(s, ", ");
+        tli_send_i32(s, plan->entry[i].slot);
+        tli_send(s, " },  // ");
+        tli_send_ascii(s, tl_name_node(graph, plan->entry[i].node));
+        tli_send(s, "\n");
+    }
+    if (plan->entry_count) tli_send(s, "};\n");
     tli_send_offsets(s, name, "_offsets", plan->offsets, plan->offset_count);
     tli_send_offsets(s, name, "_host_offsets", plan->host_offsets, plan->host_offset_count);
     tli_send(s, "\nstatic const tl_plan ");
@@ -15920,6 +16080,8 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send(s, "    NULL,  // memory: tl_free_plan leaves it alone\n");
     tli_send_field(s, plan->alignment_bytes, "alignment_bytes");
     tli_send_field(s, (uint64_t)plan->slot_count, "slot_count");
+    tli_send_array(s, name, "_entry", plan->entry_count);
+    tli_send(s, "\n");
     tli_send(s, "};\n");
 }
 
@@ -38743,6 +38905,7 @@ typedef struct tli_buffer {
     uint8_t   state;       // tli_state
     uint8_t   on_host;
     uint8_t   codec;       // of the device bytes
+    uint8_t   is_entry;    // 1 = claimed for the plan's entry, and no step has freed or overwritten it since
 } tli_buffer;
 
 // The operands of a compute step. The arrays are made once, for the node with the most operands.
@@ -38872,7 +39035,8 @@ struct tl_run {
     int32_t         micro_batch;     // of slot 0
     uint64_t        training_step, next_step;
     int32_t         input_count;     // offsets that the graph's inputs take
-    uint64_t        input_arena_bytes;  // end of the last of them in the arena
+    int32_t         first_count;     // these, and offsets that the plan's entry takes
+    uint64_t        input_arena_bytes;  // end of the last of all these in the arena
     tl_run_report   report;
 #ifndef TL_NO_ONLINE
     tli_online      online;
@@ -38960,6 +39124,7 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
 static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
     buffer->state = TLI_ABSENT;
     buffer->codec = TL_CODEC_NONE;
+    buffer->is_entry = 0;
     return tli_abandon(&run->store, &buffer->device);
 }
 
@@ -39006,6 +39171,7 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
     if (result) return result;
     result = tli_move_held(&run->store, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved);
     if (!moved) return result;
+    buffer->is_entry = 0;
     buffer->codec = (uint8_t)codec;
     buffer->state = codec == TL_CODEC_NONE ? TLI_RESIDENT : TLI_PACKED;
     return result;
@@ -39848,6 +40014,7 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
     to->state = TLI_RESIDENT;
     tli_zero(&from->device, sizeof from->device);
     from->state = TLI_ABSENT;
+    from->is_entry = 0;
 }
 
 // Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
@@ -40333,15 +40500,21 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 
 // -- the executor: a pass --
 
-// Release the buffers of the present slot.
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
+}
+
+// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step freed it.
 static void tli_release_slot(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++) {
         (void)tli_buffer_drop(run, &run->gradients[i]);
         if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
-        (void)tli_buffer_drop(run, &run->tensors[i]);
         (void)tli_buffer_drop_host(run, &run->tensors[i]);
+        if (run->tensors[i].is_entry && !with_inputs) run->tensors[i].state = TLI_RESIDENT;
+        else (void)tli_buffer_drop(run, &run->tensors[i]);
     }
     for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
 }
@@ -40359,6 +40532,31 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     tli_run_choose_slot(run, 0);
     (void)tli_retry_lost(&run->store);
     tli_end_quiet(&quiet, TL_OK);
+}
+
+// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but the
+// inputs was released.
+static tl_result tli_claim_entry(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
+    int32_t number = run->input_count, i;
+    tl_result result = TL_OK;
+    for (i = 0; i < run->plan.entry_count && !result; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        int32_t index = graph->nodes[entry->node].first_output + entry->output;
+        uint64_t bytes = graph->outputs[index].bytes;
+        tli_buffer *buffer = tli_caller_buffer(run, entry->slot, index);
+        *next = number;
+        number += bytes > 0;
+        if (buffer->is_entry) continue;
+        result = tli_claim_device(run, bytes, &buffer->device);
+        if (result) break;
+        buffer->state = TLI_RESIDENT;
+        buffer->is_entry = 1;
+        result = tli_fill_range(&run->store, &buffer->device.range, 0);
+    }
+    run->first_count = *next = number;
+    return result;
 }
 
 // Submit what was enqueued and release everything, at any point of a pass.
@@ -40483,12 +40681,14 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
                             ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
                             : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     tli_release_buffers(run, 0);
+    if (tli_claim_entry(run))
+        return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
     if (micro_batch == 0) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
     run->touched_count = 0;
-    run->arenas[TL_TIER_DEVICE].next_offset = run->input_count;  // the first offsets are those of the inputs
+    run->arenas[TL_TIER_DEVICE].next_offset = run->first_count;  // the offsets before are taken already
     run->arenas[TL_TIER_HOST].next_offset = 0;
     tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
@@ -40860,7 +41060,7 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    found = run->all_tensors + (size_t)run->caller_slot * (size_t)graph->tensor_count + index;
+    found = tli_caller_buffer(run, run->caller_slot, index);
     if (found->state != TLI_RESIDENT && found->state != TLI_LEAVING)
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
                         TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT));
@@ -40890,13 +41090,34 @@ static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range ra
                   : TL_OK;
 }
 
+// Whether the plan's entry names a tensor, in the slot of the caller.
+static int tli_enters(const tl_run *run, tl_tensor tensor) {
+    int32_t i;
+    for (i = 0; i < run->plan.entry_count; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        if (entry->node == tensor.node && entry->output == tensor.output && entry->slot == run->caller_slot) return 1;
+    }
+    return 0;
+}
+
+// Make room for the plan's entry where the last pass has freed a part of it: its results go.
+static tl_result tli_prepare_entry(tl_run *run) {
+    if (run->active) return TL_OK;  // the write is refused
+    tli_release_buffers(run, 0);
+    if (!tli_claim_entry(run)) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(WRITE_TENSOR), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
+}
+
 TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
                                    uint64_t bytes) {
     tli_buffer *buffer;
-    tl_result result;
+    int enters;
+    tl_result result = TL_OK;
     TL_ASSERT(run && (data || !bytes));
-    result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
-    if (!result && !run->graph->nodes[tensor.node].is_input)
+    enters = tli_enters(run, tensor);
+    if (enters) result = tli_prepare_entry(run);
+    if (!result) result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
+    if (!result && !enters && !run->graph->nodes[tensor.node].is_input)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
                         TLI_RULE(TENSOR_NOT_GRAPH_INPUT));
     if (result) return result;
@@ -41836,7 +42057,7 @@ static tl_result tli_claim_slot_inputs(tl_run *run) {
     return result;
 }
 
-// Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
+// Claim the graph's inputs and the plan's entry, which stay claimed between passes, and fill them with zeroes.
 static tl_result tli_claim_inputs(tl_run *run) {
     tl_account_counters counters;
     tl_result result = TL_OK;
@@ -41847,9 +42068,10 @@ static tl_result tli_claim_inputs(tl_run *run) {
         result = tli_claim_slot_inputs(run);
     }
     tli_run_choose_slot(run, 0);
+    run->input_count = run->arenas[TL_TIER_DEVICE].next_offset;
+    if (!result) result = tli_claim_entry(run);
     tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
-    run->input_count = run->arenas[TL_TIER_DEVICE].next_offset;
     return result;
 }
 

@@ -548,7 +548,15 @@
     X(SLOT_COUNT_MUST_BE_AT_MOST_65536, "slot_count: must be 0 to 65536", "") \
     X(NO_SUCH_SLOT, "no such micro-batch slot", "step, node") \
     X(HOST_BYTES_DO_NOT_FIT_64_BITS, "host bytes do not fit 64 bits", "step, node") \
-    X(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1, "slot: must be a number up to 65535, as in F 3@1", "line")
+    X(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1, "slot: must be a number up to 65535, as in F 3@1", "line") \
+    X(ENTRY_COUNT_MUST_BE_NUMBER_OF_TENSORS, "entry_count: must be the number of tensors in entry", "") \
+    X(ENTRY_NAMES_NO_NODE, "entry: number %0 names no node of the graph", "entry, node") \
+    X(ENTRY_NAMES_GRAPH_INPUT, "entry: number %0 names a graph input, which is resident anyway", "entry, node") \
+    X(ENTRY_NAMES_NO_OUTPUT, "entry: number %0 names no output of its node", "entry, node") \
+    X(ENTRY_NAMES_NO_SLOT, "entry: number %0 names no micro-batch slot of the plan", "entry, node") \
+    X(ENTRY_NAMES_TENSOR_TWICE, "entry: number %0 names a tensor that is in it already", "entry, node") \
+    X(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0, "entry: must be an output, as in E 3.0", "line") \
+    X(ENTRY_MUST_STAND_BEFORE_STEPS, "entry: must stand before the first step", "line")
 
 // -- errors: rules of [6] REMAT --
 
@@ -916,7 +924,8 @@
     X(MICRO_BATCHES_DO_NOT_FIT_31_BITS, "micro-batches: passes times slots do not fit 31 bits", "") \
     X(STRATEGY_GRADIENT_STEPS_ARE_NOT_OF_WHOLE_PASSES, \
       "strategy.gradient: accumulation_steps must be a multiple of the plan's slots", "") \
-    X(SLOT_NOT_BELOW_SLOT_COUNT, "slot: the plan has no such slot", "")
+    X(SLOT_NOT_BELOW_SLOT_COUNT, "slot: the plan has no such slot", "") \
+    X(BACKEND_COULD_NOT_TAKE_ENTRY, "backend: it could not take the tensors of the plan's entry", "")
 
 // -- errors: rules of [13] TRACE --
 

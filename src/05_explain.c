@@ -241,6 +241,10 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
         tli_send_bytes_of(s, plan->base_bytes);
         tli_send(s, " beside the plan\n");
     }
+    if (plan->entry_count) {
+        tli_send_count(s, plan->entry_count, " tensor is", " tensors are");
+        tli_send(s, " there from the start\n");
+    }
     if (plan->offset_count) {
         tli_send(s, "arena: ");
         tli_send_bytes_of(s, r->arena_bytes);
@@ -323,7 +327,7 @@ static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *aga
     if (nodes) { tli_send(s, "    and "); tli_send_count(s, nodes, " node more\n", " nodes more\n"); }
 }
 
-// [node_count] how many forwards of a valid plan run a node that had run in their slot; NULL = no memory.
+// How many forwards [node_count] of a valid plan run a node that had run in their slot; NULL = no memory.
 static int32_t *tli_count_again(tl_env *env, const tl_graph *graph, const tl_plan *plan) {
     size_t nodes = (size_t)graph->node_count;
     int32_t *again = (int32_t *)tli_alloc_array(env, (uint64_t)nodes, sizeof *again), i;
@@ -532,9 +536,21 @@ static void tli_send_macro_place(tli_stream *s, const tli_table *t, const char *
     }
 }
 
+// How many lifetimes begin before the first step: first those of inputs, then those of the entry.
+static int32_t tli_count_first_lives(const tli_table *t) {
+    const tl_graph *graph = t->graph;
+    int32_t count = 0, i;
+    while (count < t->lifetimes.count && t->lifetimes.items[count].use == TL_USE_INPUT) count++;
+    for (i = 0; i < t->plan->entry_count; i++) {
+        const tl_entry *entry = &t->plan->entry[i];
+        count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
+    }
+    return count;
+}
+
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
-    int32_t i;
+    int32_t i, first = tli_count_first_lives(t);
     tli_send(s, "\n");
     if (t->plan->offset_count) {
         tli_send_defined(s, t, "_ARENA_BYTES ", t->report.arena_bytes);
@@ -552,6 +568,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
         const tl_lifetime *life = &t->lifetimes.items[i];
         int32_t tensor = graph->nodes[life->node].first_output + life->output;
         if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
+        else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
         if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor])
             tli_send_macro_place(s, t, "_RESULT_", life);
     }
@@ -717,6 +734,19 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
     for (i = 0; i < plan->step_count; i++) tli_send_step(s, graph, &plan->steps[i], i);
     if (plan->step_count) tli_send(s, "};\n");
+    if (plan->entry_count) tli_open_table(s, "tl_entry", name, "_entry", (uint64_t)plan->entry_count);
+    for (i = 0; i < plan->entry_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_i32(s, plan->entry[i].node);
+        tli_send(s, ", ");
+        tli_send_i32(s, plan->entry[i].output);
+        tli_send(s, ", ");
+        tli_send_i32(s, plan->entry[i].slot);
+        tli_send(s, " },  // ");
+        tli_send_ascii(s, tl_name_node(graph, plan->entry[i].node));
+        tli_send(s, "\n");
+    }
+    if (plan->entry_count) tli_send(s, "};\n");
     tli_send_offsets(s, name, "_offsets", plan->offsets, plan->offset_count);
     tli_send_offsets(s, name, "_host_offsets", plan->host_offsets, plan->host_offset_count);
     tli_send(s, "\nstatic const tl_plan ");
@@ -742,6 +772,8 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send(s, "    NULL,  // memory: tl_free_plan leaves it alone\n");
     tli_send_field(s, plan->alignment_bytes, "alignment_bytes");
     tli_send_field(s, (uint64_t)plan->slot_count, "slot_count");
+    tli_send_array(s, name, "_entry", plan->entry_count);
+    tli_send(s, "\n");
     tli_send(s, "};\n");
 }
 

@@ -377,6 +377,15 @@ TLI_IMPL int tl_parse_codec(const char *text, tl_codec *codec) {
 TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     int32_t i;
+    for (i = 0; i < plan->entry_count; i++) {
+        const tl_entry *entry = &plan->entry[i];
+        tli_put(&w, "E ");
+        tli_put_i64(&w, entry->node);
+        tli_put(&w, ".");
+        tli_put_i64(&w, entry->output);
+        if (entry->slot) { tli_put(&w, "@"); tli_put_i64(&w, entry->slot); }
+        tli_put(&w, "\n");
+    }
     for (i = 0; i < plan->step_count; i++) {
         const tl_step *step = &plan->steps[i];
         tli_put(&w, tli_name(tli_step_names, TL_STEP_COUNT, step->kind));
@@ -449,31 +458,85 @@ static tli_rule tli_read_step(tli_reader *reader, tli_word word, tl_step *step) 
     return tli_next_word(reader, &word) ? TLI_RULE(MORE_WORDS_THAN_STEP_TAKES) : TLI_NO_RULE;
 }
 
+// What has been read of a schedule.
+typedef struct tli_schedule {
+    tli_steps list;
+    tl_entry *entry;         // [entry_count]
+    int32_t   entry_count, entry_capacity;
+    int32_t   highest_slot;
+} tli_schedule;
+
+// Read a tensor of the entry, after its E. Returns the rule that the line breaks, or TLI_NO_RULE.
+static tli_rule tli_read_entry(tli_reader *reader, tli_schedule *schedule) {
+    tl_step target = tli_step_of(TL_STEP_DROP, 0, TL_ALL_OUTPUTS);
+    void *array = schedule->entry;
+    tl_entry *entry;
+    tli_word word;
+    if (schedule->list.count) return TLI_RULE(ENTRY_MUST_STAND_BEFORE_STEPS);
+    if (!tli_next_word(reader, &word)) return TLI_RULE(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0);
+    if (!tli_cut_slot(&word, &target.slot)) return TLI_RULE(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1);
+    if (!tli_read_target(word, &target) || target.output == TL_ALL_OUTPUTS)
+        return TLI_RULE(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0);
+    if (tli_next_word(reader, &word)) return TLI_RULE(MORE_WORDS_THAN_STEP_TAKES);
+    schedule->list.failed |= !tli_grow(schedule->list.env, &array, &schedule->entry_capacity, schedule->entry_count,
+                                       (int64_t)schedule->entry_count + 1, sizeof *entry);
+    if (schedule->list.failed) return TLI_NO_RULE;
+    schedule->entry = (tl_entry *)array;
+    entry = &schedule->entry[schedule->entry_count++];
+    entry->node = target.node;
+    entry->output = target.output;
+    entry->slot = target.slot;
+    if (target.slot > schedule->highest_slot) schedule->highest_slot = target.slot;
+    return TLI_NO_RULE;
+}
+
+// Move what was read into a plan.
+static tl_result tli_take_schedule(tli_schedule *schedule, tl_plan *plan) {
+    tl_env *env = schedule->list.env;
+    tl_plan apart;
+    tl_result result;
+    tli_zero(&apart, sizeof apart);
+    result = tli_take_steps(&schedule->list, TLI_IN(PARSE_SCHEDULE), &apart);
+    if (schedule->highest_slot) apart.slot_count = schedule->highest_slot + 1;
+    if (!result && !schedule->entry_count) {
+        *plan = apart;
+    } else if (!result) {
+        apart.entry = schedule->entry;
+        apart.entry_count = schedule->entry_count;
+        result = tli_join_plan(env, TLI_IN(PARSE_SCHEDULE), &apart, plan);
+        tl_free_plan(env, &apart);
+    }
+    tli_release(env, schedule->entry);
+    return result;
+}
+
 TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan) {
     tli_reader reader = tli_reader_of(text ? text : "", length);
-    tli_steps list = tli_steps_of(env);
-    int32_t highest = 0;
-    tl_result result;
+    tli_schedule schedule;
     TL_ASSERT(plan && (text || !length));
     tli_zero(plan, sizeof *plan);
+    tli_zero(&schedule, sizeof schedule);
+    schedule.list = tli_steps_of(env);
     if (length > TLI_TEXT_LIMIT)
         return tli_fail(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), TLI_RULE(TEXT_LONGER_THAN_1_GIB));
     while (tli_next_line(&reader)) {
         tl_step step;
         tli_word word;
         tli_rule why;
+        int enters;
         if (!tli_next_word(&reader, &word)) continue;
-        why = tli_read_step(&reader, word, &step);
+        enters = tli_word_is(word, "E");
+        why = enters ? tli_read_entry(&reader, &schedule) : tli_read_step(&reader, word, &step);
         if (why) {
-            tli_release(env, list.steps);
+            tli_release(env, schedule.list.steps);
+            tli_release(env, schedule.entry);
             return tli_fail_line(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), reader.line, why);
         }
-        tli_add_step(&list, step);
-        if (step.slot > highest) highest = step.slot;
+        if (enters) continue;
+        tli_add_step(&schedule.list, step);
+        if (step.slot > schedule.highest_slot) schedule.highest_slot = step.slot;
     }
-    result = tli_take_steps(&list, TLI_IN(PARSE_SCHEDULE), plan);
-    if (!result && highest) plan->slot_count = highest + 1;
-    return result;
+    return tli_take_schedule(&schedule, plan);
 }
 #endif  // TL_NO_TEXT
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -71,7 +71,10 @@ typedef struct tl_step {
 // after the other). A tensor is absent, resident, leaving (O until W), coming (L until W) or compressed.
 //
 //   step       allocates                                   frees
-//   the start  every output of every graph input           nothing; these are never freed by a step
+//   the start  every output of every graph input; then     nothing; inputs are never freed by a step
+//              the tensors of the entry, which are like
+//              any other: a node whose outputs are all
+//              in the entry has run
 //   F v        1. each absent output of v                  at the end of the call: 2. and 3.
 //              2. a second copy of each other output
 //              3. fwork
@@ -105,6 +108,12 @@ typedef struct tl_step {
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
 // are allocated by no step: they are the base. The peak is the largest sum of device bytes at any moment.
 
+// A tensor that is resident when a plan starts: a result kept from an earlier run.
+typedef struct tl_entry {
+    int32_t node, output;        // not of a graph input
+    int32_t slot;
+} tl_entry;
+
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
@@ -127,6 +136,8 @@ typedef struct tl_plan {
     uint64_t        alignment_bytes; // the offsets are multiples of it, a power of two; 0 = 1
     int32_t         slot_count;      // micro-batches that are under way together in one repetition, at most
                                      // 65536; 0 = 1
+    const tl_entry *entry;           // [entry_count] what is resident at the start, each tensor once; 0 = nothing
+    int32_t         entry_count;
 } tl_plan;
 
 // The result of one replay of a plan.
@@ -145,12 +156,13 @@ typedef struct tl_report {
     int32_t  allocation_count;  // device allocations, with scratch and gradients
     int32_t  host_allocation_count;  // host copies
     int32_t  peak_step;         // the first step that reaches the peak; -1 = before the first
-    int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end); else -1
+    int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end; 0 also for
+                                // the entry); else -1
 } tl_report;
 
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
-    const tl_plan   *plan;        // not NULL; only steps, offsets, their alignment and flags are read
+    const tl_plan   *plan;        // not NULL; only steps, entry, offsets, their alignment, slots and flags are read
     const tl_device *device;      // 0 = copies and conversions take no time; the stricter alignment counts
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
@@ -162,7 +174,7 @@ typedef struct tl_simulate_desc {
 // same state, so peaks do not depend on repeat_count.
 //
 // The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
-// those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
+// those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
 // B: the gradients of its outputs that no other backward has made, the gradients of its inputs that
 // it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
 // allocation k; no two live allocations may overlap. In place, output 0 takes over its input's
@@ -435,7 +447,7 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot.
+// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
@@ -469,6 +481,7 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
 //     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS where there are several
 //     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena
+//     NET_ENTRY_Z_BYTES, NET_ENTRY_Z_OFFSET    of a tensor of the entry
 //     NET_RESULT_Y_BYTES, NET_RESULT_Y_OFFSET  of a node y that is kept; forward only, where none is kept, of
 //                                              each that no node reads
 //     NET_NODE_Y                               the number of every node

@@ -179,6 +179,7 @@ typedef struct tli_sim_tensor {
 typedef struct tli_sim_node {
     uint8_t ran, done, has_saved;
     uint8_t is_read;   // 1 = some node reads one of its outputs
+    uint8_t enters;    // 1 = all its outputs are in the entry: it has run, before this plan
     int32_t waits_for; // number of inputs of nodes with a gradient that read it and have not run backward
 } tli_sim_node;
 
@@ -186,6 +187,8 @@ typedef struct tli_sim {
     tl_env         *env;
     tli_function    function;     // for error sentences
     const tl_graph *graph;
+    const tl_entry *entry;        // [entry_count]
+    int32_t         entry_count;
     int             inference, any_order;
     uint64_t        link_rate, link_latency, codec_rate, alignment;
     int32_t         slot_count;   // micro-batches under way together; each has a state of its own
@@ -289,6 +292,12 @@ static tl_result tli_sim_broken_node(tli_sim *sim, tli_rule rule, int32_t node) 
     tli_put_rule(&s);
     tli_put_named(&s.text, node, tl_name_node(sim->graph, node));
     return tli_end_error(sim->env, &s, TL_ERROR_INVALID_PLAN);
+}
+
+static tl_result tli_sim_fail_entry(tli_sim *sim, tli_rule rule, int32_t index) {
+    sim->report.broken_step = 0;
+    return tli_fail_values(sim->env, TL_ERROR_INVALID_PLAN, sim->function, rule, (uint64_t)index,
+                           (uint64_t)(int64_t)sim->entry[index].node);
 }
 
 // -- lifetimes --
@@ -644,7 +653,7 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
     if (sim->inference) return tli_sim_broken(sim, TLI_RULE(NO_BACKWARD_IN_INFERENCE));
     if (!node->has_grad) return tli_sim_broken(sim, TLI_RULE(HAS_NO_GRADIENT));
     if (sim->nodes[id].done) return tli_sim_broken(sim, TLI_RULE(BACKWARD_ALREADY_RAN));
-    if (!sim->nodes[id].ran) return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
+    if (!sim->nodes[id].ran && !sim->nodes[id].enters) return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
     if (!sim->any_order && id != sim->next_backward[sim->slot])
         return tli_sim_broken_node(sim, TLI_RULE(BACKWARD_OUT_OF_ORDER_NODE_IS_NEXT),
                                    sim->next_backward[sim->slot]);
@@ -1087,11 +1096,34 @@ static tl_result tli_sim_start_slot(tli_sim *sim, int32_t slot) {
     return result;
 }
 
+// A tensor of the entry is resident.
+static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
+    const tl_graph *graph = sim->graph;
+    const tl_entry *entry = &sim->entry[index];
+    const tl_node *node = entry->node >= 0 && entry->node < graph->node_count ? &graph->nodes[entry->node] : NULL;
+    tli_rule rule = TLI_NO_RULE;
+    int32_t tensor, i;
+    sim->made_count = 0;
+    if (!node) rule = TLI_RULE(ENTRY_NAMES_NO_NODE);
+    else if (node->is_input) rule = TLI_RULE(ENTRY_NAMES_GRAPH_INPUT);
+    else if (entry->output < 0 || entry->output >= node->output_count) rule = TLI_RULE(ENTRY_NAMES_NO_OUTPUT);
+    else if (entry->slot < 0 || entry->slot >= sim->slot_count) rule = TLI_RULE(ENTRY_NAMES_NO_SLOT);
+    if (rule) return tli_sim_fail_entry(sim, rule, index);
+    tli_sim_choose_slot(sim, entry->slot);
+    tensor = node->first_output + entry->output;
+    if (sim->tensors[tensor].state != TLI_ABSENT) return tli_sim_fail_entry(sim, TLI_RULE(ENTRY_NAMES_TENSOR_TWICE), index);
+    sim->tensors[tensor].state = TLI_RESIDENT;
+    i = 0;
+    while (i < node->output_count && sim->tensors[node->first_output + i].state != TLI_ABSENT) i++;
+    sim->nodes[entry->node].enters = i == node->output_count;
+    return tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, graph->outputs[tensor].bytes);
+}
+
 // Return to the state before the first step, without allocating.
 static tl_result tli_reset_sim(tli_sim *sim) {
     size_t slots = (size_t)sim->slot_count;
     tl_result result = TL_OK;
-    int32_t slot;
+    int32_t slot, i;
     tli_zero(sim->all_tensors, slots * (size_t)sim->graph->tensor_count * sizeof *sim->tensors);
     tli_zero(sim->all_nodes, slots * (size_t)sim->graph->node_count * sizeof *sim->nodes);
     tli_zero(&sim->report, sizeof sim->report);
@@ -1104,6 +1136,7 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     tli_reset_sim_arena(&sim->arena);
     tli_reset_sim_arena(&sim->host_arena);
     for (slot = 0; slot < sim->slot_count && !result; slot++) result = tli_sim_start_slot(sim, slot);
+    for (i = 0; i < sim->entry_count && !result; i++) result = tli_sim_enter(sim, i);
     if (!result) tli_sim_choose_slot(sim, 0);
     return result;
 }
@@ -1118,6 +1151,8 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->function = function;
     sim->graph = graph;
     sim->slot_count = tli_count_slots(plan);
+    sim->entry = plan->entry;
+    sim->entry_count = plan->entry_count;
     sim->inference = plan->inference;
     sim->any_order = plan->any_order;
     sim->link_rate = device ? device->link_bytes_per_second : 0;
@@ -1173,6 +1208,8 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
                         TLI_RULE(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
     if (plan->repeat_count < 0)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE));
+    if (plan->entry_count < 0 || (plan->entry_count && !plan->entry))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ENTRY_COUNT_MUST_BE_NUMBER_OF_TENSORS));
     if (plan->slot_count < 0 || plan->slot_count > TLI_MOST_SLOTS)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SLOT_COUNT_MUST_BE_AT_MOST_65536));
     if (plan->alignment_bytes & (plan->alignment_bytes - 1 + !plan->alignment_bytes))

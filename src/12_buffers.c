@@ -22,6 +22,7 @@ typedef struct tli_buffer {
     uint8_t   state;       // tli_state
     uint8_t   on_host;
     uint8_t   codec;       // of the device bytes
+    uint8_t   is_entry;    // 1 = claimed for the plan's entry, and no step has freed or overwritten it since
 } tli_buffer;
 
 // The operands of a compute step. The arrays are made once, for the node with the most operands.
@@ -151,7 +152,8 @@ struct tl_run {
     int32_t         micro_batch;     // of slot 0
     uint64_t        training_step, next_step;
     int32_t         input_count;     // offsets that the graph's inputs take
-    uint64_t        input_arena_bytes;  // end of the last of them in the arena
+    int32_t         first_count;     // these, and offsets that the plan's entry takes
+    uint64_t        input_arena_bytes;  // end of the last of all these in the arena
     tl_run_report   report;
 #ifndef TL_NO_ONLINE
     tli_online      online;
@@ -239,6 +241,7 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
 static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
     buffer->state = TLI_ABSENT;
     buffer->codec = TL_CODEC_NONE;
+    buffer->is_entry = 0;
     return tli_abandon(&run->store, &buffer->device);
 }
 
@@ -285,6 +288,7 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
     if (result) return result;
     result = tli_move_held(&run->store, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved);
     if (!moved) return result;
+    buffer->is_entry = 0;
     buffer->codec = (uint8_t)codec;
     buffer->state = codec == TL_CODEC_NONE ? TLI_RESIDENT : TLI_PACKED;
     return result;

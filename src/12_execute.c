@@ -120,6 +120,7 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
     to->state = TLI_RESIDENT;
     tli_zero(&from->device, sizeof from->device);
     from->state = TLI_ABSENT;
+    from->is_entry = 0;
 }
 
 // Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
@@ -605,15 +606,21 @@ static tl_result tli_find_dependency(tl_run *run, int32_t *depends_on) {
 
 // -- the executor: a pass --
 
-// Release the buffers of the present slot.
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
+}
+
+// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step freed it.
 static void tli_release_slot(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++) {
         (void)tli_buffer_drop(run, &run->gradients[i]);
         if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
-        (void)tli_buffer_drop(run, &run->tensors[i]);
         (void)tli_buffer_drop_host(run, &run->tensors[i]);
+        if (run->tensors[i].is_entry && !with_inputs) run->tensors[i].state = TLI_RESIDENT;
+        else (void)tli_buffer_drop(run, &run->tensors[i]);
     }
     for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
 }
@@ -631,6 +638,31 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     tli_run_choose_slot(run, 0);
     (void)tli_retry_lost(&run->store);
     tli_end_quiet(&quiet, TL_OK);
+}
+
+// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but the
+// inputs was released.
+static tl_result tli_claim_entry(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
+    int32_t number = run->input_count, i;
+    tl_result result = TL_OK;
+    for (i = 0; i < run->plan.entry_count && !result; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        int32_t index = graph->nodes[entry->node].first_output + entry->output;
+        uint64_t bytes = graph->outputs[index].bytes;
+        tli_buffer *buffer = tli_caller_buffer(run, entry->slot, index);
+        *next = number;
+        number += bytes > 0;
+        if (buffer->is_entry) continue;
+        result = tli_claim_device(run, bytes, &buffer->device);
+        if (result) break;
+        buffer->state = TLI_RESIDENT;
+        buffer->is_entry = 1;
+        result = tli_fill_range(&run->store, &buffer->device.range, 0);
+    }
+    run->first_count = *next = number;
+    return result;
 }
 
 // Submit what was enqueued and release everything, at any point of a pass.
@@ -755,12 +787,14 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
                             ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
                             : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     tli_release_buffers(run, 0);
+    if (tli_claim_entry(run))
+        return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
     if (micro_batch == 0) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
     run->touched_count = 0;
-    run->arenas[TL_TIER_DEVICE].next_offset = run->input_count;  // the first offsets are those of the inputs
+    run->arenas[TL_TIER_DEVICE].next_offset = run->first_count;  // the offsets before are taken already
     run->arenas[TL_TIER_HOST].next_offset = 0;
     tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
@@ -1132,7 +1166,7 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    found = run->all_tensors + (size_t)run->caller_slot * (size_t)graph->tensor_count + index;
+    found = tli_caller_buffer(run, run->caller_slot, index);
     if (found->state != TLI_RESIDENT && found->state != TLI_LEAVING)
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
                         TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT));
@@ -1162,13 +1196,34 @@ static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range ra
                   : TL_OK;
 }
 
+// Whether the plan's entry names a tensor, in the slot of the caller.
+static int tli_enters(const tl_run *run, tl_tensor tensor) {
+    int32_t i;
+    for (i = 0; i < run->plan.entry_count; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        if (entry->node == tensor.node && entry->output == tensor.output && entry->slot == run->caller_slot) return 1;
+    }
+    return 0;
+}
+
+// Make room for the plan's entry where the last pass has freed a part of it: its results go.
+static tl_result tli_prepare_entry(tl_run *run) {
+    if (run->active) return TL_OK;  // the write is refused
+    tli_release_buffers(run, 0);
+    if (!tli_claim_entry(run)) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(WRITE_TENSOR), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
+}
+
 TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
                                    uint64_t bytes) {
     tli_buffer *buffer;
-    tl_result result;
+    int enters;
+    tl_result result = TL_OK;
     TL_ASSERT(run && (data || !bytes));
-    result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
-    if (!result && !run->graph->nodes[tensor.node].is_input)
+    enters = tli_enters(run, tensor);
+    if (enters) result = tli_prepare_entry(run);
+    if (!result) result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
+    if (!result && !enters && !run->graph->nodes[tensor.node].is_input)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
                         TLI_RULE(TENSOR_NOT_GRAPH_INPUT));
     if (result) return result;

@@ -921,7 +921,7 @@ static tl_result tli_claim_slot_inputs(tl_run *run) {
     return result;
 }
 
-// Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
+// Claim the graph's inputs and the plan's entry, which stay claimed between passes, and fill them with zeroes.
 static tl_result tli_claim_inputs(tl_run *run) {
     tl_account_counters counters;
     tl_result result = TL_OK;
@@ -932,9 +932,10 @@ static tl_result tli_claim_inputs(tl_run *run) {
         result = tli_claim_slot_inputs(run);
     }
     tli_run_choose_slot(run, 0);
+    run->input_count = run->arenas[TL_TIER_DEVICE].next_offset;
+    if (!result) result = tli_claim_entry(run);
     tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
-    run->input_count = run->arenas[TL_TIER_DEVICE].next_offset;
     return result;
 }
 

@@ -218,9 +218,13 @@ typedef struct tl_run_report {
 TLDEF tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run);
 TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 
-// Write a graph input; read a graph input or, after a pass, a result.
+// Write a graph input or a tensor of the plan's entry; read one of these or, after a pass, a result.
 //
 //   bytes   exactly those of the tensor
+//
+// The entry is written before the pass, as inputs are. What no step of the plan frees or overwrites keeps its
+// bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass. To
+// write to the entry releases the results of the last pass, as the start of a pass does.
 //
 // A pass ends without waiting for its work, so these wait for the work on the tensor.
 // Returns TL_NOT_READY, and does nothing, if such work is under way and the backend cannot wait.

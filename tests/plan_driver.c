@@ -119,7 +119,7 @@ static void run_case(unsigned long long seed) {
     random.state = seed;
     check(!random_graph(&env, &random, 12, &graph), "no graph", seed);
     random_device(&random, &device);
-    slots = random_chance(&random, 40) ? random_count(&random, 2, RANDOM_SLOTS) : 0;
+    slots = random_chance(&random, 40) ? random_count(&random, 1, RANDOM_SLOTS) : 0;
     check(!random_slot_plan(&env, &random, &graph, slots, &plan), "no plan", seed);
     if (!slots && random_chance(&random, 5)) plan_offload(&env, &random, &graph, &device, &plan);
     if (random_chance(&random, 50)) check(!random_offsets(&env, &random, &graph, &device, &plan), "no offsets", seed);

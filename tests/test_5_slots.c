@@ -83,6 +83,19 @@ static tl_step *steps_on_copies(const tl_plan *plan, const tl_graph *graph) {
     return steps;
 }
 
+static tl_entry *entry_on_copies(const tl_plan *plan, const tl_graph *graph) {
+    tl_entry *entry = (tl_entry *)malloc(((size_t)plan->entry_count + 1) * sizeof *entry);
+    int32_t i;
+    for (i = 0; i < plan->entry_count; i++) {
+        entry[i] = plan->entry[i];
+        if (entry[i].node < 0 || entry[i].node >= graph->node_count || entry[i].slot < 0 || entry[i].slot >= plan->slot_count)
+            entry[i].node = -1;
+        else entry[i].node += entry[i].slot * graph->node_count;
+        entry[i].slot = 0;
+    }
+    return entry;
+}
+
 // The first backward that is not the next one of its copy in reverse order; the number of steps if there is none.
 static int32_t first_out_of_order(const tl_plan *plan, const tl_graph *graph) {
     int32_t next[RANDOM_SLOTS], i;
@@ -116,7 +129,7 @@ static void assert_same_lifetimes(tl_env *env, const tl_graph *graph, const tl_p
 }
 
 static void slots_are_what_copies_of_the_graph_are(void **state) {
-    int32_t round, valid = 0, placed = 0, late = 0;
+    int32_t round, valid = 0, placed = 0, late = 0, entries = 0;
     (void)state;
     for (round = 0; round < sampled(3000); round++) {
         tl_env env = silent_env();
@@ -134,11 +147,12 @@ static void slots_are_what_copies_of_the_graph_are(void **state) {
         device.codec_bytes_per_second = random_chance(&random, 50) ? 70000000 : 0;
         device.alignment_bytes = (uint64_t)1 << random_count(&random, 0, 4);
         assert_int_equal(random_graph(&env, &random, 10, &graph), TL_OK);
-        assert_int_equal(random_slot_plan(&env, &random, &graph, random_count(&random, 2, RANDOM_SLOTS), &plan), TL_OK);
+        assert_int_equal(random_slot_plan(&env, &random, &graph, random_count(&random, 1, RANDOM_SLOTS), &plan), TL_OK);
         if (random_chance(&random, 60)) assert_int_equal(random_offsets(&env, &random, &graph, &device, &plan), TL_OK);
         wide = copies_of(&graph, plan.slot_count);
         wide_plan = plan;
         wide_plan.steps = steps_on_copies(&plan, &graph);
+        wide_plan.entry = entry_on_copies(&plan, &graph);
         wide_plan.slot_count = 0;
         wide_plan.any_order = 1;
         desc.device = &device;
@@ -160,14 +174,16 @@ static void slots_are_what_copies_of_the_graph_are(void **state) {
         if (!result) assert_same_lifetimes(&env, &graph, &plan, &wide, &wide_plan);
         valid += !result;
         placed += !result && plan.offset_count;
+        entries += !result && plan.entry_count;
         free((void *)(uintptr_t)wide_plan.steps);
+        free((void *)(uintptr_t)wide_plan.entry);
         free_copies(&wide);
         random_free_plan(&env, &plan);
         tl_free_graph(&env, &graph);
     }
-    print_message("%d of %d plans hold, %d of them with offsets, %d run a backward out of order\n", (int)valid, (int)round,
-                  (int)placed, (int)late);
-    assert_true(valid > round / 4 && placed > round / 16 && (late > 0 || round < 1000));
+    print_message("%d of %d plans hold, %d of them with offsets, %d with an entry; %d run a backward out of order\n", (int)valid,
+                  (int)round, (int)placed, (int)entries, (int)late);
+    assert_true(valid > round / 4 && placed > round / 16 && entries > round / 20 && (late > 0 || round < 1000));
 }
 
 // -- by hand --
@@ -330,9 +346,132 @@ static void explanations_tables_and_pictures_name_slots(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+// -- what is resident at the start --
+
+static void entry_is_resident_from_the_start(void **state) {
+    static const char *const text = "E 1.0@1\nE 1.0\nE 2.0\nF 3\nD 2\nD 1\nI 2@1\nF 3@1\nD 2@1\n";
+    tl_graph graph = graph_of(two);
+    tl_plan plan = schedule_of(text), copy;
+    tl_env env = silent_env();
+    tl_places_desc places = { 0 };
+    tl_simulate_desc desc = { 0 };
+    tl_report report;
+    tl_lifetimes lives;
+    memory_sink m;
+    char back[200];
+    int32_t i;
+    (void)state;
+    assert_int_equal(plan.entry_count, 3);
+    assert_int_equal(plan.slot_count, 2);
+    assert_int_equal(tl_print_schedule(&plan, back, sizeof back), strlen(text));
+    assert_string_equal(back, text);
+    plan.inference = 1;
+    desc.graph = &graph;
+    desc.plan = &plan;
+    assert_int_equal(tl_simulate_plan(&env, &desc, &report), TL_OK);
+    assert_int_equal(report.peak_bytes, 2 * 8 + 3 * 16 + 4);   // x x@1 a@1 a b c
+    assert_int_equal(report.peak_step, 0);
+    assert_int_equal(report.forward_count, 3);
+    assert_int_equal(report.allocation_count, 7);
+    assert_int_equal(tl_copy_plan(&env, &plan, &copy), TL_OK);
+    tl_free_plan(&env, &plan);
+    places.graph = &graph;
+    assert_int_equal(tl_plan_places(&env, &places, &copy, NULL), TL_OK);
+    assert_int_equal(copy.entry_count, 3);
+    assert_int_equal(copy.entry[2].node, 2);
+    assert_int_equal(tl_find_lifetimes(&env, &graph, &copy, &lives), TL_OK);
+    for (i = 2; i < 5; i++) {
+        const tl_lifetime *life = &lives.items[i];
+        assert_true(life->use == TL_USE_OUTPUT && life->first_step == 0 && life->number == i && life->occurrence == 0);
+        assert_true(life->node == copy.entry[i - 2].node && life->slot == copy.entry[i - 2].slot);
+    }
+    assert_int_equal(tl_explain_plan(&env, &graph, &copy, sink_of(&m, -1)), TL_OK);
+    must_hold(m.text, "3 tensors are there from the start\n");
+    free(m.text);
+    assert_int_equal(tl_write_plan_table(&env, &graph, &copy, "net", sink_of(&m, -1)), TL_OK);
+    must_hold(m.text, "\nstatic const tl_entry net_entry[3] = {\n    { 1, 0, 1 },  // a\n    { 1, 0, 0 },  // a\n    { 2, 0, 0 },  // b\n};\n");
+    must_hold(m.text, "    2,  // slot_count\n    net_entry, 3,\n");
+    must_hold(m.text, "#define NET_ENTRY_A_s1_BYTES 16\n");
+    must_hold(m.text, "#define NET_ENTRY_B_OFFSET ");
+    free(m.text);
+    tl_free_lifetimes(&env, &lives);
+    tl_free_plan(&env, &copy);
+    tl_free_graph(&env, &graph);
+}
+
+// A node that was there from the start with all its outputs has run: its backward needs no forward.
+static void backward_of_a_node_in_the_entry_needs_no_forward(void **state) {
+    tl_graph graph = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+                              "node 1 a op fwd=3 bwd=5 out=4,4 needs=in in=0\nnode 2 c ce fwd=1 bwd=1 out=4 needs=in in=1\n");
+    static const struct { const char *schedule; int32_t step; } rows[] = {
+        { "E 1.0\nE 1.1\nF 2\nB 2\nB 1\n", -1 }, { "E 1.0\nF 2\nB 2\nB 1\n", 2 }, { "E 1.0\nE 1.1\nF 2\nF 1\n", 1 },
+    };
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tl_plan plan = schedule_of(rows[i].schedule);
+        tl_simulate_desc desc = { 0 };
+        tl_report report;
+        desc.graph = &graph;
+        desc.plan = &plan;
+        assert_int_equal(tl_simulate_plan(NULL, &desc, &report), rows[i].step < 0 ? TL_OK : TL_ERROR_INVALID_PLAN);
+        assert_int_equal(report.broken_step, rows[i].step);
+        tl_free_plan(NULL, &plan);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+static void entries_that_are_none_are_errors(void **state) {
+    static const struct { tl_entry entry[2]; const char *sentence; } rows[] = {
+        { { { 1, 0, 0 }, { -1, 0, 0 } }, "entry: number 1 names no node of the graph" },
+        { { { 1, 0, 0 }, { 4, 0, 0 } }, "entry: number 1 names no node of the graph" },
+        { { { 0, 0, 0 }, { 2, 0, 0 } }, "entry: number 0 names a graph input, which is resident anyway" },
+        { { { 1, 0, 0 }, { 2, 1, 0 } }, "entry: number 1 names no output of its node" },
+        { { { 1, 0, 0 }, { 2, -1, 0 } }, "entry: number 1 names no output of its node" },
+        { { { 1, 0, 0 }, { 2, 0, 2 } }, "entry: number 1 names no micro-batch slot of the plan" },
+        { { { 1, 0, -1 }, { 2, 0, 0 } }, "entry: number 0 names no micro-batch slot of the plan" },
+        { { { 1, 0, 1 }, { 1, 0, 1 } }, "entry: number 1 names a tensor that is in it already" },
+    };
+    static const struct { const char *text, *sentence; } texts[] = {
+        { "E", "line 1: entry: must be an output, as in E 3.0" }, { "E 3", "line 1: entry: must be an output, as in E 3.0" },
+        { "E x.0", "line 1: entry: must be an output, as in E 3.0" }, { "E 3.0@", "line 1: slot: must be a number up to 65535, as in F 3@1" },
+        { "E 3.0 q8", "line 1: more words than the step takes" }, { "F 1\nE 3.0", "line 2: entry: must stand before the first step" },
+        { "E 3.", "line 1: entry: must be an output, as in E 3.0" },
+    };
+    tl_graph graph = graph_of(two);
+    tl_plan plan = schedule_of("F 1\nF 1@1\n"), copy;
+    tl_simulate_desc desc = { 0 };
+    tl_report report;
+    size_t i;
+    (void)state;
+    desc.graph = &graph;
+    desc.plan = &plan;
+    plan.entry_count = 2;
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tl_env env = silent_env();
+        plan.entry = rows[i].entry;
+        assert_int_equal(tl_simulate_plan(&env, &desc, &report), TL_ERROR_INVALID_PLAN);
+        assert_string_equal(env.error.text + strlen("tl_simulate_plan: "), rows[i].sentence);
+        assert_int_equal(report.broken_step, 0);
+    }
+    plan.entry = NULL;
+    assert_int_equal(tl_simulate_plan(NULL, &desc, &report), TL_ERROR_INVALID_ARG);
+    assert_int_equal(tl_copy_plan(NULL, &plan, &copy), TL_ERROR_INVALID_ARG);
+    plan.entry_count = -1;
+    assert_int_equal(tl_simulate_plan(NULL, &desc, &report), TL_ERROR_INVALID_ARG);
+    tl_free_plan(NULL, &plan);
+    for (i = 0; i < sizeof texts / sizeof *texts; i++) {
+        tl_env env = silent_env();
+        assert_int_equal(tl_parse_schedule(&env, texts[i].text, strlen(texts[i].text), &plan), TL_ERROR_PARSE);
+        assert_string_equal(env.error.text + strlen("tl_parse_schedule: "), texts[i].sentence);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
 // -- failing allocations --
 
 static void plans_with_slots_survive_every_failure(void **state) {
+    static const char *const schedule = "E 2.0@1\nE 3.0\nS 1\nF 2\nB 3\nB 2\nD 2\nB 1\nF 3@1\nD 1\nB 3@1\nB 2@1\nS 1@1\nB 1@1\n";
     tl_graph graph = graph_of(two);
     long at;
     (void)state;
@@ -343,7 +482,7 @@ static void plans_with_slots_survive_every_failure(void **state) {
         tl_lifetimes lives;
         tl_places_desc places;
         memory_sink m;
-        tl_result result = tl_parse_schedule(&env, pipelined, strlen(pipelined), &plan);
+        tl_result result = tl_parse_schedule(&env, schedule, strlen(schedule), &plan);
         memset(&places, 0, sizeof places);
         places.graph = &graph;
         if (!result) result = tl_plan_places(&env, &places, &plan, NULL);
@@ -369,6 +508,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(slot_counts_out_of_range_and_sums_that_do_not_fit_are_errors),
         cmocka_unit_test(schedules_name_slots_as_they_were_read),
         cmocka_unit_test(explanations_tables_and_pictures_name_slots),
+        cmocka_unit_test(entry_is_resident_from_the_start),
+        cmocka_unit_test(backward_of_a_node_in_the_entry_needs_no_forward),
+        cmocka_unit_test(entries_that_are_none_are_errors),
         cmocka_unit_test(plans_with_slots_survive_every_failure),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -125,7 +125,7 @@ static inline int random_run_node(random_walk *walk, int32_t id, int saves, int 
 static inline int random_run_backward(random_walk *walk, int32_t id) {
     const tl_node *node = &walk->graph->nodes[id];
     int32_t i;
-    if (!walk->sim.nodes[id].ran && !random_run_node(walk, id, 1, 8)) return 0;
+    if (!walk->sim.nodes[id].ran && !walk->sim.nodes[id].enters && !random_run_node(walk, id, 1, 8)) return 0;
     if (node->saved_bytes && !walk->sim.nodes[id].has_saved && !random_run_node(walk, id, 1, 8)) return 0;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         if (walk->graph->outputs[i].needed && !random_restore(walk, i, 8)) return 0;
@@ -184,8 +184,40 @@ static inline void random_mutate(tl_random *random, const tl_graph *graph, int32
     }
 }
 
-// A plan whose steps (and offsets) are malloc's: release it with random_free_plan. About half are valid. slot_count: at most
-// RANDOM_SLOTS.
+// Some tensors that are resident at the start, malloc's.
+static inline void random_entry(tl_random *random, const tl_graph *graph, tl_plan *plan) {
+    int32_t count = tli_count_slots(plan) * graph->tensor_count, percent = random_count(random, 5, 40), i;
+    tl_entry *entry = (tl_entry *)malloc(((size_t)count + 1) * sizeof *entry), swap;
+    for (i = 0; i < count; i++) {
+        const tl_node_output *output = &graph->outputs[i % graph->tensor_count];
+        tl_entry *next = &entry[plan->entry_count];
+        int32_t at;
+        if (graph->nodes[output->node].is_input || !random_chance(random, percent)) continue;
+        next->node = output->node;
+        next->output = output->output;
+        next->slot = i / graph->tensor_count;
+        at = random_count(random, 0, plan->entry_count++);
+        swap = entry[at]; entry[at] = *next; *next = swap;
+    }
+    plan->entry = entry;
+}
+
+// Make an entry what it may not be, now and then.
+static inline void random_mutate_entry(tl_random *random, const tl_graph *graph, tl_plan *plan) {
+    tl_entry *entry = (tl_entry *)(uintptr_t)plan->entry;
+    int32_t at = plan->entry_count ? random_count(random, 0, plan->entry_count - 1) : 0;
+    if (!plan->entry_count || !random_chance(random, 20)) return;
+    switch (tl_next_random_below(random, 5)) {
+    case 0: entry[at].node = random_chance(random, 50) ? -1 : graph->node_count; break;
+    case 1: entry[at].output = random_chance(random, 50) ? -1 : 4; break;
+    case 2: entry[at].slot = random_chance(random, 50) ? -1 : plan->slot_count; break;
+    case 3: entry[at].node = random_count(random, 0, graph->node_count - 1); entry[at].output = 0; break;
+    default: entry[at] = entry[plan->entry_count - 1]; break;
+    }
+}
+
+// A plan whose steps (and entry and offsets) are malloc's: release it with random_free_plan. About half are valid.
+// slot_count: at most RANDOM_SLOTS; 0 = steps as those of plans without slots, and no entry.
 static inline tl_result random_slot_plan(tl_env *env, tl_random *random, const tl_graph *graph, int32_t slot_count, tl_plan *plan) {
     int inference = random_chance(random, 30), source = random_count(random, 0, 9), mutations = 0, room = 8;
     uint8_t *keep = (uint8_t *)calloc((size_t)graph->tensor_count, 1);
@@ -199,7 +231,8 @@ static inline tl_result random_slot_plan(tl_env *env, tl_random *random, const t
     plan->inference = inference;
     plan->any_order = random_chance(random, 30);
     plan->slot_count = slot_count;
-    if (slot_count > 1) source = 9;
+    if (slot_count > 0) source = 9;
+    if (slot_count > 0 && random_chance(random, 50)) random_entry(random, graph, plan);
     if (source == 0) {
         result = tl_plan_keep_all(env, graph, inference, &made);
     } else if (source == 1 && !inference) {
@@ -223,6 +256,7 @@ static inline tl_result random_slot_plan(tl_env *env, tl_random *random, const t
     plan->steps = (tl_step *)plan->memory;
     plan->step_count = made.step_count;
     for (i = 0; i < mutations; i++) random_mutate(random, graph, slot_count, (tl_step *)plan->memory, &plan->step_count);
+    if (mutations) random_mutate_entry(random, graph, plan);
     tl_free_plan(env, &made);
     return TL_OK;
 }
@@ -300,6 +334,7 @@ static inline tl_result random_offsets(tl_env *env, tl_random *random, const tl_
 static inline void random_free_plan(tl_env *env, tl_plan *plan) {
     (void)env;
     free(plan->memory);
+    free((void *)(uintptr_t)plan->entry);
     free((void *)(uintptr_t)plan->offsets);
     memset(plan, 0, sizeof *plan);
 }

@@ -172,4 +172,5 @@ static const tl_plan table_plan = {
     NULL,  // memory: tl_free_plan leaves it alone
     8,  // alignment_bytes
     0,  // slot_count
+    NULL, 0,
 };

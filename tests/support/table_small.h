@@ -158,4 +158,5 @@ static const tl_plan small_plan = {
     NULL,  // memory: tl_free_plan leaves it alone
     8,  // alignment_bytes
     0,  // slot_count
+    NULL, 0,
 };
