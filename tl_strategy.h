@@ -1282,9 +1282,10 @@ typedef enum tl_codec     { TL_CODECS(TLI_ENUM) TL_CODEC_COUNT } tl_codec;
 typedef struct tl_step {
     uint8_t  kind;      // tl_step_kind
     uint8_t  codec;     // tl_codec, TL_STEP_COMPRESS only
-    uint16_t reserved;  // 0
+    uint16_t slot;      // the micro-batch that it acts on, below tl_plan.slot_count
     int32_t  node;
     int32_t  output;    // D, O, L, W, DH, C, X: -1 = every output it can act on; other kinds: always -1
+    int32_t  peer;      // 0: for steps between ranks, of which this version has none
 } tl_step;
 
 #define TL_ALL_OUTPUTS (-1)
@@ -1298,7 +1299,10 @@ typedef struct tl_step {
 // after the other). A tensor is absent, resident, leaving (O until W), coming (L until W) or compressed.
 //
 //   step       allocates                                   frees
-//   the start  every output of every graph input           nothing; these are never freed by a step
+//   the start  every output of every graph input; then     nothing; inputs are never freed by a step
+//              the tensors of the entry, which are like
+//              any other: a node whose outputs are all
+//              in the entry has run
 //   F v        1. each absent output of v                  at the end of the call: 2. and 3.
 //              2. a second copy of each other output
 //              3. fwork
@@ -1324,9 +1328,19 @@ typedef struct tl_step {
 //   the end    nothing                                     the caller frees what is left: graph inputs,
 //                                                          outputs without D, saved bytes, host copies
 //
+// Where slot_count micro-batches are under way together, all of this exists once in each slot, graph inputs
+// too (fixed ones as well: their bytes are the same for every micro-batch, what they hold need not be). A step
+// sees and changes its own slot alone, and each slot keeps every rule by itself, the order of its backwards, too.
+//
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
 // are allocated by no step: they are the base. The peak is the largest sum of device bytes at any moment.
+
+// A tensor that is resident when a plan starts: a result kept from an earlier run.
+typedef struct tl_entry {
+    int32_t node, output;        // not of a graph input
+    int32_t slot;
+} tl_entry;
 
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
@@ -1348,6 +1362,10 @@ typedef struct tl_plan {
     uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
     void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
     uint64_t        alignment_bytes; // the offsets are multiples of it, a power of two; 0 = 1
+    int32_t         slot_count;      // micro-batches that are under way together in one repetition, at most
+                                     // 65536; 0 = 1
+    const tl_entry *entry;           // [entry_count] what is resident at the start, each tensor once; 0 = nothing
+    int32_t         entry_count;
 } tl_plan;
 
 // The result of one replay of a plan.
@@ -1366,12 +1384,13 @@ typedef struct tl_report {
     int32_t  allocation_count;  // device allocations, with scratch and gradients
     int32_t  host_allocation_count;  // host copies
     int32_t  peak_step;         // the first step that reaches the peak; -1 = before the first
-    int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end); else -1
+    int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end; 0 also for
+                                // the entry); else -1
 } tl_report;
 
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
-    const tl_plan   *plan;        // not NULL; only steps, offsets, their alignment and flags are read
+    const tl_plan   *plan;        // not NULL; only steps, entry, offsets, their alignment, slots and flags are read
     const tl_device *device;      // 0 = copies and conversions take no time; the stricter alignment counts
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
@@ -1382,8 +1401,8 @@ typedef struct tl_simulate_desc {
 // Replay a plan and report. The steps are replayed once: each repetition starts and ends in the
 // same state, so peaks do not depend on repeat_count.
 //
-// The allocations of a plan are numbered from 0: first every output of every graph input, then
-// those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
+// The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
+// those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
 // B: the gradients of its outputs that no other backward has made, the gradients of its inputs that
 // it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
 // allocation k; no two live allocations may overlap. In place, output 0 takes over its input's
@@ -1393,8 +1412,8 @@ typedef struct tl_simulate_desc {
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
-// Cost:    O(steps + tensors), and O(log allocations) for each one that has an offset; memory O(tensors), and
-//          20 bytes an offset.
+// Cost:    O(steps + slots x tensors), and O(log allocations) for each one that has an offset; memory
+//          O(slots x tensors), and 20 bytes an offset.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report);
 
@@ -1432,16 +1451,17 @@ TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed p
 
 typedef enum tl_use { TL_USES(TLI_ENUM) TL_USE_COUNT } tl_use;
 
-// One allocation of a plan. use, node, output and occurrence name it.
+// One allocation of a plan. use, node, output, slot and occurrence name it.
 typedef struct tl_lifetime {
     uint64_t bytes;        // > 0
     uint64_t offset;       // where plan->offsets, or host_offsets, puts it; 0 without
     tl_use   use;
     int32_t  node, output;  // output: 0 for saved bytes and scratch
-    int32_t  occurrence;   // so many of the same use, node and output came before; calls for scratch
+    int32_t  occurrence;   // so many of the same use, node, output and slot came before; calls for scratch
     int32_t  first_step, end_step;  // it lives in the steps k with first_step <= k < end_step
     int32_t  number;       // in plan->offsets, of host copies in plan->host_offsets
     int32_t  over;         // written in place: the lifetime that it takes over, of the same number; else -1
+    int32_t  slot;         // of its micro-batch
 } tl_lifetime;
 
 typedef struct tl_lifetimes {
@@ -1457,7 +1477,7 @@ typedef struct tl_lifetimes {
 // at the end of its call, or after a conversion, does. What is never freed ends at step_count.
 //
 // Errors:  those of tl_simulate_plan; *lifetimes is all zero then.
-// Cost:    one replay; 48 bytes an allocation, and as much again while the list grows.
+// Cost:    one replay; 56 bytes an allocation, and as much again while the list grows.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                   tl_lifetimes *lifetimes);
@@ -1656,13 +1676,14 @@ TLDEF void        tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *c
 TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
-// Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\n".
+// Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
+// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
 // steps by tl_simulate_plan.
 //
-//   plan   overwritten; release with tl_free_plan; peaks and costs are 0
+//   plan   overwritten; release with tl_free_plan; peaks and costs are 0; slot_count is the highest slot + 1
 //
 // Errors:  TL_ERROR_PARSE with the line, TL_ERROR_NO_MEMORY; *plan is all zero then.
 TLDEF tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan);
@@ -1688,14 +1709,15 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: a block of so many bytes does, so aligned
 //     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it
 //     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
-//     NET_STEPS, NET_NODES, NET_TENSORS        counts
+//     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS where there are several
 //     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena
+//     NET_ENTRY_Z_BYTES, NET_ENTRY_Z_OFFSET    of a tensor of the entry
 //     NET_RESULT_Y_BYTES, NET_RESULT_Y_OFFSET  of a node y that is kept; forward only, where none is kept, of
 //                                              each that no node reads
 //     NET_NODE_Y                               the number of every node
 //
 // Nodes whose names differ in case or punctuation alone, or have nothing of ASCII, end with _n and their
-// number, outputs of a node with several with _o and theirs. Tables of several networks stand in one program
+// number, outputs of a node with several with _o and theirs, those of another slot than 0 with _s and theirs. Tables of several networks stand in one program
 // where their names differ in upper case, and none begins with another and a _.
 //
 //   plan   replayed first, so that only valid plans are written; its peaks and costs are written
@@ -3379,7 +3401,7 @@ typedef struct tl_kernel_call {
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
     int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
-    int32_t           micro_batch;     // from 0
+    int32_t           micro_batch;     // from 0; in slot s of pass k of a plan with n slots: k x n + s
     uint64_t          step;            // training step
     uint64_t          seed;            // the same in all calls of this node in this pass
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
@@ -3458,7 +3480,8 @@ typedef struct tl_run_desc {
                                       // too. Read during the call
     const tl_device   *device;        // for simulated times; 0 = copies take no time; read in the call
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
-    int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
+    int32_t            repeat_count;  // passes a training step, each a micro-batch, or as many as the plan has
+                                      // slots; 0 = that of the plan, else 1
 
     // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, in one
     // block, taken by tl_init_run; that of the host an arena for the host copies. A plan without offsets gets
@@ -3553,9 +3576,13 @@ typedef struct tl_run_report {
 TLDEF tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run);
 TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 
-// Write a graph input; read a graph input or, after a pass, a result.
+// Write a graph input or a tensor of the plan's entry; read one of these or, after a pass, a result.
 //
 //   bytes   exactly those of the tensor
+//
+// The entry is written before the pass, as inputs are. What no step of the plan frees or overwrites keeps its
+// bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass. To
+// write to the entry releases the results of the last pass, as the start of a pass does.
 //
 // A pass ends without waiting for its work, so these wait for the work on the tensor.
 // Returns TL_NOT_READY, and does nothing, if such work is under way and the backend cannot wait.
@@ -3563,7 +3590,14 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load.
+// Choose the micro-batch slot whose tensors these two write and read; at first, and always in a load hook, it is
+// chosen: slot 0, and that of the hook's micro-batch.
+//
+// Errors:  TL_ERROR_INVALID_ARG: the plan has no such slot.
+TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
+
+// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load for every
+// micro-batch of it, one a slot.
 // On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
@@ -3593,6 +3627,8 @@ typedef struct tl_run_step {
 } tl_run_step;
 
 // Begin a pass: drop the results of the last one, reset the peaks.
+//
+//   micro_batch   that of slot 0; the other slots have the next ones. With 0 a new training step begins
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
@@ -4359,7 +4395,8 @@ static size_t tli_finish(tli_writer *w) {
     X(FIND_LIFETIMES, "tl_find_lifetimes") \
     X(PLAN_PLACES, "tl_plan_places") \
     X(PLAN_ORDER, "tl_plan_order") \
-    X(PLAN_BANKS, "tl_plan_banks")
+    X(PLAN_BANKS, "tl_plan_banks") \
+    X(CHOOSE_SLOT, "tl_choose_slot")
 
 // -- errors: rules --
 //
@@ -4691,7 +4728,7 @@ static size_t tli_finish(tli_writer *w) {
     X(TENSOR_IS_COMPRESSED, "the tensor is compressed", "step, node") \
     X(NO_OUTPUT_IS_IN_STATE_TO_ACT_ON, "no output is in a state to act on", "step, node") \
     X(NO_SUCH_KIND_OF_STEP, "no such kind of step", "step, node") \
-    X(RESERVED_MUST_BE_0, "reserved must be 0", "step, node") \
+    X(PEER_MUST_BE_0, "peer: must be 0", "step, node") \
     X(NO_SUCH_NODE, "no such node", "step, node") \
     X(INPUT_NODES_TAKE_NO_STEPS, "input nodes take no steps", "step, node") \
     X(ACTS_ON_NODE_OUTPUT, "acts on a node: output must be TL_ALL_OUTPUTS", "step, node") \
@@ -4753,7 +4790,19 @@ static size_t tli_finish(tli_writer *w) {
     X(HOST_OFFSETS_FEWER_THAN_COPIES, "host_offsets: fewer than host copies", "step, node") \
     X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node") \
     X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "") \
-    X(COPY_MUST_NOT_BE_PLAN, "copy: must not be the plan itself", "")
+    X(COPY_MUST_NOT_BE_PLAN, "copy: must not be the plan itself", "") \
+    X(SLOT_COUNT_MUST_BE_AT_MOST_65536, "slot_count: must be 0 to 65536", "") \
+    X(NO_SUCH_SLOT, "no such micro-batch slot", "step, node") \
+    X(HOST_BYTES_DO_NOT_FIT_64_BITS, "host bytes do not fit 64 bits", "step, node") \
+    X(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1, "slot: must be a number up to 65535, as in F 3@1", "line") \
+    X(ENTRY_COUNT_MUST_BE_NUMBER_OF_TENSORS, "entry_count: must be the number of tensors in entry", "") \
+    X(ENTRY_NAMES_NO_NODE, "entry: number %0 names no node of the graph", "entry, node") \
+    X(ENTRY_NAMES_GRAPH_INPUT, "entry: number %0 names a graph input, which is resident anyway", "entry, node") \
+    X(ENTRY_NAMES_NO_OUTPUT, "entry: number %0 names no output of its node", "entry, node") \
+    X(ENTRY_NAMES_NO_SLOT, "entry: number %0 names no micro-batch slot of the plan", "entry, node") \
+    X(ENTRY_NAMES_TENSOR_TWICE, "entry: number %0 names a tensor that is in it already", "entry, node") \
+    X(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0, "entry: must be an output, as in E 3.0", "line") \
+    X(ENTRY_MUST_STAND_BEFORE_STEPS, "entry: must stand before the first step", "line")
 
 // -- errors: rules of [6] REMAT --
 
@@ -5121,7 +5170,12 @@ static size_t tli_finish(tli_writer *w) {
     X(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS, \
       "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1 " \
       "and does not say takes_blocks", \
-      "bytes of the largest range, of the node's")
+      "bytes of the largest range, of the node's") \
+    X(MICRO_BATCHES_DO_NOT_FIT_31_BITS, "micro-batches: passes times slots do not fit 31 bits", "") \
+    X(STRATEGY_GRADIENT_STEPS_ARE_NOT_OF_WHOLE_PASSES, \
+      "strategy.gradient: accumulation_steps must be a multiple of the plan's slots", "") \
+    X(SLOT_NOT_BELOW_SLOT_COUNT, "slot: the plan has no such slot", "") \
+    X(BACKEND_COULD_NOT_TAKE_ENTRY, "backend: it could not take the tensors of the plan's entry", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -13425,9 +13479,10 @@ static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
     tl_step step;
     step.kind = (uint8_t)kind;
     step.codec = TL_CODEC_NONE;
-    step.reserved = 0;
+    step.slot = 0;
     step.node = node;
     step.output = output;
+    step.peer = 0;
     return step;
 }
 
@@ -13472,6 +13527,10 @@ static tl_result tli_take_steps(tli_steps *list, tli_function function, tl_plan 
 }
 #endif
 
+#define TLI_MOST_SLOTS 65536
+
+static int32_t tli_count_slots(const tl_plan *plan) { return plan->slot_count ? plan->slot_count : 1; }
+
 TLI_IMPL void tl_free_plan(tl_env *env, tl_plan *plan) {
     TL_ASSERT(plan);
     tli_release(env, plan->memory);
@@ -13507,11 +13566,12 @@ typedef enum tli_use {
 typedef struct tli_made {
     tli_use  use;
     int32_t  index;   // tensor or node
+    int32_t  slot;
     uint64_t bytes;   // > 0: 0 bytes are no allocation and have no number
 } tli_made;
 
 // The lifetimes of all allocations, written down where a caller asks for them. A key is a use with its tensor
-// or node.
+// or node, and its slot.
 typedef struct tli_ledger {
     tl_lifetime *items;           // [count]
     int32_t      count, capacity;
@@ -13545,6 +13605,7 @@ typedef struct tli_sim_tensor {
 typedef struct tli_sim_node {
     uint8_t ran, done, has_saved;
     uint8_t is_read;   // 1 = some node reads one of its outputs
+    uint8_t enters;    // 1 = all its outputs are in the entry: it has run, before this plan
     int32_t waits_for; // number of inputs of nodes with a gradient that read it and have not run backward
 } tli_sim_node;
 
@@ -13552,11 +13613,17 @@ typedef struct tli_sim {
     tl_env         *env;
     tli_function    function;     // for error sentences
     const tl_graph *graph;
+    const tl_entry *entry;        // [entry_count]
+    int32_t         entry_count;
     int             inference, any_order;
     uint64_t        link_rate, link_latency, codec_rate, alignment;
+    int32_t         slot_count;   // micro-batches under way together; each has a state of its own
+    int32_t         slot;         // whose state the two below are
     tli_sim_tensor *tensors;      // [tensor_count]
     tli_sim_node   *nodes;        // [node_count]
-    int32_t         next_backward;  // the node whose backward is next in reverse order of the list; -1 = none
+    tli_sim_tensor *all_tensors;  // [slot_count * tensor_count]
+    tli_sim_node   *all_nodes;    // [slot_count * node_count]
+    int32_t        *next_backward;  // [slot_count] whose backward is next in reverse order of the list; -1 = none
 
     uint64_t        live_bytes, host_bytes;
     uint64_t        step_bytes;   // highest live bytes during the last step, its start included
@@ -13569,11 +13636,18 @@ typedef struct tli_sim {
     tli_made       *made;         // [made_count] allocations of the last step, in order
     int32_t         made_count;
 
-    tli_sim_arena   arena;        // of the device; owners: 3 tensors + nodes
-    tli_sim_arena   host_arena;   // owners: tensors
+    tli_sim_arena   arena;        // of the device; owners of each slot: 3 tensors + nodes
+    tli_sim_arena   host_arena;   // owners of each slot: tensors
 
     tli_ledger     *ledger;       // 0 = allocations are not written down
 } tli_sim;
+
+// Go on with the state of a slot.
+static void tli_sim_choose_slot(tli_sim *sim, int32_t slot) {
+    sim->slot = slot;
+    sim->tensors = sim->all_tensors + (size_t)slot * (size_t)sim->graph->tensor_count;
+    sim->nodes = sim->all_nodes + (size_t)slot * (size_t)sim->graph->node_count;
+}
 
 // ceil(bytes * 10^9 / rate); 0 on overflow. The remainder of bytes / rate is multiplied bit by bit,
 // so that nothing is wider than 64 bits.
@@ -13599,7 +13673,9 @@ static tli_sentence tli_sim_begin_error(tli_sim *sim, tl_result code, tli_rule r
     if (code == TL_ERROR_INVALID_PLAN) sim->report.broken_step = index;
     if (!TLI_ERROR_TEXT) return s;
     if (!step) {
-        tli_put(&s.text, sim->step_count ? "after the last step: " : "before the first step: ");
+        tli_put(&s.text, sim->step_count ? "after the last step" : "before the first step");
+        if (sim->slot) { tli_put(&s.text, " of slot "); tli_put_i64(&s.text, sim->slot); }
+        tli_put(&s.text, ": ");
         return s;
     }
     tli_put(&s.text, "step ");
@@ -13609,6 +13685,7 @@ static tli_sentence tli_sim_begin_error(tli_sim *sim, tl_result code, tli_rule r
     tli_put(&s.text, " ");
     tli_put_i64(&s.text, step->node);
     if (step->output != TL_ALL_OUTPUTS) { tli_put(&s.text, "."); tli_put_i64(&s.text, step->output); }
+    if (step->slot) { tli_put(&s.text, "@"); tli_put_i64(&s.text, step->slot); }
     if (step->node >= 0 && step->node < sim->graph->node_count) {
         tli_put(&s.text, " ");
         tli_put(&s.text, tl_name_node(sim->graph, step->node));
@@ -13643,11 +13720,23 @@ static tl_result tli_sim_broken_node(tli_sim *sim, tli_rule rule, int32_t node) 
     return tli_end_error(sim->env, &s, TL_ERROR_INVALID_PLAN);
 }
 
+static tl_result tli_sim_fail_entry(tli_sim *sim, tli_rule rule, int32_t index) {
+    sim->report.broken_step = 0;
+    return tli_fail_values(sim->env, TL_ERROR_INVALID_PLAN, sim->function, rule, (uint64_t)index,
+                           (uint64_t)(int64_t)sim->entry[index].node);
+}
+
 // -- lifetimes --
 
+// Keys of one slot in a ledger.
+static size_t tli_ledger_keys(const tl_graph *graph) {
+    return 5 * (size_t)graph->tensor_count + 2 * (size_t)graph->node_count;
+}
+
 // The key of a tensor or a node in a ledger.
-static size_t tli_ledger_key(const tl_graph *graph, tl_use use, int32_t index) {
-    size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count, at = (size_t)index;
+static size_t tli_ledger_key(const tli_sim *sim, tl_use use, int32_t index) {
+    size_t tensors = (size_t)sim->graph->tensor_count, nodes = (size_t)sim->graph->node_count;
+    size_t at = (size_t)sim->slot * tli_ledger_keys(sim->graph) + (size_t)index;
     switch (use) {
     case TL_USE_INPUT:
     case TL_USE_OUTPUT: return at;
@@ -13678,7 +13767,7 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
 static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint64_t bytes, int32_t number) {
     const tli_sim_arena *arena = use == TL_USE_HOST ? &sim->host_arena : &sim->arena;
     tli_ledger *ledger = sim->ledger;
-    size_t key = tli_ledger_key(sim->graph, use, index);
+    size_t key = tli_ledger_key(sim, use, index);
     int is_of_node = use == TL_USE_SAVED || use == TL_USE_SCRATCH;
     int32_t occurrence = ledger->occurrences[key]++;
     void *items = ledger->items;
@@ -13702,18 +13791,19 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     life->end_step = -1;
     life->number = number;
     life->over = -1;
+    life->slot = sim->slot;
 }
 
 // Write down its end: before what the present step does, or after it.
 static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int after) {
-    int32_t *open = &sim->ledger->open[tli_ledger_key(sim->graph, use, index)];
+    int32_t *open = &sim->ledger->open[tli_ledger_key(sim, use, index)];
     if (*open >= 0) sim->ledger->items[*open].end_step = sim->step_count - 1 + after;
     *open = -1;
 }
 
 // Output 0 of a node takes over the bytes of an input.
 static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
-    int32_t old = sim->ledger->open[tli_ledger_key(sim->graph, TL_USE_OUTPUT, from)];
+    int32_t old = sim->ledger->open[tli_ledger_key(sim, TL_USE_OUTPUT, from)];
     int32_t count = sim->ledger->count, number = old < 0 ? -1 : sim->ledger->items[old].number;
     tli_ledger_close(sim, TL_USE_OUTPUT, from, 0);
     tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, number);
@@ -13729,11 +13819,12 @@ static int tli_frees_after(tl_step_kind kind) {
 
 // The owner of an allocation on the device; -1 for one that is freed at the end of the call.
 static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
+    int32_t tensors = sim->graph->tensor_count, first = sim->slot * (3 * tensors + sim->graph->node_count);
     switch (use) {
-    case TLI_USE_TENSOR: return index;
-    case TLI_USE_PACKED: return sim->graph->tensor_count + index;
-    case TLI_USE_GRADIENT: return 2 * sim->graph->tensor_count + index;
-    case TLI_USE_SAVED: return 3 * sim->graph->tensor_count + index;
+    case TLI_USE_TENSOR: return first + index;
+    case TLI_USE_PACKED: return first + tensors + index;
+    case TLI_USE_GRADIENT: return first + 2 * tensors + index;
+    case TLI_USE_SAVED: return first + 3 * tensors + index;
     case TLI_USE_TWICE:
     case TLI_USE_WORK: break;
     }
@@ -13806,7 +13897,7 @@ static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_
         sim->report.peak_bytes = sim->live_bytes;
         sim->report.peak_step = sim->step ? sim->step_count - 1 : -1;
     }
-    made->use = use; made->index = index; made->bytes = bytes;
+    made->use = use; made->index = index; made->slot = sim->slot; made->bytes = bytes;
     sim->made_count++;
     sim->report.allocation_count++;
     if (!sim->arena.offsets) return TL_OK;
@@ -13845,7 +13936,8 @@ static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
     sim->tensors[to].state = TLI_RESIDENT;
     if (sim->ledger) tli_ledger_hand_over(sim, from, to);
     if (!sim->arena.offsets || !sim->graph->outputs[from].bytes) return;
-    sim->arena.places[to] = sim->arena.places[from];
+    from = tli_sim_owner(sim, TLI_USE_TENSOR, from);
+    sim->arena.places[tli_sim_owner(sim, TLI_USE_TENSOR, to)] = sim->arena.places[from];
     sim->arena.places[from] = -1;
 }
 
@@ -13987,9 +14079,10 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
     if (sim->inference) return tli_sim_broken(sim, TLI_RULE(NO_BACKWARD_IN_INFERENCE));
     if (!node->has_grad) return tli_sim_broken(sim, TLI_RULE(HAS_NO_GRADIENT));
     if (sim->nodes[id].done) return tli_sim_broken(sim, TLI_RULE(BACKWARD_ALREADY_RAN));
-    if (!sim->nodes[id].ran) return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
-    if (!sim->any_order && id != sim->next_backward)
-        return tli_sim_broken_node(sim, TLI_RULE(BACKWARD_OUT_OF_ORDER_NODE_IS_NEXT), sim->next_backward);
+    if (!sim->nodes[id].ran && !sim->nodes[id].enters) return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
+    if (!sim->any_order && id != sim->next_backward[sim->slot])
+        return tli_sim_broken_node(sim, TLI_RULE(BACKWARD_OUT_OF_ORDER_NODE_IS_NEXT),
+                                   sim->next_backward[sim->slot]);
     if (sim->nodes[id].waits_for)
         return tli_sim_broken_node(sim, TLI_RULE(CONSUMER_HAS_NOT_RUN_BACKWARD), tli_sim_find_waiting(sim, id));
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
@@ -14017,7 +14110,7 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     const tl_graph *graph = sim->graph;
     const tl_node *node = &graph->nodes[id];
     int32_t out_end = node->first_output + node->output_count;
-    int32_t in_end = node->first_input + node->input_count, i;
+    int32_t in_end = node->first_input + node->input_count, i, *next = &sim->next_backward[sim->slot];
     tl_result result = tli_sim_check_backward(sim, id);
     for (i = node->first_output; i < out_end && !result; i++) result = tli_sim_make_gradient(sim, i);
     for (i = node->first_input; i < in_end && !result; i++)
@@ -14035,9 +14128,7 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     sim->nodes[id].done = 1;
     for (i = node->first_input; i < in_end; i++)
         sim->nodes[graph->outputs[graph->inputs[i].tensor].node].waits_for--;
-    while (sim->next_backward >= 0 &&
-           (sim->nodes[sim->next_backward].done || !graph->nodes[sim->next_backward].has_grad))
-        sim->next_backward--;
+    while (*next >= 0 && (sim->nodes[*next].done || !graph->nodes[*next].has_grad)) --*next;
     sim->report.backward_count++;
     return TL_OK;
 }
@@ -14051,19 +14142,25 @@ static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
     t->state = TLI_ABSENT;
 }
 
+static int32_t tli_sim_host_owner(const tli_sim *sim, int32_t tensor) {
+    return sim->slot * sim->graph->tensor_count + tensor;
+}
+
 // The host copy of a tensor is made.
 static tl_result tli_sim_alloc_host(tli_sim *sim, int32_t tensor) {
     uint64_t bytes = sim->graph->outputs[tensor].bytes;
     int32_t number = sim->report.host_allocation_count;
     if (sim->ledger) tli_ledger_open(sim, TL_USE_HOST, tensor, bytes, number);
     if (!bytes) return TL_OK;
-    sim->host_bytes += bytes;  // no overflow: each tensor is on the host once, and steps are below 2^31
+    if (!tli_add_u64(sim->host_bytes, bytes, &sim->host_bytes))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(HOST_BYTES_DO_NOT_FIT_64_BITS));
     if (sim->host_bytes > sim->report.host_peak_bytes) sim->report.host_peak_bytes = sim->host_bytes;
     if (number == INT32_MAX)
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(ALLOCATIONS_DO_NOT_FIT_31_BITS));
     sim->report.host_allocation_count++;
     if (!sim->host_arena.offsets) return TL_OK;
-    return tli_sim_place(sim, &sim->host_arena, number, tensor, bytes, &sim->report.host_arena_bytes);
+    return tli_sim_place(sim, &sim->host_arena, number, tli_sim_host_owner(sim, tensor), bytes,
+                         &sim->report.host_arena_bytes);
 }
 
 static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
@@ -14127,7 +14224,7 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, 0);
     if (!sim->graph->outputs[tensor].bytes) return TL_OK;
     sim->host_bytes -= sim->graph->outputs[tensor].bytes;
-    tli_sim_leave(&sim->host_arena, tensor);
+    tli_sim_leave(&sim->host_arena, tli_sim_host_owner(sim, tensor));
     return TL_OK;
 }
 
@@ -14205,7 +14302,8 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     const tl_graph *graph = sim->graph;
     int packs = step->kind == TL_STEP_COMPRESS;
     if (step->kind >= TL_STEP_COUNT) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_KIND_OF_STEP));
-    if (step->reserved) return tli_sim_broken(sim, TLI_RULE(RESERVED_MUST_BE_0));
+    if (step->slot >= sim->slot_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_SLOT));
+    if (step->peer) return tli_sim_broken(sim, TLI_RULE(PEER_MUST_BE_0));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
     if (graph->nodes[step->node].is_input) return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
     if (tli_acts_on_node((tl_step_kind)step->kind)) {
@@ -14225,6 +14323,7 @@ static tl_result tli_sim_run_step(tli_sim *sim, const tl_step *step) {
     tli_sim_node *node;
     tl_result result = tli_sim_check_step(sim, step);
     if (result) return result;
+    tli_sim_choose_slot(sim, step->slot);
     node = &sim->nodes[step->node];
     switch ((tl_step_kind)step->kind) {
     case TL_STEP_FORWARD:
@@ -14268,13 +14367,10 @@ static int tli_sim_is_result(const tli_sim *sim, int32_t id, int any_keep) {
     return sim->inference && !any_keep && !node->is_input && !sim->nodes[id].is_read;
 }
 
-// Check the rules of the end, and complete sim->report.
-static tl_result tli_sim_end(tli_sim *sim) {
+// Check the rules of the end in the present slot.
+static tl_result tli_sim_end_slot(tli_sim *sim, int any_keep) {
     const tl_graph *graph = sim->graph;
     int32_t id, i;
-    int any_keep = 0;
-    sim->made_count = 0;
-    for (id = 0; id < graph->node_count; id++) any_keep |= graph->nodes[id].keep;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         if (!sim->inference && node->has_grad && !sim->nodes[id].done)
@@ -14284,6 +14380,23 @@ static tl_result tli_sim_end(tli_sim *sim) {
             if (!tli_sim_readable(sim, i))
                 return tli_sim_broken_tensor(sim, TLI_RULE(RESULT_IS_NOT_RESIDENT), i);
     }
+    return TL_OK;
+}
+
+// Check the rules of the end, and complete sim->report.
+static tl_result tli_sim_end(tli_sim *sim) {
+    const tl_graph *graph = sim->graph;
+    int32_t id, slot;
+    int any_keep = 0;
+    tl_result result = TL_OK;
+    sim->made_count = 0;
+    for (id = 0; id < graph->node_count; id++) any_keep |= graph->nodes[id].keep;
+    for (slot = 0; slot < sim->slot_count && !result; slot++) {
+        tli_sim_choose_slot(sim, slot);
+        result = tli_sim_end_slot(sim, any_keep);
+    }
+    if (result) return result;
+    tli_sim_choose_slot(sim, 0);
     if (sim->arena.offsets && sim->report.allocation_count != sim->arena.count)
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_MORE_THAN_ALLOCATIONS));
     if (sim->host_arena.offsets && sim->report.host_allocation_count != sim->host_arena.count)
@@ -14304,15 +14417,19 @@ static void tli_free_sim_arena(tl_env *env, tli_sim_arena *arena) {
 }
 
 static void tli_free_sim(tli_sim *sim) {
-    tli_release(sim->env, sim->tensors);
-    tli_release(sim->env, sim->nodes);
+    tli_release(sim->env, sim->all_tensors);
+    tli_release(sim->env, sim->all_nodes);
+    tli_release(sim->env, sim->next_backward);
     tli_release(sim->env, sim->made);
     tli_free_sim_arena(sim->env, &sim->arena);
     tli_free_sim_arena(sim->env, &sim->host_arena);
-    sim->tensors = NULL; sim->nodes = NULL; sim->made = NULL;
+    sim->all_tensors = sim->tensors = NULL;
+    sim->all_nodes = sim->nodes = NULL;
+    sim->next_backward = NULL;
+    sim->made = NULL;
 }
 
-// An upper bound on the allocations of one step, and of the graph inputs before the first step.
+// An upper bound on the allocations of one step, and of the graph inputs of a slot before the first step.
 static uint64_t tli_sim_most_made(const tl_graph *graph) {
     uint64_t most = 0, inputs = 0;
     int32_t id;
@@ -14352,43 +14469,89 @@ static void tli_reset_sim_arena(tli_sim_arena *arena) {
 
 static tl_result tli_sim_alloc_state(tli_sim *sim) {
     uint64_t tensors = (uint64_t)sim->graph->tensor_count, nodes = (uint64_t)sim->graph->node_count;
-    uint64_t most = tli_sim_most_made(sim->graph), owners = 3 * tensors + nodes;
+    uint64_t most = tli_sim_most_made(sim->graph), slots = (uint64_t)sim->slot_count;
+    uint64_t owners = slots * (3 * tensors + nodes);  // no overflow: slots fit 17 bits
     if (owners > INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(GRAPH_TOO_MANY_TENSORS));
     sim->arena.owner_count = (int32_t)owners;
-    sim->host_arena.owner_count = sim->graph->tensor_count;
-    sim->tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, tensors, sizeof *sim->tensors);
-    sim->nodes = (tli_sim_node *)tli_alloc_array(sim->env, nodes, sizeof *sim->nodes);
+    sim->host_arena.owner_count = (int32_t)(slots * tensors);
+    sim->all_tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, slots * tensors, sizeof *sim->tensors);
+    sim->all_nodes = (tli_sim_node *)tli_alloc_array(sim->env, slots * nodes, sizeof *sim->nodes);
+    sim->next_backward = (int32_t *)tli_alloc_array(sim->env, slots, sizeof *sim->next_backward);
     sim->made = (tli_made *)tli_alloc_array(sim->env, most, sizeof *sim->made);
-    if (!sim->tensors || !sim->nodes || !sim->made || !tli_sim_alloc_arena(sim->env, &sim->arena) ||
-        !tli_sim_alloc_arena(sim->env, &sim->host_arena))
+    if (!sim->all_tensors || !sim->all_nodes || !sim->next_backward || !sim->made ||
+        !tli_sim_alloc_arena(sim->env, &sim->arena) || !tli_sim_alloc_arena(sim->env, &sim->host_arena))
         return tli_fail(sim->env, TL_ERROR_NO_MEMORY, sim->function, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     return TL_OK;
 }
 
-// Set what depends on the graph only: readers, the base cost, the first backward.
-static void tli_sim_read_graph(tli_sim *sim) {
+// Set what depends on the graph only, in the present slot: readers, the first backward. Returns the base cost,
+// which fits 64 bits: tl_check_graph.
+static uint64_t tli_sim_read_graph(tli_sim *sim) {
     const tl_graph *graph = sim->graph;
+    uint64_t cost = 0;
     int32_t id, i;
-    sim->next_backward = -1;
+    sim->next_backward[sim->slot] = -1;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        sim->report.base_cost += node->fwd_cost + (!sim->inference && node->has_grad ? node->bwd_cost : 0);
-        if (node->has_grad) sim->next_backward = id;
+        cost += node->fwd_cost + (!sim->inference && node->has_grad ? node->bwd_cost : 0);
+        if (node->has_grad) sim->next_backward[sim->slot] = id;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             tli_sim_node *maker = &sim->nodes[graph->outputs[graph->inputs[i].tensor].node];
             maker->is_read = 1;
             maker->waits_for += node->has_grad;
         }
     }
+    return cost;
+}
+
+// Make a slot ready: its graph inputs are resident.
+static tl_result tli_sim_start_slot(tli_sim *sim, int32_t slot) {
+    const tl_graph *graph = sim->graph;
+    uint64_t *cost = &sim->report.base_cost;
+    tl_result result = TL_OK;
+    int32_t i;
+    tli_sim_choose_slot(sim, slot);
+    sim->made_count = 0;
+    if (!tli_add_u64(*cost, tli_sim_read_graph(sim), cost))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
+    for (i = 0; i < graph->tensor_count && !result; i++) {
+        if (!graph->nodes[graph->outputs[i].node].is_input) continue;
+        sim->tensors[i].state = TLI_RESIDENT;
+        result = tli_sim_alloc(sim, TLI_USE_TENSOR, i, graph->outputs[i].bytes);
+    }
+    return result;
+}
+
+// A tensor of the entry is resident.
+static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
+    const tl_graph *graph = sim->graph;
+    const tl_entry *entry = &sim->entry[index];
+    const tl_node *node = entry->node >= 0 && entry->node < graph->node_count ? &graph->nodes[entry->node] : NULL;
+    tli_rule rule = TLI_NO_RULE;
+    int32_t tensor, i;
+    sim->made_count = 0;
+    if (!node) rule = TLI_RULE(ENTRY_NAMES_NO_NODE);
+    else if (node->is_input) rule = TLI_RULE(ENTRY_NAMES_GRAPH_INPUT);
+    else if (entry->output < 0 || entry->output >= node->output_count) rule = TLI_RULE(ENTRY_NAMES_NO_OUTPUT);
+    else if (entry->slot < 0 || entry->slot >= sim->slot_count) rule = TLI_RULE(ENTRY_NAMES_NO_SLOT);
+    if (rule) return tli_sim_fail_entry(sim, rule, index);
+    tli_sim_choose_slot(sim, entry->slot);
+    tensor = node->first_output + entry->output;
+    if (sim->tensors[tensor].state != TLI_ABSENT) return tli_sim_fail_entry(sim, TLI_RULE(ENTRY_NAMES_TENSOR_TWICE), index);
+    sim->tensors[tensor].state = TLI_RESIDENT;
+    i = 0;
+    while (i < node->output_count && sim->tensors[node->first_output + i].state != TLI_ABSENT) i++;
+    sim->nodes[entry->node].enters = i == node->output_count;
+    return tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, graph->outputs[tensor].bytes);
 }
 
 // Return to the state before the first step, without allocating.
 static tl_result tli_reset_sim(tli_sim *sim) {
-    const tl_graph *graph = sim->graph;
+    size_t slots = (size_t)sim->slot_count;
     tl_result result = TL_OK;
-    int32_t i;
-    tli_zero(sim->tensors, (size_t)graph->tensor_count * sizeof *sim->tensors);
-    tli_zero(sim->nodes, (size_t)graph->node_count * sizeof *sim->nodes);
+    int32_t slot, i;
+    tli_zero(sim->all_tensors, slots * (size_t)sim->graph->tensor_count * sizeof *sim->tensors);
+    tli_zero(sim->all_nodes, slots * (size_t)sim->graph->node_count * sizeof *sim->nodes);
     tli_zero(&sim->report, sizeof sim->report);
     sim->report.broken_step = -1;
     sim->report.peak_step = -1;
@@ -14398,12 +14561,9 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     sim->step_count = sim->made_count = 0;
     tli_reset_sim_arena(&sim->arena);
     tli_reset_sim_arena(&sim->host_arena);
-    tli_sim_read_graph(sim);
-    for (i = 0; i < graph->tensor_count && !result; i++) {
-        if (!graph->nodes[graph->outputs[i].node].is_input) continue;
-        sim->tensors[i].state = TLI_RESIDENT;
-        result = tli_sim_alloc(sim, TLI_USE_TENSOR, i, graph->outputs[i].bytes);
-    }
+    for (slot = 0; slot < sim->slot_count && !result; slot++) result = tli_sim_start_slot(sim, slot);
+    for (i = 0; i < sim->entry_count && !result; i++) result = tli_sim_enter(sim, i);
+    if (!result) tli_sim_choose_slot(sim, 0);
     return result;
 }
 
@@ -14416,6 +14576,9 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->env = env;
     sim->function = function;
     sim->graph = graph;
+    sim->slot_count = tli_count_slots(plan);
+    sim->entry = plan->entry;
+    sim->entry_count = plan->entry_count;
     sim->inference = plan->inference;
     sim->any_order = plan->any_order;
     sim->link_rate = device ? device->link_bytes_per_second : 0;
@@ -14471,6 +14634,10 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
                         TLI_RULE(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
     if (plan->repeat_count < 0)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE));
+    if (plan->entry_count < 0 || (plan->entry_count && !plan->entry))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ENTRY_COUNT_MUST_BE_NUMBER_OF_TENSORS));
+    if (plan->slot_count < 0 || plan->slot_count > TLI_MOST_SLOTS)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SLOT_COUNT_MUST_BE_AT_MOST_65536));
     if (plan->alignment_bytes & (plan->alignment_bytes - 1 + !plan->alignment_bytes))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
@@ -14538,8 +14705,8 @@ static void tli_free_ledger(tl_env *env, tli_ledger *ledger) {
     tli_zero(ledger, sizeof *ledger);
 }
 
-static tl_result tli_init_ledger(tl_env *env, const tl_graph *graph, tli_ledger *ledger) {
-    uint64_t keys = 5 * (uint64_t)graph->tensor_count + 2 * (uint64_t)graph->node_count, i;
+static tl_result tli_init_ledger(tl_env *env, const tl_graph *graph, int32_t slot_count, tli_ledger *ledger) {
+    uint64_t keys = (uint64_t)slot_count * tli_ledger_keys(graph), i;
     tli_zero(ledger, sizeof *ledger);
     ledger->open = (int32_t *)tli_alloc_array(env, keys, sizeof *ledger->open);
     ledger->occurrences = (int32_t *)tli_alloc_array(env, keys, sizeof *ledger->occurrences);
@@ -14555,8 +14722,9 @@ static tl_result tli_find_lifetimes(tl_env *env, tli_function function, const tl
     int32_t i;
     tl_result result = tl_check_graph(env, desc->graph);
     tli_zero(lifetimes, sizeof *lifetimes);
+    if (!result) result = tli_check_plan(env, function, desc->plan);
     if (result) return result;
-    result = tli_init_ledger(env, desc->graph, &ledger);
+    result = tli_init_ledger(env, desc->graph, tli_count_slots(desc->plan), &ledger);
     if (!result) result = tli_simulate_checked(env, function, desc, &ledger, report);
     else result = tli_fail(env, result, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     if (!result && ledger.failed)
@@ -14608,22 +14776,26 @@ static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifet
     return buffers;
 }
 
-// Steps and offsets of a plan in one block; the counts of the plan are those of the copy.
+// Steps, entry and offsets of a plan in one block; the counts of the plan are those of the copy.
 static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan *plan, tl_plan *copy) {
     uint64_t *offsets, *host_offsets, bytes;
     tl_step *steps;
+    tl_entry *entry;
     // no overflow, because counts are below 2^31; offsets come first, because their alignment is larger
-    bytes = (uint64_t)plan->step_count * sizeof *steps +
+    bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->entry_count * sizeof *entry +
             ((uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count) * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
     if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_STEPS));
     host_offsets = offsets + plan->offset_count;
     steps = (tl_step *)(void *)(host_offsets + plan->host_offset_count);
+    entry = (tl_entry *)(void *)(steps + plan->step_count);
+    tli_copy(entry, plan->entry, (size_t)plan->entry_count * sizeof *entry);
     tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
     tli_copy(host_offsets, plan->host_offsets, (size_t)plan->host_offset_count * sizeof *offsets);
     tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
     *copy = *plan;
     copy->steps = plan->step_count ? steps : NULL;
+    copy->entry = plan->entry_count ? entry : NULL;
     copy->offsets = plan->offset_count ? offsets : NULL;
     copy->host_offsets = plan->host_offset_count ? host_offsets : NULL;
     copy->memory = offsets;
@@ -15188,6 +15360,15 @@ TLI_IMPL int tl_parse_codec(const char *text, tl_codec *codec) {
 TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     int32_t i;
+    for (i = 0; i < plan->entry_count; i++) {
+        const tl_entry *entry = &plan->entry[i];
+        tli_put(&w, "E ");
+        tli_put_i64(&w, entry->node);
+        tli_put(&w, ".");
+        tli_put_i64(&w, entry->output);
+        if (entry->slot) { tli_put(&w, "@"); tli_put_i64(&w, entry->slot); }
+        tli_put(&w, "\n");
+    }
     for (i = 0; i < plan->step_count; i++) {
         const tl_step *step = &plan->steps[i];
         tli_put(&w, tli_name(tli_step_names, TL_STEP_COUNT, step->kind));
@@ -15198,6 +15379,7 @@ TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
             tli_put(&w, " ");
             tli_put(&w, tli_name(tli_codec_names, TL_CODEC_COUNT, step->codec));
         }
+        if (step->slot) { tli_put(&w, "@"); tli_put_i64(&w, step->slot); }
         tli_put(&w, "\n");
     }
     return tli_finish(&w);
@@ -15217,18 +15399,41 @@ static int tli_read_target(tli_word word, tl_step *step) {
     return !tli_acts_on_node((tl_step_kind)step->kind) && tli_read_i32(output, &step->output);
 }
 
+// Cut "@3" off the last word of a step and read it. 0 = no slot stands behind the @.
+static int tli_cut_slot(tli_word *word, uint16_t *slot) {
+    tli_word number = *word;
+    size_t at = 0;
+    int32_t value;
+    while (at < word->length && word->text[at] != '@') at++;
+    *slot = 0;
+    if (at == word->length) return 1;
+    number.text += at + 1;
+    number.length -= at + 1;
+    word->length = at;
+    if (!tli_read_i32(number, &value) || value >= TLI_MOST_SLOTS) return 0;
+    *slot = (uint16_t)value;
+    return 1;
+}
+
 // Read a step whose first word is `word`. Returns the rule that the line breaks, or TLI_NO_RULE.
 static tli_rule tli_read_step(tli_reader *reader, tli_word word, tl_step *step) {
     int32_t value;
+    tli_word none;
+    tli_zero(&none, sizeof none);
     if (!tli_parse_name(tli_step_names, TL_STEP_COUNT, word.text, word.length, &value))
         return TLI_RULE(STEP_MUST_BE_F_I_S_B_D_DS_O_L_W_DH_C);
     *step = tli_step_of((tl_step_kind)value, 0, TL_ALL_OUTPUTS);
-    if (!tli_next_word(reader, &word) || !tli_read_target(word, step))
+    if (!tli_next_word(reader, &word)) word = none;
+    if (step->kind != TL_STEP_COMPRESS && !tli_cut_slot(&word, &step->slot))
+        return TLI_RULE(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1);
+    if (!tli_read_target(word, step))
         return tli_acts_on_node((tl_step_kind)step->kind)
                    ? TLI_RULE(TARGET_MUST_BE_NODE_NUMBER_AS_IN_F_3)
                    : TLI_RULE(TARGET_MUST_BE_NODE_NUMBER_OR_OUTPUT);
     if (step->kind == TL_STEP_COMPRESS) {
-        if (!tli_next_word(reader, &word) || tli_word_is(word, tl_name_codec(TL_CODEC_NONE)) ||
+        if (!tli_next_word(reader, &word)) word = none;
+        if (!tli_cut_slot(&word, &step->slot)) return TLI_RULE(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1);
+        if (tli_word_is(word, tl_name_codec(TL_CODEC_NONE)) ||
             !tli_parse_name(tli_codec_names, TL_CODEC_COUNT, word.text, word.length, &value))
             return TLI_RULE(CODEC_MUST_BE_F16_BF16_OR_Q8);
         step->codec = (uint8_t)value;
@@ -15236,26 +15441,85 @@ static tli_rule tli_read_step(tli_reader *reader, tli_word word, tl_step *step) 
     return tli_next_word(reader, &word) ? TLI_RULE(MORE_WORDS_THAN_STEP_TAKES) : TLI_NO_RULE;
 }
 
+// What has been read of a schedule.
+typedef struct tli_schedule {
+    tli_steps list;
+    tl_entry *entry;         // [entry_count]
+    int32_t   entry_count, entry_capacity;
+    int32_t   highest_slot;
+} tli_schedule;
+
+// Read a tensor of the entry, after its E. Returns the rule that the line breaks, or TLI_NO_RULE.
+static tli_rule tli_read_entry(tli_reader *reader, tli_schedule *schedule) {
+    tl_step target = tli_step_of(TL_STEP_DROP, 0, TL_ALL_OUTPUTS);
+    void *array = schedule->entry;
+    tl_entry *entry;
+    tli_word word;
+    if (schedule->list.count) return TLI_RULE(ENTRY_MUST_STAND_BEFORE_STEPS);
+    if (!tli_next_word(reader, &word)) return TLI_RULE(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0);
+    if (!tli_cut_slot(&word, &target.slot)) return TLI_RULE(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1);
+    if (!tli_read_target(word, &target) || target.output == TL_ALL_OUTPUTS)
+        return TLI_RULE(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0);
+    if (tli_next_word(reader, &word)) return TLI_RULE(MORE_WORDS_THAN_STEP_TAKES);
+    schedule->list.failed |= !tli_grow(schedule->list.env, &array, &schedule->entry_capacity, schedule->entry_count,
+                                       (int64_t)schedule->entry_count + 1, sizeof *entry);
+    if (schedule->list.failed) return TLI_NO_RULE;
+    schedule->entry = (tl_entry *)array;
+    entry = &schedule->entry[schedule->entry_count++];
+    entry->node = target.node;
+    entry->output = target.output;
+    entry->slot = target.slot;
+    if (target.slot > schedule->highest_slot) schedule->highest_slot = target.slot;
+    return TLI_NO_RULE;
+}
+
+// Move what was read into a plan.
+static tl_result tli_take_schedule(tli_schedule *schedule, tl_plan *plan) {
+    tl_env *env = schedule->list.env;
+    tl_plan apart;
+    tl_result result;
+    tli_zero(&apart, sizeof apart);
+    result = tli_take_steps(&schedule->list, TLI_IN(PARSE_SCHEDULE), &apart);
+    if (schedule->highest_slot) apart.slot_count = schedule->highest_slot + 1;
+    if (!result && !schedule->entry_count) {
+        *plan = apart;
+    } else if (!result) {
+        apart.entry = schedule->entry;
+        apart.entry_count = schedule->entry_count;
+        result = tli_join_plan(env, TLI_IN(PARSE_SCHEDULE), &apart, plan);
+        tl_free_plan(env, &apart);
+    }
+    tli_release(env, schedule->entry);
+    return result;
+}
+
 TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan) {
     tli_reader reader = tli_reader_of(text ? text : "", length);
-    tli_steps list = tli_steps_of(env);
+    tli_schedule schedule;
     TL_ASSERT(plan && (text || !length));
     tli_zero(plan, sizeof *plan);
+    tli_zero(&schedule, sizeof schedule);
+    schedule.list = tli_steps_of(env);
     if (length > TLI_TEXT_LIMIT)
         return tli_fail(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), TLI_RULE(TEXT_LONGER_THAN_1_GIB));
     while (tli_next_line(&reader)) {
         tl_step step;
         tli_word word;
         tli_rule why;
+        int enters;
         if (!tli_next_word(&reader, &word)) continue;
-        why = tli_read_step(&reader, word, &step);
+        enters = tli_word_is(word, "E");
+        why = enters ? tli_read_entry(&reader, &schedule) : tli_read_step(&reader, word, &step);
         if (why) {
-            tli_release(env, list.steps);
+            tli_release(env, schedule.list.steps);
+            tli_release(env, schedule.entry);
             return tli_fail_line(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), reader.line, why);
         }
-        tli_add_step(&list, step);
+        if (enters) continue;
+        tli_add_step(&schedule.list, step);
+        if (step.slot > schedule.highest_slot) schedule.highest_slot = step.slot;
     }
-    return tli_take_steps(&list, TLI_IN(PARSE_SCHEDULE), plan);
+    return tli_take_schedule(&schedule, plan);
 }
 #endif  // TL_NO_TEXT
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -15274,27 +15538,37 @@ typedef struct tli_peak {
     int32_t   live_count;
 } tli_peak;
 
-static void tli_add_live(tli_peak *peak, tli_use use, int32_t index, uint64_t bytes) {
+static void tli_add_live(tli_peak *peak, tli_use use, int32_t index, int32_t slot, uint64_t bytes) {
     tli_made *made = &peak->live[peak->live_count];
     if (!bytes) return;
-    made->use = use; made->index = index; made->bytes = bytes;
+    made->use = use; made->index = index; made->slot = slot; made->bytes = bytes;
     peak->live_count++;
 }
 
-// List everything that is live between two steps.
-static void tli_list_live(const tli_sim *sim, tli_peak *peak) {
+// Add what is live in the present slot.
+static void tli_list_slot(const tli_sim *sim, tli_peak *peak) {
     const tl_graph *graph = sim->graph;
-    int32_t i;
-    peak->live_count = 0;
+    int32_t slot = sim->slot, i;
     for (i = 0; i < graph->tensor_count; i++) {
         const tli_sim_tensor *t = &sim->tensors[i];
         uint64_t bytes = graph->outputs[i].bytes;
-        if (t->state == TLI_PACKED) tli_add_live(peak, TLI_USE_PACKED, i, t->packed_bytes);
-        else if (t->state != TLI_ABSENT) tli_add_live(peak, TLI_USE_TENSOR, i, bytes);
-        if (t->has_gradient) tli_add_live(peak, TLI_USE_GRADIENT, i, bytes);
+        if (t->state == TLI_PACKED) tli_add_live(peak, TLI_USE_PACKED, i, slot, t->packed_bytes);
+        else if (t->state != TLI_ABSENT) tli_add_live(peak, TLI_USE_TENSOR, i, slot, bytes);
+        if (t->has_gradient) tli_add_live(peak, TLI_USE_GRADIENT, i, slot, bytes);
     }
     for (i = 0; i < graph->node_count; i++)
-        if (sim->nodes[i].has_saved) tli_add_live(peak, TLI_USE_SAVED, i, graph->nodes[i].saved_bytes);
+        if (sim->nodes[i].has_saved) tli_add_live(peak, TLI_USE_SAVED, i, slot, graph->nodes[i].saved_bytes);
+}
+
+// List everything that is live between two steps.
+static void tli_list_live(tli_sim *sim, tli_peak *peak) {
+    int32_t slot = sim->slot, i;
+    peak->live_count = 0;
+    for (i = 0; i < sim->slot_count; i++) {
+        tli_sim_choose_slot(sim, i);
+        tli_list_slot(sim, peak);
+    }
+    tli_sim_choose_slot(sim, slot);
 }
 
 // Simulate the step that reaches the peak, and list what is live before it and what it allocates. A
@@ -15308,6 +15582,7 @@ static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak
     for (i = 0; i < count && !result; i++) {
         tl_step one = *step;
         if (count > 1) one.output = i;
+        tli_sim_choose_slot(sim, step->slot);
         if (count > 1 && !tli_sim_acts_on(sim, (tl_step_kind)step->kind, node->first_output + i)) continue;
         tli_list_live(sim, peak);
         result = tli_sim_step(sim, &one);
@@ -15328,6 +15603,7 @@ static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simu
     tli_zero(peak, sizeof *peak);
     result = tli_simulate_checked(env, function, desc, NULL, &peak->report);
     if (result) return result;
+    most *= (uint64_t)tli_count_slots(desc->plan);
     peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
     if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_LOOK_AT_PEAK));
     result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan, NULL);
@@ -15343,6 +15619,7 @@ static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simu
 
 static int tli_is_larger(const tli_made *a, const tli_made *b) {
     if (a->bytes != b->bytes) return a->bytes > b->bytes;
+    if (a->slot != b->slot) return a->slot < b->slot;
     return a->index != b->index ? a->index < b->index : a->use < b->use;
 }
 
@@ -15380,11 +15657,18 @@ static const char *tli_explain_use(tli_use use) {
     return "";
 }
 
-// Write "conv1, its gradient". Names of checked graphs fit into 320 bytes.
+static void tli_put_slot(tli_writer *w, int32_t slot) {
+    if (!slot) return;
+    tli_put(w, "@");
+    tli_put_i64(w, slot);
+}
+
+// Write "conv1, its gradient", of another slot than 0 "conv1@1, its gradient". Names of checked graphs fit into 320 bytes.
 static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     if (made->use == TLI_USE_SAVED || made->use == TLI_USE_WORK) tli_put(&w, tl_name_node(graph, made->index));
     else tli_put_tensor(&w, graph, made->index);
+    tli_put_slot(&w, made->slot);
     tli_put(&w, tli_explain_use(made->use));
     tli_finish(&w);
 }
@@ -15445,16 +15729,21 @@ static void tli_put_step(tli_writer *w, const tl_graph *graph, const tl_plan *pl
     tli_put(w, ", ");
     tli_put(w, tli_explain_kind((tl_step_kind)step->kind));
     tli_put(w, tl_name_node(graph, step->node));
-    if (step->output == TL_ALL_OUTPUTS) return;
-    tli_put(w, ".");
-    tli_put_i64(w, step->output);
+    if (step->output != TL_ALL_OUTPUTS) { tli_put(w, "."); tli_put_i64(w, step->output); }
+    tli_put_slot(w, step->slot);
 }
 
 static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const tl_report *r) {
     uint64_t cost = plan->cost ? plan->cost : r->cost;
     tli_send_count(s, plan->step_count, " step on ", " steps on ");
     tli_send_count(s, graph->node_count, " node, ", " nodes, ");
-    tli_send(s, plan->inference ? "forward only\n" : "training\n");
+    tli_send(s, plan->inference ? "forward only" : "training");
+    if (plan->slot_count > 1) {
+        tli_send(s, ", ");
+        tli_send_i32(s, plan->slot_count);
+        tli_send(s, " micro-batches under way together");
+    }
+    tli_send(s, "\n");
     tli_send(s, "cost ");
     tli_send_u64(s, cost);
     tli_send(s, ": each call once ");
@@ -15477,6 +15766,10 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
         tli_send(s, "base: ");
         tli_send_bytes_of(s, plan->base_bytes);
         tli_send(s, " beside the plan\n");
+    }
+    if (plan->entry_count) {
+        tli_send_count(s, plan->entry_count, " tensor is", " tensors are");
+        tli_send(s, " there from the start\n");
     }
     if (plan->offset_count) {
         tli_send(s, "arena: ");
@@ -15521,19 +15814,20 @@ static void tli_explain_peak(tli_stream *s, const tl_graph *graph, const tl_plan
 }
 
 // The cost of the repeated forwards of a node. No overflow, because the cost of the plan includes
-// it.
-static uint64_t tli_find_again(const tl_graph *graph, const int32_t *forwards, int32_t id) {
-    return forwards[id] > 1 ? (uint64_t)(forwards[id] - 1) * graph->nodes[id].fwd_cost : 0;
+// it. again: beyond one in each slot.
+static uint64_t tli_find_again(const tl_graph *graph, const int32_t *again, int32_t id) {
+    return (uint64_t)again[id] * graph->nodes[id].fwd_cost;
 }
 
-static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *forwards) {
+// again: [node_count] forwards beyond the first in a slot; zeroes where their row was sent.
+static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *again_of) {
     uint64_t cost = 0;
     int32_t id, nodes = 0, again = 0, rows = 0;
     for (id = 0; id < graph->node_count; id++) {
-        if (forwards[id] < 2) continue;
+        if (!again_of[id]) continue;
         nodes++;
-        again += forwards[id] - 1;
-        cost += tli_find_again(graph, forwards, id);
+        again += again_of[id];
+        cost += tli_find_again(graph, again_of, id);
     }
     if (!again) { tli_send(s, "nothing is made twice\n"); return; }
     tli_send(s, "made again: ");
@@ -15544,19 +15838,39 @@ static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *for
     for (; rows < TLI_EXPLAIN_ROWS && nodes; rows++, nodes--) {
         int32_t best = -1;
         for (id = 0; id < graph->node_count; id++) {
-            if (forwards[id] < 2) continue;
-            if (best < 0 || tli_find_again(graph, forwards, id) > tli_find_again(graph, forwards, best))
+            if (!again_of[id]) continue;
+            if (best < 0 || tli_find_again(graph, again_of, id) > tli_find_again(graph, again_of, best))
                 best = id;
         }
         tli_send(s, "    ");
-        tli_send_count(s, forwards[best] - 1, " time   cost ", " times  cost ");
-        tli_send_u64(s, tli_find_again(graph, forwards, best));
+        tli_send_count(s, again_of[best], " time   cost ", " times  cost ");
+        tli_send_u64(s, tli_find_again(graph, again_of, best));
         tli_send(s, "  ");
         tli_send(s, tl_name_node(graph, best));
         tli_send(s, "\n");
-        forwards[best] = 0;
+        again_of[best] = 0;
     }
     if (nodes) { tli_send(s, "    and "); tli_send_count(s, nodes, " node more\n", " nodes more\n"); }
+}
+
+// How many forwards [node_count] of a valid plan run a node that had run in their slot; NULL = no memory.
+static int32_t *tli_count_again(tl_env *env, const tl_graph *graph, const tl_plan *plan) {
+    size_t nodes = (size_t)graph->node_count;
+    int32_t *again = (int32_t *)tli_alloc_array(env, (uint64_t)nodes, sizeof *again), i;
+    uint8_t *ran = (uint8_t *)tli_alloc_array(env, (uint64_t)nodes * (uint64_t)tli_count_slots(plan), 1);
+    for (i = 0; again && ran && i < plan->step_count; i++) {
+        const tl_step *step = &plan->steps[i];
+        uint8_t *before = &ran[(size_t)step->slot * nodes + (size_t)step->node];
+        if (step->kind >= TL_STEP_BACKWARD) continue;
+        again[step->node] += *before;
+        *before = 1;
+    }
+    if (!ran) {
+        tli_release(env, again);
+        again = NULL;
+    }
+    tli_release(env, ran);
+    return again;
 }
 
 static void tli_explain_copies(tli_stream *s, const tl_report *report) {
@@ -15573,7 +15887,7 @@ TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_
     tl_simulate_desc desc;
     tli_stream stream;
     tli_peak peak;
-    int32_t *forwards, i;
+    int32_t *again;
     tl_result result;
     TL_ASSERT(graph && plan && sink.write);
     tli_zero(&desc, sizeof desc);
@@ -15581,19 +15895,17 @@ TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_
     desc.plan = plan;
     result = tli_find_peak(env, TLI_IN(EXPLAIN_PLAN), &desc, &peak);
     if (result) return result;
-    forwards = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *forwards);
-    if (!forwards) {
+    again = tli_count_again(env, graph, plan);
+    if (!again) {
         tli_release(env, peak.live);
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(EXPLAIN_PLAN), TLI_RULE(NO_MEMORY_TO_COUNT_FORWARDS));
     }
-    for (i = 0; i < plan->step_count; i++)
-        if (plan->steps[i].kind < TL_STEP_BACKWARD) forwards[plan->steps[i].node]++;
     tli_open_stream(&stream, sink);
     tli_explain_numbers(&stream, graph, plan, &peak.report);
     tli_explain_peak(&stream, graph, plan, &peak);
-    tli_explain_again(&stream, graph, forwards);
+    tli_explain_again(&stream, graph, again);
     tli_explain_copies(&stream, &peak.report);
-    tli_release(env, forwards);
+    tli_release(env, again);
     tli_release(env, peak.live);
     return tli_close_stream(&stream, env, TLI_IN(EXPLAIN_PLAN));
 }
@@ -15743,15 +16055,28 @@ static void tli_send_macro_place(tli_stream *s, const tli_table *t, const char *
         tli_send_define(s, t, what);
         tli_send_macro_node(s, t, life->node);
         if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
+        if (life->slot) { tli_send(s, "_s"); tli_send_i32(s, life->slot); }
         tli_send(s, k ? "_BYTES " : "_OFFSET ");
         tli_send_constant(s, k ? life->bytes : life->offset);
         tli_send(s, "\n");
     }
 }
 
+// How many lifetimes begin before the first step: first those of inputs, then those of the entry.
+static int32_t tli_count_first_lives(const tli_table *t) {
+    const tl_graph *graph = t->graph;
+    int32_t count = 0, i;
+    while (count < t->lifetimes.count && t->lifetimes.items[count].use == TL_USE_INPUT) count++;
+    for (i = 0; i < t->plan->entry_count; i++) {
+        const tl_entry *entry = &t->plan->entry[i];
+        count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
+    }
+    return count;
+}
+
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
-    int32_t i;
+    int32_t i, first = tli_count_first_lives(t);
     tli_send(s, "\n");
     if (t->plan->offset_count) {
         tli_send_defined(s, t, "_ARENA_BYTES ", t->report.arena_bytes);
@@ -15761,6 +16086,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     if (t->report.host_peak_bytes) tli_send_defined(s, t, "_HOST_PEAK_BYTES ", t->report.host_peak_bytes);
     if (t->report.host_arena_bytes) tli_send_defined(s, t, "_HOST_ARENA_BYTES ", t->report.host_arena_bytes);
     tli_send_defined(s, t, "_BASE_BYTES ", t->plan->base_bytes);
+    if (t->plan->slot_count > 1) tli_send_defined(s, t, "_SLOTS ", (uint64_t)t->plan->slot_count);
     tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
     tli_send_defined(s, t, "_NODES ", (uint64_t)graph->node_count);
     tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
@@ -15768,6 +16094,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
         const tl_lifetime *life = &t->lifetimes.items[i];
         int32_t tensor = graph->nodes[life->node].first_output + life->output;
         if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
+        else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
         if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor])
             tli_send_macro_place(s, t, "_RESULT_", life);
     }
@@ -15892,14 +16219,14 @@ static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const cha
 }
 
 static void tli_send_step(tli_stream *s, const tl_graph *graph, const tl_step *step, int32_t index) {
+    int32_t numbers[4];
     tli_send(s, "    { ");
     tli_send(s, tli_step_ids[step->kind]);
     tli_send(s, ", ");
     tli_send(s, step->codec ? tli_codec_ids[step->codec] : "0");
-    tli_send(s, ", 0, ");
-    tli_send_i32(s, step->node);
+    numbers[0] = step->slot; numbers[1] = step->node; numbers[2] = step->output; numbers[3] = step->peer;
     tli_send(s, ", ");
-    tli_send_i32(s, step->output);
+    tli_send_list(s, numbers, 4);
     tli_send(s, " },  // ");
     tli_send_ascii(s, tl_name_node(graph, step->node));
     tli_send(s, ": step ");
@@ -15933,6 +16260,19 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
     for (i = 0; i < plan->step_count; i++) tli_send_step(s, graph, &plan->steps[i], i);
     if (plan->step_count) tli_send(s, "};\n");
+    if (plan->entry_count) tli_open_table(s, "tl_entry", name, "_entry", (uint64_t)plan->entry_count);
+    for (i = 0; i < plan->entry_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_i32(s, plan->entry[i].node);
+        tli_send(s, ", ");
+        tli_send_i32(s, plan->entry[i].output);
+        tli_send(s, ", ");
+        tli_send_i32(s, plan->entry[i].slot);
+        tli_send(s, " },  // ");
+        tli_send_ascii(s, tl_name_node(graph, plan->entry[i].node));
+        tli_send(s, "\n");
+    }
+    if (plan->entry_count) tli_send(s, "};\n");
     tli_send_offsets(s, name, "_offsets", plan->offsets, plan->offset_count);
     tli_send_offsets(s, name, "_host_offsets", plan->host_offsets, plan->host_offset_count);
     tli_send(s, "\nstatic const tl_plan ");
@@ -15957,6 +16297,9 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send_field(s, plan->bound_cost, "bound_cost");
     tli_send(s, "    NULL,  // memory: tl_free_plan leaves it alone\n");
     tli_send_field(s, plan->alignment_bytes, "alignment_bytes");
+    tli_send_field(s, (uint64_t)plan->slot_count, "slot_count");
+    tli_send_array(s, name, "_entry", plan->entry_count);
+    tli_send(s, "\n");
     tli_send(s, "};\n");
 }
 
@@ -38983,6 +39326,7 @@ typedef struct tli_buffer {
     uint8_t   state;       // tli_state
     uint8_t   on_host;
     uint8_t   codec;       // of the device bytes
+    uint8_t   is_entry;    // 1 = claimed for the plan's entry, and no step has freed or overwritten it since
 } tli_buffer;
 
 // The operands of a compute step. The arrays are made once, for the node with the most operands.
@@ -39090,10 +39434,16 @@ struct tl_run {
     tli_store       store;
     tli_run_arena   arenas[TL_TIER_COUNT];
     uint64_t        high_bytes;      // profiling: most live device bytes after a claim of this step
+    int32_t         slot_count;      // micro-batches under way together in a pass; each has buffers of its own
+    int32_t         slot;            // whose buffers these four are: that of the last step
     tli_buffer     *tensors;         // [tensor_count]
     tli_buffer     *gradients;       // [tensor_count]
     tli_buffer     *saved;           // [node_count]
     uint8_t        *ran;             // [node_count] in this pass
+    tli_buffer     *all_tensors, *all_gradients;  // [slot_count * tensor_count]
+    tli_buffer     *all_saved;       // [slot_count * node_count]
+    uint8_t        *all_ran;         // [slot_count * node_count]
+    int32_t         caller_slot;     // of tl_write_tensor and tl_read_tensor
     uint8_t        *is_read;         // [tensor_count] a node reads it
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
@@ -39107,15 +39457,27 @@ struct tl_run {
     tli_computing   computing;       // how far the compute step yielded last was carried out
     tl_step         last;
     tl_run_event    event;           // of the last step
-    int32_t         micro_batch;
+    int32_t         micro_batch;     // of slot 0
     uint64_t        training_step, next_step;
     int32_t         input_count;     // offsets that the graph's inputs take
-    uint64_t        input_arena_bytes;  // end of the last of them in the arena
+    int32_t         first_count;     // these, and offsets that the plan's entry takes
+    uint64_t        input_arena_bytes;  // end of the last of all these in the arena
     tl_run_report   report;
 #ifndef TL_NO_ONLINE
     tli_online      online;
 #endif
 };
+
+// Go on with the buffers of a slot.
+static void tli_run_choose_slot(tl_run *run, int32_t slot) {
+    size_t tensors = (size_t)slot * (size_t)run->graph->tensor_count;
+    size_t nodes = (size_t)slot * (size_t)run->graph->node_count;
+    run->slot = slot;
+    run->tensors = run->all_tensors + tensors;
+    run->gradients = run->all_gradients + tensors;
+    run->saved = run->all_saved + nodes;
+    run->ran = run->all_ran + nodes;
+}
 
 // What was planned for the pass, or decided in it.
 static const tl_report *tli_planned_pass(const tl_run *run) {
@@ -39187,6 +39549,7 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
 static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
     buffer->state = TLI_ABSENT;
     buffer->codec = TL_CODEC_NONE;
+    buffer->is_entry = 0;
     return tli_abandon(&run->store, &buffer->device);
 }
 
@@ -39233,6 +39596,7 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
     if (result) return result;
     result = tli_move_held(&run->store, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved);
     if (!moved) return result;
+    buffer->is_entry = 0;
     buffer->codec = (uint8_t)codec;
     buffer->state = codec == TL_CODEC_NONE ? TLI_RESIDENT : TLI_PACKED;
     return result;
@@ -40165,10 +40529,10 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->node = run->last.node;
     out->kind = (tl_step_kind)run->last.kind;
     out->recompute = run->event.recompute;
-    out->micro_batch = run->micro_batch;
+    out->micro_batch = run->event.micro_batch;
     out->step = run->training_step;
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
-                           (uint64_t)run->micro_batch * (uint64_t)run->graph->node_count +
+                           (uint64_t)run->event.micro_batch * (uint64_t)run->graph->node_count +
                                (uint64_t)run->last.node);
     out->precision = run->precision;
     out->inputs = at;                         at += node->input_count;
@@ -40198,6 +40562,7 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
     to->state = TLI_RESIDENT;
     tli_zero(&from->device, sizeof from->device);
     from->state = TLI_ABSENT;
+    from->is_entry = 0;
 }
 
 // Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
@@ -40739,7 +41104,7 @@ static tl_result tli_memory_step(tl_run *run) {
 
 static void tli_call_random(tl_run *run, tl_random_moment moment) {
     if (run->desc.random)
-        run->desc.random(moment, run->last.node, run->micro_batch, run->desc.random_user);
+        run->desc.random(moment, run->last.node, run->event.micro_batch, run->desc.random_user);
 }
 
 static void tli_start_random(tl_run *run) {
@@ -40754,22 +41119,63 @@ static void tli_end_random(tl_run *run) {
 
 // -- the executor: a pass --
 
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
+}
+
+// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step freed it.
+static void tli_release_slot(tl_run *run, int with_inputs) {
+    const tl_graph *graph = run->graph;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        (void)tli_buffer_drop(run, &run->gradients[i]);
+        if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
+        (void)tli_buffer_drop_host(run, &run->tensors[i]);
+        if (run->tensors[i].is_entry && !with_inputs) run->tensors[i].state = TLI_RESIDENT;
+        else (void)tli_buffer_drop(run, &run->tensors[i]);
+    }
+    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+}
+
 // Release all buffers. What the backend does not take back is offered to it again by the next pass.
 static void tli_release_buffers(tl_run *run, int with_inputs) {
-    const tl_graph *graph = run->graph;
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
     int32_t i;
     (void)tli_abandon(&run->store, &run->call.scratch);
     for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
-    for (i = 0; i < graph->tensor_count; i++) {
-        (void)tli_buffer_drop(run, &run->gradients[i]);
-        if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
-        (void)tli_buffer_drop(run, &run->tensors[i]);
-        (void)tli_buffer_drop_host(run, &run->tensors[i]);
+    for (i = 0; i < run->slot_count; i++) {
+        tli_run_choose_slot(run, i);
+        tli_release_slot(run, with_inputs);
     }
-    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+    tli_run_choose_slot(run, 0);
     (void)tli_retry_lost(&run->store);
     tli_end_quiet(&quiet, TL_OK);
+}
+
+// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but the
+// inputs was released.
+static tl_result tli_claim_entry(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
+    int32_t number = run->input_count, i;
+    tl_result result = TL_OK;
+    for (i = 0; i < run->plan.entry_count && !result; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        int32_t index = graph->nodes[entry->node].first_output + entry->output;
+        uint64_t bytes = graph->outputs[index].bytes;
+        tli_buffer *buffer = tli_caller_buffer(run, entry->slot, index);
+        *next = number;
+        number += bytes > 0;
+        if (buffer->is_entry) continue;
+        result = tli_claim_device(run, bytes, &buffer->device);
+        if (result) break;
+        buffer->state = TLI_RESIDENT;
+        buffer->is_entry = 1;
+        result = tli_fill_range(&run->store, &buffer->device.range, 0);
+    }
+    run->first_count = *next = number;
+    return result;
 }
 
 // Submit what was enqueued and release everything, at any point of a pass.
@@ -40890,18 +41296,21 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
                         TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    if (micro_batch < 0)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
-                        TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE));
+    if (micro_batch < 0 || micro_batch > INT32_MAX - run->slot_count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), micro_batch < 0
+                            ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
+                            : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     tli_release_buffers(run, 0);
+    if (tli_claim_entry(run))
+        return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
     if (micro_batch == 0) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
     run->touched_count = 0;
-    run->arenas[TL_TIER_DEVICE].next_offset = run->input_count;  // the first offsets are those of the inputs
+    run->arenas[TL_TIER_DEVICE].next_offset = run->first_count;  // the offsets before are taken already
     run->arenas[TL_TIER_HOST].next_offset = 0;
-    tli_zero(run->ran, (size_t)run->graph->node_count);
+    tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
     tli_measure_store(&run->store, 1, &counters);
@@ -40991,10 +41400,11 @@ static tl_result tli_close_compute(tl_run *run) {
 
 static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     run->last = step;
+    tli_run_choose_slot(run, step.slot);
     tli_zero(&run->event, sizeof run->event);
     run->event.step = step;
     run->event.index = run->position;
-    run->event.micro_batch = run->micro_batch;
+    run->event.micro_batch = run->micro_batch + step.slot;
     run->event.training_step = run->training_step;
     run->event.start_ns = tli_run_now(run);
     if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
@@ -41110,7 +41520,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 static int tli_is_current(const tl_run *run, const tl_run_step *step) {
     return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->event.index && step->call.first == run->call.first &&
-           step->call.step == run->training_step && step->call.micro_batch == run->micro_batch;
+           step->call.step == run->training_step && step->call.micro_batch == run->event.micro_batch;
 }
 
 static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
@@ -41177,6 +41587,20 @@ static tl_result tli_run_steps(tl_run *run) {
                                         TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT)));
 }
 
+// Let the caller write the inputs of each slot before a pass.
+static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
+    int32_t chosen = run->caller_slot, failed = 0, slot;
+    tl_result result;
+    for (slot = 0; run->desc.load && slot < run->slot_count && !failed; slot++) {
+        run->caller_slot = slot;
+        failed = run->desc.load(run, micro_batch + slot, run->desc.load_user) != TL_OK;
+    }
+    run->caller_slot = chosen;
+    if (!failed) return TL_OK;
+    result = tli_fail(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    return tli_abort_pass(run, result);
+}
+
 TLI_IMPL tl_result tl_run_plan(tl_run *run) {
     uint64_t step;
     tl_result result = TL_OK;
@@ -41186,12 +41610,8 @@ TLI_IMPL tl_result tl_run_plan(tl_run *run) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(RUN_PLAN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     step = run->next_step;
     for (k = 0; k < run->repeat_count && !result; k++) {
-        if (run->desc.load && run->desc.load(run, k, run->desc.load_user)) {
-            result = tli_fail(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN),
-                              TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
-            (void)tli_abort_pass(run, result);
-        }
-        if (!result) result = tl_start_pass(run, k);
+        result = tli_load_slots(run, k * run->slot_count);
+        if (!result) result = tl_start_pass(run, k * run->slot_count);
         if (!result) result = tli_run_steps(run);
     }
     if (result) run->next_step = step;
@@ -41245,9 +41665,18 @@ TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
 
 // -- tensors of the caller --
 
+TLI_IMPL tl_result tl_choose_slot(tl_run *run, int32_t slot) {
+    TL_ASSERT(run);
+    if (slot < 0 || slot >= run->slot_count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(CHOOSE_SLOT), TLI_RULE(SLOT_NOT_BELOW_SLOT_COUNT));
+    run->caller_slot = slot;
+    return TL_OK;
+}
+
 static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor tensor,
                                    uint64_t bytes, tli_buffer **buffer) {
     const tl_graph *graph = run->graph;
+    tli_buffer *found;
     int32_t index;
     *buffer = NULL;
     if (tensor.node < 0 || tensor.node >= graph->node_count || tensor.output < 0 ||
@@ -41258,10 +41687,11 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    if (run->tensors[index].state != TLI_RESIDENT && run->tensors[index].state != TLI_LEAVING)
+    found = tli_caller_buffer(run, run->caller_slot, index);
+    if (found->state != TLI_RESIDENT && found->state != TLI_LEAVING)
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
                         TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT));
-    *buffer = &run->tensors[index];
+    *buffer = found;
     return TL_OK;
 }
 
@@ -41287,13 +41717,34 @@ static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range ra
                   : TL_OK;
 }
 
+// Whether the plan's entry names a tensor, in the slot of the caller.
+static int tli_enters(const tl_run *run, tl_tensor tensor) {
+    int32_t i;
+    for (i = 0; i < run->plan.entry_count; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        if (entry->node == tensor.node && entry->output == tensor.output && entry->slot == run->caller_slot) return 1;
+    }
+    return 0;
+}
+
+// Make room for the plan's entry where the last pass has freed a part of it: its results go.
+static tl_result tli_prepare_entry(tl_run *run) {
+    if (run->active) return TL_OK;  // the write is refused
+    tli_release_buffers(run, 0);
+    if (!tli_claim_entry(run)) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(WRITE_TENSOR), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
+}
+
 TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
                                    uint64_t bytes) {
     tli_buffer *buffer;
-    tl_result result;
+    int enters;
+    tl_result result = TL_OK;
     TL_ASSERT(run && (data || !bytes));
-    result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
-    if (!result && !run->graph->nodes[tensor.node].is_input)
+    enters = tli_enters(run, tensor);
+    if (enters) result = tli_prepare_entry(run);
+    if (!result) result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
+    if (!result && !enters && !run->graph->nodes[tensor.node].is_input)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
                         TLI_RULE(TENSOR_NOT_GRAPH_INPUT));
     if (result) return result;
@@ -41372,6 +41823,8 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
         why = TLI_RULE(STRATEGY_GRADIENT_SAYS_WHAT_IS_KEPT);
     if (gradient->accumulation_steps > INT32_MAX)
         why = TLI_RULE(STRATEGY_GRADIENT_ACCUMULATION_STEPS);
+    if (desc->plan && gradient->accumulation_steps % (uint64_t)tli_count_slots(desc->plan))
+        why = TLI_RULE(STRATEGY_GRADIENT_STEPS_ARE_NOT_OF_WHOLE_PASSES);
     return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why) : TL_OK;
 }
 
@@ -41379,6 +41832,7 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
 static tl_result tli_apply_strategy(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_strategy *strategy = desc->strategy;
+    uint64_t slots = desc->plan ? (uint64_t)tli_count_slots(desc->plan) : 1;
     tl_result result;
     run->precision = TL_PRECISION_SINGLE;
     run->profiling = desc->profiling;
@@ -41397,7 +41851,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
-    if (!desc->repeat_count) desc->repeat_count = (int32_t)strategy->gradient.accumulation_steps;
+    if (!desc->repeat_count) desc->repeat_count = (int32_t)(strategy->gradient.accumulation_steps / slots);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
         run->checkpoints_on = run->inference || strategy->gradient.checkpointed;
@@ -42077,7 +42531,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     tl_env *env = run->env;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count,
              inputs = 0, outputs = 0;
-    uint64_t widest;
+    uint64_t widest, slots;
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {
         if ((uint64_t)graph->nodes[id].input_count > inputs)
@@ -42086,10 +42540,12 @@ static tl_result tli_alloc_run(tl_run *run) {
             outputs = (uint64_t)graph->nodes[id].output_count;
     }
     widest = 2 * inputs + 2 * outputs + 2;
-    run->tensors = (tli_buffer *)tli_alloc_array(env, tensors, sizeof *run->tensors);
-    run->gradients = (tli_buffer *)tli_alloc_array(env, tensors, sizeof *run->gradients);
-    run->saved = (tli_buffer *)tli_alloc_array(env, nodes, sizeof *run->saved);
-    run->ran = (uint8_t *)tli_alloc_array(env, nodes, 1);
+    run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;
+    slots = (uint64_t)run->slot_count;
+    run->all_tensors = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->tensors);
+    run->all_gradients = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->gradients);
+    run->all_saved = (tli_buffer *)tli_alloc_array(env, slots * nodes, sizeof *run->saved);
+    run->all_ran = (uint8_t *)tli_alloc_array(env, slots * nodes, 1);
     run->is_read = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->is_result = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
@@ -42103,11 +42559,12 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->call.twice = (tli_held *)tli_alloc_array(env, outputs, sizeof *run->call.twice);
     run->call.made = (uint8_t *)tli_alloc_array(env, outputs, 1);
     run->call.twice_count = (int32_t)outputs;
-    if (!run->tensors || !run->gradients || !run->saved || !run->ran || !run->is_read ||
+    if (!run->all_tensors || !run->all_gradients || !run->all_saved || !run->all_ran || !run->is_read ||
         !run->is_result || !run->kernel_of || !run->kernels || !run->call.operands ||
         !run->call.access_of || !run->call.accesses || !run->call.writable || !run->call.hosts ||
         !run->call.twice || !run->call.made)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    tli_run_choose_slot(run, 0);
     tli_copy(run->kernels, run->desc.kernels,
              (size_t)run->desc.kernel_count * sizeof *run->kernels);
     for (id = 0; id < graph->input_count; id++) run->is_read[graph->inputs[id].tensor] = 1;
@@ -42182,13 +42639,11 @@ static tl_result tli_open_run_store(tl_run *run) {
     return TL_OK;
 }
 
-// Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
-static tl_result tli_claim_inputs(tl_run *run) {
+// Claim the graph's inputs of the present slot.
+static tl_result tli_claim_slot_inputs(tl_run *run) {
     const tl_graph *graph = run->graph;
-    tl_account_counters counters;
     tl_result result = TL_OK;
     int32_t i;
-    tli_measure_store(&run->store, 1, &counters);
     for (i = 0; i < graph->tensor_count && !result; i++) {
         tli_buffer *input = &run->tensors[i];
         if (!graph->nodes[graph->outputs[i].node].is_input) continue;
@@ -42196,9 +42651,24 @@ static tl_result tli_claim_inputs(tl_run *run) {
         result = tli_claim_device(run, graph->outputs[i].bytes, &input->device);
         if (!result) result = tli_fill_range(&run->store, &input->device.range, 0);
     }
+    return result;
+}
+
+// Claim the graph's inputs and the plan's entry, which stay claimed between passes, and fill them with zeroes.
+static tl_result tli_claim_inputs(tl_run *run) {
+    tl_account_counters counters;
+    tl_result result = TL_OK;
+    int32_t slot;
+    tli_measure_store(&run->store, 1, &counters);
+    for (slot = 0; slot < run->slot_count && !result; slot++) {
+        tli_run_choose_slot(run, slot);
+        result = tli_claim_slot_inputs(run);
+    }
+    tli_run_choose_slot(run, 0);
+    run->input_count = run->arenas[TL_TIER_DEVICE].next_offset;
+    if (!result) result = tli_claim_entry(run);
     tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
-    run->input_count = run->arenas[TL_TIER_DEVICE].next_offset;
     return result;
 }
 
@@ -42232,6 +42702,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
+    if (run->repeat_count > INT32_MAX / run->slot_count)
+        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->next_step = desc->first_step;
     tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
@@ -42301,10 +42773,10 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_free_online(run);
 #endif
     if (run->owns_plan) tl_free_plan(env, &run->plan);
-    tli_release(env, run->tensors);
-    tli_release(env, run->gradients);
-    tli_release(env, run->saved);
-    tli_release(env, run->ran);
+    tli_release(env, run->all_tensors);
+    tli_release(env, run->all_gradients);
+    tli_release(env, run->all_saved);
+    tli_release(env, run->all_ran);
     tli_release(env, run->is_read);
     tli_release(env, run->is_result);
     tli_release(env, run->kernel_of);
@@ -42610,7 +43082,8 @@ static int32_t tli_find_issue(const tl_trace *trace, int32_t wait) {
     for (i = wait - 1; i >= 0; i--) {
         const tl_run_event *event = &trace->events[i];
         const tl_step *step = &event->step;
-        if (event->training_step != end->training_step || event->micro_batch != end->micro_batch) return -1;
+        if (event->training_step != end->training_step) return -1;
+        if (event->micro_batch != end->micro_batch) continue;
         if (step->kind != TL_STEP_SPILL && step->kind != TL_STEP_FETCH) continue;
         if (step->node != end->step.node) continue;
         if (step->output == end->step.output) return i;
@@ -42650,6 +43123,7 @@ static void tli_send_event_name(tli_trace_writer *t, const tl_run_event *event, 
         tli_put(&w, ".");
         tli_put_i64(&w, step->output);
     }
+    tli_put_slot(&w, step->slot);
     tli_finish(&w);
     w = tli_writer_of(quoted, sizeof quoted);
     tli_put_json_text(&w, name);
@@ -43407,6 +43881,7 @@ static const char tli_plan_style_text[] =
     "@media (prefers-color-scheme:dark){.idle{fill:#4d5560}.cut{stroke:#0d1117}.bar{fill:#0d1117}}\n"
     "</style>\n";
 
+// ran: [slot_count * node_count] the nodes that ran before, which is kept up.
 static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
     const tl_step *step = &g->plan->steps[index];
     int takes_time = g->by_step || g->end[index] > g->start[index], again;
@@ -43414,8 +43889,9 @@ static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
     case TL_STEP_FORWARD:
     case TL_STEP_FORWARD_INPLACE:
     case TL_STEP_FORWARD_SAVE:
-        again = ran[step->node];
-        ran[step->node] = 1;
+        ran += (size_t)step->slot * (size_t)g->graph->node_count + (size_t)step->node;
+        again = *ran;
+        *ran = 1;
         return again ? TLI_LANE_AGAIN : TLI_LANE_FORWARD;
     case TL_STEP_BACKWARD: return TLI_LANE_BACKWARD;
     case TL_STEP_SPILL: return TLI_LANE_SPILL;
@@ -43448,7 +43924,8 @@ static void tli_scale_time(tli_gantt *g, uint64_t total, int has_device) {
 
 // Derive the times on the axis and the lane of each step from the simulation.
 static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
-    uint8_t *ran = (uint8_t *)tli_alloc_array(g->env, (uint64_t)g->graph->node_count, 1);
+    uint64_t nodes = (uint64_t)g->graph->node_count * (uint64_t)tli_count_slots(g->plan);
+    uint8_t *ran = (uint8_t *)tli_alloc_array(g->env, nodes, 1);
     uint64_t total = 0, now = 0;
     int32_t i;
     if (!ran)
@@ -43636,6 +44113,7 @@ static void tli_send_hover(tli_gantt *g, int32_t first, int32_t last, int32_t me
     tli_send(s, "<title>");
     tli_send_text(s, tl_name_node(g->graph, step->node), 255);
     if (step->output != TL_ALL_OUTPUTS) tli_send_number(s, ".", step->output);
+    if (step->slot) tli_send_number(s, "@", step->slot);
     if (members > 1) {
         tli_send(s, " ... ");
         tli_send_text(s, tl_name_node(g->graph, g->plan->steps[last].node), 255);
@@ -43822,6 +44300,7 @@ static void tli_draw_life(tli_gantt *g, const tl_lifetime *life, const tli_box *
     tli_send(s, "\"><title>");
     tli_send_text(s, tl_name_node(g->graph, life->node), 255);
     if (g->graph->nodes[life->node].output_count > 1) tli_send_number(s, ".", life->output);
+    if (life->slot) tli_send_number(s, "@", life->slot);
     tli_send(s, ", ");
     tli_send(s, life->use == TL_USE_OUTPUT && life->occurrence ? "output made again" : tl_name_use(life->use));
     tli_send(s, "\n");

@@ -1147,11 +1147,11 @@ static int write_lifetimes(program *p) {
     int32_t i;
     int code = open_writer(p->o.lifetimes, &w);
     if (code) return code;
-    put(&w, "tier,kind,node,index,occurrence,bytes,first,end\n");
+    put(&w, "tier,kind,node,index,occurrence,bytes,first,end,slot\n");
     for (i = 0; i < lifetimes->count; i++) {
         const tl_lifetime *life = &lifetimes->items[i];
         put_life_row(&w, life);
-        put(&w, ",%llu,%d,%d\n", (ull)life->bytes, (int)life->first_step, (int)life->end_step);
+        put(&w, ",%llu,%d,%d,%d\n", (ull)life->bytes, (int)life->first_step, (int)life->end_step, (int)life->slot);
     }
     return close_writer(p, &w);
 }
@@ -1162,11 +1162,11 @@ static int write_places(program *p) {
     int32_t i;
     int code = open_writer(p->o.places, &w);
     if (code) return code;
-    put(&w, "tier,kind,node,index,occurrence,bank,offset\n");
+    put(&w, "tier,kind,node,index,occurrence,bank,offset,slot\n");
     for (i = 0; i < lifetimes->count; i++) {
         const tl_lifetime *life = &lifetimes->items[i];
         put_life_row(&w, life);
-        put(&w, ",0,%llu\n", (ull)life->offset);
+        put(&w, ",0,%llu,%d\n", (ull)life->offset, (int)life->slot);
     }
     return close_writer(p, &w);
 }
@@ -1310,8 +1310,8 @@ static void put_allocations_json(const program *p, writer *w) {
         put_json_text(w, tl_name_node(&p->graph, life->node));
         put(w, ", \"output\": %d, \"occurrence\": %d, \"bytes\": %llu", (int)life->output,
             (int)life->occurrence, (ull)life->bytes);
-        put(w, ", \"first_step\": %d, \"end_step\": %d, \"offset\": %llu}", (int)life->first_step,
-            (int)life->end_step, (ull)life->offset);
+        put(w, ", \"first_step\": %d, \"end_step\": %d, \"offset\": %llu, \"slot\": %d}", (int)life->first_step,
+            (int)life->end_step, (ull)life->offset, (int)life->slot);
     }
     put(w, "\n]");
 }

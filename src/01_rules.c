@@ -161,7 +161,8 @@
     X(FIND_LIFETIMES, "tl_find_lifetimes") \
     X(PLAN_PLACES, "tl_plan_places") \
     X(PLAN_ORDER, "tl_plan_order") \
-    X(PLAN_BANKS, "tl_plan_banks")
+    X(PLAN_BANKS, "tl_plan_banks") \
+    X(CHOOSE_SLOT, "tl_choose_slot")
 
 // -- errors: rules --
 //
@@ -493,7 +494,7 @@
     X(TENSOR_IS_COMPRESSED, "the tensor is compressed", "step, node") \
     X(NO_OUTPUT_IS_IN_STATE_TO_ACT_ON, "no output is in a state to act on", "step, node") \
     X(NO_SUCH_KIND_OF_STEP, "no such kind of step", "step, node") \
-    X(RESERVED_MUST_BE_0, "reserved must be 0", "step, node") \
+    X(PEER_MUST_BE_0, "peer: must be 0", "step, node") \
     X(NO_SUCH_NODE, "no such node", "step, node") \
     X(INPUT_NODES_TAKE_NO_STEPS, "input nodes take no steps", "step, node") \
     X(ACTS_ON_NODE_OUTPUT, "acts on a node: output must be TL_ALL_OUTPUTS", "step, node") \
@@ -555,7 +556,19 @@
     X(HOST_OFFSETS_FEWER_THAN_COPIES, "host_offsets: fewer than host copies", "step, node") \
     X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node") \
     X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "") \
-    X(COPY_MUST_NOT_BE_PLAN, "copy: must not be the plan itself", "")
+    X(COPY_MUST_NOT_BE_PLAN, "copy: must not be the plan itself", "") \
+    X(SLOT_COUNT_MUST_BE_AT_MOST_65536, "slot_count: must be 0 to 65536", "") \
+    X(NO_SUCH_SLOT, "no such micro-batch slot", "step, node") \
+    X(HOST_BYTES_DO_NOT_FIT_64_BITS, "host bytes do not fit 64 bits", "step, node") \
+    X(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1, "slot: must be a number up to 65535, as in F 3@1", "line") \
+    X(ENTRY_COUNT_MUST_BE_NUMBER_OF_TENSORS, "entry_count: must be the number of tensors in entry", "") \
+    X(ENTRY_NAMES_NO_NODE, "entry: number %0 names no node of the graph", "entry, node") \
+    X(ENTRY_NAMES_GRAPH_INPUT, "entry: number %0 names a graph input, which is resident anyway", "entry, node") \
+    X(ENTRY_NAMES_NO_OUTPUT, "entry: number %0 names no output of its node", "entry, node") \
+    X(ENTRY_NAMES_NO_SLOT, "entry: number %0 names no micro-batch slot of the plan", "entry, node") \
+    X(ENTRY_NAMES_TENSOR_TWICE, "entry: number %0 names a tensor that is in it already", "entry, node") \
+    X(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0, "entry: must be an output, as in E 3.0", "line") \
+    X(ENTRY_MUST_STAND_BEFORE_STEPS, "entry: must stand before the first step", "line")
 
 // -- errors: rules of [6] REMAT --
 
@@ -923,7 +936,12 @@
     X(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS, \
       "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1 " \
       "and does not say takes_blocks", \
-      "bytes of the largest range, of the node's")
+      "bytes of the largest range, of the node's") \
+    X(MICRO_BATCHES_DO_NOT_FIT_31_BITS, "micro-batches: passes times slots do not fit 31 bits", "") \
+    X(STRATEGY_GRADIENT_STEPS_ARE_NOT_OF_WHOLE_PASSES, \
+      "strategy.gradient: accumulation_steps must be a multiple of the plan's slots", "") \
+    X(SLOT_NOT_BELOW_SLOT_COUNT, "slot: the plan has no such slot", "") \
+    X(BACKEND_COULD_NOT_TAKE_ENTRY, "backend: it could not take the tensors of the plan's entry", "")
 
 // -- errors: rules of [13] TRACE --
 

@@ -12,27 +12,37 @@ typedef struct tli_peak {
     int32_t   live_count;
 } tli_peak;
 
-static void tli_add_live(tli_peak *peak, tli_use use, int32_t index, uint64_t bytes) {
+static void tli_add_live(tli_peak *peak, tli_use use, int32_t index, int32_t slot, uint64_t bytes) {
     tli_made *made = &peak->live[peak->live_count];
     if (!bytes) return;
-    made->use = use; made->index = index; made->bytes = bytes;
+    made->use = use; made->index = index; made->slot = slot; made->bytes = bytes;
     peak->live_count++;
 }
 
-// List everything that is live between two steps.
-static void tli_list_live(const tli_sim *sim, tli_peak *peak) {
+// Add what is live in the present slot.
+static void tli_list_slot(const tli_sim *sim, tli_peak *peak) {
     const tl_graph *graph = sim->graph;
-    int32_t i;
-    peak->live_count = 0;
+    int32_t slot = sim->slot, i;
     for (i = 0; i < graph->tensor_count; i++) {
         const tli_sim_tensor *t = &sim->tensors[i];
         uint64_t bytes = graph->outputs[i].bytes;
-        if (t->state == TLI_PACKED) tli_add_live(peak, TLI_USE_PACKED, i, t->packed_bytes);
-        else if (t->state != TLI_ABSENT) tli_add_live(peak, TLI_USE_TENSOR, i, bytes);
-        if (t->has_gradient) tli_add_live(peak, TLI_USE_GRADIENT, i, bytes);
+        if (t->state == TLI_PACKED) tli_add_live(peak, TLI_USE_PACKED, i, slot, t->packed_bytes);
+        else if (t->state != TLI_ABSENT) tli_add_live(peak, TLI_USE_TENSOR, i, slot, bytes);
+        if (t->has_gradient) tli_add_live(peak, TLI_USE_GRADIENT, i, slot, bytes);
     }
     for (i = 0; i < graph->node_count; i++)
-        if (sim->nodes[i].has_saved) tli_add_live(peak, TLI_USE_SAVED, i, graph->nodes[i].saved_bytes);
+        if (sim->nodes[i].has_saved) tli_add_live(peak, TLI_USE_SAVED, i, slot, graph->nodes[i].saved_bytes);
+}
+
+// List everything that is live between two steps.
+static void tli_list_live(tli_sim *sim, tli_peak *peak) {
+    int32_t slot = sim->slot, i;
+    peak->live_count = 0;
+    for (i = 0; i < sim->slot_count; i++) {
+        tli_sim_choose_slot(sim, i);
+        tli_list_slot(sim, peak);
+    }
+    tli_sim_choose_slot(sim, slot);
 }
 
 // Simulate the step that reaches the peak, and list what is live before it and what it allocates. A
@@ -46,6 +56,7 @@ static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak
     for (i = 0; i < count && !result; i++) {
         tl_step one = *step;
         if (count > 1) one.output = i;
+        tli_sim_choose_slot(sim, step->slot);
         if (count > 1 && !tli_sim_acts_on(sim, (tl_step_kind)step->kind, node->first_output + i)) continue;
         tli_list_live(sim, peak);
         result = tli_sim_step(sim, &one);
@@ -66,6 +77,7 @@ static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simu
     tli_zero(peak, sizeof *peak);
     result = tli_simulate_checked(env, function, desc, NULL, &peak->report);
     if (result) return result;
+    most *= (uint64_t)tli_count_slots(desc->plan);
     peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
     if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_LOOK_AT_PEAK));
     result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan, NULL);
@@ -81,6 +93,7 @@ static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simu
 
 static int tli_is_larger(const tli_made *a, const tli_made *b) {
     if (a->bytes != b->bytes) return a->bytes > b->bytes;
+    if (a->slot != b->slot) return a->slot < b->slot;
     return a->index != b->index ? a->index < b->index : a->use < b->use;
 }
 
@@ -118,11 +131,18 @@ static const char *tli_explain_use(tli_use use) {
     return "";
 }
 
-// Write "conv1, its gradient". Names of checked graphs fit into 320 bytes.
+static void tli_put_slot(tli_writer *w, int32_t slot) {
+    if (!slot) return;
+    tli_put(w, "@");
+    tli_put_i64(w, slot);
+}
+
+// Write "conv1, its gradient", of another slot than 0 "conv1@1, its gradient". Names of checked graphs fit into 320 bytes.
 static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     if (made->use == TLI_USE_SAVED || made->use == TLI_USE_WORK) tli_put(&w, tl_name_node(graph, made->index));
     else tli_put_tensor(&w, graph, made->index);
+    tli_put_slot(&w, made->slot);
     tli_put(&w, tli_explain_use(made->use));
     tli_finish(&w);
 }
@@ -183,16 +203,21 @@ static void tli_put_step(tli_writer *w, const tl_graph *graph, const tl_plan *pl
     tli_put(w, ", ");
     tli_put(w, tli_explain_kind((tl_step_kind)step->kind));
     tli_put(w, tl_name_node(graph, step->node));
-    if (step->output == TL_ALL_OUTPUTS) return;
-    tli_put(w, ".");
-    tli_put_i64(w, step->output);
+    if (step->output != TL_ALL_OUTPUTS) { tli_put(w, "."); tli_put_i64(w, step->output); }
+    tli_put_slot(w, step->slot);
 }
 
 static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const tl_report *r) {
     uint64_t cost = plan->cost ? plan->cost : r->cost;
     tli_send_count(s, plan->step_count, " step on ", " steps on ");
     tli_send_count(s, graph->node_count, " node, ", " nodes, ");
-    tli_send(s, plan->inference ? "forward only\n" : "training\n");
+    tli_send(s, plan->inference ? "forward only" : "training");
+    if (plan->slot_count > 1) {
+        tli_send(s, ", ");
+        tli_send_i32(s, plan->slot_count);
+        tli_send(s, " micro-batches under way together");
+    }
+    tli_send(s, "\n");
     tli_send(s, "cost ");
     tli_send_u64(s, cost);
     tli_send(s, ": each call once ");
@@ -215,6 +240,10 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
         tli_send(s, "base: ");
         tli_send_bytes_of(s, plan->base_bytes);
         tli_send(s, " beside the plan\n");
+    }
+    if (plan->entry_count) {
+        tli_send_count(s, plan->entry_count, " tensor is", " tensors are");
+        tli_send(s, " there from the start\n");
     }
     if (plan->offset_count) {
         tli_send(s, "arena: ");
@@ -259,19 +288,20 @@ static void tli_explain_peak(tli_stream *s, const tl_graph *graph, const tl_plan
 }
 
 // The cost of the repeated forwards of a node. No overflow, because the cost of the plan includes
-// it.
-static uint64_t tli_find_again(const tl_graph *graph, const int32_t *forwards, int32_t id) {
-    return forwards[id] > 1 ? (uint64_t)(forwards[id] - 1) * graph->nodes[id].fwd_cost : 0;
+// it. again: beyond one in each slot.
+static uint64_t tli_find_again(const tl_graph *graph, const int32_t *again, int32_t id) {
+    return (uint64_t)again[id] * graph->nodes[id].fwd_cost;
 }
 
-static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *forwards) {
+// again: [node_count] forwards beyond the first in a slot; zeroes where their row was sent.
+static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *again_of) {
     uint64_t cost = 0;
     int32_t id, nodes = 0, again = 0, rows = 0;
     for (id = 0; id < graph->node_count; id++) {
-        if (forwards[id] < 2) continue;
+        if (!again_of[id]) continue;
         nodes++;
-        again += forwards[id] - 1;
-        cost += tli_find_again(graph, forwards, id);
+        again += again_of[id];
+        cost += tli_find_again(graph, again_of, id);
     }
     if (!again) { tli_send(s, "nothing is made twice\n"); return; }
     tli_send(s, "made again: ");
@@ -282,19 +312,39 @@ static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *for
     for (; rows < TLI_EXPLAIN_ROWS && nodes; rows++, nodes--) {
         int32_t best = -1;
         for (id = 0; id < graph->node_count; id++) {
-            if (forwards[id] < 2) continue;
-            if (best < 0 || tli_find_again(graph, forwards, id) > tli_find_again(graph, forwards, best))
+            if (!again_of[id]) continue;
+            if (best < 0 || tli_find_again(graph, again_of, id) > tli_find_again(graph, again_of, best))
                 best = id;
         }
         tli_send(s, "    ");
-        tli_send_count(s, forwards[best] - 1, " time   cost ", " times  cost ");
-        tli_send_u64(s, tli_find_again(graph, forwards, best));
+        tli_send_count(s, again_of[best], " time   cost ", " times  cost ");
+        tli_send_u64(s, tli_find_again(graph, again_of, best));
         tli_send(s, "  ");
         tli_send(s, tl_name_node(graph, best));
         tli_send(s, "\n");
-        forwards[best] = 0;
+        again_of[best] = 0;
     }
     if (nodes) { tli_send(s, "    and "); tli_send_count(s, nodes, " node more\n", " nodes more\n"); }
+}
+
+// How many forwards [node_count] of a valid plan run a node that had run in their slot; NULL = no memory.
+static int32_t *tli_count_again(tl_env *env, const tl_graph *graph, const tl_plan *plan) {
+    size_t nodes = (size_t)graph->node_count;
+    int32_t *again = (int32_t *)tli_alloc_array(env, (uint64_t)nodes, sizeof *again), i;
+    uint8_t *ran = (uint8_t *)tli_alloc_array(env, (uint64_t)nodes * (uint64_t)tli_count_slots(plan), 1);
+    for (i = 0; again && ran && i < plan->step_count; i++) {
+        const tl_step *step = &plan->steps[i];
+        uint8_t *before = &ran[(size_t)step->slot * nodes + (size_t)step->node];
+        if (step->kind >= TL_STEP_BACKWARD) continue;
+        again[step->node] += *before;
+        *before = 1;
+    }
+    if (!ran) {
+        tli_release(env, again);
+        again = NULL;
+    }
+    tli_release(env, ran);
+    return again;
 }
 
 static void tli_explain_copies(tli_stream *s, const tl_report *report) {
@@ -311,7 +361,7 @@ TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_
     tl_simulate_desc desc;
     tli_stream stream;
     tli_peak peak;
-    int32_t *forwards, i;
+    int32_t *again;
     tl_result result;
     TL_ASSERT(graph && plan && sink.write);
     tli_zero(&desc, sizeof desc);
@@ -319,19 +369,17 @@ TLI_IMPL tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_
     desc.plan = plan;
     result = tli_find_peak(env, TLI_IN(EXPLAIN_PLAN), &desc, &peak);
     if (result) return result;
-    forwards = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *forwards);
-    if (!forwards) {
+    again = tli_count_again(env, graph, plan);
+    if (!again) {
         tli_release(env, peak.live);
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(EXPLAIN_PLAN), TLI_RULE(NO_MEMORY_TO_COUNT_FORWARDS));
     }
-    for (i = 0; i < plan->step_count; i++)
-        if (plan->steps[i].kind < TL_STEP_BACKWARD) forwards[plan->steps[i].node]++;
     tli_open_stream(&stream, sink);
     tli_explain_numbers(&stream, graph, plan, &peak.report);
     tli_explain_peak(&stream, graph, plan, &peak);
-    tli_explain_again(&stream, graph, forwards);
+    tli_explain_again(&stream, graph, again);
     tli_explain_copies(&stream, &peak.report);
-    tli_release(env, forwards);
+    tli_release(env, again);
     tli_release(env, peak.live);
     return tli_close_stream(&stream, env, TLI_IN(EXPLAIN_PLAN));
 }
@@ -481,15 +529,28 @@ static void tli_send_macro_place(tli_stream *s, const tli_table *t, const char *
         tli_send_define(s, t, what);
         tli_send_macro_node(s, t, life->node);
         if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
+        if (life->slot) { tli_send(s, "_s"); tli_send_i32(s, life->slot); }
         tli_send(s, k ? "_BYTES " : "_OFFSET ");
         tli_send_constant(s, k ? life->bytes : life->offset);
         tli_send(s, "\n");
     }
 }
 
+// How many lifetimes begin before the first step: first those of inputs, then those of the entry.
+static int32_t tli_count_first_lives(const tli_table *t) {
+    const tl_graph *graph = t->graph;
+    int32_t count = 0, i;
+    while (count < t->lifetimes.count && t->lifetimes.items[count].use == TL_USE_INPUT) count++;
+    for (i = 0; i < t->plan->entry_count; i++) {
+        const tl_entry *entry = &t->plan->entry[i];
+        count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
+    }
+    return count;
+}
+
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
-    int32_t i;
+    int32_t i, first = tli_count_first_lives(t);
     tli_send(s, "\n");
     if (t->plan->offset_count) {
         tli_send_defined(s, t, "_ARENA_BYTES ", t->report.arena_bytes);
@@ -499,6 +560,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     if (t->report.host_peak_bytes) tli_send_defined(s, t, "_HOST_PEAK_BYTES ", t->report.host_peak_bytes);
     if (t->report.host_arena_bytes) tli_send_defined(s, t, "_HOST_ARENA_BYTES ", t->report.host_arena_bytes);
     tli_send_defined(s, t, "_BASE_BYTES ", t->plan->base_bytes);
+    if (t->plan->slot_count > 1) tli_send_defined(s, t, "_SLOTS ", (uint64_t)t->plan->slot_count);
     tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
     tli_send_defined(s, t, "_NODES ", (uint64_t)graph->node_count);
     tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
@@ -506,6 +568,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
         const tl_lifetime *life = &t->lifetimes.items[i];
         int32_t tensor = graph->nodes[life->node].first_output + life->output;
         if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
+        else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
         if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor])
             tli_send_macro_place(s, t, "_RESULT_", life);
     }
@@ -630,14 +693,14 @@ static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const cha
 }
 
 static void tli_send_step(tli_stream *s, const tl_graph *graph, const tl_step *step, int32_t index) {
+    int32_t numbers[4];
     tli_send(s, "    { ");
     tli_send(s, tli_step_ids[step->kind]);
     tli_send(s, ", ");
     tli_send(s, step->codec ? tli_codec_ids[step->codec] : "0");
-    tli_send(s, ", 0, ");
-    tli_send_i32(s, step->node);
+    numbers[0] = step->slot; numbers[1] = step->node; numbers[2] = step->output; numbers[3] = step->peer;
     tli_send(s, ", ");
-    tli_send_i32(s, step->output);
+    tli_send_list(s, numbers, 4);
     tli_send(s, " },  // ");
     tli_send_ascii(s, tl_name_node(graph, step->node));
     tli_send(s, ": step ");
@@ -671,6 +734,19 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
     for (i = 0; i < plan->step_count; i++) tli_send_step(s, graph, &plan->steps[i], i);
     if (plan->step_count) tli_send(s, "};\n");
+    if (plan->entry_count) tli_open_table(s, "tl_entry", name, "_entry", (uint64_t)plan->entry_count);
+    for (i = 0; i < plan->entry_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_i32(s, plan->entry[i].node);
+        tli_send(s, ", ");
+        tli_send_i32(s, plan->entry[i].output);
+        tli_send(s, ", ");
+        tli_send_i32(s, plan->entry[i].slot);
+        tli_send(s, " },  // ");
+        tli_send_ascii(s, tl_name_node(graph, plan->entry[i].node));
+        tli_send(s, "\n");
+    }
+    if (plan->entry_count) tli_send(s, "};\n");
     tli_send_offsets(s, name, "_offsets", plan->offsets, plan->offset_count);
     tli_send_offsets(s, name, "_host_offsets", plan->host_offsets, plan->host_offset_count);
     tli_send(s, "\nstatic const tl_plan ");
@@ -695,6 +771,9 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send_field(s, plan->bound_cost, "bound_cost");
     tli_send(s, "    NULL,  // memory: tl_free_plan leaves it alone\n");
     tli_send_field(s, plan->alignment_bytes, "alignment_bytes");
+    tli_send_field(s, (uint64_t)plan->slot_count, "slot_count");
+    tli_send_array(s, name, "_entry", plan->entry_count);
+    tli_send(s, "\n");
     tli_send(s, "};\n");
 }
 

@@ -377,6 +377,15 @@ TLI_IMPL int tl_parse_codec(const char *text, tl_codec *codec) {
 TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     int32_t i;
+    for (i = 0; i < plan->entry_count; i++) {
+        const tl_entry *entry = &plan->entry[i];
+        tli_put(&w, "E ");
+        tli_put_i64(&w, entry->node);
+        tli_put(&w, ".");
+        tli_put_i64(&w, entry->output);
+        if (entry->slot) { tli_put(&w, "@"); tli_put_i64(&w, entry->slot); }
+        tli_put(&w, "\n");
+    }
     for (i = 0; i < plan->step_count; i++) {
         const tl_step *step = &plan->steps[i];
         tli_put(&w, tli_name(tli_step_names, TL_STEP_COUNT, step->kind));
@@ -387,6 +396,7 @@ TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
             tli_put(&w, " ");
             tli_put(&w, tli_name(tli_codec_names, TL_CODEC_COUNT, step->codec));
         }
+        if (step->slot) { tli_put(&w, "@"); tli_put_i64(&w, step->slot); }
         tli_put(&w, "\n");
     }
     return tli_finish(&w);
@@ -406,18 +416,41 @@ static int tli_read_target(tli_word word, tl_step *step) {
     return !tli_acts_on_node((tl_step_kind)step->kind) && tli_read_i32(output, &step->output);
 }
 
+// Cut "@3" off the last word of a step and read it. 0 = no slot stands behind the @.
+static int tli_cut_slot(tli_word *word, uint16_t *slot) {
+    tli_word number = *word;
+    size_t at = 0;
+    int32_t value;
+    while (at < word->length && word->text[at] != '@') at++;
+    *slot = 0;
+    if (at == word->length) return 1;
+    number.text += at + 1;
+    number.length -= at + 1;
+    word->length = at;
+    if (!tli_read_i32(number, &value) || value >= TLI_MOST_SLOTS) return 0;
+    *slot = (uint16_t)value;
+    return 1;
+}
+
 // Read a step whose first word is `word`. Returns the rule that the line breaks, or TLI_NO_RULE.
 static tli_rule tli_read_step(tli_reader *reader, tli_word word, tl_step *step) {
     int32_t value;
+    tli_word none;
+    tli_zero(&none, sizeof none);
     if (!tli_parse_name(tli_step_names, TL_STEP_COUNT, word.text, word.length, &value))
         return TLI_RULE(STEP_MUST_BE_F_I_S_B_D_DS_O_L_W_DH_C);
     *step = tli_step_of((tl_step_kind)value, 0, TL_ALL_OUTPUTS);
-    if (!tli_next_word(reader, &word) || !tli_read_target(word, step))
+    if (!tli_next_word(reader, &word)) word = none;
+    if (step->kind != TL_STEP_COMPRESS && !tli_cut_slot(&word, &step->slot))
+        return TLI_RULE(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1);
+    if (!tli_read_target(word, step))
         return tli_acts_on_node((tl_step_kind)step->kind)
                    ? TLI_RULE(TARGET_MUST_BE_NODE_NUMBER_AS_IN_F_3)
                    : TLI_RULE(TARGET_MUST_BE_NODE_NUMBER_OR_OUTPUT);
     if (step->kind == TL_STEP_COMPRESS) {
-        if (!tli_next_word(reader, &word) || tli_word_is(word, tl_name_codec(TL_CODEC_NONE)) ||
+        if (!tli_next_word(reader, &word)) word = none;
+        if (!tli_cut_slot(&word, &step->slot)) return TLI_RULE(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1);
+        if (tli_word_is(word, tl_name_codec(TL_CODEC_NONE)) ||
             !tli_parse_name(tli_codec_names, TL_CODEC_COUNT, word.text, word.length, &value))
             return TLI_RULE(CODEC_MUST_BE_F16_BF16_OR_Q8);
         step->codec = (uint8_t)value;
@@ -425,26 +458,85 @@ static tli_rule tli_read_step(tli_reader *reader, tli_word word, tl_step *step) 
     return tli_next_word(reader, &word) ? TLI_RULE(MORE_WORDS_THAN_STEP_TAKES) : TLI_NO_RULE;
 }
 
+// What has been read of a schedule.
+typedef struct tli_schedule {
+    tli_steps list;
+    tl_entry *entry;         // [entry_count]
+    int32_t   entry_count, entry_capacity;
+    int32_t   highest_slot;
+} tli_schedule;
+
+// Read a tensor of the entry, after its E. Returns the rule that the line breaks, or TLI_NO_RULE.
+static tli_rule tli_read_entry(tli_reader *reader, tli_schedule *schedule) {
+    tl_step target = tli_step_of(TL_STEP_DROP, 0, TL_ALL_OUTPUTS);
+    void *array = schedule->entry;
+    tl_entry *entry;
+    tli_word word;
+    if (schedule->list.count) return TLI_RULE(ENTRY_MUST_STAND_BEFORE_STEPS);
+    if (!tli_next_word(reader, &word)) return TLI_RULE(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0);
+    if (!tli_cut_slot(&word, &target.slot)) return TLI_RULE(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1);
+    if (!tli_read_target(word, &target) || target.output == TL_ALL_OUTPUTS)
+        return TLI_RULE(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0);
+    if (tli_next_word(reader, &word)) return TLI_RULE(MORE_WORDS_THAN_STEP_TAKES);
+    schedule->list.failed |= !tli_grow(schedule->list.env, &array, &schedule->entry_capacity, schedule->entry_count,
+                                       (int64_t)schedule->entry_count + 1, sizeof *entry);
+    if (schedule->list.failed) return TLI_NO_RULE;
+    schedule->entry = (tl_entry *)array;
+    entry = &schedule->entry[schedule->entry_count++];
+    entry->node = target.node;
+    entry->output = target.output;
+    entry->slot = target.slot;
+    if (target.slot > schedule->highest_slot) schedule->highest_slot = target.slot;
+    return TLI_NO_RULE;
+}
+
+// Move what was read into a plan.
+static tl_result tli_take_schedule(tli_schedule *schedule, tl_plan *plan) {
+    tl_env *env = schedule->list.env;
+    tl_plan apart;
+    tl_result result;
+    tli_zero(&apart, sizeof apart);
+    result = tli_take_steps(&schedule->list, TLI_IN(PARSE_SCHEDULE), &apart);
+    if (schedule->highest_slot) apart.slot_count = schedule->highest_slot + 1;
+    if (!result && !schedule->entry_count) {
+        *plan = apart;
+    } else if (!result) {
+        apart.entry = schedule->entry;
+        apart.entry_count = schedule->entry_count;
+        result = tli_join_plan(env, TLI_IN(PARSE_SCHEDULE), &apart, plan);
+        tl_free_plan(env, &apart);
+    }
+    tli_release(env, schedule->entry);
+    return result;
+}
+
 TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan) {
     tli_reader reader = tli_reader_of(text ? text : "", length);
-    tli_steps list = tli_steps_of(env);
+    tli_schedule schedule;
     TL_ASSERT(plan && (text || !length));
     tli_zero(plan, sizeof *plan);
+    tli_zero(&schedule, sizeof schedule);
+    schedule.list = tli_steps_of(env);
     if (length > TLI_TEXT_LIMIT)
         return tli_fail(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), TLI_RULE(TEXT_LONGER_THAN_1_GIB));
     while (tli_next_line(&reader)) {
         tl_step step;
         tli_word word;
         tli_rule why;
+        int enters;
         if (!tli_next_word(&reader, &word)) continue;
-        why = tli_read_step(&reader, word, &step);
+        enters = tli_word_is(word, "E");
+        why = enters ? tli_read_entry(&reader, &schedule) : tli_read_step(&reader, word, &step);
         if (why) {
-            tli_release(env, list.steps);
+            tli_release(env, schedule.list.steps);
+            tli_release(env, schedule.entry);
             return tli_fail_line(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), reader.line, why);
         }
-        tli_add_step(&list, step);
+        if (enters) continue;
+        tli_add_step(&schedule.list, step);
+        if (step.slot > schedule.highest_slot) schedule.highest_slot = step.slot;
     }
-    return tli_take_steps(&list, TLI_IN(PARSE_SCHEDULE), plan);
+    return tli_take_schedule(&schedule, plan);
 }
 #endif  // TL_NO_TEXT
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -16,8 +16,8 @@ static void tli_free_ledger(tl_env *env, tli_ledger *ledger) {
     tli_zero(ledger, sizeof *ledger);
 }
 
-static tl_result tli_init_ledger(tl_env *env, const tl_graph *graph, tli_ledger *ledger) {
-    uint64_t keys = 5 * (uint64_t)graph->tensor_count + 2 * (uint64_t)graph->node_count, i;
+static tl_result tli_init_ledger(tl_env *env, const tl_graph *graph, int32_t slot_count, tli_ledger *ledger) {
+    uint64_t keys = (uint64_t)slot_count * tli_ledger_keys(graph), i;
     tli_zero(ledger, sizeof *ledger);
     ledger->open = (int32_t *)tli_alloc_array(env, keys, sizeof *ledger->open);
     ledger->occurrences = (int32_t *)tli_alloc_array(env, keys, sizeof *ledger->occurrences);
@@ -33,8 +33,9 @@ static tl_result tli_find_lifetimes(tl_env *env, tli_function function, const tl
     int32_t i;
     tl_result result = tl_check_graph(env, desc->graph);
     tli_zero(lifetimes, sizeof *lifetimes);
+    if (!result) result = tli_check_plan(env, function, desc->plan);
     if (result) return result;
-    result = tli_init_ledger(env, desc->graph, &ledger);
+    result = tli_init_ledger(env, desc->graph, tli_count_slots(desc->plan), &ledger);
     if (!result) result = tli_simulate_checked(env, function, desc, &ledger, report);
     else result = tli_fail(env, result, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     if (!result && ledger.failed)
@@ -86,22 +87,26 @@ static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifet
     return buffers;
 }
 
-// Steps and offsets of a plan in one block; the counts of the plan are those of the copy.
+// Steps, entry and offsets of a plan in one block; the counts of the plan are those of the copy.
 static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan *plan, tl_plan *copy) {
     uint64_t *offsets, *host_offsets, bytes;
     tl_step *steps;
+    tl_entry *entry;
     // no overflow, because counts are below 2^31; offsets come first, because their alignment is larger
-    bytes = (uint64_t)plan->step_count * sizeof *steps +
+    bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->entry_count * sizeof *entry +
             ((uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count) * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
     if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_STEPS));
     host_offsets = offsets + plan->offset_count;
     steps = (tl_step *)(void *)(host_offsets + plan->host_offset_count);
+    entry = (tl_entry *)(void *)(steps + plan->step_count);
+    tli_copy(entry, plan->entry, (size_t)plan->entry_count * sizeof *entry);
     tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
     tli_copy(host_offsets, plan->host_offsets, (size_t)plan->host_offset_count * sizeof *offsets);
     tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
     *copy = *plan;
     copy->steps = plan->step_count ? steps : NULL;
+    copy->entry = plan->entry_count ? entry : NULL;
     copy->offsets = plan->offset_count ? offsets : NULL;
     copy->host_offsets = plan->host_offset_count ? host_offsets : NULL;
     copy->memory = offsets;

@@ -54,9 +54,10 @@ typedef enum tl_codec     { TL_CODECS(TLI_ENUM) TL_CODEC_COUNT } tl_codec;
 typedef struct tl_step {
     uint8_t  kind;      // tl_step_kind
     uint8_t  codec;     // tl_codec, TL_STEP_COMPRESS only
-    uint16_t reserved;  // 0
+    uint16_t slot;      // the micro-batch that it acts on, below tl_plan.slot_count
     int32_t  node;
     int32_t  output;    // D, O, L, W, DH, C, X: -1 = every output it can act on; other kinds: always -1
+    int32_t  peer;      // 0: for steps between ranks, of which this version has none
 } tl_step;
 
 #define TL_ALL_OUTPUTS (-1)
@@ -70,7 +71,10 @@ typedef struct tl_step {
 // after the other). A tensor is absent, resident, leaving (O until W), coming (L until W) or compressed.
 //
 //   step       allocates                                   frees
-//   the start  every output of every graph input           nothing; these are never freed by a step
+//   the start  every output of every graph input; then     nothing; inputs are never freed by a step
+//              the tensors of the entry, which are like
+//              any other: a node whose outputs are all
+//              in the entry has run
 //   F v        1. each absent output of v                  at the end of the call: 2. and 3.
 //              2. a second copy of each other output
 //              3. fwork
@@ -96,9 +100,19 @@ typedef struct tl_step {
 //   the end    nothing                                     the caller frees what is left: graph inputs,
 //                                                          outputs without D, saved bytes, host copies
 //
+// Where slot_count micro-batches are under way together, all of this exists once in each slot, graph inputs
+// too (fixed ones as well: their bytes are the same for every micro-batch, what they hold need not be). A step
+// sees and changes its own slot alone, and each slot keeps every rule by itself, the order of its backwards, too.
+//
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
 // are allocated by no step: they are the base. The peak is the largest sum of device bytes at any moment.
+
+// A tensor that is resident when a plan starts: a result kept from an earlier run.
+typedef struct tl_entry {
+    int32_t node, output;        // not of a graph input
+    int32_t slot;
+} tl_entry;
 
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
@@ -120,6 +134,10 @@ typedef struct tl_plan {
     uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
     void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
     uint64_t        alignment_bytes; // the offsets are multiples of it, a power of two; 0 = 1
+    int32_t         slot_count;      // micro-batches that are under way together in one repetition, at most
+                                     // 65536; 0 = 1
+    const tl_entry *entry;           // [entry_count] what is resident at the start, each tensor once; 0 = nothing
+    int32_t         entry_count;
 } tl_plan;
 
 // The result of one replay of a plan.
@@ -138,12 +156,13 @@ typedef struct tl_report {
     int32_t  allocation_count;  // device allocations, with scratch and gradients
     int32_t  host_allocation_count;  // host copies
     int32_t  peak_step;         // the first step that reaches the peak; -1 = before the first
-    int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end); else -1
+    int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end; 0 also for
+                                // the entry); else -1
 } tl_report;
 
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
-    const tl_plan   *plan;        // not NULL; only steps, offsets, their alignment and flags are read
+    const tl_plan   *plan;        // not NULL; only steps, entry, offsets, their alignment, slots and flags are read
     const tl_device *device;      // 0 = copies and conversions take no time; the stricter alignment counts
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
@@ -154,8 +173,8 @@ typedef struct tl_simulate_desc {
 // Replay a plan and report. The steps are replayed once: each repetition starts and ends in the
 // same state, so peaks do not depend on repeat_count.
 //
-// The allocations of a plan are numbered from 0: first every output of every graph input, then
-// those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
+// The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
+// those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
 // B: the gradients of its outputs that no other backward has made, the gradients of its inputs that
 // it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
 // allocation k; no two live allocations may overlap. In place, output 0 takes over its input's
@@ -165,8 +184,8 @@ typedef struct tl_simulate_desc {
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
-// Cost:    O(steps + tensors), and O(log allocations) for each one that has an offset; memory O(tensors), and
-//          20 bytes an offset.
+// Cost:    O(steps + slots x tensors), and O(log allocations) for each one that has an offset; memory
+//          O(slots x tensors), and 20 bytes an offset.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report);
 
@@ -204,16 +223,17 @@ TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed p
 
 typedef enum tl_use { TL_USES(TLI_ENUM) TL_USE_COUNT } tl_use;
 
-// One allocation of a plan. use, node, output and occurrence name it.
+// One allocation of a plan. use, node, output, slot and occurrence name it.
 typedef struct tl_lifetime {
     uint64_t bytes;        // > 0
     uint64_t offset;       // where plan->offsets, or host_offsets, puts it; 0 without
     tl_use   use;
     int32_t  node, output;  // output: 0 for saved bytes and scratch
-    int32_t  occurrence;   // so many of the same use, node and output came before; calls for scratch
+    int32_t  occurrence;   // so many of the same use, node, output and slot came before; calls for scratch
     int32_t  first_step, end_step;  // it lives in the steps k with first_step <= k < end_step
     int32_t  number;       // in plan->offsets, of host copies in plan->host_offsets
     int32_t  over;         // written in place: the lifetime that it takes over, of the same number; else -1
+    int32_t  slot;         // of its micro-batch
 } tl_lifetime;
 
 typedef struct tl_lifetimes {
@@ -229,7 +249,7 @@ typedef struct tl_lifetimes {
 // at the end of its call, or after a conversion, does. What is never freed ends at step_count.
 //
 // Errors:  those of tl_simulate_plan; *lifetimes is all zero then.
-// Cost:    one replay; 48 bytes an allocation, and as much again while the list grows.
+// Cost:    one replay; 56 bytes an allocation, and as much again while the list grows.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                   tl_lifetimes *lifetimes);
@@ -428,13 +448,14 @@ TLDEF void        tl_free_checkpoint_config(tl_env *env, tl_checkpoint_config *c
 TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
-// Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\n".
+// Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
+// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
 // steps by tl_simulate_plan.
 //
-//   plan   overwritten; release with tl_free_plan; peaks and costs are 0
+//   plan   overwritten; release with tl_free_plan; peaks and costs are 0; slot_count is the highest slot + 1
 //
 // Errors:  TL_ERROR_PARSE with the line, TL_ERROR_NO_MEMORY; *plan is all zero then.
 TLDEF tl_result tl_parse_schedule(tl_env *env, const char *text, size_t length, tl_plan *plan);
@@ -460,14 +481,15 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: a block of so many bytes does, so aligned
 //     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it
 //     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
-//     NET_STEPS, NET_NODES, NET_TENSORS        counts
+//     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS where there are several
 //     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena
+//     NET_ENTRY_Z_BYTES, NET_ENTRY_Z_OFFSET    of a tensor of the entry
 //     NET_RESULT_Y_BYTES, NET_RESULT_Y_OFFSET  of a node y that is kept; forward only, where none is kept, of
 //                                              each that no node reads
 //     NET_NODE_Y                               the number of every node
 //
 // Nodes whose names differ in case or punctuation alone, or have nothing of ASCII, end with _n and their
-// number, outputs of a node with several with _o and theirs. Tables of several networks stand in one program
+// number, outputs of a node with several with _o and theirs, those of another slot than 0 with _s and theirs. Tables of several networks stand in one program
 // where their names differ in upper case, and none begins with another and a _.
 //
 //   plan   replayed first, so that only valid plans are written; its peaks and costs are written

@@ -53,9 +53,10 @@ static tl_step tli_step_of(tl_step_kind kind, int32_t node, int32_t output) {
     tl_step step;
     step.kind = (uint8_t)kind;
     step.codec = TL_CODEC_NONE;
-    step.reserved = 0;
+    step.slot = 0;
     step.node = node;
     step.output = output;
+    step.peer = 0;
     return step;
 }
 
@@ -100,6 +101,10 @@ static tl_result tli_take_steps(tli_steps *list, tli_function function, tl_plan 
 }
 #endif
 
+#define TLI_MOST_SLOTS 65536
+
+static int32_t tli_count_slots(const tl_plan *plan) { return plan->slot_count ? plan->slot_count : 1; }
+
 TLI_IMPL void tl_free_plan(tl_env *env, tl_plan *plan) {
     TL_ASSERT(plan);
     tli_release(env, plan->memory);
@@ -135,11 +140,12 @@ typedef enum tli_use {
 typedef struct tli_made {
     tli_use  use;
     int32_t  index;   // tensor or node
+    int32_t  slot;
     uint64_t bytes;   // > 0: 0 bytes are no allocation and have no number
 } tli_made;
 
 // The lifetimes of all allocations, written down where a caller asks for them. A key is a use with its tensor
-// or node.
+// or node, and its slot.
 typedef struct tli_ledger {
     tl_lifetime *items;           // [count]
     int32_t      count, capacity;
@@ -173,6 +179,7 @@ typedef struct tli_sim_tensor {
 typedef struct tli_sim_node {
     uint8_t ran, done, has_saved;
     uint8_t is_read;   // 1 = some node reads one of its outputs
+    uint8_t enters;    // 1 = all its outputs are in the entry: it has run, before this plan
     int32_t waits_for; // number of inputs of nodes with a gradient that read it and have not run backward
 } tli_sim_node;
 
@@ -180,11 +187,17 @@ typedef struct tli_sim {
     tl_env         *env;
     tli_function    function;     // for error sentences
     const tl_graph *graph;
+    const tl_entry *entry;        // [entry_count]
+    int32_t         entry_count;
     int             inference, any_order;
     uint64_t        link_rate, link_latency, codec_rate, alignment;
+    int32_t         slot_count;   // micro-batches under way together; each has a state of its own
+    int32_t         slot;         // whose state the two below are
     tli_sim_tensor *tensors;      // [tensor_count]
     tli_sim_node   *nodes;        // [node_count]
-    int32_t         next_backward;  // the node whose backward is next in reverse order of the list; -1 = none
+    tli_sim_tensor *all_tensors;  // [slot_count * tensor_count]
+    tli_sim_node   *all_nodes;    // [slot_count * node_count]
+    int32_t        *next_backward;  // [slot_count] whose backward is next in reverse order of the list; -1 = none
 
     uint64_t        live_bytes, host_bytes;
     uint64_t        step_bytes;   // highest live bytes during the last step, its start included
@@ -197,11 +210,18 @@ typedef struct tli_sim {
     tli_made       *made;         // [made_count] allocations of the last step, in order
     int32_t         made_count;
 
-    tli_sim_arena   arena;        // of the device; owners: 3 tensors + nodes
-    tli_sim_arena   host_arena;   // owners: tensors
+    tli_sim_arena   arena;        // of the device; owners of each slot: 3 tensors + nodes
+    tli_sim_arena   host_arena;   // owners of each slot: tensors
 
     tli_ledger     *ledger;       // 0 = allocations are not written down
 } tli_sim;
+
+// Go on with the state of a slot.
+static void tli_sim_choose_slot(tli_sim *sim, int32_t slot) {
+    sim->slot = slot;
+    sim->tensors = sim->all_tensors + (size_t)slot * (size_t)sim->graph->tensor_count;
+    sim->nodes = sim->all_nodes + (size_t)slot * (size_t)sim->graph->node_count;
+}
 
 // ceil(bytes * 10^9 / rate); 0 on overflow. The remainder of bytes / rate is multiplied bit by bit,
 // so that nothing is wider than 64 bits.
@@ -227,7 +247,9 @@ static tli_sentence tli_sim_begin_error(tli_sim *sim, tl_result code, tli_rule r
     if (code == TL_ERROR_INVALID_PLAN) sim->report.broken_step = index;
     if (!TLI_ERROR_TEXT) return s;
     if (!step) {
-        tli_put(&s.text, sim->step_count ? "after the last step: " : "before the first step: ");
+        tli_put(&s.text, sim->step_count ? "after the last step" : "before the first step");
+        if (sim->slot) { tli_put(&s.text, " of slot "); tli_put_i64(&s.text, sim->slot); }
+        tli_put(&s.text, ": ");
         return s;
     }
     tli_put(&s.text, "step ");
@@ -237,6 +259,7 @@ static tli_sentence tli_sim_begin_error(tli_sim *sim, tl_result code, tli_rule r
     tli_put(&s.text, " ");
     tli_put_i64(&s.text, step->node);
     if (step->output != TL_ALL_OUTPUTS) { tli_put(&s.text, "."); tli_put_i64(&s.text, step->output); }
+    if (step->slot) { tli_put(&s.text, "@"); tli_put_i64(&s.text, step->slot); }
     if (step->node >= 0 && step->node < sim->graph->node_count) {
         tli_put(&s.text, " ");
         tli_put(&s.text, tl_name_node(sim->graph, step->node));
@@ -271,11 +294,23 @@ static tl_result tli_sim_broken_node(tli_sim *sim, tli_rule rule, int32_t node) 
     return tli_end_error(sim->env, &s, TL_ERROR_INVALID_PLAN);
 }
 
+static tl_result tli_sim_fail_entry(tli_sim *sim, tli_rule rule, int32_t index) {
+    sim->report.broken_step = 0;
+    return tli_fail_values(sim->env, TL_ERROR_INVALID_PLAN, sim->function, rule, (uint64_t)index,
+                           (uint64_t)(int64_t)sim->entry[index].node);
+}
+
 // -- lifetimes --
 
+// Keys of one slot in a ledger.
+static size_t tli_ledger_keys(const tl_graph *graph) {
+    return 5 * (size_t)graph->tensor_count + 2 * (size_t)graph->node_count;
+}
+
 // The key of a tensor or a node in a ledger.
-static size_t tli_ledger_key(const tl_graph *graph, tl_use use, int32_t index) {
-    size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count, at = (size_t)index;
+static size_t tli_ledger_key(const tli_sim *sim, tl_use use, int32_t index) {
+    size_t tensors = (size_t)sim->graph->tensor_count, nodes = (size_t)sim->graph->node_count;
+    size_t at = (size_t)sim->slot * tli_ledger_keys(sim->graph) + (size_t)index;
     switch (use) {
     case TL_USE_INPUT:
     case TL_USE_OUTPUT: return at;
@@ -306,7 +341,7 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
 static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint64_t bytes, int32_t number) {
     const tli_sim_arena *arena = use == TL_USE_HOST ? &sim->host_arena : &sim->arena;
     tli_ledger *ledger = sim->ledger;
-    size_t key = tli_ledger_key(sim->graph, use, index);
+    size_t key = tli_ledger_key(sim, use, index);
     int is_of_node = use == TL_USE_SAVED || use == TL_USE_SCRATCH;
     int32_t occurrence = ledger->occurrences[key]++;
     void *items = ledger->items;
@@ -330,18 +365,19 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     life->end_step = -1;
     life->number = number;
     life->over = -1;
+    life->slot = sim->slot;
 }
 
 // Write down its end: before what the present step does, or after it.
 static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int after) {
-    int32_t *open = &sim->ledger->open[tli_ledger_key(sim->graph, use, index)];
+    int32_t *open = &sim->ledger->open[tli_ledger_key(sim, use, index)];
     if (*open >= 0) sim->ledger->items[*open].end_step = sim->step_count - 1 + after;
     *open = -1;
 }
 
 // Output 0 of a node takes over the bytes of an input.
 static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
-    int32_t old = sim->ledger->open[tli_ledger_key(sim->graph, TL_USE_OUTPUT, from)];
+    int32_t old = sim->ledger->open[tli_ledger_key(sim, TL_USE_OUTPUT, from)];
     int32_t count = sim->ledger->count, number = old < 0 ? -1 : sim->ledger->items[old].number;
     tli_ledger_close(sim, TL_USE_OUTPUT, from, 0);
     tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, number);
@@ -357,11 +393,12 @@ static int tli_frees_after(tl_step_kind kind) {
 
 // The owner of an allocation on the device; -1 for one that is freed at the end of the call.
 static int32_t tli_sim_owner(const tli_sim *sim, tli_use use, int32_t index) {
+    int32_t tensors = sim->graph->tensor_count, first = sim->slot * (3 * tensors + sim->graph->node_count);
     switch (use) {
-    case TLI_USE_TENSOR: return index;
-    case TLI_USE_PACKED: return sim->graph->tensor_count + index;
-    case TLI_USE_GRADIENT: return 2 * sim->graph->tensor_count + index;
-    case TLI_USE_SAVED: return 3 * sim->graph->tensor_count + index;
+    case TLI_USE_TENSOR: return first + index;
+    case TLI_USE_PACKED: return first + tensors + index;
+    case TLI_USE_GRADIENT: return first + 2 * tensors + index;
+    case TLI_USE_SAVED: return first + 3 * tensors + index;
     case TLI_USE_TWICE:
     case TLI_USE_WORK: break;
     }
@@ -434,7 +471,7 @@ static tl_result tli_sim_alloc(tli_sim *sim, tli_use use, int32_t index, uint64_
         sim->report.peak_bytes = sim->live_bytes;
         sim->report.peak_step = sim->step ? sim->step_count - 1 : -1;
     }
-    made->use = use; made->index = index; made->bytes = bytes;
+    made->use = use; made->index = index; made->slot = sim->slot; made->bytes = bytes;
     sim->made_count++;
     sim->report.allocation_count++;
     if (!sim->arena.offsets) return TL_OK;
@@ -473,7 +510,8 @@ static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
     sim->tensors[to].state = TLI_RESIDENT;
     if (sim->ledger) tli_ledger_hand_over(sim, from, to);
     if (!sim->arena.offsets || !sim->graph->outputs[from].bytes) return;
-    sim->arena.places[to] = sim->arena.places[from];
+    from = tli_sim_owner(sim, TLI_USE_TENSOR, from);
+    sim->arena.places[tli_sim_owner(sim, TLI_USE_TENSOR, to)] = sim->arena.places[from];
     sim->arena.places[from] = -1;
 }
 
@@ -615,9 +653,10 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
     if (sim->inference) return tli_sim_broken(sim, TLI_RULE(NO_BACKWARD_IN_INFERENCE));
     if (!node->has_grad) return tli_sim_broken(sim, TLI_RULE(HAS_NO_GRADIENT));
     if (sim->nodes[id].done) return tli_sim_broken(sim, TLI_RULE(BACKWARD_ALREADY_RAN));
-    if (!sim->nodes[id].ran) return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
-    if (!sim->any_order && id != sim->next_backward)
-        return tli_sim_broken_node(sim, TLI_RULE(BACKWARD_OUT_OF_ORDER_NODE_IS_NEXT), sim->next_backward);
+    if (!sim->nodes[id].ran && !sim->nodes[id].enters) return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
+    if (!sim->any_order && id != sim->next_backward[sim->slot])
+        return tli_sim_broken_node(sim, TLI_RULE(BACKWARD_OUT_OF_ORDER_NODE_IS_NEXT),
+                                   sim->next_backward[sim->slot]);
     if (sim->nodes[id].waits_for)
         return tli_sim_broken_node(sim, TLI_RULE(CONSUMER_HAS_NOT_RUN_BACKWARD), tli_sim_find_waiting(sim, id));
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
@@ -645,7 +684,7 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     const tl_graph *graph = sim->graph;
     const tl_node *node = &graph->nodes[id];
     int32_t out_end = node->first_output + node->output_count;
-    int32_t in_end = node->first_input + node->input_count, i;
+    int32_t in_end = node->first_input + node->input_count, i, *next = &sim->next_backward[sim->slot];
     tl_result result = tli_sim_check_backward(sim, id);
     for (i = node->first_output; i < out_end && !result; i++) result = tli_sim_make_gradient(sim, i);
     for (i = node->first_input; i < in_end && !result; i++)
@@ -663,9 +702,7 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     sim->nodes[id].done = 1;
     for (i = node->first_input; i < in_end; i++)
         sim->nodes[graph->outputs[graph->inputs[i].tensor].node].waits_for--;
-    while (sim->next_backward >= 0 &&
-           (sim->nodes[sim->next_backward].done || !graph->nodes[sim->next_backward].has_grad))
-        sim->next_backward--;
+    while (*next >= 0 && (sim->nodes[*next].done || !graph->nodes[*next].has_grad)) --*next;
     sim->report.backward_count++;
     return TL_OK;
 }
@@ -679,19 +716,25 @@ static void tli_sim_drop(tli_sim *sim, int32_t tensor) {
     t->state = TLI_ABSENT;
 }
 
+static int32_t tli_sim_host_owner(const tli_sim *sim, int32_t tensor) {
+    return sim->slot * sim->graph->tensor_count + tensor;
+}
+
 // The host copy of a tensor is made.
 static tl_result tli_sim_alloc_host(tli_sim *sim, int32_t tensor) {
     uint64_t bytes = sim->graph->outputs[tensor].bytes;
     int32_t number = sim->report.host_allocation_count;
     if (sim->ledger) tli_ledger_open(sim, TL_USE_HOST, tensor, bytes, number);
     if (!bytes) return TL_OK;
-    sim->host_bytes += bytes;  // no overflow: each tensor is on the host once, and steps are below 2^31
+    if (!tli_add_u64(sim->host_bytes, bytes, &sim->host_bytes))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(HOST_BYTES_DO_NOT_FIT_64_BITS));
     if (sim->host_bytes > sim->report.host_peak_bytes) sim->report.host_peak_bytes = sim->host_bytes;
     if (number == INT32_MAX)
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(ALLOCATIONS_DO_NOT_FIT_31_BITS));
     sim->report.host_allocation_count++;
     if (!sim->host_arena.offsets) return TL_OK;
-    return tli_sim_place(sim, &sim->host_arena, number, tensor, bytes, &sim->report.host_arena_bytes);
+    return tli_sim_place(sim, &sim->host_arena, number, tli_sim_host_owner(sim, tensor), bytes,
+                         &sim->report.host_arena_bytes);
 }
 
 static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
@@ -755,7 +798,7 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, 0);
     if (!sim->graph->outputs[tensor].bytes) return TL_OK;
     sim->host_bytes -= sim->graph->outputs[tensor].bytes;
-    tli_sim_leave(&sim->host_arena, tensor);
+    tli_sim_leave(&sim->host_arena, tli_sim_host_owner(sim, tensor));
     return TL_OK;
 }
 
@@ -833,7 +876,8 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     const tl_graph *graph = sim->graph;
     int packs = step->kind == TL_STEP_COMPRESS;
     if (step->kind >= TL_STEP_COUNT) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_KIND_OF_STEP));
-    if (step->reserved) return tli_sim_broken(sim, TLI_RULE(RESERVED_MUST_BE_0));
+    if (step->slot >= sim->slot_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_SLOT));
+    if (step->peer) return tli_sim_broken(sim, TLI_RULE(PEER_MUST_BE_0));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
     if (graph->nodes[step->node].is_input) return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
     if (tli_acts_on_node((tl_step_kind)step->kind)) {
@@ -853,6 +897,7 @@ static tl_result tli_sim_run_step(tli_sim *sim, const tl_step *step) {
     tli_sim_node *node;
     tl_result result = tli_sim_check_step(sim, step);
     if (result) return result;
+    tli_sim_choose_slot(sim, step->slot);
     node = &sim->nodes[step->node];
     switch ((tl_step_kind)step->kind) {
     case TL_STEP_FORWARD:
@@ -896,13 +941,10 @@ static int tli_sim_is_result(const tli_sim *sim, int32_t id, int any_keep) {
     return sim->inference && !any_keep && !node->is_input && !sim->nodes[id].is_read;
 }
 
-// Check the rules of the end, and complete sim->report.
-static tl_result tli_sim_end(tli_sim *sim) {
+// Check the rules of the end in the present slot.
+static tl_result tli_sim_end_slot(tli_sim *sim, int any_keep) {
     const tl_graph *graph = sim->graph;
     int32_t id, i;
-    int any_keep = 0;
-    sim->made_count = 0;
-    for (id = 0; id < graph->node_count; id++) any_keep |= graph->nodes[id].keep;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         if (!sim->inference && node->has_grad && !sim->nodes[id].done)
@@ -912,6 +954,23 @@ static tl_result tli_sim_end(tli_sim *sim) {
             if (!tli_sim_readable(sim, i))
                 return tli_sim_broken_tensor(sim, TLI_RULE(RESULT_IS_NOT_RESIDENT), i);
     }
+    return TL_OK;
+}
+
+// Check the rules of the end, and complete sim->report.
+static tl_result tli_sim_end(tli_sim *sim) {
+    const tl_graph *graph = sim->graph;
+    int32_t id, slot;
+    int any_keep = 0;
+    tl_result result = TL_OK;
+    sim->made_count = 0;
+    for (id = 0; id < graph->node_count; id++) any_keep |= graph->nodes[id].keep;
+    for (slot = 0; slot < sim->slot_count && !result; slot++) {
+        tli_sim_choose_slot(sim, slot);
+        result = tli_sim_end_slot(sim, any_keep);
+    }
+    if (result) return result;
+    tli_sim_choose_slot(sim, 0);
     if (sim->arena.offsets && sim->report.allocation_count != sim->arena.count)
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_MORE_THAN_ALLOCATIONS));
     if (sim->host_arena.offsets && sim->report.host_allocation_count != sim->host_arena.count)
@@ -932,15 +991,19 @@ static void tli_free_sim_arena(tl_env *env, tli_sim_arena *arena) {
 }
 
 static void tli_free_sim(tli_sim *sim) {
-    tli_release(sim->env, sim->tensors);
-    tli_release(sim->env, sim->nodes);
+    tli_release(sim->env, sim->all_tensors);
+    tli_release(sim->env, sim->all_nodes);
+    tli_release(sim->env, sim->next_backward);
     tli_release(sim->env, sim->made);
     tli_free_sim_arena(sim->env, &sim->arena);
     tli_free_sim_arena(sim->env, &sim->host_arena);
-    sim->tensors = NULL; sim->nodes = NULL; sim->made = NULL;
+    sim->all_tensors = sim->tensors = NULL;
+    sim->all_nodes = sim->nodes = NULL;
+    sim->next_backward = NULL;
+    sim->made = NULL;
 }
 
-// An upper bound on the allocations of one step, and of the graph inputs before the first step.
+// An upper bound on the allocations of one step, and of the graph inputs of a slot before the first step.
 static uint64_t tli_sim_most_made(const tl_graph *graph) {
     uint64_t most = 0, inputs = 0;
     int32_t id;
@@ -980,43 +1043,89 @@ static void tli_reset_sim_arena(tli_sim_arena *arena) {
 
 static tl_result tli_sim_alloc_state(tli_sim *sim) {
     uint64_t tensors = (uint64_t)sim->graph->tensor_count, nodes = (uint64_t)sim->graph->node_count;
-    uint64_t most = tli_sim_most_made(sim->graph), owners = 3 * tensors + nodes;
+    uint64_t most = tli_sim_most_made(sim->graph), slots = (uint64_t)sim->slot_count;
+    uint64_t owners = slots * (3 * tensors + nodes);  // no overflow: slots fit 17 bits
     if (owners > INT32_MAX) return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(GRAPH_TOO_MANY_TENSORS));
     sim->arena.owner_count = (int32_t)owners;
-    sim->host_arena.owner_count = sim->graph->tensor_count;
-    sim->tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, tensors, sizeof *sim->tensors);
-    sim->nodes = (tli_sim_node *)tli_alloc_array(sim->env, nodes, sizeof *sim->nodes);
+    sim->host_arena.owner_count = (int32_t)(slots * tensors);
+    sim->all_tensors = (tli_sim_tensor *)tli_alloc_array(sim->env, slots * tensors, sizeof *sim->tensors);
+    sim->all_nodes = (tli_sim_node *)tli_alloc_array(sim->env, slots * nodes, sizeof *sim->nodes);
+    sim->next_backward = (int32_t *)tli_alloc_array(sim->env, slots, sizeof *sim->next_backward);
     sim->made = (tli_made *)tli_alloc_array(sim->env, most, sizeof *sim->made);
-    if (!sim->tensors || !sim->nodes || !sim->made || !tli_sim_alloc_arena(sim->env, &sim->arena) ||
-        !tli_sim_alloc_arena(sim->env, &sim->host_arena))
+    if (!sim->all_tensors || !sim->all_nodes || !sim->next_backward || !sim->made ||
+        !tli_sim_alloc_arena(sim->env, &sim->arena) || !tli_sim_alloc_arena(sim->env, &sim->host_arena))
         return tli_fail(sim->env, TL_ERROR_NO_MEMORY, sim->function, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     return TL_OK;
 }
 
-// Set what depends on the graph only: readers, the base cost, the first backward.
-static void tli_sim_read_graph(tli_sim *sim) {
+// Set what depends on the graph only, in the present slot: readers, the first backward. Returns the base cost,
+// which fits 64 bits: tl_check_graph.
+static uint64_t tli_sim_read_graph(tli_sim *sim) {
     const tl_graph *graph = sim->graph;
+    uint64_t cost = 0;
     int32_t id, i;
-    sim->next_backward = -1;
+    sim->next_backward[sim->slot] = -1;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        sim->report.base_cost += node->fwd_cost + (!sim->inference && node->has_grad ? node->bwd_cost : 0);
-        if (node->has_grad) sim->next_backward = id;
+        cost += node->fwd_cost + (!sim->inference && node->has_grad ? node->bwd_cost : 0);
+        if (node->has_grad) sim->next_backward[sim->slot] = id;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             tli_sim_node *maker = &sim->nodes[graph->outputs[graph->inputs[i].tensor].node];
             maker->is_read = 1;
             maker->waits_for += node->has_grad;
         }
     }
+    return cost;
+}
+
+// Make a slot ready: its graph inputs are resident.
+static tl_result tli_sim_start_slot(tli_sim *sim, int32_t slot) {
+    const tl_graph *graph = sim->graph;
+    uint64_t *cost = &sim->report.base_cost;
+    tl_result result = TL_OK;
+    int32_t i;
+    tli_sim_choose_slot(sim, slot);
+    sim->made_count = 0;
+    if (!tli_add_u64(*cost, tli_sim_read_graph(sim), cost))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
+    for (i = 0; i < graph->tensor_count && !result; i++) {
+        if (!graph->nodes[graph->outputs[i].node].is_input) continue;
+        sim->tensors[i].state = TLI_RESIDENT;
+        result = tli_sim_alloc(sim, TLI_USE_TENSOR, i, graph->outputs[i].bytes);
+    }
+    return result;
+}
+
+// A tensor of the entry is resident.
+static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
+    const tl_graph *graph = sim->graph;
+    const tl_entry *entry = &sim->entry[index];
+    const tl_node *node = entry->node >= 0 && entry->node < graph->node_count ? &graph->nodes[entry->node] : NULL;
+    tli_rule rule = TLI_NO_RULE;
+    int32_t tensor, i;
+    sim->made_count = 0;
+    if (!node) rule = TLI_RULE(ENTRY_NAMES_NO_NODE);
+    else if (node->is_input) rule = TLI_RULE(ENTRY_NAMES_GRAPH_INPUT);
+    else if (entry->output < 0 || entry->output >= node->output_count) rule = TLI_RULE(ENTRY_NAMES_NO_OUTPUT);
+    else if (entry->slot < 0 || entry->slot >= sim->slot_count) rule = TLI_RULE(ENTRY_NAMES_NO_SLOT);
+    if (rule) return tli_sim_fail_entry(sim, rule, index);
+    tli_sim_choose_slot(sim, entry->slot);
+    tensor = node->first_output + entry->output;
+    if (sim->tensors[tensor].state != TLI_ABSENT) return tli_sim_fail_entry(sim, TLI_RULE(ENTRY_NAMES_TENSOR_TWICE), index);
+    sim->tensors[tensor].state = TLI_RESIDENT;
+    i = 0;
+    while (i < node->output_count && sim->tensors[node->first_output + i].state != TLI_ABSENT) i++;
+    sim->nodes[entry->node].enters = i == node->output_count;
+    return tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, graph->outputs[tensor].bytes);
 }
 
 // Return to the state before the first step, without allocating.
 static tl_result tli_reset_sim(tli_sim *sim) {
-    const tl_graph *graph = sim->graph;
+    size_t slots = (size_t)sim->slot_count;
     tl_result result = TL_OK;
-    int32_t i;
-    tli_zero(sim->tensors, (size_t)graph->tensor_count * sizeof *sim->tensors);
-    tli_zero(sim->nodes, (size_t)graph->node_count * sizeof *sim->nodes);
+    int32_t slot, i;
+    tli_zero(sim->all_tensors, slots * (size_t)sim->graph->tensor_count * sizeof *sim->tensors);
+    tli_zero(sim->all_nodes, slots * (size_t)sim->graph->node_count * sizeof *sim->nodes);
     tli_zero(&sim->report, sizeof sim->report);
     sim->report.broken_step = -1;
     sim->report.peak_step = -1;
@@ -1026,12 +1135,9 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     sim->step_count = sim->made_count = 0;
     tli_reset_sim_arena(&sim->arena);
     tli_reset_sim_arena(&sim->host_arena);
-    tli_sim_read_graph(sim);
-    for (i = 0; i < graph->tensor_count && !result; i++) {
-        if (!graph->nodes[graph->outputs[i].node].is_input) continue;
-        sim->tensors[i].state = TLI_RESIDENT;
-        result = tli_sim_alloc(sim, TLI_USE_TENSOR, i, graph->outputs[i].bytes);
-    }
+    for (slot = 0; slot < sim->slot_count && !result; slot++) result = tli_sim_start_slot(sim, slot);
+    for (i = 0; i < sim->entry_count && !result; i++) result = tli_sim_enter(sim, i);
+    if (!result) tli_sim_choose_slot(sim, 0);
     return result;
 }
 
@@ -1044,6 +1150,9 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->env = env;
     sim->function = function;
     sim->graph = graph;
+    sim->slot_count = tli_count_slots(plan);
+    sim->entry = plan->entry;
+    sim->entry_count = plan->entry_count;
     sim->inference = plan->inference;
     sim->any_order = plan->any_order;
     sim->link_rate = device ? device->link_bytes_per_second : 0;
@@ -1099,6 +1208,10 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
                         TLI_RULE(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
     if (plan->repeat_count < 0)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(REPEAT_COUNT_MUST_BE_NOT_NEGATIVE));
+    if (plan->entry_count < 0 || (plan->entry_count && !plan->entry))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ENTRY_COUNT_MUST_BE_NUMBER_OF_TENSORS));
+    if (plan->slot_count < 0 || plan->slot_count > TLI_MOST_SLOTS)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SLOT_COUNT_MUST_BE_AT_MOST_65536));
     if (plan->alignment_bytes & (plan->alignment_bytes - 1 + !plan->alignment_bytes))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))

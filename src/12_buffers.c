@@ -22,6 +22,7 @@ typedef struct tli_buffer {
     uint8_t   state;       // tli_state
     uint8_t   on_host;
     uint8_t   codec;       // of the device bytes
+    uint8_t   is_entry;    // 1 = claimed for the plan's entry, and no step has freed or overwritten it since
 } tli_buffer;
 
 // The operands of a compute step. The arrays are made once, for the node with the most operands.
@@ -129,10 +130,16 @@ struct tl_run {
     tli_store       store;
     tli_run_arena   arenas[TL_TIER_COUNT];
     uint64_t        high_bytes;      // profiling: most live device bytes after a claim of this step
+    int32_t         slot_count;      // micro-batches under way together in a pass; each has buffers of its own
+    int32_t         slot;            // whose buffers these four are: that of the last step
     tli_buffer     *tensors;         // [tensor_count]
     tli_buffer     *gradients;       // [tensor_count]
     tli_buffer     *saved;           // [node_count]
     uint8_t        *ran;             // [node_count] in this pass
+    tli_buffer     *all_tensors, *all_gradients;  // [slot_count * tensor_count]
+    tli_buffer     *all_saved;       // [slot_count * node_count]
+    uint8_t        *all_ran;         // [slot_count * node_count]
+    int32_t         caller_slot;     // of tl_write_tensor and tl_read_tensor
     uint8_t        *is_read;         // [tensor_count] a node reads it
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
@@ -146,15 +153,27 @@ struct tl_run {
     tli_computing   computing;       // how far the compute step yielded last was carried out
     tl_step         last;
     tl_run_event    event;           // of the last step
-    int32_t         micro_batch;
+    int32_t         micro_batch;     // of slot 0
     uint64_t        training_step, next_step;
     int32_t         input_count;     // offsets that the graph's inputs take
-    uint64_t        input_arena_bytes;  // end of the last of them in the arena
+    int32_t         first_count;     // these, and offsets that the plan's entry takes
+    uint64_t        input_arena_bytes;  // end of the last of all these in the arena
     tl_run_report   report;
 #ifndef TL_NO_ONLINE
     tli_online      online;
 #endif
 };
+
+// Go on with the buffers of a slot.
+static void tli_run_choose_slot(tl_run *run, int32_t slot) {
+    size_t tensors = (size_t)slot * (size_t)run->graph->tensor_count;
+    size_t nodes = (size_t)slot * (size_t)run->graph->node_count;
+    run->slot = slot;
+    run->tensors = run->all_tensors + tensors;
+    run->gradients = run->all_gradients + tensors;
+    run->saved = run->all_saved + nodes;
+    run->ran = run->all_ran + nodes;
+}
 
 // What was planned for the pass, or decided in it.
 static const tl_report *tli_planned_pass(const tl_run *run) {
@@ -226,6 +245,7 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
 static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
     buffer->state = TLI_ABSENT;
     buffer->codec = TL_CODEC_NONE;
+    buffer->is_entry = 0;
     return tli_abandon(&run->store, &buffer->device);
 }
 
@@ -272,6 +292,7 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
     if (result) return result;
     result = tli_move_held(&run->store, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved);
     if (!moved) return result;
+    buffer->is_entry = 0;
     buffer->codec = (uint8_t)codec;
     buffer->state = codec == TL_CODEC_NONE ? TLI_RESIDENT : TLI_PACKED;
     return result;

@@ -91,10 +91,10 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->node = run->last.node;
     out->kind = (tl_step_kind)run->last.kind;
     out->recompute = run->event.recompute;
-    out->micro_batch = run->micro_batch;
+    out->micro_batch = run->event.micro_batch;
     out->step = run->training_step;
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
-                           (uint64_t)run->micro_batch * (uint64_t)run->graph->node_count +
+                           (uint64_t)run->event.micro_batch * (uint64_t)run->graph->node_count +
                                (uint64_t)run->last.node);
     out->precision = run->precision;
     out->inputs = at;                         at += node->input_count;
@@ -124,6 +124,7 @@ static void tli_hand_over(tl_run *run, const tl_node *node) {
     to->state = TLI_RESIDENT;
     tli_zero(&from->device, sizeof from->device);
     from->state = TLI_ABSENT;
+    from->is_entry = 0;
 }
 
 // Claim the ranges that a forward writes, in the order of the simulator. Outputs that are resident already
@@ -665,7 +666,7 @@ static tl_result tli_memory_step(tl_run *run) {
 
 static void tli_call_random(tl_run *run, tl_random_moment moment) {
     if (run->desc.random)
-        run->desc.random(moment, run->last.node, run->micro_batch, run->desc.random_user);
+        run->desc.random(moment, run->last.node, run->event.micro_batch, run->desc.random_user);
 }
 
 static void tli_start_random(tl_run *run) {
@@ -680,22 +681,63 @@ static void tli_end_random(tl_run *run) {
 
 // -- the executor: a pass --
 
+// The buffer of a tensor in a slot.
+static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t tensor) {
+    return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
+}
+
+// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step freed it.
+static void tli_release_slot(tl_run *run, int with_inputs) {
+    const tl_graph *graph = run->graph;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        (void)tli_buffer_drop(run, &run->gradients[i]);
+        if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
+        (void)tli_buffer_drop_host(run, &run->tensors[i]);
+        if (run->tensors[i].is_entry && !with_inputs) run->tensors[i].state = TLI_RESIDENT;
+        else (void)tli_buffer_drop(run, &run->tensors[i]);
+    }
+    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+}
+
 // Release all buffers. What the backend does not take back is offered to it again by the next pass.
 static void tli_release_buffers(tl_run *run, int with_inputs) {
-    const tl_graph *graph = run->graph;
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
     int32_t i;
     (void)tli_abandon(&run->store, &run->call.scratch);
     for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
-    for (i = 0; i < graph->tensor_count; i++) {
-        (void)tli_buffer_drop(run, &run->gradients[i]);
-        if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
-        (void)tli_buffer_drop(run, &run->tensors[i]);
-        (void)tli_buffer_drop_host(run, &run->tensors[i]);
+    for (i = 0; i < run->slot_count; i++) {
+        tli_run_choose_slot(run, i);
+        tli_release_slot(run, with_inputs);
     }
-    for (i = 0; i < graph->node_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
+    tli_run_choose_slot(run, 0);
     (void)tli_retry_lost(&run->store);
     tli_end_quiet(&quiet, TL_OK);
+}
+
+// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but the
+// inputs was released.
+static tl_result tli_claim_entry(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
+    int32_t number = run->input_count, i;
+    tl_result result = TL_OK;
+    for (i = 0; i < run->plan.entry_count && !result; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        int32_t index = graph->nodes[entry->node].first_output + entry->output;
+        uint64_t bytes = graph->outputs[index].bytes;
+        tli_buffer *buffer = tli_caller_buffer(run, entry->slot, index);
+        *next = number;
+        number += bytes > 0;
+        if (buffer->is_entry) continue;
+        result = tli_claim_device(run, bytes, &buffer->device);
+        if (result) break;
+        buffer->state = TLI_RESIDENT;
+        buffer->is_entry = 1;
+        result = tli_fill_range(&run->store, &buffer->device.range, 0);
+    }
+    run->first_count = *next = number;
+    return result;
 }
 
 // Submit what was enqueued and release everything, at any point of a pass.
@@ -816,18 +858,21 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
                         TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    if (micro_batch < 0)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
-                        TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE));
+    if (micro_batch < 0 || micro_batch > INT32_MAX - run->slot_count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), micro_batch < 0
+                            ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
+                            : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     tli_release_buffers(run, 0);
+    if (tli_claim_entry(run))
+        return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
     if (micro_batch == 0) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
     run->computing = TLI_COMPUTING_NOT;
     run->touched_count = 0;
-    run->arenas[TL_TIER_DEVICE].next_offset = run->input_count;  // the first offsets are those of the inputs
+    run->arenas[TL_TIER_DEVICE].next_offset = run->first_count;  // the offsets before are taken already
     run->arenas[TL_TIER_HOST].next_offset = 0;
-    tli_zero(run->ran, (size_t)run->graph->node_count);
+    tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
     tli_measure_store(&run->store, 1, &counters);
@@ -917,10 +962,11 @@ static tl_result tli_close_compute(tl_run *run) {
 
 static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
     run->last = step;
+    tli_run_choose_slot(run, step.slot);
     tli_zero(&run->event, sizeof run->event);
     run->event.step = step;
     run->event.index = run->position;
-    run->event.micro_batch = run->micro_batch;
+    run->event.micro_batch = run->micro_batch + step.slot;
     run->event.training_step = run->training_step;
     run->event.start_ns = tli_run_now(run);
     if (run->profiling) run->high_bytes = tli_run_live_bytes(run, TL_TIER_DEVICE);
@@ -1036,7 +1082,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 static int tli_is_current(const tl_run *run, const tl_run_step *step) {
     return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->event.index && step->call.first == run->call.first &&
-           step->call.step == run->training_step && step->call.micro_batch == run->micro_batch;
+           step->call.step == run->training_step && step->call.micro_batch == run->event.micro_batch;
 }
 
 static tl_result tli_fail_stale_step(tl_run *run, tli_function function) {
@@ -1103,6 +1149,20 @@ static tl_result tli_run_steps(tl_run *run) {
                                         TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT)));
 }
 
+// Let the caller write the inputs of each slot before a pass.
+static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
+    int32_t chosen = run->caller_slot, failed = 0, slot;
+    tl_result result;
+    for (slot = 0; run->desc.load && slot < run->slot_count && !failed; slot++) {
+        run->caller_slot = slot;
+        failed = run->desc.load(run, micro_batch + slot, run->desc.load_user) != TL_OK;
+    }
+    run->caller_slot = chosen;
+    if (!failed) return TL_OK;
+    result = tli_fail(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    return tli_abort_pass(run, result);
+}
+
 TLI_IMPL tl_result tl_run_plan(tl_run *run) {
     uint64_t step;
     tl_result result = TL_OK;
@@ -1112,12 +1172,8 @@ TLI_IMPL tl_result tl_run_plan(tl_run *run) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(RUN_PLAN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     step = run->next_step;
     for (k = 0; k < run->repeat_count && !result; k++) {
-        if (run->desc.load && run->desc.load(run, k, run->desc.load_user)) {
-            result = tli_fail(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN),
-                              TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
-            (void)tli_abort_pass(run, result);
-        }
-        if (!result) result = tl_start_pass(run, k);
+        result = tli_load_slots(run, k * run->slot_count);
+        if (!result) result = tl_start_pass(run, k * run->slot_count);
         if (!result) result = tli_run_steps(run);
     }
     if (result) run->next_step = step;
@@ -1171,9 +1227,18 @@ TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
 
 // -- tensors of the caller --
 
+TLI_IMPL tl_result tl_choose_slot(tl_run *run, int32_t slot) {
+    TL_ASSERT(run);
+    if (slot < 0 || slot >= run->slot_count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(CHOOSE_SLOT), TLI_RULE(SLOT_NOT_BELOW_SLOT_COUNT));
+    run->caller_slot = slot;
+    return TL_OK;
+}
+
 static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor tensor,
                                    uint64_t bytes, tli_buffer **buffer) {
     const tl_graph *graph = run->graph;
+    tli_buffer *found;
     int32_t index;
     *buffer = NULL;
     if (tensor.node < 0 || tensor.node >= graph->node_count || tensor.output < 0 ||
@@ -1184,10 +1249,11 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    if (run->tensors[index].state != TLI_RESIDENT && run->tensors[index].state != TLI_LEAVING)
+    found = tli_caller_buffer(run, run->caller_slot, index);
+    if (found->state != TLI_RESIDENT && found->state != TLI_LEAVING)
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
                         TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT));
-    *buffer = &run->tensors[index];
+    *buffer = found;
     return TL_OK;
 }
 
@@ -1213,13 +1279,34 @@ static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range ra
                   : TL_OK;
 }
 
+// Whether the plan's entry names a tensor, in the slot of the caller.
+static int tli_enters(const tl_run *run, tl_tensor tensor) {
+    int32_t i;
+    for (i = 0; i < run->plan.entry_count; i++) {
+        const tl_entry *entry = &run->plan.entry[i];
+        if (entry->node == tensor.node && entry->output == tensor.output && entry->slot == run->caller_slot) return 1;
+    }
+    return 0;
+}
+
+// Make room for the plan's entry where the last pass has freed a part of it: its results go.
+static tl_result tli_prepare_entry(tl_run *run) {
+    if (run->active) return TL_OK;  // the write is refused
+    tli_release_buffers(run, 0);
+    if (!tli_claim_entry(run)) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(WRITE_TENSOR), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
+}
+
 TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data,
                                    uint64_t bytes) {
     tli_buffer *buffer;
-    tl_result result;
+    int enters;
+    tl_result result = TL_OK;
     TL_ASSERT(run && (data || !bytes));
-    result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
-    if (!result && !run->graph->nodes[tensor.node].is_input)
+    enters = tli_enters(run, tensor);
+    if (enters) result = tli_prepare_entry(run);
+    if (!result) result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
+    if (!result && !enters && !run->graph->nodes[tensor.node].is_input)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
                         TLI_RULE(TENSOR_NOT_GRAPH_INPUT));
     if (result) return result;

@@ -60,6 +60,8 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
         why = TLI_RULE(STRATEGY_GRADIENT_SAYS_WHAT_IS_KEPT);
     if (gradient->accumulation_steps > INT32_MAX)
         why = TLI_RULE(STRATEGY_GRADIENT_ACCUMULATION_STEPS);
+    if (desc->plan && gradient->accumulation_steps % (uint64_t)tli_count_slots(desc->plan))
+        why = TLI_RULE(STRATEGY_GRADIENT_STEPS_ARE_NOT_OF_WHOLE_PASSES);
     return why ? tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why) : TL_OK;
 }
 
@@ -67,6 +69,7 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
 static tl_result tli_apply_strategy(tl_run *run) {
     tl_run_desc *desc = &run->desc;
     const tl_strategy *strategy = desc->strategy;
+    uint64_t slots = desc->plan ? (uint64_t)tli_count_slots(desc->plan) : 1;
     tl_result result;
     run->precision = TL_PRECISION_SINGLE;
     run->profiling = desc->profiling;
@@ -85,7 +88,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
     run->profiling = desc->profiling || strategy->enable_profiling;
-    if (!desc->repeat_count) desc->repeat_count = (int32_t)strategy->gradient.accumulation_steps;
+    if (!desc->repeat_count) desc->repeat_count = (int32_t)(strategy->gradient.accumulation_steps / slots);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
         run->checkpoints_on = run->inference || strategy->gradient.checkpointed;
@@ -765,7 +768,7 @@ static tl_result tli_alloc_run(tl_run *run) {
     tl_env *env = run->env;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count,
              inputs = 0, outputs = 0;
-    uint64_t widest;
+    uint64_t widest, slots;
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {
         if ((uint64_t)graph->nodes[id].input_count > inputs)
@@ -774,10 +777,12 @@ static tl_result tli_alloc_run(tl_run *run) {
             outputs = (uint64_t)graph->nodes[id].output_count;
     }
     widest = 2 * inputs + 2 * outputs + 2;
-    run->tensors = (tli_buffer *)tli_alloc_array(env, tensors, sizeof *run->tensors);
-    run->gradients = (tli_buffer *)tli_alloc_array(env, tensors, sizeof *run->gradients);
-    run->saved = (tli_buffer *)tli_alloc_array(env, nodes, sizeof *run->saved);
-    run->ran = (uint8_t *)tli_alloc_array(env, nodes, 1);
+    run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;
+    slots = (uint64_t)run->slot_count;
+    run->all_tensors = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->tensors);
+    run->all_gradients = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->gradients);
+    run->all_saved = (tli_buffer *)tli_alloc_array(env, slots * nodes, sizeof *run->saved);
+    run->all_ran = (uint8_t *)tli_alloc_array(env, slots * nodes, 1);
     run->is_read = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->is_result = (uint8_t *)tli_alloc_array(env, tensors, 1);
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
@@ -791,11 +796,12 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->call.twice = (tli_held *)tli_alloc_array(env, outputs, sizeof *run->call.twice);
     run->call.made = (uint8_t *)tli_alloc_array(env, outputs, 1);
     run->call.twice_count = (int32_t)outputs;
-    if (!run->tensors || !run->gradients || !run->saved || !run->ran || !run->is_read ||
+    if (!run->all_tensors || !run->all_gradients || !run->all_saved || !run->all_ran || !run->is_read ||
         !run->is_result || !run->kernel_of || !run->kernels || !run->call.operands ||
         !run->call.access_of || !run->call.accesses || !run->call.writable || !run->call.hosts ||
         !run->call.twice || !run->call.made)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    tli_run_choose_slot(run, 0);
     tli_copy(run->kernels, run->desc.kernels,
              (size_t)run->desc.kernel_count * sizeof *run->kernels);
     for (id = 0; id < graph->input_count; id++) run->is_read[graph->inputs[id].tensor] = 1;
@@ -870,13 +876,11 @@ static tl_result tli_open_run_store(tl_run *run) {
     return TL_OK;
 }
 
-// Claim the graph's inputs, which stay claimed between passes, and fill them with zeroes.
-static tl_result tli_claim_inputs(tl_run *run) {
+// Claim the graph's inputs of the present slot.
+static tl_result tli_claim_slot_inputs(tl_run *run) {
     const tl_graph *graph = run->graph;
-    tl_account_counters counters;
     tl_result result = TL_OK;
     int32_t i;
-    tli_measure_store(&run->store, 1, &counters);
     for (i = 0; i < graph->tensor_count && !result; i++) {
         tli_buffer *input = &run->tensors[i];
         if (!graph->nodes[graph->outputs[i].node].is_input) continue;
@@ -884,9 +888,24 @@ static tl_result tli_claim_inputs(tl_run *run) {
         result = tli_claim_device(run, graph->outputs[i].bytes, &input->device);
         if (!result) result = tli_fill_range(&run->store, &input->device.range, 0);
     }
+    return result;
+}
+
+// Claim the graph's inputs and the plan's entry, which stay claimed between passes, and fill them with zeroes.
+static tl_result tli_claim_inputs(tl_run *run) {
+    tl_account_counters counters;
+    tl_result result = TL_OK;
+    int32_t slot;
+    tli_measure_store(&run->store, 1, &counters);
+    for (slot = 0; slot < run->slot_count && !result; slot++) {
+        tli_run_choose_slot(run, slot);
+        result = tli_claim_slot_inputs(run);
+    }
+    tli_run_choose_slot(run, 0);
+    run->input_count = run->arenas[TL_TIER_DEVICE].next_offset;
+    if (!result) result = tli_claim_entry(run);
     tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
-    run->input_count = run->arenas[TL_TIER_DEVICE].next_offset;
     return result;
 }
 
@@ -920,6 +939,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
+    if (run->repeat_count > INT32_MAX / run->slot_count)
+        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->next_step = desc->first_step;
     tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
@@ -989,10 +1010,10 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_free_online(run);
 #endif
     if (run->owns_plan) tl_free_plan(env, &run->plan);
-    tli_release(env, run->tensors);
-    tli_release(env, run->gradients);
-    tli_release(env, run->saved);
-    tli_release(env, run->ran);
+    tli_release(env, run->all_tensors);
+    tli_release(env, run->all_gradients);
+    tli_release(env, run->all_saved);
+    tli_release(env, run->all_ran);
     tli_release(env, run->is_read);
     tli_release(env, run->is_result);
     tli_release(env, run->kernel_of);

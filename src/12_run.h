@@ -54,7 +54,7 @@ typedef struct tl_kernel_call {
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
     int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
-    int32_t           micro_batch;     // from 0
+    int32_t           micro_batch;     // from 0; in slot s of pass k of a plan with n slots: k x n + s
     uint64_t          step;            // training step
     uint64_t          seed;            // the same in all calls of this node in this pass
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
@@ -133,7 +133,8 @@ typedef struct tl_run_desc {
                                       // too. Read during the call
     const tl_device   *device;        // for simulated times; 0 = copies take no time; read in the call
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
-    int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
+    int32_t            repeat_count;  // passes a training step, each a micro-batch, or as many as the plan has
+                                      // slots; 0 = that of the plan, else 1
 
     // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, in one
     // block, taken by tl_init_run; that of the host an arena for the host copies. A plan without offsets gets
@@ -228,9 +229,13 @@ typedef struct tl_run_report {
 TLDEF tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run);
 TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 
-// Write a graph input; read a graph input or, after a pass, a result.
+// Write a graph input or a tensor of the plan's entry; read one of these or, after a pass, a result.
 //
 //   bytes   exactly those of the tensor
+//
+// The entry is written before the pass, as inputs are. What no step of the plan frees or overwrites keeps its
+// bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass. To
+// write to the entry releases the results of the last pass, as the start of a pass does.
 //
 // A pass ends without waiting for its work, so these wait for the work on the tensor.
 // Returns TL_NOT_READY, and does nothing, if such work is under way and the backend cannot wait.
@@ -238,7 +243,14 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load.
+// Choose the micro-batch slot whose tensors these two write and read; at first, and always in a load hook, it is
+// chosen: slot 0, and that of the hook's micro-batch.
+//
+// Errors:  TL_ERROR_INVALID_ARG: the plan has no such slot.
+TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
+
+// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load for every
+// micro-batch of it, one a slot.
 // On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
@@ -268,6 +280,8 @@ typedef struct tl_run_step {
 } tl_run_step;
 
 // Begin a pass: drop the results of the last one, reset the peaks.
+//
+//   micro_batch   that of slot 0; the other slots have the next ones. With 0 a new training step begins
 TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and

@@ -63,6 +63,7 @@ static const char tli_plan_style_text[] =
     "@media (prefers-color-scheme:dark){.idle{fill:#4d5560}.cut{stroke:#0d1117}.bar{fill:#0d1117}}\n"
     "</style>\n";
 
+// ran: [slot_count * node_count] the nodes that ran before, which is kept up.
 static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
     const tl_step *step = &g->plan->steps[index];
     int takes_time = g->by_step || g->end[index] > g->start[index], again;
@@ -70,8 +71,9 @@ static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
     case TL_STEP_FORWARD:
     case TL_STEP_FORWARD_INPLACE:
     case TL_STEP_FORWARD_SAVE:
-        again = ran[step->node];
-        ran[step->node] = 1;
+        ran += (size_t)step->slot * (size_t)g->graph->node_count + (size_t)step->node;
+        again = *ran;
+        *ran = 1;
         return again ? TLI_LANE_AGAIN : TLI_LANE_FORWARD;
     case TL_STEP_BACKWARD: return TLI_LANE_BACKWARD;
     case TL_STEP_SPILL: return TLI_LANE_SPILL;
@@ -104,7 +106,8 @@ static void tli_scale_time(tli_gantt *g, uint64_t total, int has_device) {
 
 // Derive the times on the axis and the lane of each step from the simulation.
 static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
-    uint8_t *ran = (uint8_t *)tli_alloc_array(g->env, (uint64_t)g->graph->node_count, 1);
+    uint64_t nodes = (uint64_t)g->graph->node_count * (uint64_t)tli_count_slots(g->plan);
+    uint8_t *ran = (uint8_t *)tli_alloc_array(g->env, nodes, 1);
     uint64_t total = 0, now = 0;
     int32_t i;
     if (!ran)
@@ -292,6 +295,7 @@ static void tli_send_hover(tli_gantt *g, int32_t first, int32_t last, int32_t me
     tli_send(s, "<title>");
     tli_send_text(s, tl_name_node(g->graph, step->node), 255);
     if (step->output != TL_ALL_OUTPUTS) tli_send_number(s, ".", step->output);
+    if (step->slot) tli_send_number(s, "@", step->slot);
     if (members > 1) {
         tli_send(s, " ... ");
         tli_send_text(s, tl_name_node(g->graph, g->plan->steps[last].node), 255);
@@ -478,6 +482,7 @@ static void tli_draw_life(tli_gantt *g, const tl_lifetime *life, const tli_box *
     tli_send(s, "\"><title>");
     tli_send_text(s, tl_name_node(g->graph, life->node), 255);
     if (g->graph->nodes[life->node].output_count > 1) tli_send_number(s, ".", life->output);
+    if (life->slot) tli_send_number(s, "@", life->slot);
     tli_send(s, ", ");
     tli_send(s, life->use == TL_USE_OUTPUT && life->occurrence ? "output made again" : tl_name_use(life->use));
     tli_send(s, "\n");

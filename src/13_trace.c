@@ -77,7 +77,8 @@ static int32_t tli_find_issue(const tl_trace *trace, int32_t wait) {
     for (i = wait - 1; i >= 0; i--) {
         const tl_run_event *event = &trace->events[i];
         const tl_step *step = &event->step;
-        if (event->training_step != end->training_step || event->micro_batch != end->micro_batch) return -1;
+        if (event->training_step != end->training_step) return -1;
+        if (event->micro_batch != end->micro_batch) continue;
         if (step->kind != TL_STEP_SPILL && step->kind != TL_STEP_FETCH) continue;
         if (step->node != end->step.node) continue;
         if (step->output == end->step.output) return i;
@@ -117,6 +118,7 @@ static void tli_send_event_name(tli_trace_writer *t, const tl_run_event *event, 
         tli_put(&w, ".");
         tli_put_i64(&w, step->output);
     }
+    tli_put_slot(&w, step->slot);
     tli_finish(&w);
     w = tli_writer_of(quoted, sizeof quoted);
     tli_put_json_text(&w, name);

@@ -2,13 +2,13 @@
 //
 //     plan_driver FIRST_SEED COUNT > cases.txt
 //
-// One case: a line "case <seed> <inference> <any_order> <link rate> <latency> <codec rate> <alignment>", the graph as
+// One case: a line "case <seed> <inference> <any_order> <link rate> <latency> <codec rate> <alignment> <slots>", the graph as
 // .tlg, the schedule after a line "steps", the offsets after a line "offsets", and one line
 //     ok <peak> <arena> <host peak> <cost> <compute cost> <base cost> <end bytes> <allocations>
 //     broken <step>
 // After ok, what the plan allocates with the places that tl_plan_places gives it: a line
 // "places <arena> <bound> <proven> <lifetimes>", and for each lifetime
-//     <use> <node> <output> <occurrence> <bytes> <first> <end> <offset>
+//     <use> <node> <output> <occurrence> <bytes> <first> <end> <offset> <slot>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include "support/random_graph.h"
@@ -37,9 +37,10 @@ static void print_case(unsigned long long seed, const tl_graph *graph, const tl_
     size_t length = tl_print_graph(graph, NULL, 0);
     char *text = (char *)malloc(length + 1);
     int32_t i;
-    printf("case %llu %d %d %llu %llu %llu %llu\n", seed, (int)plan->inference, (int)plan->any_order,
+    printf("case %llu %d %d %llu %llu %llu %llu %d\n", seed, (int)plan->inference, (int)plan->any_order,
            (unsigned long long)device->link_bytes_per_second, (unsigned long long)device->link_latency_ns,
-           (unsigned long long)device->codec_bytes_per_second, (unsigned long long)device->alignment_bytes);
+           (unsigned long long)device->codec_bytes_per_second, (unsigned long long)device->alignment_bytes,
+           (int)tli_count_slots(plan));
     tl_print_graph(graph, text, length + 1);
     printf("%s", text);
     length = tl_print_schedule(plan, NULL, 0);
@@ -94,8 +95,9 @@ static void print_places(unsigned long long seed, tl_env *env, tl_random *random
            (int)lifetimes.count);
     for (i = 0; i < lifetimes.count; i++) {
         const tl_lifetime *life = &lifetimes.items[i];
-        printf("%s %d %d %d %llu %d %d %llu\n", tl_name_use(life->use), (int)life->node, (int)life->output, (int)life->occurrence,
-               (unsigned long long)life->bytes, (int)life->first_step, (int)life->end_step, (unsigned long long)life->offset);
+        printf("%s %d %d %d %llu %d %d %llu %d\n", tl_name_use(life->use), (int)life->node, (int)life->output, (int)life->occurrence,
+               (unsigned long long)life->bytes, (int)life->first_step, (int)life->end_step, (unsigned long long)life->offset,
+               (int)life->slot);
     }
     tl_free_lifetimes(env, &bare);
     tl_free_lifetimes(env, &lifetimes);
@@ -111,14 +113,16 @@ static void run_case(unsigned long long seed) {
     tl_report report, again;
     tl_simulate_desc desc;
     uint64_t *live, highest = 0;
+    int32_t slots;
     tl_result result;
     int32_t i;
     memset(&env, 0, sizeof env);
     random.state = seed;
     check(!random_graph(&env, &random, 12, &graph), "no graph", seed);
     random_device(&random, &device);
-    check(!random_plan(&env, &random, &graph, &plan), "no plan", seed);
-    if (random_chance(&random, 5)) plan_offload(&env, &random, &graph, &device, &plan);
+    slots = random_chance(&random, 40) ? random_count(&random, 1, RANDOM_SLOTS) : 0;
+    check(!random_slot_plan(&env, &random, &graph, slots, &plan), "no plan", seed);
+    if (!slots && random_chance(&random, 5)) plan_offload(&env, &random, &graph, &device, &plan);
     if (random_chance(&random, 50)) check(!random_offsets(&env, &random, &graph, &device, &plan), "no offsets", seed);
     memset(&desc, 0, sizeof desc);
     desc.graph = &graph;

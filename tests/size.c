@@ -75,10 +75,10 @@ static tl_result use_run(tl_env *env, const tl_backend *backend, const tl_plan *
 
 int main(void) {
     static const tl_step steps[] = {
-        { TL_STEP_FORWARD, 0, 0, 1, -1 }, { TL_STEP_FORWARD, 0, 0, 2, -1 }, { TL_STEP_FORWARD, 0, 0, 3, -1 },
-        { TL_STEP_FORWARD, 0, 0, 4, -1 }, { TL_STEP_DROP, 0, 0, 4, -1 }, { TL_STEP_BACKWARD, 0, 0, 4, -1 },
-        { TL_STEP_DROP, 0, 0, 3, -1 }, { TL_STEP_BACKWARD, 0, 0, 3, -1 }, { TL_STEP_DROP, 0, 0, 2, -1 },
-        { TL_STEP_BACKWARD, 0, 0, 2, -1 }, { TL_STEP_DROP, 0, 0, 1, -1 }, { TL_STEP_BACKWARD, 0, 0, 1, -1 },
+        { TL_STEP_FORWARD, 0, 0, 1, -1, 0 }, { TL_STEP_FORWARD, 0, 0, 2, -1, 0 }, { TL_STEP_FORWARD, 0, 0, 3, -1, 0 },
+        { TL_STEP_FORWARD, 0, 0, 4, -1, 0 }, { TL_STEP_DROP, 0, 0, 4, -1, 0 }, { TL_STEP_BACKWARD, 0, 0, 4, -1, 0 },
+        { TL_STEP_DROP, 0, 0, 3, -1, 0 }, { TL_STEP_BACKWARD, 0, 0, 3, -1, 0 }, { TL_STEP_DROP, 0, 0, 2, -1, 0 },
+        { TL_STEP_BACKWARD, 0, 0, 2, -1, 0 }, { TL_STEP_DROP, 0, 0, 1, -1, 0 }, { TL_STEP_BACKWARD, 0, 0, 1, -1, 0 },
     };
     tl_env env;
     tl_backend backend;

@@ -593,8 +593,8 @@ static void a_kernel_that_writes_outside_its_ranges_is_caught(void **state) {
     static uint64_t words[1 << 13];
     static const uint64_t offsets[] = { 0, 64, 128, 192, 64 };
     static const tl_step steps[] = {
-        { TL_STEP_FORWARD, 0, 0, 1, -1 }, { TL_STEP_FORWARD, 0, 0, 2, -1 }, { TL_STEP_DROP, 0, 0, 1, -1 }, { TL_STEP_FORWARD, 0, 0, 3, -1 },
-        { TL_STEP_DROP, 0, 0, 2, -1 }, { TL_STEP_FORWARD, 0, 0, 4, -1 }, { TL_STEP_DROP, 0, 0, 3, -1 },
+        { TL_STEP_FORWARD, 0, 0, 1, -1, 0 }, { TL_STEP_FORWARD, 0, 0, 2, -1, 0 }, { TL_STEP_DROP, 0, 0, 1, -1, 0 }, { TL_STEP_FORWARD, 0, 0, 3, -1, 0 },
+        { TL_STEP_DROP, 0, 0, 2, -1, 0 }, { TL_STEP_FORWARD, 0, 0, 4, -1, 0 }, { TL_STEP_DROP, 0, 0, 3, -1, 0 },
     };
     // From the start of the arena. 1: before it; 2: behind it; 3, 4: tensor 1 after its DROP; 5: between two ranges.
     static const int bytes[] = { 0, -1, 256, 64, 64 + 9, 40 };
@@ -3017,7 +3017,7 @@ static void a_plan_changed_after_init_is_refused(void **state) {
     static const uint64_t offsets[] = { 0, 64, 128 };
     static bed b;
     tl_graph graph = graph_of(everything);
-    tl_step steps[] = { { TL_STEP_FORWARD, 0, 0, 1, -1 }, { TL_STEP_DROP, 0, 0, 1, -1 }, { TL_STEP_FORWARD, 0, 0, 1, -1 } };
+    tl_step steps[] = { { TL_STEP_FORWARD, 0, 0, 1, -1, 0 }, { TL_STEP_DROP, 0, 0, 1, -1, 0 }, { TL_STEP_FORWARD, 0, 0, 1, -1, 0 } };
     static const char *const text = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\nnode 1 a op fwd=1 bwd=1 out=8 needs=none in=0\n";
     tl_plan plan;
     (void)state;

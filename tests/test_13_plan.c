@@ -204,7 +204,7 @@ static void steps_are_counted_from_0_everywhere(void **state) {
     must_hold(text, "<title>c\nbackward, step 11\n");
     free(text);
     assert_int_equal(tl_write_plan_table(&env, &graph, &plan, "net", sink_of(&m, -1)), TL_OK);
-    must_hold(m.text, "{ TL_STEP_BACKWARD, 0, 0, 3, -1 },  // c: step 11\n");
+    must_hold(m.text, "{ TL_STEP_BACKWARD, 0, 0, 3, -1, 0 },  // c: step 11\n");
     free(m.text);
     desc.plan = &broken;
     assert_int_equal(tl_simulate_plan(&env, &desc, &report), TL_ERROR_INVALID_PLAN);

@@ -275,20 +275,23 @@ static void inference_without_keep_ends_with_the_nodes_that_nobody_reads(void **
 }
 
 static void steps_that_are_no_steps_are_errors(void **state) {
-    static const tl_step good = { TL_STEP_FORWARD, 0, 0, 1, -1 };
+    static const tl_step good = { TL_STEP_FORWARD, 0, 0, 1, -1, 0 };
     static const struct { tl_step step; const char *sentence; } rows[] = {
-        { { TL_STEP_COUNT, 0, 0, 1, -1 }, "step 1 (? 1 a): no such kind of step" },
-        { { 255, 0, 0, 1, -1 }, "step 1 (? 1 a): no such kind of step" },
-        { { TL_STEP_DROP, 0, 1, 1, -1 }, "step 1 (D 1 a): reserved must be 0" },
-        { { TL_STEP_DROP, 0, 0, -1, -1 }, "step 1 (D -1): no such node" },
-        { { TL_STEP_DROP, 0, 0, INT32_MAX, -1 }, "step 1 (D 2147483647): no such node" },
-        { { TL_STEP_DROP, 0, 0, 1, -2 }, "step 1 (D 1.-2 a): no such output" },
-        { { TL_STEP_DROP, 0, 0, 1, INT32_MAX }, "step 1 (D 1.2147483647 a): no such output" },
-        { { TL_STEP_DROP, TL_CODEC_Q8, 0, 1, -1 }, "step 1 (D 1 a): codec is for COMPRESS only" },
-        { { TL_STEP_COMPRESS, TL_CODEC_NONE, 0, 1, -1 }, "step 1 (C 1 a): codec must be f16, bf16 or q8" },
-        { { TL_STEP_COMPRESS, TL_CODEC_COUNT, 0, 1, -1 }, "step 1 (C 1 a): codec must be f16, bf16 or q8" },
-        { { TL_STEP_FORWARD, 0, 0, 2, 0 }, "step 1 (F 2.0 b): acts on a node: output must be TL_ALL_OUTPUTS" },
-        { { TL_STEP_DROP_SAVED, 0, 0, 1, 0 }, "step 1 (DS 1.0 a): acts on a node: output must be TL_ALL_OUTPUTS" },
+        { { TL_STEP_COUNT, 0, 0, 1, -1, 0 }, "step 1 (? 1 a): no such kind of step" },
+        { { 255, 0, 0, 1, -1, 0 }, "step 1 (? 1 a): no such kind of step" },
+        { { TL_STEP_DROP, 0, 1, 1, -1, 0 }, "step 1 (D 1@1 a): no such micro-batch slot" },
+        { { TL_STEP_DROP, 0, 65535, 1, -1, 0 }, "step 1 (D 1@65535 a): no such micro-batch slot" },
+        { { TL_STEP_DROP, 0, 0, 1, -1, 1 }, "step 1 (D 1 a): peer: must be 0" },
+        { { TL_STEP_FORWARD, 0, 0, 2, -1, -1 }, "step 1 (F 2 b): peer: must be 0" },
+        { { TL_STEP_DROP, 0, 0, -1, -1, 0 }, "step 1 (D -1): no such node" },
+        { { TL_STEP_DROP, 0, 0, INT32_MAX, -1, 0 }, "step 1 (D 2147483647): no such node" },
+        { { TL_STEP_DROP, 0, 0, 1, -2, 0 }, "step 1 (D 1.-2 a): no such output" },
+        { { TL_STEP_DROP, 0, 0, 1, INT32_MAX, 0 }, "step 1 (D 1.2147483647 a): no such output" },
+        { { TL_STEP_DROP, TL_CODEC_Q8, 0, 1, -1, 0 }, "step 1 (D 1 a): codec is for COMPRESS only" },
+        { { TL_STEP_COMPRESS, TL_CODEC_NONE, 0, 1, -1, 0 }, "step 1 (C 1 a): codec must be f16, bf16 or q8" },
+        { { TL_STEP_COMPRESS, TL_CODEC_COUNT, 0, 1, -1, 0 }, "step 1 (C 1 a): codec must be f16, bf16 or q8" },
+        { { TL_STEP_FORWARD, 0, 0, 2, 0, 0 }, "step 1 (F 2.0 b): acts on a node: output must be TL_ALL_OUTPUTS" },
+        { { TL_STEP_DROP_SAVED, 0, 0, 1, 0, 0 }, "step 1 (DS 1.0 a): acts on a node: output must be TL_ALL_OUTPUTS" },
     };
     tl_graph graph = graph_of(everything);
     tl_step steps[2];
@@ -939,8 +942,8 @@ static void planners_answer_a_broken_graph(void **state) {
 }
 
 static void a_const_table_is_a_plan_and_freeing_it_does_nothing(void **state) {
-    static const tl_step steps[] = { { TL_STEP_FORWARD, 0, 0, 1, -1 }, { TL_STEP_FORWARD_INPLACE, 0, 0, 2, -1 },
-                                     { TL_STEP_FORWARD, 0, 0, 3, -1 }, { TL_STEP_FORWARD, 0, 0, 4, -1 } };
+    static const tl_step steps[] = { { TL_STEP_FORWARD, 0, 0, 1, -1, 0 }, { TL_STEP_FORWARD_INPLACE, 0, 0, 2, -1, 0 },
+                                     { TL_STEP_FORWARD, 0, 0, 3, -1, 0 }, { TL_STEP_FORWARD, 0, 0, 4, -1, 0 } };
     tl_graph graph = graph_of(everything);
     tl_plan plan;
     (void)state;

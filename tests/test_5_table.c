@@ -87,18 +87,18 @@ static void table_is_what_it_should_be(void **state) {
         "static const tl_graph net_graph = {\n    net_nodes, 3,\n    net_inputs, 3,\n    net_outputs, 4,\n    NULL, 0,\n"
         "    net_text, 33,\n    32,  // batch\n    0, 0, 0, 0, 0  // no room to grow\n};\n\n"
         "static const tl_step net_steps[5] = {\n"
-        "    { TL_STEP_FORWARD, 0, 0, 1, -1 },  // it's\\: step 0\n"
-        "    { TL_STEP_FORWARD_SAVE, 0, 0, 2, -1 },  // c: step 1\n"
-        "    { TL_STEP_BACKWARD, 0, 0, 2, -1 },  // c: step 2\n"
-        "    { TL_STEP_DROP, 0, 0, 1, 1 },  // it's\\: step 3\n"
-        "    { TL_STEP_BACKWARD, 0, 0, 1, -1 },  // it's\\: step 4\n"
+        "    { TL_STEP_FORWARD, 0, 0, 1, -1, 0 },  // it's\\: step 0\n"
+        "    { TL_STEP_FORWARD_SAVE, 0, 0, 2, -1, 0 },  // c: step 1\n"
+        "    { TL_STEP_BACKWARD, 0, 0, 2, -1, 0 },  // c: step 2\n"
+        "    { TL_STEP_DROP, 0, 0, 1, 1, 0 },  // it's\\: step 3\n"
+        "    { TL_STEP_BACKWARD, 0, 0, 1, -1, 0 },  // it's\\: step 4\n"
         "};\n\n"
         "static const tl_plan net_plan = {\n    net_steps, 5,\n    0,  // repeat_count\n    NULL, 0,\n    NULL, 0,\n"
         "    0,  // inference\n    0,  // any_order\n"
         "    UINT64_C(12884901908),  // peak_bytes\n    0,  // arena_bytes\n    0,  // host_peak_bytes\n    0,  // host_arena_bytes\n"
         "    UINT64_C(18446744073709551615),  // base_bytes\n    UINT64_C(18446744073709551010),  // cost\n"
         "    UINT64_C(18446744073709551010),  // base_cost\n    7,  // bound_cost\n"
-        "    NULL,  // memory: tl_free_plan leaves it alone\n    0,  // alignment_bytes\n};\n");
+        "    NULL,  // memory: tl_free_plan leaves it alone\n    0,  // alignment_bytes\n    0,  // slot_count\n    NULL, 0,\n};\n");
     free(text);
     tl_free_plan(NULL, &plan);
     tl_free_graph(NULL, &graph);
@@ -115,7 +115,7 @@ static void table_of_utf8_names_is_ascii(void **state) {
     for (at = text; *at; at++) assert_true(*at == '\n' || (*at >= ' ' && *at <= '~'));
     must_hold(text, " },  // gr\\u00f6\\u00dfe: node 1\n");
     must_hold(text, " },  // \\u5c64\\U0001f600: node 2\n");
-    must_hold(text, "{ TL_STEP_FORWARD, 0, 0, 2, -1 },  // \\u5c64\\U0001f600: step 1\n");
+    must_hold(text, "{ TL_STEP_FORWARD, 0, 0, 2, -1, 0 },  // \\u5c64\\U0001f600: step 1\n");
     must_hold(text, "    'g','r','\\303','\\266','\\303','\\237','e',0,\n");
     free(text);
     tl_free_plan(NULL, &plan);

@@ -6,6 +6,8 @@
 #include "random_graph.h"
 #include <stdlib.h>
 
+enum { RANDOM_SLOTS = 4 };  // at most
+
 typedef struct random_walk {
     tl_env    *env;
     tl_random *random;
@@ -48,14 +50,16 @@ static inline void random_copy_arena(const tli_sim_arena *from, tli_sim_arena *t
 
 // Copy a simulation, so that a step can be tried.
 static inline int random_copy_sim(const tli_sim *from, tli_sim *to) {
-    uint64_t tensors = (uint64_t)from->graph->tensor_count, nodes = (uint64_t)from->graph->node_count;
-    uint64_t most = tli_sim_most_made(from->graph);
+    size_t slots = (size_t)from->slot_count, most = (size_t)tli_sim_most_made(from->graph);
+    size_t tensors = slots * (size_t)from->graph->tensor_count, nodes = slots * (size_t)from->graph->node_count;
     *to = *from;
     random_forget_arena(&to->arena);
     random_forget_arena(&to->host_arena);
     if (tli_sim_alloc_state(to)) return 0;
-    memcpy(to->tensors, from->tensors, tensors * sizeof *to->tensors);
-    memcpy(to->nodes, from->nodes, nodes * sizeof *to->nodes);
+    memcpy(to->all_tensors, from->all_tensors, tensors * sizeof *to->tensors);
+    memcpy(to->all_nodes, from->all_nodes, nodes * sizeof *to->nodes);
+    memcpy(to->next_backward, from->next_backward, slots * sizeof *to->next_backward);
+    tli_sim_choose_slot(to, from->slot);
     memcpy(to->made, from->made, most * sizeof *to->made);
     random_copy_arena(&from->arena, &to->arena);
     random_copy_arena(&from->host_arena, &to->host_arena);
@@ -64,6 +68,7 @@ static inline int random_copy_sim(const tli_sim *from, tli_sim *to) {
 
 static inline int random_try(random_walk *walk, tl_step step) {
     tli_sim copy;
+    step.slot = (uint16_t)walk->sim.slot;
     if (walk->list.count >= walk->limit || !random_copy_sim(&walk->sim, &copy)) return 0;
     if (tli_sim_step(&copy, &step)) { tli_free_sim(&copy); return 0; }
     tli_free_sim(&walk->sim);
@@ -120,7 +125,7 @@ static inline int random_run_node(random_walk *walk, int32_t id, int saves, int 
 static inline int random_run_backward(random_walk *walk, int32_t id) {
     const tl_node *node = &walk->graph->nodes[id];
     int32_t i;
-    if (!walk->sim.nodes[id].ran && !random_run_node(walk, id, 1, 8)) return 0;
+    if (!walk->sim.nodes[id].ran && !walk->sim.nodes[id].enters && !random_run_node(walk, id, 1, 8)) return 0;
     if (node->saved_bytes && !walk->sim.nodes[id].has_saved && !random_run_node(walk, id, 1, 8)) return 0;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         if (walk->graph->outputs[i].needed && !random_restore(walk, i, 8)) return 0;
@@ -133,29 +138,35 @@ static inline int random_run_backward(random_walk *walk, int32_t id) {
 static inline void random_walk_steps(random_walk *walk) {
     const tl_graph *graph = walk->graph;
     uint8_t *results = (uint8_t *)calloc((size_t)graph->tensor_count, 1);
-    int32_t id = 0, i, drift = random_count(walk->random, 0, 60), tries = 0;
+    int32_t ids[RANDOM_SLOTS] = { 0 }, i, drift = random_count(walk->random, 0, 60), tries = 0, ended = 0;
     while (walk->list.count < walk->limit && tries++ < 8 * walk->limit) {
+        int32_t slot = walk->sim.slot_count > 1 ? random_count(walk->random, 0, walk->sim.slot_count - 1) : 0, id = ids[slot];
+        tli_sim_choose_slot(&walk->sim, slot);
         if (random_chance(walk->random, drift)) {
             if (random_chance(walk->random, 70)) random_try(walk, random_step(walk->random, graph, 0));
             else random_move(walk, random_count(walk->random, 0, graph->tensor_count - 1));
         } else if (id < graph->node_count) {
-            if (graph->nodes[id].is_input || walk->sim.nodes[id].ran || random_run_node(walk, id, !walk->flags.inference, 8)) id++;
-        } else if (!walk->flags.inference && walk->sim.next_backward >= 0) {
+            if (graph->nodes[id].is_input || walk->sim.nodes[id].ran || random_run_node(walk, id, !walk->flags.inference, 8)) ids[slot]++;
+        } else if (!walk->flags.inference && walk->sim.next_backward[slot] >= 0) {
             random_run_backward(walk, walk->flags.any_order && random_chance(walk->random, 60)
-                                          ? random_count(walk->random, 0, graph->node_count - 1) : walk->sim.next_backward);
+                                          ? random_count(walk->random, 0, graph->node_count - 1) : walk->sim.next_backward[slot]);
         } else {
-            break;
+            ended |= 1 << slot;
+            if (ended == (1 << walk->sim.slot_count) - 1) break;
         }
     }
     tli_mark_results(graph, walk->flags.inference, results);
-    for (i = 0; i < graph->tensor_count; i++)
-        if (results[i]) random_restore(walk, i, 8);
+    for (i = 0; i < graph->tensor_count * walk->sim.slot_count; i++) {
+        tli_sim_choose_slot(&walk->sim, i / graph->tensor_count);
+        if (results[i % graph->tensor_count]) random_restore(walk, i % graph->tensor_count, 8);
+    }
     free(results);
 }
 
-static inline void random_mutate(tl_random *random, const tl_graph *graph, tl_step *steps, int32_t *count) {
+static inline void random_mutate(tl_random *random, const tl_graph *graph, int32_t slot_count, tl_step *steps, int32_t *count) {
     int32_t at = *count ? random_count(random, 0, *count - 1) : 0, other = *count ? random_count(random, 0, *count - 1) : 0;
     tl_step step = random_step(random, graph, 1);
+    if (slot_count > 1) step.slot = (uint16_t)random_count(random, 0, slot_count - 1 + random_chance(random, 3));
     switch (*count ? tl_next_random_below(random, 6) : 0) {
     case 0:  // insert
         memmove(steps + at + 1, steps + at, (size_t)(*count - at) * sizeof *steps);
@@ -173,8 +184,41 @@ static inline void random_mutate(tl_random *random, const tl_graph *graph, tl_st
     }
 }
 
-// A plan whose steps (and offsets) are malloc's: release it with random_free_plan. About half are valid.
-static inline tl_result random_plan(tl_env *env, tl_random *random, const tl_graph *graph, tl_plan *plan) {
+// Some tensors that are resident at the start, malloc's.
+static inline void random_entry(tl_random *random, const tl_graph *graph, tl_plan *plan) {
+    int32_t count = tli_count_slots(plan) * graph->tensor_count, percent = random_count(random, 5, 40), i;
+    tl_entry *entry = (tl_entry *)malloc(((size_t)count + 1) * sizeof *entry), swap;
+    for (i = 0; i < count; i++) {
+        const tl_node_output *output = &graph->outputs[i % graph->tensor_count];
+        tl_entry *next = &entry[plan->entry_count];
+        int32_t at;
+        if (graph->nodes[output->node].is_input || !random_chance(random, percent)) continue;
+        next->node = output->node;
+        next->output = output->output;
+        next->slot = i / graph->tensor_count;
+        at = random_count(random, 0, plan->entry_count++);
+        swap = entry[at]; entry[at] = *next; *next = swap;
+    }
+    plan->entry = entry;
+}
+
+// Make an entry what it may not be, now and then.
+static inline void random_mutate_entry(tl_random *random, const tl_graph *graph, tl_plan *plan) {
+    tl_entry *entry = (tl_entry *)(uintptr_t)plan->entry;
+    int32_t at = plan->entry_count ? random_count(random, 0, plan->entry_count - 1) : 0;
+    if (!plan->entry_count || !random_chance(random, 20)) return;
+    switch (tl_next_random_below(random, 5)) {
+    case 0: entry[at].node = random_chance(random, 50) ? -1 : graph->node_count; break;
+    case 1: entry[at].output = random_chance(random, 50) ? -1 : 4; break;
+    case 2: entry[at].slot = random_chance(random, 50) ? -1 : plan->slot_count; break;
+    case 3: entry[at].node = random_count(random, 0, graph->node_count - 1); entry[at].output = 0; break;
+    default: entry[at] = entry[plan->entry_count - 1]; break;
+    }
+}
+
+// A plan whose steps (and entry and offsets) are malloc's: release it with random_free_plan. About half are valid.
+// slot_count: at most RANDOM_SLOTS; 0 = steps as those of plans without slots, and no entry.
+static inline tl_result random_slot_plan(tl_env *env, tl_random *random, const tl_graph *graph, int32_t slot_count, tl_plan *plan) {
     int inference = random_chance(random, 30), source = random_count(random, 0, 9), mutations = 0, room = 8;
     uint8_t *keep = (uint8_t *)calloc((size_t)graph->tensor_count, 1);
     random_walk walk;
@@ -183,9 +227,12 @@ static inline tl_result random_plan(tl_env *env, tl_random *random, const tl_gra
     int32_t i;
     memset(plan, 0, sizeof *plan);
     memset(&made, 0, sizeof made);
-    for (i = 0; i < graph->tensor_count; i++) keep[i] = random_chance(random, 50);
+    for (i = 0; i < graph->tensor_count; i++) keep[i] = (uint8_t)random_chance(random, 50);
     plan->inference = inference;
     plan->any_order = random_chance(random, 30);
+    plan->slot_count = slot_count;
+    if (slot_count > 0) source = 9;
+    if (slot_count > 0 && random_chance(random, 50)) random_entry(random, graph, plan);
     if (source == 0) {
         result = tl_plan_keep_all(env, graph, inference, &made);
     } else if (source == 1 && !inference) {
@@ -195,7 +242,7 @@ static inline tl_result random_plan(tl_env *env, tl_random *random, const tl_gra
         walk.env = env; walk.random = random; walk.graph = graph;
         walk.flags = *plan;
         walk.list = tli_steps_of(env);
-        walk.limit = 10 + 12 * graph->node_count;
+        walk.limit = (10 + 12 * graph->node_count) * tli_count_slots(plan);
         result = tli_init_sim(env, &walk.sim, TLI_IN(SIMULATE_PLAN), graph, NULL, &walk.flags, NULL);
         if (!result) random_walk_steps(&walk);
         tli_free_sim(&walk.sim);
@@ -208,9 +255,14 @@ static inline tl_result random_plan(tl_env *env, tl_random *random, const tl_gra
     if (made.step_count) memcpy(plan->memory, made.steps, (size_t)made.step_count * sizeof(tl_step));
     plan->steps = (tl_step *)plan->memory;
     plan->step_count = made.step_count;
-    for (i = 0; i < mutations; i++) random_mutate(random, graph, (tl_step *)plan->memory, &plan->step_count);
+    for (i = 0; i < mutations; i++) random_mutate(random, graph, slot_count, (tl_step *)plan->memory, &plan->step_count);
+    if (mutations) random_mutate_entry(random, graph, plan);
     tl_free_plan(env, &made);
     return TL_OK;
+}
+
+static inline tl_result random_plan(tl_env *env, tl_random *random, const tl_graph *graph, tl_plan *plan) {
+    return random_slot_plan(env, random, graph, 0, plan);
 }
 
 // One allocation of the steps that are legal: the lifetimes that have its number.
@@ -224,7 +276,7 @@ static inline random_place *random_places(tl_env *env, const tl_graph *graph, co
     tli_ledger ledger;
     tli_sim sim;
     int32_t i;
-    tl_result result = tli_init_ledger(env, graph, &ledger);
+    tl_result result = tli_init_ledger(env, graph, tli_count_slots(plan), &ledger);
     flags.offsets = NULL;
     flags.offset_count = 0;
     memset(&sim, 0, sizeof sim);
@@ -282,6 +334,7 @@ static inline tl_result random_offsets(tl_env *env, tl_random *random, const tl_
 static inline void random_free_plan(tl_env *env, tl_plan *plan) {
     (void)env;
     free(plan->memory);
+    free((void *)(uintptr_t)plan->entry);
     free((void *)(uintptr_t)plan->offsets);
     memset(plan, 0, sizeof *plan);
 }

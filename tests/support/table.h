@@ -113,38 +113,38 @@ static const tl_graph table_graph = {
 };
 
 static const tl_step table_steps[32] = {
-    { TL_STEP_FORWARD, 0, 0, 1, -1 },  // fc1: step 0
-    { TL_STEP_FORWARD_INPLACE, 0, 0, 2, -1 },  // relu1: step 1
-    { TL_STEP_FORWARD, 0, 0, 3, -1 },  // fc2: step 2
-    { TL_STEP_DROP, 0, 0, 2, 0 },  // relu1: step 3
-    { TL_STEP_FORWARD, 0, 0, 4, -1 },  // relu2: step 4
-    { TL_STEP_DROP, 0, 0, 3, 0 },  // fc2: step 5
-    { TL_STEP_FORWARD, 0, 0, 5, -1 },  // fc3: step 6
-    { TL_STEP_FORWARD, 0, 0, 6, -1 },  // split: step 7
-    { TL_STEP_DROP, 0, 0, 5, 0 },  // fc3: step 8
-    { TL_STEP_FORWARD_SAVE, 0, 0, 7, -1 },  // gate: step 9
-    { TL_STEP_FORWARD, 0, 0, 8, -1 },  // fc4: step 10
-    { TL_STEP_FORWARD, 0, 0, 9, -1 },  // join: step 11
-    { TL_STEP_DROP, 0, 0, 8, 0 },  // fc4: step 12
-    { TL_STEP_FORWARD, 0, 0, 10, -1 },  // loss: step 13
-    { TL_STEP_DROP, 0, 0, 10, 0 },  // loss: step 14
-    { TL_STEP_BACKWARD, 0, 0, 10, -1 },  // loss: step 15
-    { TL_STEP_BACKWARD, 0, 0, 9, -1 },  // join: step 16
-    { TL_STEP_DROP, 0, 0, 7, 0 },  // gate: step 17
-    { TL_STEP_BACKWARD, 0, 0, 8, -1 },  // fc4: step 18
-    { TL_STEP_DROP, 0, 0, 6, 0 },  // split: step 19
-    { TL_STEP_BACKWARD, 0, 0, 7, -1 },  // gate: step 20
-    { TL_STEP_DROP, 0, 0, 6, 1 },  // split: step 21
-    { TL_STEP_FORWARD, 0, 0, 1, -1 },  // fc1: step 22
-    { TL_STEP_FORWARD_INPLACE, 0, 0, 2, -1 },  // relu1: step 23
-    { TL_STEP_BACKWARD, 0, 0, 6, -1 },  // split: step 24
-    { TL_STEP_BACKWARD, 0, 0, 5, -1 },  // fc3: step 25
-    { TL_STEP_BACKWARD, 0, 0, 4, -1 },  // relu2: step 26
-    { TL_STEP_DROP, 0, 0, 4, 0 },  // relu2: step 27
-    { TL_STEP_BACKWARD, 0, 0, 3, -1 },  // fc2: step 28
-    { TL_STEP_BACKWARD, 0, 0, 2, -1 },  // relu1: step 29
-    { TL_STEP_DROP, 0, 0, 2, 0 },  // relu1: step 30
-    { TL_STEP_BACKWARD, 0, 0, 1, -1 },  // fc1: step 31
+    { TL_STEP_FORWARD, 0, 0, 1, -1, 0 },  // fc1: step 0
+    { TL_STEP_FORWARD_INPLACE, 0, 0, 2, -1, 0 },  // relu1: step 1
+    { TL_STEP_FORWARD, 0, 0, 3, -1, 0 },  // fc2: step 2
+    { TL_STEP_DROP, 0, 0, 2, 0, 0 },  // relu1: step 3
+    { TL_STEP_FORWARD, 0, 0, 4, -1, 0 },  // relu2: step 4
+    { TL_STEP_DROP, 0, 0, 3, 0, 0 },  // fc2: step 5
+    { TL_STEP_FORWARD, 0, 0, 5, -1, 0 },  // fc3: step 6
+    { TL_STEP_FORWARD, 0, 0, 6, -1, 0 },  // split: step 7
+    { TL_STEP_DROP, 0, 0, 5, 0, 0 },  // fc3: step 8
+    { TL_STEP_FORWARD_SAVE, 0, 0, 7, -1, 0 },  // gate: step 9
+    { TL_STEP_FORWARD, 0, 0, 8, -1, 0 },  // fc4: step 10
+    { TL_STEP_FORWARD, 0, 0, 9, -1, 0 },  // join: step 11
+    { TL_STEP_DROP, 0, 0, 8, 0, 0 },  // fc4: step 12
+    { TL_STEP_FORWARD, 0, 0, 10, -1, 0 },  // loss: step 13
+    { TL_STEP_DROP, 0, 0, 10, 0, 0 },  // loss: step 14
+    { TL_STEP_BACKWARD, 0, 0, 10, -1, 0 },  // loss: step 15
+    { TL_STEP_BACKWARD, 0, 0, 9, -1, 0 },  // join: step 16
+    { TL_STEP_DROP, 0, 0, 7, 0, 0 },  // gate: step 17
+    { TL_STEP_BACKWARD, 0, 0, 8, -1, 0 },  // fc4: step 18
+    { TL_STEP_DROP, 0, 0, 6, 0, 0 },  // split: step 19
+    { TL_STEP_BACKWARD, 0, 0, 7, -1, 0 },  // gate: step 20
+    { TL_STEP_DROP, 0, 0, 6, 1, 0 },  // split: step 21
+    { TL_STEP_FORWARD, 0, 0, 1, -1, 0 },  // fc1: step 22
+    { TL_STEP_FORWARD_INPLACE, 0, 0, 2, -1, 0 },  // relu1: step 23
+    { TL_STEP_BACKWARD, 0, 0, 6, -1, 0 },  // split: step 24
+    { TL_STEP_BACKWARD, 0, 0, 5, -1, 0 },  // fc3: step 25
+    { TL_STEP_BACKWARD, 0, 0, 4, -1, 0 },  // relu2: step 26
+    { TL_STEP_DROP, 0, 0, 4, 0, 0 },  // relu2: step 27
+    { TL_STEP_BACKWARD, 0, 0, 3, -1, 0 },  // fc2: step 28
+    { TL_STEP_BACKWARD, 0, 0, 2, -1, 0 },  // relu1: step 29
+    { TL_STEP_DROP, 0, 0, 2, 0, 0 },  // relu1: step 30
+    { TL_STEP_BACKWARD, 0, 0, 1, -1, 0 },  // fc1: step 31
 };
 
 static const uint64_t table_offsets[26] = {
@@ -171,4 +171,6 @@ static const tl_plan table_plan = {
     0,  // bound_cost
     NULL,  // memory: tl_free_plan leaves it alone
     8,  // alignment_bytes
+    0,  // slot_count
+    NULL, 0,
 };

@@ -42,7 +42,8 @@ static void dump_tables(FILE *file, const tl_graph *graph, const tl_plan *plan) 
     dump_numbers(file, amounts, 8);
     for (i = 0; i < plan->step_count; i++) {
         const tl_step *s = &plan->steps[i];
-        fprintf(file, "step %d %d %d %ld %ld\n", s->kind, s->codec, s->reserved, (long)s->node, (long)s->output);
+        fprintf(file, "step %d %d %d %ld %ld %ld\n", s->kind, s->codec, s->slot, (long)s->node, (long)s->output,
+                (long)s->peer);
     }
     for (i = 0; i < plan->offset_count; i++) dump_numbers(file, &plan->offsets[i], 1);
 }

@@ -113,26 +113,26 @@ static const tl_graph small_graph = {
 };
 
 static const tl_step small_steps[20] = {
-    { TL_STEP_FORWARD, 0, 0, 1, -1 },  // fc1: step 0
-    { TL_STEP_FORWARD, 0, 0, 2, -1 },  // relu1: step 1
-    { TL_STEP_DROP, 0, 0, 1, 0 },  // fc1: step 2
-    { TL_STEP_FORWARD, 0, 0, 3, -1 },  // fc2: step 3
-    { TL_STEP_DROP, 0, 0, 2, 0 },  // relu1: step 4
-    { TL_STEP_FORWARD, 0, 0, 4, -1 },  // relu2: step 5
-    { TL_STEP_DROP, 0, 0, 3, 0 },  // fc2: step 6
-    { TL_STEP_FORWARD, 0, 0, 5, -1 },  // fc3: step 7
-    { TL_STEP_DROP, 0, 0, 4, 0 },  // relu2: step 8
-    { TL_STEP_FORWARD, 0, 0, 6, -1 },  // split: step 9
-    { TL_STEP_DROP, 0, 0, 5, 0 },  // fc3: step 10
-    { TL_STEP_FORWARD, 0, 0, 7, -1 },  // gate: step 11
-    { TL_STEP_DROP, 0, 0, 6, 1 },  // split: step 12
-    { TL_STEP_FORWARD, 0, 0, 8, -1 },  // fc4: step 13
-    { TL_STEP_DROP, 0, 0, 6, 0 },  // split: step 14
-    { TL_STEP_FORWARD, 0, 0, 9, -1 },  // join: step 15
-    { TL_STEP_DROP, 0, 0, 8, 0 },  // fc4: step 16
-    { TL_STEP_DROP, 0, 0, 7, 0 },  // gate: step 17
-    { TL_STEP_FORWARD, 0, 0, 10, -1 },  // loss: step 18
-    { TL_STEP_DROP, 0, 0, 10, 0 },  // loss: step 19
+    { TL_STEP_FORWARD, 0, 0, 1, -1, 0 },  // fc1: step 0
+    { TL_STEP_FORWARD, 0, 0, 2, -1, 0 },  // relu1: step 1
+    { TL_STEP_DROP, 0, 0, 1, 0, 0 },  // fc1: step 2
+    { TL_STEP_FORWARD, 0, 0, 3, -1, 0 },  // fc2: step 3
+    { TL_STEP_DROP, 0, 0, 2, 0, 0 },  // relu1: step 4
+    { TL_STEP_FORWARD, 0, 0, 4, -1, 0 },  // relu2: step 5
+    { TL_STEP_DROP, 0, 0, 3, 0, 0 },  // fc2: step 6
+    { TL_STEP_FORWARD, 0, 0, 5, -1, 0 },  // fc3: step 7
+    { TL_STEP_DROP, 0, 0, 4, 0, 0 },  // relu2: step 8
+    { TL_STEP_FORWARD, 0, 0, 6, -1, 0 },  // split: step 9
+    { TL_STEP_DROP, 0, 0, 5, 0, 0 },  // fc3: step 10
+    { TL_STEP_FORWARD, 0, 0, 7, -1, 0 },  // gate: step 11
+    { TL_STEP_DROP, 0, 0, 6, 1, 0 },  // split: step 12
+    { TL_STEP_FORWARD, 0, 0, 8, -1, 0 },  // fc4: step 13
+    { TL_STEP_DROP, 0, 0, 6, 0, 0 },  // split: step 14
+    { TL_STEP_FORWARD, 0, 0, 9, -1, 0 },  // join: step 15
+    { TL_STEP_DROP, 0, 0, 8, 0, 0 },  // fc4: step 16
+    { TL_STEP_DROP, 0, 0, 7, 0, 0 },  // gate: step 17
+    { TL_STEP_FORWARD, 0, 0, 10, -1, 0 },  // loss: step 18
+    { TL_STEP_DROP, 0, 0, 10, 0, 0 },  // loss: step 19
 };
 
 static const uint64_t small_offsets[13] = {
@@ -157,4 +157,6 @@ static const tl_plan small_plan = {
     0,  // bound_cost
     NULL,  // memory: tl_free_plan leaves it alone
     8,  // alignment_bytes
+    0,  // slot_count
+    NULL, 0,
 };
