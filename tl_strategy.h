@@ -1307,6 +1307,24 @@ typedef struct tl_step {
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
 // are allocated by no step: they are the base. The peak is the largest sum of device bytes at any moment.
 
+// A tier is a kind of memory: device or host. A bank is one memory of a tier (the heap of a GPU; TCM, SRAM
+// and PSRAM of a microcontroller). A block is what a run takes from a backend: a part of one bank, at offsets
+// of the tier that no other block has. No place crosses the end of a block:
+//
+//     offsets of the device   0 . . . . . . 4096 . . . . . . 8192 . . . . . . 12288
+//     blocks                  |--- block 0 ---|--- block 1 --|--- block 2 ----|
+//                             |----------- bank 0 -----------|---- bank 1 ----|
+
+#define TL_MOST_BANKS 8    // of a tier
+
+typedef struct tl_plan_block {
+    uint64_t offset;    // of its tier at which it begins; a multiple of the plan's alignment
+    uint64_t bytes;     // > 0; a run takes those up to the end of the highest place in it
+    uint8_t  tier;      // tl_tier: 0 = device, 1 = host
+    uint8_t  bank;      // below TL_MOST_BANKS
+    uint16_t reserved;  // 0
+} tl_plan_block;
+
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
@@ -1318,7 +1336,7 @@ typedef struct tl_plan {
     int32_t         inference;   // 1 = forward only: no B, ends with its results resident
     int32_t         any_order;   // 1 = backwards in any valid order, not only in reverse order of the list
     uint64_t        peak_bytes;      // largest sum of live bytes
-    uint64_t        arena_bytes;     // aligned high-water mark; 0 without offsets
+    uint64_t        arena_bytes;     // aligned high-water mark, summed over blocks; 0 without offsets
     uint64_t        host_peak_bytes; // largest sum of host copies
     uint64_t        host_arena_bytes;  // aligned high-water mark of these; 0 without host offsets
     uint64_t        base_bytes;      // weights, their gradients, optimizer: not in the peak, in the budget
@@ -1327,6 +1345,8 @@ typedef struct tl_plan {
     uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
     void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
     uint64_t        alignment_bytes; // the offsets are multiples of it, a power of two; 0 = 1
+    const tl_plan_block *blocks;     // [block_count] the device's first, each tier's by offset
+    int32_t         block_count;     // a tier without blocks is one, from offset 0, of bank 0
 } tl_plan;
 
 // The result of one replay of a plan.
@@ -1350,12 +1370,13 @@ typedef struct tl_report {
 
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
-    const tl_plan   *plan;        // not NULL; only steps, offsets, their alignment and flags are read
+    const tl_plan   *plan;        // not NULL; steps, offsets, alignment, blocks and flags are read
     const tl_device *device;      // 0 = copies and conversions take no time; the stricter alignment counts
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
     uint64_t        *start_cost;  // [step_count] time at which each step begins, O and L on the link; may be 0
     uint64_t        *end_cost;    // [step_count] time at which each step ends; may be 0
+    uint64_t        *block_bytes; // [block_count of the plan] aligned high-water mark of each block; may be 0
 } tl_simulate_desc;
 
 // Replay a plan and report. The steps are replayed once: each repetition starts and ends in the
@@ -1365,8 +1386,8 @@ typedef struct tl_simulate_desc {
 // those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
 // B: the gradients of its outputs that no other backward has made, the gradients of its inputs that
 // it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
-// allocation k; no two live allocations may overlap. In place, output 0 takes over its input's
-// allocation. 0 bytes are no allocation. C and X convert several outputs one after the other: both
+// allocation k; no two live allocations may overlap, and each lies inside of one block. In place, output
+// 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one after the other: both
 // copies of one tensor live until its own conversion ends. Host copies are numbered by themselves, in the order
 // in which O makes them: plan->host_offsets[k] places copy k.
 //
@@ -1383,7 +1404,7 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
 
 #ifndef TL_NO_PLANNERS
-// Copy a plan with its steps and offsets, for example a const table, or the record of an online run
+// Copy a plan with its steps, offsets and blocks, for example a const table, or the record of an online run
 // (tl_find_run_plan), which can then be simulated, improved, written and replayed.
 //
 //   copy   overwritten; must not be the plan itself; release with tl_free_plan
@@ -1421,6 +1442,10 @@ typedef struct tl_lifetime {
     int32_t  first_step, end_step;  // it lives in the steps k with first_step <= k < end_step
     int32_t  number;       // in plan->offsets, of host copies in plan->host_offsets
     int32_t  over;         // written in place: the lifetime that it takes over, of the same number; else -1
+    int32_t  block;        // in plan->blocks; -1 = its tier is one block
+    int32_t  bank;         // of that block; 0 without
+    uint64_t moved_bytes;  // what steps read and write of it: its bytes for each kernel operand, copy and
+                           // conversion; a gradient that is added to, and scratch, are read and written
 } tl_lifetime;
 
 typedef struct tl_lifetimes {
@@ -1436,7 +1461,7 @@ typedef struct tl_lifetimes {
 // at the end of its call, or after a conversion, does. What is never freed ends at step_count.
 //
 // Errors:  those of tl_simulate_plan; *lifetimes is all zero then.
-// Cost:    one replay; 48 bytes an allocation, and as much again while the list grows.
+// Cost:    one replay; 64 bytes an allocation, and as much again while the list grows.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                   tl_lifetimes *lifetimes);
@@ -1662,12 +1687,15 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 // Before the tables stand numbers for the preprocessor, with the name in upper case in front:
 //
-//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: a block of so many bytes does, so aligned
+//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: memory of so many bytes does, so aligned
+//     NET_BLOCKS, NET_BLOCK_0_BYTES, ..        of a plan with blocks: what each takes
+//     NET_BANK_0_BYTES, NET_BANK_1_BYTES, ..   of these in each bank of the device, the same added up
 //     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it
 //     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
 //     NET_STEPS, NET_NODES, NET_TENSORS        counts
-//     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena
-//     NET_RESULT_Y_BYTES, NET_RESULT_Y_OFFSET  of a node y that is kept; forward only, where none is kept, of
+//     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena, with blocks in
+//     NET_INPUT_X_BLOCK                        that block
+//     NET_RESULT_Y_BYTES, _OFFSET, _BLOCK      of a node y that is kept; forward only, where none is kept, of
 //                                              each that no node reads
 //     NET_NODE_Y                               the number of every node
 //
@@ -4692,7 +4720,12 @@ static size_t tli_finish(tli_writer *w) {
     X(HOST_OFFSETS_FEWER_THAN_COPIES, "host_offsets: fewer than host copies", "step, node") \
     X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node") \
     X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "") \
-    X(COPY_MUST_NOT_BE_PLAN, "copy: must not be the plan itself", "")
+    X(COPY_MUST_NOT_BE_PLAN, "copy: must not be the plan itself", "") \
+    X(BLOCK_COUNT_MUST_BE_NUMBER_OF_BLOCKS, "block_count: must be the number of blocks", "") \
+    X(BLOCK_IS_OF_NO_BANK, "blocks: %0 is of no tier or bank that a plan can have", "block") \
+    X(BLOCK_LEAVES_TIER, "blocks: %0 is empty, is not aligned or leaves its tier", "block") \
+    X(BLOCKS_OVERLAP, "blocks: %0 does not begin behind the one before it", "block") \
+    X(OFFSETS_CROSS_BLOCK, "offsets: an allocation is not inside of one block", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -13314,6 +13347,9 @@ typedef struct tli_sim_arena {
     uint8_t        *live;         // [2 leaves] a tree over the ranks: 1 = an allocation from here down is live
     int32_t         leaf_count;
     int             is_host;
+    const tl_plan_block *blocks;  // [block_count] of its tier, by offset; none = one block of any bytes
+    int32_t         block_count, first_block;  // the first of them in the plan
+    uint64_t       *highs;        // [1 or block_count] aligned high-water mark of each
 } tli_sim_arena;
 
 typedef struct tli_sim_tensor {
@@ -13456,6 +13492,27 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
     return sim->graph->nodes[sim->graph->outputs[index].node].is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
 }
 
+// The block of its tier that an offset is in; -1 = none.
+static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, uint64_t offset) {
+    int32_t low = 0, high = count;
+    while (low < high) {    // blocks below low begin at the offset or before it
+        int32_t middle = low + (high - low) / 2;
+        if (blocks[middle].offset <= offset) low = middle + 1;
+        else high = middle;
+    }
+    return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
+}
+
+// Write down that a step reads or writes an allocation so many times.
+static void tli_ledger_move(const tli_sim *sim, tl_use use, int32_t index, uint64_t times) {
+    int32_t open = sim->ledger ? sim->ledger->open[tli_ledger_key(sim->graph, use, index)] : -1;
+    uint64_t bytes, *moved;
+    if (open < 0) return;
+    moved = &sim->ledger->items[open].moved_bytes;
+    if (!tli_mul_u64(sim->ledger->items[open].bytes, times, &bytes) || !tli_add_u64(*moved, bytes, moved))
+        *moved = UINT64_MAX;
+}
+
 // Write down an allocation that begins. Scratch of 0 bytes is a call without scratch: counted, not listed.
 static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint64_t bytes, int32_t number) {
     const tli_sim_arena *arena = use == TL_USE_HOST ? &sim->host_arena : &sim->arena;
@@ -13465,6 +13522,7 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     int32_t occurrence = ledger->occurrences[key]++;
     void *items = ledger->items;
     tl_lifetime *life;
+    int32_t block;
     if (!bytes || ledger->failed) return;
     if (!tli_grow(sim->env, &items, &ledger->capacity, ledger->count, (int64_t)ledger->count + 1,
                   sizeof *life)) {
@@ -13484,6 +13542,11 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     life->end_step = -1;
     life->number = number;
     life->over = -1;
+    block = arena->block_count ? tli_find_plan_block(arena->blocks, arena->block_count, life->offset) : -1;
+    life->block = block < 0 ? -1 : arena->first_block + block;
+    life->bank = block < 0 ? 0 : arena->blocks[block].bank;
+    life->moved_bytes = 0;
+    if (sim->step) tli_ledger_move(sim, use, index, use == TL_USE_SCRATCH ? 2 : 1);  // what makes it writes it
 }
 
 // Write down its end: before what the present step does, or after it.
@@ -13547,26 +13610,48 @@ static void tli_sim_leave(tli_sim_arena *arena, int32_t owner) {
     arena->places[owner] = -1;
 }
 
-// Give an allocation its offset, which must be aligned and not overlap a live allocation. Live ones do not
-// overlap each other, so the two beside it tell. high: the arena's high-water mark.
+// Raise the high-water mark of the block in which an allocation lies, and the sum of these.
+static tl_result tli_sim_raise(tli_sim *sim, tli_sim_arena *arena, uint64_t offset, uint64_t end,
+                               uint64_t *sum) {
+    int32_t block = arena->block_count ? tli_find_plan_block(arena->blocks, arena->block_count, offset) : 0;
+    uint64_t start = 0, padded, *high;
+    if (arena->block_count) {
+        if (block < 0 || end - arena->blocks[block].offset > arena->blocks[block].bytes)
+            return tli_sim_broken(sim, TLI_RULE(OFFSETS_CROSS_BLOCK));
+        start = arena->blocks[block].offset;
+    }
+    if ((offset - start) & (sim->alignment - 1))  // a power of two: tl_check_device, tli_check_plan
+        return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
+    high = &arena->highs[block];
+    if (!tli_add_u64(end - start, sim->alignment - 1, &padded))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+    padded &= ~(sim->alignment - 1);
+    if (padded <= *high) return TL_OK;
+    if (!tli_add_u64(*sum, padded - *high, sum))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+    *high = padded;
+    return TL_OK;
+}
+
+// Give an allocation its offset, which must be aligned, inside of one block, and not overlap a live allocation.
+// Live ones do not overlap each other, so the two beside it tell. sum: of the high-water marks of blocks.
 static tl_result tli_sim_place(tli_sim *sim, tli_sim_arena *arena, int32_t number, int32_t owner,
-                               uint64_t bytes, uint64_t *high) {
-    uint64_t offset, end, padded;
+                               uint64_t bytes, uint64_t *sum) {
+    uint64_t offset, end;
     int32_t below, above;
+    tl_result result;
     if (number >= arena->count)
         return tli_sim_broken(sim, arena->is_host ? TLI_RULE(HOST_OFFSETS_FEWER_THAN_COPIES)
                                                   : TLI_RULE(OFFSETS_FEWER_THAN_ALLOCATIONS));
     offset = arena->offsets[number];
-    if (offset & (sim->alignment - 1))  // a power of two: tl_check_device, tli_check_plan
-        return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
-    if (!tli_add_u64(offset, bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
+    if (!tli_add_u64(offset, bytes, &end))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+    result = tli_sim_raise(sim, arena, offset, end, sum);
+    if (result) return result;
     below = tli_sim_beside(arena, arena->ranks[number], 0);
     above = tli_sim_beside(arena, arena->ranks[number], 1);
     if ((below >= 0 && arena->ends[below] > offset) || (above >= 0 && arena->offsets[above] < end))
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_TWO_LIVE_ALLOCATIONS_OVERLAP));
-    padded &= ~(sim->alignment - 1);
-    if (padded > *high) *high = padded;
     arena->ends[number] = end;
     tli_sim_mark(arena, number, 1);
     if (owner >= 0) arena->places[owner] = number;
@@ -13720,6 +13805,7 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
     tl_result result = tli_sim_check_forward(sim, node, kind, &missing);
     if (result) return result;
+    for (i = 0; i < node->input_count; i++) tli_ledger_move(sim, TL_USE_OUTPUT, inputs[i].tensor, 1);
     if (kind == TL_STEP_FORWARD_INPLACE)
         tli_sim_hand_over(sim, inputs[node->inplace].tensor, node->first_output);
     for (i = node->first_output; i < end; i++) {
@@ -13785,11 +13871,30 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
     return TL_OK;
 }
 
-static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor) {
+// Make a gradient, unless there is one. adds: 1 = the backward adds to it then.
+static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
-    if (sim->tensors[tensor].has_gradient || !sim->graph->nodes[output->node].has_grad) return TL_OK;
+    if (!sim->graph->nodes[output->node].has_grad) return TL_OK;
+    if (sim->tensors[tensor].has_gradient) {
+        if (adds) tli_ledger_move(sim, TL_USE_GRADIENT, tensor, 2);
+        return TL_OK;
+    }
     sim->tensors[tensor].has_gradient = 1;
     return tli_sim_alloc(sim, TLI_USE_GRADIENT, tensor, output->bytes);
+}
+
+// Write down what a backward reads.
+static void tli_sim_read_backward(const tli_sim *sim, int32_t id) {
+    const tl_graph *graph = sim->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (graph->inputs[i].needed) tli_ledger_move(sim, TL_USE_OUTPUT, graph->inputs[i].tensor, 1);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        if (graph->outputs[i].needed) tli_ledger_move(sim, TL_USE_OUTPUT, i, 1);
+        tli_ledger_move(sim, TL_USE_GRADIENT, i, 1);
+    }
+    tli_ledger_move(sim, TL_USE_SAVED, id, 1);
 }
 
 // Run a backward. It allocates, in this order: gradients of outputs, gradients of inputs, bwork,
@@ -13801,12 +13906,13 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     int32_t out_end = node->first_output + node->output_count;
     int32_t in_end = node->first_input + node->input_count, i;
     tl_result result = tli_sim_check_backward(sim, id);
-    for (i = node->first_output; i < out_end && !result; i++) result = tli_sim_make_gradient(sim, i);
+    for (i = node->first_output; i < out_end && !result; i++) result = tli_sim_make_gradient(sim, i, 0);
     for (i = node->first_input; i < in_end && !result; i++)
-        result = tli_sim_make_gradient(sim, graph->inputs[i].tensor);
+        result = tli_sim_make_gradient(sim, graph->inputs[i].tensor, 1);
     if (!result) result = tli_sim_alloc(sim, TLI_USE_WORK, id, node->bwork_bytes);
     if (!result) result = tli_sim_compute(sim, node->bwd_cost);
     if (result) return result;
+    if (sim->ledger) tli_sim_read_backward(sim, id);
     tli_sim_release_call(sim);
     for (i = node->first_output; i < out_end; i++) {
         tli_sim_release(sim, TLI_USE_GRADIENT, i, graph->outputs[i].bytes);
@@ -13856,6 +13962,7 @@ static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     if (result) return result;
     t->on_host = 1;
     t->state = TLI_LEAVING;
+    tli_ledger_move(sim, TL_USE_OUTPUT, tensor, 1);
     return tli_sim_copy(sim, tensor);
 }
 
@@ -13866,6 +13973,7 @@ static tl_result tli_sim_fetch(tli_sim *sim, int32_t tensor) {
     result = tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, sim->graph->outputs[tensor].bytes);
     if (result) return result;
     sim->tensors[tensor].state = TLI_COMING;
+    tli_ledger_move(sim, TL_USE_HOST, tensor, 1);
     return tli_sim_copy(sim, tensor);
 }
 
@@ -13883,6 +13991,7 @@ static tl_result tli_sim_compress(tli_sim *sim, int32_t tensor, uint8_t codec) {
     uint64_t bytes = sim->graph->outputs[tensor].bytes, packed = tl_find_codec_bytes((tl_codec)codec, bytes);
     tl_result result = tli_sim_alloc(sim, TLI_USE_PACKED, tensor, packed);
     if (result) return result;
+    tli_ledger_move(sim, TL_USE_OUTPUT, tensor, 1);
     tli_sim_release(sim, TLI_USE_TENSOR, tensor, bytes);
     t->state = TLI_PACKED;
     t->packed_bytes = packed;
@@ -13895,6 +14004,7 @@ static tl_result tli_sim_expand(tli_sim *sim, int32_t tensor) {
     uint64_t bytes = sim->graph->outputs[tensor].bytes;
     tl_result result = tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, bytes);
     if (result) return result;
+    tli_ledger_move(sim, TL_USE_COMPRESSED, tensor, 1);
     tli_sim_release(sim, TLI_USE_PACKED, tensor, t->packed_bytes);
     t->state = TLI_RESIDENT;
     return tli_sim_convert(sim, bytes);
@@ -14082,6 +14192,7 @@ static void tli_free_sim_arena(tl_env *env, tli_sim_arena *arena) {
     tli_release(env, arena->ends);
     tli_release(env, arena->live);
     tli_release(env, arena->places);
+    tli_release(env, arena->highs);
     tli_zero(arena, sizeof *arena);
 }
 
@@ -14119,7 +14230,9 @@ static int tli_sim_alloc_arena(tl_env *env, tli_sim_arena *arena) {
     arena->by_rank = (int32_t *)tli_alloc_array(env, count, sizeof *arena->by_rank);
     arena->ends = (uint64_t *)tli_alloc_array(env, count, sizeof *arena->ends);
     arena->live = (uint8_t *)tli_alloc_array(env, 2 * (uint64_t)arena->leaf_count, 1);
-    if (!arena->places || !arena->ranks || !arena->by_rank || !arena->ends || !arena->live) return 0;
+    arena->highs = (uint64_t *)tli_alloc_array(env, (uint64_t)arena->block_count + 1, sizeof *arena->highs);
+    if (!arena->places || !arena->ranks || !arena->by_rank || !arena->ends || !arena->live || !arena->highs)
+        return 0;
     tli_sort_numbers(arena->by_rank, arena->count, arena->offsets);
     for (rank = 0; rank < arena->count; rank++) arena->ranks[arena->by_rank[rank]] = rank;
     return arena->leaf_count >= arena->count;
@@ -14130,6 +14243,7 @@ static void tli_reset_sim_arena(tli_sim_arena *arena) {
     if (!arena->offsets) return;
     for (i = 0; i < arena->owner_count; i++) arena->places[i] = -1;
     tli_zero(arena->live, 2 * (size_t)arena->leaf_count);
+    tli_zero(arena->highs, ((size_t)arena->block_count + 1) * sizeof *arena->highs);
 }
 
 static tl_result tli_sim_alloc_state(tli_sim *sim) {
@@ -14189,7 +14303,16 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     return result;
 }
 
-// Start a simulation of a graph that passed tl_check_graph. Of the plan only the flags and offsets
+// The blocks of a tier among those of a plan.
+static void tli_sim_take_blocks(tli_sim_arena *arena, const tl_plan *plan, uint8_t tier) {
+    int32_t k;
+    for (k = 0; k < plan->block_count && plan->blocks[k].tier < tier; k++) { }
+    arena->first_block = k;
+    for (; k < plan->block_count && plan->blocks[k].tier == tier; k++) arena->block_count++;
+    arena->blocks = arena->block_count ? plan->blocks + arena->first_block : NULL;
+}
+
+// Start a simulation of a graph that passed tl_check_graph. Of the plan only flags, offsets and blocks
 // are read. Release it with tli_free_sim, also after an error. ledger: NULL = none.
 static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, const tl_graph *graph,
                               const tl_device *device, const tl_plan *plan, tli_ledger *ledger) {
@@ -14210,10 +14333,26 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->host_arena.offsets = plan->host_offset_count ? plan->host_offsets : NULL;
     sim->host_arena.count = plan->host_offset_count;
     sim->host_arena.is_host = 1;
+    tli_sim_take_blocks(&sim->arena, plan, 0);
+    tli_sim_take_blocks(&sim->host_arena, plan, 1);
     sim->ledger = ledger;
     sim->report.broken_step = -1;
     result = tli_sim_alloc_state(sim);
     return result ? result : tli_reset_sim(sim);
+}
+
+// What the blocks of a bank of the device take, of which the bytes of each are given.
+static uint64_t tli_sum_bank(const tl_plan *plan, const uint64_t *block_bytes, int32_t bank) {
+    uint64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < plan->block_count; k++)
+        if (plan->blocks[k].tier == 0 && plan->blocks[k].bank == bank) sum += block_bytes[k];
+    return sum;
+}
+
+static void tli_sim_copy_highs(const tli_sim_arena *arena, uint64_t *bytes) {
+    if (arena->offsets && arena->block_count)
+        tli_copy(bytes + arena->first_block, arena->highs, (size_t)arena->block_count * sizeof *bytes);
 }
 
 // Simulate a plan on a graph and a device that were checked.
@@ -14233,6 +14372,11 @@ static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simul
         if (desc->end_cost) desc->end_cost[i] = copies ? sim.link_free : sim.now;
     }
     if (!result) result = tli_sim_end(&sim);
+    for (i = 0; i < plan->block_count && desc->block_bytes; i++) desc->block_bytes[i] = 0;
+    if (!result && desc->block_bytes) {
+        tli_sim_copy_highs(&sim.arena, desc->block_bytes);
+        tli_sim_copy_highs(&sim.host_arena, desc->block_bytes);
+    }
     if (result) {
         i = sim.report.broken_step;
         tli_zero(&sim.report, sizeof sim.report);
@@ -14241,6 +14385,28 @@ static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simul
     *report = sim.report;
     tli_free_sim(&sim);
     return result;
+}
+
+// Check the blocks of a plan, of which the alignment was checked.
+static tl_result tli_check_plan_blocks(tl_env *env, tli_function function, const tl_plan *plan) {
+    uint64_t alignment = plan->alignment_bytes ? plan->alignment_bytes : 1, end;
+    int32_t k;
+    if (plan->block_count < 0 || (plan->block_count && !plan->blocks))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BLOCK_COUNT_MUST_BE_NUMBER_OF_BLOCKS));
+    for (k = 0; k < plan->block_count; k++) {
+        const tl_plan_block *block = &plan->blocks[k], *before = k ? block - 1 : NULL;
+        tli_rule why = TLI_NO_RULE;
+        if (block->tier > 1 || block->bank >= TL_MOST_BANKS || block->reserved)
+            why = TLI_RULE(BLOCK_IS_OF_NO_BANK);
+        else if (!block->bytes || block->offset & (alignment - 1) ||
+                 !tli_add_u64(block->offset, block->bytes, &end))
+            why = TLI_RULE(BLOCK_LEAVES_TIER);
+        else if (before && (before->tier > block->tier || (before->tier == block->tier &&
+                                                           before->offset + before->bytes > block->offset)))
+            why = TLI_RULE(BLOCKS_OVERLAP);
+        if (why) return tli_fail_values(env, TL_ERROR_INVALID_ARG, function, why, (uint64_t)k, 0);
+    }
+    return TL_OK;
 }
 
 static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_plan *plan) {
@@ -14257,7 +14423,7 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_ANY_ORDER_MUST_BE_0_OR_1));
-    return TL_OK;
+    return tli_check_plan_blocks(env, function, plan);
 }
 
 static tl_result tli_simulate_checked(tl_env *env, tli_function function, const tl_simulate_desc *desc,
@@ -14390,24 +14556,28 @@ static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifet
     return buffers;
 }
 
-// Steps and offsets of a plan in one block; the counts of the plan are those of the copy.
+// Steps, offsets and blocks of a plan in one allocation; the counts of the plan are those of the copy.
 static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan *plan, tl_plan *copy) {
     uint64_t *offsets, *host_offsets, bytes;
+    tl_plan_block *blocks;
     tl_step *steps;
     // no overflow, because counts are below 2^31; offsets come first, because their alignment is larger
-    bytes = (uint64_t)plan->step_count * sizeof *steps +
+    bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->block_count * sizeof *blocks +
             ((uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count) * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
     if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_STEPS));
     host_offsets = offsets + plan->offset_count;
-    steps = (tl_step *)(void *)(host_offsets + plan->host_offset_count);
+    blocks = (tl_plan_block *)(void *)(host_offsets + plan->host_offset_count);
+    steps = (tl_step *)(void *)(blocks + plan->block_count);
     tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
     tli_copy(host_offsets, plan->host_offsets, (size_t)plan->host_offset_count * sizeof *offsets);
+    tli_copy(blocks, plan->blocks, (size_t)plan->block_count * sizeof *blocks);
     tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
     *copy = *plan;
     copy->steps = plan->step_count ? steps : NULL;
     copy->offsets = plan->offset_count ? offsets : NULL;
     copy->host_offsets = plan->host_offset_count ? host_offsets : NULL;
+    copy->blocks = plan->block_count ? blocks : NULL;
     copy->memory = offsets;
     return TL_OK;
 }
@@ -15232,6 +15402,21 @@ static void tli_put_step(tli_writer *w, const tl_graph *graph, const tl_plan *pl
     tli_put_i64(w, step->output);
 }
 
+// " in 3 blocks of 2 banks", of the device.
+static void tli_explain_blocks(tli_stream *s, const tl_plan *plan) {
+    uint32_t seen = 0;
+    int32_t k, blocks = 0, banks = 0;
+    for (k = 0; k < plan->block_count && plan->blocks[k].tier == 0; k++, blocks++) {
+        banks += !(seen >> plan->blocks[k].bank & 1);
+        seen |= (uint32_t)1 << plan->blocks[k].bank;
+    }
+    if (!blocks) return;
+    tli_send(s, " in ");
+    tli_send_count(s, blocks, " block", " blocks");
+    tli_send(s, " of ");
+    tli_send_count(s, banks, " bank", " banks");
+}
+
 static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const tl_report *r) {
     uint64_t cost = plan->cost ? plan->cost : r->cost;
     tli_send_count(s, plan->step_count, " step on ", " steps on ");
@@ -15263,6 +15448,7 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
     if (plan->offset_count) {
         tli_send(s, "arena: ");
         tli_send_bytes_of(s, r->arena_bytes);
+        tli_explain_blocks(s, plan);
         tli_send(s, "\n");
     }
 }
@@ -15460,6 +15646,7 @@ typedef struct tli_table {
     tl_lifetimes    lifetimes;
     tl_report       report;
     uint8_t        *is_shared;  // [node_count] 1 = another node has the same name in upper case
+    uint64_t       *block_bytes;  // [block_count of the plan] what each block takes
 } tli_table;
 
 typedef struct tli_macro { char text[256]; } tli_macro;
@@ -15519,16 +15706,44 @@ static void tli_send_macro_node(tli_stream *s, const tli_table *t, int32_t id) {
 }
 
 // Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
+static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
+                                  const char *of, uint64_t number) {
+    tli_send_define(s, t, what);
+    tli_send_macro_node(s, t, life->node);
+    if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
+    tli_send(s, of);
+    tli_send_constant(s, number);
+    tli_send(s, "\n");
+}
+
 static void tli_send_macro_place(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life) {
-    int k;
-    for (k = t->plan->offset_count ? 0 : 1; k < 2; k++) {
-        tli_send_define(s, t, what);
-        tli_send_macro_node(s, t, life->node);
-        if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
-        tli_send(s, k ? "_BYTES " : "_OFFSET ");
-        tli_send_constant(s, k ? life->bytes : life->offset);
+    uint64_t start = life->block < 0 ? 0 : t->plan->blocks[life->block].offset;
+    if (t->plan->offset_count) tli_send_macro_number(s, t, what, life, "_OFFSET ", life->offset - start);
+    if (t->plan->offset_count && life->block >= 0)
+        tli_send_macro_number(s, t, what, life, "_BLOCK ", (uint64_t)life->block);
+    tli_send_macro_number(s, t, what, life, "_BYTES ", life->bytes);
+}
+
+// Send the bytes of each block, and of each bank of the device.
+static void tli_send_macro_blocks(tli_stream *s, const tli_table *t) {
+    int32_t bank, k;
+    for (k = 0; k < t->plan->block_count; k++) {
+        tli_send_define(s, t, "_BLOCK_");
+        tli_send_i32(s, k);
+        tli_send(s, "_BYTES ");
+        tli_send_constant(s, t->block_bytes[k]);
         tli_send(s, "\n");
     }
+    for (bank = 0; bank < TL_MOST_BANKS; bank++) {
+        uint64_t bytes = tli_sum_bank(t->plan, t->block_bytes, bank);   // no overflow: part of the arena
+        if (!bytes) continue;
+        tli_send_define(s, t, "_BANK_");
+        tli_send_i32(s, bank);
+        tli_send(s, "_BYTES ");
+        tli_send_constant(s, bytes);
+        tli_send(s, "\n");
+    }
+    if (t->plan->block_count) tli_send_defined(s, t, "_BLOCKS ", (uint64_t)t->plan->block_count);
 }
 
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
@@ -15542,6 +15757,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     tli_send_defined(s, t, "_PEAK_BYTES ", t->report.peak_bytes);
     if (t->report.host_peak_bytes) tli_send_defined(s, t, "_HOST_PEAK_BYTES ", t->report.host_peak_bytes);
     if (t->report.host_arena_bytes) tli_send_defined(s, t, "_HOST_ARENA_BYTES ", t->report.host_arena_bytes);
+    tli_send_macro_blocks(s, t);
     tli_send_defined(s, t, "_BASE_BYTES ", t->plan->base_bytes);
     tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
     tli_send_defined(s, t, "_NODES ", (uint64_t)graph->node_count);
@@ -15710,6 +15926,25 @@ static void tli_send_offsets(tli_stream *s, const char *name, const char *suffix
     tli_send(s, "};\n");
 }
 
+static void tli_send_blocks(tli_stream *s, const char *name, const tl_plan *plan) {
+    int32_t k;
+    if (!plan->block_count) return;
+    tli_open_table(s, "tl_plan_block", name, "_blocks", (uint64_t)plan->block_count);
+    for (k = 0; k < plan->block_count; k++) {
+        const tl_plan_block *block = &plan->blocks[k];
+        tli_send(s, "    { ");
+        tli_send_constant(s, block->offset);
+        tli_send(s, ", ");
+        tli_send_constant(s, block->bytes);
+        tli_send(s, ", ");
+        tli_send_i32(s, block->tier);
+        tli_send(s, ", ");
+        tli_send_i32(s, block->bank);
+        tli_send(s, ", 0 },\n");
+    }
+    tli_send(s, "};\n");
+}
+
 static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
     int32_t i;
     if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
@@ -15717,6 +15952,7 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     if (plan->step_count) tli_send(s, "};\n");
     tli_send_offsets(s, name, "_offsets", plan->offsets, plan->offset_count);
     tli_send_offsets(s, name, "_host_offsets", plan->host_offsets, plan->host_offset_count);
+    tli_send_blocks(s, name, plan);
     tli_send(s, "\nstatic const tl_plan ");
     tli_send(s, name);
     tli_send(s, "_plan = {\n");
@@ -15739,6 +15975,8 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send_field(s, plan->bound_cost, "bound_cost");
     tli_send(s, "    NULL,  // memory: tl_free_plan leaves it alone\n");
     tli_send_field(s, plan->alignment_bytes, "alignment_bytes");
+    tli_send_array(s, name, "_blocks", plan->block_count);
+    tli_send(s, "\n");
     tli_send(s, "};\n");
 }
 
@@ -15792,9 +16030,17 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
     table.graph = graph;
     table.plan = plan;
     table.name = name;
+    result = tli_check_plan(env, TLI_IN(WRITE_PLAN_TABLE), plan);
+    if (result) return result;
+    table.block_bytes = (uint64_t *)tli_alloc_array(env, (uint64_t)plan->block_count,
+                                                    sizeof *table.block_bytes);
+    if (!table.block_bytes)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_TABLE), TLI_RULE(NO_MEMORY_FOR_SIMULATION));
+    desc.block_bytes = table.block_bytes;
     result = tli_find_lifetimes(env, TLI_IN(WRITE_PLAN_TABLE), &desc, &table.lifetimes, &table.report);
     if (!result) result = tli_send_tables(env, &table, sink);
     tl_free_lifetimes(env, &table.lifetimes);
+    tli_release(env, table.block_bytes);
     return result;
 }
 #endif

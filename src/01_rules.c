@@ -543,7 +543,12 @@
     X(HOST_OFFSETS_FEWER_THAN_COPIES, "host_offsets: fewer than host copies", "step, node") \
     X(HOST_OFFSETS_MORE_THAN_COPIES, "host_offsets: more than host copies", "step, node") \
     X(NO_MEMORY_TO_NAME_NODES, "no memory to name the nodes", "") \
-    X(COPY_MUST_NOT_BE_PLAN, "copy: must not be the plan itself", "")
+    X(COPY_MUST_NOT_BE_PLAN, "copy: must not be the plan itself", "") \
+    X(BLOCK_COUNT_MUST_BE_NUMBER_OF_BLOCKS, "block_count: must be the number of blocks", "") \
+    X(BLOCK_IS_OF_NO_BANK, "blocks: %0 is of no tier or bank that a plan can have", "block") \
+    X(BLOCK_LEAVES_TIER, "blocks: %0 is empty, is not aligned or leaves its tier", "block") \
+    X(BLOCKS_OVERLAP, "blocks: %0 does not begin behind the one before it", "block") \
+    X(OFFSETS_CROSS_BLOCK, "offsets: an allocation is not inside of one block", "step, node")
 
 // -- errors: rules of [6] REMAT --
 

@@ -86,24 +86,28 @@ static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifet
     return buffers;
 }
 
-// Steps and offsets of a plan in one block; the counts of the plan are those of the copy.
+// Steps, offsets and blocks of a plan in one allocation; the counts of the plan are those of the copy.
 static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan *plan, tl_plan *copy) {
     uint64_t *offsets, *host_offsets, bytes;
+    tl_plan_block *blocks;
     tl_step *steps;
     // no overflow, because counts are below 2^31; offsets come first, because their alignment is larger
-    bytes = (uint64_t)plan->step_count * sizeof *steps +
+    bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->block_count * sizeof *blocks +
             ((uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count) * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
     if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_STEPS));
     host_offsets = offsets + plan->offset_count;
-    steps = (tl_step *)(void *)(host_offsets + plan->host_offset_count);
+    blocks = (tl_plan_block *)(void *)(host_offsets + plan->host_offset_count);
+    steps = (tl_step *)(void *)(blocks + plan->block_count);
     tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
     tli_copy(host_offsets, plan->host_offsets, (size_t)plan->host_offset_count * sizeof *offsets);
+    tli_copy(blocks, plan->blocks, (size_t)plan->block_count * sizeof *blocks);
     tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
     *copy = *plan;
     copy->steps = plan->step_count ? steps : NULL;
     copy->offsets = plan->offset_count ? offsets : NULL;
     copy->host_offsets = plan->host_offset_count ? host_offsets : NULL;
+    copy->blocks = plan->block_count ? blocks : NULL;
     copy->memory = offsets;
     return TL_OK;
 }

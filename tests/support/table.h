@@ -171,4 +171,5 @@ static const tl_plan table_plan = {
     0,  // bound_cost
     NULL,  // memory: tl_free_plan leaves it alone
     8,  // alignment_bytes
+    NULL, 0,
 };

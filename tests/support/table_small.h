@@ -157,4 +157,5 @@ static const tl_plan small_plan = {
     0,  // bound_cost
     NULL,  // memory: tl_free_plan leaves it alone
     8,  // alignment_bytes
+    NULL, 0,
 };
