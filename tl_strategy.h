@@ -1057,6 +1057,9 @@ extern "C" {
 // misses no layout; sections of time whose buffers no longer fit below the height cut branches, and
 // where no unplaced buffer spans a point in time, the sides of it are searched apart.
 //
+// Memory that comes in blocks, as where one allocation has a largest size, is one range of offsets, cut at the
+// multiples of block_bytes: buffer b is in block offsets[b] / block_bytes, at offsets[b] % block_bytes.
+//
 // The layout knows nothing of graphs and plans. All arithmetic is in integers; limits are numbers of
 // elementary steps: the same desc gives the same layout on every machine.
 //
@@ -1096,6 +1099,7 @@ typedef struct tl_layout_desc {
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 100 million; 1 = one fast pass
     int    (*progress)(const tl_layout_progress *progress, void *user);  // 1 = stop with the lowest so far
     void    *user;              // passed to progress
+    uint64_t block_bytes;       // no buffer lies on both sides of a multiple of it; 0 = any may
 } tl_layout_desc;
 
 typedef struct tl_layout_plan {
@@ -1115,15 +1119,18 @@ typedef struct tl_layout_plan {
 //
 // A buffer that may lie over another either begins at the same offset as that one, or shares no byte
 // with it. A buffer with gaps neither lies over another nor under one; one that takes no bytes at any step has
-// offset 0. Pins and capacity are kept. A layout that fits the capacity is still lowered while there is work.
-// Where gaps leave some bytes of a buffer, the search does not try every layout: the bound is the largest sum.
+// offset 0. Pins, capacity and blocks are kept; a buffer with gaps lies in one block with all of its bytes. A
+// layout that fits the capacity is still lowered while there is work. Where gaps leave some bytes of a buffer,
+// the search does not try every layout: the bound is the largest sum.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a lifetime that is reversed, an alignment that is no power of two, a pin
 //          that is no multiple of it, does not fit the capacity or overlaps another, an `over` that names no
 //          buffer or one that ends at another step, a buffer that two others lie over, gaps out of order or
-//          outside of the lifetime or the bytes of their buffer; TL_ERROR_OVERFLOW: the bytes of all buffers
-//          together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE names the height of the layout found
-//          and the bound: as the values of the error and in *plan, without offsets;
+//          outside of the lifetime or the bytes of their buffer, block_bytes that are no multiple of an
+//          alignment, a pin that lies on both sides of a multiple of them; TL_ERROR_OVERFLOW: the bytes of all
+//          buffers together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE: a buffer that is larger than a
+//          block, by number and bytes; or no layout that fits the capacity: the height of the one found
+//          and the bound are the values of the error and in *plan, without offsets;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;
 //          at most work_limit and a pass of O(buffers log buffers). Memory: less than 100 bytes a buffer; the
@@ -4617,7 +4624,12 @@ static size_t tli_finish(tli_writer *w) {
       "banks[%0].capacity_bytes: too few, and in other banks, too; %1 would do, for what is live at step %s", \
       "bank, capacity") \
     X(NO_MEMORY_FOR_BANKS, "no memory to choose banks", "") \
-    X(BUFFER_IN_BANKS_HAS_GAPS, "buffers[%0].gaps: buffers in banks have none", "buffer")
+    X(BUFFER_IN_BANKS_HAS_GAPS, "buffers[%0].gaps: buffers in banks have none", "buffer") \
+    X(BUFFER_FITS_NO_BLOCK, "buffers[%0].bytes: %1 are more than block_bytes", "buffer, bytes") \
+    X(BUFFER_ALIGNMENT_IS_NOT_THAT_OF_BLOCKS, \
+      "buffers[%0].alignment: must divide block_bytes", "buffer") \
+    X(BUFFER_PIN_IS_IN_TWO_BLOCKS, \
+      "buffers[%0].pinned_offset: the buffer lies on both sides of a multiple of block_bytes", "buffer")
 
 // -- errors: rules of [5] PLAN --
 
@@ -10048,7 +10060,8 @@ TLI_IMPL void tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion) {
 // node knows the last section that a placed box below it reaches.
 //
 // All offsets are multiples of the unit, the least alignment, so a box takes its bytes rounded up to it; only
-// of the box on top the bytes themselves count.
+// of the box on top the bytes themselves count. Blocks begin at multiples of every alignment, so a box that
+// would lie in two of them lies lowest at the beginning of the second.
 
 // A box that takes some of its bytes only at times has pieces: sections in which it takes the same bytes.
 
@@ -10084,6 +10097,7 @@ typedef struct tli_fit {
     uint64_t  best_height;  // UINT64_MAX = there was no pass yet
     uint64_t  work, work_limit;
     uint64_t  unit;         // the least alignment
+    uint64_t  block;        // bytes of a block; 0 = there are none
     int       pins_overlap, failed;     // failed: no memory
 } tli_fit;
 
@@ -10101,6 +10115,21 @@ static uint64_t tli_fit_taken_bytes(const tli_fit *f, const tli_fit_box *box) {
 
 static uint64_t tli_fit_align(const tli_fit_box *box, uint64_t offset) {
     return tli_align_up(offset, (uint64_t)1 << box->alignment_bits);
+}
+
+// Whether bytes at an offset lie in two blocks. No sum overflows: offsets and bytes are below 2^62.
+static int tli_is_split(uint64_t offset, uint64_t bytes, uint64_t block) {
+    return block && offset % block + bytes > block;
+}
+
+// The offset itself, or where the next block begins.
+static uint64_t tli_lift_into_block(uint64_t offset, uint64_t bytes, uint64_t block) {
+    return tli_is_split(offset, bytes, block) ? offset - offset % block + block : offset;
+}
+
+// The lowest offset from `offset` on at which a box is aligned and lies in one block.
+static uint64_t tli_fit_lift(const tli_fit *f, const tli_fit_box *box, uint64_t offset) {
+    return tli_lift_into_block(tli_fit_align(box, offset), box->bytes, f->block);
 }
 
 static void tli_fit_free(tli_fit *f) {
@@ -10277,7 +10306,7 @@ static uint64_t tli_fit_find_gap(tli_fit *f, const tli_fit_box *box) {
     uint64_t offset = 0, bytes = tli_fit_taken_bytes(f, box);
     tli_fit_sort_taken(f, count);
     for (i = 0; i < count && f->taken[i].first < offset + bytes; i++)
-        if (f->taken[i].end > offset) offset = tli_fit_align(box, f->taken[i].end);
+        if (f->taken[i].end > offset) offset = tli_fit_lift(f, box, f->taken[i].end);
     return offset;
 }
 
@@ -10311,7 +10340,7 @@ static void tli_fit_run(tli_fit *f, int32_t order) {
         uint64_t offset;
         if (box->pin != UINT64_MAX) continue;
         if (f->failed || (is_over && f->best_height != UINT64_MAX)) return;
-        offset = is_over ? tli_fit_align(box, height) : tli_fit_find_gap(f, box);
+        offset = is_over ? tli_fit_lift(f, box, height) : tli_fit_find_gap(f, box);
         tli_fit_put(f, f->order[i], offset);
         if (offset + box->bytes > height) height = offset + box->bytes;
     }
@@ -10437,13 +10466,15 @@ static int32_t tli_gap_find(tli_gaps *g, uint64_t bytes) {
     }
 }
 
-// Take bytes of the lowest gap that holds them, aligned.
-static uint64_t tli_gap_take(tli_gaps *g, uint64_t bytes, const tli_fit_box *box) {
+// Take bytes of the lowest gap that holds them; where they do not fit it aligned, or in one block, of the
+// lowest that surely does.
+static uint64_t tli_gap_take(const tli_fit *f, tli_gaps *g, const tli_fit_box *box) {
+    uint64_t bytes = tli_fit_taken_bytes(f, box);
     int32_t at = tli_gap_find(g, bytes);
-    uint64_t offset = tli_fit_align(box, g->gaps[at].first), end;
+    uint64_t offset = tli_fit_lift(f, box, g->gaps[at].first), end;
     if (offset + bytes > g->gaps[at].end) {
-        at = tli_gap_find(g, bytes + ((uint64_t)1 << box->alignment_bits));
-        offset = tli_fit_align(box, g->gaps[at].first);
+        at = tli_gap_find(g, (f->block ? 2 * bytes : bytes) + ((uint64_t)1 << box->alignment_bits));
+        offset = tli_fit_lift(f, box, g->gaps[at].first);
     }
     end = g->gaps[at].end;
     if (offset > g->gaps[at].first) {
@@ -10493,7 +10524,6 @@ static void tli_fit_sweep_items(tli_fit *f, tli_gaps *g, const int32_t *ends, in
     for (i = 0; i < n && !g->failed; i++) {
         int32_t id = backwards ? ends[i] : f->by_first[i];
         const tli_fit_box *box = &f->boxes[id];
-        uint64_t bytes = tli_fit_taken_bytes(f, box);
         for (; k < n; k++) {
             int32_t old = backwards ? f->by_first[n - 1 - k] : ends[n - 1 - k];
             const tli_fit_box *ended = &f->boxes[old];
@@ -10501,7 +10531,7 @@ static void tli_fit_sweep_items(tli_fit *f, tli_gaps *g, const int32_t *ends, in
             tli_gap_give(g, f->offsets[old], f->offsets[old] + tli_fit_taken_bytes(f, ended));
         }
         if (g->failed) return;
-        f->offsets[id] = tli_gap_take(g, bytes, box);
+        f->offsets[id] = tli_gap_take(f, g, box);
         height = tli_larger_u64(height, f->offsets[id] + box->bytes);
     }
     if (g->failed || height >= f->best_height) return;
@@ -10892,17 +10922,21 @@ static void tli_pack_rank(tli_pack *p, tli_pack_part part) {
 
 // -- layout: moves of the search --
 
+static uint64_t tli_pack_align(const tli_pack *p, int32_t box, uint64_t offset) {
+    return tli_lift_into_block(tli_align_up(offset, p->alignment[box]), p->bytes[box], p->fit->block);
+}
+
 // The lowest offset from `offset` on at which a box does not lie over a pinned one that is still to be placed.
 static uint64_t tli_pack_lift(const tli_pack *p, int32_t box, uint64_t offset) {
     int32_t k;
     if (p->pin[box] != UINT64_MAX) return offset > p->pin[box] ? UINT64_MAX / 2 : p->pin[box];
-    offset = tli_align_up(offset, p->alignment[box]);
+    offset = tli_pack_align(p, box, offset);
     if (!p->pin_count) return offset;
     for (k = p->near_first[box]; k < p->near_first[box + 1]; k++) {
         int32_t other = p->near_boxes[k];
         if (p->pin[other] == UINT64_MAX || p->placed[other]) continue;
         if (p->pin[other] >= offset + p->bytes[box] || p->pin[other] + p->bytes[other] <= offset) continue;
-        offset = tli_align_up(p->pin[other] + p->bytes[other], p->alignment[box]);
+        offset = tli_pack_align(p, box, p->pin[other] + p->bytes[other]);
         k = p->near_first[box] - 1;     // those before may be in the way now
     }
     return offset;
@@ -11243,9 +11277,9 @@ static uint64_t tli_pack_gcd(uint64_t a, uint64_t b) {
     return a;
 }
 
-// What divides every height: of all bytes, rounded and not, pins and alignments.
+// What divides every height: of all bytes, rounded and not, pins, alignments and blocks.
 static uint64_t tli_pack_step(const tli_pack *p) {
-    uint64_t step = 0;
+    uint64_t step = p->fit->block;
     int32_t i;
     for (i = 0; i < p->count; i++) {
         step = tli_pack_gcd(p->bytes[i], step);
@@ -11496,6 +11530,30 @@ static void tli_layout_add_live(tli_layout *l, const tl_layout_buffer *buffer) {
     }
 }
 
+// The bound of blocks: no two spans of more than half a block lie in one. What may lie over another is left out
+// of the section that they share.
+static uint64_t tli_layout_bound_blocks(tli_layout *l) {
+    const tl_layout_buffer *buffers = l->desc->buffers;
+    uint64_t block = l->desc->block_bytes, count = 0, most = 0, least = UINT64_MAX;
+    tli_layout_span span;
+    int32_t i, k, s;
+    tli_zero(l->live, ((size_t)l->section_count + 1) * sizeof *l->live);
+    for (i = 0; i < l->desc->buffer_count; i++)
+        for (k = 0; k < tli_layout_count_spans(&buffers[i]); k++) {
+            if (!tli_layout_find_span(&buffers[i], k, &span) || span.bytes <= block - span.bytes) continue;
+            if (span.bytes < least) least = span.bytes;
+            s = tli_layout_first(l, span.first) + (buffers[i].in_place != 0);
+            if (s > tli_layout_last(l, span.last)) continue;
+            l->live[s]++;
+            l->live[tli_layout_last(l, span.last) + 1]--;
+        }
+    for (s = 0; s < l->section_count; s++) {
+        count += l->live[s];
+        if (count > most) most = count;
+    }
+    return most ? (most - 1) * block + least : 0;
+}
+
 // The bound of every choice: the largest sum of bytes in a section. Of the box on top the true bytes count, so
 // a section takes less than its rounded bytes by the most that rounding added to one of them.
 static void tli_layout_find_bound(tli_layout *l) {
@@ -11518,6 +11576,7 @@ static void tli_layout_find_bound(tli_layout *l) {
         most = buffers[i].bytes + (buffers[i].is_pinned ? buffers[i].pinned_offset : 0);
         l->bound = tli_larger_u64(l->bound, most);
     }
+    if (l->desc->block_bytes) l->bound = tli_larger_u64(l->bound, tli_layout_bound_blocks(l));
     tli_release(l->env, l->live);
     l->live = NULL;
 }
@@ -11540,7 +11599,7 @@ static void tli_layout_make_pieces(tli_layout *l, const tl_layout_buffer *buffer
     for (k = box->pieces - 1; k < l->piece_count; k++) l->pieces[k].count = l->piece_count - k;
 }
 
-// Make the boxes of a choice. 0 = two pins of one box differ, or one is at another multiple than the box needs.
+// Make the boxes of a choice. 0 = two pins of one box differ, or one is where the box cannot lie.
 static int tli_layout_make_boxes(tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
     int32_t i;
@@ -11572,7 +11631,8 @@ static int tli_layout_make_boxes(tli_layout *l) {
             if (other == at) break;
         }
         if (l->boxes[box].pin != UINT64_MAX &&
-            l->boxes[box].pin != tli_fit_align(&l->boxes[box], l->boxes[box].pin)) return 0;
+            (l->boxes[box].pin != tli_fit_align(&l->boxes[box], l->boxes[box].pin) ||
+             tli_is_split(l->boxes[box].pin, l->boxes[box].bytes, l->desc->block_bytes))) return 0;
     }
     return 1;
 }
@@ -11683,6 +11743,7 @@ static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bo
     fit.pieces = l->pieces;
     fit.count = l->box_count;
     fit.unit = l->unit;
+    fit.block = l->desc->block_bytes;
     fit.work_limit = work_limit;
     *bound = l->bound;
     if (!tli_fit_init(&fit)) result = TL_ERROR_NO_MEMORY;
@@ -11775,8 +11836,23 @@ static tl_result tli_check_layout_gaps(tl_env *env, const tl_layout_desc *desc, 
     return TL_OK;
 }
 
+// A buffer that takes no bytes lies in no block.
+static tl_result tli_check_layout_block(tl_env *env, const tl_layout_desc *desc, int32_t i) {
+    const tl_layout_buffer *b = &desc->buffers[i];
+    if (!desc->block_bytes || !b->bytes) return TL_OK;
+    if (desc->block_bytes & (tli_layout_alignment(b) - 1))
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_ALIGNMENT_IS_NOT_THAT_OF_BLOCKS), i);
+    if (b->bytes > desc->block_bytes)
+        return tli_fail_values(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_LAYOUT), TLI_RULE(BUFFER_FITS_NO_BLOCK),
+                               (uint64_t)i, b->bytes);
+    if (b->is_pinned && tli_is_split(b->pinned_offset, b->bytes, desc->block_bytes))
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_IS_IN_TWO_BLOCKS), i);
+    return TL_OK;
+}
+
 static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc, int32_t i) {
     const tl_layout_buffer *b = &desc->buffers[i];
+    tl_result result;
     uint64_t end;
     if (b->first_step > b->last_step)
         return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_LIFETIME_IS_REVERSED), i);
@@ -11789,7 +11865,8 @@ static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc
             (desc->capacity_bytes && end > desc->capacity_bytes))
             return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_DOES_NOT_FIT), i);
     }
-    return tli_check_layout_gaps(env, desc, i);
+    result = tli_check_layout_block(env, desc, i);
+    return result ? result : tli_check_layout_gaps(env, desc, i);
 }
 
 static tl_result tli_check_layout_over(tl_env *env, const tl_layout_desc *desc, int32_t i) {

@@ -440,7 +440,12 @@
       "banks[%0].capacity_bytes: too few, and in other banks, too; %1 would do, for what is live at step %s", \
       "bank, capacity") \
     X(NO_MEMORY_FOR_BANKS, "no memory to choose banks", "") \
-    X(BUFFER_IN_BANKS_HAS_GAPS, "buffers[%0].gaps: buffers in banks have none", "buffer")
+    X(BUFFER_IN_BANKS_HAS_GAPS, "buffers[%0].gaps: buffers in banks have none", "buffer") \
+    X(BUFFER_FITS_NO_BLOCK, "buffers[%0].bytes: %1 are more than block_bytes", "buffer, bytes") \
+    X(BUFFER_ALIGNMENT_IS_NOT_THAT_OF_BLOCKS, \
+      "buffers[%0].alignment: must divide block_bytes", "buffer") \
+    X(BUFFER_PIN_IS_IN_TWO_BLOCKS, \
+      "buffers[%0].pinned_offset: the buffer lies on both sides of a multiple of block_bytes", "buffer")
 
 // -- errors: rules of [5] PLAN --
 

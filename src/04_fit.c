@@ -19,7 +19,8 @@
 // node knows the last section that a placed box below it reaches.
 //
 // All offsets are multiples of the unit, the least alignment, so a box takes its bytes rounded up to it; only
-// of the box on top the bytes themselves count.
+// of the box on top the bytes themselves count. Blocks begin at multiples of every alignment, so a box that
+// would lie in two of them lies lowest at the beginning of the second.
 
 // A box that takes some of its bytes only at times has pieces: sections in which it takes the same bytes.
 
@@ -55,6 +56,7 @@ typedef struct tli_fit {
     uint64_t  best_height;  // UINT64_MAX = there was no pass yet
     uint64_t  work, work_limit;
     uint64_t  unit;         // the least alignment
+    uint64_t  block;        // bytes of a block; 0 = there are none
     int       pins_overlap, failed;     // failed: no memory
 } tli_fit;
 
@@ -72,6 +74,21 @@ static uint64_t tli_fit_taken_bytes(const tli_fit *f, const tli_fit_box *box) {
 
 static uint64_t tli_fit_align(const tli_fit_box *box, uint64_t offset) {
     return tli_align_up(offset, (uint64_t)1 << box->alignment_bits);
+}
+
+// Whether bytes at an offset lie in two blocks. No sum overflows: offsets and bytes are below 2^62.
+static int tli_is_split(uint64_t offset, uint64_t bytes, uint64_t block) {
+    return block && offset % block + bytes > block;
+}
+
+// The offset itself, or where the next block begins.
+static uint64_t tli_lift_into_block(uint64_t offset, uint64_t bytes, uint64_t block) {
+    return tli_is_split(offset, bytes, block) ? offset - offset % block + block : offset;
+}
+
+// The lowest offset from `offset` on at which a box is aligned and lies in one block.
+static uint64_t tli_fit_lift(const tli_fit *f, const tli_fit_box *box, uint64_t offset) {
+    return tli_lift_into_block(tli_fit_align(box, offset), box->bytes, f->block);
 }
 
 static void tli_fit_free(tli_fit *f) {
@@ -248,7 +265,7 @@ static uint64_t tli_fit_find_gap(tli_fit *f, const tli_fit_box *box) {
     uint64_t offset = 0, bytes = tli_fit_taken_bytes(f, box);
     tli_fit_sort_taken(f, count);
     for (i = 0; i < count && f->taken[i].first < offset + bytes; i++)
-        if (f->taken[i].end > offset) offset = tli_fit_align(box, f->taken[i].end);
+        if (f->taken[i].end > offset) offset = tli_fit_lift(f, box, f->taken[i].end);
     return offset;
 }
 
@@ -282,7 +299,7 @@ static void tli_fit_run(tli_fit *f, int32_t order) {
         uint64_t offset;
         if (box->pin != UINT64_MAX) continue;
         if (f->failed || (is_over && f->best_height != UINT64_MAX)) return;
-        offset = is_over ? tli_fit_align(box, height) : tli_fit_find_gap(f, box);
+        offset = is_over ? tli_fit_lift(f, box, height) : tli_fit_find_gap(f, box);
         tli_fit_put(f, f->order[i], offset);
         if (offset + box->bytes > height) height = offset + box->bytes;
     }

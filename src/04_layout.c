@@ -164,6 +164,30 @@ static void tli_layout_add_live(tli_layout *l, const tl_layout_buffer *buffer) {
     }
 }
 
+// The bound of blocks: no two spans of more than half a block lie in one. What may lie over another is left out
+// of the section that they share.
+static uint64_t tli_layout_bound_blocks(tli_layout *l) {
+    const tl_layout_buffer *buffers = l->desc->buffers;
+    uint64_t block = l->desc->block_bytes, count = 0, most = 0, least = UINT64_MAX;
+    tli_layout_span span;
+    int32_t i, k, s;
+    tli_zero(l->live, ((size_t)l->section_count + 1) * sizeof *l->live);
+    for (i = 0; i < l->desc->buffer_count; i++)
+        for (k = 0; k < tli_layout_count_spans(&buffers[i]); k++) {
+            if (!tli_layout_find_span(&buffers[i], k, &span) || span.bytes <= block - span.bytes) continue;
+            if (span.bytes < least) least = span.bytes;
+            s = tli_layout_first(l, span.first) + (buffers[i].in_place != 0);
+            if (s > tli_layout_last(l, span.last)) continue;
+            l->live[s]++;
+            l->live[tli_layout_last(l, span.last) + 1]--;
+        }
+    for (s = 0; s < l->section_count; s++) {
+        count += l->live[s];
+        if (count > most) most = count;
+    }
+    return most ? (most - 1) * block + least : 0;
+}
+
 // The bound of every choice: the largest sum of bytes in a section. Of the box on top the true bytes count, so
 // a section takes less than its rounded bytes by the most that rounding added to one of them.
 static void tli_layout_find_bound(tli_layout *l) {
@@ -186,6 +210,7 @@ static void tli_layout_find_bound(tli_layout *l) {
         most = buffers[i].bytes + (buffers[i].is_pinned ? buffers[i].pinned_offset : 0);
         l->bound = tli_larger_u64(l->bound, most);
     }
+    if (l->desc->block_bytes) l->bound = tli_larger_u64(l->bound, tli_layout_bound_blocks(l));
     tli_release(l->env, l->live);
     l->live = NULL;
 }
@@ -208,7 +233,7 @@ static void tli_layout_make_pieces(tli_layout *l, const tl_layout_buffer *buffer
     for (k = box->pieces - 1; k < l->piece_count; k++) l->pieces[k].count = l->piece_count - k;
 }
 
-// Make the boxes of a choice. 0 = two pins of one box differ, or one is at another multiple than the box needs.
+// Make the boxes of a choice. 0 = two pins of one box differ, or one is where the box cannot lie.
 static int tli_layout_make_boxes(tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
     int32_t i;
@@ -240,7 +265,8 @@ static int tli_layout_make_boxes(tli_layout *l) {
             if (other == at) break;
         }
         if (l->boxes[box].pin != UINT64_MAX &&
-            l->boxes[box].pin != tli_fit_align(&l->boxes[box], l->boxes[box].pin)) return 0;
+            (l->boxes[box].pin != tli_fit_align(&l->boxes[box], l->boxes[box].pin) ||
+             tli_is_split(l->boxes[box].pin, l->boxes[box].bytes, l->desc->block_bytes))) return 0;
     }
     return 1;
 }
@@ -351,6 +377,7 @@ static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bo
     fit.pieces = l->pieces;
     fit.count = l->box_count;
     fit.unit = l->unit;
+    fit.block = l->desc->block_bytes;
     fit.work_limit = work_limit;
     *bound = l->bound;
     if (!tli_fit_init(&fit)) result = TL_ERROR_NO_MEMORY;
@@ -443,8 +470,23 @@ static tl_result tli_check_layout_gaps(tl_env *env, const tl_layout_desc *desc, 
     return TL_OK;
 }
 
+// A buffer that takes no bytes lies in no block.
+static tl_result tli_check_layout_block(tl_env *env, const tl_layout_desc *desc, int32_t i) {
+    const tl_layout_buffer *b = &desc->buffers[i];
+    if (!desc->block_bytes || !b->bytes) return TL_OK;
+    if (desc->block_bytes & (tli_layout_alignment(b) - 1))
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_ALIGNMENT_IS_NOT_THAT_OF_BLOCKS), i);
+    if (b->bytes > desc->block_bytes)
+        return tli_fail_values(env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_LAYOUT), TLI_RULE(BUFFER_FITS_NO_BLOCK),
+                               (uint64_t)i, b->bytes);
+    if (b->is_pinned && tli_is_split(b->pinned_offset, b->bytes, desc->block_bytes))
+        return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_IS_IN_TWO_BLOCKS), i);
+    return TL_OK;
+}
+
 static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc, int32_t i) {
     const tl_layout_buffer *b = &desc->buffers[i];
+    tl_result result;
     uint64_t end;
     if (b->first_step > b->last_step)
         return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_LIFETIME_IS_REVERSED), i);
@@ -457,7 +499,8 @@ static tl_result tli_check_layout_buffer(tl_env *env, const tl_layout_desc *desc
             (desc->capacity_bytes && end > desc->capacity_bytes))
             return tli_layout_fail(env, TL_ERROR_INVALID_ARG, TLI_RULE(BUFFER_PIN_DOES_NOT_FIT), i);
     }
-    return tli_check_layout_gaps(env, desc, i);
+    result = tli_check_layout_block(env, desc, i);
+    return result ? result : tli_check_layout_gaps(env, desc, i);
 }
 
 static tl_result tli_check_layout_over(tl_env *env, const tl_layout_desc *desc, int32_t i) {

@@ -25,6 +25,9 @@ extern "C" {
 // misses no layout; sections of time whose buffers no longer fit below the height cut branches, and
 // where no unplaced buffer spans a point in time, the sides of it are searched apart.
 //
+// Memory that comes in blocks, as where one allocation has a largest size, is one range of offsets, cut at the
+// multiples of block_bytes: buffer b is in block offsets[b] / block_bytes, at offsets[b] % block_bytes.
+//
 // The layout knows nothing of graphs and plans. All arithmetic is in integers; limits are numbers of
 // elementary steps: the same desc gives the same layout on every machine.
 //
@@ -64,6 +67,7 @@ typedef struct tl_layout_desc {
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 100 million; 1 = one fast pass
     int    (*progress)(const tl_layout_progress *progress, void *user);  // 1 = stop with the lowest so far
     void    *user;              // passed to progress
+    uint64_t block_bytes;       // no buffer lies on both sides of a multiple of it; 0 = any may
 } tl_layout_desc;
 
 typedef struct tl_layout_plan {
@@ -83,15 +87,18 @@ typedef struct tl_layout_plan {
 //
 // A buffer that may lie over another either begins at the same offset as that one, or shares no byte
 // with it. A buffer with gaps neither lies over another nor under one; one that takes no bytes at any step has
-// offset 0. Pins and capacity are kept. A layout that fits the capacity is still lowered while there is work.
-// Where gaps leave some bytes of a buffer, the search does not try every layout: the bound is the largest sum.
+// offset 0. Pins, capacity and blocks are kept; a buffer with gaps lies in one block with all of its bytes. A
+// layout that fits the capacity is still lowered while there is work. Where gaps leave some bytes of a buffer,
+// the search does not try every layout: the bound is the largest sum.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a lifetime that is reversed, an alignment that is no power of two, a pin
 //          that is no multiple of it, does not fit the capacity or overlaps another, an `over` that names no
 //          buffer or one that ends at another step, a buffer that two others lie over, gaps out of order or
-//          outside of the lifetime or the bytes of their buffer; TL_ERROR_OVERFLOW: the bytes of all buffers
-//          together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE names the height of the layout found
-//          and the bound: as the values of the error and in *plan, without offsets;
+//          outside of the lifetime or the bytes of their buffer, block_bytes that are no multiple of an
+//          alignment, a pin that lies on both sides of a multiple of them; TL_ERROR_OVERFLOW: the bytes of all
+//          buffers together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE: a buffer that is larger than a
+//          block, by number and bytes; or no layout that fits the capacity: the height of the one found
+//          and the bound are the values of the error and in *plan, without offsets;
 //          TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;
 //          at most work_limit and a pass of O(buffers log buffers). Memory: less than 100 bytes a buffer; the

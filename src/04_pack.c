@@ -362,17 +362,21 @@ static void tli_pack_rank(tli_pack *p, tli_pack_part part) {
 
 // -- layout: moves of the search --
 
+static uint64_t tli_pack_align(const tli_pack *p, int32_t box, uint64_t offset) {
+    return tli_lift_into_block(tli_align_up(offset, p->alignment[box]), p->bytes[box], p->fit->block);
+}
+
 // The lowest offset from `offset` on at which a box does not lie over a pinned one that is still to be placed.
 static uint64_t tli_pack_lift(const tli_pack *p, int32_t box, uint64_t offset) {
     int32_t k;
     if (p->pin[box] != UINT64_MAX) return offset > p->pin[box] ? UINT64_MAX / 2 : p->pin[box];
-    offset = tli_align_up(offset, p->alignment[box]);
+    offset = tli_pack_align(p, box, offset);
     if (!p->pin_count) return offset;
     for (k = p->near_first[box]; k < p->near_first[box + 1]; k++) {
         int32_t other = p->near_boxes[k];
         if (p->pin[other] == UINT64_MAX || p->placed[other]) continue;
         if (p->pin[other] >= offset + p->bytes[box] || p->pin[other] + p->bytes[other] <= offset) continue;
-        offset = tli_align_up(p->pin[other] + p->bytes[other], p->alignment[box]);
+        offset = tli_pack_align(p, box, p->pin[other] + p->bytes[other]);
         k = p->near_first[box] - 1;     // those before may be in the way now
     }
     return offset;
@@ -713,9 +717,9 @@ static uint64_t tli_pack_gcd(uint64_t a, uint64_t b) {
     return a;
 }
 
-// What divides every height: of all bytes, rounded and not, pins and alignments.
+// What divides every height: of all bytes, rounded and not, pins, alignments and blocks.
 static uint64_t tli_pack_step(const tli_pack *p) {
-    uint64_t step = 0;
+    uint64_t step = p->fit->block;
     int32_t i;
     for (i = 0; i < p->count; i++) {
         step = tli_pack_gcd(p->bytes[i], step);

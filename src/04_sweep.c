@@ -115,13 +115,15 @@ static int32_t tli_gap_find(tli_gaps *g, uint64_t bytes) {
     }
 }
 
-// Take bytes of the lowest gap that holds them, aligned.
-static uint64_t tli_gap_take(tli_gaps *g, uint64_t bytes, const tli_fit_box *box) {
+// Take bytes of the lowest gap that holds them; where they do not fit it aligned, or in one block, of the
+// lowest that surely does.
+static uint64_t tli_gap_take(const tli_fit *f, tli_gaps *g, const tli_fit_box *box) {
+    uint64_t bytes = tli_fit_taken_bytes(f, box);
     int32_t at = tli_gap_find(g, bytes);
-    uint64_t offset = tli_fit_align(box, g->gaps[at].first), end;
+    uint64_t offset = tli_fit_lift(f, box, g->gaps[at].first), end;
     if (offset + bytes > g->gaps[at].end) {
-        at = tli_gap_find(g, bytes + ((uint64_t)1 << box->alignment_bits));
-        offset = tli_fit_align(box, g->gaps[at].first);
+        at = tli_gap_find(g, (f->block ? 2 * bytes : bytes) + ((uint64_t)1 << box->alignment_bits));
+        offset = tli_fit_lift(f, box, g->gaps[at].first);
     }
     end = g->gaps[at].end;
     if (offset > g->gaps[at].first) {
@@ -171,7 +173,6 @@ static void tli_fit_sweep_items(tli_fit *f, tli_gaps *g, const int32_t *ends, in
     for (i = 0; i < n && !g->failed; i++) {
         int32_t id = backwards ? ends[i] : f->by_first[i];
         const tli_fit_box *box = &f->boxes[id];
-        uint64_t bytes = tli_fit_taken_bytes(f, box);
         for (; k < n; k++) {
             int32_t old = backwards ? f->by_first[n - 1 - k] : ends[n - 1 - k];
             const tli_fit_box *ended = &f->boxes[old];
@@ -179,7 +180,7 @@ static void tli_fit_sweep_items(tli_fit *f, tli_gaps *g, const int32_t *ends, in
             tli_gap_give(g, f->offsets[old], f->offsets[old] + tli_fit_taken_bytes(f, ended));
         }
         if (g->failed) return;
-        f->offsets[id] = tli_gap_take(g, bytes, box);
+        f->offsets[id] = tli_gap_take(f, g, box);
         height = tli_larger_u64(height, f->offsets[id] + box->bytes);
     }
     if (g->failed || height >= f->best_height) return;

@@ -2,8 +2,8 @@
 // clang -g -O1 -std=c99 -fsanitize=fuzzer,address,undefined tests/fuzz_layout.c && ./a.out tests/corpus/fuzz_layout
 //
 // Layouts of hostile buffers: lifetimes at both ends of time, sums beyond 61 bits, pins, alignments, gaps and buffers
-// that lie over others. What is placed is checked pair by pair; what is refused leaves nothing and names a rule.
-// 8 bytes choose the work and the capacity, then 12 bytes make a buffer.
+// that lie over others, blocks. What is placed is checked pair by pair; what is refused leaves nothing and names a rule.
+// 8 bytes choose the work, the capacity and the blocks, then 12 bytes make a buffer.
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include <stdlib.h>
@@ -73,6 +73,7 @@ static void check_layout(const tl_layout_desc *desc, const tl_layout_plan *plan)
         uint64_t alignment = b[i].alignment ? b[i].alignment : 1;
         if (!tli_layout_takes(&b[i])) { check(plan->offsets[i] == 0); continue; }
         check(plan->offsets[i] % alignment == 0 && (!b[i].is_pinned || plan->offsets[i] == b[i].pinned_offset));
+        check(!desc->block_bytes || plan->offsets[i] / desc->block_bytes == (plan->offsets[i] + b[i].bytes - 1) / desc->block_bytes);
         if (plan->offsets[i] + b[i].bytes > height) height = plan->offsets[i] + b[i].bytes;
         for (k = 0; k < i; k++) {
             int over = (b[i].in_place && b[i].over == k) || (b[k].in_place && b[k].over == i);
@@ -103,13 +104,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     desc.buffers = buffers;
     desc.work_limit = data[0] < 128 ? 1 : 1000 * (uint64_t)data[0];
     desc.capacity_bytes = data[1] < 128 ? 0 : number_of(data[2]);
+    desc.block_bytes = data[3] < 128 ? 0 : number_of(data[4]);
     for (at = HEAD; at + BYTES <= size && desc.buffer_count < MOST; at += BYTES, desc.buffer_count++)
         read_buffer(data + at, &buffers[desc.buffer_count], gaps[desc.buffer_count]);
     result = tl_plan_layout(&env, &desc, &plan);
     check(result == TL_OK || !strncmp(env.error.text, "tl_plan_layout: ", 16));
     check(result == TL_OK || !plan.offsets);
     if (!result) check_layout(&desc, &plan);
-    if (result == TL_ERROR_INFEASIBLE)
+    if (result == TL_ERROR_INFEASIBLE && plan.height_bytes)
         check(plan.height_bytes > desc.capacity_bytes && plan.bound_bytes <= plan.height_bytes &&
               env.error.values[0] == plan.height_bytes && env.error.values[1] == plan.bound_bytes);
     else if (result) check(!plan.height_bytes && !plan.bound_bytes);

@@ -75,6 +75,10 @@ static int pair_is_valid(const tl_layout_buffer *buffers, int32_t a, uint64_t at
     return at == bt && (lies_over(buffers, a, b) || lies_over(buffers, b, a));
 }
 
+static int is_split(uint64_t offset, uint64_t bytes, uint64_t block) {
+    return block && bytes && offset / block != (offset + bytes - 1) / block;
+}
+
 // What every layout must hold, checked pair by pair.
 static void check_layout(const tl_layout_desc *desc, const tl_layout_plan *plan) {
     uint64_t height = 0;
@@ -85,6 +89,7 @@ static void check_layout(const tl_layout_desc *desc, const tl_layout_plan *plan)
         if (!takes_bytes(x)) { assert_true(plan->offsets[a] == 0); continue; }
         if (plan->offsets[a] % alignment_of(x)) fail_msg("buffer %d: offset %llu", (int)a, (ull)plan->offsets[a]);
         if (x->is_pinned) assert_true(plan->offsets[a] == x->pinned_offset);
+        if (is_split(plan->offsets[a], x->bytes, desc->block_bytes)) fail_msg("buffer %d lies in two blocks", (int)a);
         if (plan->offsets[a] + x->bytes > height) height = plan->offsets[a] + x->bytes;
         for (b = 0; b < a; b++)
             if (takes_bytes(&desc->buffers[b]) && !pair_is_valid(desc->buffers, a, plan->offsets[a], b, plan->offsets[b]))
@@ -96,14 +101,19 @@ static void check_layout(const tl_layout_desc *desc, const tl_layout_plan *plan)
 
 // -- exhaustive: all orders, each buffer at every offset that a rule lets it rest on --
 
-typedef struct brute { const tl_layout_buffer *buffers; int32_t count; uint64_t offsets[MOST], best; uint8_t placed[MOST]; } brute;
+typedef struct brute {
+    const tl_layout_buffer *buffers;
+    int32_t count;
+    uint64_t offsets[MOST], best, block;
+    uint8_t placed[MOST];
+} brute;
 
 static void brute_place(brute *b, uint64_t height);
 
 static void brute_try(brute *b, int32_t i, uint64_t offset, uint64_t height) {
     uint64_t end = offset + b->buffers[i].bytes;
     int32_t k;
-    if (end >= b->best) return;
+    if (end >= b->best || is_split(offset, b->buffers[i].bytes, b->block)) return;
     for (k = 0; k < b->count; k++)
         if (b->placed[k] && takes_bytes(&b->buffers[k]) && !pair_is_valid(b->buffers, i, offset, k, b->offsets[k])) return;
     b->placed[i] = 1;
@@ -112,23 +122,34 @@ static void brute_try(brute *b, int32_t i, uint64_t offset, uint64_t height) {
     b->placed[i] = 0;
 }
 
+// The lowest place from an offset on: of the buffer itself, and of each with which it may have to share one.
+static void brute_try_from(brute *b, int32_t i, uint64_t offset, uint64_t height) {
+    int32_t k;
+    for (k = 0; k < b->count; k++) {
+        uint64_t a = alignment_of(&b->buffers[k]), at = (offset + a - 1) / a * a;
+        if (k != i && !b->buffers[i].in_place && !b->buffers[k].in_place) continue;
+        if (is_split(at, b->buffers[k].bytes, b->block)) at += b->block - at % b->block;
+        if (at % alignment_of(&b->buffers[i]) == 0) brute_try(b, i, at, height);
+    }
+}
+
 // Where what buffer i takes at a step lies on what buffer k does.
 static void brute_try_windows(brute *b, int32_t i, int32_t k, uint64_t height) {
-    uint64_t a = alignment_of(&b->buffers[i]), last = UINT64_MAX;
+    uint64_t last = UINT64_MAX;
     int64_t step;
     for (step = b->buffers[i].first_step; step <= b->buffers[i].last_step; step++) {
         uint64_t from, end, of_k, rest;
         taken_at(&b->buffers[i], step, &from, &end);
         taken_at(&b->buffers[k], step, &rest, &of_k);
         if (from >= end || rest >= of_k || b->offsets[k] + of_k < from) continue;
-        of_k = (b->offsets[k] + of_k - from + a - 1) / a * a;
-        if (of_k != last) brute_try(b, i, of_k, height);
+        of_k = b->offsets[k] + of_k - from;
+        if (of_k != last) brute_try_from(b, i, of_k, height);
         last = of_k;
     }
 }
 
 // A lowest layout has each buffer at 0, at the end of another, rounded up, or where the one that it lies over begins; and
-// of those that lie over each other one of them.
+// of those that lie over each other one of them. With blocks it may have one where the next block begins.
 static void brute_place(brute *b, uint64_t height) {
     int32_t i, k, left = 0;
     for (i = 0; i < b->count; i++) {
@@ -141,7 +162,7 @@ static void brute_place(brute *b, uint64_t height) {
         for (k = 0; k < b->count; k++) {
             if (!b->placed[k]) continue;
             if (b->buffers[i].gap_count || b->buffers[k].gap_count) brute_try_windows(b, i, k, height);
-            brute_try(b, i, (b->offsets[k] + b->buffers[k].bytes + a - 1) / a * a, height);
+            brute_try_from(b, i, b->offsets[k] + b->buffers[k].bytes, height);
             if ((lies_over(b->buffers, i, k) || lies_over(b->buffers, k, i)) && b->offsets[k] % a == 0)
                 brute_try(b, i, b->offsets[k], height);
         }
@@ -149,13 +170,41 @@ static void brute_place(brute *b, uint64_t height) {
     if (!left) b->best = height;
 }
 
-static uint64_t brute_height(const tl_layout_buffer *buffers, int32_t count) {
+static uint64_t brute_height(const tl_layout_desc *desc) {
     brute b;
     memset(&b, 0, sizeof b);
-    b.buffers = buffers;
-    b.count = count;
+    b.buffers = desc->buffers;
+    b.count = desc->buffer_count;
+    b.block = desc->block_bytes;
     b.best = UINT64_MAX;
     brute_place(&b, 0);
+    return b.best;
+}
+
+// The same by trying every offset below the best height for each buffer.
+static void brute_try_all(brute *b, int32_t i, uint64_t height) {
+    const tl_layout_buffer *x = &b->buffers[i];
+    uint64_t offset, step = alignment_of(x);
+    int32_t k, fits;
+    if (i == b->count) { b->best = height; return; }
+    if (!takes_bytes(x)) { brute_try_all(b, i + 1, height); return; }
+    for (offset = x->is_pinned ? x->pinned_offset : 0; offset + x->bytes < b->best; offset += step) {
+        for (k = 0, fits = !is_split(offset, x->bytes, b->block); k < i && fits; k++)
+            if (takes_bytes(&b->buffers[k])) fits = pair_is_valid(b->buffers, i, offset, k, b->offsets[k]);
+        b->offsets[i] = offset;
+        if (fits) brute_try_all(b, i + 1, offset + x->bytes > height ? offset + x->bytes : height);
+        if (x->is_pinned) break;
+    }
+}
+
+static uint64_t brute_height_of_all_offsets(const tl_layout_desc *desc, uint64_t most) {
+    brute b;
+    memset(&b, 0, sizeof b);
+    b.buffers = desc->buffers;
+    b.count = desc->buffer_count;
+    b.block = desc->block_bytes;
+    b.best = most;
+    brute_try_all(&b, 0, 0);
     return b.best;
 }
 
@@ -200,10 +249,10 @@ static int tries_all(const tl_layout_buffer *buffers, int32_t count) {
     return 1;
 }
 
-// kind: 0 = plain buffers, 1 = alignments, pins and in place, 2 = and gaps, 3 = that leave some bytes.
-static void check_small_layouts(uint64_t seed, int count, int32_t most) {
+// Buffers, by kind: 0 = plain ones, 1 = alignments, pins and in place, 2 = and gaps, 3 = that leave some bytes.
+static void check_small_layouts(uint64_t seed, int count, int32_t most, int has_blocks) {
     tl_random random = { seed };
-    int i, proven = 0, pins = 0, best_count = 0;
+    int i, proven = 0, pins = 0, best_count = 0, all = 0;
     for (i = 0; i < count; i++) {
         static tl_layout_buffer buffers[MOST];
         static tl_layout_gap gaps[MOST][3];
@@ -215,10 +264,15 @@ static void check_small_layouts(uint64_t seed, int count, int32_t most) {
         tl_result result;
         random_buffers(&random, buffers, NULL, n, 6, i % 4 > 0);
         if (i % 4 > 1) add_gaps(&random, buffers, n, gaps, i % 4 > 2);
+        if (has_blocks) desc.block_bytes = random_block(&random, buffers, n);
         result = tl_plan_layout(&env, &desc, &plan);
-        best = brute_height(buffers, n);
-        if (result) {       // pins that overlap
-            if (result != TL_ERROR_INVALID_ARG || best != UINT64_MAX) fail_msg("%d: %s, but %llu", i, env.error.text, (ull)best);
+        best = brute_height(&desc);
+        if (has_blocks && best < 40) {
+            assert_true(brute_height_of_all_offsets(&desc, best + 1) == best);
+            all++;
+        }
+        if (result) {       // pins that overlap, or would if buffers over each other took the bytes of the largest
+            if (result != TL_ERROR_INVALID_ARG || (best != UINT64_MAX && tries_all(buffers, n))) fail_msg("%d: %s, but %llu", i, env.error.text, (ull)best);
             assert_true(!plan.offsets && !plan.height_bytes);
             pins++;
             continue;
@@ -231,13 +285,20 @@ static void check_small_layouts(uint64_t seed, int count, int32_t most) {
         tl_free_layout_plan(&env, &plan);
     }
     print_message("%d of %d proven, %d the best, %d with pins that overlap\n", proven, count - pins, best_count, pins);
+    assert_true(!has_blocks || all * 4 > count);
     assert_true(proven * 100 > 90 * (count - pins) && best_count * 100 > 98 * (count - pins));
 }
 
 static void small_layouts_are_as_low_as_exhaustive_search_says(void **state) {
     (void)state;
-    if (getenv("SOAK")) check_small_layouts(5, 100000, MOST);
-    else check_small_layouts(4, sampled(16000), MOST - 1);
+    if (getenv("SOAK")) check_small_layouts(5, 100000, MOST, 0);
+    else check_small_layouts(4, sampled(16000), MOST - 1, 0);
+}
+
+static void small_layouts_in_blocks_are_as_low_as_exhaustive_search_says(void **state) {
+    (void)state;
+    if (getenv("SOAK")) check_small_layouts(7, 50000, MOST - 1, 1);
+    else check_small_layouts(6, sampled(8000), MOST - 2, 1);
 }
 
 // -- larger layouts of which the least height is known --
@@ -308,16 +369,18 @@ static void larger_layouts_keep_the_rules(void **state) {
     tl_random random = { 5 };
     size_t c, k, kind;
     (void)state;
-    for (c = 0; c < sizeof counts / sizeof counts[0]; c++) for (kind = 0; kind < 3; kind++) {
+    for (c = 0; c < sizeof counts / sizeof counts[0]; c++) for (kind = 0; kind < 5; kind++) {
         tl_layout_buffer *buffers = (tl_layout_buffer *)malloc((size_t)counts[c] * sizeof *buffers);
-        uint64_t before = UINT64_MAX;
+        uint64_t before = UINT64_MAX, block;
         assert_non_null(buffers);
-        if (kind == 2) nested_buffers(&random, buffers, counts[c]);
+        if (kind == 2 || kind == 4) nested_buffers(&random, buffers, counts[c]);
         else random_buffers(&random, buffers, NULL, counts[c], counts[c] / 4 + 2, 0);
         if (kind == 1) buffers[counts[c] / 2].is_pinned = 1;
+        block = kind > 2 ? random_block(&random, buffers, counts[c]) : 0;
         for (k = 0; k < sizeof limits / sizeof limits[0]; k++) {
             tl_layout_desc desc = desc_of(buffers, counts[c], limits[k]);
             tl_layout_plan plan, again;
+            desc.block_bytes = block;
             assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
             check_layout(&desc, &plan);
             assert_true(plan.height_bytes <= before);
@@ -535,6 +598,59 @@ static void an_error_names_the_buffer_and_the_rule(void **state) {
     tl_free_layout_plan(&env, &plan);
 }
 
+// -- blocks --
+
+// Three buffers of 5 that are live at once take a block of 8 each, whatever lies beside them.
+static void large_buffers_take_a_block_each(void **state) {
+    static tl_layout_buffer buffers[5];
+    tl_layout_desc desc = desc_of(buffers, 5, 1);
+    tl_layout_plan plan;
+    int32_t i;
+    (void)state;
+    for (i = 0; i < 5; i++) {
+        buffers[i].bytes = i < 3 ? 5 : 3;
+        buffers[i].last_step = 4;
+    }
+    desc.block_bytes = 8;
+    assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+    check_layout(&desc, &plan);
+    assert_true(plan.height_bytes == 21 && plan.bound_bytes == 21 && plan.proven);
+    tl_free_layout_plan(NULL, &plan);
+    desc.block_bytes = UINT64_MAX;
+    assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+    assert_true(plan.height_bytes == 21 && plan.proven);
+    tl_free_layout_plan(NULL, &plan);
+}
+
+static void a_buffer_must_fit_a_block(void **state) {
+    static const struct { tl_layout_buffer buffer; uint64_t block; tl_result result; const char *text; } rows[] = {
+        { { 9, 2, 3, 0, 0, 0, 0, 0, 0, NULL }, 8, TL_ERROR_INFEASIBLE, "buffers[1].bytes: 9 are more than block_bytes" },
+        { { 4, 2, 3, 16, 0, 0, 0, 0, 0, NULL }, 24, TL_ERROR_INVALID_ARG, "buffers[1].alignment: must divide block_bytes" },
+        { { 4, 2, 3, 0, 1, 0, 5, 0, 0, NULL }, 8, TL_ERROR_INVALID_ARG,
+          "buffers[1].pinned_offset: the buffer lies on both sides of a multiple of block_bytes" },
+        { { 4, 2, 3, 0, 1, 0, 12, 0, 0, NULL }, 8, TL_OK, "" },
+        { { 0, 2, 3, 16, 0, 0, 0, 0, 0, NULL }, 8, TL_OK, "" }
+    };
+    size_t k;
+    (void)state;
+    for (k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        tl_layout_buffer buffers[2];
+        tl_layout_desc desc = desc_of(buffers, 2, 0);
+        tl_layout_plan plan;
+        tl_env env = silent_env();
+        memset(buffers, 0, sizeof buffers);
+        buffers[0].bytes = 8;
+        buffers[1] = rows[k].buffer;
+        desc.block_bytes = rows[k].block;
+        memset(&plan, 1, sizeof plan);
+        assert_int_equal(tl_plan_layout(&env, &desc, &plan), rows[k].result);
+        if (!rows[k].result) { check_layout(&desc, &plan); tl_free_layout_plan(&env, &plan); continue; }
+        assert_string_equal(env.error.text + strlen("tl_plan_layout: "), rows[k].text);
+        assert_true(is_zero(&plan, sizeof plan));
+        if (k == 0) assert_true(env.error.values[0] == 1 && env.error.values[1] == 9);
+    }
+}
+
 static void gaps_must_lie_in_their_buffer(void **state) {
     static const struct { tl_layout_gap gaps[2]; int32_t count; const char *text; } rows[] = {
         { { { 0, 1, 0, 0 }, { 2, 2, 0, 0 } }, -1, "buffers[0].gap_count: must be >= 0, and gaps not NULL where it is > 0" },
@@ -601,16 +717,20 @@ static void every_allocation_fails_in_turn(void **state) {
     static tl_layout_buffer buffers[60];
     static tl_layout_gap gaps[60][3];
     tl_random random = { 9 };
+    uint64_t block;
     long at;
     (void)state;
     random_buffers(&random, buffers, NULL, 60, 10, 0);
+    block = random_block(&random, buffers, 60);
     add_gaps(&random, buffers, 30, gaps, 1);
     for (at = 0;; at++) {
         failing_alloc f = { 0, 0, 0, 0 };
         tl_env env = failing_env(&f, at);
         tl_layout_desc desc = desc_of(buffers, 60, 3000000);
         tl_layout_plan plan;
-        tl_result result = tl_plan_layout(&env, &desc, &plan);
+        tl_result result;
+        desc.block_bytes = block;
+        result = tl_plan_layout(&env, &desc, &plan);
         if (f.count > at) {
             assert_int_equal(result, TL_ERROR_NO_MEMORY);
             assert_true(is_zero(&plan, sizeof plan));
@@ -625,6 +745,7 @@ static void every_allocation_fails_in_turn(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_layouts_are_as_low_as_exhaustive_search_says),
+        cmocka_unit_test(small_layouts_in_blocks_are_as_low_as_exhaustive_search_says),
         cmocka_unit_test(a_filled_rectangle_is_never_ruled_out),
         cmocka_unit_test(larger_layouts_keep_the_rules),
         cmocka_unit_test(hundred_thousand_buffers_take_little),
@@ -633,6 +754,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(no_layout_is_known_where_the_search_ends),
         cmocka_unit_test(progress_stops_with_the_lowest_so_far),
         cmocka_unit_test(an_error_names_the_buffer_and_the_rule),
+        cmocka_unit_test(large_buffers_take_a_block_each),
+        cmocka_unit_test(a_buffer_must_fit_a_block),
         cmocka_unit_test(gaps_must_lie_in_their_buffer),
         cmocka_unit_test(a_buffer_that_is_all_gap_takes_no_place),
         cmocka_unit_test(every_allocation_fails_in_turn),

@@ -44,4 +44,21 @@ static inline void random_buffers(tl_random *random, tl_layout_buffer *buffers, 
         random_over(random, buffers, i);
     }
 }
+
+// A size of blocks that each buffer fits; pins that lie in two blocks move into the second.
+static inline uint64_t random_block(tl_random *random, tl_layout_buffer *buffers, int32_t count) {
+    uint64_t most = 1, alignment = 1, block;
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        if (buffers[i].bytes > most) most = buffers[i].bytes;
+        if (alignment_of(&buffers[i]) > alignment) alignment = alignment_of(&buffers[i]);
+    }
+    block = most + tl_next_random_below(random, 2 * most);
+    block = (block + alignment - 1) / alignment * alignment;
+    for (i = 0; i < count; i++) {
+        tl_layout_buffer *b = &buffers[i];
+        if (b->is_pinned && b->pinned_offset % block + b->bytes > block) b->pinned_offset += block - b->pinned_offset % block;
+    }
+    return block;
+}
 #endif
