@@ -180,8 +180,8 @@ typedef struct tl_simulate_desc {
 // B: the gradients of its outputs that no other backward has made, the gradients of its inputs that
 // it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
 // allocation k; no two live allocations may overlap, and each lies inside of one block. In place, output
-// 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one after the other: both
-// copies of one tensor live until its own conversion ends. Host copies are numbered by themselves, in the order
+// 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one after the
+// other: both copies of one tensor live until its own conversion ends. Host copies are numbered by themselves, in the order
 // in which O makes them: plan->host_offsets[k] places copy k.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
@@ -266,6 +266,10 @@ typedef struct tl_places_desc {
     const tl_graph  *graph;     // not NULL
     const tl_device *device;    // its alignment_bytes holds for every place; 0 = 1
     uint64_t         work_limit;  // elementary steps, as in tl_layout_desc; 0 = 100 million; 1 = one fast pass
+    const tl_bank   *banks;     // [bank_count] of the device, and what a byte moved in each costs
+    int32_t          bank_count;  // at most TL_MOST_BANKS; 0 = one bank without a limit
+    uint64_t         block_bytes;  // every bank, and the host's, is cut into blocks of at most so many bytes,
+                                // rounded down to the alignments; 0 = not cut
 } tl_places_desc;
 
 typedef struct tl_places_report {
@@ -274,20 +278,27 @@ typedef struct tl_places_report {
     uint64_t host_arena_bytes, host_bound_bytes;  // the same of the host copies
     int32_t  proven;            // 1 = both arenas are as large as their bounds
     uint64_t work;              // elementary steps done
+    int32_t  block_count;       // that the plan names
+    uint64_t cost, bound_cost;  // with banks: moved bytes x price of their bank, summed up; none costs less
+    uint64_t bank_bytes[TL_MOST_BANKS];  // of the arena in each bank
 } tl_places_report;
 
 // Give every allocation of a plan an offset, in an arena of the device and, for host copies, one of the host,
-// each as small as is found (tl_plan_layout).
+// each as small as is found (tl_plan_layout). With banks, each allocation of the device is put into one of
+// them, so that what steps move (tl_lifetime.moved_bytes) costs as little as is found (tl_plan_banks).
 //
 //   plan     gets new offsets, and its peaks and costs are measured again; steps and offsets are in one new
 //            block then, and what it had is released. Not changed where there is an error
 //   report   may be 0
 //
-// A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes (tl_init_run).
+// A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes; or, where the plan
+// names blocks, in these (tl_init_run). It names them with banks, and where an arena is larger than block_bytes.
 // Inputs have places as well, and outputs that are written in place stand where their input stood.
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_OVERFLOW: the aligned bytes of all allocations do not fit 61
-//          bits; TL_ERROR_NO_MEMORY.
+//          bits; TL_ERROR_INFEASIBLE: an allocation larger than a block, by node and bytes, or those of
+//          tl_plan_banks, whose buffers are numbered as offsets; TL_ERROR_INVALID_ARG: banks, block_bytes;
+//          TL_ERROR_UNSUPPORTED: banks with TL_NO_PLANNERS; TL_ERROR_NO_MEMORY.
 // Cost:    that of tl_find_lifetimes and tl_plan_layout, and a replay.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *plan,

@@ -497,7 +497,7 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
     desc.device = &device;
     desc.work_limit = work_limit;
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
-    result = tli_plan_places(run->env, &desc, &lacking, &run->plan, NULL);
+    result = tli_plan_places(run->env, &desc, &lacking, NULL, &run->plan, NULL);
     if (!result) run->owns_plan = 1;
     return result;
 }

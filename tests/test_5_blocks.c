@@ -188,6 +188,296 @@ static void lifetimes_say_what_is_moved(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// -- places --
+
+// What the report says, worked out again from the lifetimes: each allocation in one block of its bank, no two over each
+// other, blocks as large as what is in them. cost: 0 = moved bytes are free.
+static void assert_places_hold(const tl_graph *graph, const tl_plan *plan, const tl_places_desc *desc, const tl_places_report *report) {
+    tl_lifetimes lives;
+    uint64_t high[64] = { 0 }, banks[TL_MOST_BANKS] = { 0 }, cost = 0, sum = 0;
+    uint64_t alignment = plan->alignment_bytes ? plan->alignment_bytes : 1;
+    int32_t i, k;
+    tl_env env = silent_env();
+    if (tl_find_lifetimes(&env, graph, plan, &lives)) fail_msg("%s", env.error.text);
+    assert_true(plan->block_count <= 64);
+    for (i = 0; i < lives.count; i++) {
+        const tl_lifetime *a = &lives.items[i];
+        const tl_plan_block *block = a->block < 0 ? NULL : &plan->blocks[a->block];
+        uint64_t end = a->offset + a->bytes;
+        assert_true(a->offset % alignment == 0);
+        if (block) {
+            assert_true(block->bank == a->bank && block->tier == (a->use == TL_USE_HOST));
+            assert_true(a->offset >= block->offset && end <= block->offset + block->bytes);
+            if (desc->block_bytes) assert_true(block->bytes <= desc->block_bytes);
+            end = (end - block->offset + alignment - 1) / alignment * alignment;
+            if (end > high[a->block]) high[a->block] = end;
+        }
+        if (a->use != TL_USE_HOST && desc->bank_count) cost += a->moved_bytes * desc->banks[a->bank].price;
+        for (k = 0; k < i; k++) {
+            const tl_lifetime *b = &lives.items[k];
+            if ((a->use == TL_USE_HOST) != (b->use == TL_USE_HOST) || b->end_step <= a->first_step || a->end_step <= b->first_step) continue;
+            assert_true(a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset);
+        }
+    }
+    for (k = 0; k < plan->block_count; k++) {
+        assert_int_equal(high[k], plan->blocks[k].bytes);
+        if (plan->blocks[k].tier) continue;
+        banks[plan->blocks[k].bank] += high[k];
+        sum += high[k];
+    }
+    if (plan->block_count && !plan->blocks[0].tier) assert_memory_equal(banks, report->bank_bytes, sizeof banks);
+    if (plan->block_count && !plan->blocks[0].tier) assert_int_equal(sum, plan->arena_bytes);
+    for (k = 0; k < desc->bank_count; k++)
+        if (desc->banks[k].capacity_bytes) assert_true(banks[k] <= desc->banks[k].capacity_bytes);
+    assert_true(cost == report->cost && report->bound_cost <= cost && report->bound_bytes <= plan->arena_bytes);
+    assert_int_equal(report->block_count, plan->block_count);
+    tl_free_lifetimes(NULL, &lives);
+}
+
+// A plan of a random graph: of all results, or within a budget, now and then with copies to a host.
+static int random_planned(tl_env *env, tl_random *random, tl_graph *graph, tl_plan *plan) {
+    tl_remat_desc remat;
+    assert_int_equal(random_graph(env, random, random_count(random, 3, 24), graph), TL_OK);
+    memset(&remat, 0, sizeof remat);
+    remat.graph = graph;
+    remat.inference = random_chance(random, 25);
+    remat.work_limit = 20000;
+    if (random_chance(random, 40)) return tl_plan_keep_all(env, graph, remat.inference, plan) == TL_OK;
+    remat.budget_bytes = 1;
+    remat.host_budget_bytes = random_chance(random, 50) ? UINT64_C(1) << 40 : 0;
+    {
+        tl_remat_report report;
+        if (tl_plan_remat(env, &remat, plan, &report) != TL_ERROR_INFEASIBLE) { tl_free_plan(env, plan); return 0; }
+        remat.budget_bytes = report.least_budget_bytes + tl_next_random_below(random, report.least_budget_bytes + 1);
+        return tl_plan_remat(env, &remat, plan, &report) == TL_OK;
+    }
+}
+
+static uint64_t largest_allocation(const tl_graph *graph, const tl_plan *plan) {
+    tl_lifetimes lives;
+    uint64_t largest = 1;
+    int32_t i;
+    assert_int_equal(tl_find_lifetimes(NULL, graph, plan, &lives), TL_OK);
+    for (i = 0; i < lives.count; i++)
+        if (lives.items[i].bytes > largest) largest = lives.items[i].bytes;
+    tl_free_lifetimes(NULL, &lives);
+    return largest;
+}
+
+static void random_plans_keep_to_banks_and_blocks(void **state) {
+    tl_random random = { 11 };
+    long round, cut = 0, many = 0, refused = 0, proven = 0, host = 0;
+    (void)state;
+    for (round = 0; round < SOAK_TIMES(300); round++) {
+        static const uint64_t alignments[] = { 0, 1, 4, 16 };
+        tl_env env = silent_env();
+        tl_bank banks[4];
+        tl_places_desc desc;
+        tl_places_report report;
+        tl_device device = { 0 };
+        tl_graph graph;
+        tl_plan plan;
+        tl_result result;
+        uint64_t largest;
+        int32_t k;
+        if (!random_planned(&env, &random, &graph, &plan)) { tl_free_graph(&env, &graph); continue; }
+        largest = largest_allocation(&graph, &plan);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.work_limit = 20000;
+        device.alignment_bytes = alignments[tl_next_random_below(&random, 4)];
+        desc.device = &device;
+        if (random_chance(&random, 60)) desc.block_bytes = (largest + 15) / 16 * 16 + tl_next_random_below(&random, 4 * largest);
+        if (random_chance(&random, 60)) {
+            desc.banks = banks;
+            desc.bank_count = random_count(&random, 1, 4);
+            for (k = 0; k < desc.bank_count; k++) {
+                banks[k].capacity_bytes = k + 1 < desc.bank_count ? 1 + tl_next_random_below(&random, 3 * largest) : 0;
+                banks[k].price = 1 + (uint64_t)k * tl_next_random_below(&random, 4);
+                banks[k].alignment = alignments[tl_next_random_below(&random, 4)];
+            }
+        }
+        result = tl_plan_places(&env, &desc, &plan, &report);
+        if (result == TL_ERROR_INFEASIBLE) refused++;
+        else if (result) fail_msg("round %ld: %s", round, env.error.text);
+        else assert_places_hold(&graph, &plan, &desc, &report);
+        cut += !result && desc.block_bytes && plan.block_count > 1;
+        many += !result && desc.bank_count > 1;
+        host += !result && plan.block_count && plan.blocks[plan.block_count - 1].tier;
+        proven += !result && report.proven;
+        tl_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    print_message("%ld plans cut, %ld in several banks, %ld with blocks on the host, %ld proven, %ld refused\n", cut, many, host, proven,
+                  refused);
+    assert_true(cut > 30 && many > 30 && host > 0 && refused < round / 10);
+}
+
+// Every offset of every allocation: blocks of `cut` bytes, allocation k in any block up to one more than those in use.
+typedef struct tries {
+    const tl_lifetimes *lives;
+    uint64_t cut, best, offset[16], high[16];
+    int32_t block[16];
+} tries;
+
+static void try_places(tries *t, int32_t k, int32_t used) {
+    const tl_lifetime *a = &t->lives->items[k];
+    uint64_t sum = 0, at;
+    int32_t b, i;
+    for (b = 0; b < used; b++) sum += t->high[b];
+    if (sum >= t->best) return;
+    if (k == t->lives->count) { t->best = sum; return; }
+    for (b = 0; b <= used; b++)
+        for (at = 0; at + a->bytes <= t->cut; at++) {
+            uint64_t high = t->high[b];
+            int fits = a->over < 0 || (t->block[a->over] == b && t->offset[a->over] == at);
+            for (i = 0; i < k && fits; i++) {
+                const tl_lifetime *c = &t->lives->items[i];
+                fits = t->block[i] != b || c->end_step <= a->first_step || a->end_step <= c->first_step || t->offset[i] + c->bytes <= at ||
+                       at + a->bytes <= t->offset[i];
+            }
+            if (!fits) continue;
+            t->block[k] = b;
+            t->offset[k] = at;
+            if (at + a->bytes > high) t->high[b] = at + a->bytes;
+            try_places(t, k + 1, b == used ? used + 1 : used);
+            t->high[b] = high;
+        }
+}
+
+static void small_plans_are_cut_as_well_as_any(void **state) {
+    tl_random random = { 3 };
+    long round, same = 0, tried = 0, cut = 0;
+    static const char *const names[] = { "a", "b", "c", "d", "e", "f" };
+    uint64_t above = 0, all = 0;
+    (void)state;
+    for (round = 0; round < SOAK_TIMES(400); round++) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_plan plan;
+        tl_places_desc desc;
+        tl_places_report report;
+        tl_node_desc node;
+        tl_lifetimes lives;
+        tries t;
+        uint64_t bytes;
+        int32_t id, count = random_count(&random, 3, 6);
+        tl_init_graph(&graph);
+        for (id = 0; id < count; id++) {
+            tl_tensor inputs[2];
+            memset(&node, 0, sizeof node);
+            node.name = names[id];
+            node.op = id ? "op" : "input";
+            bytes = 1 + tl_next_random_below(&random, 5);
+            node.output_bytes = &bytes;
+            node.output_count = 1;
+            node.inputs = inputs;
+            node.input_count = id ? 1 + (id > 1 && random_chance(&random, 50)) : 0;
+            inputs[0].node = id - 1;
+            inputs[1].node = id > 1 ? (int32_t)tl_next_random_below(&random, (uint64_t)id - 1) : 0;
+            inputs[0].output = inputs[1].output = 0;
+            node.fwork_bytes = id && random_chance(&random, 40) ? 1 + tl_next_random_below(&random, 3) : 0;
+            assert_int_equal(tl_add_node(&env, &graph, &node, NULL), TL_OK);
+        }
+        if (tl_plan_keep_all(&env, &graph, 1, &plan)) fail_msg("%s", env.error.text);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.block_bytes = largest_allocation(&graph, &plan) + tl_next_random_below(&random, 4);
+        if (tl_plan_places(&env, &desc, &plan, &report)) fail_msg("%s", env.error.text);
+        assert_places_hold(&graph, &plan, &desc, &report);
+        assert_int_equal(tl_find_lifetimes(&env, &graph, &plan, &lives), TL_OK);
+        if (lives.count <= 10) {
+            memset(&t, 0, sizeof t);
+            t.lives = &lives;
+            t.cut = desc.block_bytes;
+            t.best = plan.arena_bytes + 1;
+            try_places(&t, 0, 0);
+            tried++;
+            cut += plan.block_count > 1;
+            assert_true(t.best <= plan.arena_bytes);
+            if (report.proven) assert_int_equal(t.best, plan.arena_bytes);
+            same += t.best == plan.arena_bytes;
+            above += plan.arena_bytes - t.best;
+            all += t.best;
+        }
+        tl_free_lifetimes(&env, &lives);
+        tl_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    print_message("%ld plans, %ld of them cut, %ld take the least, together %.3f %% above it\n", tried, cut, same,
+                  100.0 * (double)above / (double)all);
+    assert_true(cut > tried / 4 && same * 100 >= tried * 80);
+}
+
+static void banks_and_cuts_that_do_not_hold_a_plan_are_refused(void **state) {
+    static const struct { tl_bank banks[2]; int32_t bank_count; uint64_t block_bytes; tl_result code; const char *says; } rows[] = {
+        { { { 0, 1, 0 }, { 0, 0, 0 } }, -1, 0, TL_ERROR_INVALID_ARG, "tl_plan_places: bank_count: must be 0 to 8, the number of banks" },
+        { { { 0, 1, 0 }, { 0, 0, 0 } }, TL_MOST_BANKS + 1, 0, TL_ERROR_INVALID_ARG, "bank_count: must be 0 to 8" },
+        { { { 0, 1, 3 }, { 0, 0, 0 } }, 1, 0, TL_ERROR_INVALID_ARG, "tl_plan_banks: " },
+        { { { 0, 1, 64 }, { 0, 0, 0 } }, 1, 32, TL_ERROR_INVALID_ARG, "block_bytes: 32 bytes are less than the alignment, 64" },
+        { { { 0, 1, 0 }, { 0, 0, 0 } }, 0, 8, TL_ERROR_INVALID_ARG, "block_bytes: 8 bytes are less than the alignment, 16" },
+        { { { 0, 1, 0 }, { 0, 0, 0 } }, 0, 31, TL_ERROR_INFEASIBLE,
+          "tl_plan_places: block_bytes: an allocation of node 1 (a) takes 32 bytes, a block has 16" },
+        { { { 16, 1, 0 }, { 31, 2, 0 } }, 2, 0, TL_ERROR_INFEASIBLE, "tl_plan_banks: " },
+        { { { 64, 1, 0 }, { 0, UINT64_MAX, 0 } }, 2, 0, TL_ERROR_OVERFLOW, "tl_plan_banks: " },
+    };
+    tl_graph graph = graph_of(three);
+    tl_device device = { 0 };
+    tl_places_report report;
+    size_t i;
+    (void)state;
+    device.alignment_bytes = 16;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        tl_env env = silent_env();
+        tl_plan plan = schedule_of(three_steps), before;
+        tl_places_desc desc;
+        tl_result result;
+        memset(&desc, 0, sizeof desc);
+        plan.inference = 1;
+        desc.graph = &graph;
+        desc.device = &device;
+        desc.banks = rows[i].banks;
+        desc.bank_count = rows[i].bank_count;
+        desc.block_bytes = rows[i].block_bytes;
+        before = plan;
+        result = tl_plan_places(&env, &desc, &plan, &report);
+        if (result != rows[i].code || !strstr(env.error.text, rows[i].says)) fail_msg("row %d: %d, %s", (int)i, (int)result, env.error.text);
+        assert_memory_equal(&before, &plan, sizeof plan);
+        desc.banks = NULL;
+        if (desc.bank_count) assert_int_equal(tl_plan_places(&env, &desc, &plan, NULL), TL_ERROR_INVALID_ARG);
+        tl_free_plan(&env, &plan);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+static void placing_survives_every_failed_allocation(void **state) {
+    static const tl_bank banks[2] = { { 48, 1, 0 }, { 0, 5, 0 } };
+    tl_graph graph = graph_of(three);
+    long at;
+    (void)state;
+    for (at = 0;; at++) {
+        failing_alloc f = { 0, 0, 0, 0 };
+        tl_env env = failing_env(&f, -1);
+        tl_places_desc desc;
+        tl_plan plan;
+        tl_result result;
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.banks = banks;
+        desc.bank_count = 2;
+        desc.block_bytes = 32;
+        assert_int_equal(tl_plan_keep_all(&env, &graph, 1, &plan), TL_OK);
+        f.count = 0;
+        f.fail_at = at;
+        result = tl_plan_places(&env, &desc, &plan, NULL);
+        assert_int_equal(result, f.count > at ? TL_ERROR_NO_MEMORY : TL_OK);
+        tl_free_plan(&env, &plan);
+        assert_int_equal(f.live, 0);
+        if (f.count <= at) break;
+    }
+    tl_free_graph(NULL, &graph);
+}
+
 // -- copies, text and tables --
 
 static void copies_and_tables_have_the_blocks(void **state) {
@@ -241,6 +531,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(blocks_that_no_plan_can_have_are_refused),
         cmocka_unit_test(no_allocation_crosses_a_block),
         cmocka_unit_test(lifetimes_say_what_is_moved),
+        cmocka_unit_test(random_plans_keep_to_banks_and_blocks),
+        cmocka_unit_test(small_plans_are_cut_as_well_as_any),
+        cmocka_unit_test(banks_and_cuts_that_do_not_hold_a_plan_are_refused),
+        cmocka_unit_test(placing_survives_every_failed_allocation),
         cmocka_unit_test(copies_and_tables_have_the_blocks),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
