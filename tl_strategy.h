@@ -2869,6 +2869,8 @@ typedef struct tl_backend_limits {
     uint64_t binding_bytes;      // largest range that a kernel can be given; 0 = any
     int32_t  tiers_share_memory; // 1 = both tiers are taken from one memory: what one takes the other lacks, so
                                  // their capacities and budgets are not to be added up
+    int32_t  bank_count;         // of the device tier, whose figures above are those of all banks; 0 = 1
+    uint64_t bank_bytes[TL_MOST_BANKS];      // with several: what is free in each; TL_UNLIMITED = not known
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
@@ -2890,9 +2892,11 @@ typedef struct tl_account_counters {
     uint64_t peak_bytes[TL_TIER_COUNT];      // largest live_bytes since it was opened or last reset
     uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed on it and not released
     uint64_t arena_bytes;        // largest aligned end of a range claimed on it in a device block since then
+                                 // (of its highest block, where it has several)
     uint64_t taken_bytes[TL_TIER_COUNT];     // reserved bytes, without guards, of its blocks: those in which
                                              // it was the first to claim a range, until they are freed
     uint64_t peak_taken_bytes[TL_TIER_COUNT];  // largest taken_bytes since then
+    uint64_t bank_taken_bytes[TL_MOST_BANKS];  // now, of the blocks in each bank of the device
 } tl_account_counters;
 
 // The functions of a backend, called by one thread at a time. Once the device is lost, release, release_on,
@@ -2970,11 +2974,17 @@ typedef struct tl_backend {
     // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
 
-    // Make a block for a whole run, as add_block does: memory of its own of these bytes, rounded up to
+    // Make a block for a whole run, as add_block does in bank 0: memory of its own of these bytes, rounded up to
     // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
     // that for every block. Another backend may cut small blocks from memory that it keeps.
-    tl_result (*add_arena)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
+    tl_result (*add_arena)(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *block);
 } tl_backend;
+
+// One more memory of the device tier.
+typedef struct tl_cpu_bank {
+    void    *memory;              // of the caller
+    uint64_t memory_bytes;        // room for an aligned byte at least
+} tl_cpu_bank;
 
 typedef struct tl_cpu_backend_desc {
     void    *memory;              // device tier in one block of the caller; 0 = each block from the env
@@ -2990,6 +3000,8 @@ typedef struct tl_cpu_backend_desc {
     // carries it out in a random legal order that follows from seed.
     int32_t  checked, deferred;
     uint64_t seed;
+    const tl_cpu_bank *banks;     // [bank_count] banks 1, 2, .. of the device tier; `memory` is bank 0. Only runs
+    int32_t  bank_count;          // of plans that name them use them; below TL_MOST_BANKS. Read during the call
 } tl_cpu_backend_desc;
 
 // Make the CPU backend. It finishes work at once. Two variants are for tests. The deferred one finishes
@@ -3462,8 +3474,9 @@ typedef struct tl_run_desc {
     int32_t            inference;     // 1 = forward only; ignored with a plan or a strategy
     int32_t            repeat_count;  // micro-batches a training step; 0 = that of the plan, else 1
 
-    // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, in one
-    // block, taken by tl_init_run; that of the host an arena for the host copies. A plan without offsets gets
+    // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, taken by
+    // tl_init_run in one block, or in those that the plan names; it is cut where the backend's largest block
+    // asks for it; that of the host an arena for the host copies. A plan without offsets gets
     // them then, and so does one whose offsets are no multiples of the backend's alignment; decisions made
     // online are tried out and placed. With strategy.memory standard, or with an eviction function of the
     // caller, every buffer is a block of its own: base_bytes and the peak of the live bytes count, and a pass
@@ -3514,7 +3527,7 @@ typedef struct tl_run_desc {
 // What the last pass did.
 typedef struct tl_run_report {
     uint64_t planned_peak_bytes, measured_peak_bytes;    // equal, or the pass failed
-    uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena
+    uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena; with blocks the highest of them
     uint64_t planned_taken_bytes; // arena, rounded up as the backend says, and overhead; 0 without an arena
     uint64_t taken_bytes;         // most bytes of the device that the backend took for the run, by its own
                                   // count: not above these, or the pass failed; 0 = it counts no accounts
@@ -3532,6 +3545,8 @@ typedef struct tl_run_report {
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
+    uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
+    uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
 } tl_run_report;
 
 // Prepare a run.
@@ -4960,7 +4975,9 @@ static size_t tli_finish(tli_writer *w) {
     X(COMPUTE_REPORTED_FAILURE, "compute: reported a failure", "") \
     X(ADD_BLOCK_CLAIM_FAILED, "add_block, claim: %s", "") \
     X(FILL_FAILED, "fill: %s", "") \
-    X(SAMPLE_COUNT_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "")
+    X(SAMPLE_COUNT_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "") \
+    X(BANK_UNKNOWN, "bank: there is no such bank in this tier", "") \
+    X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "")
 
 // -- errors: rules of [11] MANAGER --
 
@@ -5120,7 +5137,15 @@ static size_t tli_finish(tli_writer *w) {
       "bytes of the largest block, of the arena") \
     X(BACKEND_LARGEST_BINDING_IS_BYTES, \
       "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1", \
-      "bytes of the largest range, of the node's")
+      "bytes of the largest range, of the node's") \
+    X(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE, "backend: its largest block is %0 bytes, and node %s has %1", \
+      "bytes of the largest block, of the node's") \
+    X(BACKEND_HAS_NO_BANK, "backend: the plan has a block in bank %0 of the %s, the backend has %1 there", \
+      "bank, banks") \
+    X(BANK_TAKES_BYTES_OF, "backend: a pass takes %1 bytes of bank %s, of which %0 are free", \
+      "bytes free, bytes") \
+    X(BANK_MEASURED_BYTES_PLANNED, "taken of a bank: measured %0 bytes, planned %1", \
+      "measured bytes, planned bytes")
 
 // -- errors: rules of [13] TRACE --
 
@@ -36125,7 +36150,15 @@ typedef struct tli_cpu_block {
     int32_t  next_free;       // next unused slot + 1; 0 = none
     int32_t  pending;         // deferred: queued copies, conversions and fills that touch it
     uint8_t  tier, alive, dying;  // dying: freed, but queued work still needs the bytes
+    uint8_t  bank;            // of the device tier
 } tli_cpu_block;
+
+// A memory of the caller.
+typedef struct tli_cpu_bank {
+    char    *memory;          // aligned; NULL = none: blocks are allocations of the env
+    uint64_t shift;           // bytes before it, for the alignment
+    tl_heap  heap;            // places blocks in it
+} tli_cpu_bank;
 
 typedef enum tli_work_kind {
     TLI_WORK_COPY, TLI_WORK_COMPRESS, TLI_WORK_EXPAND, TLI_WORK_FILL,
@@ -36166,9 +36199,8 @@ typedef struct tli_cpu {
     int32_t open_count;              // accounts
 #endif
     uint64_t submitted;
-    char *memory;                    // the caller's, aligned
-    uint64_t memory_shift;           // bytes before it, for the alignment
-    tl_heap heap;                    // places blocks in it
+    tli_cpu_bank *banks;             // [bank_count] of the device tier
+    int32_t bank_count;
     tli_mapping *mappings;           // checked
     int32_t mapping_count, mapping_capacity;
     tli_work *queue;                 // deferred
@@ -36332,6 +36364,8 @@ static void tli_take_block(const tli_cpu *cpu, tli_account *account, uint64_t ha
     if (block->account) return;
     block->account = handle;
     counters->taken_bytes[block->tier] += block->reserved_bytes - 2 * tli_guard_bytes(cpu);
+    if (block->tier == TL_TIER_DEVICE)
+        counters->bank_taken_bytes[block->bank] += block->reserved_bytes - 2 * tli_guard_bytes(cpu);
     if (counters->taken_bytes[block->tier] > counters->peak_taken_bytes[block->tier])
         counters->peak_taken_bytes[block->tier] = counters->taken_bytes[block->tier];
 }
@@ -36341,7 +36375,9 @@ static void tli_take_block(const tli_cpu *cpu, tli_account *account, uint64_t ha
 static void tli_untake_block(tli_cpu *cpu, tli_cpu_block *block) {
 #ifndef TL_NO_ACCOUNTS
     tli_account *account = block->account ? tli_open_account_of(cpu, block->account) : NULL;
-    if (account) account->counters.taken_bytes[block->tier] -= block->reserved_bytes - 2 * tli_guard_bytes(cpu);
+    uint64_t taken = block->reserved_bytes - 2 * tli_guard_bytes(cpu);
+    if (account) account->counters.taken_bytes[block->tier] -= taken;
+    if (account && block->tier == TL_TIER_DEVICE) account->counters.bank_taken_bytes[block->bank] -= taken;
     block->account = 0;
 #endif
     cpu->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
@@ -36351,15 +36387,16 @@ static void tli_untake_block(tli_cpu *cpu, tli_cpu_block *block) {
 static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     size_t guard = (size_t)tli_guard_bytes(cpu), whole;
     size_t alignment = (size_t)cpu->desc.alignment_bytes, slack = 0;
+    tli_cpu_bank *bank = &cpu->banks[block->bank];
     char *base;
     block->allocation = NULL;
     block->piece = 0;
     if (block->bytes > SIZE_MAX / 4 - 2 * guard - 2 * alignment) return TL_ERROR_NO_MEMORY;
     whole = (size_t)tli_align_u64(block->bytes ? block->bytes : 1, alignment) + 2 * guard;
-    if (block->tier == TL_TIER_DEVICE && cpu->memory) {
-        block->piece = tli_take_piece(&cpu->heap, whole);
+    if (block->tier == TL_TIER_DEVICE && bank->memory) {
+        block->piece = tli_take_piece(&bank->heap, whole);
         if (!block->piece) return TL_ERROR_NO_MEMORY;
-        base = cpu->memory + cpu->heap.extents[block->piece - 1].offset;
+        base = bank->memory + bank->heap.extents[block->piece - 1].offset;
     } else {
         slack = tli_find_slack(cpu);
         block->allocation = tli_alloc(cpu->env, whole + slack);
@@ -36381,7 +36418,7 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_FREE_BLOCK),
                               TLI_RULE(BYTES_THAT_NOBODY_CLAIMED_WERE_WRITTEN));
     if (block->allocation) tli_release(cpu->env, block->allocation);
-    else tli_give_piece(&cpu->heap, block->piece);
+    else tli_give_piece(&cpu->banks[block->bank].heap, block->piece);
     tli_release(cpu->env, block->spans);
     tli_untake_block(cpu, block);
     block->spans = NULL;
@@ -36551,7 +36588,7 @@ static tl_result tli_report_late(tli_cpu *cpu) {
 
 // -- the functions of the table --
 
-static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+static tl_result tli_cpu_add_arena(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *handle) {
     tli_cpu *cpu = (tli_cpu *)self;
     int32_t slot = cpu->free_block - 1;
     tli_cpu_block *block;
@@ -36559,6 +36596,8 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     *handle = 0;
     if (!tli_is_below((int64_t)tier, TL_TIER_COUNT))
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(TIER_UNKNOWN));
+    if (!tli_is_below(bank, tier == TL_TIER_DEVICE ? cpu->bank_count : 1))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(BANK_UNKNOWN));
     if (slot < 0) {
         if (!tli_grow(cpu->env, (void **)&cpu->blocks, &cpu->block_capacity, cpu->block_count,
                       (int64_t)cpu->block_count + 1, sizeof *cpu->blocks))
@@ -36572,6 +36611,7 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     block = &cpu->blocks[slot];
     cpu->free_block = block->next_free;
     block->tier = (uint8_t)tier;
+    block->bank = (uint8_t)bank;
     block->bytes = bytes;
     result = tli_place_block(cpu, block);
     while (result && tli_queued(cpu) && cpu->dying_count) {  // carry out what keeps freed blocks
@@ -36590,6 +36630,10 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     cpu->counters.reserved_bytes[tier] += block->reserved_bytes;
     *handle = (uint64_t)block->generation << 32 | (uint64_t)(slot + 1);
     return TL_OK;
+}
+
+static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+    return tli_cpu_add_arena(self, tier, 0, bytes, handle);
 }
 
 static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
@@ -37014,14 +37058,26 @@ static uint64_t tli_cpu_now_ns(void *self) {
     return cpu->desc.now_ns ? cpu->desc.now_ns(cpu->desc.user) : 0;
 }
 
+// Memory of the caller limits; where a bank is of the env, the others lie beside memory without a limit.
 static void tli_limit_memory(const tli_cpu *cpu, tl_backend_limits *limits) {
     uint64_t *capacity = &limits->capacity_bytes[TL_TIER_DEVICE];
     uint64_t *present = &limits->budget_bytes[TL_TIER_DEVICE];
-    if (*capacity > cpu->heap.bytes) {
-        *capacity = cpu->heap.bytes;
-        limits->unusable_bytes[TL_TIER_DEVICE] = cpu->memory_shift;
+    uint64_t bytes = 0, free_bytes = 0, shift = 0;
+    int32_t k;
+    limits->bank_count = cpu->bank_count;
+    for (k = 0; k < cpu->bank_count; k++) {
+        const tli_cpu_bank *bank = &cpu->banks[k];
+        limits->bank_bytes[k] = bank->memory ? bank->heap.free_bytes : TL_UNLIMITED;
+        bytes += bank->heap.bytes;      // each less than a quarter of the address space
+        free_bytes += bank->heap.free_bytes;
+        shift += bank->shift;
     }
-    if (*present > cpu->heap.free_bytes) *present = cpu->heap.free_bytes;
+    if (!cpu->banks[0].memory) return;
+    if (*capacity > bytes) {
+        *capacity = bytes;
+        limits->unusable_bytes[TL_TIER_DEVICE] = shift;
+    }
+    if (*present > free_bytes) *present = free_bytes;
     limits->block_overhead_bytes[TL_TIER_DEVICE] = 0;
 }
 
@@ -37038,7 +37094,7 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
             capacity == TL_UNLIMITED ? capacity : capacity - cpu->counters.live_bytes[tier];
         limits->block_overhead_bytes[tier] = tli_find_slack(cpu);
     }
-    if (cpu->memory) tli_limit_memory(cpu, limits);
+    tli_limit_memory(cpu, limits);
 #ifndef TL_NO_CODECS
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
 #endif
@@ -37063,6 +37119,7 @@ static void tli_cpu_reset_peaks(void *self) {
 static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->self = cpu;
     backend->add_block = tli_cpu_add_block;
+    backend->add_arena = tli_cpu_add_arena;
     backend->free_block = tli_cpu_free_block;
     backend->claim = tli_cpu_claim;
     backend->release = tli_cpu_release;
@@ -37090,20 +37147,35 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
 #endif
 }
 
-// Make a heap over the caller's memory, less the bytes that its alignment takes.
-static tl_result tli_open_memory(tli_cpu *cpu) {
+// Make a heap over memory of the caller, less the bytes that its alignment takes.
+static tl_result tli_open_memory(tli_cpu *cpu, void *memory, uint64_t memory_bytes, tli_cpu_bank *bank) {
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
-    size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1), bytes;
-    if (cpu->desc.memory_bytes > SIZE_MAX / 4 || cpu->desc.memory_bytes < shift + alignment)
+    size_t shift = (0 - (size_t)(uintptr_t)memory) & (alignment - 1), bytes;
+    if (!memory || memory_bytes > SIZE_MAX / 4 || memory_bytes < shift + alignment)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(INIT_CPU_BACKEND),
                             TLI_RULE(MEMORY_BYTES_TOO_FEW_FOR_ONE_ALIGNED));
-    cpu->memory = (char *)cpu->desc.memory + shift;
-    cpu->memory_shift = shift;
-    bytes = ((size_t)cpu->desc.memory_bytes - shift) & ~(alignment - 1);
-    if (!tli_open_heap(cpu->env, bytes, alignment, &cpu->heap))
+    bytes = ((size_t)memory_bytes - shift) & ~(alignment - 1);
+    if (!tli_open_heap(cpu->env, bytes, alignment, &bank->heap))
         return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(INIT_CPU_BACKEND),
                             TLI_RULE(NO_MEMORY_FOR_TABLE_OF_PIECES));
+    bank->memory = (char *)memory + shift;
+    bank->shift = shift;
     return TL_OK;
+}
+
+static tl_result tli_open_banks(tli_cpu *cpu) {
+    const tl_cpu_backend_desc *desc = &cpu->desc;
+    tl_result result = TL_OK;
+    int32_t k;
+    cpu->bank_count = 1 + desc->bank_count;
+    cpu->banks = (tli_cpu_bank *)tli_alloc_array(cpu->env, (uint64_t)cpu->bank_count, sizeof *cpu->banks);
+    if (!cpu->banks)
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(INIT_CPU_BACKEND), TLI_RULE(NO_MEMORY));
+    if (desc->memory) result = tli_open_memory(cpu, desc->memory, desc->memory_bytes, &cpu->banks[0]);
+    for (k = 0; k < desc->bank_count && !result; k++)
+        result = tli_open_memory(cpu, desc->banks[k].memory, desc->banks[k].memory_bytes, &cpu->banks[k + 1]);
+    cpu->desc.banks = NULL;     // read during the call
+    return result;
 }
 
 TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend) {
@@ -37117,6 +37189,8 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_NOT_POWER_OF_TWO));
     if (!desc->memory && desc->memory_bytes)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_BYTES_WITHOUT_MEMORY));
+    if (desc->bank_count < 0 || desc->bank_count >= TL_MOST_BANKS || (desc->bank_count && !desc->banks))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CPU_BANK_COUNT_MUST_BE_0_TO_7));
 #ifdef TL_NO_CHECKS
     if (desc->checked || desc->deferred)
         return tli_fail(env, TL_ERROR_UNSUPPORTED, function,
@@ -37131,7 +37205,7 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
         if (!cpu->desc.capacity_bytes[tier]) cpu->desc.capacity_bytes[tier] = TL_UNLIMITED;
     cpu->random.state = desc->seed;
     tli_fill_backend(backend, cpu);
-    if (desc->memory) result = tli_open_memory(cpu);
+    result = tli_open_banks(cpu);
     if (!result && tli_is_deferred(cpu)) {
         cpu->queue = (tli_work *)tli_alloc_array(env, TLI_QUEUE_CAPACITY, sizeof *cpu->queue);
         if (!cpu->queue) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_QUEUE));
@@ -37168,7 +37242,8 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     }
     tli_release(env, cpu->mappings);
     tli_release(env, cpu->queue);
-    tli_release(env, cpu->heap.extents);
+    for (i = 0; i < cpu->bank_count && cpu->banks; i++) tli_release(env, cpu->banks[i].heap.extents);
+    tli_release(env, cpu->banks);
     tli_release(env, cpu->blocks);
     tli_release(env, cpu);
     tli_zero(backend, sizeof *backend);
@@ -39183,9 +39258,13 @@ typedef enum tli_computing {
     TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
 
-// The block of a run in one tier, taken at init, and where its claims lie.
+// The blocks of a run in one tier, taken at init, and where its claims lie.
 typedef struct tli_run_arena {
-    uint64_t        block;           // 0 = a block for each claim
+    const tl_plan_block *blocks;     // [block_count] of the plan; of one that names none: &whole
+    uint64_t       *handles;         // [block_count] of the backend, 0 = not taken; &only where blocks is &whole
+    int32_t         block_count;     // 0 = a block for each claim
+    tl_plan_block   whole;
+    uint64_t        only;
     const uint64_t *offsets;         // [offset_count] in the order of the claims
     int32_t         offset_count, next_offset;
 } tli_run_arena;
@@ -39211,6 +39290,7 @@ struct tl_run {
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
                                      // arenas need it
+    tl_plan_block  *own_blocks;      // of a plan that was given, with the bytes that are used of each
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_store       store;
@@ -39272,13 +39352,34 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 
 // -- buffers: claims --
 
-// What the backend takes for the arena of the plan in a tier.
-static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
-    uint64_t arena = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+// What the backend takes for a block of a tier.
+static uint64_t tli_taken_block_bytes(const tl_run *run, int tier, uint64_t bytes) {
     uint64_t overhead = run->limits.block_overhead_bytes[tier];
     uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
-    if (!arena || arena > UINT64_MAX - granularity - overhead) return arena;
-    return (arena + granularity - 1) / granularity * granularity + overhead;
+    if (!bytes || bytes > UINT64_MAX - granularity - overhead) return bytes;
+    return (bytes + granularity - 1) / granularity * granularity + overhead;
+}
+
+// What the backend takes for the blocks of the plan in a tier. bank: -1 = in all banks. largest: 1 = for the
+// largest of them.
+static uint64_t tli_taken_in_bank(const tl_run *run, int tier, int32_t bank, int largest) {
+    uint64_t sum = 0, arena = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+    int32_t k, count = 0;
+    for (k = 0; k < run->plan.block_count; k++) {
+        const tl_plan_block *block = &run->plan.blocks[k];
+        uint64_t taken = tli_taken_block_bytes(run, tier, block->bytes);
+        if (block->tier != tier) continue;
+        count++;
+        if (bank >= 0 && block->bank != bank) continue;
+        if (largest) sum = tli_larger_u64(sum, taken);
+        else if (!tli_add_u64(sum, taken, &sum)) sum = UINT64_MAX;
+    }
+    return count || bank > 0 ? sum : tli_taken_block_bytes(run, tier, arena);
+}
+
+// What the backend takes for the arena of the plan in a tier.
+static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
+    return tli_taken_in_bank(run, (int)tier, -1, 0);
 }
 
 static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
@@ -39291,10 +39392,15 @@ static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
 static tl_result tli_claim_planned(tl_run *run, tl_tier tier, uint64_t bytes, tli_held *held) {
     tli_run_arena *arena = &run->arenas[tier];
     tli_placement place = tli_by_heap;
-    if (arena->block && bytes) {
+    if (arena->block_count && bytes) {
+        uint64_t offset;
+        int32_t k;
         if (arena->next_offset >= arena->offset_count) return TL_ERROR_INVALID_PLAN;
-        place.block = arena->block;
-        place.offset = arena->offsets[arena->next_offset++];
+        offset = arena->offsets[arena->next_offset++];
+        k = tli_find_plan_block(arena->blocks, arena->block_count, offset);
+        if (k < 0) return TL_ERROR_INVALID_PLAN;
+        place.block = arena->handles[k];
+        place.offset = offset - arena->blocks[k].offset;
     }
     return tli_claim(&run->store, tier, bytes, &place, held);
 }
@@ -40733,28 +40839,43 @@ static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
 
 // What the run's arena in a tier takes; 0 without one.
 static uint64_t tli_planned_taken_bytes(const tl_run *run, tl_tier tier) {
-    return run->arenas[tier].block ? tli_taken_bytes(run, tier) : 0;
+    return run->arenas[tier].block_count ? tli_taken_bytes(run, tier) : 0;
+}
+
+// The end of the highest place in a block of the device; 0 without an arena.
+static uint64_t tli_planned_arena_bytes(const tl_run *run) {
+    const tli_run_arena *arena = &run->arenas[TL_TIER_DEVICE];
+    uint64_t highest = 0;
+    int32_t k;
+    for (k = 0; k < arena->block_count; k++) highest = tli_larger_u64(highest, arena->blocks[k].bytes);
+    return highest;
 }
 
 // Write down what the backend counted beside what was planned.
 static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
     tl_run_report *report = &run->report;
     const tl_report *planned = tli_planned_pass(run);
+    int32_t bank;
     report->planned_peak_bytes = planned->peak_bytes;
-    report->planned_arena_bytes = run->plan.offset_count ? run->plan.arena_bytes : 0;
+    report->planned_arena_bytes = tli_planned_arena_bytes(run);
     report->planned_host_peak_bytes = planned->host_peak_bytes;
     report->planned_cost = planned->cost;
     report->base_cost = planned->base_cost;
     report->measured_peak_bytes = counters->peak_bytes[TL_TIER_DEVICE];
     report->measured_host_peak_bytes = counters->peak_bytes[TL_TIER_HOST];
     report->measured_arena_bytes = 0;
-    if (run->arenas[TL_TIER_DEVICE].block)
+    if (run->arenas[TL_TIER_DEVICE].block_count)
         report->measured_arena_bytes = counters->arena_bytes > run->input_arena_bytes
                                      ? counters->arena_bytes : run->input_arena_bytes;
     report->taken_bytes = counters->peak_taken_bytes[TL_TIER_DEVICE];
     report->planned_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_DEVICE);
     report->host_taken_bytes = counters->peak_taken_bytes[TL_TIER_HOST];
     report->planned_host_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_HOST);
+    for (bank = 0; bank < TL_MOST_BANKS; bank++) {
+        int is_taken = run->arenas[TL_TIER_DEVICE].block_count != 0;
+        report->planned_bank_bytes[bank] = is_taken ? tli_taken_in_bank(run, TL_TIER_DEVICE, bank, 0) : 0;
+        report->taken_bank_bytes[bank] = counters->bank_taken_bytes[bank];
+    }
     report->end_bytes = counters->live_bytes[TL_TIER_DEVICE];
 #ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
@@ -40766,6 +40887,7 @@ static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
     const tl_report *planned = tli_planned_pass(run);
     tl_account_counters counters;
+    int32_t bank;
     tl_result result = run->backend.check(run->backend.self);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CHECK_FAILED));
     tli_measure_store(&run->store, 0, &counters);
@@ -40780,10 +40902,14 @@ static tl_result tli_check_pass(tl_run *run) {
     if (report->measured_arena_bytes != report->planned_arena_bytes)
         return tli_run_mismatch(run, TLI_RULE(ARENA_MEASURED_BYTES_PLANNED), report->measured_arena_bytes,
                                 report->planned_arena_bytes);
-    if (run->arenas[TL_TIER_DEVICE].block && report->taken_bytes > report->planned_taken_bytes)
+    if (run->arenas[TL_TIER_DEVICE].block_count && report->taken_bytes > report->planned_taken_bytes)
         return tli_run_mismatch(run, TLI_RULE(TAKEN_MEASURED_BYTES_PLANNED), report->taken_bytes,
                                 report->planned_taken_bytes);
-    if (run->arenas[TL_TIER_HOST].block && report->host_taken_bytes > report->planned_host_taken_bytes)
+    for (bank = 0; bank < TL_MOST_BANKS && run->arenas[TL_TIER_DEVICE].block_count; bank++)
+        if (report->taken_bank_bytes[bank] > report->planned_bank_bytes[bank])
+            return tli_run_mismatch(run, TLI_RULE(BANK_MEASURED_BYTES_PLANNED), report->taken_bank_bytes[bank],
+                                    report->planned_bank_bytes[bank]);
+    if (run->arenas[TL_TIER_HOST].block_count && report->host_taken_bytes > report->planned_host_taken_bytes)
         return tli_run_mismatch(run, TLI_RULE(TAKEN_ON_HOST_MEASURED_BYTES_PLANNED), report->host_taken_bytes,
                                 report->planned_host_taken_bytes);
     if (report->end_bytes != planned->end_bytes)
@@ -41148,6 +41274,8 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
     plan->offsets = plan->host_offsets = NULL;              // a pass that is under way
     plan->offset_count = plan->host_offset_count = 0;
     plan->arena_bytes = plan->host_arena_bytes = 0;
+    plan->blocks = NULL;
+    plan->block_count = 0;
     plan->alignment_bytes = 0;
 }
 #endif
@@ -41721,19 +41849,32 @@ static tl_device tli_run_device(const tl_run *run) {
 
 // -- preparing a run: the arena --
 
+// The largest block of the plan for which the backend takes no more than its largest; 0 = it names none.
+static uint64_t tli_run_cut(const tl_run *run) {
+    uint64_t block = run->limits.block_bytes, overhead = 0, unit = tli_larger_u64(1, run->limits.alignment_bytes);
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        overhead = tli_larger_u64(overhead, run->limits.block_overhead_bytes[tier]);
+    unit = tli_larger_u64(unit, run->limits.granularity_bytes);
+    if (!block) return 0;
+    block -= block < overhead ? block : overhead;
+    return block < unit ? unit : block - block % unit;
+}
+
 // Give a plan the places that `bare`, the same without some of its offsets, lacks, in a copy that the run owns
 // then. work_limit: of the layout.
 static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t work_limit) {
     tl_device device = tli_run_device(run);
-    tl_plan lacking = *bare;
+    tl_plan lacking = *bare, before = run->plan;
     tl_places_desc desc;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
     desc.device = &device;
     desc.work_limit = work_limit;
+    desc.block_bytes = tli_run_cut(run);
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
-    result = tli_plan_places(run->env, &desc, &lacking, NULL, &run->plan, NULL);
+    result = tli_plan_places(run->env, &desc, &lacking, before.block_count ? &before : NULL, &run->plan, NULL);
     if (!result) run->owns_plan = 1;
     return result;
 }
@@ -41750,19 +41891,44 @@ static int tli_suit_backend(const tl_run *run, const uint64_t *offsets, int32_t 
     return 1;
 }
 
+// Take the offsets of a tier from a plan, and its blocks.
+static void tli_take_off_places(tl_plan *bare, int tier) {
+    int32_t k = 0;
+    while (k < bare->block_count && bare->blocks[k].tier == TL_TIER_DEVICE) k++;
+    if (tier == TL_TIER_HOST) {
+        bare->host_offsets = NULL;
+        bare->host_offset_count = 0;
+        bare->block_count = k;
+        return;
+    }
+    bare->offsets = NULL;
+    bare->offset_count = 0;
+    if (k) bare->blocks += k;
+    bare->block_count -= k;
+}
+
 // Whether the plan lacks places in one of the run's arenas. bare: the plan with those that suit the backend.
 static int tli_lacks_places(const tl_run *run, tl_plan *bare) {
     int32_t k;
     *bare = run->plan;
     if (!tli_suit_backend(run, bare->offsets, bare->offset_count)) bare->offset_count = 0;
     if (!tli_suit_backend(run, bare->host_offsets, bare->host_offset_count)) bare->host_offset_count = 0;
-    if (!bare->offset_count) bare->offsets = NULL;
-    if (!bare->host_offset_count) bare->host_offsets = NULL;
+    if (!bare->offset_count) tli_take_off_places(bare, TL_TIER_DEVICE);
+    if (!bare->host_offset_count) tli_take_off_places(bare, TL_TIER_HOST);
     bare->alignment_bytes = run->limits.alignment_bytes;    // their arenas end as this backend aligns
     if (!bare->offset_count) return 1;
     for (k = 0; k < bare->step_count && !bare->host_offset_count; k++)
         if (bare->steps[k].kind == TL_STEP_SPILL) return 1;
     return 0;
+}
+
+// Place what has places in a tier once more, with more work.
+static tl_result tli_place_again(tl_run *run, int on_device, int on_host) {
+    tl_plan bare = run->plan;
+    if (on_device) tli_take_off_places(&bare, TL_TIER_DEVICE);
+    if (on_host) tli_take_off_places(&bare, TL_TIER_HOST);
+    bare.alignment_bytes = run->limits.alignment_bytes;
+    return tli_place_run_plan(run, &bare, 10 * TLI_RUN_PLACE_WORK);
 }
 
 // Take the plan given, or make one, and give it the places that it lacks.
@@ -41779,25 +41945,54 @@ static tl_result tli_take_run_plan(tl_run *run) {
     }
     result = tli_place_run_plan(run, &bare, TLI_RUN_PLACE_WORK);
     if (result || tli_arenas_fit(run)) return result;
-    bare.steps = run->plan.steps;   // those of the copy
-    if (bare.offset_count) bare.offsets = run->plan.offsets;
-    if (bare.host_offset_count) bare.host_offsets = run->plan.host_offsets;
-    return tli_place_run_plan(run, &bare, 10 * TLI_RUN_PLACE_WORK);
+    return tli_place_again(run, !bare.offset_count, !bare.host_offset_count);
 }
 
-static tl_result tli_make_run_plan(tl_run *run) {
+// Whether the backend has no block as large as one of a tier of the plan.
+static int tli_is_too_large(const tl_run *run, tl_tier tier) {
+    uint64_t block = run->limits.block_bytes;
+    return run->in_arena && block && tli_taken_in_bank(run, (int)tier, -1, 1) > block;
+}
+
+// Measure the plan of a run, and the bytes that are used of the blocks of one that was given.
+static tl_result tli_measure_run_plan(tl_run *run) {
+    uint64_t count = (uint64_t)run->plan.block_count;
+    uint64_t *block_bytes = (uint64_t *)tli_alloc_array(run->env, count, sizeof *block_bytes);
     tl_simulate_desc simulate;
-    tl_device device;
-    tl_result result = tli_take_run_plan(run);
-    if (result) return result;
-    device = tli_run_device(run);
+    tl_device device = tli_run_device(run);
+    tl_result result;
+    int32_t k;
+    tli_release(run->env, run->own_blocks);
+    run->own_blocks = (tl_plan_block *)tli_alloc_array(run->env, count, sizeof *run->own_blocks);
+    if (!block_bytes || !run->own_blocks) {
+        tli_release(run->env, block_bytes);
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    }
     tli_zero(&simulate, sizeof simulate);
     simulate.graph = run->graph;
     simulate.plan = &run->plan;
     simulate.device = &device;
+    simulate.block_bytes = block_bytes;
     result = tl_simulate_plan(run->env, &simulate, &run->planned);
     run->plan.arena_bytes = run->planned.arena_bytes;    // as this backend aligns
     run->plan.host_arena_bytes = run->planned.host_arena_bytes;
+    for (k = 0; k < run->plan.block_count && !result; k++) {
+        run->own_blocks[k] = run->plan.blocks[k];
+        run->own_blocks[k].bytes = block_bytes[k];
+    }
+    if (!result && count) run->plan.blocks = run->own_blocks;
+    tli_release(run->env, block_bytes);
+    return result;
+}
+
+// The plan that was given or is made, with places in blocks that the backend has.
+static tl_result tli_make_run_plan(tl_run *run) {
+    tl_result result = tli_take_run_plan(run);
+    if (!result) result = tli_measure_run_plan(run);
+    if (!result && (tli_is_too_large(run, TL_TIER_DEVICE) || tli_is_too_large(run, TL_TIER_HOST))) {
+        result = tli_place_again(run, tli_is_too_large(run, TL_TIER_DEVICE), tli_is_too_large(run, TL_TIER_HOST));
+        if (!result) result = tli_measure_run_plan(run);
+    }
 #if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
     if (!result) result = tli_check_compressed(run);
 #endif
@@ -41964,24 +42159,56 @@ static uint64_t tli_largest_operand(const tl_run *run, const tl_node *node) {
     return largest;
 }
 
-// What no memory helps against: a range that no kernel can be given, an arena that no block can be.
+static tl_result tli_fail_size(tl_run *run, tl_result code, tli_rule rule, uint64_t most, uint64_t bytes,
+                               int32_t id) {
+    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(INIT_RUN), rule, most, bytes);
+    tli_put_text(&s, "");
+    if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(run->graph, id));
+    return tli_end_error(run->env, &s, code);
+}
+
+// What no memory helps against: a range that no kernel can be given, or that is larger than any block.
 static tl_result tli_check_sizes(tl_run *run) {
-    uint64_t binding = run->limits.binding_bytes, block = run->limits.block_bytes;
-    uint64_t arena = tli_larger_u64(tli_taken_bytes(run, TL_TIER_DEVICE), tli_taken_bytes(run, TL_TIER_HOST));
+    uint64_t binding = run->limits.binding_bytes, block = run->in_arena ? tli_run_cut(run) : 0;
     int32_t id;
-    for (id = 0; id < run->graph->node_count && binding; id++) {
+    for (id = 0; id < run->graph->node_count && (binding || block); id++) {
         uint64_t bytes = tli_largest_operand(run, &run->graph->nodes[id]);
-        tli_sentence s;
-        if (bytes <= binding) continue;
-        s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
-                            TLI_RULE(BACKEND_LARGEST_BINDING_IS_BYTES), binding, bytes);
-        tli_put_text(&s, "");
-        if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(run->graph, id));
+        if (binding && bytes > binding)
+            return tli_fail_size(run, TL_ERROR_UNSUPPORTED, TLI_RULE(BACKEND_LARGEST_BINDING_IS_BYTES), binding,
+                                 bytes, id);
+        if (block && bytes > block)
+            return tli_fail_size(run, TL_ERROR_UNSUPPORTED, TLI_RULE(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE),
+                                 block, bytes, id);
+    }
+    return TL_OK;
+}
+
+// Whether the backend has the banks of the plan, and room in them at present.
+static tl_result tli_check_run_banks(tl_run *run) {
+    int32_t bank, k, banks = run->limits.bank_count > 1 ? run->limits.bank_count : 1;
+    tli_sentence s;
+    char text[24];
+    tli_writer w = tli_writer_of(text, sizeof text);
+    for (k = 0; k < run->plan.block_count; k++) {
+        const tl_plan_block *block = &run->plan.blocks[k];
+        int32_t here = block->tier == TL_TIER_DEVICE ? banks : 1;
+        if (block->bank < here) continue;
+        s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_BANK),
+                            block->bank, (uint64_t)here);
+        tli_put_text(&s, tli_tier_names[block->tier]);
         return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
     }
-    if (!block || arena <= block) return TL_OK;
-    return tli_fail_values(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
-                           TLI_RULE(BACKEND_LARGEST_BLOCK_IS_BYTES), block, arena);
+    for (bank = 0; bank < banks && banks > 1; bank++) {
+        uint64_t bytes = run->plan.offset_count ? tli_taken_in_bank(run, TL_TIER_DEVICE, bank, 0) : 0;
+        if (bytes <= run->limits.bank_bytes[bank]) continue;
+        tli_put_i64(&w, bank);
+        tli_finish(&w);
+        s = tli_begin_error(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(BANK_TAKES_BYTES_OF),
+                            run->limits.bank_bytes[bank], bytes);
+        tli_put_text(&s, text);
+        return tli_end_error(run->env, &s, TL_ERROR_NO_MEMORY);
+    }
+    return TL_OK;
 }
 
 // What the backend has free at present decides nothing but this: whether the run can be made now.
@@ -42079,31 +42306,78 @@ static void tli_copy_backend_text(const tl_run *run, char *text, size_t size) {
     tli_finish(&w);
 }
 
-// Take the arena of a tier, if the plan has places there: a block of exactly its bytes, where the backend has
-// such.
-static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
+// Take a block: of exactly its bytes, where the backend has such.
+static tl_result tli_take_block_of(tl_run *run, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *handle) {
     const tl_backend *backend = &run->backend;
-    tl_result (*add)(void *, tl_tier, uint64_t, uint64_t *) =
-        backend->add_arena ? backend->add_arena : backend->add_block;
-    tli_run_arena *arena = &run->arenas[tier];
-    uint64_t bytes = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
     char text[sizeof run->env->error.text];
-    tl_result result;
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
+    tl_result result = backend->add_arena ? backend->add_arena(backend->self, tier, bank, bytes, handle)
+                                          : backend->add_block(backend->self, tier, bytes, handle);
     tli_sentence s;
-    tli_quiet quiet;
-    arena->offsets = tier == TL_TIER_HOST ? run->plan.host_offsets : run->plan.offsets;
-    arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
-    arena->next_offset = 0;
-    arena->block = 0;
-    if (!arena->offset_count || !bytes) return TL_OK;
-    quiet = tli_begin_quiet(run->limits.env);
-    result = add(backend->self, tier, bytes, &arena->block);
     tli_copy_backend_text(run, text, result ? sizeof text : 1);
     tli_end_quiet(&quiet, TL_OK);
     if (!result) return TL_OK;
+    *handle = 0;
     s = tli_begin_error(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_ARENA), bytes, 0);
     tli_put_text(&s, text);
     return tli_end_error(run->env, &s, result);
+}
+
+// Find the blocks of a tier, in room for their handles.
+static tl_result tli_find_arena_blocks(tl_run *run, tl_tier tier, uint64_t bytes) {
+    tli_run_arena *arena = &run->arenas[tier];
+    const tl_plan *plan = &run->plan;
+    int32_t k = 0;
+    while (k < plan->block_count && plan->blocks[k].tier < tier) k++;
+    if (k < plan->block_count && plan->blocks[k].tier == tier) arena->blocks = &plan->blocks[k];
+    for (; k < plan->block_count && plan->blocks[k].tier == tier; k++) arena->block_count++;
+    if (arena->block_count) {
+        arena->handles = (uint64_t *)tli_alloc_array(run->env, (uint64_t)arena->block_count,
+                                                     sizeof *arena->handles);
+        if (arena->handles) return TL_OK;
+        arena->block_count = 0;
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    }
+    tli_zero(&arena->whole, sizeof arena->whole);
+    arena->whole.bytes = bytes;
+    arena->whole.tier = (uint8_t)tier;
+    arena->blocks = &arena->whole;
+    arena->handles = &arena->only;
+    arena->block_count = 1;
+    return TL_OK;
+}
+
+static tl_result tli_free_arena(tl_run *run, tl_tier tier) {
+    tli_run_arena *arena = &run->arenas[tier];
+    tl_result first = TL_OK;
+    int32_t k;
+    for (k = 0; k < arena->block_count; k++) {
+        uint64_t block = arena->handles[k];
+        tl_result result = block ? run->backend.free_block(run->backend.self, block) : TL_OK;
+        if (!first) first = result;
+    }
+    if (arena->block_count && arena->handles != &arena->only) tli_release(run->env, arena->handles);
+    tli_zero(arena, sizeof *arena);
+    return first;
+}
+
+// Take the arena of a tier, if the plan has places there.
+static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
+    tli_run_arena *arena = &run->arenas[tier];
+    uint64_t bytes = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+    tl_result result;
+    int32_t k;
+    tli_zero(arena, sizeof *arena);
+    arena->offsets = tier == TL_TIER_HOST ? run->plan.host_offsets : run->plan.offsets;
+    arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
+    if (!arena->offset_count || !bytes) return TL_OK;
+    result = tli_find_arena_blocks(run, tier, bytes);
+    for (k = 0; k < arena->block_count && !result; k++) {
+        const tl_plan_block *block = &arena->blocks[k];
+        if (block->bytes) result = tli_take_block_of(run, tier, block->bank, block->bytes, &arena->handles[k]);
+    }
+    if (result) (void)tli_free_arena(run, tier);
+    return result;
 }
 
 static tl_result tli_take_arenas(tl_run *run) {
@@ -42113,15 +42387,8 @@ static tl_result tli_take_arenas(tl_run *run) {
 
 // Give the arenas back. Nothing is claimed in them any more.
 static tl_result tli_free_arenas(tl_run *run) {
-    tl_result first = TL_OK;
-    int tier;
-    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
-        uint64_t block = run->arenas[tier].block;
-        tl_result result = block ? run->backend.free_block(run->backend.self, block) : TL_OK;
-        run->arenas[tier].block = 0;
-        if (!first) first = result;
-    }
-    return first;
+    tl_result result = tli_free_arena(run, TL_TIER_DEVICE), on_host = tli_free_arena(run, TL_TIER_HOST);
+    return result ? result : on_host;
 }
 
 // Open the run's account, limited to its budgets.
@@ -42173,6 +42440,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
     if (!result) tli_set_budget(run);
+    if (!result) result = tli_check_sizes(run);
     if (!result && !run->is_online) result = tli_make_run_plan(run);
 #ifndef TL_NO_ONLINE
     if (!result && run->is_online) result = tli_init_online(run);
@@ -42181,7 +42449,7 @@ static tl_result tli_prepare_run(tl_run *run) {
         result = tli_unsupported(run, TLI_RULE(PLAN_NONE_GIVEN_OR_ASKED));
 #endif
     if (!result) result = tli_check_budget(run);
-    if (!result) result = tli_check_sizes(run);
+    if (!result) result = tli_check_run_banks(run);
     if (!result) result = tli_check_present(run);
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
@@ -42271,6 +42539,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->call.twice);
     tli_release(env, run->call.made);
     tli_release(env, run->touched);
+    tli_release(env, run->own_blocks);
     if (run->owns_nodes) {
         tli_release(env, (tl_node *)run->own_graph.nodes);
         tli_release(env, (tl_node_output *)run->own_graph.outputs);

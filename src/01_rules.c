@@ -763,7 +763,9 @@
     X(COMPUTE_REPORTED_FAILURE, "compute: reported a failure", "") \
     X(ADD_BLOCK_CLAIM_FAILED, "add_block, claim: %s", "") \
     X(FILL_FAILED, "fill: %s", "") \
-    X(SAMPLE_COUNT_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "")
+    X(SAMPLE_COUNT_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "") \
+    X(BANK_UNKNOWN, "bank: there is no such bank in this tier", "") \
+    X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "")
 
 // -- errors: rules of [11] MANAGER --
 
@@ -923,7 +925,15 @@
       "bytes of the largest block, of the arena") \
     X(BACKEND_LARGEST_BINDING_IS_BYTES, \
       "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1", \
-      "bytes of the largest range, of the node's")
+      "bytes of the largest range, of the node's") \
+    X(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE, "backend: its largest block is %0 bytes, and node %s has %1", \
+      "bytes of the largest block, of the node's") \
+    X(BACKEND_HAS_NO_BANK, "backend: the plan has a block in bank %0 of the %s, the backend has %1 there", \
+      "bank, banks") \
+    X(BANK_TAKES_BYTES_OF, "backend: a pass takes %1 bytes of bank %s, of which %0 are free", \
+      "bytes free, bytes") \
+    X(BANK_MEASURED_BYTES_PLANNED, "taken of a bank: measured %0 bytes, planned %1", \
+      "measured bytes, planned bytes")
 
 // -- errors: rules of [13] TRACE --
 
