@@ -1172,12 +1172,14 @@ TLDEF void      tl_free_layout_plan(tl_env *env, tl_layout_plan *plan);  // acce
 // Reference: Fisher, The Lagrangian Relaxation Method for Solving Integer Programming Problems, Management
 // Science 27, 1981.
 
+#endif
 typedef struct tl_bank {
     uint64_t capacity_bytes;    // 0 = no limit
     uint64_t price;             // of a byte moved, in any unit that all banks share; 0 = free
     uint64_t alignment;         // of every offset in it, a power of two; 0 = 1
 } tl_bank;
 
+#ifndef TL_NO_PLANNERS
 typedef struct tl_bank_desc {
     const tl_layout_buffer *buffers;  // [buffer_count] as in tl_layout_desc; a pin is an offset in the bank
     const uint64_t *moved_bytes;      // [buffer_count] read and written in its life; NULL = its bytes, once
@@ -1342,6 +1344,24 @@ typedef struct tl_entry {
     int32_t slot;
 } tl_entry;
 
+// A tier is a kind of memory: device or host. A bank is one memory of a tier (the heap of a GPU; TCM, SRAM
+// and PSRAM of a microcontroller). A block is what a run takes from a backend: a part of one bank, at offsets
+// of the tier that no other block has. No place crosses the end of a block:
+//
+//     offsets of the device   0 . . . . . . 4096 . . . . . . 8192 . . . . . . 12288
+//     blocks                  |--- block 0 ---|--- block 1 --|--- block 2 ----|
+//                             |----------- bank 0 -----------|---- bank 1 ----|
+
+#define TL_MOST_BANKS 8    // of a tier
+
+typedef struct tl_plan_block {
+    uint64_t offset;    // of its tier at which it begins; a multiple of the plan's alignment
+    uint64_t bytes;     // > 0; a run takes those up to the end of the highest place in it
+    uint8_t  tier;      // tl_tier: 0 = device, 1 = host
+    uint8_t  bank;      // below TL_MOST_BANKS
+    uint16_t reserved;  // 0
+} tl_plan_block;
+
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
@@ -1353,7 +1373,7 @@ typedef struct tl_plan {
     int32_t         inference;   // 1 = forward only: no B, ends with its results resident
     int32_t         any_order;   // 1 = backwards in any valid order, not only in reverse order of the list
     uint64_t        peak_bytes;      // largest sum of live bytes
-    uint64_t        arena_bytes;     // aligned high-water mark; 0 without offsets
+    uint64_t        arena_bytes;     // aligned high-water mark, summed over blocks; 0 without offsets
     uint64_t        host_peak_bytes; // largest sum of host copies
     uint64_t        host_arena_bytes;  // aligned high-water mark of these; 0 without host offsets
     uint64_t        base_bytes;      // weights, their gradients, optimizer: not in the peak, in the budget
@@ -1366,6 +1386,8 @@ typedef struct tl_plan {
                                      // 65536; 0 = 1
     const tl_entry *entry;           // [entry_count] what is resident at the start, each tensor once; 0 = nothing
     int32_t         entry_count;
+    const tl_plan_block *blocks;     // [block_count] the device's first, each tier's by offset
+    int32_t         block_count;     // a tier without blocks is one, from offset 0, of bank 0
 } tl_plan;
 
 // The result of one replay of a plan.
@@ -1390,12 +1412,13 @@ typedef struct tl_report {
 
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
-    const tl_plan   *plan;        // not NULL; only steps, entry, offsets, their alignment, slots and flags are read
+    const tl_plan   *plan;        // not NULL; steps, entry, offsets, alignment, blocks, slots and flags are read
     const tl_device *device;      // 0 = copies and conversions take no time; the stricter alignment counts
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
     uint64_t        *start_cost;  // [step_count] time at which each step begins, O and L on the link; may be 0
     uint64_t        *end_cost;    // [step_count] time at which each step ends; may be 0
+    uint64_t        *block_bytes; // [block_count of the plan] aligned high-water mark of each block; may be 0
 } tl_simulate_desc;
 
 // Replay a plan and report. The steps are replayed once: each repetition starts and ends in the
@@ -1405,9 +1428,9 @@ typedef struct tl_simulate_desc {
 // those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
 // B: the gradients of its outputs that no other backward has made, the gradients of its inputs that
 // it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
-// allocation k; no two live allocations may overlap. In place, output 0 takes over its input's
-// allocation. 0 bytes are no allocation. C and X convert several outputs one after the other: both
-// copies of one tensor live until its own conversion ends. Host copies are numbered by themselves, in the order
+// allocation k; no two live allocations may overlap, and each lies inside of one block. In place, output
+// 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one after the
+// other: both copies of one tensor live until its own conversion ends. Host copies are numbered by themselves, in the order
 // in which O makes them: plan->host_offsets[k] places copy k.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
@@ -1423,7 +1446,7 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
 
 #ifndef TL_NO_PLANNERS
-// Copy a plan with its steps and offsets, for example a const table, or the record of an online run
+// Copy a plan with its steps, offsets and blocks, for example a const table, or the record of an online run
 // (tl_find_run_plan), which can then be simulated, improved, written and replayed.
 //
 //   copy   overwritten; must not be the plan itself; release with tl_free_plan
@@ -1462,6 +1485,10 @@ typedef struct tl_lifetime {
     int32_t  number;       // in plan->offsets, of host copies in plan->host_offsets
     int32_t  over;         // written in place: the lifetime that it takes over, of the same number; else -1
     int32_t  slot;         // of its micro-batch
+    int32_t  block;        // in plan->blocks; -1 = its tier is one block
+    int32_t  bank;         // of that block; 0 without
+    uint64_t moved_bytes;  // what steps read and write of it: its bytes for each kernel operand, copy and
+                           // conversion; a gradient that is added to, and scratch, are read and written
 } tl_lifetime;
 
 typedef struct tl_lifetimes {
@@ -1477,7 +1504,7 @@ typedef struct tl_lifetimes {
 // at the end of its call, or after a conversion, does. What is never freed ends at step_count.
 //
 // Errors:  those of tl_simulate_plan; *lifetimes is all zero then.
-// Cost:    one replay; 56 bytes an allocation, and as much again while the list grows.
+// Cost:    one replay; 72 bytes an allocation, and as much again while the list grows.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                   tl_lifetimes *lifetimes);
@@ -1489,6 +1516,10 @@ typedef struct tl_places_desc {
     const tl_graph  *graph;     // not NULL
     const tl_device *device;    // its alignment_bytes holds for every place; 0 = 1
     uint64_t         work_limit;  // elementary steps, as in tl_layout_desc; 0 = 100 million; 1 = one fast pass
+    const tl_bank   *banks;     // [bank_count] of the device, and what a byte moved in each costs
+    int32_t          bank_count;  // at most TL_MOST_BANKS; 0 = one bank without a limit
+    uint64_t         block_bytes;  // every bank, and the host's, is cut into blocks of at most so many bytes,
+                                // rounded down to the alignments; 0 = not cut
 } tl_places_desc;
 
 typedef struct tl_places_report {
@@ -1497,20 +1528,27 @@ typedef struct tl_places_report {
     uint64_t host_arena_bytes, host_bound_bytes;  // the same of the host copies
     int32_t  proven;            // 1 = both arenas are as large as their bounds
     uint64_t work;              // elementary steps done
+    int32_t  block_count;       // that the plan names
+    uint64_t cost, bound_cost;  // with banks: moved bytes x price of their bank, summed up; none costs less
+    uint64_t bank_bytes[TL_MOST_BANKS];  // of the arena in each bank
 } tl_places_report;
 
 // Give every allocation of a plan an offset, in an arena of the device and, for host copies, one of the host,
-// each as small as is found (tl_plan_layout).
+// each as small as is found (tl_plan_layout). With banks, each allocation of the device is put into one of
+// them, so that what steps move (tl_lifetime.moved_bytes) costs as little as is found (tl_plan_banks).
 //
 //   plan     gets new offsets, and its peaks and costs are measured again; steps and offsets are in one new
 //            block then, and what it had is released. Not changed where there is an error
 //   report   may be 0
 //
-// A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes (tl_init_run).
+// A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes; or, where the plan
+// names blocks, in these (tl_init_run). It names them with banks, and where an arena is larger than block_bytes.
 // Inputs have places as well, and outputs that are written in place stand where their input stood.
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_OVERFLOW: the aligned bytes of all allocations do not fit 61
-//          bits; TL_ERROR_NO_MEMORY.
+//          bits; TL_ERROR_INFEASIBLE: an allocation larger than a block, by node and bytes, or those of
+//          tl_plan_banks, whose buffers are numbered as offsets; TL_ERROR_INVALID_ARG: banks, block_bytes;
+//          TL_ERROR_UNSUPPORTED: banks with TL_NO_PLANNERS; TL_ERROR_NO_MEMORY.
 // Cost:    that of tl_find_lifetimes and tl_plan_layout, and a replay.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *plan,
@@ -1706,13 +1744,16 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 // Before the tables stand numbers for the preprocessor, with the name in upper case in front:
 //
-//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: a block of so many bytes does, so aligned
+//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: memory of so many bytes does, so aligned
+//     NET_BLOCKS, NET_BLOCK_0_BYTES, ..        of a plan with blocks: what each takes
+//     NET_BANK_0_BYTES, NET_BANK_1_BYTES, ..   of these in each bank of the device, the same added up
 //     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it
 //     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
 //     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS where there are several
-//     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena
-//     NET_ENTRY_Z_BYTES, NET_ENTRY_Z_OFFSET    of a tensor of the entry
-//     NET_RESULT_Y_BYTES, NET_RESULT_Y_OFFSET  of a node y that is kept; forward only, where none is kept, of
+//     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena, with blocks in
+//     NET_INPUT_X_BLOCK                        that block
+//     NET_ENTRY_Z_BYTES, _OFFSET, _BLOCK       of a tensor of the entry
+//     NET_RESULT_Y_BYTES, _OFFSET, _BLOCK      of a node y that is kept; forward only, where none is kept, of
 //                                              each that no node reads
 //     NET_NODE_Y                               the number of every node
 //
@@ -2879,6 +2920,8 @@ typedef struct tl_backend_limits {
                                  // take blocks may be larger
     int32_t  tiers_share_memory; // 1 = both tiers are taken from one memory: what one takes the other lacks, so
                                  // their capacities and budgets are not to be added up
+    int32_t  bank_count;         // of the device tier, whose figures above are those of all banks; 0 = 1
+    uint64_t bank_bytes[TL_MOST_BANKS];      // with several: what is free in each; TL_UNLIMITED = not known
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
@@ -2900,9 +2943,11 @@ typedef struct tl_account_counters {
     uint64_t peak_bytes[TL_TIER_COUNT];      // largest live_bytes since it was opened or last reset
     uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed on it and not released
     uint64_t arena_bytes;        // largest aligned end of a range claimed on it in a device block since then
+                                 // (of its highest block, where it has several)
     uint64_t taken_bytes[TL_TIER_COUNT];     // reserved bytes, without guards, of its blocks: those in which
                                              // it was the first to claim a range, until they are freed
     uint64_t peak_taken_bytes[TL_TIER_COUNT];  // largest taken_bytes since then
+    uint64_t bank_taken_bytes[TL_MOST_BANKS];  // now, of the blocks in each bank of the device
 } tl_account_counters;
 
 // The functions of a backend, called by one thread at a time. Once the device is lost, release, release_on,
@@ -2980,11 +3025,17 @@ typedef struct tl_backend {
     // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
 
-    // Make a block for a whole run, as add_block does: memory of its own of these bytes, rounded up to
+    // Make a block for a whole run, as add_block does in bank 0: memory of its own of these bytes, rounded up to
     // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
     // that for every block. Another backend may cut small blocks from memory that it keeps.
-    tl_result (*add_arena)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
+    tl_result (*add_arena)(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *block);
 } tl_backend;
+
+// One more memory of the device tier.
+typedef struct tl_cpu_bank {
+    void    *memory;              // of the caller
+    uint64_t memory_bytes;        // room for an aligned byte at least
+} tl_cpu_bank;
 
 typedef struct tl_cpu_backend_desc {
     void    *memory;              // device tier in one block of the caller; 0 = each block from the env
@@ -3000,6 +3051,8 @@ typedef struct tl_cpu_backend_desc {
     // carries it out in a random legal order that follows from seed.
     int32_t  checked, deferred;
     uint64_t seed;
+    const tl_cpu_bank *banks;     // [bank_count] banks 1, 2, .. of the device tier; `memory` is bank 0. Only runs
+    int32_t  bank_count;          // of plans that name them use them; below TL_MOST_BANKS. Read during the call
 } tl_cpu_backend_desc;
 
 // Make the CPU backend. It finishes work at once. Two variants are for tests. The deferred one finishes
@@ -3483,8 +3536,9 @@ typedef struct tl_run_desc {
     int32_t            repeat_count;  // passes a training step, each a micro-batch, or as many as the plan has
                                       // slots; 0 = that of the plan, else 1
 
-    // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, in one
-    // block, taken by tl_init_run; that of the host an arena for the host copies. A plan without offsets gets
+    // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, taken by
+    // tl_init_run in one block, or in those that the plan names; it is cut where the backend's largest block
+    // asks for it; that of the host an arena for the host copies. A plan without offsets gets
     // them then, and so does one whose offsets are no multiples of the backend's alignment; decisions made
     // online are tried out and placed. With strategy.memory standard, or with an eviction function of the
     // caller, every buffer is a block of its own: base_bytes and the peak of the live bytes count, and a pass
@@ -3535,7 +3589,7 @@ typedef struct tl_run_desc {
 // What the last pass did.
 typedef struct tl_run_report {
     uint64_t planned_peak_bytes, measured_peak_bytes;    // equal, or the pass failed
-    uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena
+    uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena; with blocks the highest of them
     uint64_t planned_taken_bytes; // arena, rounded up as the backend says, and overhead; 0 without an arena
     uint64_t taken_bytes;         // most bytes of the device that the backend took for the run, by its own
                                   // count: not above these, or the pass failed; 0 = it counts no accounts
@@ -3554,6 +3608,8 @@ typedef struct tl_run_report {
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges
+    uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
+    uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
 } tl_run_report;
 
 // Prepare a run.
@@ -4802,7 +4858,18 @@ static size_t tli_finish(tli_writer *w) {
     X(ENTRY_NAMES_NO_SLOT, "entry: number %0 names no micro-batch slot of the plan", "entry, node") \
     X(ENTRY_NAMES_TENSOR_TWICE, "entry: number %0 names a tensor that is in it already", "entry, node") \
     X(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0, "entry: must be an output, as in E 3.0", "line") \
-    X(ENTRY_MUST_STAND_BEFORE_STEPS, "entry: must stand before the first step", "line")
+    X(ENTRY_MUST_STAND_BEFORE_STEPS, "entry: must stand before the first step", "line") \
+    X(BLOCK_COUNT_MUST_BE_NUMBER_OF_BLOCKS, "block_count: must be the number of blocks", "") \
+    X(BLOCK_IS_OF_NO_BANK, "blocks: %0 is of no tier or bank that a plan can have", "block") \
+    X(BLOCK_LEAVES_TIER, "blocks: %0 is empty, is not aligned or leaves its tier", "block") \
+    X(BLOCKS_OVERLAP, "blocks: %0 does not begin behind the one before it", "block") \
+    X(OFFSETS_CROSS_BLOCK, "offsets: an allocation is not inside of one block", "step, node") \
+    X(PLACES_BANK_COUNT_MUST_BE_0_TO_8, "bank_count: must be 0 to 8, the number of banks", "") \
+    X(BANKS_TL_NO_PLANNERS_LEFT, "banks: TL_NO_PLANNERS left out the choice of banks", "") \
+    X(BLOCK_BYTES_LESS_THAN_ALIGNMENT, "block_bytes: %0 bytes are less than the alignment, %1", \
+      "bytes, alignment") \
+    X(ALLOCATION_LARGER_THAN_BLOCK, "block_bytes: an allocation of node %s takes %1 bytes, a block has %0", \
+      "block, bytes")
 
 // -- errors: rules of [6] REMAT --
 
@@ -5006,7 +5073,9 @@ static size_t tli_finish(tli_writer *w) {
     X(COMPUTE_REPORTED_FAILURE, "compute: reported a failure", "") \
     X(ADD_BLOCK_CLAIM_FAILED, "add_block, claim: %s", "") \
     X(FILL_FAILED, "fill: %s", "") \
-    X(SAMPLE_COUNT_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "")
+    X(SAMPLE_COUNT_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "") \
+    X(BANK_UNKNOWN, "bank: there is no such bank in this tier", "") \
+    X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "")
 
 // -- errors: rules of [11] MANAGER --
 
@@ -5175,7 +5244,15 @@ static size_t tli_finish(tli_writer *w) {
     X(STRATEGY_GRADIENT_STEPS_ARE_NOT_OF_WHOLE_PASSES, \
       "strategy.gradient: accumulation_steps must be a multiple of the plan's slots", "") \
     X(SLOT_NOT_BELOW_SLOT_COUNT, "slot: the plan has no such slot", "") \
-    X(BACKEND_COULD_NOT_TAKE_ENTRY, "backend: it could not take the tensors of the plan's entry", "")
+    X(BACKEND_COULD_NOT_TAKE_ENTRY, "backend: it could not take the tensors of the plan's entry", "") \
+    X(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE, "backend: its largest block is %0 bytes, and node %s has %1", \
+      "bytes of the largest block, of the node's") \
+    X(BACKEND_HAS_NO_BANK, "backend: the plan has a block in bank %0 of the %s, the backend has %1 there", \
+      "bank, banks") \
+    X(BANK_TAKES_BYTES_OF, "backend: a pass takes %1 bytes of bank %s, of which %0 are free", \
+      "bytes free, bytes") \
+    X(BANK_MEASURED_BYTES_PLANNED, "taken of a bank: measured %0 bytes, planned %1", \
+      "measured bytes, planned bytes")
 
 // -- errors: rules of [13] TRACE --
 
@@ -13592,6 +13669,9 @@ typedef struct tli_sim_arena {
     uint8_t        *live;         // [2 leaves] a tree over the ranks: 1 = an allocation from here down is live
     int32_t         leaf_count;
     int             is_host;
+    const tl_plan_block *blocks;  // [block_count] of its tier, by offset; none = one block of any bytes
+    int32_t         block_count, first_block;  // the first of them in the plan
+    uint64_t       *highs;        // [1 or block_count] aligned high-water mark of each
 } tli_sim_arena;
 
 typedef struct tli_sim_tensor {
@@ -13763,6 +13843,27 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
     return sim->graph->nodes[sim->graph->outputs[index].node].is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
 }
 
+// The block of its tier that an offset is in; -1 = none.
+static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, uint64_t offset) {
+    int32_t low = 0, high = count;
+    while (low < high) {    // blocks below low begin at the offset or before it
+        int32_t middle = low + (high - low) / 2;
+        if (blocks[middle].offset <= offset) low = middle + 1;
+        else high = middle;
+    }
+    return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
+}
+
+// Write down that a step reads or writes an allocation so many times.
+static void tli_ledger_move(const tli_sim *sim, tl_use use, int32_t index, uint64_t times) {
+    int32_t open = sim->ledger ? sim->ledger->open[tli_ledger_key(sim, use, index)] : -1;
+    uint64_t bytes, *moved;
+    if (open < 0) return;
+    moved = &sim->ledger->items[open].moved_bytes;
+    if (!tli_mul_u64(sim->ledger->items[open].bytes, times, &bytes) || !tli_add_u64(*moved, bytes, moved))
+        *moved = UINT64_MAX;
+}
+
 // Write down an allocation that begins. Scratch of 0 bytes is a call without scratch: counted, not listed.
 static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint64_t bytes, int32_t number) {
     const tli_sim_arena *arena = use == TL_USE_HOST ? &sim->host_arena : &sim->arena;
@@ -13772,6 +13873,7 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     int32_t occurrence = ledger->occurrences[key]++;
     void *items = ledger->items;
     tl_lifetime *life;
+    int32_t block;
     if (!bytes || ledger->failed) return;
     if (!tli_grow(sim->env, &items, &ledger->capacity, ledger->count, (int64_t)ledger->count + 1,
                   sizeof *life)) {
@@ -13792,6 +13894,11 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     life->number = number;
     life->over = -1;
     life->slot = sim->slot;
+    block = arena->block_count ? tli_find_plan_block(arena->blocks, arena->block_count, life->offset) : -1;
+    life->block = block < 0 ? -1 : arena->first_block + block;
+    life->bank = block < 0 ? 0 : arena->blocks[block].bank;
+    life->moved_bytes = 0;
+    if (sim->step) tli_ledger_move(sim, use, index, use == TL_USE_SCRATCH ? 2 : 1);  // what makes it writes it
 }
 
 // Write down its end: before what the present step does, or after it.
@@ -13856,26 +13963,48 @@ static void tli_sim_leave(tli_sim_arena *arena, int32_t owner) {
     arena->places[owner] = -1;
 }
 
-// Give an allocation its offset, which must be aligned and not overlap a live allocation. Live ones do not
-// overlap each other, so the two beside it tell. high: the arena's high-water mark.
+// Raise the high-water mark of the block in which an allocation lies, and the sum of these.
+static tl_result tli_sim_raise(tli_sim *sim, tli_sim_arena *arena, uint64_t offset, uint64_t end,
+                               uint64_t *sum) {
+    int32_t block = arena->block_count ? tli_find_plan_block(arena->blocks, arena->block_count, offset) : 0;
+    uint64_t start = 0, padded, *high;
+    if (arena->block_count) {
+        if (block < 0 || end - arena->blocks[block].offset > arena->blocks[block].bytes)
+            return tli_sim_broken(sim, TLI_RULE(OFFSETS_CROSS_BLOCK));
+        start = arena->blocks[block].offset;
+    }
+    if ((offset - start) & (sim->alignment - 1))  // a power of two: tl_check_device, tli_check_plan
+        return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
+    high = &arena->highs[block];
+    if (!tli_add_u64(end - start, sim->alignment - 1, &padded))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+    padded &= ~(sim->alignment - 1);
+    if (padded <= *high) return TL_OK;
+    if (!tli_add_u64(*sum, padded - *high, sum))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+    *high = padded;
+    return TL_OK;
+}
+
+// Give an allocation its offset, which must be aligned, inside of one block, and not overlap a live allocation.
+// Live ones do not overlap each other, so the two beside it tell. sum: of the high-water marks of blocks.
 static tl_result tli_sim_place(tli_sim *sim, tli_sim_arena *arena, int32_t number, int32_t owner,
-                               uint64_t bytes, uint64_t *high) {
-    uint64_t offset, end, padded;
+                               uint64_t bytes, uint64_t *sum) {
+    uint64_t offset, end;
     int32_t below, above;
+    tl_result result;
     if (number >= arena->count)
         return tli_sim_broken(sim, arena->is_host ? TLI_RULE(HOST_OFFSETS_FEWER_THAN_COPIES)
                                                   : TLI_RULE(OFFSETS_FEWER_THAN_ALLOCATIONS));
     offset = arena->offsets[number];
-    if (offset & (sim->alignment - 1))  // a power of two: tl_check_device, tli_check_plan
-        return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
-    if (!tli_add_u64(offset, bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
+    if (!tli_add_u64(offset, bytes, &end))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+    result = tli_sim_raise(sim, arena, offset, end, sum);
+    if (result) return result;
     below = tli_sim_beside(arena, arena->ranks[number], 0);
     above = tli_sim_beside(arena, arena->ranks[number], 1);
     if ((below >= 0 && arena->ends[below] > offset) || (above >= 0 && arena->offsets[above] < end))
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_TWO_LIVE_ALLOCATIONS_OVERLAP));
-    padded &= ~(sim->alignment - 1);
-    if (padded > *high) *high = padded;
     arena->ends[number] = end;
     tli_sim_mark(arena, number, 1);
     if (owner >= 0) arena->places[owner] = number;
@@ -14030,6 +14159,7 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
     tl_result result = tli_sim_check_forward(sim, node, kind, &missing);
     if (result) return result;
+    for (i = 0; i < node->input_count; i++) tli_ledger_move(sim, TL_USE_OUTPUT, inputs[i].tensor, 1);
     if (kind == TL_STEP_FORWARD_INPLACE)
         tli_sim_hand_over(sim, inputs[node->inplace].tensor, node->first_output);
     for (i = node->first_output; i < end; i++) {
@@ -14096,11 +14226,30 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
     return TL_OK;
 }
 
-static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor) {
+// Make a gradient, unless there is one. adds: 1 = the backward adds to it then.
+static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
-    if (sim->tensors[tensor].has_gradient || !sim->graph->nodes[output->node].has_grad) return TL_OK;
+    if (!sim->graph->nodes[output->node].has_grad) return TL_OK;
+    if (sim->tensors[tensor].has_gradient) {
+        if (adds) tli_ledger_move(sim, TL_USE_GRADIENT, tensor, 2);
+        return TL_OK;
+    }
     sim->tensors[tensor].has_gradient = 1;
     return tli_sim_alloc(sim, TLI_USE_GRADIENT, tensor, output->bytes);
+}
+
+// Write down what a backward reads.
+static void tli_sim_read_backward(const tli_sim *sim, int32_t id) {
+    const tl_graph *graph = sim->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (graph->inputs[i].needed) tli_ledger_move(sim, TL_USE_OUTPUT, graph->inputs[i].tensor, 1);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        if (graph->outputs[i].needed) tli_ledger_move(sim, TL_USE_OUTPUT, i, 1);
+        tli_ledger_move(sim, TL_USE_GRADIENT, i, 1);
+    }
+    tli_ledger_move(sim, TL_USE_SAVED, id, 1);
 }
 
 // Run a backward. It allocates, in this order: gradients of outputs, gradients of inputs, bwork,
@@ -14112,12 +14261,13 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     int32_t out_end = node->first_output + node->output_count;
     int32_t in_end = node->first_input + node->input_count, i, *next = &sim->next_backward[sim->slot];
     tl_result result = tli_sim_check_backward(sim, id);
-    for (i = node->first_output; i < out_end && !result; i++) result = tli_sim_make_gradient(sim, i);
+    for (i = node->first_output; i < out_end && !result; i++) result = tli_sim_make_gradient(sim, i, 0);
     for (i = node->first_input; i < in_end && !result; i++)
-        result = tli_sim_make_gradient(sim, graph->inputs[i].tensor);
+        result = tli_sim_make_gradient(sim, graph->inputs[i].tensor, 1);
     if (!result) result = tli_sim_alloc(sim, TLI_USE_WORK, id, node->bwork_bytes);
     if (!result) result = tli_sim_compute(sim, node->bwd_cost);
     if (result) return result;
+    if (sim->ledger) tli_sim_read_backward(sim, id);
     tli_sim_release_call(sim);
     for (i = node->first_output; i < out_end; i++) {
         tli_sim_release(sim, TLI_USE_GRADIENT, i, graph->outputs[i].bytes);
@@ -14171,6 +14321,7 @@ static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     if (result) return result;
     t->on_host = 1;
     t->state = TLI_LEAVING;
+    tli_ledger_move(sim, TL_USE_OUTPUT, tensor, 1);
     return tli_sim_copy(sim, tensor);
 }
 
@@ -14181,6 +14332,7 @@ static tl_result tli_sim_fetch(tli_sim *sim, int32_t tensor) {
     result = tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, sim->graph->outputs[tensor].bytes);
     if (result) return result;
     sim->tensors[tensor].state = TLI_COMING;
+    tli_ledger_move(sim, TL_USE_HOST, tensor, 1);
     return tli_sim_copy(sim, tensor);
 }
 
@@ -14198,6 +14350,7 @@ static tl_result tli_sim_compress(tli_sim *sim, int32_t tensor, uint8_t codec) {
     uint64_t bytes = sim->graph->outputs[tensor].bytes, packed = tl_find_codec_bytes((tl_codec)codec, bytes);
     tl_result result = tli_sim_alloc(sim, TLI_USE_PACKED, tensor, packed);
     if (result) return result;
+    tli_ledger_move(sim, TL_USE_OUTPUT, tensor, 1);
     tli_sim_release(sim, TLI_USE_TENSOR, tensor, bytes);
     t->state = TLI_PACKED;
     t->packed_bytes = packed;
@@ -14210,6 +14363,7 @@ static tl_result tli_sim_expand(tli_sim *sim, int32_t tensor) {
     uint64_t bytes = sim->graph->outputs[tensor].bytes;
     tl_result result = tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, bytes);
     if (result) return result;
+    tli_ledger_move(sim, TL_USE_COMPRESSED, tensor, 1);
     tli_sim_release(sim, TLI_USE_PACKED, tensor, t->packed_bytes);
     t->state = TLI_RESIDENT;
     return tli_sim_convert(sim, bytes);
@@ -14413,6 +14567,7 @@ static void tli_free_sim_arena(tl_env *env, tli_sim_arena *arena) {
     tli_release(env, arena->ends);
     tli_release(env, arena->live);
     tli_release(env, arena->places);
+    tli_release(env, arena->highs);
     tli_zero(arena, sizeof *arena);
 }
 
@@ -14454,7 +14609,9 @@ static int tli_sim_alloc_arena(tl_env *env, tli_sim_arena *arena) {
     arena->by_rank = (int32_t *)tli_alloc_array(env, count, sizeof *arena->by_rank);
     arena->ends = (uint64_t *)tli_alloc_array(env, count, sizeof *arena->ends);
     arena->live = (uint8_t *)tli_alloc_array(env, 2 * (uint64_t)arena->leaf_count, 1);
-    if (!arena->places || !arena->ranks || !arena->by_rank || !arena->ends || !arena->live) return 0;
+    arena->highs = (uint64_t *)tli_alloc_array(env, (uint64_t)arena->block_count + 1, sizeof *arena->highs);
+    if (!arena->places || !arena->ranks || !arena->by_rank || !arena->ends || !arena->live || !arena->highs)
+        return 0;
     tli_sort_numbers(arena->by_rank, arena->count, arena->offsets);
     for (rank = 0; rank < arena->count; rank++) arena->ranks[arena->by_rank[rank]] = rank;
     return arena->leaf_count >= arena->count;
@@ -14465,6 +14622,7 @@ static void tli_reset_sim_arena(tli_sim_arena *arena) {
     if (!arena->offsets) return;
     for (i = 0; i < arena->owner_count; i++) arena->places[i] = -1;
     tli_zero(arena->live, 2 * (size_t)arena->leaf_count);
+    tli_zero(arena->highs, ((size_t)arena->block_count + 1) * sizeof *arena->highs);
 }
 
 static tl_result tli_sim_alloc_state(tli_sim *sim) {
@@ -14567,7 +14725,16 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     return result;
 }
 
-// Start a simulation of a graph that passed tl_check_graph. Of the plan only the flags and offsets
+// The blocks of a tier among those of a plan.
+static void tli_sim_take_blocks(tli_sim_arena *arena, const tl_plan *plan, uint8_t tier) {
+    int32_t k;
+    for (k = 0; k < plan->block_count && plan->blocks[k].tier < tier; k++) { }
+    arena->first_block = k;
+    for (; k < plan->block_count && plan->blocks[k].tier == tier; k++) arena->block_count++;
+    arena->blocks = arena->block_count ? plan->blocks + arena->first_block : NULL;
+}
+
+// Start a simulation of a graph that passed tl_check_graph. Of the plan only flags, offsets and blocks
 // are read. Release it with tli_free_sim, also after an error. ledger: NULL = none.
 static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, const tl_graph *graph,
                               const tl_device *device, const tl_plan *plan, tli_ledger *ledger) {
@@ -14591,10 +14758,26 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->host_arena.offsets = plan->host_offset_count ? plan->host_offsets : NULL;
     sim->host_arena.count = plan->host_offset_count;
     sim->host_arena.is_host = 1;
+    tli_sim_take_blocks(&sim->arena, plan, 0);
+    tli_sim_take_blocks(&sim->host_arena, plan, 1);
     sim->ledger = ledger;
     sim->report.broken_step = -1;
     result = tli_sim_alloc_state(sim);
     return result ? result : tli_reset_sim(sim);
+}
+
+// What the blocks of a bank of the device take, of which the bytes of each are given.
+static uint64_t tli_sum_bank(const tl_plan *plan, const uint64_t *block_bytes, int32_t bank) {
+    uint64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < plan->block_count; k++)
+        if (plan->blocks[k].tier == 0 && plan->blocks[k].bank == bank) sum += block_bytes[k];
+    return sum;
+}
+
+static void tli_sim_copy_highs(const tli_sim_arena *arena, uint64_t *bytes) {
+    if (arena->offsets && arena->block_count)
+        tli_copy(bytes + arena->first_block, arena->highs, (size_t)arena->block_count * sizeof *bytes);
 }
 
 // Simulate a plan on a graph and a device that were checked.
@@ -14614,6 +14797,11 @@ static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simul
         if (desc->end_cost) desc->end_cost[i] = copies ? sim.link_free : sim.now;
     }
     if (!result) result = tli_sim_end(&sim);
+    for (i = 0; i < plan->block_count && desc->block_bytes; i++) desc->block_bytes[i] = 0;
+    if (!result && desc->block_bytes) {
+        tli_sim_copy_highs(&sim.arena, desc->block_bytes);
+        tli_sim_copy_highs(&sim.host_arena, desc->block_bytes);
+    }
     if (result) {
         i = sim.report.broken_step;
         tli_zero(&sim.report, sizeof sim.report);
@@ -14622,6 +14810,28 @@ static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simul
     *report = sim.report;
     tli_free_sim(&sim);
     return result;
+}
+
+// Check the blocks of a plan, of which the alignment was checked.
+static tl_result tli_check_plan_blocks(tl_env *env, tli_function function, const tl_plan *plan) {
+    uint64_t alignment = plan->alignment_bytes ? plan->alignment_bytes : 1, end;
+    int32_t k;
+    if (plan->block_count < 0 || (plan->block_count && !plan->blocks))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BLOCK_COUNT_MUST_BE_NUMBER_OF_BLOCKS));
+    for (k = 0; k < plan->block_count; k++) {
+        const tl_plan_block *block = &plan->blocks[k], *before = k ? block - 1 : NULL;
+        tli_rule why = TLI_NO_RULE;
+        if (block->tier > 1 || block->bank >= TL_MOST_BANKS || block->reserved)
+            why = TLI_RULE(BLOCK_IS_OF_NO_BANK);
+        else if (!block->bytes || block->offset & (alignment - 1) ||
+                 !tli_add_u64(block->offset, block->bytes, &end))
+            why = TLI_RULE(BLOCK_LEAVES_TIER);
+        else if (before && (before->tier > block->tier || (before->tier == block->tier &&
+                                                           before->offset + before->bytes > block->offset)))
+            why = TLI_RULE(BLOCKS_OVERLAP);
+        if (why) return tli_fail_values(env, TL_ERROR_INVALID_ARG, function, why, (uint64_t)k, 0);
+    }
+    return TL_OK;
 }
 
 static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_plan *plan) {
@@ -14642,7 +14852,7 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_ANY_ORDER_MUST_BE_0_OR_1));
-    return TL_OK;
+    return tli_check_plan_blocks(env, function, plan);
 }
 
 static tl_result tli_simulate_checked(tl_env *env, tli_function function, const tl_simulate_desc *desc,
@@ -14759,45 +14969,33 @@ TLI_IMPL void tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes) {
 
 // -- places --
 
-// One buffer for each number on the device, or on the host, from the first to the last lifetime that has it.
-static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifetimes, int is_host,
-                                          int32_t count, uint64_t alignment) {
-    tl_layout_buffer *buffers = (tl_layout_buffer *)tli_alloc_array(env, (uint64_t)count, sizeof *buffers);
-    int32_t i;
-    for (i = 0; buffers && i < lifetimes->count; i++) {
-        const tl_lifetime *life = &lifetimes->items[i];
-        tl_layout_buffer *buffer = &buffers[life->number];
-        if ((life->use == TL_USE_HOST) != is_host) continue;
-        if (life->over < 0) buffer->first_step = life->first_step;
-        buffer->last_step = life->end_step > life->first_step ? life->end_step - 1 : life->first_step;
-        buffer->bytes = life->bytes;
-        buffer->alignment = alignment;
-    }
-    return buffers;
-}
-
-// Steps, entry and offsets of a plan in one block; the counts of the plan are those of the copy.
+// Steps, entry, offsets and blocks of a plan in one allocation; the counts of the plan are those of the copy.
 static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan *plan, tl_plan *copy) {
     uint64_t *offsets, *host_offsets, bytes;
+    tl_plan_block *blocks;
     tl_step *steps;
     tl_entry *entry;
     // no overflow, because counts are below 2^31; offsets come first, because their alignment is larger
     bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->entry_count * sizeof *entry +
+            (uint64_t)plan->block_count * sizeof *blocks +
             ((uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count) * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
     if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_STEPS));
     host_offsets = offsets + plan->offset_count;
-    steps = (tl_step *)(void *)(host_offsets + plan->host_offset_count);
+    blocks = (tl_plan_block *)(void *)(host_offsets + plan->host_offset_count);
+    steps = (tl_step *)(void *)(blocks + plan->block_count);
     entry = (tl_entry *)(void *)(steps + plan->step_count);
     tli_copy(entry, plan->entry, (size_t)plan->entry_count * sizeof *entry);
     tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
     tli_copy(host_offsets, plan->host_offsets, (size_t)plan->host_offset_count * sizeof *offsets);
+    tli_copy(blocks, plan->blocks, (size_t)plan->block_count * sizeof *blocks);
     tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
     *copy = *plan;
     copy->steps = plan->step_count ? steps : NULL;
     copy->entry = plan->entry_count ? entry : NULL;
     copy->offsets = plan->offset_count ? offsets : NULL;
     copy->host_offsets = plan->host_offset_count ? host_offsets : NULL;
+    copy->blocks = plan->block_count ? blocks : NULL;
     copy->memory = offsets;
     return TL_OK;
 }
@@ -14814,86 +15012,311 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
 }
 #endif
 
-// Lay out what lives on the device, or on the host.
-static tl_result tli_place_tier(tl_env *env, const tl_places_desc *desc, const tl_lifetimes *lifetimes,
-                                int is_host, int32_t count, tl_layout_plan *layout) {
-    uint64_t alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
-    tl_layout_buffer *buffers = tli_make_buffers(env, lifetimes, is_host, count, alignment);
-    tl_layout_desc wanted;
-    tl_result result;
-    if (!buffers)
-        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
-    tli_zero(&wanted, sizeof wanted);
-    wanted.buffers = buffers;
-    wanted.buffer_count = count;
-    wanted.work_limit = desc->work_limit;
-    result = tl_plan_layout(env, &wanted, layout);
-    tli_release(env, buffers);
-    return result;
+// What is placed in one tier. Arrays are over the numbers of allocations.
+typedef struct tli_tier_places {
+    int32_t           count;
+    tl_layout_buffer *buffers;   // [count]
+    tl_layout_buffer *members;   // [count] those of one bank
+    uint64_t         *moved;     // [count]
+    uint64_t         *offsets;   // [count] in its bank; then of the tier
+    uint64_t         *ends;      // [count] keys; then offsets of members
+    int32_t          *banks;     // [count] where it lives
+    int32_t          *order;     // [count]
+    tl_plan_block    *blocks;    // [block_count] in room for count
+    int32_t           block_count;
+    int               is_host;
+    uint64_t          bound_bytes, cost, bound_cost, work;
+} tli_tier_places;
+
+// Both tiers: what is asked, and what was found. A tier that keeps its offsets has count 0.
+typedef struct tli_places {
+    tl_env       *env;
+    const tl_places_desc *desc;
+    int           keeps_banks;   // 1 = each allocation stays in the bank in which it is
+    uint64_t      alignment;
+    tl_lifetimes  lifetimes;
+    tli_tier_places tiers[2];
+} tli_places;
+
+static void tli_free_places(tli_places *p) {
+    int tier;
+    for (tier = 0; tier < 2; tier++) {
+        tli_release(p->env, p->tiers[tier].buffers);
+        tli_release(p->env, p->tiers[tier].moved);
+        tli_release(p->env, p->tiers[tier].banks);
+        tli_release(p->env, p->tiers[tier].blocks);
+    }
+    tl_free_lifetimes(p->env, &p->lifetimes);
 }
 
-// Lay out the tiers of a plan in which it has no offsets.
-static tl_result tli_place_allocations(tl_env *env, const tl_places_desc *desc, const tl_plan *plan,
-                                       tl_layout_plan *layout, tl_layout_plan *host_layout) {
+// One buffer for each number on the device, or on the host, from the first to the last lifetime that has it.
+static tl_result tli_make_buffers(tli_places *p, tli_tier_places *t) {
+    uint64_t count = (uint64_t)t->count;
+    int32_t i;
+    t->buffers = (tl_layout_buffer *)tli_alloc_array(p->env, 2 * count, sizeof *t->buffers);
+    t->moved = (uint64_t *)tli_alloc_array(p->env, 3 * count, sizeof *t->moved);
+    t->banks = (int32_t *)tli_alloc_array(p->env, 2 * count, sizeof *t->banks);
+    t->blocks = (tl_plan_block *)tli_alloc_array(p->env, count, sizeof *t->blocks);
+    if (!t->buffers || !t->moved || !t->banks || !t->blocks)
+        return tli_fail(p->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    t->members = t->buffers + count;
+    t->offsets = t->moved + count;
+    t->ends = t->offsets + count;
+    t->order = t->banks + count;
+    for (i = 0; i < p->lifetimes.count; i++) {
+        const tl_lifetime *life = &p->lifetimes.items[i];
+        tl_layout_buffer *buffer = &t->buffers[life->number];
+        if ((life->use == TL_USE_HOST) != t->is_host) continue;
+        if (life->over < 0) buffer->first_step = life->first_step;
+        buffer->last_step = life->end_step > life->first_step ? life->end_step - 1 : life->first_step;
+        buffer->bytes = life->bytes;
+        buffer->alignment = p->alignment;
+        if (p->keeps_banks) t->banks[life->number] = life->bank;
+        if (!tli_add_u64(t->moved[life->number], life->moved_bytes, &t->moved[life->number]))
+            t->moved[life->number] = UINT64_MAX;
+    }
+    return TL_OK;
+}
+
+// The strictest alignment in a bank of a tier.
+static uint64_t tli_bank_alignment(const tli_places *p, const tli_tier_places *t, int32_t bank) {
+    int has_banks = !t->is_host && bank < p->desc->bank_count;
+    return has_banks ? tli_larger_u64(p->alignment, p->desc->banks[bank].alignment) : p->alignment;
+}
+
+// The bytes of a block of a bank; 0 = it is not cut.
+static uint64_t tli_bank_cut(const tli_places *p, const tli_tier_places *t, int32_t bank) {
+    uint64_t alignment = tli_bank_alignment(p, t, bank);
+    return p->desc->block_bytes & ~(alignment - 1);
+}
+
+// Choose a bank for each buffer, and an offset in it.
+static tl_result tli_choose_banks(tli_places *p, tli_tier_places *t) {
+#ifndef TL_NO_PLANNERS
+    tl_bank_desc wanted;
+    tl_bank_plan found;
+    tl_result result;
+    int32_t i;
+    for (i = 0; i < t->count; i++)      // so that what is taken of a bank stays within its capacity
+        if (!(t->buffers[i].bytes >> 61)) t->buffers[i].bytes = tli_align_up(t->buffers[i].bytes, p->alignment);
+    tli_zero(&wanted, sizeof wanted);
+    wanted.buffers = t->buffers;
+    wanted.moved_bytes = t->moved;
+    wanted.banks = p->desc->banks;
+    wanted.buffer_count = t->count;
+    wanted.bank_count = p->desc->bank_count;
+    wanted.work_limit = p->desc->work_limit;
+    result = tl_plan_banks(p->env, &wanted, &found);
+    if (result) return result;
+    tli_copy(t->banks, found.banks, (size_t)t->count * sizeof *t->banks);
+    tli_copy(t->offsets, found.offsets, (size_t)t->count * sizeof *t->offsets);
+    t->cost = found.cost;
+    t->bound_cost = found.bound_cost;
+    t->work += found.work;
+    tl_free_bank_plan(p->env, &found);
+    return TL_OK;
+#else
+    (void)t;
+    return tli_fail(p->env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_PLACES), TLI_RULE(BANKS_TL_NO_PLANNERS_LEFT));
+#endif
+}
+
+// Lay out the buffers of one bank, cut as is asked, and within its capacity.
+static tl_result tli_lay_out_bank(tli_places *p, tli_tier_places *t, int32_t bank) {
+    uint64_t alignment = tli_bank_alignment(p, t, bank), high = 0;
+    tl_layout_desc wanted;
+    tl_layout_plan layout;
+    tl_result result;
+    int32_t i, count = 0;
+    tli_zero(&wanted, sizeof wanted);
+    for (i = 0; i < t->count; i++) {
+        if (t->banks[i] != bank) continue;
+        high = tli_larger_u64(high, t->offsets[i] + t->buffers[i].bytes);
+        t->members[count] = t->buffers[i];
+        t->members[count++].alignment = alignment;
+    }
+    if (!count) return TL_OK;
+    wanted.buffers = t->members;
+    wanted.buffer_count = count;
+    wanted.work_limit = p->desc->work_limit;
+    wanted.block_bytes = tli_bank_cut(p, t, bank);
+    if (!t->is_host && p->desc->bank_count) {   // tl_plan_banks laid it out
+        if (!wanted.block_bytes || high <= wanted.block_bytes) return TL_OK;
+        wanted.capacity_bytes = p->desc->banks[bank].capacity_bytes;
+    }
+    result = tl_plan_layout(p->env, &wanted, &layout);
+    if (result) return result;
+    for (i = count = 0; i < t->count; i++)
+        if (t->banks[i] == bank) t->offsets[i] = layout.offsets[count++];
+    t->bound_bytes += tli_align_up(layout.bound_bytes, p->alignment);
+    t->work += layout.work;
+    tl_free_layout_plan(p->env, &layout);
+    return TL_OK;
+}
+
+// Put the blocks of a bank behind those before it; each is as large as what lies in it.
+static void tli_add_blocks(const tli_places *p, tli_tier_places *t, int32_t bank) {
+    uint64_t cut = tli_bank_cut(p, t, bank), number = UINT64_MAX, start = 0;
+    tl_plan_block *block = t->block_count ? &t->blocks[t->block_count - 1] : NULL;
+    int32_t k;
+    for (k = 0; k < t->count; k++) {
+        int32_t i = t->order[k];
+        uint64_t at = cut ? t->ends[i] / cut : 0;
+        if (t->banks[i] != bank) continue;
+        if (at != number) {
+            start = block ? block->offset + block->bytes : 0;
+            block = &t->blocks[t->block_count++];
+            block->offset = start;
+            block->tier = (uint8_t)t->is_host;
+            block->bank = (uint8_t)bank;
+            number = at;
+        }
+        t->offsets[i] = t->ends[i] - (cut ? at * cut : 0);
+        block->bytes = tli_larger_u64(block->bytes,
+                                      tli_align_up(t->offsets[i] + t->buffers[i].bytes, p->alignment));
+        t->offsets[i] += start;
+    }
+}
+
+// An allocation that no block can hold.
+static tl_result tli_check_cut(const tli_places *p, const tli_tier_places *t) {
+    int32_t i;
+    for (i = 0; i < p->lifetimes.count && p->desc->block_bytes; i++) {
+        const tl_lifetime *life = &p->lifetimes.items[i];
+        uint64_t cut = tli_bank_cut(p, t, t->banks[life->number]);
+        tli_sentence s;
+        if ((life->use == TL_USE_HOST) != t->is_host || life->bytes <= cut) continue;
+        s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_PLACES),
+                            TLI_RULE(ALLOCATION_LARGER_THAN_BLOCK), cut, life->bytes);
+        tli_put_rule(&s);
+        if (TLI_ERROR_TEXT) tli_put_named(&s.text, life->node, tl_name_node(p->desc->graph, life->node));
+        return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
+    }
+    return TL_OK;
+}
+
+// Lay out what lives on the device, or on the host, and cut it into blocks. One block of bank 0 is none.
+static tl_result tli_place_tier(tli_places *p, int is_host, int32_t count) {
+    tli_tier_places *t = &p->tiers[is_host];
+    int has_banks = !is_host && p->desc->bank_count;
+    tl_result result;
+    int32_t bank;
+    t->is_host = is_host;
+    t->count = count;
+    result = tli_make_buffers(p, t);
+    if (!result && has_banks) result = tli_choose_banks(p, t);
+    if (!result) result = tli_check_cut(p, t);
+    for (bank = 0; bank < TL_MOST_BANKS && !result; bank++) result = tli_lay_out_bank(p, t, bank);
+    if (result) return result;
+    tli_sort_numbers(t->order, count, t->offsets);
+    tli_copy(t->ends, t->offsets, (size_t)count * sizeof *t->ends);
+    for (bank = 0; bank < TL_MOST_BANKS; bank++) tli_add_blocks(p, t, bank);
+    if (!has_banks && t->block_count == 1 && !t->blocks[0].bank) t->block_count = 0;
+    return TL_OK;
+}
+
+static tl_result tli_check_places(const tli_places *p) {
+    const tl_places_desc *desc = p->desc;
+    uint64_t strictest = p->alignment;
+    int32_t k;
+    if (desc->bank_count < 0 || desc->bank_count > TL_MOST_BANKS || (desc->bank_count && !desc->banks))
+        return tli_fail(p->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_PLACES),
+                        TLI_RULE(PLACES_BANK_COUNT_MUST_BE_0_TO_8));
+    for (k = 0; k < desc->bank_count; k++) strictest = tli_larger_u64(strictest, desc->banks[k].alignment);
+    if (desc->block_bytes && desc->block_bytes < strictest)
+        return tli_fail_values(p->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_PLACES),
+                               TLI_RULE(BLOCK_BYTES_LESS_THAN_ALIGNMENT), desc->block_bytes, strictest);
+    return TL_OK;
+}
+
+// Lay out the tiers of a plan in which it has no offsets. banked: NULL, or the plan whose allocations are in the
+// banks in which they stay.
+static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const tl_plan *banked) {
     tl_simulate_desc simulate;
-    tl_lifetimes lifetimes;
     tl_report report;
     tl_result result;
-    tli_zero(layout, sizeof *layout);
-    tli_zero(host_layout, sizeof *host_layout);
     tli_zero(&simulate, sizeof simulate);
-    simulate.graph = desc->graph;
-    simulate.device = desc->device;
-    simulate.plan = plan;
-    result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &lifetimes, &report);
-    if (result) return result;
-    if (!plan->offset_count)
-        result = tli_place_tier(env, desc, &lifetimes, 0, report.allocation_count, layout);
-    if (!result && report.host_allocation_count && !plan->host_offset_count)
-        result = tli_place_tier(env, desc, &lifetimes, 1, report.host_allocation_count, host_layout);
-    tl_free_lifetimes(env, &lifetimes);
+    simulate.graph = p->desc->graph;
+    simulate.device = banked ? NULL : p->desc->device;  // places of before suit the alignment of before
+    simulate.plan = banked ? banked : bare;
+    p->keeps_banks = banked != NULL;
+    result = tli_find_lifetimes(p->env, TLI_IN(PLAN_PLACES), &simulate, &p->lifetimes, &report);
+    if (!result) result = tli_check_places(p);
+    if (!result && !bare->offset_count) result = tli_place_tier(p, 0, report.allocation_count);
+    if (!result && report.host_allocation_count && !bare->host_offset_count)
+        result = tli_place_tier(p, 1, report.host_allocation_count);
     return result;
 }
 
-static void tli_report_places(const tl_plan *plan, uint64_t alignment, const tl_layout_plan *layout,
-                              const tl_layout_plan *host_layout, tl_places_report *report) {
-    report->arena_bytes = plan->arena_bytes;
-    report->bound_bytes = tli_align_up(layout->bound_bytes, alignment);
-    report->host_arena_bytes = plan->host_arena_bytes;
-    report->host_bound_bytes = tli_align_up(host_layout->bound_bytes, alignment);
-    report->proven = report->arena_bytes == report->bound_bytes &&
-                     report->host_arena_bytes == report->host_bound_bytes;
-    report->work = layout->work + host_layout->work;
+// What no places of a tier take less than: where it is one block, the bound of its layout; else all live bytes.
+static uint64_t tli_places_bound(const tli_places *p, const tli_tier_places *t, uint64_t peak_bytes) {
+    return t->block_count ? tli_align_up(peak_bytes, p->alignment) : t->bound_bytes;
 }
 
-// Give a plan the offsets that were found, in a copy that is measured, in place of the plan.
-static tl_result tli_take_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare,
-                                 const tl_layout_plan *layout, const tl_layout_plan *host_layout,
-                                 tl_plan *plan) {
+static void tli_report_places(const tli_places *p, const tl_plan *plan, tl_places_report *report) {
+    const tli_tier_places *device = &p->tiers[0], *host = &p->tiers[1];
+    int32_t k;
+    report->arena_bytes = plan->arena_bytes;
+    report->bound_bytes = tli_places_bound(p, device, plan->peak_bytes);
+    report->host_arena_bytes = plan->host_arena_bytes;
+    report->host_bound_bytes = tli_places_bound(p, host, plan->host_peak_bytes);
+    report->proven = report->arena_bytes == report->bound_bytes &&
+                     report->host_arena_bytes == report->host_bound_bytes && device->cost == device->bound_cost;
+    report->work = device->work + host->work;
+    report->block_count = plan->block_count;
+    report->cost = device->cost;
+    report->bound_cost = device->bound_cost;
+    for (k = 0; k < plan->block_count; k++)
+        if (!plan->blocks[k].tier) report->bank_bytes[plan->blocks[k].bank] += plan->blocks[k].bytes;
+    if (!plan->block_count || plan->blocks[0].tier) report->bank_bytes[0] = plan->arena_bytes;
+}
+
+// Give a plan the offsets and blocks that were found, in a copy that is measured, in place of the plan.
+static tl_result tli_take_places(tli_places *p, tl_plan *bare, tl_plan *plan) {
+    tli_tier_places *device = &p->tiers[0], *host = &p->tiers[1];
+    tl_plan_block *blocks;
     tl_plan placed;
     tl_result result;
-    if (layout->buffer_count) bare->offsets = layout->offsets;
-    if (layout->buffer_count) bare->offset_count = layout->buffer_count;
-    if (host_layout->buffer_count) bare->host_offsets = host_layout->offsets;
-    if (host_layout->buffer_count) bare->host_offset_count = host_layout->buffer_count;
-    result = tli_join_plan(env, TLI_IN(PLAN_PLACES), bare, &placed);
-    if (result) return result;
-    result = tli_measure(env, TLI_IN(PLAN_PLACES), desc->graph, desc->device, 1, &placed);
-    tl_free_plan(env, result ? &placed : plan);
-    if (!result) *plan = placed;
+    int32_t k, count = 0;
+    blocks = (tl_plan_block *)tli_alloc_array(p->env, (uint64_t)bare->block_count +
+                                              (uint64_t)device->block_count + (uint64_t)host->block_count,
+                                              sizeof *blocks);
+    if (!blocks)
+        return tli_fail(p->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    for (k = 0; k < device->block_count; k++) blocks[count++] = device->blocks[k];
+    for (k = 0; k < bare->block_count; k++)     // of the tier that keeps its offsets
+        if (!p->tiers[bare->blocks[k].tier].count) blocks[count++] = bare->blocks[k];
+    for (k = 0; k < host->block_count; k++) blocks[count++] = host->blocks[k];
+    if (device->count) bare->offsets = device->offsets;
+    if (device->count) bare->offset_count = device->count;
+    if (host->count) bare->host_offsets = host->offsets;
+    if (host->count) bare->host_offset_count = host->count;
+    bare->blocks = blocks;
+    bare->block_count = count;
+    result = tli_join_plan(p->env, TLI_IN(PLAN_PLACES), bare, &placed);
+    if (!result) {
+        result = tli_measure(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, p->desc->device, 1, &placed);
+        tl_free_plan(p->env, result ? &placed : plan);
+        if (!result) *plan = placed;
+    }
+    tli_release(p->env, blocks);
     return result;
 }
 
-// bare: the plan without the offsets that are to be found.
-static tl_result tli_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare, tl_plan *plan,
-                                 tl_places_report *report) {
-    uint64_t alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
-    tl_layout_plan layout, host_layout;
-    tl_result result = tli_place_allocations(env, desc, bare, &layout, &host_layout);
-    if (!result) result = tli_take_places(env, desc, bare, &layout, &host_layout, plan);
-    if (!result && report) tli_report_places(plan, alignment, &layout, &host_layout, report);
-    tl_free_layout_plan(env, &layout);
-    tl_free_layout_plan(env, &host_layout);
+// bare: the plan without the offsets that are to be found. banked: NULL = banks are chosen as is asked; else a
+// plan with the same steps, whose allocations stay in their banks.
+static tl_result tli_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare, const tl_plan *banked,
+                                 tl_plan *plan, tl_places_report *report) {
+    tli_places p;
+    tl_result result;
+    tli_zero(&p, sizeof p);
+    p.env = env;
+    p.desc = desc;
+    p.alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
+    result = tli_place_allocations(&p, bare, banked);
+    if (!result) result = tli_take_places(&p, bare, plan);
+    if (!result && report) tli_report_places(&p, plan, report);
+    tli_free_places(&p);
     return result;
 }
 
@@ -14905,11 +15328,12 @@ TLI_IMPL tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_pl
     bare = *plan;
     bare.offsets = bare.host_offsets = NULL;
     bare.offset_count = bare.host_offset_count = 0;
+    bare.blocks = NULL;
+    bare.block_count = 0;
     bare.alignment_bytes = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
-    return tli_plan_places(env, desc, &bare, plan, report);
+    return tli_plan_places(env, desc, &bare, NULL, plan, report);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- budgets --
@@ -15733,6 +16157,21 @@ static void tli_put_step(tli_writer *w, const tl_graph *graph, const tl_plan *pl
     tli_put_slot(w, step->slot);
 }
 
+// " in 3 blocks of 2 banks", of the device.
+static void tli_explain_blocks(tli_stream *s, const tl_plan *plan) {
+    uint32_t seen = 0;
+    int32_t k, blocks = 0, banks = 0;
+    for (k = 0; k < plan->block_count && plan->blocks[k].tier == 0; k++, blocks++) {
+        banks += !(seen >> plan->blocks[k].bank & 1);
+        seen |= (uint32_t)1 << plan->blocks[k].bank;
+    }
+    if (!blocks) return;
+    tli_send(s, " in ");
+    tli_send_count(s, blocks, " block", " blocks");
+    tli_send(s, " of ");
+    tli_send_count(s, banks, " bank", " banks");
+}
+
 static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const tl_report *r) {
     uint64_t cost = plan->cost ? plan->cost : r->cost;
     tli_send_count(s, plan->step_count, " step on ", " steps on ");
@@ -15774,6 +16213,7 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
     if (plan->offset_count) {
         tli_send(s, "arena: ");
         tli_send_bytes_of(s, r->arena_bytes);
+        tli_explain_blocks(s, plan);
         tli_send(s, "\n");
     }
 }
@@ -15990,6 +16430,7 @@ typedef struct tli_table {
     tl_lifetimes    lifetimes;
     tl_report       report;
     uint8_t        *is_shared;  // [node_count] 1 = another node has the same name in upper case
+    uint64_t       *block_bytes;  // [block_count of the plan] what each block takes
 } tli_table;
 
 typedef struct tli_macro { char text[256]; } tli_macro;
@@ -16049,17 +16490,45 @@ static void tli_send_macro_node(tli_stream *s, const tli_table *t, int32_t id) {
 }
 
 // Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
+static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
+                                  const char *of, uint64_t number) {
+    tli_send_define(s, t, what);
+    tli_send_macro_node(s, t, life->node);
+    if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
+    if (life->slot) { tli_send(s, "_s"); tli_send_i32(s, life->slot); }
+    tli_send(s, of);
+    tli_send_constant(s, number);
+    tli_send(s, "\n");
+}
+
 static void tli_send_macro_place(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life) {
-    int k;
-    for (k = t->plan->offset_count ? 0 : 1; k < 2; k++) {
-        tli_send_define(s, t, what);
-        tli_send_macro_node(s, t, life->node);
-        if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
-        if (life->slot) { tli_send(s, "_s"); tli_send_i32(s, life->slot); }
-        tli_send(s, k ? "_BYTES " : "_OFFSET ");
-        tli_send_constant(s, k ? life->bytes : life->offset);
+    uint64_t start = life->block < 0 ? 0 : t->plan->blocks[life->block].offset;
+    if (t->plan->offset_count) tli_send_macro_number(s, t, what, life, "_OFFSET ", life->offset - start);
+    if (t->plan->offset_count && life->block >= 0)
+        tli_send_macro_number(s, t, what, life, "_BLOCK ", (uint64_t)life->block);
+    tli_send_macro_number(s, t, what, life, "_BYTES ", life->bytes);
+}
+
+// Send the bytes of each block, and of each bank of the device.
+static void tli_send_macro_blocks(tli_stream *s, const tli_table *t) {
+    int32_t bank, k;
+    for (k = 0; k < t->plan->block_count; k++) {
+        tli_send_define(s, t, "_BLOCK_");
+        tli_send_i32(s, k);
+        tli_send(s, "_BYTES ");
+        tli_send_constant(s, t->block_bytes[k]);
         tli_send(s, "\n");
     }
+    for (bank = 0; bank < TL_MOST_BANKS; bank++) {
+        uint64_t bytes = tli_sum_bank(t->plan, t->block_bytes, bank);   // no overflow: part of the arena
+        if (!bytes) continue;
+        tli_send_define(s, t, "_BANK_");
+        tli_send_i32(s, bank);
+        tli_send(s, "_BYTES ");
+        tli_send_constant(s, bytes);
+        tli_send(s, "\n");
+    }
+    if (t->plan->block_count) tli_send_defined(s, t, "_BLOCKS ", (uint64_t)t->plan->block_count);
 }
 
 // How many lifetimes begin before the first step: first those of inputs, then those of the entry.
@@ -16085,6 +16554,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     tli_send_defined(s, t, "_PEAK_BYTES ", t->report.peak_bytes);
     if (t->report.host_peak_bytes) tli_send_defined(s, t, "_HOST_PEAK_BYTES ", t->report.host_peak_bytes);
     if (t->report.host_arena_bytes) tli_send_defined(s, t, "_HOST_ARENA_BYTES ", t->report.host_arena_bytes);
+    tli_send_macro_blocks(s, t);
     tli_send_defined(s, t, "_BASE_BYTES ", t->plan->base_bytes);
     if (t->plan->slot_count > 1) tli_send_defined(s, t, "_SLOTS ", (uint64_t)t->plan->slot_count);
     tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
@@ -16255,6 +16725,25 @@ static void tli_send_offsets(tli_stream *s, const char *name, const char *suffix
     tli_send(s, "};\n");
 }
 
+static void tli_send_blocks(tli_stream *s, const char *name, const tl_plan *plan) {
+    int32_t k;
+    if (!plan->block_count) return;
+    tli_open_table(s, "tl_plan_block", name, "_blocks", (uint64_t)plan->block_count);
+    for (k = 0; k < plan->block_count; k++) {
+        const tl_plan_block *block = &plan->blocks[k];
+        tli_send(s, "    { ");
+        tli_send_constant(s, block->offset);
+        tli_send(s, ", ");
+        tli_send_constant(s, block->bytes);
+        tli_send(s, ", ");
+        tli_send_i32(s, block->tier);
+        tli_send(s, ", ");
+        tli_send_i32(s, block->bank);
+        tli_send(s, ", 0 },\n");
+    }
+    tli_send(s, "};\n");
+}
+
 static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
     int32_t i;
     if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
@@ -16275,6 +16764,7 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     if (plan->entry_count) tli_send(s, "};\n");
     tli_send_offsets(s, name, "_offsets", plan->offsets, plan->offset_count);
     tli_send_offsets(s, name, "_host_offsets", plan->host_offsets, plan->host_offset_count);
+    tli_send_blocks(s, name, plan);
     tli_send(s, "\nstatic const tl_plan ");
     tli_send(s, name);
     tli_send(s, "_plan = {\n");
@@ -16299,6 +16789,7 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send_field(s, plan->alignment_bytes, "alignment_bytes");
     tli_send_field(s, (uint64_t)plan->slot_count, "slot_count");
     tli_send_array(s, name, "_entry", plan->entry_count);
+    tli_send_array(s, name, "_blocks", plan->block_count);
     tli_send(s, "\n");
     tli_send(s, "};\n");
 }
@@ -16353,9 +16844,17 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
     table.graph = graph;
     table.plan = plan;
     table.name = name;
+    result = tli_check_plan(env, TLI_IN(WRITE_PLAN_TABLE), plan);
+    if (result) return result;
+    table.block_bytes = (uint64_t *)tli_alloc_array(env, (uint64_t)plan->block_count,
+                                                    sizeof *table.block_bytes);
+    if (!table.block_bytes)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_TABLE), TLI_RULE(NO_MEMORY_FOR_SIMULATION));
+    desc.block_bytes = table.block_bytes;
     result = tli_find_lifetimes(env, TLI_IN(WRITE_PLAN_TABLE), &desc, &table.lifetimes, &table.report);
     if (!result) result = tli_send_tables(env, &table, sink);
     tl_free_lifetimes(env, &table.lifetimes);
+    tli_release(env, table.block_bytes);
     return result;
 }
 #endif
@@ -36338,7 +36837,15 @@ typedef struct tli_cpu_block {
     int32_t  next_free;       // next unused slot + 1; 0 = none
     int32_t  pending;         // deferred: queued copies, conversions and fills that touch it
     uint8_t  tier, alive, dying;  // dying: freed, but queued work still needs the bytes
+    uint8_t  bank;            // of the device tier
 } tli_cpu_block;
+
+// A memory of the caller.
+typedef struct tli_cpu_bank {
+    char    *memory;          // aligned; NULL = none: blocks are allocations of the env
+    uint64_t shift;           // bytes before it, for the alignment
+    tl_heap  heap;            // places blocks in it
+} tli_cpu_bank;
 
 typedef enum tli_work_kind {
     TLI_WORK_COPY, TLI_WORK_COMPRESS, TLI_WORK_EXPAND, TLI_WORK_FILL,
@@ -36379,9 +36886,8 @@ typedef struct tli_cpu {
     int32_t open_count;              // accounts
 #endif
     uint64_t submitted;
-    char *memory;                    // the caller's, aligned
-    uint64_t memory_shift;           // bytes before it, for the alignment
-    tl_heap heap;                    // places blocks in it
+    tli_cpu_bank *banks;             // [bank_count] of the device tier
+    int32_t bank_count;
     tli_mapping *mappings;           // checked
     int32_t mapping_count, mapping_capacity;
     tli_work *queue;                 // deferred
@@ -36545,6 +37051,8 @@ static void tli_take_block(const tli_cpu *cpu, tli_account *account, uint64_t ha
     if (block->account) return;
     block->account = handle;
     counters->taken_bytes[block->tier] += block->reserved_bytes - 2 * tli_guard_bytes(cpu);
+    if (block->tier == TL_TIER_DEVICE)
+        counters->bank_taken_bytes[block->bank] += block->reserved_bytes - 2 * tli_guard_bytes(cpu);
     if (counters->taken_bytes[block->tier] > counters->peak_taken_bytes[block->tier])
         counters->peak_taken_bytes[block->tier] = counters->taken_bytes[block->tier];
 }
@@ -36554,7 +37062,9 @@ static void tli_take_block(const tli_cpu *cpu, tli_account *account, uint64_t ha
 static void tli_untake_block(tli_cpu *cpu, tli_cpu_block *block) {
 #ifndef TL_NO_ACCOUNTS
     tli_account *account = block->account ? tli_open_account_of(cpu, block->account) : NULL;
-    if (account) account->counters.taken_bytes[block->tier] -= block->reserved_bytes - 2 * tli_guard_bytes(cpu);
+    uint64_t taken = block->reserved_bytes - 2 * tli_guard_bytes(cpu);
+    if (account) account->counters.taken_bytes[block->tier] -= taken;
+    if (account && block->tier == TL_TIER_DEVICE) account->counters.bank_taken_bytes[block->bank] -= taken;
     block->account = 0;
 #endif
     cpu->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
@@ -36564,15 +37074,16 @@ static void tli_untake_block(tli_cpu *cpu, tli_cpu_block *block) {
 static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     size_t guard = (size_t)tli_guard_bytes(cpu), whole;
     size_t alignment = (size_t)cpu->desc.alignment_bytes, slack = 0;
+    tli_cpu_bank *bank = &cpu->banks[block->bank];
     char *base;
     block->allocation = NULL;
     block->piece = 0;
     if (block->bytes > SIZE_MAX / 4 - 2 * guard - 2 * alignment) return TL_ERROR_NO_MEMORY;
     whole = (size_t)tli_align_u64(block->bytes ? block->bytes : 1, alignment) + 2 * guard;
-    if (block->tier == TL_TIER_DEVICE && cpu->memory) {
-        block->piece = tli_take_piece(&cpu->heap, whole);
+    if (block->tier == TL_TIER_DEVICE && bank->memory) {
+        block->piece = tli_take_piece(&bank->heap, whole);
         if (!block->piece) return TL_ERROR_NO_MEMORY;
-        base = cpu->memory + cpu->heap.extents[block->piece - 1].offset;
+        base = bank->memory + bank->heap.extents[block->piece - 1].offset;
     } else {
         slack = tli_find_slack(cpu);
         block->allocation = tli_alloc(cpu->env, whole + slack);
@@ -36594,7 +37105,7 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_FREE_BLOCK),
                               TLI_RULE(BYTES_THAT_NOBODY_CLAIMED_WERE_WRITTEN));
     if (block->allocation) tli_release(cpu->env, block->allocation);
-    else tli_give_piece(&cpu->heap, block->piece);
+    else tli_give_piece(&cpu->banks[block->bank].heap, block->piece);
     tli_release(cpu->env, block->spans);
     tli_untake_block(cpu, block);
     block->spans = NULL;
@@ -36764,7 +37275,7 @@ static tl_result tli_report_late(tli_cpu *cpu) {
 
 // -- the functions of the table --
 
-static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+static tl_result tli_cpu_add_arena(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *handle) {
     tli_cpu *cpu = (tli_cpu *)self;
     int32_t slot = cpu->free_block - 1;
     tli_cpu_block *block;
@@ -36772,6 +37283,8 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     *handle = 0;
     if (!tli_is_below((int64_t)tier, TL_TIER_COUNT))
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(TIER_UNKNOWN));
+    if (!tli_is_below(bank, tier == TL_TIER_DEVICE ? cpu->bank_count : 1))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(BANK_UNKNOWN));
     if (slot < 0) {
         if (!tli_grow(cpu->env, (void **)&cpu->blocks, &cpu->block_capacity, cpu->block_count,
                       (int64_t)cpu->block_count + 1, sizeof *cpu->blocks))
@@ -36785,6 +37298,7 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     block = &cpu->blocks[slot];
     cpu->free_block = block->next_free;
     block->tier = (uint8_t)tier;
+    block->bank = (uint8_t)bank;
     block->bytes = bytes;
     result = tli_place_block(cpu, block);
     while (result && tli_queued(cpu) && cpu->dying_count) {  // carry out what keeps freed blocks
@@ -36803,6 +37317,10 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     cpu->counters.reserved_bytes[tier] += block->reserved_bytes;
     *handle = (uint64_t)block->generation << 32 | (uint64_t)(slot + 1);
     return TL_OK;
+}
+
+static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+    return tli_cpu_add_arena(self, tier, 0, bytes, handle);
 }
 
 static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
@@ -37227,14 +37745,26 @@ static uint64_t tli_cpu_now_ns(void *self) {
     return cpu->desc.now_ns ? cpu->desc.now_ns(cpu->desc.user) : 0;
 }
 
+// Memory of the caller limits; where a bank is of the env, the others lie beside memory without a limit.
 static void tli_limit_memory(const tli_cpu *cpu, tl_backend_limits *limits) {
     uint64_t *capacity = &limits->capacity_bytes[TL_TIER_DEVICE];
     uint64_t *present = &limits->budget_bytes[TL_TIER_DEVICE];
-    if (*capacity > cpu->heap.bytes) {
-        *capacity = cpu->heap.bytes;
-        limits->unusable_bytes[TL_TIER_DEVICE] = cpu->memory_shift;
+    uint64_t bytes = 0, free_bytes = 0, shift = 0;
+    int32_t k;
+    limits->bank_count = cpu->bank_count;
+    for (k = 0; k < cpu->bank_count; k++) {
+        const tli_cpu_bank *bank = &cpu->banks[k];
+        limits->bank_bytes[k] = bank->memory ? bank->heap.free_bytes : TL_UNLIMITED;
+        bytes += bank->heap.bytes;      // each less than a quarter of the address space
+        free_bytes += bank->heap.free_bytes;
+        shift += bank->shift;
     }
-    if (*present > cpu->heap.free_bytes) *present = cpu->heap.free_bytes;
+    if (!cpu->banks[0].memory) return;
+    if (*capacity > bytes) {
+        *capacity = bytes;
+        limits->unusable_bytes[TL_TIER_DEVICE] = shift;
+    }
+    if (*present > free_bytes) *present = free_bytes;
     limits->block_overhead_bytes[TL_TIER_DEVICE] = 0;
 }
 
@@ -37251,7 +37781,7 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
             capacity == TL_UNLIMITED ? capacity : capacity - cpu->counters.live_bytes[tier];
         limits->block_overhead_bytes[tier] = tli_find_slack(cpu);
     }
-    if (cpu->memory) tli_limit_memory(cpu, limits);
+    tli_limit_memory(cpu, limits);
 #ifndef TL_NO_CODECS
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
 #endif
@@ -37276,6 +37806,7 @@ static void tli_cpu_reset_peaks(void *self) {
 static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->self = cpu;
     backend->add_block = tli_cpu_add_block;
+    backend->add_arena = tli_cpu_add_arena;
     backend->free_block = tli_cpu_free_block;
     backend->claim = tli_cpu_claim;
     backend->release = tli_cpu_release;
@@ -37303,20 +37834,35 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
 #endif
 }
 
-// Make a heap over the caller's memory, less the bytes that its alignment takes.
-static tl_result tli_open_memory(tli_cpu *cpu) {
+// Make a heap over memory of the caller, less the bytes that its alignment takes.
+static tl_result tli_open_memory(tli_cpu *cpu, void *memory, uint64_t memory_bytes, tli_cpu_bank *bank) {
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
-    size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1), bytes;
-    if (cpu->desc.memory_bytes > SIZE_MAX / 4 || cpu->desc.memory_bytes < shift + alignment)
+    size_t shift = (0 - (size_t)(uintptr_t)memory) & (alignment - 1), bytes;
+    if (!memory || memory_bytes > SIZE_MAX / 4 || memory_bytes < shift + alignment)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(INIT_CPU_BACKEND),
                             TLI_RULE(MEMORY_BYTES_TOO_FEW_FOR_ONE_ALIGNED));
-    cpu->memory = (char *)cpu->desc.memory + shift;
-    cpu->memory_shift = shift;
-    bytes = ((size_t)cpu->desc.memory_bytes - shift) & ~(alignment - 1);
-    if (!tli_open_heap(cpu->env, bytes, alignment, &cpu->heap))
+    bytes = ((size_t)memory_bytes - shift) & ~(alignment - 1);
+    if (!tli_open_heap(cpu->env, bytes, alignment, &bank->heap))
         return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(INIT_CPU_BACKEND),
                             TLI_RULE(NO_MEMORY_FOR_TABLE_OF_PIECES));
+    bank->memory = (char *)memory + shift;
+    bank->shift = shift;
     return TL_OK;
+}
+
+static tl_result tli_open_banks(tli_cpu *cpu) {
+    const tl_cpu_backend_desc *desc = &cpu->desc;
+    tl_result result = TL_OK;
+    int32_t k;
+    cpu->bank_count = 1 + desc->bank_count;
+    cpu->banks = (tli_cpu_bank *)tli_alloc_array(cpu->env, (uint64_t)cpu->bank_count, sizeof *cpu->banks);
+    if (!cpu->banks)
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(INIT_CPU_BACKEND), TLI_RULE(NO_MEMORY));
+    if (desc->memory) result = tli_open_memory(cpu, desc->memory, desc->memory_bytes, &cpu->banks[0]);
+    for (k = 0; k < desc->bank_count && !result; k++)
+        result = tli_open_memory(cpu, desc->banks[k].memory, desc->banks[k].memory_bytes, &cpu->banks[k + 1]);
+    cpu->desc.banks = NULL;     // read during the call
+    return result;
 }
 
 TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend) {
@@ -37330,6 +37876,8 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_NOT_POWER_OF_TWO));
     if (!desc->memory && desc->memory_bytes)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_BYTES_WITHOUT_MEMORY));
+    if (desc->bank_count < 0 || desc->bank_count >= TL_MOST_BANKS || (desc->bank_count && !desc->banks))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CPU_BANK_COUNT_MUST_BE_0_TO_7));
 #ifdef TL_NO_CHECKS
     if (desc->checked || desc->deferred)
         return tli_fail(env, TL_ERROR_UNSUPPORTED, function,
@@ -37344,7 +37892,7 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
         if (!cpu->desc.capacity_bytes[tier]) cpu->desc.capacity_bytes[tier] = TL_UNLIMITED;
     cpu->random.state = desc->seed;
     tli_fill_backend(backend, cpu);
-    if (desc->memory) result = tli_open_memory(cpu);
+    result = tli_open_banks(cpu);
     if (!result && tli_is_deferred(cpu)) {
         cpu->queue = (tli_work *)tli_alloc_array(env, TLI_QUEUE_CAPACITY, sizeof *cpu->queue);
         if (!cpu->queue) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_QUEUE));
@@ -37381,7 +37929,8 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     }
     tli_release(env, cpu->mappings);
     tli_release(env, cpu->queue);
-    tli_release(env, cpu->heap.extents);
+    for (i = 0; i < cpu->bank_count && cpu->banks; i++) tli_release(env, cpu->banks[i].heap.extents);
+    tli_release(env, cpu->banks);
     tli_release(env, cpu->blocks);
     tli_release(env, cpu);
     tli_zero(backend, sizeof *backend);
@@ -39401,9 +39950,13 @@ typedef enum tli_computing {
     TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
 
-// The block of a run in one tier, taken at init, and where its claims lie.
+// The blocks of a run in one tier, taken at init, and where its claims lie.
 typedef struct tli_run_arena {
-    uint64_t        block;           // 0 = a block for each claim
+    const tl_plan_block *blocks;     // [block_count] of the plan; of one that names none: &whole
+    uint64_t       *handles;         // [block_count] of the backend, 0 = not taken; &only where blocks is &whole
+    int32_t         block_count;     // 0 = a block for each claim
+    tl_plan_block   whole;
+    uint64_t        only;
     const uint64_t *offsets;         // [offset_count] in the order of the claims
     int32_t         offset_count, next_offset;
 } tli_run_arena;
@@ -39429,6 +39982,7 @@ struct tl_run {
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
                                      // arenas need it
+    tl_plan_block  *own_blocks;      // of a plan that was given, with the bytes that are used of each
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_store       store;
@@ -39508,13 +40062,34 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 
 // -- buffers: claims --
 
-// What the backend takes for the arena of the plan in a tier.
-static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
-    uint64_t arena = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+// What the backend takes for a block of a tier.
+static uint64_t tli_taken_block_bytes(const tl_run *run, int tier, uint64_t bytes) {
     uint64_t overhead = run->limits.block_overhead_bytes[tier];
     uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
-    if (!arena || arena > UINT64_MAX - granularity - overhead) return arena;
-    return (arena + granularity - 1) / granularity * granularity + overhead;
+    if (!bytes || bytes > UINT64_MAX - granularity - overhead) return bytes;
+    return (bytes + granularity - 1) / granularity * granularity + overhead;
+}
+
+// What the backend takes for the blocks of the plan in a tier. bank: -1 = in all banks. largest: 1 = for the
+// largest of them.
+static uint64_t tli_taken_in_bank(const tl_run *run, int tier, int32_t bank, int largest) {
+    uint64_t sum = 0, arena = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+    int32_t k, count = 0;
+    for (k = 0; k < run->plan.block_count; k++) {
+        const tl_plan_block *block = &run->plan.blocks[k];
+        uint64_t taken = tli_taken_block_bytes(run, tier, block->bytes);
+        if (block->tier != tier) continue;
+        count++;
+        if (bank >= 0 && block->bank != bank) continue;
+        if (largest) sum = tli_larger_u64(sum, taken);
+        else if (!tli_add_u64(sum, taken, &sum)) sum = UINT64_MAX;
+    }
+    return count || bank > 0 ? sum : tli_taken_block_bytes(run, tier, arena);
+}
+
+// What the backend takes for the arena of the plan in a tier.
+static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
+    return tli_taken_in_bank(run, (int)tier, -1, 0);
 }
 
 static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
@@ -39527,10 +40102,15 @@ static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
 static tl_result tli_claim_planned(tl_run *run, tl_tier tier, uint64_t bytes, tli_held *held) {
     tli_run_arena *arena = &run->arenas[tier];
     tli_placement place = tli_by_heap;
-    if (arena->block && bytes) {
+    if (arena->block_count && bytes) {
+        uint64_t offset;
+        int32_t k;
         if (arena->next_offset >= arena->offset_count) return TL_ERROR_INVALID_PLAN;
-        place.block = arena->block;
-        place.offset = arena->offsets[arena->next_offset++];
+        offset = arena->offsets[arena->next_offset++];
+        k = tli_find_plan_block(arena->blocks, arena->block_count, offset);
+        if (k < 0) return TL_ERROR_INVALID_PLAN;
+        place.block = arena->handles[k];
+        place.offset = offset - arena->blocks[k].offset;
     }
     return tli_claim(&run->store, tier, bytes, &place, held);
 }
@@ -41208,28 +41788,43 @@ static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
 
 // What the run's arena in a tier takes; 0 without one.
 static uint64_t tli_planned_taken_bytes(const tl_run *run, tl_tier tier) {
-    return run->arenas[tier].block ? tli_taken_bytes(run, tier) : 0;
+    return run->arenas[tier].block_count ? tli_taken_bytes(run, tier) : 0;
+}
+
+// The end of the highest place in a block of the device; 0 without an arena.
+static uint64_t tli_planned_arena_bytes(const tl_run *run) {
+    const tli_run_arena *arena = &run->arenas[TL_TIER_DEVICE];
+    uint64_t highest = 0;
+    int32_t k;
+    for (k = 0; k < arena->block_count; k++) highest = tli_larger_u64(highest, arena->blocks[k].bytes);
+    return highest;
 }
 
 // Write down what the backend counted beside what was planned.
 static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
     tl_run_report *report = &run->report;
     const tl_report *planned = tli_planned_pass(run);
+    int32_t bank;
     report->planned_peak_bytes = planned->peak_bytes;
-    report->planned_arena_bytes = run->plan.offset_count ? run->plan.arena_bytes : 0;
+    report->planned_arena_bytes = tli_planned_arena_bytes(run);
     report->planned_host_peak_bytes = planned->host_peak_bytes;
     report->planned_cost = planned->cost;
     report->base_cost = planned->base_cost;
     report->measured_peak_bytes = counters->peak_bytes[TL_TIER_DEVICE];
     report->measured_host_peak_bytes = counters->peak_bytes[TL_TIER_HOST];
     report->measured_arena_bytes = 0;
-    if (run->arenas[TL_TIER_DEVICE].block)
+    if (run->arenas[TL_TIER_DEVICE].block_count)
         report->measured_arena_bytes = counters->arena_bytes > run->input_arena_bytes
                                      ? counters->arena_bytes : run->input_arena_bytes;
     report->taken_bytes = counters->peak_taken_bytes[TL_TIER_DEVICE];
     report->planned_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_DEVICE);
     report->host_taken_bytes = counters->peak_taken_bytes[TL_TIER_HOST];
     report->planned_host_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_HOST);
+    for (bank = 0; bank < TL_MOST_BANKS; bank++) {
+        int is_taken = run->arenas[TL_TIER_DEVICE].block_count != 0;
+        report->planned_bank_bytes[bank] = is_taken ? tli_taken_in_bank(run, TL_TIER_DEVICE, bank, 0) : 0;
+        report->taken_bank_bytes[bank] = counters->bank_taken_bytes[bank];
+    }
     report->end_bytes = counters->live_bytes[TL_TIER_DEVICE];
 #ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
@@ -41241,6 +41836,7 @@ static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
     const tl_report *planned = tli_planned_pass(run);
     tl_account_counters counters;
+    int32_t bank;
     tl_result result = run->backend.check(run->backend.self);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CHECK_FAILED));
     tli_measure_store(&run->store, 0, &counters);
@@ -41255,10 +41851,14 @@ static tl_result tli_check_pass(tl_run *run) {
     if (report->measured_arena_bytes != report->planned_arena_bytes)
         return tli_run_mismatch(run, TLI_RULE(ARENA_MEASURED_BYTES_PLANNED), report->measured_arena_bytes,
                                 report->planned_arena_bytes);
-    if (run->arenas[TL_TIER_DEVICE].block && report->taken_bytes > report->planned_taken_bytes)
+    if (run->arenas[TL_TIER_DEVICE].block_count && report->taken_bytes > report->planned_taken_bytes)
         return tli_run_mismatch(run, TLI_RULE(TAKEN_MEASURED_BYTES_PLANNED), report->taken_bytes,
                                 report->planned_taken_bytes);
-    if (run->arenas[TL_TIER_HOST].block && report->host_taken_bytes > report->planned_host_taken_bytes)
+    for (bank = 0; bank < TL_MOST_BANKS && run->arenas[TL_TIER_DEVICE].block_count; bank++)
+        if (report->taken_bank_bytes[bank] > report->planned_bank_bytes[bank])
+            return tli_run_mismatch(run, TLI_RULE(BANK_MEASURED_BYTES_PLANNED), report->taken_bank_bytes[bank],
+                                    report->planned_bank_bytes[bank]);
+    if (run->arenas[TL_TIER_HOST].block_count && report->host_taken_bytes > report->planned_host_taken_bytes)
         return tli_run_mismatch(run, TLI_RULE(TAKEN_ON_HOST_MEASURED_BYTES_PLANNED), report->host_taken_bytes,
                                 report->planned_host_taken_bytes);
     if (report->end_bytes != planned->end_bytes)
@@ -41644,6 +42244,8 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
     plan->offsets = plan->host_offsets = NULL;              // a pass that is under way
     plan->offset_count = plan->host_offset_count = 0;
     plan->arena_bytes = plan->host_arena_bytes = 0;
+    plan->blocks = NULL;
+    plan->block_count = 0;
     plan->alignment_bytes = 0;
 }
 #endif
@@ -42238,19 +42840,32 @@ static tl_device tli_run_device(const tl_run *run) {
 
 // -- preparing a run: the arena --
 
+// The largest block of the plan for which the backend takes no more than its largest; 0 = it names none.
+static uint64_t tli_run_cut(const tl_run *run) {
+    uint64_t block = run->limits.block_bytes, overhead = 0, unit = tli_larger_u64(1, run->limits.alignment_bytes);
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        overhead = tli_larger_u64(overhead, run->limits.block_overhead_bytes[tier]);
+    unit = tli_larger_u64(unit, run->limits.granularity_bytes);
+    if (!block) return 0;
+    block -= block < overhead ? block : overhead;
+    return block < unit ? unit : block - block % unit;
+}
+
 // Give a plan the places that `bare`, the same without some of its offsets, lacks, in a copy that the run owns
 // then. work_limit: of the layout.
 static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t work_limit) {
     tl_device device = tli_run_device(run);
-    tl_plan lacking = *bare;
+    tl_plan lacking = *bare, before = run->plan;
     tl_places_desc desc;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
     desc.device = &device;
     desc.work_limit = work_limit;
+    desc.block_bytes = tli_run_cut(run);
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
-    result = tli_plan_places(run->env, &desc, &lacking, &run->plan, NULL);
+    result = tli_plan_places(run->env, &desc, &lacking, before.block_count ? &before : NULL, &run->plan, NULL);
     if (!result) run->owns_plan = 1;
     return result;
 }
@@ -42267,19 +42882,44 @@ static int tli_suit_backend(const tl_run *run, const uint64_t *offsets, int32_t 
     return 1;
 }
 
+// Take the offsets of a tier from a plan, and its blocks.
+static void tli_take_off_places(tl_plan *bare, int tier) {
+    int32_t k = 0;
+    while (k < bare->block_count && bare->blocks[k].tier == TL_TIER_DEVICE) k++;
+    if (tier == TL_TIER_HOST) {
+        bare->host_offsets = NULL;
+        bare->host_offset_count = 0;
+        bare->block_count = k;
+        return;
+    }
+    bare->offsets = NULL;
+    bare->offset_count = 0;
+    if (k) bare->blocks += k;
+    bare->block_count -= k;
+}
+
 // Whether the plan lacks places in one of the run's arenas. bare: the plan with those that suit the backend.
 static int tli_lacks_places(const tl_run *run, tl_plan *bare) {
     int32_t k;
     *bare = run->plan;
     if (!tli_suit_backend(run, bare->offsets, bare->offset_count)) bare->offset_count = 0;
     if (!tli_suit_backend(run, bare->host_offsets, bare->host_offset_count)) bare->host_offset_count = 0;
-    if (!bare->offset_count) bare->offsets = NULL;
-    if (!bare->host_offset_count) bare->host_offsets = NULL;
+    if (!bare->offset_count) tli_take_off_places(bare, TL_TIER_DEVICE);
+    if (!bare->host_offset_count) tli_take_off_places(bare, TL_TIER_HOST);
     bare->alignment_bytes = run->limits.alignment_bytes;    // their arenas end as this backend aligns
     if (!bare->offset_count) return 1;
     for (k = 0; k < bare->step_count && !bare->host_offset_count; k++)
         if (bare->steps[k].kind == TL_STEP_SPILL) return 1;
     return 0;
+}
+
+// Place what has places in a tier once more, with more work.
+static tl_result tli_place_again(tl_run *run, int on_device, int on_host) {
+    tl_plan bare = run->plan;
+    if (on_device) tli_take_off_places(&bare, TL_TIER_DEVICE);
+    if (on_host) tli_take_off_places(&bare, TL_TIER_HOST);
+    bare.alignment_bytes = run->limits.alignment_bytes;
+    return tli_place_run_plan(run, &bare, 10 * TLI_RUN_PLACE_WORK);
 }
 
 // Take the plan given, or make one, and give it the places that it lacks.
@@ -42296,25 +42936,54 @@ static tl_result tli_take_run_plan(tl_run *run) {
     }
     result = tli_place_run_plan(run, &bare, TLI_RUN_PLACE_WORK);
     if (result || tli_arenas_fit(run)) return result;
-    bare.steps = run->plan.steps;   // those of the copy
-    if (bare.offset_count) bare.offsets = run->plan.offsets;
-    if (bare.host_offset_count) bare.host_offsets = run->plan.host_offsets;
-    return tli_place_run_plan(run, &bare, 10 * TLI_RUN_PLACE_WORK);
+    return tli_place_again(run, !bare.offset_count, !bare.host_offset_count);
 }
 
-static tl_result tli_make_run_plan(tl_run *run) {
+// Whether the backend has no block as large as one of a tier of the plan.
+static int tli_is_too_large(const tl_run *run, tl_tier tier) {
+    uint64_t block = run->limits.block_bytes;
+    return run->in_arena && block && tli_taken_in_bank(run, (int)tier, -1, 1) > block;
+}
+
+// Measure the plan of a run, and the bytes that are used of the blocks of one that was given.
+static tl_result tli_measure_run_plan(tl_run *run) {
+    uint64_t count = (uint64_t)run->plan.block_count;
+    uint64_t *block_bytes = (uint64_t *)tli_alloc_array(run->env, count, sizeof *block_bytes);
     tl_simulate_desc simulate;
-    tl_device device;
-    tl_result result = tli_take_run_plan(run);
-    if (result) return result;
-    device = tli_run_device(run);
+    tl_device device = tli_run_device(run);
+    tl_result result;
+    int32_t k;
+    tli_release(run->env, run->own_blocks);
+    run->own_blocks = (tl_plan_block *)tli_alloc_array(run->env, count, sizeof *run->own_blocks);
+    if (!block_bytes || !run->own_blocks) {
+        tli_release(run->env, block_bytes);
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    }
     tli_zero(&simulate, sizeof simulate);
     simulate.graph = run->graph;
     simulate.plan = &run->plan;
     simulate.device = &device;
+    simulate.block_bytes = block_bytes;
     result = tl_simulate_plan(run->env, &simulate, &run->planned);
     run->plan.arena_bytes = run->planned.arena_bytes;    // as this backend aligns
     run->plan.host_arena_bytes = run->planned.host_arena_bytes;
+    for (k = 0; k < run->plan.block_count && !result; k++) {
+        run->own_blocks[k] = run->plan.blocks[k];
+        run->own_blocks[k].bytes = block_bytes[k];
+    }
+    if (!result && count) run->plan.blocks = run->own_blocks;
+    tli_release(run->env, block_bytes);
+    return result;
+}
+
+// The plan that was given or is made, with places in blocks that the backend has.
+static tl_result tli_make_run_plan(tl_run *run) {
+    tl_result result = tli_take_run_plan(run);
+    if (!result) result = tli_measure_run_plan(run);
+    if (!result && (tli_is_too_large(run, TL_TIER_DEVICE) || tli_is_too_large(run, TL_TIER_HOST))) {
+        result = tli_place_again(run, tli_is_too_large(run, TL_TIER_DEVICE), tli_is_too_large(run, TL_TIER_HOST));
+        if (!result) result = tli_measure_run_plan(run);
+    }
 #if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
     if (!result) result = tli_check_compressed(run);
 #endif
@@ -42470,18 +43139,66 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
     return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
 }
 
-// What no memory helps against: a range that no kernel can be given, an arena that no block can be.
+// The bytes of the largest range that a kernel of the node is given: an output, saved bytes or scratch.
+static uint64_t tli_largest_operand(const tl_run *run, const tl_node *node) {
+    uint64_t largest = node->fwork_bytes;
+    int32_t i;
+    if (node->saved_bytes > largest && !run->inference) largest = node->saved_bytes;
+    if (node->bwork_bytes > largest && !run->inference) largest = node->bwork_bytes;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (run->graph->outputs[i].bytes > largest) largest = run->graph->outputs[i].bytes;
+    return largest;
+}
+
+static tl_result tli_fail_size(tl_run *run, tl_result code, tli_rule rule, uint64_t most, uint64_t bytes,
+                               int32_t id) {
+    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(INIT_RUN), rule, most, bytes);
+    tli_put_text(&s, "");
+    if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(run->graph, id));
+    return tli_end_error(run->env, &s, code);
+}
+
+// What no memory helps against: a range that no kernel can be given, or that is larger than any block.
 static tl_result tli_check_sizes(tl_run *run) {
-    uint64_t block = run->limits.block_bytes;
-    uint64_t arena = tli_larger_u64(tli_taken_bytes(run, TL_TIER_DEVICE), tli_taken_bytes(run, TL_TIER_HOST));
+    uint64_t binding = run->limits.binding_bytes, block = run->in_arena ? tli_run_cut(run) : 0;
     int32_t id;
-    for (id = 0; id < run->graph->node_count && run->limits.binding_bytes; id++) {
-        tl_result result = tli_check_binding(run, id);
+    for (id = 0; id < run->graph->node_count && (binding || block); id++) {
+        uint64_t bytes = block ? tli_largest_operand(run, &run->graph->nodes[id]) : 0;
+        tl_result result = binding ? tli_check_binding(run, id) : TL_OK;
         if (result) return result;
+        if (bytes > block)
+            return tli_fail_size(run, TL_ERROR_UNSUPPORTED, TLI_RULE(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE),
+                                 block, bytes, id);
     }
-    if (!block || arena <= block) return TL_OK;
-    return tli_fail_values(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
-                           TLI_RULE(BACKEND_LARGEST_BLOCK_IS_BYTES), block, arena);
+    return TL_OK;
+}
+
+// Whether the backend has the banks of the plan, and room in them at present.
+static tl_result tli_check_run_banks(tl_run *run) {
+    int32_t bank, k, banks = run->limits.bank_count > 1 ? run->limits.bank_count : 1;
+    tli_sentence s;
+    char text[24];
+    tli_writer w = tli_writer_of(text, sizeof text);
+    for (k = 0; k < run->plan.block_count; k++) {
+        const tl_plan_block *block = &run->plan.blocks[k];
+        int32_t here = block->tier == TL_TIER_DEVICE ? banks : 1;
+        if (block->bank < here) continue;
+        s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_BANK),
+                            block->bank, (uint64_t)here);
+        tli_put_text(&s, tli_tier_names[block->tier]);
+        return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+    }
+    for (bank = 0; bank < banks && banks > 1; bank++) {
+        uint64_t bytes = run->plan.offset_count ? tli_taken_in_bank(run, TL_TIER_DEVICE, bank, 0) : 0;
+        if (bytes <= run->limits.bank_bytes[bank]) continue;
+        tli_put_i64(&w, bank);
+        tli_finish(&w);
+        s = tli_begin_error(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(BANK_TAKES_BYTES_OF),
+                            run->limits.bank_bytes[bank], bytes);
+        tli_put_text(&s, text);
+        return tli_end_error(run->env, &s, TL_ERROR_NO_MEMORY);
+    }
+    return TL_OK;
 }
 
 // What the backend has free at present decides nothing but this: whether the run can be made now.
@@ -42582,31 +43299,78 @@ static void tli_copy_backend_text(const tl_run *run, char *text, size_t size) {
     tli_finish(&w);
 }
 
-// Take the arena of a tier, if the plan has places there: a block of exactly its bytes, where the backend has
-// such.
-static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
+// Take a block: of exactly its bytes, where the backend has such.
+static tl_result tli_take_block_of(tl_run *run, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *handle) {
     const tl_backend *backend = &run->backend;
-    tl_result (*add)(void *, tl_tier, uint64_t, uint64_t *) =
-        backend->add_arena ? backend->add_arena : backend->add_block;
-    tli_run_arena *arena = &run->arenas[tier];
-    uint64_t bytes = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
     char text[sizeof run->env->error.text];
-    tl_result result;
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
+    tl_result result = backend->add_arena ? backend->add_arena(backend->self, tier, bank, bytes, handle)
+                                          : backend->add_block(backend->self, tier, bytes, handle);
     tli_sentence s;
-    tli_quiet quiet;
-    arena->offsets = tier == TL_TIER_HOST ? run->plan.host_offsets : run->plan.offsets;
-    arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
-    arena->next_offset = 0;
-    arena->block = 0;
-    if (!arena->offset_count || !bytes) return TL_OK;
-    quiet = tli_begin_quiet(run->limits.env);
-    result = add(backend->self, tier, bytes, &arena->block);
     tli_copy_backend_text(run, text, result ? sizeof text : 1);
     tli_end_quiet(&quiet, TL_OK);
     if (!result) return TL_OK;
+    *handle = 0;
     s = tli_begin_error(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_ARENA), bytes, 0);
     tli_put_text(&s, text);
     return tli_end_error(run->env, &s, result);
+}
+
+// Find the blocks of a tier, in room for their handles.
+static tl_result tli_find_arena_blocks(tl_run *run, tl_tier tier, uint64_t bytes) {
+    tli_run_arena *arena = &run->arenas[tier];
+    const tl_plan *plan = &run->plan;
+    int32_t k = 0;
+    while (k < plan->block_count && plan->blocks[k].tier < tier) k++;
+    if (k < plan->block_count && plan->blocks[k].tier == tier) arena->blocks = &plan->blocks[k];
+    for (; k < plan->block_count && plan->blocks[k].tier == tier; k++) arena->block_count++;
+    if (arena->block_count) {
+        arena->handles = (uint64_t *)tli_alloc_array(run->env, (uint64_t)arena->block_count,
+                                                     sizeof *arena->handles);
+        if (arena->handles) return TL_OK;
+        arena->block_count = 0;
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    }
+    tli_zero(&arena->whole, sizeof arena->whole);
+    arena->whole.bytes = bytes;
+    arena->whole.tier = (uint8_t)tier;
+    arena->blocks = &arena->whole;
+    arena->handles = &arena->only;
+    arena->block_count = 1;
+    return TL_OK;
+}
+
+static tl_result tli_free_arena(tl_run *run, tl_tier tier) {
+    tli_run_arena *arena = &run->arenas[tier];
+    tl_result first = TL_OK;
+    int32_t k;
+    for (k = 0; k < arena->block_count; k++) {
+        uint64_t block = arena->handles[k];
+        tl_result result = block ? run->backend.free_block(run->backend.self, block) : TL_OK;
+        if (!first) first = result;
+    }
+    if (arena->block_count && arena->handles != &arena->only) tli_release(run->env, arena->handles);
+    tli_zero(arena, sizeof *arena);
+    return first;
+}
+
+// Take the arena of a tier, if the plan has places there.
+static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
+    tli_run_arena *arena = &run->arenas[tier];
+    uint64_t bytes = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+    tl_result result;
+    int32_t k;
+    tli_zero(arena, sizeof *arena);
+    arena->offsets = tier == TL_TIER_HOST ? run->plan.host_offsets : run->plan.offsets;
+    arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
+    if (!arena->offset_count || !bytes) return TL_OK;
+    result = tli_find_arena_blocks(run, tier, bytes);
+    for (k = 0; k < arena->block_count && !result; k++) {
+        const tl_plan_block *block = &arena->blocks[k];
+        if (block->bytes) result = tli_take_block_of(run, tier, block->bank, block->bytes, &arena->handles[k]);
+    }
+    if (result) (void)tli_free_arena(run, tier);
+    return result;
 }
 
 static tl_result tli_take_arenas(tl_run *run) {
@@ -42616,15 +43380,8 @@ static tl_result tli_take_arenas(tl_run *run) {
 
 // Give the arenas back. Nothing is claimed in them any more.
 static tl_result tli_free_arenas(tl_run *run) {
-    tl_result first = TL_OK;
-    int tier;
-    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
-        uint64_t block = run->arenas[tier].block;
-        tl_result result = block ? run->backend.free_block(run->backend.self, block) : TL_OK;
-        run->arenas[tier].block = 0;
-        if (!first) first = result;
-    }
-    return first;
+    tl_result result = tli_free_arena(run, TL_TIER_DEVICE), on_host = tli_free_arena(run, TL_TIER_HOST);
+    return result ? result : on_host;
 }
 
 // Open the run's account, limited to its budgets.
@@ -42689,6 +43446,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
     if (!result) tli_set_budget(run);
+    if (!result) result = tli_check_sizes(run);
     if (!result && !run->is_online) result = tli_make_run_plan(run);
 #ifndef TL_NO_ONLINE
     if (!result && run->is_online) result = tli_init_online(run);
@@ -42697,7 +43455,7 @@ static tl_result tli_prepare_run(tl_run *run) {
         result = tli_unsupported(run, TLI_RULE(PLAN_NONE_GIVEN_OR_ASKED));
 #endif
     if (!result) result = tli_check_budget(run);
-    if (!result) result = tli_check_sizes(run);
+    if (!result) result = tli_check_run_banks(run);
     if (!result) result = tli_check_present(run);
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
@@ -42789,6 +43547,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->call.twice);
     tli_release(env, run->call.made);
     tli_release(env, run->touched);
+    tli_release(env, run->own_blocks);
     if (run->owns_nodes) {
         tli_release(env, (tl_node *)run->own_graph.nodes);
         tli_release(env, (tl_node_output *)run->own_graph.outputs);

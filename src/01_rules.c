@@ -568,7 +568,18 @@
     X(ENTRY_NAMES_NO_SLOT, "entry: number %0 names no micro-batch slot of the plan", "entry, node") \
     X(ENTRY_NAMES_TENSOR_TWICE, "entry: number %0 names a tensor that is in it already", "entry, node") \
     X(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0, "entry: must be an output, as in E 3.0", "line") \
-    X(ENTRY_MUST_STAND_BEFORE_STEPS, "entry: must stand before the first step", "line")
+    X(ENTRY_MUST_STAND_BEFORE_STEPS, "entry: must stand before the first step", "line") \
+    X(BLOCK_COUNT_MUST_BE_NUMBER_OF_BLOCKS, "block_count: must be the number of blocks", "") \
+    X(BLOCK_IS_OF_NO_BANK, "blocks: %0 is of no tier or bank that a plan can have", "block") \
+    X(BLOCK_LEAVES_TIER, "blocks: %0 is empty, is not aligned or leaves its tier", "block") \
+    X(BLOCKS_OVERLAP, "blocks: %0 does not begin behind the one before it", "block") \
+    X(OFFSETS_CROSS_BLOCK, "offsets: an allocation is not inside of one block", "step, node") \
+    X(PLACES_BANK_COUNT_MUST_BE_0_TO_8, "bank_count: must be 0 to 8, the number of banks", "") \
+    X(BANKS_TL_NO_PLANNERS_LEFT, "banks: TL_NO_PLANNERS left out the choice of banks", "") \
+    X(BLOCK_BYTES_LESS_THAN_ALIGNMENT, "block_bytes: %0 bytes are less than the alignment, %1", \
+      "bytes, alignment") \
+    X(ALLOCATION_LARGER_THAN_BLOCK, "block_bytes: an allocation of node %s takes %1 bytes, a block has %0", \
+      "block, bytes")
 
 // -- errors: rules of [6] REMAT --
 
@@ -772,7 +783,9 @@
     X(COMPUTE_REPORTED_FAILURE, "compute: reported a failure", "") \
     X(ADD_BLOCK_CLAIM_FAILED, "add_block, claim: %s", "") \
     X(FILL_FAILED, "fill: %s", "") \
-    X(SAMPLE_COUNT_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "")
+    X(SAMPLE_COUNT_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "") \
+    X(BANK_UNKNOWN, "bank: there is no such bank in this tier", "") \
+    X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "")
 
 // -- errors: rules of [11] MANAGER --
 
@@ -941,7 +954,15 @@
     X(STRATEGY_GRADIENT_STEPS_ARE_NOT_OF_WHOLE_PASSES, \
       "strategy.gradient: accumulation_steps must be a multiple of the plan's slots", "") \
     X(SLOT_NOT_BELOW_SLOT_COUNT, "slot: the plan has no such slot", "") \
-    X(BACKEND_COULD_NOT_TAKE_ENTRY, "backend: it could not take the tensors of the plan's entry", "")
+    X(BACKEND_COULD_NOT_TAKE_ENTRY, "backend: it could not take the tensors of the plan's entry", "") \
+    X(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE, "backend: its largest block is %0 bytes, and node %s has %1", \
+      "bytes of the largest block, of the node's") \
+    X(BACKEND_HAS_NO_BANK, "backend: the plan has a block in bank %0 of the %s, the backend has %1 there", \
+      "bank, banks") \
+    X(BANK_TAKES_BYTES_OF, "backend: a pass takes %1 bytes of bank %s, of which %0 are free", \
+      "bytes free, bytes") \
+    X(BANK_MEASURED_BYTES_PLANNED, "taken of a bank: measured %0 bytes, planned %1", \
+      "measured bytes, planned bytes")
 
 // -- errors: rules of [13] TRACE --
 

@@ -128,12 +128,14 @@ TLDEF void      tl_free_layout_plan(tl_env *env, tl_layout_plan *plan);  // acce
 // Reference: Fisher, The Lagrangian Relaxation Method for Solving Integer Programming Problems, Management
 // Science 27, 1981.
 
+#endif
 typedef struct tl_bank {
     uint64_t capacity_bytes;    // 0 = no limit
     uint64_t price;             // of a byte moved, in any unit that all banks share; 0 = free
     uint64_t alignment;         // of every offset in it, a power of two; 0 = 1
 } tl_bank;
 
+#ifndef TL_NO_PLANNERS
 typedef struct tl_bank_desc {
     const tl_layout_buffer *buffers;  // [buffer_count] as in tl_layout_desc; a pin is an offset in the bank
     const uint64_t *moved_bytes;      // [buffer_count] read and written in its life; NULL = its bytes, once

@@ -207,6 +207,21 @@ static void tli_put_step(tli_writer *w, const tl_graph *graph, const tl_plan *pl
     tli_put_slot(w, step->slot);
 }
 
+// " in 3 blocks of 2 banks", of the device.
+static void tli_explain_blocks(tli_stream *s, const tl_plan *plan) {
+    uint32_t seen = 0;
+    int32_t k, blocks = 0, banks = 0;
+    for (k = 0; k < plan->block_count && plan->blocks[k].tier == 0; k++, blocks++) {
+        banks += !(seen >> plan->blocks[k].bank & 1);
+        seen |= (uint32_t)1 << plan->blocks[k].bank;
+    }
+    if (!blocks) return;
+    tli_send(s, " in ");
+    tli_send_count(s, blocks, " block", " blocks");
+    tli_send(s, " of ");
+    tli_send_count(s, banks, " bank", " banks");
+}
+
 static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const tl_report *r) {
     uint64_t cost = plan->cost ? plan->cost : r->cost;
     tli_send_count(s, plan->step_count, " step on ", " steps on ");
@@ -248,6 +263,7 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
     if (plan->offset_count) {
         tli_send(s, "arena: ");
         tli_send_bytes_of(s, r->arena_bytes);
+        tli_explain_blocks(s, plan);
         tli_send(s, "\n");
     }
 }
@@ -464,6 +480,7 @@ typedef struct tli_table {
     tl_lifetimes    lifetimes;
     tl_report       report;
     uint8_t        *is_shared;  // [node_count] 1 = another node has the same name in upper case
+    uint64_t       *block_bytes;  // [block_count of the plan] what each block takes
 } tli_table;
 
 typedef struct tli_macro { char text[256]; } tli_macro;
@@ -523,17 +540,45 @@ static void tli_send_macro_node(tli_stream *s, const tli_table *t, int32_t id) {
 }
 
 // Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
+static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
+                                  const char *of, uint64_t number) {
+    tli_send_define(s, t, what);
+    tli_send_macro_node(s, t, life->node);
+    if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
+    if (life->slot) { tli_send(s, "_s"); tli_send_i32(s, life->slot); }
+    tli_send(s, of);
+    tli_send_constant(s, number);
+    tli_send(s, "\n");
+}
+
 static void tli_send_macro_place(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life) {
-    int k;
-    for (k = t->plan->offset_count ? 0 : 1; k < 2; k++) {
-        tli_send_define(s, t, what);
-        tli_send_macro_node(s, t, life->node);
-        if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
-        if (life->slot) { tli_send(s, "_s"); tli_send_i32(s, life->slot); }
-        tli_send(s, k ? "_BYTES " : "_OFFSET ");
-        tli_send_constant(s, k ? life->bytes : life->offset);
+    uint64_t start = life->block < 0 ? 0 : t->plan->blocks[life->block].offset;
+    if (t->plan->offset_count) tli_send_macro_number(s, t, what, life, "_OFFSET ", life->offset - start);
+    if (t->plan->offset_count && life->block >= 0)
+        tli_send_macro_number(s, t, what, life, "_BLOCK ", (uint64_t)life->block);
+    tli_send_macro_number(s, t, what, life, "_BYTES ", life->bytes);
+}
+
+// Send the bytes of each block, and of each bank of the device.
+static void tli_send_macro_blocks(tli_stream *s, const tli_table *t) {
+    int32_t bank, k;
+    for (k = 0; k < t->plan->block_count; k++) {
+        tli_send_define(s, t, "_BLOCK_");
+        tli_send_i32(s, k);
+        tli_send(s, "_BYTES ");
+        tli_send_constant(s, t->block_bytes[k]);
         tli_send(s, "\n");
     }
+    for (bank = 0; bank < TL_MOST_BANKS; bank++) {
+        uint64_t bytes = tli_sum_bank(t->plan, t->block_bytes, bank);   // no overflow: part of the arena
+        if (!bytes) continue;
+        tli_send_define(s, t, "_BANK_");
+        tli_send_i32(s, bank);
+        tli_send(s, "_BYTES ");
+        tli_send_constant(s, bytes);
+        tli_send(s, "\n");
+    }
+    if (t->plan->block_count) tli_send_defined(s, t, "_BLOCKS ", (uint64_t)t->plan->block_count);
 }
 
 // How many lifetimes begin before the first step: first those of inputs, then those of the entry.
@@ -559,6 +604,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     tli_send_defined(s, t, "_PEAK_BYTES ", t->report.peak_bytes);
     if (t->report.host_peak_bytes) tli_send_defined(s, t, "_HOST_PEAK_BYTES ", t->report.host_peak_bytes);
     if (t->report.host_arena_bytes) tli_send_defined(s, t, "_HOST_ARENA_BYTES ", t->report.host_arena_bytes);
+    tli_send_macro_blocks(s, t);
     tli_send_defined(s, t, "_BASE_BYTES ", t->plan->base_bytes);
     if (t->plan->slot_count > 1) tli_send_defined(s, t, "_SLOTS ", (uint64_t)t->plan->slot_count);
     tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
@@ -729,6 +775,25 @@ static void tli_send_offsets(tli_stream *s, const char *name, const char *suffix
     tli_send(s, "};\n");
 }
 
+static void tli_send_blocks(tli_stream *s, const char *name, const tl_plan *plan) {
+    int32_t k;
+    if (!plan->block_count) return;
+    tli_open_table(s, "tl_plan_block", name, "_blocks", (uint64_t)plan->block_count);
+    for (k = 0; k < plan->block_count; k++) {
+        const tl_plan_block *block = &plan->blocks[k];
+        tli_send(s, "    { ");
+        tli_send_constant(s, block->offset);
+        tli_send(s, ", ");
+        tli_send_constant(s, block->bytes);
+        tli_send(s, ", ");
+        tli_send_i32(s, block->tier);
+        tli_send(s, ", ");
+        tli_send_i32(s, block->bank);
+        tli_send(s, ", 0 },\n");
+    }
+    tli_send(s, "};\n");
+}
+
 static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
     int32_t i;
     if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
@@ -749,6 +814,7 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     if (plan->entry_count) tli_send(s, "};\n");
     tli_send_offsets(s, name, "_offsets", plan->offsets, plan->offset_count);
     tli_send_offsets(s, name, "_host_offsets", plan->host_offsets, plan->host_offset_count);
+    tli_send_blocks(s, name, plan);
     tli_send(s, "\nstatic const tl_plan ");
     tli_send(s, name);
     tli_send(s, "_plan = {\n");
@@ -773,6 +839,7 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send_field(s, plan->alignment_bytes, "alignment_bytes");
     tli_send_field(s, (uint64_t)plan->slot_count, "slot_count");
     tli_send_array(s, name, "_entry", plan->entry_count);
+    tli_send_array(s, name, "_blocks", plan->block_count);
     tli_send(s, "\n");
     tli_send(s, "};\n");
 }
@@ -827,9 +894,17 @@ TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const
     table.graph = graph;
     table.plan = plan;
     table.name = name;
+    result = tli_check_plan(env, TLI_IN(WRITE_PLAN_TABLE), plan);
+    if (result) return result;
+    table.block_bytes = (uint64_t *)tli_alloc_array(env, (uint64_t)plan->block_count,
+                                                    sizeof *table.block_bytes);
+    if (!table.block_bytes)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_TABLE), TLI_RULE(NO_MEMORY_FOR_SIMULATION));
+    desc.block_bytes = table.block_bytes;
     result = tli_find_lifetimes(env, TLI_IN(WRITE_PLAN_TABLE), &desc, &table.lifetimes, &table.report);
     if (!result) result = tli_send_tables(env, &table, sink);
     tl_free_lifetimes(env, &table.lifetimes);
+    tli_release(env, table.block_bytes);
     return result;
 }
 #endif

@@ -70,45 +70,33 @@ TLI_IMPL void tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes) {
 
 // -- places --
 
-// One buffer for each number on the device, or on the host, from the first to the last lifetime that has it.
-static tl_layout_buffer *tli_make_buffers(tl_env *env, const tl_lifetimes *lifetimes, int is_host,
-                                          int32_t count, uint64_t alignment) {
-    tl_layout_buffer *buffers = (tl_layout_buffer *)tli_alloc_array(env, (uint64_t)count, sizeof *buffers);
-    int32_t i;
-    for (i = 0; buffers && i < lifetimes->count; i++) {
-        const tl_lifetime *life = &lifetimes->items[i];
-        tl_layout_buffer *buffer = &buffers[life->number];
-        if ((life->use == TL_USE_HOST) != is_host) continue;
-        if (life->over < 0) buffer->first_step = life->first_step;
-        buffer->last_step = life->end_step > life->first_step ? life->end_step - 1 : life->first_step;
-        buffer->bytes = life->bytes;
-        buffer->alignment = alignment;
-    }
-    return buffers;
-}
-
-// Steps, entry and offsets of a plan in one block; the counts of the plan are those of the copy.
+// Steps, entry, offsets and blocks of a plan in one allocation; the counts of the plan are those of the copy.
 static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan *plan, tl_plan *copy) {
     uint64_t *offsets, *host_offsets, bytes;
+    tl_plan_block *blocks;
     tl_step *steps;
     tl_entry *entry;
     // no overflow, because counts are below 2^31; offsets come first, because their alignment is larger
     bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->entry_count * sizeof *entry +
+            (uint64_t)plan->block_count * sizeof *blocks +
             ((uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count) * sizeof *offsets;
     offsets = (uint64_t *)tli_alloc_array(env, bytes, 1);
     if (!offsets) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_STEPS));
     host_offsets = offsets + plan->offset_count;
-    steps = (tl_step *)(void *)(host_offsets + plan->host_offset_count);
+    blocks = (tl_plan_block *)(void *)(host_offsets + plan->host_offset_count);
+    steps = (tl_step *)(void *)(blocks + plan->block_count);
     entry = (tl_entry *)(void *)(steps + plan->step_count);
     tli_copy(entry, plan->entry, (size_t)plan->entry_count * sizeof *entry);
     tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
     tli_copy(host_offsets, plan->host_offsets, (size_t)plan->host_offset_count * sizeof *offsets);
+    tli_copy(blocks, plan->blocks, (size_t)plan->block_count * sizeof *blocks);
     tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
     *copy = *plan;
     copy->steps = plan->step_count ? steps : NULL;
     copy->entry = plan->entry_count ? entry : NULL;
     copy->offsets = plan->offset_count ? offsets : NULL;
     copy->host_offsets = plan->host_offset_count ? host_offsets : NULL;
+    copy->blocks = plan->block_count ? blocks : NULL;
     copy->memory = offsets;
     return TL_OK;
 }
@@ -125,86 +113,311 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
 }
 #endif
 
-// Lay out what lives on the device, or on the host.
-static tl_result tli_place_tier(tl_env *env, const tl_places_desc *desc, const tl_lifetimes *lifetimes,
-                                int is_host, int32_t count, tl_layout_plan *layout) {
-    uint64_t alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
-    tl_layout_buffer *buffers = tli_make_buffers(env, lifetimes, is_host, count, alignment);
-    tl_layout_desc wanted;
-    tl_result result;
-    if (!buffers)
-        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
-    tli_zero(&wanted, sizeof wanted);
-    wanted.buffers = buffers;
-    wanted.buffer_count = count;
-    wanted.work_limit = desc->work_limit;
-    result = tl_plan_layout(env, &wanted, layout);
-    tli_release(env, buffers);
-    return result;
+// What is placed in one tier. Arrays are over the numbers of allocations.
+typedef struct tli_tier_places {
+    int32_t           count;
+    tl_layout_buffer *buffers;   // [count]
+    tl_layout_buffer *members;   // [count] those of one bank
+    uint64_t         *moved;     // [count]
+    uint64_t         *offsets;   // [count] in its bank; then of the tier
+    uint64_t         *ends;      // [count] keys; then offsets of members
+    int32_t          *banks;     // [count] where it lives
+    int32_t          *order;     // [count]
+    tl_plan_block    *blocks;    // [block_count] in room for count
+    int32_t           block_count;
+    int               is_host;
+    uint64_t          bound_bytes, cost, bound_cost, work;
+} tli_tier_places;
+
+// Both tiers: what is asked, and what was found. A tier that keeps its offsets has count 0.
+typedef struct tli_places {
+    tl_env       *env;
+    const tl_places_desc *desc;
+    int           keeps_banks;   // 1 = each allocation stays in the bank in which it is
+    uint64_t      alignment;
+    tl_lifetimes  lifetimes;
+    tli_tier_places tiers[2];
+} tli_places;
+
+static void tli_free_places(tli_places *p) {
+    int tier;
+    for (tier = 0; tier < 2; tier++) {
+        tli_release(p->env, p->tiers[tier].buffers);
+        tli_release(p->env, p->tiers[tier].moved);
+        tli_release(p->env, p->tiers[tier].banks);
+        tli_release(p->env, p->tiers[tier].blocks);
+    }
+    tl_free_lifetimes(p->env, &p->lifetimes);
 }
 
-// Lay out the tiers of a plan in which it has no offsets.
-static tl_result tli_place_allocations(tl_env *env, const tl_places_desc *desc, const tl_plan *plan,
-                                       tl_layout_plan *layout, tl_layout_plan *host_layout) {
+// One buffer for each number on the device, or on the host, from the first to the last lifetime that has it.
+static tl_result tli_make_buffers(tli_places *p, tli_tier_places *t) {
+    uint64_t count = (uint64_t)t->count;
+    int32_t i;
+    t->buffers = (tl_layout_buffer *)tli_alloc_array(p->env, 2 * count, sizeof *t->buffers);
+    t->moved = (uint64_t *)tli_alloc_array(p->env, 3 * count, sizeof *t->moved);
+    t->banks = (int32_t *)tli_alloc_array(p->env, 2 * count, sizeof *t->banks);
+    t->blocks = (tl_plan_block *)tli_alloc_array(p->env, count, sizeof *t->blocks);
+    if (!t->buffers || !t->moved || !t->banks || !t->blocks)
+        return tli_fail(p->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    t->members = t->buffers + count;
+    t->offsets = t->moved + count;
+    t->ends = t->offsets + count;
+    t->order = t->banks + count;
+    for (i = 0; i < p->lifetimes.count; i++) {
+        const tl_lifetime *life = &p->lifetimes.items[i];
+        tl_layout_buffer *buffer = &t->buffers[life->number];
+        if ((life->use == TL_USE_HOST) != t->is_host) continue;
+        if (life->over < 0) buffer->first_step = life->first_step;
+        buffer->last_step = life->end_step > life->first_step ? life->end_step - 1 : life->first_step;
+        buffer->bytes = life->bytes;
+        buffer->alignment = p->alignment;
+        if (p->keeps_banks) t->banks[life->number] = life->bank;
+        if (!tli_add_u64(t->moved[life->number], life->moved_bytes, &t->moved[life->number]))
+            t->moved[life->number] = UINT64_MAX;
+    }
+    return TL_OK;
+}
+
+// The strictest alignment in a bank of a tier.
+static uint64_t tli_bank_alignment(const tli_places *p, const tli_tier_places *t, int32_t bank) {
+    int has_banks = !t->is_host && bank < p->desc->bank_count;
+    return has_banks ? tli_larger_u64(p->alignment, p->desc->banks[bank].alignment) : p->alignment;
+}
+
+// The bytes of a block of a bank; 0 = it is not cut.
+static uint64_t tli_bank_cut(const tli_places *p, const tli_tier_places *t, int32_t bank) {
+    uint64_t alignment = tli_bank_alignment(p, t, bank);
+    return p->desc->block_bytes & ~(alignment - 1);
+}
+
+// Choose a bank for each buffer, and an offset in it.
+static tl_result tli_choose_banks(tli_places *p, tli_tier_places *t) {
+#ifndef TL_NO_PLANNERS
+    tl_bank_desc wanted;
+    tl_bank_plan found;
+    tl_result result;
+    int32_t i;
+    for (i = 0; i < t->count; i++)      // so that what is taken of a bank stays within its capacity
+        if (!(t->buffers[i].bytes >> 61)) t->buffers[i].bytes = tli_align_up(t->buffers[i].bytes, p->alignment);
+    tli_zero(&wanted, sizeof wanted);
+    wanted.buffers = t->buffers;
+    wanted.moved_bytes = t->moved;
+    wanted.banks = p->desc->banks;
+    wanted.buffer_count = t->count;
+    wanted.bank_count = p->desc->bank_count;
+    wanted.work_limit = p->desc->work_limit;
+    result = tl_plan_banks(p->env, &wanted, &found);
+    if (result) return result;
+    tli_copy(t->banks, found.banks, (size_t)t->count * sizeof *t->banks);
+    tli_copy(t->offsets, found.offsets, (size_t)t->count * sizeof *t->offsets);
+    t->cost = found.cost;
+    t->bound_cost = found.bound_cost;
+    t->work += found.work;
+    tl_free_bank_plan(p->env, &found);
+    return TL_OK;
+#else
+    (void)t;
+    return tli_fail(p->env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_PLACES), TLI_RULE(BANKS_TL_NO_PLANNERS_LEFT));
+#endif
+}
+
+// Lay out the buffers of one bank, cut as is asked, and within its capacity.
+static tl_result tli_lay_out_bank(tli_places *p, tli_tier_places *t, int32_t bank) {
+    uint64_t alignment = tli_bank_alignment(p, t, bank), high = 0;
+    tl_layout_desc wanted;
+    tl_layout_plan layout;
+    tl_result result;
+    int32_t i, count = 0;
+    tli_zero(&wanted, sizeof wanted);
+    for (i = 0; i < t->count; i++) {
+        if (t->banks[i] != bank) continue;
+        high = tli_larger_u64(high, t->offsets[i] + t->buffers[i].bytes);
+        t->members[count] = t->buffers[i];
+        t->members[count++].alignment = alignment;
+    }
+    if (!count) return TL_OK;
+    wanted.buffers = t->members;
+    wanted.buffer_count = count;
+    wanted.work_limit = p->desc->work_limit;
+    wanted.block_bytes = tli_bank_cut(p, t, bank);
+    if (!t->is_host && p->desc->bank_count) {   // tl_plan_banks laid it out
+        if (!wanted.block_bytes || high <= wanted.block_bytes) return TL_OK;
+        wanted.capacity_bytes = p->desc->banks[bank].capacity_bytes;
+    }
+    result = tl_plan_layout(p->env, &wanted, &layout);
+    if (result) return result;
+    for (i = count = 0; i < t->count; i++)
+        if (t->banks[i] == bank) t->offsets[i] = layout.offsets[count++];
+    t->bound_bytes += tli_align_up(layout.bound_bytes, p->alignment);
+    t->work += layout.work;
+    tl_free_layout_plan(p->env, &layout);
+    return TL_OK;
+}
+
+// Put the blocks of a bank behind those before it; each is as large as what lies in it.
+static void tli_add_blocks(const tli_places *p, tli_tier_places *t, int32_t bank) {
+    uint64_t cut = tli_bank_cut(p, t, bank), number = UINT64_MAX, start = 0;
+    tl_plan_block *block = t->block_count ? &t->blocks[t->block_count - 1] : NULL;
+    int32_t k;
+    for (k = 0; k < t->count; k++) {
+        int32_t i = t->order[k];
+        uint64_t at = cut ? t->ends[i] / cut : 0;
+        if (t->banks[i] != bank) continue;
+        if (at != number) {
+            start = block ? block->offset + block->bytes : 0;
+            block = &t->blocks[t->block_count++];
+            block->offset = start;
+            block->tier = (uint8_t)t->is_host;
+            block->bank = (uint8_t)bank;
+            number = at;
+        }
+        t->offsets[i] = t->ends[i] - (cut ? at * cut : 0);
+        block->bytes = tli_larger_u64(block->bytes,
+                                      tli_align_up(t->offsets[i] + t->buffers[i].bytes, p->alignment));
+        t->offsets[i] += start;
+    }
+}
+
+// An allocation that no block can hold.
+static tl_result tli_check_cut(const tli_places *p, const tli_tier_places *t) {
+    int32_t i;
+    for (i = 0; i < p->lifetimes.count && p->desc->block_bytes; i++) {
+        const tl_lifetime *life = &p->lifetimes.items[i];
+        uint64_t cut = tli_bank_cut(p, t, t->banks[life->number]);
+        tli_sentence s;
+        if ((life->use == TL_USE_HOST) != t->is_host || life->bytes <= cut) continue;
+        s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_PLACES),
+                            TLI_RULE(ALLOCATION_LARGER_THAN_BLOCK), cut, life->bytes);
+        tli_put_rule(&s);
+        if (TLI_ERROR_TEXT) tli_put_named(&s.text, life->node, tl_name_node(p->desc->graph, life->node));
+        return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
+    }
+    return TL_OK;
+}
+
+// Lay out what lives on the device, or on the host, and cut it into blocks. One block of bank 0 is none.
+static tl_result tli_place_tier(tli_places *p, int is_host, int32_t count) {
+    tli_tier_places *t = &p->tiers[is_host];
+    int has_banks = !is_host && p->desc->bank_count;
+    tl_result result;
+    int32_t bank;
+    t->is_host = is_host;
+    t->count = count;
+    result = tli_make_buffers(p, t);
+    if (!result && has_banks) result = tli_choose_banks(p, t);
+    if (!result) result = tli_check_cut(p, t);
+    for (bank = 0; bank < TL_MOST_BANKS && !result; bank++) result = tli_lay_out_bank(p, t, bank);
+    if (result) return result;
+    tli_sort_numbers(t->order, count, t->offsets);
+    tli_copy(t->ends, t->offsets, (size_t)count * sizeof *t->ends);
+    for (bank = 0; bank < TL_MOST_BANKS; bank++) tli_add_blocks(p, t, bank);
+    if (!has_banks && t->block_count == 1 && !t->blocks[0].bank) t->block_count = 0;
+    return TL_OK;
+}
+
+static tl_result tli_check_places(const tli_places *p) {
+    const tl_places_desc *desc = p->desc;
+    uint64_t strictest = p->alignment;
+    int32_t k;
+    if (desc->bank_count < 0 || desc->bank_count > TL_MOST_BANKS || (desc->bank_count && !desc->banks))
+        return tli_fail(p->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_PLACES),
+                        TLI_RULE(PLACES_BANK_COUNT_MUST_BE_0_TO_8));
+    for (k = 0; k < desc->bank_count; k++) strictest = tli_larger_u64(strictest, desc->banks[k].alignment);
+    if (desc->block_bytes && desc->block_bytes < strictest)
+        return tli_fail_values(p->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_PLACES),
+                               TLI_RULE(BLOCK_BYTES_LESS_THAN_ALIGNMENT), desc->block_bytes, strictest);
+    return TL_OK;
+}
+
+// Lay out the tiers of a plan in which it has no offsets. banked: NULL, or the plan whose allocations are in the
+// banks in which they stay.
+static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const tl_plan *banked) {
     tl_simulate_desc simulate;
-    tl_lifetimes lifetimes;
     tl_report report;
     tl_result result;
-    tli_zero(layout, sizeof *layout);
-    tli_zero(host_layout, sizeof *host_layout);
     tli_zero(&simulate, sizeof simulate);
-    simulate.graph = desc->graph;
-    simulate.device = desc->device;
-    simulate.plan = plan;
-    result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &lifetimes, &report);
-    if (result) return result;
-    if (!plan->offset_count)
-        result = tli_place_tier(env, desc, &lifetimes, 0, report.allocation_count, layout);
-    if (!result && report.host_allocation_count && !plan->host_offset_count)
-        result = tli_place_tier(env, desc, &lifetimes, 1, report.host_allocation_count, host_layout);
-    tl_free_lifetimes(env, &lifetimes);
+    simulate.graph = p->desc->graph;
+    simulate.device = banked ? NULL : p->desc->device;  // places of before suit the alignment of before
+    simulate.plan = banked ? banked : bare;
+    p->keeps_banks = banked != NULL;
+    result = tli_find_lifetimes(p->env, TLI_IN(PLAN_PLACES), &simulate, &p->lifetimes, &report);
+    if (!result) result = tli_check_places(p);
+    if (!result && !bare->offset_count) result = tli_place_tier(p, 0, report.allocation_count);
+    if (!result && report.host_allocation_count && !bare->host_offset_count)
+        result = tli_place_tier(p, 1, report.host_allocation_count);
     return result;
 }
 
-static void tli_report_places(const tl_plan *plan, uint64_t alignment, const tl_layout_plan *layout,
-                              const tl_layout_plan *host_layout, tl_places_report *report) {
-    report->arena_bytes = plan->arena_bytes;
-    report->bound_bytes = tli_align_up(layout->bound_bytes, alignment);
-    report->host_arena_bytes = plan->host_arena_bytes;
-    report->host_bound_bytes = tli_align_up(host_layout->bound_bytes, alignment);
-    report->proven = report->arena_bytes == report->bound_bytes &&
-                     report->host_arena_bytes == report->host_bound_bytes;
-    report->work = layout->work + host_layout->work;
+// What no places of a tier take less than: where it is one block, the bound of its layout; else all live bytes.
+static uint64_t tli_places_bound(const tli_places *p, const tli_tier_places *t, uint64_t peak_bytes) {
+    return t->block_count ? tli_align_up(peak_bytes, p->alignment) : t->bound_bytes;
 }
 
-// Give a plan the offsets that were found, in a copy that is measured, in place of the plan.
-static tl_result tli_take_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare,
-                                 const tl_layout_plan *layout, const tl_layout_plan *host_layout,
-                                 tl_plan *plan) {
+static void tli_report_places(const tli_places *p, const tl_plan *plan, tl_places_report *report) {
+    const tli_tier_places *device = &p->tiers[0], *host = &p->tiers[1];
+    int32_t k;
+    report->arena_bytes = plan->arena_bytes;
+    report->bound_bytes = tli_places_bound(p, device, plan->peak_bytes);
+    report->host_arena_bytes = plan->host_arena_bytes;
+    report->host_bound_bytes = tli_places_bound(p, host, plan->host_peak_bytes);
+    report->proven = report->arena_bytes == report->bound_bytes &&
+                     report->host_arena_bytes == report->host_bound_bytes && device->cost == device->bound_cost;
+    report->work = device->work + host->work;
+    report->block_count = plan->block_count;
+    report->cost = device->cost;
+    report->bound_cost = device->bound_cost;
+    for (k = 0; k < plan->block_count; k++)
+        if (!plan->blocks[k].tier) report->bank_bytes[plan->blocks[k].bank] += plan->blocks[k].bytes;
+    if (!plan->block_count || plan->blocks[0].tier) report->bank_bytes[0] = plan->arena_bytes;
+}
+
+// Give a plan the offsets and blocks that were found, in a copy that is measured, in place of the plan.
+static tl_result tli_take_places(tli_places *p, tl_plan *bare, tl_plan *plan) {
+    tli_tier_places *device = &p->tiers[0], *host = &p->tiers[1];
+    tl_plan_block *blocks;
     tl_plan placed;
     tl_result result;
-    if (layout->buffer_count) bare->offsets = layout->offsets;
-    if (layout->buffer_count) bare->offset_count = layout->buffer_count;
-    if (host_layout->buffer_count) bare->host_offsets = host_layout->offsets;
-    if (host_layout->buffer_count) bare->host_offset_count = host_layout->buffer_count;
-    result = tli_join_plan(env, TLI_IN(PLAN_PLACES), bare, &placed);
-    if (result) return result;
-    result = tli_measure(env, TLI_IN(PLAN_PLACES), desc->graph, desc->device, 1, &placed);
-    tl_free_plan(env, result ? &placed : plan);
-    if (!result) *plan = placed;
+    int32_t k, count = 0;
+    blocks = (tl_plan_block *)tli_alloc_array(p->env, (uint64_t)bare->block_count +
+                                              (uint64_t)device->block_count + (uint64_t)host->block_count,
+                                              sizeof *blocks);
+    if (!blocks)
+        return tli_fail(p->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    for (k = 0; k < device->block_count; k++) blocks[count++] = device->blocks[k];
+    for (k = 0; k < bare->block_count; k++)     // of the tier that keeps its offsets
+        if (!p->tiers[bare->blocks[k].tier].count) blocks[count++] = bare->blocks[k];
+    for (k = 0; k < host->block_count; k++) blocks[count++] = host->blocks[k];
+    if (device->count) bare->offsets = device->offsets;
+    if (device->count) bare->offset_count = device->count;
+    if (host->count) bare->host_offsets = host->offsets;
+    if (host->count) bare->host_offset_count = host->count;
+    bare->blocks = blocks;
+    bare->block_count = count;
+    result = tli_join_plan(p->env, TLI_IN(PLAN_PLACES), bare, &placed);
+    if (!result) {
+        result = tli_measure(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, p->desc->device, 1, &placed);
+        tl_free_plan(p->env, result ? &placed : plan);
+        if (!result) *plan = placed;
+    }
+    tli_release(p->env, blocks);
     return result;
 }
 
-// bare: the plan without the offsets that are to be found.
-static tl_result tli_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare, tl_plan *plan,
-                                 tl_places_report *report) {
-    uint64_t alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
-    tl_layout_plan layout, host_layout;
-    tl_result result = tli_place_allocations(env, desc, bare, &layout, &host_layout);
-    if (!result) result = tli_take_places(env, desc, bare, &layout, &host_layout, plan);
-    if (!result && report) tli_report_places(plan, alignment, &layout, &host_layout, report);
-    tl_free_layout_plan(env, &layout);
-    tl_free_layout_plan(env, &host_layout);
+// bare: the plan without the offsets that are to be found. banked: NULL = banks are chosen as is asked; else a
+// plan with the same steps, whose allocations stay in their banks.
+static tl_result tli_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare, const tl_plan *banked,
+                                 tl_plan *plan, tl_places_report *report) {
+    tli_places p;
+    tl_result result;
+    tli_zero(&p, sizeof p);
+    p.env = env;
+    p.desc = desc;
+    p.alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
+    result = tli_place_allocations(&p, bare, banked);
+    if (!result) result = tli_take_places(&p, bare, plan);
+    if (!result && report) tli_report_places(&p, plan, report);
+    tli_free_places(&p);
     return result;
 }
 
@@ -216,8 +429,9 @@ TLI_IMPL tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_pl
     bare = *plan;
     bare.offsets = bare.host_offsets = NULL;
     bare.offset_count = bare.host_offset_count = 0;
+    bare.blocks = NULL;
+    bare.block_count = 0;
     bare.alignment_bytes = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
-    return tli_plan_places(env, desc, &bare, plan, report);
+    return tli_plan_places(env, desc, &bare, NULL, plan, report);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
-

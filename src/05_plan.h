@@ -114,6 +114,24 @@ typedef struct tl_entry {
     int32_t slot;
 } tl_entry;
 
+// A tier is a kind of memory: device or host. A bank is one memory of a tier (the heap of a GPU; TCM, SRAM
+// and PSRAM of a microcontroller). A block is what a run takes from a backend: a part of one bank, at offsets
+// of the tier that no other block has. No place crosses the end of a block:
+//
+//     offsets of the device   0 . . . . . . 4096 . . . . . . 8192 . . . . . . 12288
+//     blocks                  |--- block 0 ---|--- block 1 --|--- block 2 ----|
+//                             |----------- bank 0 -----------|---- bank 1 ----|
+
+#define TL_MOST_BANKS 8    // of a tier
+
+typedef struct tl_plan_block {
+    uint64_t offset;    // of its tier at which it begins; a multiple of the plan's alignment
+    uint64_t bytes;     // > 0; a run takes those up to the end of the highest place in it
+    uint8_t  tier;      // tl_tier: 0 = device, 1 = host
+    uint8_t  bank;      // below TL_MOST_BANKS
+    uint16_t reserved;  // 0
+} tl_plan_block;
+
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
@@ -125,7 +143,7 @@ typedef struct tl_plan {
     int32_t         inference;   // 1 = forward only: no B, ends with its results resident
     int32_t         any_order;   // 1 = backwards in any valid order, not only in reverse order of the list
     uint64_t        peak_bytes;      // largest sum of live bytes
-    uint64_t        arena_bytes;     // aligned high-water mark; 0 without offsets
+    uint64_t        arena_bytes;     // aligned high-water mark, summed over blocks; 0 without offsets
     uint64_t        host_peak_bytes; // largest sum of host copies
     uint64_t        host_arena_bytes;  // aligned high-water mark of these; 0 without host offsets
     uint64_t        base_bytes;      // weights, their gradients, optimizer: not in the peak, in the budget
@@ -138,6 +156,8 @@ typedef struct tl_plan {
                                      // 65536; 0 = 1
     const tl_entry *entry;           // [entry_count] what is resident at the start, each tensor once; 0 = nothing
     int32_t         entry_count;
+    const tl_plan_block *blocks;     // [block_count] the device's first, each tier's by offset
+    int32_t         block_count;     // a tier without blocks is one, from offset 0, of bank 0
 } tl_plan;
 
 // The result of one replay of a plan.
@@ -162,12 +182,13 @@ typedef struct tl_report {
 
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
-    const tl_plan   *plan;        // not NULL; only steps, entry, offsets, their alignment, slots and flags are read
+    const tl_plan   *plan;        // not NULL; steps, entry, offsets, alignment, blocks, slots and flags are read
     const tl_device *device;      // 0 = copies and conversions take no time; the stricter alignment counts
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
     uint64_t        *start_cost;  // [step_count] time at which each step begins, O and L on the link; may be 0
     uint64_t        *end_cost;    // [step_count] time at which each step ends; may be 0
+    uint64_t        *block_bytes; // [block_count of the plan] aligned high-water mark of each block; may be 0
 } tl_simulate_desc;
 
 // Replay a plan and report. The steps are replayed once: each repetition starts and ends in the
@@ -177,9 +198,9 @@ typedef struct tl_simulate_desc {
 // those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
 // B: the gradients of its outputs that no other backward has made, the gradients of its inputs that
 // it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
-// allocation k; no two live allocations may overlap. In place, output 0 takes over its input's
-// allocation. 0 bytes are no allocation. C and X convert several outputs one after the other: both
-// copies of one tensor live until its own conversion ends. Host copies are numbered by themselves, in the order
+// allocation k; no two live allocations may overlap, and each lies inside of one block. In place, output
+// 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one after the
+// other: both copies of one tensor live until its own conversion ends. Host copies are numbered by themselves, in the order
 // in which O makes them: plan->host_offsets[k] places copy k.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
@@ -195,7 +216,7 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
 
 #ifndef TL_NO_PLANNERS
-// Copy a plan with its steps and offsets, for example a const table, or the record of an online run
+// Copy a plan with its steps, offsets and blocks, for example a const table, or the record of an online run
 // (tl_find_run_plan), which can then be simulated, improved, written and replayed.
 //
 //   copy   overwritten; must not be the plan itself; release with tl_free_plan
@@ -234,6 +255,10 @@ typedef struct tl_lifetime {
     int32_t  number;       // in plan->offsets, of host copies in plan->host_offsets
     int32_t  over;         // written in place: the lifetime that it takes over, of the same number; else -1
     int32_t  slot;         // of its micro-batch
+    int32_t  block;        // in plan->blocks; -1 = its tier is one block
+    int32_t  bank;         // of that block; 0 without
+    uint64_t moved_bytes;  // what steps read and write of it: its bytes for each kernel operand, copy and
+                           // conversion; a gradient that is added to, and scratch, are read and written
 } tl_lifetime;
 
 typedef struct tl_lifetimes {
@@ -249,7 +274,7 @@ typedef struct tl_lifetimes {
 // at the end of its call, or after a conversion, does. What is never freed ends at step_count.
 //
 // Errors:  those of tl_simulate_plan; *lifetimes is all zero then.
-// Cost:    one replay; 56 bytes an allocation, and as much again while the list grows.
+// Cost:    one replay; 72 bytes an allocation, and as much again while the list grows.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                   tl_lifetimes *lifetimes);
@@ -261,6 +286,10 @@ typedef struct tl_places_desc {
     const tl_graph  *graph;     // not NULL
     const tl_device *device;    // its alignment_bytes holds for every place; 0 = 1
     uint64_t         work_limit;  // elementary steps, as in tl_layout_desc; 0 = 100 million; 1 = one fast pass
+    const tl_bank   *banks;     // [bank_count] of the device, and what a byte moved in each costs
+    int32_t          bank_count;  // at most TL_MOST_BANKS; 0 = one bank without a limit
+    uint64_t         block_bytes;  // every bank, and the host's, is cut into blocks of at most so many bytes,
+                                // rounded down to the alignments; 0 = not cut
 } tl_places_desc;
 
 typedef struct tl_places_report {
@@ -269,20 +298,27 @@ typedef struct tl_places_report {
     uint64_t host_arena_bytes, host_bound_bytes;  // the same of the host copies
     int32_t  proven;            // 1 = both arenas are as large as their bounds
     uint64_t work;              // elementary steps done
+    int32_t  block_count;       // that the plan names
+    uint64_t cost, bound_cost;  // with banks: moved bytes x price of their bank, summed up; none costs less
+    uint64_t bank_bytes[TL_MOST_BANKS];  // of the arena in each bank
 } tl_places_report;
 
 // Give every allocation of a plan an offset, in an arena of the device and, for host copies, one of the host,
-// each as small as is found (tl_plan_layout).
+// each as small as is found (tl_plan_layout). With banks, each allocation of the device is put into one of
+// them, so that what steps move (tl_lifetime.moved_bytes) costs as little as is found (tl_plan_banks).
 //
 //   plan     gets new offsets, and its peaks and costs are measured again; steps and offsets are in one new
 //            block then, and what it had is released. Not changed where there is an error
 //   report   may be 0
 //
-// A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes (tl_init_run).
+// A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes; or, where the plan
+// names blocks, in these (tl_init_run). It names them with banks, and where an arena is larger than block_bytes.
 // Inputs have places as well, and outputs that are written in place stand where their input stood.
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_OVERFLOW: the aligned bytes of all allocations do not fit 61
-//          bits; TL_ERROR_NO_MEMORY.
+//          bits; TL_ERROR_INFEASIBLE: an allocation larger than a block, by node and bytes, or those of
+//          tl_plan_banks, whose buffers are numbered as offsets; TL_ERROR_INVALID_ARG: banks, block_bytes;
+//          TL_ERROR_UNSUPPORTED: banks with TL_NO_PLANNERS; TL_ERROR_NO_MEMORY.
 // Cost:    that of tl_find_lifetimes and tl_plan_layout, and a replay.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *plan,
@@ -478,13 +514,16 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 // Before the tables stand numbers for the preprocessor, with the name in upper case in front:
 //
-//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: a block of so many bytes does, so aligned
+//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: memory of so many bytes does, so aligned
+//     NET_BLOCKS, NET_BLOCK_0_BYTES, ..        of a plan with blocks: what each takes
+//     NET_BANK_0_BYTES, NET_BANK_1_BYTES, ..   of these in each bank of the device, the same added up
 //     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it
 //     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
 //     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS where there are several
-//     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena
-//     NET_ENTRY_Z_BYTES, NET_ENTRY_Z_OFFSET    of a tensor of the entry
-//     NET_RESULT_Y_BYTES, NET_RESULT_Y_OFFSET  of a node y that is kept; forward only, where none is kept, of
+//     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena, with blocks in
+//     NET_INPUT_X_BLOCK                        that block
+//     NET_ENTRY_Z_BYTES, _OFFSET, _BLOCK       of a tensor of the entry
+//     NET_RESULT_Y_BYTES, _OFFSET, _BLOCK      of a node y that is kept; forward only, where none is kept, of
 //                                              each that no node reads
 //     NET_NODE_Y                               the number of every node
 //

@@ -166,6 +166,9 @@ typedef struct tli_sim_arena {
     uint8_t        *live;         // [2 leaves] a tree over the ranks: 1 = an allocation from here down is live
     int32_t         leaf_count;
     int             is_host;
+    const tl_plan_block *blocks;  // [block_count] of its tier, by offset; none = one block of any bytes
+    int32_t         block_count, first_block;  // the first of them in the plan
+    uint64_t       *highs;        // [1 or block_count] aligned high-water mark of each
 } tli_sim_arena;
 
 typedef struct tli_sim_tensor {
@@ -337,6 +340,27 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
     return sim->graph->nodes[sim->graph->outputs[index].node].is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
 }
 
+// The block of its tier that an offset is in; -1 = none.
+static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, uint64_t offset) {
+    int32_t low = 0, high = count;
+    while (low < high) {    // blocks below low begin at the offset or before it
+        int32_t middle = low + (high - low) / 2;
+        if (blocks[middle].offset <= offset) low = middle + 1;
+        else high = middle;
+    }
+    return low && offset - blocks[low - 1].offset < blocks[low - 1].bytes ? low - 1 : -1;
+}
+
+// Write down that a step reads or writes an allocation so many times.
+static void tli_ledger_move(const tli_sim *sim, tl_use use, int32_t index, uint64_t times) {
+    int32_t open = sim->ledger ? sim->ledger->open[tli_ledger_key(sim, use, index)] : -1;
+    uint64_t bytes, *moved;
+    if (open < 0) return;
+    moved = &sim->ledger->items[open].moved_bytes;
+    if (!tli_mul_u64(sim->ledger->items[open].bytes, times, &bytes) || !tli_add_u64(*moved, bytes, moved))
+        *moved = UINT64_MAX;
+}
+
 // Write down an allocation that begins. Scratch of 0 bytes is a call without scratch: counted, not listed.
 static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint64_t bytes, int32_t number) {
     const tli_sim_arena *arena = use == TL_USE_HOST ? &sim->host_arena : &sim->arena;
@@ -346,6 +370,7 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     int32_t occurrence = ledger->occurrences[key]++;
     void *items = ledger->items;
     tl_lifetime *life;
+    int32_t block;
     if (!bytes || ledger->failed) return;
     if (!tli_grow(sim->env, &items, &ledger->capacity, ledger->count, (int64_t)ledger->count + 1,
                   sizeof *life)) {
@@ -366,6 +391,11 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     life->number = number;
     life->over = -1;
     life->slot = sim->slot;
+    block = arena->block_count ? tli_find_plan_block(arena->blocks, arena->block_count, life->offset) : -1;
+    life->block = block < 0 ? -1 : arena->first_block + block;
+    life->bank = block < 0 ? 0 : arena->blocks[block].bank;
+    life->moved_bytes = 0;
+    if (sim->step) tli_ledger_move(sim, use, index, use == TL_USE_SCRATCH ? 2 : 1);  // what makes it writes it
 }
 
 // Write down its end: before what the present step does, or after it.
@@ -430,26 +460,48 @@ static void tli_sim_leave(tli_sim_arena *arena, int32_t owner) {
     arena->places[owner] = -1;
 }
 
-// Give an allocation its offset, which must be aligned and not overlap a live allocation. Live ones do not
-// overlap each other, so the two beside it tell. high: the arena's high-water mark.
+// Raise the high-water mark of the block in which an allocation lies, and the sum of these.
+static tl_result tli_sim_raise(tli_sim *sim, tli_sim_arena *arena, uint64_t offset, uint64_t end,
+                               uint64_t *sum) {
+    int32_t block = arena->block_count ? tli_find_plan_block(arena->blocks, arena->block_count, offset) : 0;
+    uint64_t start = 0, padded, *high;
+    if (arena->block_count) {
+        if (block < 0 || end - arena->blocks[block].offset > arena->blocks[block].bytes)
+            return tli_sim_broken(sim, TLI_RULE(OFFSETS_CROSS_BLOCK));
+        start = arena->blocks[block].offset;
+    }
+    if ((offset - start) & (sim->alignment - 1))  // a power of two: tl_check_device, tli_check_plan
+        return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
+    high = &arena->highs[block];
+    if (!tli_add_u64(end - start, sim->alignment - 1, &padded))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+    padded &= ~(sim->alignment - 1);
+    if (padded <= *high) return TL_OK;
+    if (!tli_add_u64(*sum, padded - *high, sum))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+    *high = padded;
+    return TL_OK;
+}
+
+// Give an allocation its offset, which must be aligned, inside of one block, and not overlap a live allocation.
+// Live ones do not overlap each other, so the two beside it tell. sum: of the high-water marks of blocks.
 static tl_result tli_sim_place(tli_sim *sim, tli_sim_arena *arena, int32_t number, int32_t owner,
-                               uint64_t bytes, uint64_t *high) {
-    uint64_t offset, end, padded;
+                               uint64_t bytes, uint64_t *sum) {
+    uint64_t offset, end;
     int32_t below, above;
+    tl_result result;
     if (number >= arena->count)
         return tli_sim_broken(sim, arena->is_host ? TLI_RULE(HOST_OFFSETS_FEWER_THAN_COPIES)
                                                   : TLI_RULE(OFFSETS_FEWER_THAN_ALLOCATIONS));
     offset = arena->offsets[number];
-    if (offset & (sim->alignment - 1))  // a power of two: tl_check_device, tli_check_plan
-        return tli_sim_broken(sim, TLI_RULE(OFFSETS_NOT_MULTIPLE_OF_ALIGNMENT));
-    if (!tli_add_u64(offset, bytes, &end) || !tli_add_u64(end, sim->alignment - 1, &padded))
+    if (!tli_add_u64(offset, bytes, &end))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+    result = tli_sim_raise(sim, arena, offset, end, sum);
+    if (result) return result;
     below = tli_sim_beside(arena, arena->ranks[number], 0);
     above = tli_sim_beside(arena, arena->ranks[number], 1);
     if ((below >= 0 && arena->ends[below] > offset) || (above >= 0 && arena->offsets[above] < end))
         return tli_sim_broken(sim, TLI_RULE(OFFSETS_TWO_LIVE_ALLOCATIONS_OVERLAP));
-    padded &= ~(sim->alignment - 1);
-    if (padded > *high) *high = padded;
     arena->ends[number] = end;
     tli_sim_mark(arena, number, 1);
     if (owner >= 0) arena->places[owner] = number;
@@ -604,6 +656,7 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
     tl_result result = tli_sim_check_forward(sim, node, kind, &missing);
     if (result) return result;
+    for (i = 0; i < node->input_count; i++) tli_ledger_move(sim, TL_USE_OUTPUT, inputs[i].tensor, 1);
     if (kind == TL_STEP_FORWARD_INPLACE)
         tli_sim_hand_over(sim, inputs[node->inplace].tensor, node->first_output);
     for (i = node->first_output; i < end; i++) {
@@ -670,11 +723,30 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
     return TL_OK;
 }
 
-static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor) {
+// Make a gradient, unless there is one. adds: 1 = the backward adds to it then.
+static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
-    if (sim->tensors[tensor].has_gradient || !sim->graph->nodes[output->node].has_grad) return TL_OK;
+    if (!sim->graph->nodes[output->node].has_grad) return TL_OK;
+    if (sim->tensors[tensor].has_gradient) {
+        if (adds) tli_ledger_move(sim, TL_USE_GRADIENT, tensor, 2);
+        return TL_OK;
+    }
     sim->tensors[tensor].has_gradient = 1;
     return tli_sim_alloc(sim, TLI_USE_GRADIENT, tensor, output->bytes);
+}
+
+// Write down what a backward reads.
+static void tli_sim_read_backward(const tli_sim *sim, int32_t id) {
+    const tl_graph *graph = sim->graph;
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (graph->inputs[i].needed) tli_ledger_move(sim, TL_USE_OUTPUT, graph->inputs[i].tensor, 1);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        if (graph->outputs[i].needed) tli_ledger_move(sim, TL_USE_OUTPUT, i, 1);
+        tli_ledger_move(sim, TL_USE_GRADIENT, i, 1);
+    }
+    tli_ledger_move(sim, TL_USE_SAVED, id, 1);
 }
 
 // Run a backward. It allocates, in this order: gradients of outputs, gradients of inputs, bwork,
@@ -686,12 +758,13 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     int32_t out_end = node->first_output + node->output_count;
     int32_t in_end = node->first_input + node->input_count, i, *next = &sim->next_backward[sim->slot];
     tl_result result = tli_sim_check_backward(sim, id);
-    for (i = node->first_output; i < out_end && !result; i++) result = tli_sim_make_gradient(sim, i);
+    for (i = node->first_output; i < out_end && !result; i++) result = tli_sim_make_gradient(sim, i, 0);
     for (i = node->first_input; i < in_end && !result; i++)
-        result = tli_sim_make_gradient(sim, graph->inputs[i].tensor);
+        result = tli_sim_make_gradient(sim, graph->inputs[i].tensor, 1);
     if (!result) result = tli_sim_alloc(sim, TLI_USE_WORK, id, node->bwork_bytes);
     if (!result) result = tli_sim_compute(sim, node->bwd_cost);
     if (result) return result;
+    if (sim->ledger) tli_sim_read_backward(sim, id);
     tli_sim_release_call(sim);
     for (i = node->first_output; i < out_end; i++) {
         tli_sim_release(sim, TLI_USE_GRADIENT, i, graph->outputs[i].bytes);
@@ -745,6 +818,7 @@ static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     if (result) return result;
     t->on_host = 1;
     t->state = TLI_LEAVING;
+    tli_ledger_move(sim, TL_USE_OUTPUT, tensor, 1);
     return tli_sim_copy(sim, tensor);
 }
 
@@ -755,6 +829,7 @@ static tl_result tli_sim_fetch(tli_sim *sim, int32_t tensor) {
     result = tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, sim->graph->outputs[tensor].bytes);
     if (result) return result;
     sim->tensors[tensor].state = TLI_COMING;
+    tli_ledger_move(sim, TL_USE_HOST, tensor, 1);
     return tli_sim_copy(sim, tensor);
 }
 
@@ -772,6 +847,7 @@ static tl_result tli_sim_compress(tli_sim *sim, int32_t tensor, uint8_t codec) {
     uint64_t bytes = sim->graph->outputs[tensor].bytes, packed = tl_find_codec_bytes((tl_codec)codec, bytes);
     tl_result result = tli_sim_alloc(sim, TLI_USE_PACKED, tensor, packed);
     if (result) return result;
+    tli_ledger_move(sim, TL_USE_OUTPUT, tensor, 1);
     tli_sim_release(sim, TLI_USE_TENSOR, tensor, bytes);
     t->state = TLI_PACKED;
     t->packed_bytes = packed;
@@ -784,6 +860,7 @@ static tl_result tli_sim_expand(tli_sim *sim, int32_t tensor) {
     uint64_t bytes = sim->graph->outputs[tensor].bytes;
     tl_result result = tli_sim_alloc(sim, TLI_USE_TENSOR, tensor, bytes);
     if (result) return result;
+    tli_ledger_move(sim, TL_USE_COMPRESSED, tensor, 1);
     tli_sim_release(sim, TLI_USE_PACKED, tensor, t->packed_bytes);
     t->state = TLI_RESIDENT;
     return tli_sim_convert(sim, bytes);
@@ -987,6 +1064,7 @@ static void tli_free_sim_arena(tl_env *env, tli_sim_arena *arena) {
     tli_release(env, arena->ends);
     tli_release(env, arena->live);
     tli_release(env, arena->places);
+    tli_release(env, arena->highs);
     tli_zero(arena, sizeof *arena);
 }
 
@@ -1028,7 +1106,9 @@ static int tli_sim_alloc_arena(tl_env *env, tli_sim_arena *arena) {
     arena->by_rank = (int32_t *)tli_alloc_array(env, count, sizeof *arena->by_rank);
     arena->ends = (uint64_t *)tli_alloc_array(env, count, sizeof *arena->ends);
     arena->live = (uint8_t *)tli_alloc_array(env, 2 * (uint64_t)arena->leaf_count, 1);
-    if (!arena->places || !arena->ranks || !arena->by_rank || !arena->ends || !arena->live) return 0;
+    arena->highs = (uint64_t *)tli_alloc_array(env, (uint64_t)arena->block_count + 1, sizeof *arena->highs);
+    if (!arena->places || !arena->ranks || !arena->by_rank || !arena->ends || !arena->live || !arena->highs)
+        return 0;
     tli_sort_numbers(arena->by_rank, arena->count, arena->offsets);
     for (rank = 0; rank < arena->count; rank++) arena->ranks[arena->by_rank[rank]] = rank;
     return arena->leaf_count >= arena->count;
@@ -1039,6 +1119,7 @@ static void tli_reset_sim_arena(tli_sim_arena *arena) {
     if (!arena->offsets) return;
     for (i = 0; i < arena->owner_count; i++) arena->places[i] = -1;
     tli_zero(arena->live, 2 * (size_t)arena->leaf_count);
+    tli_zero(arena->highs, ((size_t)arena->block_count + 1) * sizeof *arena->highs);
 }
 
 static tl_result tli_sim_alloc_state(tli_sim *sim) {
@@ -1141,7 +1222,16 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     return result;
 }
 
-// Start a simulation of a graph that passed tl_check_graph. Of the plan only the flags and offsets
+// The blocks of a tier among those of a plan.
+static void tli_sim_take_blocks(tli_sim_arena *arena, const tl_plan *plan, uint8_t tier) {
+    int32_t k;
+    for (k = 0; k < plan->block_count && plan->blocks[k].tier < tier; k++) { }
+    arena->first_block = k;
+    for (; k < plan->block_count && plan->blocks[k].tier == tier; k++) arena->block_count++;
+    arena->blocks = arena->block_count ? plan->blocks + arena->first_block : NULL;
+}
+
+// Start a simulation of a graph that passed tl_check_graph. Of the plan only flags, offsets and blocks
 // are read. Release it with tli_free_sim, also after an error. ledger: NULL = none.
 static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, const tl_graph *graph,
                               const tl_device *device, const tl_plan *plan, tli_ledger *ledger) {
@@ -1165,10 +1255,26 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->host_arena.offsets = plan->host_offset_count ? plan->host_offsets : NULL;
     sim->host_arena.count = plan->host_offset_count;
     sim->host_arena.is_host = 1;
+    tli_sim_take_blocks(&sim->arena, plan, 0);
+    tli_sim_take_blocks(&sim->host_arena, plan, 1);
     sim->ledger = ledger;
     sim->report.broken_step = -1;
     result = tli_sim_alloc_state(sim);
     return result ? result : tli_reset_sim(sim);
+}
+
+// What the blocks of a bank of the device take, of which the bytes of each are given.
+static uint64_t tli_sum_bank(const tl_plan *plan, const uint64_t *block_bytes, int32_t bank) {
+    uint64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < plan->block_count; k++)
+        if (plan->blocks[k].tier == 0 && plan->blocks[k].bank == bank) sum += block_bytes[k];
+    return sum;
+}
+
+static void tli_sim_copy_highs(const tli_sim_arena *arena, uint64_t *bytes) {
+    if (arena->offsets && arena->block_count)
+        tli_copy(bytes + arena->first_block, arena->highs, (size_t)arena->block_count * sizeof *bytes);
 }
 
 // Simulate a plan on a graph and a device that were checked.
@@ -1188,6 +1294,11 @@ static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simul
         if (desc->end_cost) desc->end_cost[i] = copies ? sim.link_free : sim.now;
     }
     if (!result) result = tli_sim_end(&sim);
+    for (i = 0; i < plan->block_count && desc->block_bytes; i++) desc->block_bytes[i] = 0;
+    if (!result && desc->block_bytes) {
+        tli_sim_copy_highs(&sim.arena, desc->block_bytes);
+        tli_sim_copy_highs(&sim.host_arena, desc->block_bytes);
+    }
     if (result) {
         i = sim.report.broken_step;
         tli_zero(&sim.report, sizeof sim.report);
@@ -1196,6 +1307,28 @@ static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simul
     *report = sim.report;
     tli_free_sim(&sim);
     return result;
+}
+
+// Check the blocks of a plan, of which the alignment was checked.
+static tl_result tli_check_plan_blocks(tl_env *env, tli_function function, const tl_plan *plan) {
+    uint64_t alignment = plan->alignment_bytes ? plan->alignment_bytes : 1, end;
+    int32_t k;
+    if (plan->block_count < 0 || (plan->block_count && !plan->blocks))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BLOCK_COUNT_MUST_BE_NUMBER_OF_BLOCKS));
+    for (k = 0; k < plan->block_count; k++) {
+        const tl_plan_block *block = &plan->blocks[k], *before = k ? block - 1 : NULL;
+        tli_rule why = TLI_NO_RULE;
+        if (block->tier > 1 || block->bank >= TL_MOST_BANKS || block->reserved)
+            why = TLI_RULE(BLOCK_IS_OF_NO_BANK);
+        else if (!block->bytes || block->offset & (alignment - 1) ||
+                 !tli_add_u64(block->offset, block->bytes, &end))
+            why = TLI_RULE(BLOCK_LEAVES_TIER);
+        else if (before && (before->tier > block->tier || (before->tier == block->tier &&
+                                                           before->offset + before->bytes > block->offset)))
+            why = TLI_RULE(BLOCKS_OVERLAP);
+        if (why) return tli_fail_values(env, TL_ERROR_INVALID_ARG, function, why, (uint64_t)k, 0);
+    }
+    return TL_OK;
 }
 
 static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_plan *plan) {
@@ -1216,7 +1349,7 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_ANY_ORDER_MUST_BE_0_OR_1));
-    return TL_OK;
+    return tli_check_plan_blocks(env, function, plan);
 }
 
 static tl_result tli_simulate_checked(tl_env *env, tli_function function, const tl_simulate_desc *desc,

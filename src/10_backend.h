@@ -79,6 +79,8 @@ typedef struct tl_backend_limits {
                                  // take blocks may be larger
     int32_t  tiers_share_memory; // 1 = both tiers are taken from one memory: what one takes the other lacks, so
                                  // their capacities and budgets are not to be added up
+    int32_t  bank_count;         // of the device tier, whose figures above are those of all banks; 0 = 1
+    uint64_t bank_bytes[TL_MOST_BANKS];      // with several: what is free in each; TL_UNLIMITED = not known
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
@@ -100,9 +102,11 @@ typedef struct tl_account_counters {
     uint64_t peak_bytes[TL_TIER_COUNT];      // largest live_bytes since it was opened or last reset
     uint64_t claim_count[TL_TIER_COUNT];     // ranges claimed on it and not released
     uint64_t arena_bytes;        // largest aligned end of a range claimed on it in a device block since then
+                                 // (of its highest block, where it has several)
     uint64_t taken_bytes[TL_TIER_COUNT];     // reserved bytes, without guards, of its blocks: those in which
                                              // it was the first to claim a range, until they are freed
     uint64_t peak_taken_bytes[TL_TIER_COUNT];  // largest taken_bytes since then
+    uint64_t bank_taken_bytes[TL_MOST_BANKS];  // now, of the blocks in each bank of the device
 } tl_account_counters;
 
 // The functions of a backend, called by one thread at a time. Once the device is lost, release, release_on,
@@ -180,11 +184,17 @@ typedef struct tl_backend {
     // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
 
-    // Make a block for a whole run, as add_block does: memory of its own of these bytes, rounded up to
+    // Make a block for a whole run, as add_block does in bank 0: memory of its own of these bytes, rounded up to
     // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
     // that for every block. Another backend may cut small blocks from memory that it keeps.
-    tl_result (*add_arena)(void *self, tl_tier tier, uint64_t bytes, uint64_t *block);
+    tl_result (*add_arena)(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *block);
 } tl_backend;
+
+// One more memory of the device tier.
+typedef struct tl_cpu_bank {
+    void    *memory;              // of the caller
+    uint64_t memory_bytes;        // room for an aligned byte at least
+} tl_cpu_bank;
 
 typedef struct tl_cpu_backend_desc {
     void    *memory;              // device tier in one block of the caller; 0 = each block from the env
@@ -200,6 +210,8 @@ typedef struct tl_cpu_backend_desc {
     // carries it out in a random legal order that follows from seed.
     int32_t  checked, deferred;
     uint64_t seed;
+    const tl_cpu_bank *banks;     // [bank_count] banks 1, 2, .. of the device tier; `memory` is bank 0. Only runs
+    int32_t  bank_count;          // of plans that name them use them; below TL_MOST_BANKS. Read during the call
 } tl_cpu_backend_desc;
 
 // Make the CPU backend. It finishes work at once. Two variants are for tests. The deferred one finishes

@@ -32,7 +32,15 @@ typedef struct tli_cpu_block {
     int32_t  next_free;       // next unused slot + 1; 0 = none
     int32_t  pending;         // deferred: queued copies, conversions and fills that touch it
     uint8_t  tier, alive, dying;  // dying: freed, but queued work still needs the bytes
+    uint8_t  bank;            // of the device tier
 } tli_cpu_block;
+
+// A memory of the caller.
+typedef struct tli_cpu_bank {
+    char    *memory;          // aligned; NULL = none: blocks are allocations of the env
+    uint64_t shift;           // bytes before it, for the alignment
+    tl_heap  heap;            // places blocks in it
+} tli_cpu_bank;
 
 typedef enum tli_work_kind {
     TLI_WORK_COPY, TLI_WORK_COMPRESS, TLI_WORK_EXPAND, TLI_WORK_FILL,
@@ -73,9 +81,8 @@ typedef struct tli_cpu {
     int32_t open_count;              // accounts
 #endif
     uint64_t submitted;
-    char *memory;                    // the caller's, aligned
-    uint64_t memory_shift;           // bytes before it, for the alignment
-    tl_heap heap;                    // places blocks in it
+    tli_cpu_bank *banks;             // [bank_count] of the device tier
+    int32_t bank_count;
     tli_mapping *mappings;           // checked
     int32_t mapping_count, mapping_capacity;
     tli_work *queue;                 // deferred
@@ -239,6 +246,8 @@ static void tli_take_block(const tli_cpu *cpu, tli_account *account, uint64_t ha
     if (block->account) return;
     block->account = handle;
     counters->taken_bytes[block->tier] += block->reserved_bytes - 2 * tli_guard_bytes(cpu);
+    if (block->tier == TL_TIER_DEVICE)
+        counters->bank_taken_bytes[block->bank] += block->reserved_bytes - 2 * tli_guard_bytes(cpu);
     if (counters->taken_bytes[block->tier] > counters->peak_taken_bytes[block->tier])
         counters->peak_taken_bytes[block->tier] = counters->taken_bytes[block->tier];
 }
@@ -248,7 +257,9 @@ static void tli_take_block(const tli_cpu *cpu, tli_account *account, uint64_t ha
 static void tli_untake_block(tli_cpu *cpu, tli_cpu_block *block) {
 #ifndef TL_NO_ACCOUNTS
     tli_account *account = block->account ? tli_open_account_of(cpu, block->account) : NULL;
-    if (account) account->counters.taken_bytes[block->tier] -= block->reserved_bytes - 2 * tli_guard_bytes(cpu);
+    uint64_t taken = block->reserved_bytes - 2 * tli_guard_bytes(cpu);
+    if (account) account->counters.taken_bytes[block->tier] -= taken;
+    if (account && block->tier == TL_TIER_DEVICE) account->counters.bank_taken_bytes[block->bank] -= taken;
     block->account = 0;
 #endif
     cpu->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
@@ -258,15 +269,16 @@ static void tli_untake_block(tli_cpu *cpu, tli_cpu_block *block) {
 static tl_result tli_place_block(tli_cpu *cpu, tli_cpu_block *block) {
     size_t guard = (size_t)tli_guard_bytes(cpu), whole;
     size_t alignment = (size_t)cpu->desc.alignment_bytes, slack = 0;
+    tli_cpu_bank *bank = &cpu->banks[block->bank];
     char *base;
     block->allocation = NULL;
     block->piece = 0;
     if (block->bytes > SIZE_MAX / 4 - 2 * guard - 2 * alignment) return TL_ERROR_NO_MEMORY;
     whole = (size_t)tli_align_u64(block->bytes ? block->bytes : 1, alignment) + 2 * guard;
-    if (block->tier == TL_TIER_DEVICE && cpu->memory) {
-        block->piece = tli_take_piece(&cpu->heap, whole);
+    if (block->tier == TL_TIER_DEVICE && bank->memory) {
+        block->piece = tli_take_piece(&bank->heap, whole);
         if (!block->piece) return TL_ERROR_NO_MEMORY;
-        base = cpu->memory + cpu->heap.extents[block->piece - 1].offset;
+        base = bank->memory + bank->heap.extents[block->piece - 1].offset;
     } else {
         slack = tli_find_slack(cpu);
         block->allocation = tli_alloc(cpu->env, whole + slack);
@@ -288,7 +300,7 @@ static tl_result tli_finish_block(tli_cpu *cpu, int32_t slot) {
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_FREE_BLOCK),
                               TLI_RULE(BYTES_THAT_NOBODY_CLAIMED_WERE_WRITTEN));
     if (block->allocation) tli_release(cpu->env, block->allocation);
-    else tli_give_piece(&cpu->heap, block->piece);
+    else tli_give_piece(&cpu->banks[block->bank].heap, block->piece);
     tli_release(cpu->env, block->spans);
     tli_untake_block(cpu, block);
     block->spans = NULL;
@@ -458,7 +470,7 @@ static tl_result tli_report_late(tli_cpu *cpu) {
 
 // -- the functions of the table --
 
-static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+static tl_result tli_cpu_add_arena(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *handle) {
     tli_cpu *cpu = (tli_cpu *)self;
     int32_t slot = cpu->free_block - 1;
     tli_cpu_block *block;
@@ -466,6 +478,8 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     *handle = 0;
     if (!tli_is_below((int64_t)tier, TL_TIER_COUNT))
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(TIER_UNKNOWN));
+    if (!tli_is_below(bank, tier == TL_TIER_DEVICE ? cpu->bank_count : 1))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(BANK_UNKNOWN));
     if (slot < 0) {
         if (!tli_grow(cpu->env, (void **)&cpu->blocks, &cpu->block_capacity, cpu->block_count,
                       (int64_t)cpu->block_count + 1, sizeof *cpu->blocks))
@@ -479,6 +493,7 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     block = &cpu->blocks[slot];
     cpu->free_block = block->next_free;
     block->tier = (uint8_t)tier;
+    block->bank = (uint8_t)bank;
     block->bytes = bytes;
     result = tli_place_block(cpu, block);
     while (result && tli_queued(cpu) && cpu->dying_count) {  // carry out what keeps freed blocks
@@ -497,6 +512,10 @@ static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uin
     cpu->counters.reserved_bytes[tier] += block->reserved_bytes;
     *handle = (uint64_t)block->generation << 32 | (uint64_t)(slot + 1);
     return TL_OK;
+}
+
+static tl_result tli_cpu_add_block(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+    return tli_cpu_add_arena(self, tier, 0, bytes, handle);
 }
 
 static tl_result tli_cpu_free_block(void *self, uint64_t handle) {
@@ -921,14 +940,26 @@ static uint64_t tli_cpu_now_ns(void *self) {
     return cpu->desc.now_ns ? cpu->desc.now_ns(cpu->desc.user) : 0;
 }
 
+// Memory of the caller limits; where a bank is of the env, the others lie beside memory without a limit.
 static void tli_limit_memory(const tli_cpu *cpu, tl_backend_limits *limits) {
     uint64_t *capacity = &limits->capacity_bytes[TL_TIER_DEVICE];
     uint64_t *present = &limits->budget_bytes[TL_TIER_DEVICE];
-    if (*capacity > cpu->heap.bytes) {
-        *capacity = cpu->heap.bytes;
-        limits->unusable_bytes[TL_TIER_DEVICE] = cpu->memory_shift;
+    uint64_t bytes = 0, free_bytes = 0, shift = 0;
+    int32_t k;
+    limits->bank_count = cpu->bank_count;
+    for (k = 0; k < cpu->bank_count; k++) {
+        const tli_cpu_bank *bank = &cpu->banks[k];
+        limits->bank_bytes[k] = bank->memory ? bank->heap.free_bytes : TL_UNLIMITED;
+        bytes += bank->heap.bytes;      // each less than a quarter of the address space
+        free_bytes += bank->heap.free_bytes;
+        shift += bank->shift;
     }
-    if (*present > cpu->heap.free_bytes) *present = cpu->heap.free_bytes;
+    if (!cpu->banks[0].memory) return;
+    if (*capacity > bytes) {
+        *capacity = bytes;
+        limits->unusable_bytes[TL_TIER_DEVICE] = shift;
+    }
+    if (*present > free_bytes) *present = free_bytes;
     limits->block_overhead_bytes[TL_TIER_DEVICE] = 0;
 }
 
@@ -945,7 +976,7 @@ static void tli_cpu_limits(void *self, tl_backend_limits *limits) {
             capacity == TL_UNLIMITED ? capacity : capacity - cpu->counters.live_bytes[tier];
         limits->block_overhead_bytes[tier] = tli_find_slack(cpu);
     }
-    if (cpu->memory) tli_limit_memory(cpu, limits);
+    tli_limit_memory(cpu, limits);
 #ifndef TL_NO_CODECS
     limits->codecs = 1u << TL_CODEC_F16 | 1u << TL_CODEC_BF16 | 1u << TL_CODEC_Q8;
 #endif
@@ -970,6 +1001,7 @@ static void tli_cpu_reset_peaks(void *self) {
 static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->self = cpu;
     backend->add_block = tli_cpu_add_block;
+    backend->add_arena = tli_cpu_add_arena;
     backend->free_block = tli_cpu_free_block;
     backend->claim = tli_cpu_claim;
     backend->release = tli_cpu_release;
@@ -997,20 +1029,35 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
 #endif
 }
 
-// Make a heap over the caller's memory, less the bytes that its alignment takes.
-static tl_result tli_open_memory(tli_cpu *cpu) {
+// Make a heap over memory of the caller, less the bytes that its alignment takes.
+static tl_result tli_open_memory(tli_cpu *cpu, void *memory, uint64_t memory_bytes, tli_cpu_bank *bank) {
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
-    size_t shift = (0 - (size_t)(uintptr_t)cpu->desc.memory) & (alignment - 1), bytes;
-    if (cpu->desc.memory_bytes > SIZE_MAX / 4 || cpu->desc.memory_bytes < shift + alignment)
+    size_t shift = (0 - (size_t)(uintptr_t)memory) & (alignment - 1), bytes;
+    if (!memory || memory_bytes > SIZE_MAX / 4 || memory_bytes < shift + alignment)
         return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(INIT_CPU_BACKEND),
                             TLI_RULE(MEMORY_BYTES_TOO_FEW_FOR_ONE_ALIGNED));
-    cpu->memory = (char *)cpu->desc.memory + shift;
-    cpu->memory_shift = shift;
-    bytes = ((size_t)cpu->desc.memory_bytes - shift) & ~(alignment - 1);
-    if (!tli_open_heap(cpu->env, bytes, alignment, &cpu->heap))
+    bytes = ((size_t)memory_bytes - shift) & ~(alignment - 1);
+    if (!tli_open_heap(cpu->env, bytes, alignment, &bank->heap))
         return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(INIT_CPU_BACKEND),
                             TLI_RULE(NO_MEMORY_FOR_TABLE_OF_PIECES));
+    bank->memory = (char *)memory + shift;
+    bank->shift = shift;
     return TL_OK;
+}
+
+static tl_result tli_open_banks(tli_cpu *cpu) {
+    const tl_cpu_backend_desc *desc = &cpu->desc;
+    tl_result result = TL_OK;
+    int32_t k;
+    cpu->bank_count = 1 + desc->bank_count;
+    cpu->banks = (tli_cpu_bank *)tli_alloc_array(cpu->env, (uint64_t)cpu->bank_count, sizeof *cpu->banks);
+    if (!cpu->banks)
+        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(INIT_CPU_BACKEND), TLI_RULE(NO_MEMORY));
+    if (desc->memory) result = tli_open_memory(cpu, desc->memory, desc->memory_bytes, &cpu->banks[0]);
+    for (k = 0; k < desc->bank_count && !result; k++)
+        result = tli_open_memory(cpu, desc->banks[k].memory, desc->banks[k].memory_bytes, &cpu->banks[k + 1]);
+    cpu->desc.banks = NULL;     // read during the call
+    return result;
 }
 
 TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *desc, tl_backend *backend) {
@@ -1024,6 +1071,8 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_NOT_POWER_OF_TWO));
     if (!desc->memory && desc->memory_bytes)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(MEMORY_BYTES_WITHOUT_MEMORY));
+    if (desc->bank_count < 0 || desc->bank_count >= TL_MOST_BANKS || (desc->bank_count && !desc->banks))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CPU_BANK_COUNT_MUST_BE_0_TO_7));
 #ifdef TL_NO_CHECKS
     if (desc->checked || desc->deferred)
         return tli_fail(env, TL_ERROR_UNSUPPORTED, function,
@@ -1038,7 +1087,7 @@ TLI_IMPL tl_result tl_init_cpu_backend(tl_env *env, const tl_cpu_backend_desc *d
         if (!cpu->desc.capacity_bytes[tier]) cpu->desc.capacity_bytes[tier] = TL_UNLIMITED;
     cpu->random.state = desc->seed;
     tli_fill_backend(backend, cpu);
-    if (desc->memory) result = tli_open_memory(cpu);
+    result = tli_open_banks(cpu);
     if (!result && tli_is_deferred(cpu)) {
         cpu->queue = (tli_work *)tli_alloc_array(env, TLI_QUEUE_CAPACITY, sizeof *cpu->queue);
         if (!cpu->queue) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_QUEUE));
@@ -1075,7 +1124,8 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     }
     tli_release(env, cpu->mappings);
     tli_release(env, cpu->queue);
-    tli_release(env, cpu->heap.extents);
+    for (i = 0; i < cpu->bank_count && cpu->banks; i++) tli_release(env, cpu->banks[i].heap.extents);
+    tli_release(env, cpu->banks);
     tli_release(env, cpu->blocks);
     tli_release(env, cpu);
     tli_zero(backend, sizeof *backend);

@@ -97,9 +97,13 @@ typedef enum tli_computing {
     TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
 
-// The block of a run in one tier, taken at init, and where its claims lie.
+// The blocks of a run in one tier, taken at init, and where its claims lie.
 typedef struct tli_run_arena {
-    uint64_t        block;           // 0 = a block for each claim
+    const tl_plan_block *blocks;     // [block_count] of the plan; of one that names none: &whole
+    uint64_t       *handles;         // [block_count] of the backend, 0 = not taken; &only where blocks is &whole
+    int32_t         block_count;     // 0 = a block for each claim
+    tl_plan_block   whole;
+    uint64_t        only;
     const uint64_t *offsets;         // [offset_count] in the order of the claims
     int32_t         offset_count, next_offset;
 } tli_run_arena;
@@ -125,6 +129,7 @@ struct tl_run {
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
                                      // arenas need it
+    tl_plan_block  *own_blocks;      // of a plan that was given, with the bytes that are used of each
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_store       store;
@@ -204,13 +209,34 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 
 // -- buffers: claims --
 
-// What the backend takes for the arena of the plan in a tier.
-static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
-    uint64_t arena = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+// What the backend takes for a block of a tier.
+static uint64_t tli_taken_block_bytes(const tl_run *run, int tier, uint64_t bytes) {
     uint64_t overhead = run->limits.block_overhead_bytes[tier];
     uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
-    if (!arena || arena > UINT64_MAX - granularity - overhead) return arena;
-    return (arena + granularity - 1) / granularity * granularity + overhead;
+    if (!bytes || bytes > UINT64_MAX - granularity - overhead) return bytes;
+    return (bytes + granularity - 1) / granularity * granularity + overhead;
+}
+
+// What the backend takes for the blocks of the plan in a tier. bank: -1 = in all banks. largest: 1 = for the
+// largest of them.
+static uint64_t tli_taken_in_bank(const tl_run *run, int tier, int32_t bank, int largest) {
+    uint64_t sum = 0, arena = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+    int32_t k, count = 0;
+    for (k = 0; k < run->plan.block_count; k++) {
+        const tl_plan_block *block = &run->plan.blocks[k];
+        uint64_t taken = tli_taken_block_bytes(run, tier, block->bytes);
+        if (block->tier != tier) continue;
+        count++;
+        if (bank >= 0 && block->bank != bank) continue;
+        if (largest) sum = tli_larger_u64(sum, taken);
+        else if (!tli_add_u64(sum, taken, &sum)) sum = UINT64_MAX;
+    }
+    return count || bank > 0 ? sum : tli_taken_block_bytes(run, tier, arena);
+}
+
+// What the backend takes for the arena of the plan in a tier.
+static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
+    return tli_taken_in_bank(run, (int)tier, -1, 0);
 }
 
 static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
@@ -223,10 +249,15 @@ static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
 static tl_result tli_claim_planned(tl_run *run, tl_tier tier, uint64_t bytes, tli_held *held) {
     tli_run_arena *arena = &run->arenas[tier];
     tli_placement place = tli_by_heap;
-    if (arena->block && bytes) {
+    if (arena->block_count && bytes) {
+        uint64_t offset;
+        int32_t k;
         if (arena->next_offset >= arena->offset_count) return TL_ERROR_INVALID_PLAN;
-        place.block = arena->block;
-        place.offset = arena->offsets[arena->next_offset++];
+        offset = arena->offsets[arena->next_offset++];
+        k = tli_find_plan_block(arena->blocks, arena->block_count, offset);
+        if (k < 0) return TL_ERROR_INVALID_PLAN;
+        place.block = arena->handles[k];
+        place.offset = offset - arena->blocks[k].offset;
     }
     return tli_claim(&run->store, tier, bytes, &place, held);
 }

@@ -770,28 +770,43 @@ static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
 
 // What the run's arena in a tier takes; 0 without one.
 static uint64_t tli_planned_taken_bytes(const tl_run *run, tl_tier tier) {
-    return run->arenas[tier].block ? tli_taken_bytes(run, tier) : 0;
+    return run->arenas[tier].block_count ? tli_taken_bytes(run, tier) : 0;
+}
+
+// The end of the highest place in a block of the device; 0 without an arena.
+static uint64_t tli_planned_arena_bytes(const tl_run *run) {
+    const tli_run_arena *arena = &run->arenas[TL_TIER_DEVICE];
+    uint64_t highest = 0;
+    int32_t k;
+    for (k = 0; k < arena->block_count; k++) highest = tli_larger_u64(highest, arena->blocks[k].bytes);
+    return highest;
 }
 
 // Write down what the backend counted beside what was planned.
 static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
     tl_run_report *report = &run->report;
     const tl_report *planned = tli_planned_pass(run);
+    int32_t bank;
     report->planned_peak_bytes = planned->peak_bytes;
-    report->planned_arena_bytes = run->plan.offset_count ? run->plan.arena_bytes : 0;
+    report->planned_arena_bytes = tli_planned_arena_bytes(run);
     report->planned_host_peak_bytes = planned->host_peak_bytes;
     report->planned_cost = planned->cost;
     report->base_cost = planned->base_cost;
     report->measured_peak_bytes = counters->peak_bytes[TL_TIER_DEVICE];
     report->measured_host_peak_bytes = counters->peak_bytes[TL_TIER_HOST];
     report->measured_arena_bytes = 0;
-    if (run->arenas[TL_TIER_DEVICE].block)
+    if (run->arenas[TL_TIER_DEVICE].block_count)
         report->measured_arena_bytes = counters->arena_bytes > run->input_arena_bytes
                                      ? counters->arena_bytes : run->input_arena_bytes;
     report->taken_bytes = counters->peak_taken_bytes[TL_TIER_DEVICE];
     report->planned_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_DEVICE);
     report->host_taken_bytes = counters->peak_taken_bytes[TL_TIER_HOST];
     report->planned_host_taken_bytes = tli_planned_taken_bytes(run, TL_TIER_HOST);
+    for (bank = 0; bank < TL_MOST_BANKS; bank++) {
+        int is_taken = run->arenas[TL_TIER_DEVICE].block_count != 0;
+        report->planned_bank_bytes[bank] = is_taken ? tli_taken_in_bank(run, TL_TIER_DEVICE, bank, 0) : 0;
+        report->taken_bank_bytes[bank] = counters->bank_taken_bytes[bank];
+    }
     report->end_bytes = counters->live_bytes[TL_TIER_DEVICE];
 #ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
@@ -803,6 +818,7 @@ static tl_result tli_check_pass(tl_run *run) {
     tl_run_report *report = &run->report;
     const tl_report *planned = tli_planned_pass(run);
     tl_account_counters counters;
+    int32_t bank;
     tl_result result = run->backend.check(run->backend.self);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CHECK_FAILED));
     tli_measure_store(&run->store, 0, &counters);
@@ -817,10 +833,14 @@ static tl_result tli_check_pass(tl_run *run) {
     if (report->measured_arena_bytes != report->planned_arena_bytes)
         return tli_run_mismatch(run, TLI_RULE(ARENA_MEASURED_BYTES_PLANNED), report->measured_arena_bytes,
                                 report->planned_arena_bytes);
-    if (run->arenas[TL_TIER_DEVICE].block && report->taken_bytes > report->planned_taken_bytes)
+    if (run->arenas[TL_TIER_DEVICE].block_count && report->taken_bytes > report->planned_taken_bytes)
         return tli_run_mismatch(run, TLI_RULE(TAKEN_MEASURED_BYTES_PLANNED), report->taken_bytes,
                                 report->planned_taken_bytes);
-    if (run->arenas[TL_TIER_HOST].block && report->host_taken_bytes > report->planned_host_taken_bytes)
+    for (bank = 0; bank < TL_MOST_BANKS && run->arenas[TL_TIER_DEVICE].block_count; bank++)
+        if (report->taken_bank_bytes[bank] > report->planned_bank_bytes[bank])
+            return tli_run_mismatch(run, TLI_RULE(BANK_MEASURED_BYTES_PLANNED), report->taken_bank_bytes[bank],
+                                    report->planned_bank_bytes[bank]);
+    if (run->arenas[TL_TIER_HOST].block_count && report->host_taken_bytes > report->planned_host_taken_bytes)
         return tli_run_mismatch(run, TLI_RULE(TAKEN_ON_HOST_MEASURED_BYTES_PLANNED), report->host_taken_bytes,
                                 report->planned_host_taken_bytes);
     if (report->end_bytes != planned->end_bytes)
@@ -1206,6 +1226,8 @@ static void tli_copy_record(const tl_run *run, tl_plan *plan) {
     plan->offsets = plan->host_offsets = NULL;              // a pass that is under way
     plan->offset_count = plan->host_offset_count = 0;
     plan->arena_bytes = plan->host_arena_bytes = 0;
+    plan->blocks = NULL;
+    plan->block_count = 0;
     plan->alignment_bytes = 0;
 }
 #endif

@@ -475,19 +475,32 @@ static tl_device tli_run_device(const tl_run *run) {
 
 // -- preparing a run: the arena --
 
+// The largest block of the plan for which the backend takes no more than its largest; 0 = it names none.
+static uint64_t tli_run_cut(const tl_run *run) {
+    uint64_t block = run->limits.block_bytes, overhead = 0, unit = tli_larger_u64(1, run->limits.alignment_bytes);
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        overhead = tli_larger_u64(overhead, run->limits.block_overhead_bytes[tier]);
+    unit = tli_larger_u64(unit, run->limits.granularity_bytes);
+    if (!block) return 0;
+    block -= block < overhead ? block : overhead;
+    return block < unit ? unit : block - block % unit;
+}
+
 // Give a plan the places that `bare`, the same without some of its offsets, lacks, in a copy that the run owns
 // then. work_limit: of the layout.
 static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t work_limit) {
     tl_device device = tli_run_device(run);
-    tl_plan lacking = *bare;
+    tl_plan lacking = *bare, before = run->plan;
     tl_places_desc desc;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
     desc.device = &device;
     desc.work_limit = work_limit;
+    desc.block_bytes = tli_run_cut(run);
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
-    result = tli_plan_places(run->env, &desc, &lacking, &run->plan, NULL);
+    result = tli_plan_places(run->env, &desc, &lacking, before.block_count ? &before : NULL, &run->plan, NULL);
     if (!result) run->owns_plan = 1;
     return result;
 }
@@ -504,19 +517,44 @@ static int tli_suit_backend(const tl_run *run, const uint64_t *offsets, int32_t 
     return 1;
 }
 
+// Take the offsets of a tier from a plan, and its blocks.
+static void tli_take_off_places(tl_plan *bare, int tier) {
+    int32_t k = 0;
+    while (k < bare->block_count && bare->blocks[k].tier == TL_TIER_DEVICE) k++;
+    if (tier == TL_TIER_HOST) {
+        bare->host_offsets = NULL;
+        bare->host_offset_count = 0;
+        bare->block_count = k;
+        return;
+    }
+    bare->offsets = NULL;
+    bare->offset_count = 0;
+    if (k) bare->blocks += k;
+    bare->block_count -= k;
+}
+
 // Whether the plan lacks places in one of the run's arenas. bare: the plan with those that suit the backend.
 static int tli_lacks_places(const tl_run *run, tl_plan *bare) {
     int32_t k;
     *bare = run->plan;
     if (!tli_suit_backend(run, bare->offsets, bare->offset_count)) bare->offset_count = 0;
     if (!tli_suit_backend(run, bare->host_offsets, bare->host_offset_count)) bare->host_offset_count = 0;
-    if (!bare->offset_count) bare->offsets = NULL;
-    if (!bare->host_offset_count) bare->host_offsets = NULL;
+    if (!bare->offset_count) tli_take_off_places(bare, TL_TIER_DEVICE);
+    if (!bare->host_offset_count) tli_take_off_places(bare, TL_TIER_HOST);
     bare->alignment_bytes = run->limits.alignment_bytes;    // their arenas end as this backend aligns
     if (!bare->offset_count) return 1;
     for (k = 0; k < bare->step_count && !bare->host_offset_count; k++)
         if (bare->steps[k].kind == TL_STEP_SPILL) return 1;
     return 0;
+}
+
+// Place what has places in a tier once more, with more work.
+static tl_result tli_place_again(tl_run *run, int on_device, int on_host) {
+    tl_plan bare = run->plan;
+    if (on_device) tli_take_off_places(&bare, TL_TIER_DEVICE);
+    if (on_host) tli_take_off_places(&bare, TL_TIER_HOST);
+    bare.alignment_bytes = run->limits.alignment_bytes;
+    return tli_place_run_plan(run, &bare, 10 * TLI_RUN_PLACE_WORK);
 }
 
 // Take the plan given, or make one, and give it the places that it lacks.
@@ -533,25 +571,54 @@ static tl_result tli_take_run_plan(tl_run *run) {
     }
     result = tli_place_run_plan(run, &bare, TLI_RUN_PLACE_WORK);
     if (result || tli_arenas_fit(run)) return result;
-    bare.steps = run->plan.steps;   // those of the copy
-    if (bare.offset_count) bare.offsets = run->plan.offsets;
-    if (bare.host_offset_count) bare.host_offsets = run->plan.host_offsets;
-    return tli_place_run_plan(run, &bare, 10 * TLI_RUN_PLACE_WORK);
+    return tli_place_again(run, !bare.offset_count, !bare.host_offset_count);
 }
 
-static tl_result tli_make_run_plan(tl_run *run) {
+// Whether the backend has no block as large as one of a tier of the plan.
+static int tli_is_too_large(const tl_run *run, tl_tier tier) {
+    uint64_t block = run->limits.block_bytes;
+    return run->in_arena && block && tli_taken_in_bank(run, (int)tier, -1, 1) > block;
+}
+
+// Measure the plan of a run, and the bytes that are used of the blocks of one that was given.
+static tl_result tli_measure_run_plan(tl_run *run) {
+    uint64_t count = (uint64_t)run->plan.block_count;
+    uint64_t *block_bytes = (uint64_t *)tli_alloc_array(run->env, count, sizeof *block_bytes);
     tl_simulate_desc simulate;
-    tl_device device;
-    tl_result result = tli_take_run_plan(run);
-    if (result) return result;
-    device = tli_run_device(run);
+    tl_device device = tli_run_device(run);
+    tl_result result;
+    int32_t k;
+    tli_release(run->env, run->own_blocks);
+    run->own_blocks = (tl_plan_block *)tli_alloc_array(run->env, count, sizeof *run->own_blocks);
+    if (!block_bytes || !run->own_blocks) {
+        tli_release(run->env, block_bytes);
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    }
     tli_zero(&simulate, sizeof simulate);
     simulate.graph = run->graph;
     simulate.plan = &run->plan;
     simulate.device = &device;
+    simulate.block_bytes = block_bytes;
     result = tl_simulate_plan(run->env, &simulate, &run->planned);
     run->plan.arena_bytes = run->planned.arena_bytes;    // as this backend aligns
     run->plan.host_arena_bytes = run->planned.host_arena_bytes;
+    for (k = 0; k < run->plan.block_count && !result; k++) {
+        run->own_blocks[k] = run->plan.blocks[k];
+        run->own_blocks[k].bytes = block_bytes[k];
+    }
+    if (!result && count) run->plan.blocks = run->own_blocks;
+    tli_release(run->env, block_bytes);
+    return result;
+}
+
+// The plan that was given or is made, with places in blocks that the backend has.
+static tl_result tli_make_run_plan(tl_run *run) {
+    tl_result result = tli_take_run_plan(run);
+    if (!result) result = tli_measure_run_plan(run);
+    if (!result && (tli_is_too_large(run, TL_TIER_DEVICE) || tli_is_too_large(run, TL_TIER_HOST))) {
+        result = tli_place_again(run, tli_is_too_large(run, TL_TIER_DEVICE), tli_is_too_large(run, TL_TIER_HOST));
+        if (!result) result = tli_measure_run_plan(run);
+    }
 #if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
     if (!result) result = tli_check_compressed(run);
 #endif
@@ -707,18 +774,66 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
     return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
 }
 
-// What no memory helps against: a range that no kernel can be given, an arena that no block can be.
+// The bytes of the largest range that a kernel of the node is given: an output, saved bytes or scratch.
+static uint64_t tli_largest_operand(const tl_run *run, const tl_node *node) {
+    uint64_t largest = node->fwork_bytes;
+    int32_t i;
+    if (node->saved_bytes > largest && !run->inference) largest = node->saved_bytes;
+    if (node->bwork_bytes > largest && !run->inference) largest = node->bwork_bytes;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (run->graph->outputs[i].bytes > largest) largest = run->graph->outputs[i].bytes;
+    return largest;
+}
+
+static tl_result tli_fail_size(tl_run *run, tl_result code, tli_rule rule, uint64_t most, uint64_t bytes,
+                               int32_t id) {
+    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(INIT_RUN), rule, most, bytes);
+    tli_put_text(&s, "");
+    if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(run->graph, id));
+    return tli_end_error(run->env, &s, code);
+}
+
+// What no memory helps against: a range that no kernel can be given, or that is larger than any block.
 static tl_result tli_check_sizes(tl_run *run) {
-    uint64_t block = run->limits.block_bytes;
-    uint64_t arena = tli_larger_u64(tli_taken_bytes(run, TL_TIER_DEVICE), tli_taken_bytes(run, TL_TIER_HOST));
+    uint64_t binding = run->limits.binding_bytes, block = run->in_arena ? tli_run_cut(run) : 0;
     int32_t id;
-    for (id = 0; id < run->graph->node_count && run->limits.binding_bytes; id++) {
-        tl_result result = tli_check_binding(run, id);
+    for (id = 0; id < run->graph->node_count && (binding || block); id++) {
+        uint64_t bytes = block ? tli_largest_operand(run, &run->graph->nodes[id]) : 0;
+        tl_result result = binding ? tli_check_binding(run, id) : TL_OK;
         if (result) return result;
+        if (bytes > block)
+            return tli_fail_size(run, TL_ERROR_UNSUPPORTED, TLI_RULE(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE),
+                                 block, bytes, id);
     }
-    if (!block || arena <= block) return TL_OK;
-    return tli_fail_values(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
-                           TLI_RULE(BACKEND_LARGEST_BLOCK_IS_BYTES), block, arena);
+    return TL_OK;
+}
+
+// Whether the backend has the banks of the plan, and room in them at present.
+static tl_result tli_check_run_banks(tl_run *run) {
+    int32_t bank, k, banks = run->limits.bank_count > 1 ? run->limits.bank_count : 1;
+    tli_sentence s;
+    char text[24];
+    tli_writer w = tli_writer_of(text, sizeof text);
+    for (k = 0; k < run->plan.block_count; k++) {
+        const tl_plan_block *block = &run->plan.blocks[k];
+        int32_t here = block->tier == TL_TIER_DEVICE ? banks : 1;
+        if (block->bank < here) continue;
+        s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_HAS_NO_BANK),
+                            block->bank, (uint64_t)here);
+        tli_put_text(&s, tli_tier_names[block->tier]);
+        return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+    }
+    for (bank = 0; bank < banks && banks > 1; bank++) {
+        uint64_t bytes = run->plan.offset_count ? tli_taken_in_bank(run, TL_TIER_DEVICE, bank, 0) : 0;
+        if (bytes <= run->limits.bank_bytes[bank]) continue;
+        tli_put_i64(&w, bank);
+        tli_finish(&w);
+        s = tli_begin_error(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(BANK_TAKES_BYTES_OF),
+                            run->limits.bank_bytes[bank], bytes);
+        tli_put_text(&s, text);
+        return tli_end_error(run->env, &s, TL_ERROR_NO_MEMORY);
+    }
+    return TL_OK;
 }
 
 // What the backend has free at present decides nothing but this: whether the run can be made now.
@@ -819,31 +934,78 @@ static void tli_copy_backend_text(const tl_run *run, char *text, size_t size) {
     tli_finish(&w);
 }
 
-// Take the arena of a tier, if the plan has places there: a block of exactly its bytes, where the backend has
-// such.
-static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
+// Take a block: of exactly its bytes, where the backend has such.
+static tl_result tli_take_block_of(tl_run *run, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *handle) {
     const tl_backend *backend = &run->backend;
-    tl_result (*add)(void *, tl_tier, uint64_t, uint64_t *) =
-        backend->add_arena ? backend->add_arena : backend->add_block;
-    tli_run_arena *arena = &run->arenas[tier];
-    uint64_t bytes = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
     char text[sizeof run->env->error.text];
-    tl_result result;
+    tli_quiet quiet = tli_begin_quiet(run->limits.env);
+    tl_result result = backend->add_arena ? backend->add_arena(backend->self, tier, bank, bytes, handle)
+                                          : backend->add_block(backend->self, tier, bytes, handle);
     tli_sentence s;
-    tli_quiet quiet;
-    arena->offsets = tier == TL_TIER_HOST ? run->plan.host_offsets : run->plan.offsets;
-    arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
-    arena->next_offset = 0;
-    arena->block = 0;
-    if (!arena->offset_count || !bytes) return TL_OK;
-    quiet = tli_begin_quiet(run->limits.env);
-    result = add(backend->self, tier, bytes, &arena->block);
     tli_copy_backend_text(run, text, result ? sizeof text : 1);
     tli_end_quiet(&quiet, TL_OK);
     if (!result) return TL_OK;
+    *handle = 0;
     s = tli_begin_error(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_ARENA), bytes, 0);
     tli_put_text(&s, text);
     return tli_end_error(run->env, &s, result);
+}
+
+// Find the blocks of a tier, in room for their handles.
+static tl_result tli_find_arena_blocks(tl_run *run, tl_tier tier, uint64_t bytes) {
+    tli_run_arena *arena = &run->arenas[tier];
+    const tl_plan *plan = &run->plan;
+    int32_t k = 0;
+    while (k < plan->block_count && plan->blocks[k].tier < tier) k++;
+    if (k < plan->block_count && plan->blocks[k].tier == tier) arena->blocks = &plan->blocks[k];
+    for (; k < plan->block_count && plan->blocks[k].tier == tier; k++) arena->block_count++;
+    if (arena->block_count) {
+        arena->handles = (uint64_t *)tli_alloc_array(run->env, (uint64_t)arena->block_count,
+                                                     sizeof *arena->handles);
+        if (arena->handles) return TL_OK;
+        arena->block_count = 0;
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    }
+    tli_zero(&arena->whole, sizeof arena->whole);
+    arena->whole.bytes = bytes;
+    arena->whole.tier = (uint8_t)tier;
+    arena->blocks = &arena->whole;
+    arena->handles = &arena->only;
+    arena->block_count = 1;
+    return TL_OK;
+}
+
+static tl_result tli_free_arena(tl_run *run, tl_tier tier) {
+    tli_run_arena *arena = &run->arenas[tier];
+    tl_result first = TL_OK;
+    int32_t k;
+    for (k = 0; k < arena->block_count; k++) {
+        uint64_t block = arena->handles[k];
+        tl_result result = block ? run->backend.free_block(run->backend.self, block) : TL_OK;
+        if (!first) first = result;
+    }
+    if (arena->block_count && arena->handles != &arena->only) tli_release(run->env, arena->handles);
+    tli_zero(arena, sizeof *arena);
+    return first;
+}
+
+// Take the arena of a tier, if the plan has places there.
+static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
+    tli_run_arena *arena = &run->arenas[tier];
+    uint64_t bytes = tier == TL_TIER_HOST ? run->plan.host_arena_bytes : run->plan.arena_bytes;
+    tl_result result;
+    int32_t k;
+    tli_zero(arena, sizeof *arena);
+    arena->offsets = tier == TL_TIER_HOST ? run->plan.host_offsets : run->plan.offsets;
+    arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
+    if (!arena->offset_count || !bytes) return TL_OK;
+    result = tli_find_arena_blocks(run, tier, bytes);
+    for (k = 0; k < arena->block_count && !result; k++) {
+        const tl_plan_block *block = &arena->blocks[k];
+        if (block->bytes) result = tli_take_block_of(run, tier, block->bank, block->bytes, &arena->handles[k]);
+    }
+    if (result) (void)tli_free_arena(run, tier);
+    return result;
 }
 
 static tl_result tli_take_arenas(tl_run *run) {
@@ -853,15 +1015,8 @@ static tl_result tli_take_arenas(tl_run *run) {
 
 // Give the arenas back. Nothing is claimed in them any more.
 static tl_result tli_free_arenas(tl_run *run) {
-    tl_result first = TL_OK;
-    int tier;
-    for (tier = 0; tier < TL_TIER_COUNT; tier++) {
-        uint64_t block = run->arenas[tier].block;
-        tl_result result = block ? run->backend.free_block(run->backend.self, block) : TL_OK;
-        run->arenas[tier].block = 0;
-        if (!first) first = result;
-    }
-    return first;
+    tl_result result = tli_free_arena(run, TL_TIER_DEVICE), on_host = tli_free_arena(run, TL_TIER_HOST);
+    return result ? result : on_host;
 }
 
 // Open the run's account, limited to its budgets.
@@ -926,6 +1081,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
     if (!result) tli_set_budget(run);
+    if (!result) result = tli_check_sizes(run);
     if (!result && !run->is_online) result = tli_make_run_plan(run);
 #ifndef TL_NO_ONLINE
     if (!result && run->is_online) result = tli_init_online(run);
@@ -934,7 +1090,7 @@ static tl_result tli_prepare_run(tl_run *run) {
         result = tli_unsupported(run, TLI_RULE(PLAN_NONE_GIVEN_OR_ASKED));
 #endif
     if (!result) result = tli_check_budget(run);
-    if (!result) result = tli_check_sizes(run);
+    if (!result) result = tli_check_run_banks(run);
     if (!result) result = tli_check_present(run);
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
@@ -1026,6 +1182,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->call.twice);
     tli_release(env, run->call.made);
     tli_release(env, run->touched);
+    tli_release(env, run->own_blocks);
     if (run->owns_nodes) {
         tli_release(env, (tl_node *)run->own_graph.nodes);
         tli_release(env, (tl_node_output *)run->own_graph.outputs);

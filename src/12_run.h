@@ -136,8 +136,9 @@ typedef struct tl_run_desc {
     int32_t            repeat_count;  // passes a training step, each a micro-batch, or as many as the plan has
                                       // slots; 0 = that of the plan, else 1
 
-    // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, in one
-    // block, taken by tl_init_run; that of the host an arena for the host copies. A plan without offsets gets
+    // Budgets. That of the device binds base_bytes and what the run takes from the backend: one arena, taken by
+    // tl_init_run in one block, or in those that the plan names; it is cut where the backend's largest block
+    // asks for it; that of the host an arena for the host copies. A plan without offsets gets
     // them then, and so does one whose offsets are no multiples of the backend's alignment; decisions made
     // online are tried out and placed. With strategy.memory standard, or with an eviction function of the
     // caller, every buffer is a block of its own: base_bytes and the peak of the live bytes count, and a pass
@@ -188,7 +189,7 @@ typedef struct tl_run_desc {
 // What the last pass did.
 typedef struct tl_run_report {
     uint64_t planned_peak_bytes, measured_peak_bytes;    // equal, or the pass failed
-    uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena
+    uint64_t planned_arena_bytes, measured_arena_bytes;  // 0 without an arena; with blocks the highest of them
     uint64_t planned_taken_bytes; // arena, rounded up as the backend says, and overhead; 0 without an arena
     uint64_t taken_bytes;         // most bytes of the device that the backend took for the run, by its own
                                   // count: not above these, or the pass failed; 0 = it counts no accounts
@@ -207,6 +208,8 @@ typedef struct tl_run_report {
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges
+    uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
+    uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
 } tl_run_report;
 
 // Prepare a run.

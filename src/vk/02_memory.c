@@ -819,12 +819,14 @@ static tl_result tli_vk_check_arena(tli_vk *b, tl_tier tier, uint64_t bytes, con
     return tli_vk_fail_parts(b->env, TL_ERROR_NO_MEMORY, function, parts, 4);
 }
 
-static tl_result tli_vk_add_arena(void *self, tl_tier tier, uint64_t bytes, uint64_t *handle) {
+static tl_result tli_vk_add_arena(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *handle) {
     tli_vk *b = (tli_vk *)self;
     tl_result result = tli_vk_start_block(b, tier, bytes, "add_arena");
     uint64_t reserved;
     int32_t chunk;
     *handle = 0;
+    if (!result && bank)
+        result = tli_vk_fail(b, TL_ERROR_INVALID_ARG, "add_arena", "bank: there is bank 0 alone");
     if (result) return result;
     reserved = tli_vk_align(bytes ? bytes : 1, b->granularity);
     if (b->freed_arena_count) (void)tli_vk_drop_busy_chunks(b, "add_arena");  // not two where one will do
@@ -847,6 +849,7 @@ static void tli_vk_take_block(tli_vk_account *account, uint64_t handle, tli_vk_b
     if (block->account) return;
     block->account = handle;
     counters->taken_bytes[block->tier] += block->reserved_bytes;
+    counters->bank_taken_bytes[0] = counters->taken_bytes[TL_TIER_DEVICE];
     if (counters->taken_bytes[block->tier] > counters->peak_taken_bytes[block->tier])
         counters->peak_taken_bytes[block->tier] = counters->taken_bytes[block->tier];
 }
@@ -855,6 +858,7 @@ static void tli_vk_take_block(tli_vk_account *account, uint64_t handle, tli_vk_b
 static void tli_vk_untake_block(tli_vk *b, const tli_vk_block *block) {
     tli_vk_account *account = block->account ? tli_vk_open_account_of(b, block->account) : NULL;
     if (account) account->counters.taken_bytes[block->tier] -= block->reserved_bytes;
+    if (account) account->counters.bank_taken_bytes[0] = account->counters.taken_bytes[TL_TIER_DEVICE];
     b->counters.reserved_bytes[block->tier] -= block->reserved_bytes;
 }
 

@@ -39,6 +39,7 @@ static inline void random_forget_arena(tli_sim_arena *arena) {
     arena->ends = NULL;
     arena->live = NULL;
     arena->places = NULL;
+    arena->highs = NULL;
 }
 
 static inline void random_copy_arena(const tli_sim_arena *from, tli_sim_arena *to) {
@@ -46,6 +47,7 @@ static inline void random_copy_arena(const tli_sim_arena *from, tli_sim_arena *t
     memcpy(to->ends, from->ends, (size_t)from->count * sizeof *to->ends);
     memcpy(to->live, from->live, 2 * (size_t)from->leaf_count);
     memcpy(to->places, from->places, (size_t)from->owner_count * sizeof *to->places);
+    memcpy(to->highs, from->highs, ((size_t)from->block_count + 1) * sizeof *to->highs);
 }
 
 // Copy a simulation, so that a step can be tried.
