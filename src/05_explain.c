@@ -839,6 +839,7 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send_field(s, plan->alignment_bytes, "alignment_bytes");
     tli_send_field(s, (uint64_t)plan->slot_count, "slot_count");
     tli_send_array(s, name, "_entry", plan->entry_count);
+    tli_send(s, "\n");
     tli_send_array(s, name, "_blocks", plan->block_count);
     tli_send(s, "\n");
     tli_send(s, "};\n");
