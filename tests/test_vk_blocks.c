@@ -10,7 +10,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "support/vk_faults.h"
-#include "../examples/vk_nn.h"
+#include "vk_nn.h"
 
 enum {
     COUNT = 50003,              // floats of each tensor
