@@ -4,7 +4,8 @@
 // (vk_nn.h), activations live in ranges of the Vulkan backend, weights, gradients and the optimizer
 // in blocks beside them. It prints what was planned, what the backend counted, what it cost, and
 // whether the gradients are equal to the last bit; it leaves build/memory.svg (device memory over
-// one step) and build/trace.json (every step, timed by the device: open it in ui.perfetto.dev).
+// one step), build/device.svg (what Vulkan allocated, beside what was planned, by the budget) and
+// build/trace.json (every step, timed by the device: open it in ui.perfetto.dev).
 //
 // check: --quick --out build/check
 //
@@ -723,6 +724,41 @@ static int write_pictures(program *p) {
     return code;
 }
 
+// VkDeviceMemory and the planned arena of the drawn rows that keep or compute again, a step of the
+// curves each: the two fall together, and between them lie weights, optimizer and staging.
+static int write_device_picture(program *p) {
+    uint64_t device[ROW_MAX], arena[ROW_MAX];
+    char rows[ROW_MAX * 20] = "";
+    tl_memory_curve curves[2];
+    training_pictures pictures;
+    int32_t k, count = 0;
+    size_t used = 0;
+    for (k = 0; k < p->row_count && p->rounds; k++) {
+        const training *t = &p->rows[k];
+        tl_vk_counters c;
+        if (!t->is_drawn || (t->kind != ROW_KEEP_ALL && t->kind != ROW_RECOMPUTE)) continue;
+        tl_vk_measure(&t->backend, &c);
+        device[count] = c.memory_bytes;
+        arena[count++] = t->report.planned_arena_bytes;
+        used += (size_t)snprintf(rows + used, sizeof rows - used, "%s%s", used ? ", " : "", t->label);
+    }
+    if (count < 2) return TRAINING_OK;
+    memset(curves, 0, sizeof curves);
+    memset(&pictures, 0, sizeof pictures);
+    curves[0].label = "VkDeviceMemory, all of it";
+    curves[0].live_bytes = device;
+    curves[1].label = "arena, as planned";
+    curves[1].live_bytes = arena;
+    curves[0].count = curves[1].count = count;
+    pictures.curves = curves;
+    pictures.count = 2;
+    pictures.style.title = "What Vulkan allocated for a training, by the budget of its plan";
+    pictures.style.time_label = rows;
+    k = training_write_picture(&p->env, &pictures, p->o.out, "device.svg", 0);
+    if (!k) printf("wrote %s/device.svg\n", p->o.out);
+    return k;
+}
+
 // -- devices --
 
 enum { DEVICE_MAX = 16 };
@@ -784,14 +820,14 @@ static const char *const usage =
     "  --device N         number in the list (the first GPU, else the first device)\n"
     "  --list             the devices of this machine\n"
     "  --text FILE        train on this text (examples/training_text.txt)\n"
-    "  --steps N          steps of every row of the table (16)\n"
-    "  --layers N --width N --context N --batch N    size of the network (8 48 32 4)\n"
+    "  --steps N          steps of every row of the table (6)\n"
+    "  --layers N --width N --context N --batch N    size of the network (8 16 32 64)\n"
     "  --seed N           of weights, batches and dropout (1)\n"
     "  --plan KIND        layers, graph, both or none: what makes the plans of the table (both);\n"
     "                     none: only the rows that keep, copy or compress all\n"
     "  --estimate         plan by estimated FLOP, not by what was measured: the same plans each"
     " time\n"
-    "  --out DIR          where memory.svg and trace.json go (build)\n"
+    "  --out DIR          where memory.svg, device.svg and trace.json go (build)\n"
     "  --validate         with the Khronos validation layer: its errors are shown, and counted\n"
     "  --quick            a small network for a few steps\n"
     "  --help             this list\n"
@@ -821,10 +857,10 @@ static void set_defaults(options *o, int quick) {
     memset(o, 0, sizeof *o);
     o->out = "build";
     o->layers = quick ? 6 : 8;
-    o->width = quick ? 16 : 48;
+    o->width = 16;  // little beside the activations: what falls with the budget is seen
     o->context = quick ? 16 : 32;
-    o->batch = quick ? 2 : 4;
-    o->steps = quick ? 5 : 16;
+    o->batch = quick ? 2 : 64;
+    o->steps = quick ? 5 : 6;
     o->seed = 1;
     (void)training_parse_plan(NULL, o->kinds);
 }
@@ -1009,6 +1045,7 @@ static int run(program *p, const char *program_path) {
     code = train_rounds(p);
     table = print_table(p);
     pictures = write_pictures(p);
+    if (!pictures) pictures = write_device_picture(p);
     if (!code) code = table;
     return code ? code : pictures;
 }

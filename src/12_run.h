@@ -218,7 +218,8 @@ typedef struct tl_run_report {
 //   run    overwritten; release with tl_free_run
 //
 // Errors:  TL_ERROR_UNSUPPORTED: this version cannot carry out a value of the strategy, or kernels and
-//          backend cannot do the conversions of the formats, or an option left out what is asked for;
+//          backend cannot do the conversions of the formats, or an option left out what is asked for, or an
+//          operand exceeds the backend's largest binding and its node does not take blocks;
 //          TL_ERROR_INFEASIBLE: the budget is below the plan's peak, or too small for the online
 //          decisions; the text names a budget that works and the node that needs it: for a plan the least,
 //          for decisions the bytes of those within the fewest live bytes, below which others may fit;

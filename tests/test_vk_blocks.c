@@ -10,7 +10,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "support/vk_faults.h"
-#include "../examples/vk_nn.h"
+#include "vk_nn.h"
 
 enum {
     COUNT = 50003,              // floats of each tensor
@@ -101,8 +101,11 @@ static void close_blocks(blocks *b) {
 }
 
 static tl_result init_net(blocks *b, const tl_graph *graph, uint64_t budget, uint64_t host_budget, tl_run **run) {
+    static const uint8_t converted[] = { TL_FORMAT_F32, TL_FORMAT_F32, TL_FORMAT_F16, TL_FORMAT_F32, TL_FORMAT_F32 };
     tl_run_desc desc;
     memset(&desc, 0, sizeof desc);
+    if (graph->node_count == 5) desc.formats = converted;
+    desc.kernel_precisions = 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_MIXED;
     desc.graph = graph;
     desc.backend = &b->w.backend;
     desc.kernels = b->kernels;
@@ -168,6 +171,31 @@ static void larger_tensors_than_bindings_are_computed_range_by_range(void **stat
     tl_free_graph(NULL, &graph);
 }
 
+// Conversions that the run carries out itself are the backend's: it cuts them on its own.
+static void conversions_need_no_takes_blocks(void **state) {
+    static blocks whole, cut;
+    tl_graph graph = net_graph("tlg 1\nnode 0 x input fwd=0 bwd=0 out=200012 needs=none in=-\n"
+        "node 1 s tap fwd=9 bwd=9 out=200012 needs=none in=0 takes_blocks\n"
+        "node 2 c convert fwd=9 bwd=9 out=100006 needs=none in=1\n"
+        "node 3 d convert fwd=9 bwd=9 out=200012 needs=none in=2\n"
+        "node 4 h gelu fwd=9 bwd=9 out=200012 needs=in in=3 keep takes_blocks\n");
+    tl_run_report report;
+    (void)state;
+    if (!vkt_has_vulkan("conversions_need_no_takes_blocks")) skip();
+    open_blocks(&whole, 0);
+    report = run_net(&whole, &graph, 0, 0);
+    assert_int_equal(report.convert_count, 4);
+    close_blocks(&whole);
+    open_blocks(&cut, RANGE);
+    report = run_net(&cut, &graph, 0, 0);
+    assert_int_equal(report.convert_count, 4);
+    assert_int_equal(report.kernel_count, 4 * 5);
+    close_blocks(&cut);
+    assert_memory_equal(whole.result, cut.result, sizeof cut.result);
+    assert_memory_equal(whole.seen[0], cut.seen[0], sizeof cut.seen[0]);
+    tl_free_graph(NULL, &graph);
+}
+
 static void without_takes_blocks_they_are_refused_at_init(void **state) {
     static blocks b;
     tl_graph graph = net_graph(NET(""));
@@ -189,6 +217,7 @@ static void without_takes_blocks_they_are_refused_at_init(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(larger_tensors_than_bindings_are_computed_range_by_range),
+        cmocka_unit_test(conversions_need_no_takes_blocks),
         cmocka_unit_test(without_takes_blocks_they_are_refused_at_init),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
