@@ -162,7 +162,8 @@
     X(PLAN_PLACES, "tl_plan_places") \
     X(PLAN_ORDER, "tl_plan_order") \
     X(PLAN_BANKS, "tl_plan_banks") \
-    X(CHOOSE_SLOT, "tl_choose_slot")
+    X(CHOOSE_SLOT, "tl_choose_slot") \
+    X(WRITE_TABLE, "tl_write_table")
 
 // -- errors: rules --
 //
@@ -556,7 +557,13 @@
     X(ENTRY_NAMES_NO_SLOT, "entry: number %0 names no micro-batch slot of the plan", "entry, node") \
     X(ENTRY_NAMES_TENSOR_TWICE, "entry: number %0 names a tensor that is in it already", "entry, node") \
     X(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0, "entry: must be an output, as in E 3.0", "line") \
-    X(ENTRY_MUST_STAND_BEFORE_STEPS, "entry: must stand before the first step", "line")
+    X(ENTRY_MUST_STAND_BEFORE_STEPS, "entry: must stand before the first step", "line") \
+    X(NARROW_MUST_HAVE_WIDTHS_AND_UNIT, \
+      "narrow: step_words must be 2 or 3, offset_bytes 2 or 4, unit_bytes > 0", "") \
+    X(NARROW_TABLE_HAS_TOO_MANY_NODES, "is_narrow: the graph has more than 65536 nodes", "") \
+    X(NARROW_TABLE_HAS_TOO_MANY_OUTPUTS, "is_narrow: node %0 has more than 254 outputs", "node") \
+    X(NARROW_TABLE_HAS_TOO_LARGE_ARENA, "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
+    X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "")
 
 // -- errors: rules of [6] REMAT --
 

@@ -387,7 +387,7 @@ TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
         tli_put(&w, "\n");
     }
     for (i = 0; i < plan->step_count; i++) {
-        const tl_step *step = &plan->steps[i];
+        const tl_step found = tl_find_step(plan, i), *step = &found;
         tli_put(&w, tli_name(tli_step_names, TL_STEP_COUNT, step->kind));
         tli_put(&w, " ");
         tli_put_i64(&w, step->node);

@@ -114,6 +114,17 @@ typedef struct tl_entry {
     int32_t slot;
 } tl_entry;
 
+// Steps and offsets in narrow numbers, as tables for small memories hold them. They are read where they are.
+typedef struct tl_narrow_plan {
+    const uint16_t *steps;          // [step_count][step_words] kind + 16 x codec + 256 x (output + 1); node; with 3
+                                    // words: slot
+    const void     *offsets;        // [offset_count] of uint16_t or uint32_t, in units; 0 = none
+    const void     *host_offsets;   // [host_offset_count] the same
+    uint64_t        unit_bytes;     // of all offsets; > 0
+    int32_t         step_words;     // 2 or 3
+    int32_t         offset_bytes;   // 2 or 4: the width of an offset
+} tl_narrow_plan;
+
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
@@ -138,7 +149,14 @@ typedef struct tl_plan {
                                      // 65536; 0 = 1
     const tl_entry *entry;           // [entry_count] what is resident at the start, each tensor once; 0 = nothing
     int32_t         entry_count;
+    const tl_narrow_plan *narrow;    // what is read where steps, offsets or host_offsets are 0 and their count is
+                                     // not; 0 = nothing
 } tl_plan;
+
+// Read one step, or the offset of one allocation (is_host: of one host copy), of any plan, narrow or not. The index
+// must be below the plan's count of them.
+TLDEF tl_step  tl_find_step(const tl_plan *plan, int32_t index);
+TLDEF uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_host);
 
 // The result of one replay of a plan.
 typedef struct tl_report {
@@ -195,7 +213,8 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
 
 #ifndef TL_NO_PLANNERS
-// Copy a plan with its steps and offsets, for example a const table, or the record of an online run
+// Copy a plan with its steps, entry and offsets, for example a const table, whose narrow numbers become plain
+// arrays, or the record of an online run
 // (tl_find_run_plan), which can then be simulated, improved, written and replayed.
 //
 //   copy   overwritten; must not be the plan itself; release with tl_free_plan
@@ -501,6 +520,22 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 // Cost:    that of tl_find_lifetimes, and O(nodes x log nodes + texts).
 TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                     const char *name, tl_sink sink);
+
+typedef struct tl_table_desc {
+    const char *name;        // as above; not NULL
+    int32_t     is_narrow;   // 1 = steps of 4 bytes (with slots 6) in the place of 16, and offsets of 2 or 4 in the
+                             // place of 8 (tl_narrow_plan)
+    int32_t     omit_names;  // 1 = nodes are named 0 to 9, a to z, 10 and so on; no units and no views. The
+                             // numbers for the preprocessor keep their names
+} tl_table_desc;
+
+// Write a table as tl_write_plan_table does, in a form that takes less memory. A run reads it where it is, as it
+// does the plain one, and takes nothing for it.
+//
+// Errors:  as tl_write_plan_table; TL_ERROR_UNSUPPORTED: a narrow table of more than 65536 nodes, of a node with
+//          more than 254 outputs, or of offsets that do not fit 32 bits in the greatest unit that all have in common.
+TLDEF tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                               const tl_table_desc *desc, tl_sink sink);
 
 #ifndef TL_NO_PLANNERS
 // Parse exactly what tl_name_checkpoint returns: 1 and the value, or 0.

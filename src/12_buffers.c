@@ -95,9 +95,8 @@ typedef enum tli_computing {
 
 // The block of a run in one tier, taken at init, and where its claims lie.
 typedef struct tli_run_arena {
-    uint64_t        block;           // 0 = a block for each claim
-    const uint64_t *offsets;         // [offset_count] in the order of the claims
-    int32_t         offset_count, next_offset;
+    uint64_t block;                     // 0 = a block for each claim
+    int32_t  offset_count, next_offset; // of the plan's offsets, in the order of the claims
 } tli_run_arena;
 
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
@@ -222,7 +221,7 @@ static tl_result tli_claim_planned(tl_run *run, tl_tier tier, uint64_t bytes, tl
     if (arena->block && bytes) {
         if (arena->next_offset >= arena->offset_count) return TL_ERROR_INVALID_PLAN;
         place.block = arena->block;
-        place.offset = arena->offsets[arena->next_offset++];
+        place.offset = tl_find_offset(&run->plan, arena->next_offset++, tier == TL_TIER_HOST);
     }
     return tli_claim(&run->store, tier, bytes, &place, held);
 }

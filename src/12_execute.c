@@ -812,8 +812,6 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 
 // The next step of the plan or of the online record; *done = 1: there is none.
 static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
-    const tl_step *steps = run->plan.steps;
-    int32_t count = run->plan.step_count;
     *done = 0;
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
@@ -821,12 +819,13 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
         while (!run->by_hand && !result && !*done && run->position >= run->online.record.count)
             result = tli_online_next_goal(run, done);
         if (result) return result;
-        steps = run->online.record.steps;
-        count = run->online.record.count;
+        *done |= run->position >= run->online.record.count;
+        if (!*done) *step = run->online.record.steps[run->position];
+        return TL_OK;
     }
 #endif
-    if (run->position >= count) { *done = 1; return TL_OK; }
-    *step = steps[run->position];
+    *done = run->position >= run->plan.step_count;
+    if (!*done) *step = tl_find_step(&run->plan, run->position);
     return TL_OK;
 }
 

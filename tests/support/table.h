@@ -173,4 +173,5 @@ static const tl_plan table_plan = {
     8,  // alignment_bytes
     0,  // slot_count
     NULL, 0,
+    NULL,  // narrow
 };

@@ -159,4 +159,5 @@ static const tl_plan small_plan = {
     8,  // alignment_bytes
     0,  // slot_count
     NULL, 0,
+    NULL,  // narrow
 };
