@@ -1309,7 +1309,7 @@ typedef struct tl_step {
 //
 // Where slot_count micro-batches are under way together, all of this exists once in each slot, graph inputs
 // too (fixed ones as well: their bytes are the same for every micro-batch, what they hold need not be). A step
-// sees and changes its own slot alone, and each slot keeps every rule by itself, the order of its backwards, too.
+// sees and changes its own slot alone, and each slot keeps every rule by itself, also the order of backwards.
 //
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
@@ -1323,8 +1323,8 @@ typedef struct tl_entry {
 
 // Steps and offsets in narrow numbers, as tables for small memories hold them. They are read where they are.
 typedef struct tl_narrow_plan {
-    const uint16_t *steps;          // [step_count][step_words] kind + 16 x codec + 256 x (output + 1); node; with 3
-                                    // words: slot
+    const uint16_t *steps;          // [step_count][step_words] kind + 16 x codec + 256 x (output + 1), node,
+                                    // and with 3 words slot
     const void     *offsets;        // [offset_count] of uint16_t or uint32_t, in units; 0 = none
     const void     *host_offsets;   // [host_offset_count] the same
     uint64_t        unit_bytes;     // of all offsets; > 0
@@ -1354,14 +1354,14 @@ typedef struct tl_plan {
     uint64_t        alignment_bytes; // the offsets are multiples of it, a power of two; 0 = 1
     int32_t         slot_count;      // micro-batches that are under way together in one repetition, at most
                                      // 65536; 0 = 1
-    const tl_entry *entry;           // [entry_count] what is resident at the start, each tensor once; 0 = nothing
+    const tl_entry *entry;           // [entry_count] resident at the start, no tensor twice; 0 = nothing
     int32_t         entry_count;
-    const tl_narrow_plan *narrow;    // what is read where steps, offsets or host_offsets are 0 and their count is
-                                     // not; 0 = nothing
+    const tl_narrow_plan *narrow;    // what is read where steps, offsets or host_offsets are 0 and their count
+                                     // is not; 0 = nothing
 } tl_plan;
 
-// Read one step, or the offset of one allocation (is_host: of one host copy), of any plan, narrow or not. The index
-// must be below the plan's count of them.
+// Read one step, or the offset of one allocation (is_host: of one host copy), of any plan, narrow or not. The
+// index must be below the plan's count of them.
 TLDEF tl_step  tl_find_step(const tl_plan *plan, int32_t index);
 TLDEF uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_host);
 
@@ -1387,7 +1387,7 @@ typedef struct tl_report {
 
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
-    const tl_plan   *plan;        // not NULL; only steps, entry, offsets, their alignment, slots and flags are read
+    const tl_plan   *plan;        // not NULL; only steps, entry, offsets, alignment, slots and flags are read
     const tl_device *device;      // 0 = copies and conversions take no time; the stricter alignment counts
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
@@ -1395,13 +1395,13 @@ typedef struct tl_simulate_desc {
     uint64_t        *end_cost;    // [step_count] time at which each step ends; may be 0
 } tl_simulate_desc;
 
-// Replay a plan and report. The steps are replayed once: each repetition starts and ends in the
-// same state, so peaks do not depend on repeat_count.
+// Replay a plan and report. The steps are replayed once: each repetition starts in the same state,
+// so peaks do not depend on repeat_count.
 //
 // The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
-// those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
-// B: the gradients of its outputs that no other backward has made, the gradients of its inputs that
-// it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
+// those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice;
+// saved; fwork. B: the gradients of its outputs that no other backward has made, the gradients of its inputs
+// that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
 // allocation k; no two live allocations may overlap. In place, output 0 takes over its input's
 // allocation. 0 bytes are no allocation. C and X convert several outputs one after the other: both
 // copies of one tensor live until its own conversion ends. Host copies are numbered by themselves, in the order
@@ -1410,7 +1410,7 @@ typedef struct tl_simulate_desc {
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
 // Cost:    O(steps + slots x tensors), and O(log allocations) for each one that has an offset; memory
-//          O(slots x tensors), and 20 bytes an offset.
+//          O(slots x tensors), and 20 bytes an offset, 28 of a narrow plan.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report);
 
@@ -1713,8 +1713,9 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //     NET_NODE_Y                               the number of every node
 //
 // Nodes whose names differ in case or punctuation alone, or have nothing of ASCII, end with _n and their
-// number, outputs of a node with several with _o and theirs, those of another slot than 0 with _s and theirs. Tables of several networks stand in one program
-// where their names differ in upper case, and none begins with another and a _.
+// number, outputs of a node with several with _o and theirs, those of another slot than 0 with _s and theirs.
+// Tables of several networks stand in one program where their names differ in upper case, and none begins with
+// another and a _.
 //
 //   plan   replayed first, so that only valid plans are written; its peaks and costs are written
 //          unchanged
@@ -1730,17 +1731,18 @@ TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl
 
 typedef struct tl_table_desc {
     const char *name;        // as above; not NULL
-    int32_t     is_narrow;   // 1 = steps of 4 bytes (with slots 6) in the place of 16, and offsets of 2 or 4 in the
-                             // place of 8 (tl_narrow_plan)
+    int32_t     is_narrow;   // 1 = steps of 4 bytes (with slots 6) in the place of 16, and offsets of 2 or 4 in
+                             // the place of 8 (tl_narrow_plan)
     int32_t     omit_names;  // 1 = nodes are named 0 to 9, a to z, 10 and so on; no units and no views. The
                              // numbers for the preprocessor keep their names
 } tl_table_desc;
 
-// Write a table as tl_write_plan_table does, in a form that takes less memory. A run reads it where it is, as it
-// does the plain one, and takes nothing for it.
+// Write a table as tl_write_plan_table does, in a form that takes less memory. A run reads it where it is, as
+// it does the plain one, and takes nothing for it but 8 bytes an offset while it is made.
 //
-// Errors:  as tl_write_plan_table; TL_ERROR_UNSUPPORTED: a narrow table of more than 65536 nodes, of a node with
-//          more than 254 outputs, or of offsets that do not fit 32 bits in the greatest unit that all have in common.
+// Errors:  as tl_write_plan_table; TL_ERROR_UNSUPPORTED: a narrow table of more than 65536 nodes, of a node
+//          with more than 254 outputs, or of offsets that do not fit 32 bits in the greatest unit that all have
+//          in common.
 TLDEF tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                const tl_table_desc *desc, tl_sink sink);
 
@@ -3569,8 +3571,8 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 //   bytes   exactly those of the tensor
 //
 // The entry is written before the pass, as inputs are. What no step of the plan frees or overwrites keeps its
-// bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass. To
-// write to the entry releases the results of the last pass, as the start of a pass does.
+// bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass.
+// To write to the entry releases the results of the last pass, as the start of a pass does.
 //
 // A pass ends without waiting for its work, so these wait for the work on the tensor.
 // Returns TL_NOT_READY, and does nothing, if such work is under way and the backend cannot wait.
@@ -3578,14 +3580,14 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Choose the micro-batch slot whose tensors these two write and read; at first, and always in a load hook, it is
-// chosen: slot 0, and that of the hook's micro-batch.
+// Choose the micro-batch slot whose tensors these two write and read: slot 0 at first, and at the start of a
+// load hook, for the length of the hook, that of its micro-batch.
 //
 // Errors:  TL_ERROR_INVALID_ARG: the plan has no such slot.
 TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 
-// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load for every
-// micro-batch of it, one a slot.
+// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load for
+// every micro-batch of it, one a slot.
 // On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
@@ -4772,7 +4774,8 @@ static size_t tli_finish(tli_writer *w) {
     X(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1, "slot: must be a number up to 65535, as in F 3@1", "line") \
     X(ENTRY_COUNT_MUST_BE_NUMBER_OF_TENSORS, "entry_count: must be the number of tensors in entry", "") \
     X(ENTRY_NAMES_NO_NODE, "entry: number %0 names no node of the graph", "entry, node") \
-    X(ENTRY_NAMES_GRAPH_INPUT, "entry: number %0 names a graph input, which is resident anyway", "entry, node") \
+    X(ENTRY_NAMES_GRAPH_INPUT, \
+      "entry: number %0 names a graph input, which is resident anyway", "entry, node") \
     X(ENTRY_NAMES_NO_OUTPUT, "entry: number %0 names no output of its node", "entry, node") \
     X(ENTRY_NAMES_NO_SLOT, "entry: number %0 names no micro-batch slot of the plan", "entry, node") \
     X(ENTRY_NAMES_TENSOR_TWICE, "entry: number %0 names a tensor that is in it already", "entry, node") \
@@ -4782,7 +4785,8 @@ static size_t tli_finish(tli_writer *w) {
       "narrow: step_words must be 2 or 3, offset_bytes 2 or 4, unit_bytes > 0", "") \
     X(NARROW_TABLE_HAS_TOO_MANY_NODES, "is_narrow: the graph has more than 65536 nodes", "") \
     X(NARROW_TABLE_HAS_TOO_MANY_OUTPUTS, "is_narrow: node %0 has more than 254 outputs", "node") \
-    X(NARROW_TABLE_HAS_TOO_LARGE_ARENA, "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
+    X(NARROW_TABLE_HAS_TOO_LARGE_ARENA, \
+      "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
     X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "")
 
 // -- errors: rules of [6] REMAT --
@@ -13371,14 +13375,16 @@ TLI_IMPL tl_step tl_find_step(const tl_plan *plan, int32_t index) {
 // In units, where the plan is narrow.
 static uint64_t tli_narrow_offset(const tl_narrow_plan *narrow, int32_t number, int is_host) {
     const void *offsets = is_host ? narrow->host_offsets : narrow->offsets;
-    return narrow->offset_bytes == 2 ? ((const uint16_t *)offsets)[number] : ((const uint32_t *)offsets)[number];
+    if (narrow->offset_bytes == 2) return ((const uint16_t *)offsets)[number];
+    return ((const uint32_t *)offsets)[number];
 }
 
 TLI_IMPL uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_host) {
     const uint64_t *offsets;
     TL_ASSERT(plan);
     offsets = is_host ? plan->host_offsets : plan->offsets;
-    return offsets ? offsets[number] : tli_narrow_offset(plan->narrow, number, is_host) * plan->narrow->unit_bytes;
+    if (offsets) return offsets[number];
+    return tli_narrow_offset(plan->narrow, number, is_host) * plan->narrow->unit_bytes;
 }
 
 #define TLI_MOST_SLOTS 65536
@@ -13477,7 +13483,7 @@ typedef struct tli_sim {
     tli_sim_node   *nodes;        // [node_count]
     tli_sim_tensor *all_tensors;  // [slot_count * tensor_count]
     tli_sim_node   *all_nodes;    // [slot_count * node_count]
-    int32_t        *next_backward;  // [slot_count] whose backward is next in reverse order of the list; -1 = none
+    int32_t        *next_backward;  // [slot_count] node whose backward is next in reverse order; -1 = none
 
     uint64_t        live_bytes, host_bytes;
     uint64_t        step_bytes;   // highest live bytes during the last step, its start included
@@ -14383,7 +14389,8 @@ static tl_result tli_sim_start_slot(tli_sim *sim, int32_t slot) {
 static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
     const tl_graph *graph = sim->graph;
     const tl_entry *entry = &sim->entry[index];
-    const tl_node *node = entry->node >= 0 && entry->node < graph->node_count ? &graph->nodes[entry->node] : NULL;
+    int is_node = entry->node >= 0 && entry->node < graph->node_count;
+    const tl_node *node = is_node ? &graph->nodes[entry->node] : NULL;
     tli_rule rule = TLI_NO_RULE;
     int32_t tensor, i;
     sim->made_count = 0;
@@ -14394,7 +14401,8 @@ static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
     if (rule) return tli_sim_fail_entry(sim, rule, index);
     tli_sim_choose_slot(sim, entry->slot);
     tensor = node->first_output + entry->output;
-    if (sim->tensors[tensor].state != TLI_ABSENT) return tli_sim_fail_entry(sim, TLI_RULE(ENTRY_NAMES_TENSOR_TWICE), index);
+    if (sim->tensors[tensor].state != TLI_ABSENT)
+        return tli_sim_fail_entry(sim, TLI_RULE(ENTRY_NAMES_TENSOR_TWICE), index);
     sim->tensors[tensor].state = TLI_RESIDENT;
     i = 0;
     while (i < node->output_count && sim->tensors[node->first_output + i].state != TLI_ABSENT) i++;
@@ -14426,7 +14434,8 @@ static tl_result tli_reset_sim(tli_sim *sim) {
 
 // Find the offsets of both arenas: those of a plan, or the numbers of a narrow one as plain ones.
 static tl_result tli_sim_read_offsets(tli_sim *sim, const tl_plan *plan) {
-    int reads = plan->offset_count && !plan->offsets, reads_host = plan->host_offset_count && !plan->host_offsets;
+    int reads = plan->offset_count && !plan->offsets;
+    int reads_host = plan->host_offset_count && !plan->host_offsets;
     uint64_t *wide = NULL;
     int32_t i, k, count = 0;
     sim->arena.offsets = plan->offset_count ? plan->offsets : NULL;
@@ -15353,8 +15362,9 @@ static tli_rule tli_read_entry(tli_reader *reader, tli_schedule *schedule) {
     if (!tli_read_target(word, &target) || target.output == TL_ALL_OUTPUTS)
         return TLI_RULE(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0);
     if (tli_next_word(reader, &word)) return TLI_RULE(MORE_WORDS_THAN_STEP_TAKES);
-    schedule->list.failed |= !tli_grow(schedule->list.env, &array, &schedule->entry_capacity, schedule->entry_count,
-                                       (int64_t)schedule->entry_count + 1, sizeof *entry);
+    schedule->list.failed |= !tli_grow(schedule->list.env, &array, &schedule->entry_capacity,
+                                       schedule->entry_count, (int64_t)schedule->entry_count + 1,
+                                       sizeof *entry);
     if (schedule->list.failed) return TLI_NO_RULE;
     schedule->entry = (tl_entry *)array;
     entry = &schedule->entry[schedule->entry_count++];
@@ -15558,7 +15568,8 @@ static void tli_put_slot(tli_writer *w, int32_t slot) {
     tli_put_i64(w, slot);
 }
 
-// Write "conv1, its gradient", of another slot than 0 "conv1@1, its gradient". Names of checked graphs fit into 320 bytes.
+// Write "conv1, its gradient", of another slot than 0 "conv1@1, its gradient". Names of checked graphs fit
+// into 320 bytes.
 static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     if (made->use == TLI_USE_SAVED || made->use == TLI_USE_WORK) tli_put(&w, tl_name_node(graph, made->index));
@@ -16092,7 +16103,8 @@ static void tli_send_array(tli_stream *s, const char *name, const char *what, in
     tli_send(s, ",");
 }
 
-static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const tl_graph *named, const char *name) {
+static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const tl_graph *named,
+                                 const char *name) {
     int32_t i;
     tli_open_table(s, "tl_node", name, "_nodes", (uint64_t)graph->node_count);
     for (i = 0; i < graph->node_count; i++) tli_send_node(s, graph, named, i);
@@ -16177,15 +16189,16 @@ static void tli_send_plain_arrays(tli_stream *s, const tl_graph *graph, const tl
     tli_send_offsets(s, name, "_host_offsets", plan, 1, 0);
 }
 
-// The narrow part of a table: its arrays are not there, its numbers are. The unit is the greatest that all offsets
-// have in common.
+// The narrow part of a table: its arrays are not there, its numbers are. The unit is the greatest that all
+// offsets have in common.
 static tl_narrow_plan tli_narrow_of(const tl_plan *plan) {
     uint64_t highest = 0, unit = 0;
     tl_narrow_plan narrow;
     int32_t i, count = plan->offset_count;
     tli_zero(&narrow, sizeof narrow);
     for (i = 0; i < count || i - count < plan->host_offset_count; i++) {
-        uint64_t offset = i < count ? tl_find_offset(plan, i, 0) : tl_find_offset(plan, i - count, 1), rest = offset;
+        uint64_t offset = i < count ? tl_find_offset(plan, i, 0) : tl_find_offset(plan, i - count, 1);
+        uint64_t rest = offset;
         highest = tli_larger_u64(highest, offset);
         while (rest) {  // Euclid's algorithm
             uint64_t left = unit % rest;
@@ -16200,7 +16213,8 @@ static tl_narrow_plan tli_narrow_of(const tl_plan *plan) {
     return narrow;
 }
 
-static void tli_send_narrow_arrays(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
+static void tli_send_narrow_arrays(tli_stream *s, const tl_graph *graph, const tl_plan *plan,
+                                   const char *name) {
     tl_narrow_plan narrow = tli_narrow_of(plan);
     uint64_t words = (uint64_t)plan->step_count * (uint64_t)narrow.step_words;
     int32_t i;
@@ -16313,8 +16327,8 @@ static uint32_t tli_put_short_name(char *text, int32_t number) {
     return length + 1;
 }
 
-// The op of a node in the text of the copy, written there if no node before has it. firsts: [*op_count] the first
-// node of each op.
+// The op of a node in the text of the copy, written there if no node before has it. firsts: [*op_count] the
+// first node of each op.
 static uint32_t tli_copy_op(const tl_graph *graph, int32_t id, tl_graph *bare, char *text, int32_t *firsts,
                             int32_t *op_count) {
     const char *op = tl_name_op(graph, id);
@@ -40808,7 +40822,8 @@ static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t te
     return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
 }
 
-// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step freed it.
+// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step has
+// freed it.
 static void tli_release_slot(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
     int32_t i;
@@ -40837,8 +40852,8 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     tli_end_quiet(&quiet, TL_OK);
 }
 
-// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but the
-// inputs was released.
+// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but
+// the inputs was released.
 static tl_result tli_claim_entry(tl_run *run) {
     const tl_graph *graph = run->graph;
     int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
@@ -41343,7 +41358,8 @@ TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
 TLI_IMPL tl_result tl_choose_slot(tl_run *run, int32_t slot) {
     TL_ASSERT(run);
     if (slot < 0 || slot >= run->slot_count)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(CHOOSE_SLOT), TLI_RULE(SLOT_NOT_BELOW_SLOT_COUNT));
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(CHOOSE_SLOT),
+                        TLI_RULE(SLOT_NOT_BELOW_SLOT_COUNT));
     run->caller_slot = slot;
     return TL_OK;
 }
@@ -41397,7 +41413,8 @@ static int tli_enters(const tl_run *run, tl_tensor tensor) {
     int32_t i;
     for (i = 0; i < run->plan.entry_count; i++) {
         const tl_entry *entry = &run->plan.entry[i];
-        if (entry->node == tensor.node && entry->output == tensor.output && entry->slot == run->caller_slot) return 1;
+        if (entry->node == tensor.node && entry->output == tensor.output && entry->slot == run->caller_slot)
+            return 1;
     }
     return 0;
 }
@@ -42408,7 +42425,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
     if (run->repeat_count > INT32_MAX / run->slot_count)
-        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
+                        TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->next_step = desc->first_step;
     tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;

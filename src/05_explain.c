@@ -140,7 +140,8 @@ static void tli_put_slot(tli_writer *w, int32_t slot) {
     tli_put_i64(w, slot);
 }
 
-// Write "conv1, its gradient", of another slot than 0 "conv1@1, its gradient". Names of checked graphs fit into 320 bytes.
+// Write "conv1, its gradient", of another slot than 0 "conv1@1, its gradient". Names of checked graphs fit
+// into 320 bytes.
 static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     if (made->use == TLI_USE_SAVED || made->use == TLI_USE_WORK) tli_put(&w, tl_name_node(graph, made->index));
@@ -674,7 +675,8 @@ static void tli_send_array(tli_stream *s, const char *name, const char *what, in
     tli_send(s, ",");
 }
 
-static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const tl_graph *named, const char *name) {
+static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const tl_graph *named,
+                                 const char *name) {
     int32_t i;
     tli_open_table(s, "tl_node", name, "_nodes", (uint64_t)graph->node_count);
     for (i = 0; i < graph->node_count; i++) tli_send_node(s, graph, named, i);
@@ -759,15 +761,16 @@ static void tli_send_plain_arrays(tli_stream *s, const tl_graph *graph, const tl
     tli_send_offsets(s, name, "_host_offsets", plan, 1, 0);
 }
 
-// The narrow part of a table: its arrays are not there, its numbers are. The unit is the greatest that all offsets
-// have in common.
+// The narrow part of a table: its arrays are not there, its numbers are. The unit is the greatest that all
+// offsets have in common.
 static tl_narrow_plan tli_narrow_of(const tl_plan *plan) {
     uint64_t highest = 0, unit = 0;
     tl_narrow_plan narrow;
     int32_t i, count = plan->offset_count;
     tli_zero(&narrow, sizeof narrow);
     for (i = 0; i < count || i - count < plan->host_offset_count; i++) {
-        uint64_t offset = i < count ? tl_find_offset(plan, i, 0) : tl_find_offset(plan, i - count, 1), rest = offset;
+        uint64_t offset = i < count ? tl_find_offset(plan, i, 0) : tl_find_offset(plan, i - count, 1);
+        uint64_t rest = offset;
         highest = tli_larger_u64(highest, offset);
         while (rest) {  // Euclid's algorithm
             uint64_t left = unit % rest;
@@ -782,7 +785,8 @@ static tl_narrow_plan tli_narrow_of(const tl_plan *plan) {
     return narrow;
 }
 
-static void tli_send_narrow_arrays(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
+static void tli_send_narrow_arrays(tli_stream *s, const tl_graph *graph, const tl_plan *plan,
+                                   const char *name) {
     tl_narrow_plan narrow = tli_narrow_of(plan);
     uint64_t words = (uint64_t)plan->step_count * (uint64_t)narrow.step_words;
     int32_t i;
@@ -895,8 +899,8 @@ static uint32_t tli_put_short_name(char *text, int32_t number) {
     return length + 1;
 }
 
-// The op of a node in the text of the copy, written there if no node before has it. firsts: [*op_count] the first
-// node of each op.
+// The op of a node in the text of the copy, written there if no node before has it. firsts: [*op_count] the
+// first node of each op.
 static uint32_t tli_copy_op(const tl_graph *graph, int32_t id, tl_graph *bare, char *text, int32_t *firsts,
                             int32_t *op_count) {
     const char *op = tl_name_op(graph, id);

@@ -478,8 +478,9 @@ static tli_rule tli_read_entry(tli_reader *reader, tli_schedule *schedule) {
     if (!tli_read_target(word, &target) || target.output == TL_ALL_OUTPUTS)
         return TLI_RULE(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0);
     if (tli_next_word(reader, &word)) return TLI_RULE(MORE_WORDS_THAN_STEP_TAKES);
-    schedule->list.failed |= !tli_grow(schedule->list.env, &array, &schedule->entry_capacity, schedule->entry_count,
-                                       (int64_t)schedule->entry_count + 1, sizeof *entry);
+    schedule->list.failed |= !tli_grow(schedule->list.env, &array, &schedule->entry_capacity,
+                                       schedule->entry_count, (int64_t)schedule->entry_count + 1,
+                                       sizeof *entry);
     if (schedule->list.failed) return TLI_NO_RULE;
     schedule->entry = (tl_entry *)array;
     entry = &schedule->entry[schedule->entry_count++];

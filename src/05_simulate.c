@@ -121,14 +121,16 @@ TLI_IMPL tl_step tl_find_step(const tl_plan *plan, int32_t index) {
 // In units, where the plan is narrow.
 static uint64_t tli_narrow_offset(const tl_narrow_plan *narrow, int32_t number, int is_host) {
     const void *offsets = is_host ? narrow->host_offsets : narrow->offsets;
-    return narrow->offset_bytes == 2 ? ((const uint16_t *)offsets)[number] : ((const uint32_t *)offsets)[number];
+    if (narrow->offset_bytes == 2) return ((const uint16_t *)offsets)[number];
+    return ((const uint32_t *)offsets)[number];
 }
 
 TLI_IMPL uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_host) {
     const uint64_t *offsets;
     TL_ASSERT(plan);
     offsets = is_host ? plan->host_offsets : plan->offsets;
-    return offsets ? offsets[number] : tli_narrow_offset(plan->narrow, number, is_host) * plan->narrow->unit_bytes;
+    if (offsets) return offsets[number];
+    return tli_narrow_offset(plan->narrow, number, is_host) * plan->narrow->unit_bytes;
 }
 
 #define TLI_MOST_SLOTS 65536
@@ -227,7 +229,7 @@ typedef struct tli_sim {
     tli_sim_node   *nodes;        // [node_count]
     tli_sim_tensor *all_tensors;  // [slot_count * tensor_count]
     tli_sim_node   *all_nodes;    // [slot_count * node_count]
-    int32_t        *next_backward;  // [slot_count] whose backward is next in reverse order of the list; -1 = none
+    int32_t        *next_backward;  // [slot_count] node whose backward is next in reverse order; -1 = none
 
     uint64_t        live_bytes, host_bytes;
     uint64_t        step_bytes;   // highest live bytes during the last step, its start included
@@ -1133,7 +1135,8 @@ static tl_result tli_sim_start_slot(tli_sim *sim, int32_t slot) {
 static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
     const tl_graph *graph = sim->graph;
     const tl_entry *entry = &sim->entry[index];
-    const tl_node *node = entry->node >= 0 && entry->node < graph->node_count ? &graph->nodes[entry->node] : NULL;
+    int is_node = entry->node >= 0 && entry->node < graph->node_count;
+    const tl_node *node = is_node ? &graph->nodes[entry->node] : NULL;
     tli_rule rule = TLI_NO_RULE;
     int32_t tensor, i;
     sim->made_count = 0;
@@ -1144,7 +1147,8 @@ static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
     if (rule) return tli_sim_fail_entry(sim, rule, index);
     tli_sim_choose_slot(sim, entry->slot);
     tensor = node->first_output + entry->output;
-    if (sim->tensors[tensor].state != TLI_ABSENT) return tli_sim_fail_entry(sim, TLI_RULE(ENTRY_NAMES_TENSOR_TWICE), index);
+    if (sim->tensors[tensor].state != TLI_ABSENT)
+        return tli_sim_fail_entry(sim, TLI_RULE(ENTRY_NAMES_TENSOR_TWICE), index);
     sim->tensors[tensor].state = TLI_RESIDENT;
     i = 0;
     while (i < node->output_count && sim->tensors[node->first_output + i].state != TLI_ABSENT) i++;
@@ -1176,7 +1180,8 @@ static tl_result tli_reset_sim(tli_sim *sim) {
 
 // Find the offsets of both arenas: those of a plan, or the numbers of a narrow one as plain ones.
 static tl_result tli_sim_read_offsets(tli_sim *sim, const tl_plan *plan) {
-    int reads = plan->offset_count && !plan->offsets, reads_host = plan->host_offset_count && !plan->host_offsets;
+    int reads = plan->offset_count && !plan->offsets;
+    int reads_host = plan->host_offset_count && !plan->host_offsets;
     uint64_t *wide = NULL;
     int32_t i, k, count = 0;
     sim->arena.offsets = plan->offset_count ? plan->offsets : NULL;
