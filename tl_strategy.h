@@ -1332,7 +1332,7 @@ typedef struct tl_step {
 //
 // Where slot_count micro-batches are under way together, all of this exists once in each slot, graph inputs
 // too (fixed ones as well: their bytes are the same for every micro-batch, what they hold need not be). A step
-// sees and changes its own slot alone, and each slot keeps every rule by itself, the order of its backwards, too.
+// sees and changes its own slot alone, and each slot keeps every rule by itself, also the order of backwards.
 //
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
@@ -1362,6 +1362,17 @@ typedef struct tl_plan_block {
     uint16_t reserved;  // 0
 } tl_plan_block;
 
+// Steps and offsets in narrow numbers, as tables for small memories hold them. They are read where they are.
+typedef struct tl_narrow_plan {
+    const uint16_t *steps;          // [step_count][step_words] kind + 16 x codec + 256 x (output + 1), node,
+                                    // and with 3 words slot
+    const void     *offsets;        // [offset_count] of uint16_t or uint32_t, in units; 0 = none
+    const void     *host_offsets;   // [host_offset_count] the same
+    uint64_t        unit_bytes;     // of all offsets; > 0
+    int32_t         step_words;     // 2 or 3
+    int32_t         offset_bytes;   // 2 or 4: the width of an offset
+} tl_narrow_plan;
+
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
@@ -1384,11 +1395,18 @@ typedef struct tl_plan {
     uint64_t        alignment_bytes; // the offsets are multiples of it, a power of two; 0 = 1
     int32_t         slot_count;      // micro-batches that are under way together in one repetition, at most
                                      // 65536; 0 = 1
-    const tl_entry *entry;           // [entry_count] what is resident at the start, each tensor once; 0 = nothing
+    const tl_entry *entry;           // [entry_count] resident at the start, no tensor twice; 0 = nothing
     int32_t         entry_count;
     const tl_plan_block *blocks;     // [block_count] the device's first, each tier's by offset
     int32_t         block_count;     // a tier without blocks is one, from offset 0, of bank 0
+    const tl_narrow_plan *narrow;    // what is read where steps, offsets or host_offsets are 0 and their count
+                                     // is not; 0 = nothing
 } tl_plan;
+
+// Read one step, or the offset of one allocation (is_host: of one host copy), of any plan, narrow or not. The
+// index must be below the plan's count of them.
+TLDEF tl_step  tl_find_step(const tl_plan *plan, int32_t index);
+TLDEF uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_host);
 
 // The result of one replay of a plan.
 typedef struct tl_report {
@@ -1421,22 +1439,23 @@ typedef struct tl_simulate_desc {
     uint64_t        *block_bytes; // [block_count of the plan] aligned high-water mark of each block; may be 0
 } tl_simulate_desc;
 
-// Replay a plan and report. The steps are replayed once: each repetition starts and ends in the
-// same state, so peaks do not depend on repeat_count.
+// Replay a plan and report. The steps are replayed once: each repetition starts in the same state,
+// so peaks do not depend on repeat_count.
 //
 // The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
-// those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
-// B: the gradients of its outputs that no other backward has made, the gradients of its inputs that
-// it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
-// allocation k; no two live allocations may overlap, and each lies inside of one block. In place, output
-// 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one after the
-// other: both copies of one tensor live until its own conversion ends. Host copies are numbered by themselves, in the order
+// those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice;
+// saved; fwork. B: the gradients of its outputs that no other backward has made, the gradients of its inputs
+// that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
+// allocation k; no two live allocations may overlap, and each lies inside of one block. In place,
+// output 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one
+// after the other: both copies of one tensor live until its own conversion ends. Host copies are numbered by
+// themselves, in the order
 // in which O makes them: plan->host_offsets[k] places copy k.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
 // Cost:    O(steps + slots x tensors), and O(log allocations) for each one that has an offset; memory
-//          O(slots x tensors), and 20 bytes an offset.
+//          O(slots x tensors), and 20 bytes an offset, 28 of a narrow plan.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report);
 
@@ -1446,7 +1465,8 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
 
 #ifndef TL_NO_PLANNERS
-// Copy a plan with its steps, offsets and blocks, for example a const table, or the record of an online run
+// Copy a plan with its steps, entry, offsets and blocks, for example a const table, whose narrow numbers become plain
+// arrays, or the record of an online run
 // (tl_find_run_plan), which can then be simulated, improved, written and replayed.
 //
 //   copy   overwritten; must not be the plan itself; release with tl_free_plan
@@ -1758,8 +1778,9 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //     NET_NODE_Y                               the number of every node
 //
 // Nodes whose names differ in case or punctuation alone, or have nothing of ASCII, end with _n and their
-// number, outputs of a node with several with _o and theirs, those of another slot than 0 with _s and theirs. Tables of several networks stand in one program
-// where their names differ in upper case, and none begins with another and a _.
+// number, outputs of a node with several with _o and theirs, those of another slot than 0 with _s and theirs.
+// Tables of several networks stand in one program where their names differ in upper case, and none begins with
+// another and a _.
 //
 //   plan   replayed first, so that only valid plans are written; its peaks and costs are written
 //          unchanged
@@ -1772,6 +1793,23 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 // Cost:    that of tl_find_lifetimes, and O(nodes x log nodes + texts).
 TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                     const char *name, tl_sink sink);
+
+typedef struct tl_table_desc {
+    const char *name;        // as above; not NULL
+    int32_t     is_narrow;   // 1 = steps of 4 bytes (with slots 6) in the place of 16, and offsets of 2 or 4 in
+                             // the place of 8 (tl_narrow_plan)
+    int32_t     omit_names;  // 1 = nodes are named 0 to 9, a to z, 10 and so on; no units and no views. The
+                             // numbers for the preprocessor keep their names
+} tl_table_desc;
+
+// Write a table as tl_write_plan_table does, in a form that takes less memory. A run reads it where it is, as
+// it does the plain one, and takes nothing for it but 8 bytes an offset while it is made.
+//
+// Errors:  as tl_write_plan_table; TL_ERROR_UNSUPPORTED: a narrow table of more than 65536 nodes, of a node
+//          with more than 254 outputs, or of offsets that do not fit 32 bits in the greatest unit that all have
+//          in common.
+TLDEF tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                               const tl_table_desc *desc, tl_sink sink);
 
 #ifndef TL_NO_PLANNERS
 // Parse exactly what tl_name_checkpoint returns: 1 and the value, or 0.
@@ -3638,8 +3676,8 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 //   bytes   exactly those of the tensor
 //
 // The entry is written before the pass, as inputs are. What no step of the plan frees or overwrites keeps its
-// bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass. To
-// write to the entry releases the results of the last pass, as the start of a pass does.
+// bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass.
+// To write to the entry releases the results of the last pass, as the start of a pass does.
 //
 // A pass ends without waiting for its work, so these wait for the work on the tensor.
 // Returns TL_NOT_READY, and does nothing, if such work is under way and the backend cannot wait.
@@ -3647,14 +3685,14 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Choose the micro-batch slot whose tensors these two write and read; at first, and always in a load hook, it is
-// chosen: slot 0, and that of the hook's micro-batch.
+// Choose the micro-batch slot whose tensors these two write and read: slot 0 at first, and at the start of a
+// load hook, for the length of the hook, that of its micro-batch.
 //
 // Errors:  TL_ERROR_INVALID_ARG: the plan has no such slot.
 TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 
-// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load for every
-// micro-batch of it, one a slot.
+// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load for
+// every micro-batch of it, one a slot.
 // On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
@@ -4453,7 +4491,8 @@ static size_t tli_finish(tli_writer *w) {
     X(PLAN_PLACES, "tl_plan_places") \
     X(PLAN_ORDER, "tl_plan_order") \
     X(PLAN_BANKS, "tl_plan_banks") \
-    X(CHOOSE_SLOT, "tl_choose_slot")
+    X(CHOOSE_SLOT, "tl_choose_slot") \
+    X(WRITE_TABLE, "tl_write_table")
 
 // -- errors: rules --
 //
@@ -4854,7 +4893,8 @@ static size_t tli_finish(tli_writer *w) {
     X(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1, "slot: must be a number up to 65535, as in F 3@1", "line") \
     X(ENTRY_COUNT_MUST_BE_NUMBER_OF_TENSORS, "entry_count: must be the number of tensors in entry", "") \
     X(ENTRY_NAMES_NO_NODE, "entry: number %0 names no node of the graph", "entry, node") \
-    X(ENTRY_NAMES_GRAPH_INPUT, "entry: number %0 names a graph input, which is resident anyway", "entry, node") \
+    X(ENTRY_NAMES_GRAPH_INPUT, \
+      "entry: number %0 names a graph input, which is resident anyway", "entry, node") \
     X(ENTRY_NAMES_NO_OUTPUT, "entry: number %0 names no output of its node", "entry, node") \
     X(ENTRY_NAMES_NO_SLOT, "entry: number %0 names no micro-batch slot of the plan", "entry, node") \
     X(ENTRY_NAMES_TENSOR_TWICE, "entry: number %0 names a tensor that is in it already", "entry, node") \
@@ -4870,7 +4910,14 @@ static size_t tli_finish(tli_writer *w) {
     X(BLOCK_BYTES_LESS_THAN_ALIGNMENT, "block_bytes: %0 bytes are less than the alignment, %1", \
       "bytes, alignment") \
     X(ALLOCATION_LARGER_THAN_BLOCK, "block_bytes: an allocation of node %s takes %1 bytes, a block has %0", \
-      "block, bytes")
+      "block, bytes") \
+    X(NARROW_MUST_HAVE_WIDTHS_AND_UNIT, \
+      "narrow: step_words must be 2 or 3, offset_bytes 2 or 4, unit_bytes > 0", "") \
+    X(NARROW_TABLE_HAS_TOO_MANY_NODES, "is_narrow: the graph has more than 65536 nodes", "") \
+    X(NARROW_TABLE_HAS_TOO_MANY_OUTPUTS, "is_narrow: node %0 has more than 254 outputs", "node") \
+    X(NARROW_TABLE_HAS_TOO_LARGE_ARENA, \
+      "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
+    X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "")
 
 // -- errors: rules of [6] REMAT --
 
@@ -13605,6 +13652,38 @@ static tl_result tli_take_steps(tli_steps *list, tli_function function, tl_plan 
 }
 #endif
 
+// -- reading a plan --
+
+TLI_IMPL tl_step tl_find_step(const tl_plan *plan, int32_t index) {
+    const uint16_t *words;
+    tl_step step;
+    TL_ASSERT(plan);
+    if (plan->steps) return plan->steps[index];
+    words = plan->narrow->steps + (size_t)index * (size_t)plan->narrow->step_words;
+    step.kind = (uint8_t)(words[0] & 15);
+    step.codec = (uint8_t)(words[0] >> 4 & 15);
+    step.slot = plan->narrow->step_words > 2 ? words[2] : 0;
+    step.node = words[1];
+    step.output = (words[0] >> 8) - 1;
+    step.peer = 0;
+    return step;
+}
+
+// In units, where the plan is narrow.
+static uint64_t tli_narrow_offset(const tl_narrow_plan *narrow, int32_t number, int is_host) {
+    const void *offsets = is_host ? narrow->host_offsets : narrow->offsets;
+    if (narrow->offset_bytes == 2) return ((const uint16_t *)offsets)[number];
+    return ((const uint32_t *)offsets)[number];
+}
+
+TLI_IMPL uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_host) {
+    const uint64_t *offsets;
+    TL_ASSERT(plan);
+    offsets = is_host ? plan->host_offsets : plan->offsets;
+    if (offsets) return offsets[number];
+    return tli_narrow_offset(plan->narrow, number, is_host) * plan->narrow->unit_bytes;
+}
+
 #define TLI_MOST_SLOTS 65536
 
 static int32_t tli_count_slots(const tl_plan *plan) { return plan->slot_count ? plan->slot_count : 1; }
@@ -13704,7 +13783,7 @@ typedef struct tli_sim {
     tli_sim_node   *nodes;        // [node_count]
     tli_sim_tensor *all_tensors;  // [slot_count * tensor_count]
     tli_sim_node   *all_nodes;    // [slot_count * node_count]
-    int32_t        *next_backward;  // [slot_count] whose backward is next in reverse order of the list; -1 = none
+    int32_t        *next_backward;  // [slot_count] node whose backward is next in reverse order; -1 = none
 
     uint64_t        live_bytes, host_bytes;
     uint64_t        step_bytes;   // highest live bytes during the last step, its start included
@@ -13720,6 +13799,7 @@ typedef struct tli_sim {
     tli_sim_arena   arena;        // of the device; owners of each slot: 3 tensors + nodes
     tli_sim_arena   host_arena;   // owners of each slot: tensors
 
+    uint64_t       *wide_offsets; // of a narrow plan, of both arenas; else NULL
     tli_ledger     *ledger;       // 0 = allocations are not written down
 } tli_sim;
 
@@ -14576,12 +14656,14 @@ static void tli_free_sim(tli_sim *sim) {
     tli_release(sim->env, sim->all_tensors);
     tli_release(sim->env, sim->all_nodes);
     tli_release(sim->env, sim->next_backward);
+    tli_release(sim->env, sim->wide_offsets);
     tli_release(sim->env, sim->made);
     tli_free_sim_arena(sim->env, &sim->arena);
     tli_free_sim_arena(sim->env, &sim->host_arena);
     sim->all_tensors = sim->tensors = NULL;
     sim->all_nodes = sim->nodes = NULL;
     sim->next_backward = NULL;
+    sim->wide_offsets = NULL;
     sim->made = NULL;
 }
 
@@ -14685,7 +14767,8 @@ static tl_result tli_sim_start_slot(tli_sim *sim, int32_t slot) {
 static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
     const tl_graph *graph = sim->graph;
     const tl_entry *entry = &sim->entry[index];
-    const tl_node *node = entry->node >= 0 && entry->node < graph->node_count ? &graph->nodes[entry->node] : NULL;
+    int is_node = entry->node >= 0 && entry->node < graph->node_count;
+    const tl_node *node = is_node ? &graph->nodes[entry->node] : NULL;
     tli_rule rule = TLI_NO_RULE;
     int32_t tensor, i;
     sim->made_count = 0;
@@ -14696,7 +14779,8 @@ static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
     if (rule) return tli_sim_fail_entry(sim, rule, index);
     tli_sim_choose_slot(sim, entry->slot);
     tensor = node->first_output + entry->output;
-    if (sim->tensors[tensor].state != TLI_ABSENT) return tli_sim_fail_entry(sim, TLI_RULE(ENTRY_NAMES_TENSOR_TWICE), index);
+    if (sim->tensors[tensor].state != TLI_ABSENT)
+        return tli_sim_fail_entry(sim, TLI_RULE(ENTRY_NAMES_TENSOR_TWICE), index);
     sim->tensors[tensor].state = TLI_RESIDENT;
     i = 0;
     while (i < node->output_count && sim->tensors[node->first_output + i].state != TLI_ABSENT) i++;
@@ -14735,6 +14819,30 @@ static void tli_sim_take_blocks(tli_sim_arena *arena, const tl_plan *plan, uint8
     arena->blocks = arena->block_count ? plan->blocks + arena->first_block : NULL;
 }
 
+// Find the offsets of both arenas: those of a plan, or the numbers of a narrow one as plain ones.
+static tl_result tli_sim_read_offsets(tli_sim *sim, const tl_plan *plan) {
+    int reads = plan->offset_count && !plan->offsets;
+    int reads_host = plan->host_offset_count && !plan->host_offsets;
+    uint64_t *wide = NULL;
+    int32_t i, k, count = 0;
+    sim->arena.offsets = plan->offset_count ? plan->offsets : NULL;
+    sim->host_arena.offsets = plan->host_offset_count ? plan->host_offsets : NULL;
+    if (!reads && !reads_host) return TL_OK;
+    wide = sim->wide_offsets = (uint64_t *)tli_alloc_array(
+        sim->env, (uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count, sizeof *wide);
+    if (!wide) return tli_fail(sim->env, TL_ERROR_NO_MEMORY, sim->function, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
+    for (k = 0; k < 2; k++) {
+        tli_sim_arena *arena = k ? &sim->host_arena : &sim->arena;
+        if (!(k ? reads_host : reads)) continue;
+        arena->offsets = wide + count;
+        for (i = 0; i < arena->count; i++)
+            if (!tli_mul_u64(tli_narrow_offset(plan->narrow, i, k), plan->narrow->unit_bytes, &wide[count++]))
+                return tli_fail(sim->env, TL_ERROR_OVERFLOW, sim->function,
+                                TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+    }
+    return TL_OK;
+}
+
 // Start a simulation of a graph that passed tl_check_graph. Of the plan only flags, offsets and blocks
 // are read. Release it with tli_free_sim, also after an error. ledger: NULL = none.
 static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, const tl_graph *graph,
@@ -14754,16 +14862,15 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->codec_rate = device ? device->codec_bytes_per_second : 0;
     sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
     if (plan->alignment_bytes > sim->alignment) sim->alignment = plan->alignment_bytes;
-    sim->arena.offsets = plan->offset_count ? plan->offsets : NULL;
     sim->arena.count = plan->offset_count;
-    sim->host_arena.offsets = plan->host_offset_count ? plan->host_offsets : NULL;
     sim->host_arena.count = plan->host_offset_count;
     sim->host_arena.is_host = 1;
     tli_sim_take_blocks(&sim->arena, plan, 0);
     tli_sim_take_blocks(&sim->host_arena, plan, 1);
     sim->ledger = ledger;
     sim->report.broken_step = -1;
-    result = tli_sim_alloc_state(sim);
+    result = tli_sim_read_offsets(sim, plan);
+    if (!result) result = tli_sim_alloc_state(sim);
     return result ? result : tli_reset_sim(sim);
 }
 
@@ -14789,9 +14896,10 @@ static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simul
     int32_t i;
     tl_result result = tli_init_sim(env, &sim, function, desc->graph, desc->device, plan, ledger);
     for (i = 0; i < plan->step_count && !result; i++) {
-        int copies = plan->steps[i].kind == TL_STEP_SPILL || plan->steps[i].kind == TL_STEP_FETCH;
+        tl_step step = tl_find_step(plan, i);
+        int copies = step.kind == TL_STEP_SPILL || step.kind == TL_STEP_FETCH;
         uint64_t start = copies && sim.link_free > sim.now ? sim.link_free : sim.now;
-        result = tli_sim_step(&sim, &plan->steps[i]);
+        result = tli_sim_step(&sim, &step);
         if (desc->live_bytes) desc->live_bytes[i] = sim.step_bytes;
         if (desc->host_bytes) desc->host_bytes[i] = sim.host_bytes;
         if (desc->start_cost) desc->start_cost[i] = start;
@@ -14835,12 +14943,22 @@ static tl_result tli_check_plan_blocks(tl_env *env, tli_function function, const
     return TL_OK;
 }
 
+// Whether the narrow part of a plan can be read; of one without, too.
+static int tli_is_narrow_plan(const tl_narrow_plan *narrow) {
+    return !narrow || ((narrow->step_words == 2 || narrow->step_words == 3) && narrow->unit_bytes &&
+                       (narrow->offset_bytes == 2 || narrow->offset_bytes == 4));
+}
+
 static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_plan *plan) {
-    if (plan->step_count < 0 || (plan->step_count && !plan->steps))
+    const tl_narrow_plan *narrow = plan->narrow;
+    if (!tli_is_narrow_plan(narrow))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(NARROW_MUST_HAVE_WIDTHS_AND_UNIT));
+    if (plan->step_count < 0 || (plan->step_count && !plan->steps && !(narrow && narrow->steps)))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(STEP_COUNT_MUST_BE_NUMBER_OF_STEPS));
-    if (plan->offset_count < 0 || (plan->offset_count && !plan->offsets))
+    if (plan->offset_count < 0 || (plan->offset_count && !plan->offsets && !(narrow && narrow->offsets)))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
-    if (plan->host_offset_count < 0 || (plan->host_offset_count && !plan->host_offsets))
+    if (plan->host_offset_count < 0 ||
+        (plan->host_offset_count && !plan->host_offsets && !(narrow && narrow->host_offsets)))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         TLI_RULE(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
     if (plan->repeat_count < 0)
@@ -14976,6 +15094,7 @@ static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan
     tl_plan_block *blocks;
     tl_step *steps;
     tl_entry *entry;
+    int32_t i;
     // no overflow, because counts are below 2^31; offsets come first, because their alignment is larger
     bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->entry_count * sizeof *entry +
             (uint64_t)plan->block_count * sizeof *blocks +
@@ -14987,11 +15106,12 @@ static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan
     steps = (tl_step *)(void *)(blocks + plan->block_count);
     entry = (tl_entry *)(void *)(steps + plan->step_count);
     tli_copy(entry, plan->entry, (size_t)plan->entry_count * sizeof *entry);
-    tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
-    tli_copy(host_offsets, plan->host_offsets, (size_t)plan->host_offset_count * sizeof *offsets);
     tli_copy(blocks, plan->blocks, (size_t)plan->block_count * sizeof *blocks);
-    tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
+    for (i = 0; i < plan->offset_count; i++) offsets[i] = tl_find_offset(plan, i, 0);
+    for (i = 0; i < plan->host_offset_count; i++) host_offsets[i] = tl_find_offset(plan, i, 1);
+    for (i = 0; i < plan->step_count; i++) steps[i] = tl_find_step(plan, i);
     *copy = *plan;
+    copy->narrow = NULL;
     copy->steps = plan->step_count ? steps : NULL;
     copy->entry = plan->entry_count ? entry : NULL;
     copy->offsets = plan->offset_count ? offsets : NULL;
@@ -15795,7 +15915,7 @@ TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
         tli_put(&w, "\n");
     }
     for (i = 0; i < plan->step_count; i++) {
-        const tl_step *step = &plan->steps[i];
+        const tl_step found = tl_find_step(plan, i), *step = &found;
         tli_put(&w, tli_name(tli_step_names, TL_STEP_COUNT, step->kind));
         tli_put(&w, " ");
         tli_put_i64(&w, step->node);
@@ -15886,8 +16006,9 @@ static tli_rule tli_read_entry(tli_reader *reader, tli_schedule *schedule) {
     if (!tli_read_target(word, &target) || target.output == TL_ALL_OUTPUTS)
         return TLI_RULE(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0);
     if (tli_next_word(reader, &word)) return TLI_RULE(MORE_WORDS_THAN_STEP_TAKES);
-    schedule->list.failed |= !tli_grow(schedule->list.env, &array, &schedule->entry_capacity, schedule->entry_count,
-                                       (int64_t)schedule->entry_count + 1, sizeof *entry);
+    schedule->list.failed |= !tli_grow(schedule->list.env, &array, &schedule->entry_capacity,
+                                       schedule->entry_count, (int64_t)schedule->entry_count + 1,
+                                       sizeof *entry);
     if (schedule->list.failed) return TLI_NO_RULE;
     schedule->entry = (tl_entry *)array;
     entry = &schedule->entry[schedule->entry_count++];
@@ -15999,16 +16120,16 @@ static void tli_list_live(tli_sim *sim, tli_peak *peak) {
 // Simulate the step that reaches the peak, and list what is live before it and what it allocates. A
 // conversion of several outputs is split into steps on one output, because their copies are not all
 // live together.
-static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak) {
-    const tl_node *node = &sim->graph->nodes[step->node];
-    int alone = step->kind == TL_STEP_COMPRESS || step->kind == TL_STEP_EXPAND;
-    int32_t count = alone && step->output == TL_ALL_OUTPUTS ? node->output_count : 1, i;
+static tl_result tli_list_peak(tli_sim *sim, tl_step step, tli_peak *peak) {
+    const tl_node *node = &sim->graph->nodes[step.node];
+    int alone = step.kind == TL_STEP_COMPRESS || step.kind == TL_STEP_EXPAND;
+    int32_t count = alone && step.output == TL_ALL_OUTPUTS ? node->output_count : 1, i;
     tl_result result = TL_OK;
     for (i = 0; i < count && !result; i++) {
-        tl_step one = *step;
+        tl_step one = step;
         if (count > 1) one.output = i;
-        tli_sim_choose_slot(sim, step->slot);
-        if (count > 1 && !tli_sim_acts_on(sim, (tl_step_kind)step->kind, node->first_output + i)) continue;
+        tli_sim_choose_slot(sim, step.slot);
+        if (count > 1 && !tli_sim_acts_on(sim, (tl_step_kind)step.kind, node->first_output + i)) continue;
         tli_list_live(sim, peak);
         result = tli_sim_step(sim, &one);
         if (!result && sim->step_bytes == peak->report.peak_bytes) break;
@@ -16032,9 +16153,12 @@ static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simu
     peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
     if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_LOOK_AT_PEAK));
     result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan, NULL);
-    for (i = 0; i < peak->report.peak_step && !result; i++) result = tli_sim_step(&sim, &desc->plan->steps[i]);
+    for (i = 0; i < peak->report.peak_step && !result; i++) {
+        tl_step step = tl_find_step(desc->plan, i);
+        result = tli_sim_step(&sim, &step);
+    }
     if (!result && peak->report.peak_step < 0) tli_list_live(&sim, peak);
-    else if (!result) result = tli_list_peak(&sim, &desc->plan->steps[peak->report.peak_step], peak);
+    else if (!result) result = tli_list_peak(&sim, tl_find_step(desc->plan, peak->report.peak_step), peak);
     tli_free_sim(&sim);
     if (!result) return TL_OK;
     tli_release(env, peak->live);
@@ -16088,7 +16212,8 @@ static void tli_put_slot(tli_writer *w, int32_t slot) {
     tli_put_i64(w, slot);
 }
 
-// Write "conv1, its gradient", of another slot than 0 "conv1@1, its gradient". Names of checked graphs fit into 320 bytes.
+// Write "conv1, its gradient", of another slot than 0 "conv1@1, its gradient". Names of checked graphs fit
+// into 320 bytes.
 static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     if (made->use == TLI_USE_SAVED || made->use == TLI_USE_WORK) tli_put(&w, tl_name_node(graph, made->index));
@@ -16146,16 +16271,16 @@ static const char *tli_explain_kind(tl_step_kind kind) {
 
 // Write "step 17, backward of conv1".
 static void tli_put_step(tli_writer *w, const tl_graph *graph, const tl_plan *plan, int32_t index) {
-    const tl_step *step;
+    tl_step step;
     if (index < 0) { tli_put(w, "before the first step"); return; }
-    step = &plan->steps[index];
+    step = tl_find_step(plan, index);
     tli_put(w, "step ");
     tli_put_i64(w, index);
     tli_put(w, ", ");
-    tli_put(w, tli_explain_kind((tl_step_kind)step->kind));
-    tli_put(w, tl_name_node(graph, step->node));
-    if (step->output != TL_ALL_OUTPUTS) { tli_put(w, "."); tli_put_i64(w, step->output); }
-    tli_put_slot(w, step->slot);
+    tli_put(w, tli_explain_kind((tl_step_kind)step.kind));
+    tli_put(w, tl_name_node(graph, step.node));
+    if (step.output != TL_ALL_OUTPUTS) { tli_put(w, "."); tli_put_i64(w, step.output); }
+    tli_put_slot(w, step.slot);
 }
 
 // " in 3 blocks of 2 banks", of the device.
@@ -16300,10 +16425,10 @@ static int32_t *tli_count_again(tl_env *env, const tl_graph *graph, const tl_pla
     int32_t *again = (int32_t *)tli_alloc_array(env, (uint64_t)nodes, sizeof *again), i;
     uint8_t *ran = (uint8_t *)tli_alloc_array(env, (uint64_t)nodes * (uint64_t)tli_count_slots(plan), 1);
     for (i = 0; again && ran && i < plan->step_count; i++) {
-        const tl_step *step = &plan->steps[i];
-        uint8_t *before = &ran[(size_t)step->slot * nodes + (size_t)step->node];
-        if (step->kind >= TL_STEP_BACKWARD) continue;
-        again[step->node] += *before;
+        const tl_step step = tl_find_step(plan, i);
+        uint8_t *before = &ran[(size_t)step.slot * nodes + (size_t)step.node];
+        if (step.kind >= TL_STEP_BACKWARD) continue;
+        again[step.node] += *before;
         *before = 1;
     }
     if (!ran) {
@@ -16432,6 +16557,9 @@ typedef struct tli_table {
     tl_report       report;
     uint8_t        *is_shared;  // [node_count] 1 = another node has the same name in upper case
     uint64_t       *block_bytes;  // [block_count of the plan] what each block takes
+    tli_function    function;   // for error sentences
+    int32_t         is_narrow, omit_names;
+    tl_graph        bare;       // what is written without names; its nodes and text belong to the table
 } tli_table;
 
 typedef struct tli_macro { char text[256]; } tli_macro;
@@ -16580,7 +16708,8 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
 
 // -- tables in C: graph and plan --
 
-static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
+// named: the graph with the names that comments have.
+static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *named, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
     int32_t numbers[13], k;
@@ -16596,7 +16725,7 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
     tli_send(s, node->takes_blocks ? ", 1 },  // " : ", 0 },  // ");
-    tli_send_ascii(s, tl_name_node(graph, id));
+    tli_send_ascii(s, tl_name_node(named, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
     tli_send(s, "\n");
@@ -16664,10 +16793,11 @@ static void tli_send_array(tli_stream *s, const char *name, const char *what, in
     tli_send(s, ",");
 }
 
-static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const char *name) {
+static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const tl_graph *named,
+                                 const char *name) {
     int32_t i;
     tli_open_table(s, "tl_node", name, "_nodes", (uint64_t)graph->node_count);
-    for (i = 0; i < graph->node_count; i++) tli_send_node(s, graph, i);
+    for (i = 0; i < graph->node_count; i++) tli_send_node(s, graph, named, i);
     tli_send(s, "};\n");
     tli_send_tensor_tables(s, graph, name);
     tli_open_table(s, "char", name, "_text", graph->text_bytes);
@@ -16713,14 +16843,24 @@ static void tli_send_field(tli_stream *s, uint64_t value, const char *field) {
     tli_send(s, "\n");
 }
 
-static void tli_send_offsets(tli_stream *s, const char *name, const char *suffix, const uint64_t *offsets,
-                             int32_t count) {
-    int32_t i;
+// Send "    net_steps,"; of NULL "    NULL,".
+static void tli_send_name(tli_stream *s, const char *name, const char *what) {
+    tli_send(s, "    ");
+    tli_send(s, name ? name : "NULL");
+    if (name) tli_send(s, what);
+    tli_send(s, ",\n");
+}
+
+// narrow: NULL = plain offsets.
+static void tli_send_offsets(tli_stream *s, const char *name, const char *suffix, const tl_plan *plan,
+                             int is_host, const tl_narrow_plan *narrow) {
+    int32_t count = is_host ? plan->host_offset_count : plan->offset_count, i;
     if (!count) return;
-    tli_open_table(s, "uint64_t", name, suffix, (uint64_t)count);
+    tli_open_table(s, !narrow ? "uint64_t" : narrow->offset_bytes == 2 ? "uint16_t" : "uint32_t", name, suffix,
+                   (uint64_t)count);
     for (i = 0; i < count; i++) {
         tli_send(s, i % 8 ? " " : "    ");
-        tli_send_constant(s, offsets[i]);
+        tli_send_constant(s, tl_find_offset(plan, i, is_host) / (narrow ? narrow->unit_bytes : 1));
         tli_send(s, i % 8 == 7 || i == count - 1 ? ",\n" : ",");
     }
     tli_send(s, "};\n");
@@ -16745,11 +16885,81 @@ static void tli_send_blocks(tli_stream *s, const char *name, const tl_plan *plan
     tli_send(s, "};\n");
 }
 
-static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
+// Send steps and offsets as a tl_plan has them.
+static void tli_send_plain_arrays(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
     int32_t i;
     if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
-    for (i = 0; i < plan->step_count; i++) tli_send_step(s, graph, &plan->steps[i], i);
+    for (i = 0; i < plan->step_count; i++) {
+        tl_step step = tl_find_step(plan, i);
+        tli_send_step(s, graph, &step, i);
+    }
     if (plan->step_count) tli_send(s, "};\n");
+    tli_send_offsets(s, name, "_offsets", plan, 0, 0);
+    tli_send_offsets(s, name, "_host_offsets", plan, 1, 0);
+}
+
+// The narrow part of a table: its arrays are not there, its numbers are. The unit is the greatest that all
+// offsets have in common.
+static tl_narrow_plan tli_narrow_of(const tl_plan *plan) {
+    uint64_t highest = 0, unit = 0;
+    tl_narrow_plan narrow;
+    int32_t i, count = plan->offset_count;
+    tli_zero(&narrow, sizeof narrow);
+    for (i = 0; i < count || i - count < plan->host_offset_count; i++) {
+        uint64_t offset = i < count ? tl_find_offset(plan, i, 0) : tl_find_offset(plan, i - count, 1);
+        uint64_t rest = offset;
+        highest = tli_larger_u64(highest, offset);
+        while (rest) {  // Euclid's algorithm
+            uint64_t left = unit % rest;
+            unit = rest;
+            rest = left;
+        }
+    }
+    narrow.step_words = plan->slot_count > 1 ? 3 : 2;
+    narrow.unit_bytes = unit ? unit : 1;
+    highest /= narrow.unit_bytes;
+    narrow.offset_bytes = highest <= UINT16_MAX ? 2 : highest <= UINT32_MAX ? 4 : 0;
+    return narrow;
+}
+
+static void tli_send_narrow_arrays(tli_stream *s, const tl_graph *graph, const tl_plan *plan,
+                                   const char *name) {
+    tl_narrow_plan narrow = tli_narrow_of(plan);
+    uint64_t words = (uint64_t)plan->step_count * (uint64_t)narrow.step_words;
+    int32_t i;
+    if (words) tli_open_table(s, "uint16_t", name, "_steps", words);
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step step = tl_find_step(plan, i);
+        tli_send(s, "    ");
+        tli_send_i32(s, step.kind + 16 * step.codec + 256 * (step.output + 1));
+        tli_send(s, ", ");
+        tli_send_i32(s, step.node);
+        if (narrow.step_words == 3) { tli_send(s, ", "); tli_send_i32(s, step.slot); }
+        tli_send(s, ",  // ");
+        tli_send(s, tl_name_step((tl_step_kind)step.kind));
+        tli_send(s, " ");
+        tli_send_ascii(s, tl_name_node(graph, step.node));
+        tli_send(s, ": step ");
+        tli_send_i32(s, i);
+        tli_send(s, "\n");
+    }
+    if (words) tli_send(s, "};\n");
+    tli_send_offsets(s, name, "_offsets", plan, 0, &narrow);
+    tli_send_offsets(s, name, "_host_offsets", plan, 1, &narrow);
+    tli_send(s, "\nstatic const tl_narrow_plan ");
+    tli_send(s, name);
+    tli_send(s, "_narrow = {\n");
+    tli_send_name(s, plan->step_count ? name : NULL, "_steps");
+    tli_send_name(s, plan->offset_count ? name : NULL, "_offsets");
+    tli_send_name(s, plan->host_offset_count ? name : NULL, "_host_offsets");
+    tli_send_field(s, narrow.unit_bytes, "unit_bytes");
+    tli_send_field(s, (uint64_t)narrow.step_words, "step_words");
+    tli_send_field(s, (uint64_t)narrow.offset_bytes, "offset_bytes");
+    tli_send(s, "};\n");
+}
+
+static void tli_send_entry(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
+    int32_t i;
     if (plan->entry_count) tli_open_table(s, "tl_entry", name, "_entry", (uint64_t)plan->entry_count);
     for (i = 0; i < plan->entry_count; i++) {
         tli_send(s, "    { ");
@@ -16763,18 +16973,35 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
         tli_send(s, "\n");
     }
     if (plan->entry_count) tli_send(s, "};\n");
-    tli_send_offsets(s, name, "_offsets", plan->offsets, plan->offset_count);
-    tli_send_offsets(s, name, "_host_offsets", plan->host_offsets, plan->host_offset_count);
+}
+
+// Send an array of a plain table and its count; of a narrow one NULL.
+static void tli_send_plain(tli_stream *s, const tli_table *t, const char *what, int32_t count) {
+    if (t->is_narrow) {
+        tli_send(s, "    NULL, ");
+        tli_send_i32(s, count);
+        tli_send(s, ",");
+    } else {
+        tli_send_array(s, t->name, what, count);
+    }
+}
+
+static void tli_send_plan_table(tli_stream *s, const tli_table *t) {
+    const tl_plan *plan = t->plan;
+    const char *name = t->name;
+    tli_send_entry(s, t->graph, plan, name);
+    if (t->is_narrow) tli_send_narrow_arrays(s, t->graph, plan, name);
+    else tli_send_plain_arrays(s, t->graph, plan, name);
     tli_send_blocks(s, name, plan);
     tli_send(s, "\nstatic const tl_plan ");
     tli_send(s, name);
     tli_send(s, "_plan = {\n");
-    tli_send_array(s, name, "_steps", plan->step_count);
+    tli_send_plain(s, t, "_steps", plan->step_count);
     tli_send(s, "\n");
     tli_send_field(s, (uint64_t)plan->repeat_count, "repeat_count");
-    tli_send_array(s, name, "_offsets", plan->offset_count);
+    tli_send_plain(s, t, "_offsets", plan->offset_count);
     tli_send(s, "\n");
-    tli_send_array(s, name, "_host_offsets", plan->host_offset_count);
+    tli_send_plain(s, t, "_host_offsets", plan->host_offset_count);
     tli_send(s, "\n");
     tli_send_field(s, (uint64_t)plan->inference, "inference");
     tli_send_field(s, (uint64_t)plan->any_order, "any_order");
@@ -16792,8 +17019,64 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send_array(s, name, "_entry", plan->entry_count);
     tli_send(s, "\n");
     tli_send_array(s, name, "_blocks", plan->block_count);
-    tli_send(s, "\n");
+    tli_send(s, "\n    ");
+    tli_send(s, t->is_narrow ? "&" : "NULL");
+    if (t->is_narrow) { tli_send(s, name); tli_send(s, "_narrow"); }
+    tli_send(s, ",  // narrow\n");
     tli_send(s, "};\n");
+}
+
+// Write 0 to 9, a to z, 10 and so on: the shortest names that differ. Returns the length with the final 0.
+static uint32_t tli_put_short_name(char *text, int32_t number) {
+    uint32_t length = 1, i;
+    int32_t rest;
+    for (rest = number; rest >= 36; rest /= 36) length++;
+    for (i = length; i-- > 0; number /= 36) {
+        int32_t digit = number % 36;
+        text[i] = (char)(digit < 10 ? '0' + digit : 'a' + digit - 10);
+    }
+    text[length] = 0;
+    return length + 1;
+}
+
+// The op of a node in the text of the copy, written there if no node before has it. firsts: [*op_count] the
+// first node of each op.
+static uint32_t tli_copy_op(const tl_graph *graph, int32_t id, tl_graph *bare, char *text, int32_t *firsts,
+                            int32_t *op_count) {
+    const char *op = tl_name_op(graph, id);
+    uint32_t at = bare->text_bytes;
+    int32_t k;
+    for (k = 0; k < *op_count; k++)
+        if (tli_same_text(tl_name_op(graph, firsts[k]), op)) return bare->nodes[firsts[k]].op;
+    firsts[(*op_count)++] = id;
+    tli_copy(text + at, op, tli_text_length(op) + 1);
+    bare->text_bytes += (uint32_t)tli_text_length(op) + 1;
+    return at;
+}
+
+// A copy of the graph with nodes and a text of its own, in which names are short and each op stands once.
+static tl_result tli_omit_names(tl_env *env, const tl_graph *graph, tl_graph *bare) {
+    tl_node *nodes = (tl_node *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *nodes);
+    int32_t *firsts = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *firsts);
+    uint64_t most = 1;
+    char *text;
+    int32_t id, op_count = 0;
+    for (id = 0; id < graph->node_count; id++) most += tli_text_length(tl_name_op(graph, id)) + 9;
+    text = (char *)tli_alloc_array(env, most, 1);
+    *bare = *graph;
+    bare->nodes = nodes;
+    bare->text = text;
+    bare->text_bytes = 1;
+    bare->view_count = 0;
+    for (id = 0; id < graph->node_count && nodes && firsts && text; id++) {
+        nodes[id] = graph->nodes[id];
+        nodes[id].unit = 0;
+        nodes[id].op = tli_copy_op(graph, id, bare, text, firsts, &op_count);
+        nodes[id].name = bare->text_bytes;
+        bare->text_bytes += tli_put_short_name(text + bare->text_bytes, id);
+    }
+    tli_release(env, firsts);
+    return nodes && firsts && text ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 static void tli_send_table_head(tli_stream *s, const char *name) {
@@ -16814,50 +17097,86 @@ static tl_result tli_send_tables(tl_env *env, tli_table *t, tl_sink sink) {
     t->is_shared = (uint8_t *)tli_alloc_array(env, (uint64_t)t->graph->node_count, 1);
     result = is_result && t->is_shared ? TL_OK : TL_ERROR_NO_MEMORY;
     if (!result) result = tli_mark_shared_names(env, t->graph, t->is_shared);
+    if (!result && t->omit_names) result = tli_omit_names(env, t->graph, &t->bare);
     if (result) {
-        result = tli_fail(env, result, TLI_IN(WRITE_PLAN_TABLE), TLI_RULE(NO_MEMORY_TO_NAME_NODES));
+        result = tli_fail(env, result, t->function, TLI_RULE(NO_MEMORY_TO_NAME_NODES));
     } else {
         tli_mark_results(t->graph, t->plan->inference, is_result);
         tli_open_stream(&stream, sink);
         tli_send_table_head(&stream, t->name);
         tli_send_numbers(&stream, t, is_result);
-        tli_send_graph_table(&stream, t->graph, t->name);
-        tli_send_plan_table(&stream, t->graph, t->plan, t->name);
-        result = tli_close_stream(&stream, env, TLI_IN(WRITE_PLAN_TABLE));
+        tli_send_graph_table(&stream, t->bare.nodes ? &t->bare : t->graph, t->graph, t->name);
+        tli_send_plan_table(&stream, t);
+        result = tli_close_stream(&stream, env, t->function);
     }
     tli_release(env, is_result);
     tli_release(env, t->is_shared);
+    tli_release(env, (tl_node *)t->bare.nodes);
+    tli_release(env, (char *)t->bare.text);
     return result;
 }
 
-TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
-                                       const char *name, tl_sink sink) {
+// Why a table cannot be narrow, in *node because of which; TLI_NO_RULE = it can.
+static tli_rule tli_check_narrow(const tl_graph *graph, const tl_plan *plan, int32_t *node) {
+    int32_t id;
+    *node = -1;
+    if (graph->node_count > 65536) return TLI_RULE(NARROW_TABLE_HAS_TOO_MANY_NODES);
+    for (id = 0; id < graph->node_count; id++) {
+        *node = id;
+        if (graph->nodes[id].output_count > 254) return TLI_RULE(NARROW_TABLE_HAS_TOO_MANY_OUTPUTS);
+    }
+    *node = -1;
+    return tli_narrow_of(plan).offset_bytes ? TLI_NO_RULE : TLI_RULE(NARROW_TABLE_HAS_TOO_LARGE_ARENA);
+}
+
+static tl_result tli_write_table(tl_env *env, tli_function function, const tl_graph *graph, const tl_plan *plan,
+                                 const tl_table_desc *wanted, tl_sink sink) {
     tl_simulate_desc desc;
     tli_table table;
     tl_result result;
-    tli_rule rule;
-    TL_ASSERT(graph && plan && name && sink.write);
-    rule = tli_check_identifier(name);
-    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_PLAN_TABLE), rule);
+    int32_t node;
+    tli_rule rule = tli_check_identifier(wanted->name);
+    if ((wanted->is_narrow | wanted->omit_names) & ~1) rule = TLI_RULE(NARROW_OMIT_NAMES_MUST_BE_0_OR_1);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
     desc.plan = plan;
     tli_zero(&table, sizeof table);
     table.graph = graph;
     table.plan = plan;
-    table.name = name;
-    result = tli_check_plan(env, TLI_IN(WRITE_PLAN_TABLE), plan);
+    table.name = wanted->name;
+    table.function = function;
+    table.is_narrow = wanted->is_narrow;
+    table.omit_names = wanted->omit_names;
+    result = tli_check_plan(env, function, plan);
     if (result) return result;
     table.block_bytes = (uint64_t *)tli_alloc_array(env, (uint64_t)plan->block_count,
                                                     sizeof *table.block_bytes);
     if (!table.block_bytes)
-        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_TABLE), TLI_RULE(NO_MEMORY_FOR_SIMULATION));
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     desc.block_bytes = table.block_bytes;
-    result = tli_find_lifetimes(env, TLI_IN(WRITE_PLAN_TABLE), &desc, &table.lifetimes, &table.report);
+    result = tli_find_lifetimes(env, function, &desc, &table.lifetimes, &table.report);
+    rule = !result && table.is_narrow ? tli_check_narrow(graph, plan, &node) : TLI_NO_RULE;
+    if (rule) result = tli_fail_values(env, TL_ERROR_UNSUPPORTED, function, rule, (uint64_t)(int64_t)node, 0);
     if (!result) result = tli_send_tables(env, &table, sink);
     tl_free_lifetimes(env, &table.lifetimes);
     tli_release(env, table.block_bytes);
     return result;
+}
+
+TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                       const char *name, tl_sink sink) {
+    tl_table_desc desc;
+    TL_ASSERT(graph && plan && name && sink.write);
+    tli_zero(&desc, sizeof desc);
+    desc.name = name;
+    return tli_write_table(env, TLI_IN(WRITE_PLAN_TABLE), graph, plan, &desc, sink);
+}
+
+TLI_IMPL tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                  const tl_table_desc *desc, tl_sink sink) {
+    TL_ASSERT(graph && plan && desc && desc->name && sink.write);
+    return tli_write_table(env, TLI_IN(WRITE_TABLE), graph, plan, desc, sink);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
@@ -39959,8 +40278,7 @@ typedef struct tli_run_arena {
     int32_t         block_count;     // 0 = a block for each claim
     tl_plan_block   whole;
     uint64_t        only;
-    const uint64_t *offsets;         // [offset_count] in the order of the claims
-    int32_t         offset_count, next_offset;
+    int32_t         offset_count, next_offset;  // of the plan's offsets, in the order of the claims
 } tli_run_arena;
 
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
@@ -40108,7 +40426,7 @@ static tl_result tli_claim_planned(tl_run *run, tl_tier tier, uint64_t bytes, tl
         uint64_t offset;
         int32_t k;
         if (arena->next_offset >= arena->offset_count) return TL_ERROR_INVALID_PLAN;
-        offset = arena->offsets[arena->next_offset++];
+        offset = tl_find_offset(&run->plan, arena->next_offset++, tier == TL_TIER_HOST);
         k = tli_find_plan_block(arena->blocks, arena->block_count, offset);
         if (k < 0) return TL_ERROR_INVALID_PLAN;
         place.block = arena->handles[k];
@@ -41706,7 +42024,8 @@ static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t te
     return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
 }
 
-// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step freed it.
+// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step has
+// freed it.
 static void tli_release_slot(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
     int32_t i;
@@ -41735,8 +42054,8 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     tli_end_quiet(&quiet, TL_OK);
 }
 
-// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but the
-// inputs was released.
+// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but
+// the inputs was released.
 static tl_result tli_claim_entry(tl_run *run) {
     const tl_graph *graph = run->graph;
     int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
@@ -41928,8 +42247,6 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 
 // The next step of the plan or of the online record; *done = 1: there is none.
 static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
-    const tl_step *steps = run->plan.steps;
-    int32_t count = run->plan.step_count;
     *done = 0;
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
@@ -41937,12 +42254,13 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
         while (!run->by_hand && !result && !*done && run->position >= run->online.record.count)
             result = tli_online_next_goal(run, done);
         if (result) return result;
-        steps = run->online.record.steps;
-        count = run->online.record.count;
+        *done |= run->position >= run->online.record.count;
+        if (!*done) *step = run->online.record.steps[run->position];
+        return TL_OK;
     }
 #endif
-    if (run->position >= count) { *done = 1; return TL_OK; }
-    *step = steps[run->position];
+    *done = run->position >= run->plan.step_count;
+    if (!*done) *step = tl_find_step(&run->plan, run->position);
     return TL_OK;
 }
 
@@ -42272,7 +42590,8 @@ TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
 TLI_IMPL tl_result tl_choose_slot(tl_run *run, int32_t slot) {
     TL_ASSERT(run);
     if (slot < 0 || slot >= run->slot_count)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(CHOOSE_SLOT), TLI_RULE(SLOT_NOT_BELOW_SLOT_COUNT));
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(CHOOSE_SLOT),
+                        TLI_RULE(SLOT_NOT_BELOW_SLOT_COUNT));
     run->caller_slot = slot;
     return TL_OK;
 }
@@ -42326,7 +42645,8 @@ static int tli_enters(const tl_run *run, tl_tensor tensor) {
     int32_t i;
     for (i = 0; i < run->plan.entry_count; i++) {
         const tl_entry *entry = &run->plan.entry[i];
-        if (entry->node == tensor.node && entry->output == tensor.output && entry->slot == run->caller_slot) return 1;
+        if (entry->node == tensor.node && entry->output == tensor.output && entry->slot == run->caller_slot)
+            return 1;
     }
     return 0;
 }
@@ -42818,10 +43138,10 @@ static tl_result tli_plan_desc(tl_run *run) {
 static tl_result tli_check_compressed(tl_run *run) {
     int32_t k, i, end;
     for (k = 0; k < run->plan.step_count; k++) {
-        const tl_step *step = &run->plan.steps[k];
-        if (step->kind != TL_STEP_COMPRESS) continue;
+        const tl_step step = tl_find_step(&run->plan, k);
+        if (step.kind != TL_STEP_COMPRESS) continue;
         if (!TLI_CODECS) return tli_unsupported(run, TLI_RULE(PLAN_COMPRESSES_TL_NO_CODECS_LEFT));
-        tli_step_outputs(run, step, &i, &end);
+        tli_step_outputs(run, &step, &i, &end);
         for (; i < end; i++)
             if (tli_run_format(run, i) != TL_FORMAT_F32)
                 return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(INIT_RUN),
@@ -42875,12 +43195,13 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
 #define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large
 
 // Whether offsets suit the alignment of the backend. Some that were placed for less may be lucky.
-static int tli_suit_backend(const tl_run *run, const uint64_t *offsets, int32_t count) {
+static int tli_suit_backend(const tl_run *run, const tl_plan *plan, int is_host) {
+    int32_t count = is_host ? plan->host_offset_count : plan->offset_count;
     uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
     int32_t i;
     if (run->plan.alignment_bytes >= alignment) return 1;
     for (i = 0; i < count; i++)
-        if (offsets[i] & (alignment - 1)) return 0;
+        if (tl_find_offset(plan, i, is_host) & (alignment - 1)) return 0;
     return 1;
 }
 
@@ -42904,14 +43225,14 @@ static void tli_take_off_places(tl_plan *bare, int tier) {
 static int tli_lacks_places(const tl_run *run, tl_plan *bare) {
     int32_t k;
     *bare = run->plan;
-    if (!tli_suit_backend(run, bare->offsets, bare->offset_count)) bare->offset_count = 0;
-    if (!tli_suit_backend(run, bare->host_offsets, bare->host_offset_count)) bare->host_offset_count = 0;
+    if (!tli_suit_backend(run, bare, 0)) bare->offset_count = 0;
+    if (!tli_suit_backend(run, bare, 1)) bare->host_offset_count = 0;
     if (!bare->offset_count) tli_take_off_places(bare, TL_TIER_DEVICE);
     if (!bare->host_offset_count) tli_take_off_places(bare, TL_TIER_HOST);
     bare->alignment_bytes = run->limits.alignment_bytes;    // their arenas end as this backend aligns
     if (!bare->offset_count) return 1;
     for (k = 0; k < bare->step_count && !bare->host_offset_count; k++)
-        if (bare->steps[k].kind == TL_STEP_SPILL) return 1;
+        if (tl_find_step(bare, k).kind == TL_STEP_SPILL) return 1;
     return 0;
 }
 
@@ -43125,7 +43446,7 @@ static void tli_set_budget(tl_run *run) {
     int has_host_steps = 0;
     int32_t k;
     for (k = 0; desc->plan && k < desc->plan->step_count; k++)
-        has_host_steps |= desc->plan->steps[k].kind == TL_STEP_SPILL;
+        has_host_steps |= tl_find_step(desc->plan, k).kind == TL_STEP_SPILL;
     run->budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
                                   run->limits.capacity_bytes, has_host_steps);
 }
@@ -43234,7 +43555,7 @@ static tl_result tli_check_budget(tl_run *run) {
         return tli_infeasible(run, run->budget.limit, TLI_RULE(PLAN_TAKES_BYTES),
                               run->budget.allowed_bytes,
                               tli_needed_bytes(run, bytes),
-                              planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
+                              planned->peak_step >= 0 ? tl_find_step(&run->plan, planned->peak_step).node
                                                       : -1);
     bytes = tli_pass_bytes(run, TL_TIER_HOST);
     if (bytes > run->budget.host_bytes)
@@ -43363,7 +43684,6 @@ static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
     tl_result result;
     int32_t k;
     tli_zero(arena, sizeof *arena);
-    arena->offsets = tier == TL_TIER_HOST ? run->plan.host_offsets : run->plan.offsets;
     arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
     if (!arena->offset_count || !bytes) return TL_OK;
     result = tli_find_arena_blocks(run, tier, bytes);
@@ -43463,7 +43783,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
     if (run->repeat_count > INT32_MAX / run->slot_count)
-        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
+                        TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->next_step = desc->first_step;
     tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
@@ -44644,7 +44965,7 @@ static const char tli_plan_style_text[] =
 
 // ran: [slot_count * node_count] the nodes that ran before, which is kept up.
 static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
-    const tl_step *step = &g->plan->steps[index];
+    const tl_step found = tl_find_step(g->plan, index), *step = &found;
     int takes_time = g->by_step || g->end[index] > g->start[index], again;
     switch ((tl_step_kind)step->kind) {
     case TL_STEP_FORWARD:
@@ -44694,7 +45015,7 @@ static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
     for (i = 0; i < g->plan->step_count; i++) if (g->end[i] > total) total = g->end[i];
     tli_scale_time(g, total, has_device);
     for (i = 0; i < g->plan->step_count; i++) {
-        tl_step_kind kind = (tl_step_kind)g->plan->steps[i].kind;
+        tl_step_kind kind = (tl_step_kind)tl_find_step(g->plan, i).kind;
         if (g->by_step) { g->start[i] = (uint64_t)i; g->end[i] = (uint64_t)i + 1; }
         if (g->by_step || (kind != TL_STEP_SPILL && kind != TL_STEP_FETCH)) now = g->end[i];
         g->times[i] = (double)now / g->unit;
@@ -44870,14 +45191,14 @@ static int32_t tli_gantt_place(const tli_gantt *g, uint64_t cost) {
 // Send the tooltip of a bar: "conv1", "recompute, step 17", start, end and duration, live bytes.
 static void tli_send_hover(tli_gantt *g, int32_t first, int32_t last, int32_t members) {
     tli_stream *s = &g->p.out;
-    const tl_step *step = &g->plan->steps[first];
+    const tl_step found = tl_find_step(g->plan, first), *step = &found;
     tli_send(s, "<title>");
     tli_send_text(s, tl_name_node(g->graph, step->node), 255);
     if (step->output != TL_ALL_OUTPUTS) tli_send_number(s, ".", step->output);
     if (step->slot) tli_send_number(s, "@", step->slot);
     if (members > 1) {
         tli_send(s, " ... ");
-        tli_send_text(s, tl_name_node(g->graph, g->plan->steps[last].node), 255);
+        tli_send_text(s, tl_name_node(g->graph, tl_find_step(g->plan, last).node), 255);
     }
     tli_send(s, "\n");
     tli_send(s, tli_lane_names[g->lanes[first]]);
@@ -44922,7 +45243,7 @@ static void tli_draw_bar(tli_gantt *g, int32_t first, int32_t last, int32_t memb
     tli_send(s, "\">");
     tli_send_hover(g, first, last, members);
     tli_send(s, "</rect>\n");
-    if (members == 1) tli_draw_name(g, g->plan->steps[first].node, left, right, g->tops[lane] + 1400);
+    if (members == 1) tli_draw_name(g, tl_find_step(g->plan, first).node, left, right, g->tops[lane] + 1400);
 }
 
 // Draw the bars of a lane. Bars narrower than a pixel are merged with their neighbours.

@@ -321,6 +321,7 @@ static label gap_label(uint64_t cost, uint64_t bound) {
 typedef struct options {
     const char *model;
     const char *budget, *host_budget, *link, *cost_unit, *policy, *form, *work;
+    int compact, no_names;
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
     const char *align, *name;
     const char *precision, *profiles;
@@ -391,12 +392,14 @@ static const char *const usage[] = {
     "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
     "  --json FILE       the figures, machine-readable, and of one plan every allocation: tier, use, node",
     "                    and its name, output, occurrence (so many of the same came before), bytes,",
-    "                    first_step, end_step (it lives from the first to before the end), and offset in",
-    "                    the arena of its tier",
+    "                    first_step, end_step (it lives from the first to before the end), offset in",
+    "                    the arena of its tier, and slot of its micro-batch: 0 in plans of this program",
     "  --lifetimes FILE  every allocation as CSV: what for, how many bytes, in which steps it lives",
     "  --places FILE     where each allocation lies, in the arena of the device or of the host, as CSV",
     "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner, and bytes",
     "                    of the arena, numbers of nodes, places of inputs and results as #define",
+    "  --compact         the table has steps of 4 bytes in the place of 16, offsets of 2 or 4 for 8",
+    "  --no-names        its nodes are called 0, 1, 2 and so on, up to z, then 10",
     "  --name PREFIX     of the names in the table, in upper case of its #defines (the model's name)",
     "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve",
     "  --html FILE       one page without network or libraries: memory and lifetimes over the steps,",
@@ -477,6 +480,8 @@ static int check_options(const options *o) {
         return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
     if (o->policy && o->host_budget) return fail(CODE_INPUT, "--policy: none of them copies to the host");
     if (o->name && !o->c_table) return fail(CODE_INPUT, "--name: is for --c-table, which is missing");
+    if ((o->compact || o->no_names) && !o->c_table)
+        return fail(CODE_INPUT, "%s: is for --c-table, which is missing", o->compact ? "--compact" : "--no-names");
     if (o->form && o->host_budget) return fail(CODE_INPUT, "--form: with --host-budget it must be any");
     if (o->form && o->policy) return fail(CODE_INPUT, "--form: a policy has a form of its own");
     if (o->order && (o->policy || o->form || o->host_budget || o->pareto || o->front))
@@ -505,6 +510,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--inference", NULL, &o->inference }, { "--pareto", NULL, &o->pareto },
         { "--explain", NULL, &o->explain },   { "--live", NULL, &o->live },
         { "--order", NULL, &o->order },
+        { "--compact", NULL, &o->compact },   { "--no-names", NULL, &o->no_names },
         { "--precision", &o->precision, NULL }, { "--profiles", &o->profiles, NULL },
         { "--front", NULL, &o->front },       { "--default-profiles", NULL, &o->default_profiles },
     };
@@ -1203,11 +1209,16 @@ static void write_c_name(const char *text, char name[49]) {
 
 static int write_c_table(program *p) {
     writer w;
+    tl_table_desc desc;
     char name[49] = "";
     int code = open_writer(p->o.c_table, &w);
     if (code) return code;
     write_c_name(p->model, name);
-    w.result = tl_write_plan_table(&p->env, &p->graph, &p->plan, p->o.name ? p->o.name : name, w.sink);
+    memset(&desc, 0, sizeof desc);
+    desc.name = p->o.name ? p->o.name : name;
+    desc.is_narrow = p->o.compact;
+    desc.omit_names = p->o.no_names;
+    w.result = tl_write_table(&p->env, &p->graph, &p->plan, &desc, w.sink);
     return close_writer(p, &w);
 }
 

@@ -162,7 +162,8 @@
     X(PLAN_PLACES, "tl_plan_places") \
     X(PLAN_ORDER, "tl_plan_order") \
     X(PLAN_BANKS, "tl_plan_banks") \
-    X(CHOOSE_SLOT, "tl_choose_slot")
+    X(CHOOSE_SLOT, "tl_choose_slot") \
+    X(WRITE_TABLE, "tl_write_table")
 
 // -- errors: rules --
 //
@@ -563,7 +564,8 @@
     X(SLOT_MUST_BE_NUMBER_AS_IN_F_3_1, "slot: must be a number up to 65535, as in F 3@1", "line") \
     X(ENTRY_COUNT_MUST_BE_NUMBER_OF_TENSORS, "entry_count: must be the number of tensors in entry", "") \
     X(ENTRY_NAMES_NO_NODE, "entry: number %0 names no node of the graph", "entry, node") \
-    X(ENTRY_NAMES_GRAPH_INPUT, "entry: number %0 names a graph input, which is resident anyway", "entry, node") \
+    X(ENTRY_NAMES_GRAPH_INPUT, \
+      "entry: number %0 names a graph input, which is resident anyway", "entry, node") \
     X(ENTRY_NAMES_NO_OUTPUT, "entry: number %0 names no output of its node", "entry, node") \
     X(ENTRY_NAMES_NO_SLOT, "entry: number %0 names no micro-batch slot of the plan", "entry, node") \
     X(ENTRY_NAMES_TENSOR_TWICE, "entry: number %0 names a tensor that is in it already", "entry, node") \
@@ -579,7 +581,14 @@
     X(BLOCK_BYTES_LESS_THAN_ALIGNMENT, "block_bytes: %0 bytes are less than the alignment, %1", \
       "bytes, alignment") \
     X(ALLOCATION_LARGER_THAN_BLOCK, "block_bytes: an allocation of node %s takes %1 bytes, a block has %0", \
-      "block, bytes")
+      "block, bytes") \
+    X(NARROW_MUST_HAVE_WIDTHS_AND_UNIT, \
+      "narrow: step_words must be 2 or 3, offset_bytes 2 or 4, unit_bytes > 0", "") \
+    X(NARROW_TABLE_HAS_TOO_MANY_NODES, "is_narrow: the graph has more than 65536 nodes", "") \
+    X(NARROW_TABLE_HAS_TOO_MANY_OUTPUTS, "is_narrow: node %0 has more than 254 outputs", "node") \
+    X(NARROW_TABLE_HAS_TOO_LARGE_ARENA, \
+      "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
+    X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "")
 
 // -- errors: rules of [6] REMAT --
 

@@ -48,16 +48,16 @@ static void tli_list_live(tli_sim *sim, tli_peak *peak) {
 // Simulate the step that reaches the peak, and list what is live before it and what it allocates. A
 // conversion of several outputs is split into steps on one output, because their copies are not all
 // live together.
-static tl_result tli_list_peak(tli_sim *sim, const tl_step *step, tli_peak *peak) {
-    const tl_node *node = &sim->graph->nodes[step->node];
-    int alone = step->kind == TL_STEP_COMPRESS || step->kind == TL_STEP_EXPAND;
-    int32_t count = alone && step->output == TL_ALL_OUTPUTS ? node->output_count : 1, i;
+static tl_result tli_list_peak(tli_sim *sim, tl_step step, tli_peak *peak) {
+    const tl_node *node = &sim->graph->nodes[step.node];
+    int alone = step.kind == TL_STEP_COMPRESS || step.kind == TL_STEP_EXPAND;
+    int32_t count = alone && step.output == TL_ALL_OUTPUTS ? node->output_count : 1, i;
     tl_result result = TL_OK;
     for (i = 0; i < count && !result; i++) {
-        tl_step one = *step;
+        tl_step one = step;
         if (count > 1) one.output = i;
-        tli_sim_choose_slot(sim, step->slot);
-        if (count > 1 && !tli_sim_acts_on(sim, (tl_step_kind)step->kind, node->first_output + i)) continue;
+        tli_sim_choose_slot(sim, step.slot);
+        if (count > 1 && !tli_sim_acts_on(sim, (tl_step_kind)step.kind, node->first_output + i)) continue;
         tli_list_live(sim, peak);
         result = tli_sim_step(sim, &one);
         if (!result && sim->step_bytes == peak->report.peak_bytes) break;
@@ -81,9 +81,12 @@ static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simu
     peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
     if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_LOOK_AT_PEAK));
     result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan, NULL);
-    for (i = 0; i < peak->report.peak_step && !result; i++) result = tli_sim_step(&sim, &desc->plan->steps[i]);
+    for (i = 0; i < peak->report.peak_step && !result; i++) {
+        tl_step step = tl_find_step(desc->plan, i);
+        result = tli_sim_step(&sim, &step);
+    }
     if (!result && peak->report.peak_step < 0) tli_list_live(&sim, peak);
-    else if (!result) result = tli_list_peak(&sim, &desc->plan->steps[peak->report.peak_step], peak);
+    else if (!result) result = tli_list_peak(&sim, tl_find_step(desc->plan, peak->report.peak_step), peak);
     tli_free_sim(&sim);
     if (!result) return TL_OK;
     tli_release(env, peak->live);
@@ -137,7 +140,8 @@ static void tli_put_slot(tli_writer *w, int32_t slot) {
     tli_put_i64(w, slot);
 }
 
-// Write "conv1, its gradient", of another slot than 0 "conv1@1, its gradient". Names of checked graphs fit into 320 bytes.
+// Write "conv1, its gradient", of another slot than 0 "conv1@1, its gradient". Names of checked graphs fit
+// into 320 bytes.
 static void tli_name_made(const tl_graph *graph, const tli_made *made, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     if (made->use == TLI_USE_SAVED || made->use == TLI_USE_WORK) tli_put(&w, tl_name_node(graph, made->index));
@@ -195,16 +199,16 @@ static const char *tli_explain_kind(tl_step_kind kind) {
 
 // Write "step 17, backward of conv1".
 static void tli_put_step(tli_writer *w, const tl_graph *graph, const tl_plan *plan, int32_t index) {
-    const tl_step *step;
+    tl_step step;
     if (index < 0) { tli_put(w, "before the first step"); return; }
-    step = &plan->steps[index];
+    step = tl_find_step(plan, index);
     tli_put(w, "step ");
     tli_put_i64(w, index);
     tli_put(w, ", ");
-    tli_put(w, tli_explain_kind((tl_step_kind)step->kind));
-    tli_put(w, tl_name_node(graph, step->node));
-    if (step->output != TL_ALL_OUTPUTS) { tli_put(w, "."); tli_put_i64(w, step->output); }
-    tli_put_slot(w, step->slot);
+    tli_put(w, tli_explain_kind((tl_step_kind)step.kind));
+    tli_put(w, tl_name_node(graph, step.node));
+    if (step.output != TL_ALL_OUTPUTS) { tli_put(w, "."); tli_put_i64(w, step.output); }
+    tli_put_slot(w, step.slot);
 }
 
 // " in 3 blocks of 2 banks", of the device.
@@ -349,10 +353,10 @@ static int32_t *tli_count_again(tl_env *env, const tl_graph *graph, const tl_pla
     int32_t *again = (int32_t *)tli_alloc_array(env, (uint64_t)nodes, sizeof *again), i;
     uint8_t *ran = (uint8_t *)tli_alloc_array(env, (uint64_t)nodes * (uint64_t)tli_count_slots(plan), 1);
     for (i = 0; again && ran && i < plan->step_count; i++) {
-        const tl_step *step = &plan->steps[i];
-        uint8_t *before = &ran[(size_t)step->slot * nodes + (size_t)step->node];
-        if (step->kind >= TL_STEP_BACKWARD) continue;
-        again[step->node] += *before;
+        const tl_step step = tl_find_step(plan, i);
+        uint8_t *before = &ran[(size_t)step.slot * nodes + (size_t)step.node];
+        if (step.kind >= TL_STEP_BACKWARD) continue;
+        again[step.node] += *before;
         *before = 1;
     }
     if (!ran) {
@@ -481,6 +485,9 @@ typedef struct tli_table {
     tl_report       report;
     uint8_t        *is_shared;  // [node_count] 1 = another node has the same name in upper case
     uint64_t       *block_bytes;  // [block_count of the plan] what each block takes
+    tli_function    function;   // for error sentences
+    int32_t         is_narrow, omit_names;
+    tl_graph        bare;       // what is written without names; its nodes and text belong to the table
 } tli_table;
 
 typedef struct tli_macro { char text[256]; } tli_macro;
@@ -629,7 +636,8 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
 
 // -- tables in C: graph and plan --
 
-static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
+// named: the graph with the names that comments have.
+static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *named, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
     int32_t numbers[13], k;
@@ -645,7 +653,7 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, int32_t id) {
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
     tli_send(s, node->takes_blocks ? ", 1 },  // " : ", 0 },  // ");
-    tli_send_ascii(s, tl_name_node(graph, id));
+    tli_send_ascii(s, tl_name_node(named, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
     tli_send(s, "\n");
@@ -713,10 +721,11 @@ static void tli_send_array(tli_stream *s, const char *name, const char *what, in
     tli_send(s, ",");
 }
 
-static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const char *name) {
+static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const tl_graph *named,
+                                 const char *name) {
     int32_t i;
     tli_open_table(s, "tl_node", name, "_nodes", (uint64_t)graph->node_count);
-    for (i = 0; i < graph->node_count; i++) tli_send_node(s, graph, i);
+    for (i = 0; i < graph->node_count; i++) tli_send_node(s, graph, named, i);
     tli_send(s, "};\n");
     tli_send_tensor_tables(s, graph, name);
     tli_open_table(s, "char", name, "_text", graph->text_bytes);
@@ -762,14 +771,24 @@ static void tli_send_field(tli_stream *s, uint64_t value, const char *field) {
     tli_send(s, "\n");
 }
 
-static void tli_send_offsets(tli_stream *s, const char *name, const char *suffix, const uint64_t *offsets,
-                             int32_t count) {
-    int32_t i;
+// Send "    net_steps,"; of NULL "    NULL,".
+static void tli_send_name(tli_stream *s, const char *name, const char *what) {
+    tli_send(s, "    ");
+    tli_send(s, name ? name : "NULL");
+    if (name) tli_send(s, what);
+    tli_send(s, ",\n");
+}
+
+// narrow: NULL = plain offsets.
+static void tli_send_offsets(tli_stream *s, const char *name, const char *suffix, const tl_plan *plan,
+                             int is_host, const tl_narrow_plan *narrow) {
+    int32_t count = is_host ? plan->host_offset_count : plan->offset_count, i;
     if (!count) return;
-    tli_open_table(s, "uint64_t", name, suffix, (uint64_t)count);
+    tli_open_table(s, !narrow ? "uint64_t" : narrow->offset_bytes == 2 ? "uint16_t" : "uint32_t", name, suffix,
+                   (uint64_t)count);
     for (i = 0; i < count; i++) {
         tli_send(s, i % 8 ? " " : "    ");
-        tli_send_constant(s, offsets[i]);
+        tli_send_constant(s, tl_find_offset(plan, i, is_host) / (narrow ? narrow->unit_bytes : 1));
         tli_send(s, i % 8 == 7 || i == count - 1 ? ",\n" : ",");
     }
     tli_send(s, "};\n");
@@ -794,11 +813,81 @@ static void tli_send_blocks(tli_stream *s, const char *name, const tl_plan *plan
     tli_send(s, "};\n");
 }
 
-static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
+// Send steps and offsets as a tl_plan has them.
+static void tli_send_plain_arrays(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
     int32_t i;
     if (plan->step_count) tli_open_table(s, "tl_step", name, "_steps", (uint64_t)plan->step_count);
-    for (i = 0; i < plan->step_count; i++) tli_send_step(s, graph, &plan->steps[i], i);
+    for (i = 0; i < plan->step_count; i++) {
+        tl_step step = tl_find_step(plan, i);
+        tli_send_step(s, graph, &step, i);
+    }
     if (plan->step_count) tli_send(s, "};\n");
+    tli_send_offsets(s, name, "_offsets", plan, 0, 0);
+    tli_send_offsets(s, name, "_host_offsets", plan, 1, 0);
+}
+
+// The narrow part of a table: its arrays are not there, its numbers are. The unit is the greatest that all
+// offsets have in common.
+static tl_narrow_plan tli_narrow_of(const tl_plan *plan) {
+    uint64_t highest = 0, unit = 0;
+    tl_narrow_plan narrow;
+    int32_t i, count = plan->offset_count;
+    tli_zero(&narrow, sizeof narrow);
+    for (i = 0; i < count || i - count < plan->host_offset_count; i++) {
+        uint64_t offset = i < count ? tl_find_offset(plan, i, 0) : tl_find_offset(plan, i - count, 1);
+        uint64_t rest = offset;
+        highest = tli_larger_u64(highest, offset);
+        while (rest) {  // Euclid's algorithm
+            uint64_t left = unit % rest;
+            unit = rest;
+            rest = left;
+        }
+    }
+    narrow.step_words = plan->slot_count > 1 ? 3 : 2;
+    narrow.unit_bytes = unit ? unit : 1;
+    highest /= narrow.unit_bytes;
+    narrow.offset_bytes = highest <= UINT16_MAX ? 2 : highest <= UINT32_MAX ? 4 : 0;
+    return narrow;
+}
+
+static void tli_send_narrow_arrays(tli_stream *s, const tl_graph *graph, const tl_plan *plan,
+                                   const char *name) {
+    tl_narrow_plan narrow = tli_narrow_of(plan);
+    uint64_t words = (uint64_t)plan->step_count * (uint64_t)narrow.step_words;
+    int32_t i;
+    if (words) tli_open_table(s, "uint16_t", name, "_steps", words);
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step step = tl_find_step(plan, i);
+        tli_send(s, "    ");
+        tli_send_i32(s, step.kind + 16 * step.codec + 256 * (step.output + 1));
+        tli_send(s, ", ");
+        tli_send_i32(s, step.node);
+        if (narrow.step_words == 3) { tli_send(s, ", "); tli_send_i32(s, step.slot); }
+        tli_send(s, ",  // ");
+        tli_send(s, tl_name_step((tl_step_kind)step.kind));
+        tli_send(s, " ");
+        tli_send_ascii(s, tl_name_node(graph, step.node));
+        tli_send(s, ": step ");
+        tli_send_i32(s, i);
+        tli_send(s, "\n");
+    }
+    if (words) tli_send(s, "};\n");
+    tli_send_offsets(s, name, "_offsets", plan, 0, &narrow);
+    tli_send_offsets(s, name, "_host_offsets", plan, 1, &narrow);
+    tli_send(s, "\nstatic const tl_narrow_plan ");
+    tli_send(s, name);
+    tli_send(s, "_narrow = {\n");
+    tli_send_name(s, plan->step_count ? name : NULL, "_steps");
+    tli_send_name(s, plan->offset_count ? name : NULL, "_offsets");
+    tli_send_name(s, plan->host_offset_count ? name : NULL, "_host_offsets");
+    tli_send_field(s, narrow.unit_bytes, "unit_bytes");
+    tli_send_field(s, (uint64_t)narrow.step_words, "step_words");
+    tli_send_field(s, (uint64_t)narrow.offset_bytes, "offset_bytes");
+    tli_send(s, "};\n");
+}
+
+static void tli_send_entry(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const char *name) {
+    int32_t i;
     if (plan->entry_count) tli_open_table(s, "tl_entry", name, "_entry", (uint64_t)plan->entry_count);
     for (i = 0; i < plan->entry_count; i++) {
         tli_send(s, "    { ");
@@ -812,18 +901,35 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
         tli_send(s, "\n");
     }
     if (plan->entry_count) tli_send(s, "};\n");
-    tli_send_offsets(s, name, "_offsets", plan->offsets, plan->offset_count);
-    tli_send_offsets(s, name, "_host_offsets", plan->host_offsets, plan->host_offset_count);
+}
+
+// Send an array of a plain table and its count; of a narrow one NULL.
+static void tli_send_plain(tli_stream *s, const tli_table *t, const char *what, int32_t count) {
+    if (t->is_narrow) {
+        tli_send(s, "    NULL, ");
+        tli_send_i32(s, count);
+        tli_send(s, ",");
+    } else {
+        tli_send_array(s, t->name, what, count);
+    }
+}
+
+static void tli_send_plan_table(tli_stream *s, const tli_table *t) {
+    const tl_plan *plan = t->plan;
+    const char *name = t->name;
+    tli_send_entry(s, t->graph, plan, name);
+    if (t->is_narrow) tli_send_narrow_arrays(s, t->graph, plan, name);
+    else tli_send_plain_arrays(s, t->graph, plan, name);
     tli_send_blocks(s, name, plan);
     tli_send(s, "\nstatic const tl_plan ");
     tli_send(s, name);
     tli_send(s, "_plan = {\n");
-    tli_send_array(s, name, "_steps", plan->step_count);
+    tli_send_plain(s, t, "_steps", plan->step_count);
     tli_send(s, "\n");
     tli_send_field(s, (uint64_t)plan->repeat_count, "repeat_count");
-    tli_send_array(s, name, "_offsets", plan->offset_count);
+    tli_send_plain(s, t, "_offsets", plan->offset_count);
     tli_send(s, "\n");
-    tli_send_array(s, name, "_host_offsets", plan->host_offset_count);
+    tli_send_plain(s, t, "_host_offsets", plan->host_offset_count);
     tli_send(s, "\n");
     tli_send_field(s, (uint64_t)plan->inference, "inference");
     tli_send_field(s, (uint64_t)plan->any_order, "any_order");
@@ -841,8 +947,64 @@ static void tli_send_plan_table(tli_stream *s, const tl_graph *graph, const tl_p
     tli_send_array(s, name, "_entry", plan->entry_count);
     tli_send(s, "\n");
     tli_send_array(s, name, "_blocks", plan->block_count);
-    tli_send(s, "\n");
+    tli_send(s, "\n    ");
+    tli_send(s, t->is_narrow ? "&" : "NULL");
+    if (t->is_narrow) { tli_send(s, name); tli_send(s, "_narrow"); }
+    tli_send(s, ",  // narrow\n");
     tli_send(s, "};\n");
+}
+
+// Write 0 to 9, a to z, 10 and so on: the shortest names that differ. Returns the length with the final 0.
+static uint32_t tli_put_short_name(char *text, int32_t number) {
+    uint32_t length = 1, i;
+    int32_t rest;
+    for (rest = number; rest >= 36; rest /= 36) length++;
+    for (i = length; i-- > 0; number /= 36) {
+        int32_t digit = number % 36;
+        text[i] = (char)(digit < 10 ? '0' + digit : 'a' + digit - 10);
+    }
+    text[length] = 0;
+    return length + 1;
+}
+
+// The op of a node in the text of the copy, written there if no node before has it. firsts: [*op_count] the
+// first node of each op.
+static uint32_t tli_copy_op(const tl_graph *graph, int32_t id, tl_graph *bare, char *text, int32_t *firsts,
+                            int32_t *op_count) {
+    const char *op = tl_name_op(graph, id);
+    uint32_t at = bare->text_bytes;
+    int32_t k;
+    for (k = 0; k < *op_count; k++)
+        if (tli_same_text(tl_name_op(graph, firsts[k]), op)) return bare->nodes[firsts[k]].op;
+    firsts[(*op_count)++] = id;
+    tli_copy(text + at, op, tli_text_length(op) + 1);
+    bare->text_bytes += (uint32_t)tli_text_length(op) + 1;
+    return at;
+}
+
+// A copy of the graph with nodes and a text of its own, in which names are short and each op stands once.
+static tl_result tli_omit_names(tl_env *env, const tl_graph *graph, tl_graph *bare) {
+    tl_node *nodes = (tl_node *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *nodes);
+    int32_t *firsts = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *firsts);
+    uint64_t most = 1;
+    char *text;
+    int32_t id, op_count = 0;
+    for (id = 0; id < graph->node_count; id++) most += tli_text_length(tl_name_op(graph, id)) + 9;
+    text = (char *)tli_alloc_array(env, most, 1);
+    *bare = *graph;
+    bare->nodes = nodes;
+    bare->text = text;
+    bare->text_bytes = 1;
+    bare->view_count = 0;
+    for (id = 0; id < graph->node_count && nodes && firsts && text; id++) {
+        nodes[id] = graph->nodes[id];
+        nodes[id].unit = 0;
+        nodes[id].op = tli_copy_op(graph, id, bare, text, firsts, &op_count);
+        nodes[id].name = bare->text_bytes;
+        bare->text_bytes += tli_put_short_name(text + bare->text_bytes, id);
+    }
+    tli_release(env, firsts);
+    return nodes && firsts && text ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
 static void tli_send_table_head(tli_stream *s, const char *name) {
@@ -863,50 +1025,86 @@ static tl_result tli_send_tables(tl_env *env, tli_table *t, tl_sink sink) {
     t->is_shared = (uint8_t *)tli_alloc_array(env, (uint64_t)t->graph->node_count, 1);
     result = is_result && t->is_shared ? TL_OK : TL_ERROR_NO_MEMORY;
     if (!result) result = tli_mark_shared_names(env, t->graph, t->is_shared);
+    if (!result && t->omit_names) result = tli_omit_names(env, t->graph, &t->bare);
     if (result) {
-        result = tli_fail(env, result, TLI_IN(WRITE_PLAN_TABLE), TLI_RULE(NO_MEMORY_TO_NAME_NODES));
+        result = tli_fail(env, result, t->function, TLI_RULE(NO_MEMORY_TO_NAME_NODES));
     } else {
         tli_mark_results(t->graph, t->plan->inference, is_result);
         tli_open_stream(&stream, sink);
         tli_send_table_head(&stream, t->name);
         tli_send_numbers(&stream, t, is_result);
-        tli_send_graph_table(&stream, t->graph, t->name);
-        tli_send_plan_table(&stream, t->graph, t->plan, t->name);
-        result = tli_close_stream(&stream, env, TLI_IN(WRITE_PLAN_TABLE));
+        tli_send_graph_table(&stream, t->bare.nodes ? &t->bare : t->graph, t->graph, t->name);
+        tli_send_plan_table(&stream, t);
+        result = tli_close_stream(&stream, env, t->function);
     }
     tli_release(env, is_result);
     tli_release(env, t->is_shared);
+    tli_release(env, (tl_node *)t->bare.nodes);
+    tli_release(env, (char *)t->bare.text);
     return result;
 }
 
-TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
-                                       const char *name, tl_sink sink) {
+// Why a table cannot be narrow, in *node because of which; TLI_NO_RULE = it can.
+static tli_rule tli_check_narrow(const tl_graph *graph, const tl_plan *plan, int32_t *node) {
+    int32_t id;
+    *node = -1;
+    if (graph->node_count > 65536) return TLI_RULE(NARROW_TABLE_HAS_TOO_MANY_NODES);
+    for (id = 0; id < graph->node_count; id++) {
+        *node = id;
+        if (graph->nodes[id].output_count > 254) return TLI_RULE(NARROW_TABLE_HAS_TOO_MANY_OUTPUTS);
+    }
+    *node = -1;
+    return tli_narrow_of(plan).offset_bytes ? TLI_NO_RULE : TLI_RULE(NARROW_TABLE_HAS_TOO_LARGE_ARENA);
+}
+
+static tl_result tli_write_table(tl_env *env, tli_function function, const tl_graph *graph, const tl_plan *plan,
+                                 const tl_table_desc *wanted, tl_sink sink) {
     tl_simulate_desc desc;
     tli_table table;
     tl_result result;
-    tli_rule rule;
-    TL_ASSERT(graph && plan && name && sink.write);
-    rule = tli_check_identifier(name);
-    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_PLAN_TABLE), rule);
+    int32_t node;
+    tli_rule rule = tli_check_identifier(wanted->name);
+    if ((wanted->is_narrow | wanted->omit_names) & ~1) rule = TLI_RULE(NARROW_OMIT_NAMES_MUST_BE_0_OR_1);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
     desc.plan = plan;
     tli_zero(&table, sizeof table);
     table.graph = graph;
     table.plan = plan;
-    table.name = name;
-    result = tli_check_plan(env, TLI_IN(WRITE_PLAN_TABLE), plan);
+    table.name = wanted->name;
+    table.function = function;
+    table.is_narrow = wanted->is_narrow;
+    table.omit_names = wanted->omit_names;
+    result = tli_check_plan(env, function, plan);
     if (result) return result;
     table.block_bytes = (uint64_t *)tli_alloc_array(env, (uint64_t)plan->block_count,
                                                     sizeof *table.block_bytes);
     if (!table.block_bytes)
-        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_TABLE), TLI_RULE(NO_MEMORY_FOR_SIMULATION));
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     desc.block_bytes = table.block_bytes;
-    result = tli_find_lifetimes(env, TLI_IN(WRITE_PLAN_TABLE), &desc, &table.lifetimes, &table.report);
+    result = tli_find_lifetimes(env, function, &desc, &table.lifetimes, &table.report);
+    rule = !result && table.is_narrow ? tli_check_narrow(graph, plan, &node) : TLI_NO_RULE;
+    if (rule) result = tli_fail_values(env, TL_ERROR_UNSUPPORTED, function, rule, (uint64_t)(int64_t)node, 0);
     if (!result) result = tli_send_tables(env, &table, sink);
     tl_free_lifetimes(env, &table.lifetimes);
     tli_release(env, table.block_bytes);
     return result;
+}
+
+TLI_IMPL tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                       const char *name, tl_sink sink) {
+    tl_table_desc desc;
+    TL_ASSERT(graph && plan && name && sink.write);
+    tli_zero(&desc, sizeof desc);
+    desc.name = name;
+    return tli_write_table(env, TLI_IN(WRITE_PLAN_TABLE), graph, plan, &desc, sink);
+}
+
+TLI_IMPL tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                  const tl_table_desc *desc, tl_sink sink) {
+    TL_ASSERT(graph && plan && desc && desc->name && sink.write);
+    return tli_write_table(env, TLI_IN(WRITE_TABLE), graph, plan, desc, sink);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

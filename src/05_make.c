@@ -387,7 +387,7 @@ TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
         tli_put(&w, "\n");
     }
     for (i = 0; i < plan->step_count; i++) {
-        const tl_step *step = &plan->steps[i];
+        const tl_step found = tl_find_step(plan, i), *step = &found;
         tli_put(&w, tli_name(tli_step_names, TL_STEP_COUNT, step->kind));
         tli_put(&w, " ");
         tli_put_i64(&w, step->node);
@@ -478,8 +478,9 @@ static tli_rule tli_read_entry(tli_reader *reader, tli_schedule *schedule) {
     if (!tli_read_target(word, &target) || target.output == TL_ALL_OUTPUTS)
         return TLI_RULE(ENTRY_MUST_BE_OUTPUT_AS_IN_E_3_0);
     if (tli_next_word(reader, &word)) return TLI_RULE(MORE_WORDS_THAN_STEP_TAKES);
-    schedule->list.failed |= !tli_grow(schedule->list.env, &array, &schedule->entry_capacity, schedule->entry_count,
-                                       (int64_t)schedule->entry_count + 1, sizeof *entry);
+    schedule->list.failed |= !tli_grow(schedule->list.env, &array, &schedule->entry_capacity,
+                                       schedule->entry_count, (int64_t)schedule->entry_count + 1,
+                                       sizeof *entry);
     if (schedule->list.failed) return TLI_NO_RULE;
     schedule->entry = (tl_entry *)array;
     entry = &schedule->entry[schedule->entry_count++];

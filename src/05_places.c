@@ -76,6 +76,7 @@ static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan
     tl_plan_block *blocks;
     tl_step *steps;
     tl_entry *entry;
+    int32_t i;
     // no overflow, because counts are below 2^31; offsets come first, because their alignment is larger
     bytes = (uint64_t)plan->step_count * sizeof *steps + (uint64_t)plan->entry_count * sizeof *entry +
             (uint64_t)plan->block_count * sizeof *blocks +
@@ -87,11 +88,12 @@ static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan
     steps = (tl_step *)(void *)(blocks + plan->block_count);
     entry = (tl_entry *)(void *)(steps + plan->step_count);
     tli_copy(entry, plan->entry, (size_t)plan->entry_count * sizeof *entry);
-    tli_copy(offsets, plan->offsets, (size_t)plan->offset_count * sizeof *offsets);
-    tli_copy(host_offsets, plan->host_offsets, (size_t)plan->host_offset_count * sizeof *offsets);
     tli_copy(blocks, plan->blocks, (size_t)plan->block_count * sizeof *blocks);
-    tli_copy(steps, plan->steps, (size_t)plan->step_count * sizeof *steps);
+    for (i = 0; i < plan->offset_count; i++) offsets[i] = tl_find_offset(plan, i, 0);
+    for (i = 0; i < plan->host_offset_count; i++) host_offsets[i] = tl_find_offset(plan, i, 1);
+    for (i = 0; i < plan->step_count; i++) steps[i] = tl_find_step(plan, i);
     *copy = *plan;
+    copy->narrow = NULL;
     copy->steps = plan->step_count ? steps : NULL;
     copy->entry = plan->entry_count ? entry : NULL;
     copy->offsets = plan->offset_count ? offsets : NULL;

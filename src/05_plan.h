@@ -102,7 +102,7 @@ typedef struct tl_step {
 //
 // Where slot_count micro-batches are under way together, all of this exists once in each slot, graph inputs
 // too (fixed ones as well: their bytes are the same for every micro-batch, what they hold need not be). A step
-// sees and changes its own slot alone, and each slot keeps every rule by itself, the order of its backwards, too.
+// sees and changes its own slot alone, and each slot keeps every rule by itself, also the order of backwards.
 //
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
@@ -132,6 +132,17 @@ typedef struct tl_plan_block {
     uint16_t reserved;  // 0
 } tl_plan_block;
 
+// Steps and offsets in narrow numbers, as tables for small memories hold them. They are read where they are.
+typedef struct tl_narrow_plan {
+    const uint16_t *steps;          // [step_count][step_words] kind + 16 x codec + 256 x (output + 1), node,
+                                    // and with 3 words slot
+    const void     *offsets;        // [offset_count] of uint16_t or uint32_t, in units; 0 = none
+    const void     *host_offsets;   // [host_offset_count] the same
+    uint64_t        unit_bytes;     // of all offsets; > 0
+    int32_t         step_words;     // 2 or 3
+    int32_t         offset_bytes;   // 2 or 4: the width of an offset
+} tl_narrow_plan;
+
 typedef struct tl_plan {
     const tl_step  *steps;       // [step_count]
     int32_t         step_count;
@@ -154,11 +165,18 @@ typedef struct tl_plan {
     uint64_t        alignment_bytes; // the offsets are multiples of it, a power of two; 0 = 1
     int32_t         slot_count;      // micro-batches that are under way together in one repetition, at most
                                      // 65536; 0 = 1
-    const tl_entry *entry;           // [entry_count] what is resident at the start, each tensor once; 0 = nothing
+    const tl_entry *entry;           // [entry_count] resident at the start, no tensor twice; 0 = nothing
     int32_t         entry_count;
     const tl_plan_block *blocks;     // [block_count] the device's first, each tier's by offset
     int32_t         block_count;     // a tier without blocks is one, from offset 0, of bank 0
+    const tl_narrow_plan *narrow;    // what is read where steps, offsets or host_offsets are 0 and their count
+                                     // is not; 0 = nothing
 } tl_plan;
+
+// Read one step, or the offset of one allocation (is_host: of one host copy), of any plan, narrow or not. The
+// index must be below the plan's count of them.
+TLDEF tl_step  tl_find_step(const tl_plan *plan, int32_t index);
+TLDEF uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_host);
 
 // The result of one replay of a plan.
 typedef struct tl_report {
@@ -191,22 +209,23 @@ typedef struct tl_simulate_desc {
     uint64_t        *block_bytes; // [block_count of the plan] aligned high-water mark of each block; may be 0
 } tl_simulate_desc;
 
-// Replay a plan and report. The steps are replayed once: each repetition starts and ends in the
-// same state, so peaks do not depend on repeat_count.
+// Replay a plan and report. The steps are replayed once: each repetition starts in the same state,
+// so peaks do not depend on repeat_count.
 //
 // The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
-// those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice; saved; fwork.
-// B: the gradients of its outputs that no other backward has made, the gradients of its inputs that
-// it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
-// allocation k; no two live allocations may overlap, and each lies inside of one block. In place, output
-// 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one after the
-// other: both copies of one tensor live until its own conversion ends. Host copies are numbered by themselves, in the order
+// those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice;
+// saved; fwork. B: the gradients of its outputs that no other backward has made, the gradients of its inputs
+// that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
+// allocation k; no two live allocations may overlap, and each lies inside of one block. In place,
+// output 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one
+// after the other: both copies of one tensor live until its own conversion ends. Host copies are numbered by
+// themselves, in the order
 // in which O makes them: plan->host_offsets[k] places copy k.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
 // Cost:    O(steps + slots x tensors), and O(log allocations) for each one that has an offset; memory
-//          O(slots x tensors), and 20 bytes an offset.
+//          O(slots x tensors), and 20 bytes an offset, 28 of a narrow plan.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_report *report);
 
@@ -216,7 +235,8 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
 
 #ifndef TL_NO_PLANNERS
-// Copy a plan with its steps, offsets and blocks, for example a const table, or the record of an online run
+// Copy a plan with its steps, entry, offsets and blocks, for example a const table, whose narrow numbers become plain
+// arrays, or the record of an online run
 // (tl_find_run_plan), which can then be simulated, improved, written and replayed.
 //
 //   copy   overwritten; must not be the plan itself; release with tl_free_plan
@@ -528,8 +548,9 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //     NET_NODE_Y                               the number of every node
 //
 // Nodes whose names differ in case or punctuation alone, or have nothing of ASCII, end with _n and their
-// number, outputs of a node with several with _o and theirs, those of another slot than 0 with _s and theirs. Tables of several networks stand in one program
-// where their names differ in upper case, and none begins with another and a _.
+// number, outputs of a node with several with _o and theirs, those of another slot than 0 with _s and theirs.
+// Tables of several networks stand in one program where their names differ in upper case, and none begins with
+// another and a _.
 //
 //   plan   replayed first, so that only valid plans are written; its peaks and costs are written
 //          unchanged
@@ -542,6 +563,23 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 // Cost:    that of tl_find_lifetimes, and O(nodes x log nodes + texts).
 TLDEF tl_result tl_write_plan_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                     const char *name, tl_sink sink);
+
+typedef struct tl_table_desc {
+    const char *name;        // as above; not NULL
+    int32_t     is_narrow;   // 1 = steps of 4 bytes (with slots 6) in the place of 16, and offsets of 2 or 4 in
+                             // the place of 8 (tl_narrow_plan)
+    int32_t     omit_names;  // 1 = nodes are named 0 to 9, a to z, 10 and so on; no units and no views. The
+                             // numbers for the preprocessor keep their names
+} tl_table_desc;
+
+// Write a table as tl_write_plan_table does, in a form that takes less memory. A run reads it where it is, as
+// it does the plain one, and takes nothing for it but 8 bytes an offset while it is made.
+//
+// Errors:  as tl_write_plan_table; TL_ERROR_UNSUPPORTED: a narrow table of more than 65536 nodes, of a node
+//          with more than 254 outputs, or of offsets that do not fit 32 bits in the greatest unit that all have
+//          in common.
+TLDEF tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                               const tl_table_desc *desc, tl_sink sink);
 
 #ifndef TL_NO_PLANNERS
 // Parse exactly what tl_name_checkpoint returns: 1 and the value, or 0.

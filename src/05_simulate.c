@@ -101,6 +101,38 @@ static tl_result tli_take_steps(tli_steps *list, tli_function function, tl_plan 
 }
 #endif
 
+// -- reading a plan --
+
+TLI_IMPL tl_step tl_find_step(const tl_plan *plan, int32_t index) {
+    const uint16_t *words;
+    tl_step step;
+    TL_ASSERT(plan);
+    if (plan->steps) return plan->steps[index];
+    words = plan->narrow->steps + (size_t)index * (size_t)plan->narrow->step_words;
+    step.kind = (uint8_t)(words[0] & 15);
+    step.codec = (uint8_t)(words[0] >> 4 & 15);
+    step.slot = plan->narrow->step_words > 2 ? words[2] : 0;
+    step.node = words[1];
+    step.output = (words[0] >> 8) - 1;
+    step.peer = 0;
+    return step;
+}
+
+// In units, where the plan is narrow.
+static uint64_t tli_narrow_offset(const tl_narrow_plan *narrow, int32_t number, int is_host) {
+    const void *offsets = is_host ? narrow->host_offsets : narrow->offsets;
+    if (narrow->offset_bytes == 2) return ((const uint16_t *)offsets)[number];
+    return ((const uint32_t *)offsets)[number];
+}
+
+TLI_IMPL uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_host) {
+    const uint64_t *offsets;
+    TL_ASSERT(plan);
+    offsets = is_host ? plan->host_offsets : plan->offsets;
+    if (offsets) return offsets[number];
+    return tli_narrow_offset(plan->narrow, number, is_host) * plan->narrow->unit_bytes;
+}
+
 #define TLI_MOST_SLOTS 65536
 
 static int32_t tli_count_slots(const tl_plan *plan) { return plan->slot_count ? plan->slot_count : 1; }
@@ -200,7 +232,7 @@ typedef struct tli_sim {
     tli_sim_node   *nodes;        // [node_count]
     tli_sim_tensor *all_tensors;  // [slot_count * tensor_count]
     tli_sim_node   *all_nodes;    // [slot_count * node_count]
-    int32_t        *next_backward;  // [slot_count] whose backward is next in reverse order of the list; -1 = none
+    int32_t        *next_backward;  // [slot_count] node whose backward is next in reverse order; -1 = none
 
     uint64_t        live_bytes, host_bytes;
     uint64_t        step_bytes;   // highest live bytes during the last step, its start included
@@ -216,6 +248,7 @@ typedef struct tli_sim {
     tli_sim_arena   arena;        // of the device; owners of each slot: 3 tensors + nodes
     tli_sim_arena   host_arena;   // owners of each slot: tensors
 
+    uint64_t       *wide_offsets; // of a narrow plan, of both arenas; else NULL
     tli_ledger     *ledger;       // 0 = allocations are not written down
 } tli_sim;
 
@@ -1072,12 +1105,14 @@ static void tli_free_sim(tli_sim *sim) {
     tli_release(sim->env, sim->all_tensors);
     tli_release(sim->env, sim->all_nodes);
     tli_release(sim->env, sim->next_backward);
+    tli_release(sim->env, sim->wide_offsets);
     tli_release(sim->env, sim->made);
     tli_free_sim_arena(sim->env, &sim->arena);
     tli_free_sim_arena(sim->env, &sim->host_arena);
     sim->all_tensors = sim->tensors = NULL;
     sim->all_nodes = sim->nodes = NULL;
     sim->next_backward = NULL;
+    sim->wide_offsets = NULL;
     sim->made = NULL;
 }
 
@@ -1181,7 +1216,8 @@ static tl_result tli_sim_start_slot(tli_sim *sim, int32_t slot) {
 static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
     const tl_graph *graph = sim->graph;
     const tl_entry *entry = &sim->entry[index];
-    const tl_node *node = entry->node >= 0 && entry->node < graph->node_count ? &graph->nodes[entry->node] : NULL;
+    int is_node = entry->node >= 0 && entry->node < graph->node_count;
+    const tl_node *node = is_node ? &graph->nodes[entry->node] : NULL;
     tli_rule rule = TLI_NO_RULE;
     int32_t tensor, i;
     sim->made_count = 0;
@@ -1192,7 +1228,8 @@ static tl_result tli_sim_enter(tli_sim *sim, int32_t index) {
     if (rule) return tli_sim_fail_entry(sim, rule, index);
     tli_sim_choose_slot(sim, entry->slot);
     tensor = node->first_output + entry->output;
-    if (sim->tensors[tensor].state != TLI_ABSENT) return tli_sim_fail_entry(sim, TLI_RULE(ENTRY_NAMES_TENSOR_TWICE), index);
+    if (sim->tensors[tensor].state != TLI_ABSENT)
+        return tli_sim_fail_entry(sim, TLI_RULE(ENTRY_NAMES_TENSOR_TWICE), index);
     sim->tensors[tensor].state = TLI_RESIDENT;
     i = 0;
     while (i < node->output_count && sim->tensors[node->first_output + i].state != TLI_ABSENT) i++;
@@ -1231,6 +1268,30 @@ static void tli_sim_take_blocks(tli_sim_arena *arena, const tl_plan *plan, uint8
     arena->blocks = arena->block_count ? plan->blocks + arena->first_block : NULL;
 }
 
+// Find the offsets of both arenas: those of a plan, or the numbers of a narrow one as plain ones.
+static tl_result tli_sim_read_offsets(tli_sim *sim, const tl_plan *plan) {
+    int reads = plan->offset_count && !plan->offsets;
+    int reads_host = plan->host_offset_count && !plan->host_offsets;
+    uint64_t *wide = NULL;
+    int32_t i, k, count = 0;
+    sim->arena.offsets = plan->offset_count ? plan->offsets : NULL;
+    sim->host_arena.offsets = plan->host_offset_count ? plan->host_offsets : NULL;
+    if (!reads && !reads_host) return TL_OK;
+    wide = sim->wide_offsets = (uint64_t *)tli_alloc_array(
+        sim->env, (uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count, sizeof *wide);
+    if (!wide) return tli_fail(sim->env, TL_ERROR_NO_MEMORY, sim->function, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
+    for (k = 0; k < 2; k++) {
+        tli_sim_arena *arena = k ? &sim->host_arena : &sim->arena;
+        if (!(k ? reads_host : reads)) continue;
+        arena->offsets = wide + count;
+        for (i = 0; i < arena->count; i++)
+            if (!tli_mul_u64(tli_narrow_offset(plan->narrow, i, k), plan->narrow->unit_bytes, &wide[count++]))
+                return tli_fail(sim->env, TL_ERROR_OVERFLOW, sim->function,
+                                TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+    }
+    return TL_OK;
+}
+
 // Start a simulation of a graph that passed tl_check_graph. Of the plan only flags, offsets and blocks
 // are read. Release it with tli_free_sim, also after an error. ledger: NULL = none.
 static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, const tl_graph *graph,
@@ -1250,16 +1311,15 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->codec_rate = device ? device->codec_bytes_per_second : 0;
     sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
     if (plan->alignment_bytes > sim->alignment) sim->alignment = plan->alignment_bytes;
-    sim->arena.offsets = plan->offset_count ? plan->offsets : NULL;
     sim->arena.count = plan->offset_count;
-    sim->host_arena.offsets = plan->host_offset_count ? plan->host_offsets : NULL;
     sim->host_arena.count = plan->host_offset_count;
     sim->host_arena.is_host = 1;
     tli_sim_take_blocks(&sim->arena, plan, 0);
     tli_sim_take_blocks(&sim->host_arena, plan, 1);
     sim->ledger = ledger;
     sim->report.broken_step = -1;
-    result = tli_sim_alloc_state(sim);
+    result = tli_sim_read_offsets(sim, plan);
+    if (!result) result = tli_sim_alloc_state(sim);
     return result ? result : tli_reset_sim(sim);
 }
 
@@ -1285,9 +1345,10 @@ static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simul
     int32_t i;
     tl_result result = tli_init_sim(env, &sim, function, desc->graph, desc->device, plan, ledger);
     for (i = 0; i < plan->step_count && !result; i++) {
-        int copies = plan->steps[i].kind == TL_STEP_SPILL || plan->steps[i].kind == TL_STEP_FETCH;
+        tl_step step = tl_find_step(plan, i);
+        int copies = step.kind == TL_STEP_SPILL || step.kind == TL_STEP_FETCH;
         uint64_t start = copies && sim.link_free > sim.now ? sim.link_free : sim.now;
-        result = tli_sim_step(&sim, &plan->steps[i]);
+        result = tli_sim_step(&sim, &step);
         if (desc->live_bytes) desc->live_bytes[i] = sim.step_bytes;
         if (desc->host_bytes) desc->host_bytes[i] = sim.host_bytes;
         if (desc->start_cost) desc->start_cost[i] = start;
@@ -1331,12 +1392,22 @@ static tl_result tli_check_plan_blocks(tl_env *env, tli_function function, const
     return TL_OK;
 }
 
+// Whether the narrow part of a plan can be read; of one without, too.
+static int tli_is_narrow_plan(const tl_narrow_plan *narrow) {
+    return !narrow || ((narrow->step_words == 2 || narrow->step_words == 3) && narrow->unit_bytes &&
+                       (narrow->offset_bytes == 2 || narrow->offset_bytes == 4));
+}
+
 static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_plan *plan) {
-    if (plan->step_count < 0 || (plan->step_count && !plan->steps))
+    const tl_narrow_plan *narrow = plan->narrow;
+    if (!tli_is_narrow_plan(narrow))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(NARROW_MUST_HAVE_WIDTHS_AND_UNIT));
+    if (plan->step_count < 0 || (plan->step_count && !plan->steps && !(narrow && narrow->steps)))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(STEP_COUNT_MUST_BE_NUMBER_OF_STEPS));
-    if (plan->offset_count < 0 || (plan->offset_count && !plan->offsets))
+    if (plan->offset_count < 0 || (plan->offset_count && !plan->offsets && !(narrow && narrow->offsets)))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
-    if (plan->host_offset_count < 0 || (plan->host_offset_count && !plan->host_offsets))
+    if (plan->host_offset_count < 0 ||
+        (plan->host_offset_count && !plan->host_offsets && !(narrow && narrow->host_offsets)))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function,
                         TLI_RULE(HOST_OFFSET_COUNT_MUST_BE_NUMBER_OF_OFFSETS));
     if (plan->repeat_count < 0)

@@ -104,8 +104,7 @@ typedef struct tli_run_arena {
     int32_t         block_count;     // 0 = a block for each claim
     tl_plan_block   whole;
     uint64_t        only;
-    const uint64_t *offsets;         // [offset_count] in the order of the claims
-    int32_t         offset_count, next_offset;
+    int32_t         offset_count, next_offset;  // of the plan's offsets, in the order of the claims
 } tli_run_arena;
 
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
@@ -253,7 +252,7 @@ static tl_result tli_claim_planned(tl_run *run, tl_tier tier, uint64_t bytes, tl
         uint64_t offset;
         int32_t k;
         if (arena->next_offset >= arena->offset_count) return TL_ERROR_INVALID_PLAN;
-        offset = arena->offsets[arena->next_offset++];
+        offset = tl_find_offset(&run->plan, arena->next_offset++, tier == TL_TIER_HOST);
         k = tli_find_plan_block(arena->blocks, arena->block_count, offset);
         if (k < 0) return TL_ERROR_INVALID_PLAN;
         place.block = arena->handles[k];

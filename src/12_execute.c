@@ -686,7 +686,8 @@ static tli_buffer *tli_caller_buffer(const tl_run *run, int32_t slot, int32_t te
     return &run->all_tensors[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
 }
 
-// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step freed it.
+// Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step has
+// freed it.
 static void tli_release_slot(tl_run *run, int with_inputs) {
     const tl_graph *graph = run->graph;
     int32_t i;
@@ -715,8 +716,8 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     tli_end_quiet(&quiet, TL_OK);
 }
 
-// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but the
-// inputs was released.
+// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but
+// the inputs was released.
 static tl_result tli_claim_entry(tl_run *run) {
     const tl_graph *graph = run->graph;
     int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
@@ -908,8 +909,6 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 
 // The next step of the plan or of the online record; *done = 1: there is none.
 static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
-    const tl_step *steps = run->plan.steps;
-    int32_t count = run->plan.step_count;
     *done = 0;
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
@@ -917,12 +916,13 @@ static tl_result tli_pull_step(tl_run *run, tl_step *step, int32_t *done) {
         while (!run->by_hand && !result && !*done && run->position >= run->online.record.count)
             result = tli_online_next_goal(run, done);
         if (result) return result;
-        steps = run->online.record.steps;
-        count = run->online.record.count;
+        *done |= run->position >= run->online.record.count;
+        if (!*done) *step = run->online.record.steps[run->position];
+        return TL_OK;
     }
 #endif
-    if (run->position >= count) { *done = 1; return TL_OK; }
-    *step = steps[run->position];
+    *done = run->position >= run->plan.step_count;
+    if (!*done) *step = tl_find_step(&run->plan, run->position);
     return TL_OK;
 }
 
@@ -1252,7 +1252,8 @@ TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
 TLI_IMPL tl_result tl_choose_slot(tl_run *run, int32_t slot) {
     TL_ASSERT(run);
     if (slot < 0 || slot >= run->slot_count)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(CHOOSE_SLOT), TLI_RULE(SLOT_NOT_BELOW_SLOT_COUNT));
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(CHOOSE_SLOT),
+                        TLI_RULE(SLOT_NOT_BELOW_SLOT_COUNT));
     run->caller_slot = slot;
     return TL_OK;
 }
@@ -1306,7 +1307,8 @@ static int tli_enters(const tl_run *run, tl_tensor tensor) {
     int32_t i;
     for (i = 0; i < run->plan.entry_count; i++) {
         const tl_entry *entry = &run->plan.entry[i];
-        if (entry->node == tensor.node && entry->output == tensor.output && entry->slot == run->caller_slot) return 1;
+        if (entry->node == tensor.node && entry->output == tensor.output && entry->slot == run->caller_slot)
+            return 1;
     }
     return 0;
 }

@@ -451,10 +451,10 @@ static tl_result tli_plan_desc(tl_run *run) {
 static tl_result tli_check_compressed(tl_run *run) {
     int32_t k, i, end;
     for (k = 0; k < run->plan.step_count; k++) {
-        const tl_step *step = &run->plan.steps[k];
-        if (step->kind != TL_STEP_COMPRESS) continue;
+        const tl_step step = tl_find_step(&run->plan, k);
+        if (step.kind != TL_STEP_COMPRESS) continue;
         if (!TLI_CODECS) return tli_unsupported(run, TLI_RULE(PLAN_COMPRESSES_TL_NO_CODECS_LEFT));
-        tli_step_outputs(run, step, &i, &end);
+        tli_step_outputs(run, &step, &i, &end);
         for (; i < end; i++)
             if (tli_run_format(run, i) != TL_FORMAT_F32)
                 return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(INIT_RUN),
@@ -508,12 +508,13 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
 #define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large
 
 // Whether offsets suit the alignment of the backend. Some that were placed for less may be lucky.
-static int tli_suit_backend(const tl_run *run, const uint64_t *offsets, int32_t count) {
+static int tli_suit_backend(const tl_run *run, const tl_plan *plan, int is_host) {
+    int32_t count = is_host ? plan->host_offset_count : plan->offset_count;
     uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
     int32_t i;
     if (run->plan.alignment_bytes >= alignment) return 1;
     for (i = 0; i < count; i++)
-        if (offsets[i] & (alignment - 1)) return 0;
+        if (tl_find_offset(plan, i, is_host) & (alignment - 1)) return 0;
     return 1;
 }
 
@@ -537,14 +538,14 @@ static void tli_take_off_places(tl_plan *bare, int tier) {
 static int tli_lacks_places(const tl_run *run, tl_plan *bare) {
     int32_t k;
     *bare = run->plan;
-    if (!tli_suit_backend(run, bare->offsets, bare->offset_count)) bare->offset_count = 0;
-    if (!tli_suit_backend(run, bare->host_offsets, bare->host_offset_count)) bare->host_offset_count = 0;
+    if (!tli_suit_backend(run, bare, 0)) bare->offset_count = 0;
+    if (!tli_suit_backend(run, bare, 1)) bare->host_offset_count = 0;
     if (!bare->offset_count) tli_take_off_places(bare, TL_TIER_DEVICE);
     if (!bare->host_offset_count) tli_take_off_places(bare, TL_TIER_HOST);
     bare->alignment_bytes = run->limits.alignment_bytes;    // their arenas end as this backend aligns
     if (!bare->offset_count) return 1;
     for (k = 0; k < bare->step_count && !bare->host_offset_count; k++)
-        if (bare->steps[k].kind == TL_STEP_SPILL) return 1;
+        if (tl_find_step(bare, k).kind == TL_STEP_SPILL) return 1;
     return 0;
 }
 
@@ -758,7 +759,7 @@ static void tli_set_budget(tl_run *run) {
     int has_host_steps = 0;
     int32_t k;
     for (k = 0; desc->plan && k < desc->plan->step_count; k++)
-        has_host_steps |= desc->plan->steps[k].kind == TL_STEP_SPILL;
+        has_host_steps |= tl_find_step(desc->plan, k).kind == TL_STEP_SPILL;
     run->budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
                                   run->limits.capacity_bytes, has_host_steps);
 }
@@ -867,7 +868,7 @@ static tl_result tli_check_budget(tl_run *run) {
         return tli_infeasible(run, run->budget.limit, TLI_RULE(PLAN_TAKES_BYTES),
                               run->budget.allowed_bytes,
                               tli_needed_bytes(run, bytes),
-                              planned->peak_step >= 0 ? run->plan.steps[planned->peak_step].node
+                              planned->peak_step >= 0 ? tl_find_step(&run->plan, planned->peak_step).node
                                                       : -1);
     bytes = tli_pass_bytes(run, TL_TIER_HOST);
     if (bytes > run->budget.host_bytes)
@@ -996,7 +997,6 @@ static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
     tl_result result;
     int32_t k;
     tli_zero(arena, sizeof *arena);
-    arena->offsets = tier == TL_TIER_HOST ? run->plan.host_offsets : run->plan.offsets;
     arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
     if (!arena->offset_count || !bytes) return TL_OK;
     result = tli_find_arena_blocks(run, tier, bytes);
@@ -1096,7 +1096,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
     if (run->repeat_count > INT32_MAX / run->slot_count)
-        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN), TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
+                        TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
     run->next_step = desc->first_step;
     tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;

@@ -238,8 +238,8 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 //   bytes   exactly those of the tensor
 //
 // The entry is written before the pass, as inputs are. What no step of the plan frees or overwrites keeps its
-// bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass. To
-// write to the entry releases the results of the last pass, as the start of a pass does.
+// bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass.
+// To write to the entry releases the results of the last pass, as the start of a pass does.
 //
 // A pass ends without waiting for its work, so these wait for the work on the tensor.
 // Returns TL_NOT_READY, and does nothing, if such work is under way and the backend cannot wait.
@@ -247,14 +247,14 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Choose the micro-batch slot whose tensors these two write and read; at first, and always in a load hook, it is
-// chosen: slot 0, and that of the hook's micro-batch.
+// Choose the micro-batch slot whose tensors these two write and read: slot 0 at first, and at the start of a
+// load hook, for the length of the hook, that of its micro-batch.
 //
 // Errors:  TL_ERROR_INVALID_ARG: the plan has no such slot.
 TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 
-// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load for every
-// micro-batch of it, one a slot.
+// Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load for
+// every micro-batch of it, one a slot.
 // On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that

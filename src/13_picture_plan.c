@@ -65,7 +65,7 @@ static const char tli_plan_style_text[] =
 
 // ran: [slot_count * node_count] the nodes that ran before, which is kept up.
 static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
-    const tl_step *step = &g->plan->steps[index];
+    const tl_step found = tl_find_step(g->plan, index), *step = &found;
     int takes_time = g->by_step || g->end[index] > g->start[index], again;
     switch ((tl_step_kind)step->kind) {
     case TL_STEP_FORWARD:
@@ -115,7 +115,7 @@ static tl_result tli_read_gantt(tli_gantt *g, int has_device) {
     for (i = 0; i < g->plan->step_count; i++) if (g->end[i] > total) total = g->end[i];
     tli_scale_time(g, total, has_device);
     for (i = 0; i < g->plan->step_count; i++) {
-        tl_step_kind kind = (tl_step_kind)g->plan->steps[i].kind;
+        tl_step_kind kind = (tl_step_kind)tl_find_step(g->plan, i).kind;
         if (g->by_step) { g->start[i] = (uint64_t)i; g->end[i] = (uint64_t)i + 1; }
         if (g->by_step || (kind != TL_STEP_SPILL && kind != TL_STEP_FETCH)) now = g->end[i];
         g->times[i] = (double)now / g->unit;
@@ -291,14 +291,14 @@ static int32_t tli_gantt_place(const tli_gantt *g, uint64_t cost) {
 // Send the tooltip of a bar: "conv1", "recompute, step 17", start, end and duration, live bytes.
 static void tli_send_hover(tli_gantt *g, int32_t first, int32_t last, int32_t members) {
     tli_stream *s = &g->p.out;
-    const tl_step *step = &g->plan->steps[first];
+    const tl_step found = tl_find_step(g->plan, first), *step = &found;
     tli_send(s, "<title>");
     tli_send_text(s, tl_name_node(g->graph, step->node), 255);
     if (step->output != TL_ALL_OUTPUTS) tli_send_number(s, ".", step->output);
     if (step->slot) tli_send_number(s, "@", step->slot);
     if (members > 1) {
         tli_send(s, " ... ");
-        tli_send_text(s, tl_name_node(g->graph, g->plan->steps[last].node), 255);
+        tli_send_text(s, tl_name_node(g->graph, tl_find_step(g->plan, last).node), 255);
     }
     tli_send(s, "\n");
     tli_send(s, tli_lane_names[g->lanes[first]]);
@@ -343,7 +343,7 @@ static void tli_draw_bar(tli_gantt *g, int32_t first, int32_t last, int32_t memb
     tli_send(s, "\">");
     tli_send_hover(g, first, last, members);
     tli_send(s, "</rect>\n");
-    if (members == 1) tli_draw_name(g, g->plan->steps[first].node, left, right, g->tops[lane] + 1400);
+    if (members == 1) tli_draw_name(g, tl_find_step(g->plan, first).node, left, right, g->tops[lane] + 1400);
 }
 
 // Draw the bars of a lane. Bars narrower than a pixel are merged with their neighbours.

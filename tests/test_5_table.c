@@ -11,6 +11,7 @@
 #include "support/support.h"
 #include "support/random_graph.h"
 #include "support/random_steps.h"
+#include "support/narrow.h"
 #include "support/run_support.h"
 #include "support/sink_support.h"
 #include "support/table.h"
@@ -98,7 +99,7 @@ static void table_is_what_it_should_be(void **state) {
         "    UINT64_C(12884901908),  // peak_bytes\n    0,  // arena_bytes\n    0,  // host_peak_bytes\n    0,  // host_arena_bytes\n"
         "    UINT64_C(18446744073709551615),  // base_bytes\n    UINT64_C(18446744073709551010),  // cost\n"
         "    UINT64_C(18446744073709551010),  // base_cost\n    7,  // bound_cost\n"
-        "    NULL,  // memory: tl_free_plan leaves it alone\n    0,  // alignment_bytes\n    0,  // slot_count\n    NULL, 0,\n    NULL, 0,\n};\n");
+        "    NULL,  // memory: tl_free_plan leaves it alone\n    0,  // alignment_bytes\n    0,  // slot_count\n    NULL, 0,\n    NULL, 0,\n    NULL,  // narrow\n};\n");
     free(text);
     tl_free_plan(NULL, &plan);
     tl_free_graph(NULL, &graph);
@@ -275,8 +276,16 @@ static tl_result write_table(tl_env *env, const tl_graph *graph, const tl_plan *
     return tl_write_plan_table(env, graph, plan, "net", sink);
 }
 
+static tl_result write_narrow_table(tl_env *env, const tl_graph *graph, const tl_plan *plan, tl_sink sink) {
+    tl_table_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.name = "net";
+    desc.is_narrow = desc.omit_names = 1;
+    return tl_write_table(env, graph, plan, &desc, sink);
+}
+
 static const struct { const char *name; writer_fn write; } writers[] = {
-    { "tl_write_plan_table", write_table }, { "tl_explain_plan", tl_explain_plan } };
+    { "tl_write_plan_table", write_table }, { "tl_write_table", write_narrow_table }, { "tl_explain_plan", tl_explain_plan } };
 
 #define WRITERS (sizeof writers / sizeof writers[0])
 
@@ -357,10 +366,22 @@ static void writers_survive_every_failed_allocation(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// A table in one of its forms.
+static char *narrow_table_of(const tl_graph *graph, const tl_plan *plan, const char *name, int is_narrow, int omit_names) {
+    tl_table_desc desc = { 0 };
+    tl_env env = silent_env();
+    memory_sink m;
+    desc.name = name;
+    desc.is_narrow = is_narrow;
+    desc.omit_names = omit_names;
+    if (tl_write_table(&env, graph, plan, &desc, sink_of(&m, -1))) fail_msg("%s", env.error.text);
+    return m.text;
+}
+
 // -- the tables, compiled --
 
 // A plan that holds, on a random graph with a view or two; offsets now and then.
-static void random_table(tl_random *random, tl_graph *graph, tl_plan *plan) {
+static void random_table(tl_random *random, int32_t most_slots, tl_graph *graph, tl_plan *plan) {
     tl_env env;
     tl_report report;
     tl_simulate_desc desc;
@@ -371,7 +392,7 @@ static void random_table(tl_random *random, tl_graph *graph, tl_plan *plan) {
         tl_tensor of = { 0, 0 };
         if (random_graph(&env, random, 12, graph)) fail_msg("%s", env.error.text);
         if (random_chance(random, 50) && tl_add_view(&env, graph, "a_view", of, NULL)) fail_msg("%s", env.error.text);
-        if (random_plan(&env, random, graph, plan)) fail_msg("%s", env.error.text);
+        if (random_slot_plan(&env, random, graph, random_count(random, 0, most_slots), plan)) fail_msg("%s", env.error.text);
         memset(&desc, 0, sizeof desc);
         desc.graph = graph;
         desc.plan = plan;
@@ -384,6 +405,13 @@ static void random_table(tl_random *random, tl_graph *graph, tl_plan *plan) {
     }
     plan->repeat_count = random_count(random, 0, 3);
     plan->base_bytes = tl_next_random(random);
+    if (most_slots && plan->offset_count && random_chance(random, 50)) {  // offsets that share a unit, in 32 bits
+        uint64_t *offsets = (uint64_t *)(uintptr_t)plan->offsets;
+        int32_t i;
+        for (i = 0; i < plan->offset_count; i++) offsets[i] *= 96;
+        if (random_chance(random, 50)) offsets[random_count(random, 0, plan->offset_count - 1)] += UINT64_C(96) << 20;
+        if (tl_measure_plan(NULL, graph, NULL, plan)) fail_msg("%s", "offsets that lie further apart overlap");
+    }
     if (!plan->offset_count) plan->alignment_bytes = UINT64_C(1) << random_count(random, 0, 63);
     plan->bound_cost = random_chance(random, 50) ? tl_next_random_below(random, plan->cost + 1) : 0;
 }
@@ -395,10 +423,10 @@ static void write_file(const char *path, const char *text) {
     fclose(file);
 }
 
-static void dump_file(const char *path, const tl_graph *graph, const tl_plan *plan) {
+static void dump_file(const char *path, const tl_graph *graph, const tl_plan *plan, int has_names) {
     FILE *file = fopen(path, "ab");
     assert_non_null(file);
-    dump_tables(file, graph, plan);
+    dump_tables(file, graph, plan, has_names);
     fclose(file);
 }
 
@@ -420,19 +448,20 @@ static void tables_compile_as_c_and_cpp_to_the_same_numbers(void **state) {
         tl_graph graph;
         tl_plan plan;
         char name[16], *text;
-        random_table(&random, &graph, &plan);
+        random_table(&random, 3, &graph, &plan);
         snprintf(name, sizeof name, "t%d", i);
-        text = table_of(&graph, &plan, name);
+        text = narrow_table_of(&graph, &plan, name, i % 2, i % 4 >= 2);
+        assert_int_equal(strstr(text, "_narrow = {") != NULL, i % 2);
         write_file(source, text);
-        dump_file(wanted, &graph, &plan);
+        dump_file(wanted, &graph, &plan, i % 4 < 2);
         free(text);
         random_free_plan(NULL, &plan);
         tl_free_graph(NULL, &graph);
     }
     write_file(source, "int main(void) {\n");
     for (i = 0; i < count; i++) {
-        snprintf(call, sizeof call, "    dump_tables(stdout, &t%d_graph, &t%d_plan);\n"
-                                    "    if (T%d_STEPS != t%d_plan.step_count || T%d_PEAK_BYTES != t%d_plan.peak_bytes) return 1;\n", i, i, i, i, i, i);
+        snprintf(call, sizeof call, "    dump_tables(stdout, &t%d_graph, &t%d_plan, %d);\n"
+                                    "    if (T%d_STEPS != t%d_plan.step_count || T%d_PEAK_BYTES != t%d_plan.peak_bytes) return 1;\n", i, i, i % 4 < 2, i, i, i, i);
         write_file(source, call);
     }
     write_file(source, "    return 0;\n}\n");
@@ -485,6 +514,9 @@ static void table_in_the_tests_is_up_to_date(void **state) {
     assert_int_equal(tl_plan_places(NULL, &places, &plan, NULL), TL_OK);
     text = table_of(&graph, &plan, "table");
     write_or_compare("tests/support/table.h", text);
+    free(text);
+    text = narrow_table_of(&graph, &plan, "narrow", 1, 1);
+    write_or_compare("tests/support/table_narrow.h", text);
     free(text);
     assert_int_equal(tl_plan_keep_all(NULL, &graph, 1, &small), TL_OK);
     assert_int_equal(tl_plan_places(NULL, &places, &small, NULL), TL_OK);
@@ -620,7 +652,7 @@ static void tables_run_without_a_write_and_without_an_allocation(void **state) {
         const tl_graph *graph_table;
         const tl_plan *plan_table;
         int uses_host;
-        random_table(&random, &graph, &plan);
+        random_table(&random, 0, &graph, &plan);
         plan.repeat_count = 1;
         uses_host = plan.host_peak_bytes > 0;  // a host block comes from the env
         with_offsets += plan.offset_count > 0;
@@ -762,7 +794,7 @@ static void what_makes_the_peak_adds_up(void **state) {
         tli_peak peak;
         uint64_t sum = 0;
         int32_t k;
-        random_table(&random, &graph, &plan);
+        random_table(&random, 3, &graph, &plan);
         memset(&desc, 0, sizeof desc);
         desc.graph = &graph;
         desc.plan = &plan;
@@ -783,6 +815,165 @@ static void what_makes_the_peak_adds_up(void **state) {
     for (i = 0; i < 6; i++) assert_true(uses[i] > 0);
 }
 
+// -- narrow plans --
+
+static char *svg_of_plan(const tl_graph *graph, const tl_plan *plan) {
+    memory_sink m;
+    assert_int_equal(tl_write_plan_svg(NULL, graph, plan, NULL, NULL, sink_of(&m, -1)), TL_OK);
+    return m.text;
+}
+
+static void assert_same_text(char *a, char *b) {
+    assert_string_equal(a, b);
+    free(a);
+    free(b);
+}
+
+static char *schedule_text(const tl_plan *plan) {
+    size_t length = tl_print_schedule(plan, NULL, 0);
+    char *text = (char *)malloc(length + 1);
+    tl_print_schedule(plan, text, length + 1);
+    return text;
+}
+
+// Whatever reads a plan reads a narrow one.
+static void narrow_plans_say_what_plain_ones_say(void **state) {
+    tl_random random = { 99 };
+    int i, placed = 0;
+    (void)state;
+    for (i = 0; i < 200; i++) {
+        tl_graph graph;
+        tl_plan plan, copy;
+        narrow_form n;
+        tl_simulate_desc desc = { 0 };
+        tl_report report, narrow_report;
+        tl_lifetimes lives, narrow_lives;
+        uint64_t unit = 1;
+        int32_t k;
+        random_table(&random, 3, &graph, &plan);
+        for (k = 0; k < plan.offset_count; k++) if (plan.offsets[k] > UINT16_MAX) unit = 0;
+        if (!unit) plan.offset_count = 0;
+        placed += plan.offset_count > 0;
+        plan.alignment_bytes = 0;
+        narrow_from(&plan, 1, plan.slot_count > 1 ? 3 : 2 + i % 2, i / 2 % 2, &n);
+        desc.graph = &graph;
+        desc.plan = &plan;
+        assert_int_equal(tl_simulate_plan(NULL, &desc, &report), TL_OK);
+        desc.plan = &n.plan;
+        assert_int_equal(tl_simulate_plan(NULL, &desc, &narrow_report), TL_OK);
+        assert_memory_equal(&report, &narrow_report, sizeof report);
+        assert_int_equal(tl_find_lifetimes(NULL, &graph, &plan, &lives), TL_OK);
+        assert_int_equal(tl_find_lifetimes(NULL, &graph, &n.plan, &narrow_lives), TL_OK);
+        assert_int_equal(lives.count, narrow_lives.count);
+        if (lives.count) assert_memory_equal(lives.items, narrow_lives.items, (size_t)lives.count * sizeof *lives.items);
+        tl_free_lifetimes(NULL, &lives);
+        tl_free_lifetimes(NULL, &narrow_lives);
+        assert_same_text(words_of(&graph, &plan), words_of(&graph, &n.plan));
+        assert_same_text(svg_of_plan(&graph, &plan), svg_of_plan(&graph, &n.plan));
+        assert_same_text(table_of(&graph, &plan, "net"), table_of(&graph, &n.plan, "net"));
+        assert_same_text(narrow_table_of(&graph, &plan, "net", 1, 0), narrow_table_of(&graph, &n.plan, "net", 1, 0));
+        assert_same_text(schedule_text(&plan), schedule_text(&n.plan));
+        assert_int_equal(tl_copy_plan(NULL, &n.plan, &copy), TL_OK);
+        assert_null(copy.narrow);
+        if (plan.step_count) assert_memory_equal(copy.steps, plan.steps, (size_t)plan.step_count * sizeof *plan.steps);
+        if (plan.offset_count) assert_memory_equal(copy.offsets, plan.offsets, (size_t)plan.offset_count * sizeof *plan.offsets);
+        tl_free_plan(NULL, &copy);
+        narrow_free(&n);
+        random_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+    assert_true(placed > 20);
+}
+
+static void narrow_parts_that_cannot_be_read_are_errors(void **state) {
+    tl_graph graph = graph_of(small_graph);
+    tl_plan plan = schedule_of(small_schedule);
+    tl_places_desc places = { 0 };
+    tl_table_desc desc = { 0 };
+    tl_simulate_desc simulate = { 0 };
+    tl_report report;
+    narrow_form n;
+    memory_sink m;
+    int i;
+    (void)state;
+    places.graph = &graph;
+    assert_int_equal(tl_plan_places(NULL, &places, &plan, NULL), TL_OK);
+    simulate.graph = &graph;
+    simulate.plan = &n.plan;
+    for (i = 0; i < 9; i++) {
+        tl_env env = silent_env();
+        tl_plan copy;
+        narrow_from(&plan, 1, 2, 1, &n);
+        if (i == 0) n.narrow.step_words = 1;
+        if (i == 1) n.narrow.step_words = 4;
+        if (i == 2) n.narrow.offset_bytes = 3;
+        if (i == 3) n.narrow.offset_bytes = 8;
+        if (i == 4) n.narrow.unit_bytes = 0;
+        if (i == 5) n.narrow.steps = NULL;
+        if (i == 6) n.narrow.offsets = NULL;
+        if (i == 7) n.plan.narrow = NULL;
+        if (i == 8) n.narrow.unit_bytes = UINT64_MAX;
+        assert_int_equal(tl_simulate_plan(&env, &simulate, &report), i == 8 ? TL_ERROR_OVERFLOW : TL_ERROR_INVALID_ARG);
+        if (i < 5) assert_string_equal(env.error.text, "tl_simulate_plan: narrow: step_words must be 2 or 3, offset_bytes 2 or 4, unit_bytes > 0");
+        if (i < 8) assert_int_equal(tl_copy_plan(&env, &n.plan, &copy), TL_ERROR_INVALID_ARG);
+        narrow_free(&n);
+    }
+    for (i = 0; i < 3; i++) {
+        tl_env env = silent_env();
+        desc.name = i == 2 ? "9" : "net";
+        desc.is_narrow = i == 0 ? 2 : 0;
+        desc.omit_names = i == 1 ? -1 : 0;
+        assert_int_equal(tl_write_table(&env, &graph, &plan, &desc, sink_of(&m, -1)), TL_ERROR_INVALID_ARG);
+        assert_int_equal(m.count, 0);
+        if (i < 2) assert_string_equal(env.error.text, "tl_write_table: is_narrow, omit_names: must be 0 or 1");
+    }
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// What does not fit is refused, and what just fits is written.
+static void narrow_tables_of_what_does_not_fit_are_refused(void **state) {
+    tl_graph graph = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=1 needs=none in=-\n"
+                              "node 1 a op fwd=1 bwd=1 out=1 needs=in in=0\n");
+    tl_plan plan = plan_of(&graph, "F 1\n", 1);
+    tl_node_desc many = { 0 };
+    uint64_t offsets[2] = { 3, UINT64_C(3) << 32 }, bytes[256];
+    tl_table_desc desc = { 0 };
+    memory_sink m;
+    tl_env env = silent_env();
+    int32_t i;
+    (void)state;
+    desc.name = "net";
+    desc.is_narrow = 1;
+    plan.offsets = offsets;
+    plan.offset_count = 2;
+    assert_int_equal(tl_write_table(&env, &graph, &plan, &desc, sink_of(&m, -1)), TL_ERROR_UNSUPPORTED);
+    assert_string_equal(env.error.text, "tl_write_table: is_narrow: in no unit that offsets have in common do all fit 32 bits");
+    offsets[1] -= 3;
+    assert_int_equal(tl_write_table(&env, &graph, &plan, &desc, sink_of(&m, -1)), TL_OK);
+    must_hold(m.text, "static const uint32_t net_offsets[2] = {\n    1, UINT64_C(4294967295),\n};\n");
+    must_hold(m.text, "    3,  // unit_bytes\n    2,  // step_words\n    4,  // offset_bytes\n");
+    free(m.text);
+    plan.offset_count = 0;
+    for (i = 0; i < 256; i++) bytes[i] = 1;
+    many.output_bytes = bytes;
+    many.op = "op";
+    many.no_grad = 1;
+    many.output_count = 254;
+    assert_int_equal(tl_add_node(&env, &graph, &many, NULL), TL_OK);
+    tl_free_plan(NULL, &plan);
+    plan = plan_of(&graph, "F 1\nF 2\n", 1);
+    free(narrow_table_of(&graph, &plan, "net", 1, 1));
+    many.output_count = 255;
+    assert_int_equal(tl_add_node(&env, &graph, &many, NULL), TL_OK);
+    tl_free_plan(NULL, &plan);
+    plan = plan_of(&graph, "F 1\nF 2\nF 3\n", 1);
+    assert_int_equal(tl_write_table(&env, &graph, &plan, &desc, sink_of(&m, -1)), TL_ERROR_UNSUPPORTED);
+    assert_string_equal(env.error.text, "tl_write_table: is_narrow: node 3 has more than 254 outputs");
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 // -- copies --
 
 static void copy_is_owned_and_equal(void **state) {
@@ -794,7 +985,7 @@ static void copy_is_owned_and_equal(void **state) {
         tl_plan plan, copy, table;
         failing_alloc f = {0};
         tl_env env = failing_env(&f, -1);
-        random_table(&random, &graph, &plan);
+        random_table(&random, 3, &graph, &plan);
         table = plan;
         table.memory = NULL;
         assert_int_equal(tl_copy_plan(&env, &table, &copy), TL_OK);
@@ -805,6 +996,8 @@ static void copy_is_owned_and_equal(void **state) {
         if (plan.offset_count) assert_memory_equal(copy.offsets, plan.offsets, (size_t)plan.offset_count * sizeof *plan.offsets);
         table.steps = copy.steps;
         table.offsets = copy.offsets;
+        table.entry = copy.entry;
+        if (plan.entry_count) assert_memory_equal(copy.entry, plan.entry, (size_t)plan.entry_count * sizeof *plan.entry);
         table.memory = copy.memory;
         if (!plan.offset_count) table.offsets = NULL;
         assert_memory_equal(&table, &copy, sizeof copy);
@@ -995,6 +1188,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(words_say_what_the_plan_does),
         cmocka_unit_test(words_are_few_whatever_the_plan),
         cmocka_unit_test(what_makes_the_peak_adds_up),
+        cmocka_unit_test(narrow_plans_say_what_plain_ones_say),
+        cmocka_unit_test(narrow_parts_that_cannot_be_read_are_errors),
+        cmocka_unit_test(narrow_tables_of_what_does_not_fit_are_refused),
         cmocka_unit_test(copy_is_owned_and_equal),
         cmocka_unit_test(copy_of_a_plan_without_arrays_is_refused),
         cmocka_unit_test(recorded_run_is_a_plan_that_runs_again),

@@ -166,6 +166,17 @@ def tables_compile():
     for line in ('#define MY_NET_ALIGNMENT 64\n', 'static const tl_plan My_net_plan = {\n', '    64,  // alignment_bytes\n'): assert line in table, line
     for name in ('2net', 'a-b', 'x' * 49): refused(1, ['name', '1 to 48 letters'], MODEL, '--work', '1000', '--c-table', path('t.h'), '--name', name)
     refused(1, ['--name', '--c-table'], MODEL, '--name', 'net')
+    for option in '--compact', '--no-names': refused(1, [option, '--c-table'], MODEL, option)
+    narrow = []
+    for options in [], ['--compact'], ['--compact', '--no-names']:
+        planned(MODEL, '--budget', '50%', '--c-table', path('residual.h'), *options)
+        subprocess.run([os.environ.get('CC', 'cc'), '-std=c99', '-I', os.path.join(HERE, '..'), '-o', path('main'), path('main.c'), '-lm', '-lpthread'],
+                       check=True, timeout=300)
+        assert int(subprocess.run([path('main')], capture_output=True, check=True, text=True).stdout) == got['peak_bytes']
+        with open(path('residual.h')) as file: table = file.read()
+        narrow.append('residual_narrow' in table)
+        assert ("'i','m','a','g','e',0" in table) == ('--no-names' not in options)
+    assert narrow == [False, True, True]
 
 class Link:
     """A speed that gives whole units of cost, rounded up, as the library counts them: bytes in 10^9 units."""
@@ -594,9 +605,10 @@ def places_pass_the_independent_checker():
                 ledger, got = checker.Ledger(), json.loads(out)
                 checker.replay(nodes, list(checker.read_steps(path('s'))), inference, ledger=ledger)
                 rows = [tuple(row) for row in csv.reader(open(path('l')))]
-                assert sorted(rows[1:]) == sorted(tuple(str(x) for x in a[:8]) for a in ledger.all), how
+                assert sorted(row[:8] for row in rows[1:]) == sorted(tuple(str(x) for x in a[:8]) for a in ledger.all), how
+                assert rows[0][8] == 'slot' and all(row[8] == '0' for row in rows[1:]) and all(a['slot'] == 0 for a in got['allocations']), how
                 listed = [(a['tier'], a['use'], a['node'], a['output'], a['occurrence'], a['bytes'], a['first_step'], a['end_step']) for a in got['allocations']]
-                assert [tuple(map(str, a)) for a in listed] == rows[1:], how
+                assert [tuple(map(str, a)) for a in listed] == [row[:8] for row in rows[1:]], how
                 assert all(a['name'] == nodes[a['node']].name for a in got['allocations']), how
                 assert [str(a['offset']) for a in got['allocations']] == [row['offset'] for row in csv.DictReader(open(path('p')))], how
                 high = checker.check_places(ledger.all, csv.DictReader(open(path('p'))), align).get(('device', '0'), 0)
@@ -895,7 +907,7 @@ def an_error_is_explained_by_its_numbers():
 
 def help_names_every_option():
     out = planned('--help')
-    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--name', '--svg', '--html', '--pareto', '--explain',
+    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain',
                    '--precision', '--front', '--profiles', '--default-profiles', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100

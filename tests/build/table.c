@@ -1,5 +1,6 @@
 // A plan and its graph as const tables, run with nothing but memory of the caller: no planner, no text, no malloc, and
-// on the device exactly the bytes that the table names. Another table stands in the same program.
+// on the device exactly the bytes that the table names. Another table stands in the same program, and the first one once more
+// in narrow numbers and without names, read where it is: a run of it takes no byte of the env beyond what the plain one takes.
 #define TL_NO_STDIO
 #define TL_NO_TEXT
 #define TL_NO_TRACE
@@ -9,6 +10,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../../tl_strategy.h"
 #include "../support/table.h"
+#include "../support/table_narrow.h"
 #include "../support/table_small.h"
 
 static void mix(const tl_operand *operand, uint64_t *sum) {
@@ -85,7 +87,7 @@ static int run_table(tl_env *env, tl_backend *backend, const tl_graph *graph, co
     tl_free_run(run);
     if (plan && report.measured_peak_bytes != plan->peak_bytes) return 1;
     if (plan && report.taken_bytes != plan->arena_bytes) return 1;
-    return failed || (plan == &table_plan) != (report.recompute_count > 0);
+    return failed || (plan == &table_plan || plan == &narrow_plan) != (report.recompute_count > 0);
 }
 
 // Make the backend over a block of the caller, as many bytes as a table says.
@@ -99,17 +101,17 @@ static int open_block(tl_env *env, void *block, uint64_t bytes, tl_backend *back
 }
 
 // A training step in exactly its bytes: the words on both sides stay as they are, and a byte less is refused.
-static int train(tl_env *env, uint64_t *planned) {
+static int train(tl_env *env, const tl_graph *graph, const tl_plan *plan, uint64_t *planned) {
     static uint64_t arena[TABLE_ARENA_BYTES / 8 + 2];
     tl_backend backend;
     uint64_t none;
     int failed;
     arena[0] = arena[TABLE_ARENA_BYTES / 8 + 1] = 77;
     if (open_block(env, arena + 1, TABLE_ARENA_BYTES - 8, &backend)) return 1;
-    failed = !run_table(env, &backend, &table_graph, &table_plan, NULL, &none);
+    failed = !run_table(env, &backend, graph, plan, NULL, &none);
     failed |= tl_free_cpu_backend(env, &backend) != TL_OK;
     if (open_block(env, arena + 1, TABLE_ARENA_BYTES, &backend)) return 1;
-    failed |= run_table(env, &backend, &table_graph, &table_plan, NULL, planned);
+    failed |= run_table(env, &backend, graph, plan, NULL, planned);
     failed |= tl_free_cpu_backend(env, &backend) != TL_OK;
     return failed || arena[0] != 77 || arena[TABLE_ARENA_BYTES / 8 + 1] != 77;
 }
@@ -134,9 +136,10 @@ int main(void) {
     static uint64_t memory[4096], plenty[512];
     tl_env env;
     tl_backend backend;
-    uint64_t planned, plain, of_zeroes, of_input;
+    uint64_t planned, narrow, plain, of_zeroes, of_input;
     if (tl_init_arena(&env, memory, sizeof memory)) return 1;
-    if (train(&env, &planned)) return 2;
+    if (train(&env, &table_graph, &table_plan, &planned)) return 2;
+    if (train(&env, &narrow_graph, &narrow_plan, &narrow) || narrow != planned || NARROW_ARENA_BYTES != TABLE_ARENA_BYTES) return 7;
     if (open_block(&env, plenty, sizeof plenty, &backend)) return 3;
     if (run_table(&env, &backend, &table_graph, NULL, NULL, &plain)) return 4;
     if (tl_free_cpu_backend(&env, &backend)) return 5;

@@ -201,7 +201,8 @@ static inline void random_entry(tl_random *random, const tl_graph *graph, tl_pla
         at = random_count(random, 0, plan->entry_count++);
         swap = entry[at]; entry[at] = *next; *next = swap;
     }
-    plan->entry = entry;
+    if (plan->entry_count) plan->entry = entry;
+    else free(entry);
 }
 
 // Make an entry what it may not be, now and then.

@@ -174,4 +174,5 @@ static const tl_plan table_plan = {
     0,  // slot_count
     NULL, 0,
     NULL, 0,
+    NULL,  // narrow
 };

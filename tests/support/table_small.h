@@ -160,4 +160,5 @@ static const tl_plan small_plan = {
     0,  // slot_count
     NULL, 0,
     NULL, 0,
+    NULL,  // narrow
 };
