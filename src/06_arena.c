@@ -74,6 +74,7 @@ static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_r
     places.graph = a->desc->graph;
     places.device = &device;
     places.work_limit = a->desc->work_limit;
+    places.block_bytes = a->desc->block_bytes;
     result = tl_plan_places(a->env, &places, a->plan, NULL);
     if (result) tl_free_plan(a->env, a->plan);
     return result;
@@ -182,6 +183,22 @@ static void tli_arena_report(const tli_arena_plan *a) {
         report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
 }
 
+// Blocks hold each allocation that a plan may make, whatever is dropped.
+static tl_result tli_arena_check_cut(const tli_arena_plan *a) {
+    const tl_graph *graph = a->desc->graph;
+    uint64_t cut = a->desc->block_bytes & ~(a->alignment - 1);
+    int32_t id;
+    if (!a->desc->block_bytes) return TL_OK;
+    if (!cut)
+        return tli_fail_values(a->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
+                               TLI_RULE(BLOCK_BYTES_LESS_THAN_ALIGNMENT), a->desc->block_bytes, a->alignment);
+    for (id = 0; id < graph->node_count; id++) {
+        uint64_t bytes = tli_largest_allocation(graph, id, a->desc->inference);
+        if (bytes > cut) return tli_fail_cut(a->env, TLI_IN(PLAN_REMAT), graph, cut, bytes, id);
+    }
+    return TL_OK;
+}
+
 // Plan within a budget that binds the arena.
 static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                          tl_plan *plan, tl_remat_report *report) {
@@ -200,6 +217,8 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     if (!result && ((a.alignment & (a.alignment - 1)) || a.alignment > UINT64_C(1) << 30))
         result = tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
                           TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+    if (!result) result = tli_arena_check_cut(&a);
+    if (result == TL_ERROR_INFEASIBLE) return result;
     if (!result && !tli_arena_round(&a))
         result = tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
     a.rounded = *desc;

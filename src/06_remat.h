@@ -85,6 +85,7 @@ typedef struct tl_remat_desc {
     tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
     int32_t  in_arena;          // 1 = the plan comes with places, and the budget binds their arena
     uint64_t alignment_bytes;   // of these places, a power of two up to 2^30; 0 = 1; the device's is not read
+    uint64_t block_bytes;       // their arenas are cut as in tl_places_desc; 0 = not
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
