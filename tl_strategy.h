@@ -3001,8 +3001,8 @@ typedef struct tl_cpu_backend_desc {
     // carries it out in a random legal order that follows from seed.
     int32_t  checked, deferred;
     uint64_t seed;
-    const tl_cpu_bank *banks;     // [bank_count] banks 1, 2, .. of the device tier, beside bank 0: `memory`, or the
-    int32_t  bank_count;          // env. Runs of plans that name them use them; below TL_MOST_BANKS. Read in the call
+    const tl_cpu_bank *banks;     // [bank_count] banks 1, 2, .. of the device tier; `memory` is bank 0. Runs of
+    int32_t  bank_count;          // plans that name them use them; below TL_MOST_BANKS. Read during the call
 } tl_cpu_backend_desc;
 
 // Make the CPU backend. It finishes work at once. Two variants are for tests. The deferred one finishes
@@ -42039,9 +42039,12 @@ static tl_result tli_measure_run_plan(tl_run *run) {
 // The plan that was given or is made, with places in blocks that the backend has.
 static tl_result tli_make_run_plan(tl_run *run) {
     tl_result result = tli_take_run_plan(run);
+    int on_device, on_host;
     if (!result) result = tli_measure_run_plan(run);
-    if (!result && (tli_is_too_large(run, TL_TIER_DEVICE) || tli_is_too_large(run, TL_TIER_HOST))) {
-        result = tli_place_again(run, tli_is_too_large(run, TL_TIER_DEVICE), tli_is_too_large(run, TL_TIER_HOST));
+    on_device = !result && tli_is_too_large(run, TL_TIER_DEVICE);
+    on_host = !result && tli_is_too_large(run, TL_TIER_HOST);
+    if (on_device || on_host) {
+        result = tli_place_again(run, on_device, on_host);
         if (!result) result = tli_measure_run_plan(run);
     }
 #if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))

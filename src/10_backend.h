@@ -209,8 +209,8 @@ typedef struct tl_cpu_backend_desc {
     // carries it out in a random legal order that follows from seed.
     int32_t  checked, deferred;
     uint64_t seed;
-    const tl_cpu_bank *banks;     // [bank_count] banks 1, 2, .. of the device tier, beside bank 0: `memory`, or the
-    int32_t  bank_count;          // env. Runs of plans that name them use them; below TL_MOST_BANKS. Read in the call
+    const tl_cpu_bank *banks;     // [bank_count] banks 1, 2, .. of the device tier; `memory` is bank 0. Runs of
+    int32_t  bank_count;          // plans that name them use them; below TL_MOST_BANKS. Read during the call
 } tl_cpu_backend_desc;
 
 // Make the CPU backend. It finishes work at once. Two variants are for tests. The deferred one finishes

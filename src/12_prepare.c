@@ -639,9 +639,12 @@ static tl_result tli_measure_run_plan(tl_run *run) {
 // The plan that was given or is made, with places in blocks that the backend has.
 static tl_result tli_make_run_plan(tl_run *run) {
     tl_result result = tli_take_run_plan(run);
+    int on_device, on_host;
     if (!result) result = tli_measure_run_plan(run);
-    if (!result && (tli_is_too_large(run, TL_TIER_DEVICE) || tli_is_too_large(run, TL_TIER_HOST))) {
-        result = tli_place_again(run, tli_is_too_large(run, TL_TIER_DEVICE), tli_is_too_large(run, TL_TIER_HOST));
+    on_device = !result && tli_is_too_large(run, TL_TIER_DEVICE);
+    on_host = !result && tli_is_too_large(run, TL_TIER_HOST);
+    if (on_device || on_host) {
+        result = tli_place_again(run, on_device, on_host);
         if (!result) result = tli_measure_run_plan(run);
     }
 #if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
