@@ -1449,8 +1449,7 @@ typedef struct tl_simulate_desc {
 // allocation k; no two live allocations may overlap, and each lies inside of one block. In place,
 // output 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one
 // after the other: both copies of one tensor live until its own conversion ends. Host copies are numbered by
-// themselves, in the order
-// in which O makes them: plan->host_offsets[k] places copy k.
+// themselves, in the order in which O makes them: plan->host_offsets[k] places copy k.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
@@ -1562,7 +1561,7 @@ typedef struct tl_places_report {
 //   report   may be 0
 //
 // A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes; or, where the plan
-// names blocks, in these (tl_init_run). It names them with banks, and where an arena is larger than block_bytes.
+// names blocks, in these (tl_init_run). It names them with banks, and where an arena exceeds block_bytes.
 // Inputs have places as well, and outputs that are written in place stand where their input stood.
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_OVERFLOW: the aligned bytes of all allocations do not fit 61
@@ -1925,6 +1924,7 @@ typedef struct tl_remat_desc {
     int32_t  live;              // 1 = the budget binds the sum of live bytes, as papers count it, and the
                                 // plan has no places; 0 = it has, and the budget binds their arena
     uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1; the device's is not read
+    uint64_t block_bytes;       // their arenas are cut as in tl_places_desc; 0 = not
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -3063,7 +3063,7 @@ typedef struct tl_backend {
     // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
 
-    // Make a block for a whole run, as add_block does in bank 0: memory of its own of these bytes, rounded up to
+    // Make a block for a run, as add_block does in bank 0: memory of its own of these bytes, rounded up to
     // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
     // that for every block. Another backend may cut small blocks from memory that it keeps.
     tl_result (*add_arena)(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *block);
@@ -3089,8 +3089,8 @@ typedef struct tl_cpu_backend_desc {
     // carries it out in a random legal order that follows from seed.
     int32_t  checked, deferred;
     uint64_t seed;
-    const tl_cpu_bank *banks;     // [bank_count] banks 1, 2, .. of the device tier; `memory` is bank 0. Only runs
-    int32_t  bank_count;          // of plans that name them use them; below TL_MOST_BANKS. Read during the call
+    const tl_cpu_bank *banks;     // [bank_count] banks 1, 2, .. of the device tier; `memory` is bank 0. Runs of
+    int32_t  bank_count;          // plans that name them use them; below TL_MOST_BANKS. Read during the call
 } tl_cpu_backend_desc;
 
 // Make the CPU backend. It finishes work at once. Two variants are for tests. The deferred one finishes
@@ -15133,6 +15133,27 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
 }
 #endif
 
+// The bytes of the largest allocation for a node: an output or its gradient, saved bytes or scratch.
+static uint64_t tli_largest_allocation(const tl_graph *graph, int32_t id, int inference) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t largest = node->fwork_bytes;
+    int32_t i;
+    if (node->saved_bytes > largest && !inference) largest = node->saved_bytes;
+    if (node->bwork_bytes > largest && !inference) largest = node->bwork_bytes;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (graph->outputs[i].bytes > largest) largest = graph->outputs[i].bytes;
+    return largest;
+}
+
+static tl_result tli_fail_cut(tl_env *env, tli_function function, const tl_graph *graph, uint64_t cut,
+                              uint64_t bytes, int32_t id) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, function,
+                                     TLI_RULE(ALLOCATION_LARGER_THAN_BLOCK), cut, bytes);
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(graph, id));
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
+}
+
 // What is placed in one tier. Arrays are over the numbers of allocations.
 typedef struct tli_tier_places {
     int32_t           count;
@@ -15305,13 +15326,8 @@ static tl_result tli_check_cut(const tli_places *p, const tli_tier_places *t) {
     for (i = 0; i < p->lifetimes.count && p->desc->block_bytes; i++) {
         const tl_lifetime *life = &p->lifetimes.items[i];
         uint64_t cut = tli_bank_cut(p, t, t->banks[life->number]);
-        tli_sentence s;
         if ((life->use == TL_USE_HOST) != t->is_host || life->bytes <= cut) continue;
-        s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_PLACES),
-                            TLI_RULE(ALLOCATION_LARGER_THAN_BLOCK), cut, life->bytes);
-        tli_put_rule(&s);
-        if (TLI_ERROR_TEXT) tli_put_named(&s.text, life->node, tl_name_node(p->desc->graph, life->node));
-        return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
+        return tli_fail_cut(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, cut, life->bytes, life->node);
     }
     return TL_OK;
 }
@@ -15350,8 +15366,8 @@ static tl_result tli_check_places(const tli_places *p) {
     return TL_OK;
 }
 
-// Lay out the tiers of a plan in which it has no offsets. banked: NULL, or the plan whose allocations are in the
-// banks in which they stay.
+// Lay out the tiers of a plan in which it has no offsets. banked: NULL, or the plan whose allocations stay in
+// their banks.
 static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const tl_plan *banked) {
     tl_simulate_desc simulate;
     tl_report report;
@@ -28265,6 +28281,7 @@ struct tli_arena_plan {
     tl_node_output *outputs;    // [tensor_count]
     uint64_t  alignment;
     uint64_t  place_work;       // of the places of each plan; 0 = the default
+    uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
     uint64_t  work, most_work;  // of the plans before; of the next one by default
     tl_plan  *plan;
     tl_remat_report *report;    // of the first plan: its bounds hold for all
@@ -28329,6 +28346,7 @@ static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_r
     places.graph = a->given;
     places.device = &device;
     places.work_limit = a->place_work;
+    places.block_bytes = a->block_bytes;
     result = tl_plan_places(a->env, &places, a->plan, NULL);
     if (result) tl_free_plan(a->env, a->plan);
     return result;
@@ -28436,6 +28454,22 @@ static void tli_arena_report(const tli_arena_plan *a) {
         report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
 }
 
+// Blocks hold each allocation that a plan may make, whatever is dropped.
+static tl_result tli_arena_check_cut(const tli_arena_plan *a) {
+    const tl_graph *graph = a->given;
+    uint64_t cut = a->block_bytes & ~(a->alignment - 1);
+    int32_t id;
+    if (!a->block_bytes) return TL_OK;
+    if (!cut)
+        return tli_fail_values(a->env, TL_ERROR_INVALID_ARG, a->function,
+                               TLI_RULE(BLOCK_BYTES_LESS_THAN_ALIGNMENT), a->block_bytes, a->alignment);
+    for (id = 0; id < graph->node_count; id++) {
+        uint64_t bytes = tli_largest_allocation(graph, id, a->desc && a->desc->inference);
+        if (bytes > cut) return tli_fail_cut(a->env, a->function, graph, cut, bytes, id);
+    }
+    return TL_OK;
+}
+
 // Plan within a budget that binds the arena. result: of the checks of the desc.
 static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, uint64_t alignment,
                                    tl_result result) {
@@ -28447,6 +28481,8 @@ static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, 
     a->most_work = TLI_REMAT_MOST_WORK;
     if (!result && ((a->alignment & (a->alignment - 1)) || a->alignment > UINT64_C(1) << 30))
         result = tli_fail(a->env, TL_ERROR_INVALID_ARG, a->function, TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+    if (!result) result = tli_arena_check_cut(a);
+    if (result == TL_ERROR_INFEASIBLE) return result;
     if (!result && !tli_arena_round(a))
         result = tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(NO_MEMORY_TO_PLAN));
     if (!result && a->desc) a->rounded = tli_arena_ask(a);
@@ -28500,6 +28536,7 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     a.device = desc->device;
     a.desc = desc;
     a.place_work = desc->work_limit;
+    a.block_bytes = desc->block_bytes;
     a.plan = plan;
     a.report = report;
     return tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
@@ -40274,7 +40311,7 @@ typedef enum tli_computing {
 // The blocks of a run in one tier, taken at init, and where its claims lie.
 typedef struct tli_run_arena {
     const tl_plan_block *blocks;     // [block_count] of the plan; of one that names none: &whole
-    uint64_t       *handles;         // [block_count] of the backend, 0 = not taken; &only where blocks is &whole
+    uint64_t       *handles;         // [block_count] 0 = not taken; where blocks is &whole: &only
     int32_t         block_count;     // 0 = a block for each claim
     tl_plan_block   whole;
     uint64_t        only;
@@ -43011,6 +43048,19 @@ static tl_result tli_find_kernels(tl_run *run) {
     return TL_OK;
 }
 
+// The largest block of the plan for which the backend takes no more than its largest; 0 = it names none.
+static uint64_t tli_run_cut(const tl_run *run) {
+    uint64_t unit = tli_larger_u64(1, run->limits.alignment_bytes), block = run->limits.block_bytes;
+    uint64_t overhead = 0;
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        overhead = tli_larger_u64(overhead, run->limits.block_overhead_bytes[tier]);
+    unit = tli_larger_u64(unit, run->limits.granularity_bytes);
+    if (!block) return 0;
+    block -= block < overhead ? block : overhead;
+    return block < unit ? unit : block - block % unit;
+}
+
 // By how much the arena of a tier exceeds its budget.
 static uint64_t tli_arena_excess(const tl_run *run, tl_tier tier) {
     uint64_t budget = tier == TL_TIER_HOST ? run->budget.host_bytes : run->budget.bytes;
@@ -43041,11 +43091,26 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     return result;
 }
 
+// The blocks of an arena of so many bytes at most, where each two neighbours hold more than one can.
+static uint64_t tli_most_blocks(const tl_run *run, uint64_t bytes) {
+    uint64_t cut = tli_run_cut(run);
+    return cut && bytes > cut ? bytes / cut * 2 + 2 : 1;
+}
+
+// What the backend takes beside an aligned arena of so many bytes at most: overhead, and what rounding adds.
+static uint64_t tli_beside_arena(const tl_run *run, tl_tier tier, uint64_t bytes) {
+    uint64_t beside = run->limits.block_overhead_bytes[tier], sum;
+    if (run->limits.granularity_bytes > run->limits.alignment_bytes)
+        beside += run->limits.granularity_bytes - run->limits.alignment_bytes;
+    return tli_mul_u64(beside, tli_most_blocks(run, bytes), &sum) ? sum : UINT64_MAX;
+}
+
 // The largest arena for which the backend takes no more than so many bytes.
 static uint64_t tli_arena_room(const tl_run *run, tl_tier tier, uint64_t bytes) {
     uint64_t overhead = run->limits.block_overhead_bytes[tier];
     uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
     if (bytes == UINT64_MAX) return bytes;
+    if (tli_most_blocks(run, bytes) > 1) overhead = tli_beside_arena(run, tier, bytes);
     bytes -= bytes < overhead ? bytes : overhead;
     return bytes - bytes % granularity;
 }
@@ -43054,9 +43119,7 @@ static uint64_t tli_arena_room(const tl_run *run, tl_tier tier, uint64_t bytes) 
 // what rounding to the granularity adds to an aligned arena at most, so that a refusal names bytes that do.
 static tli_budget tli_arena_budget(const tl_run *run) {
     tli_budget budget = run->budget;
-    uint64_t beside = run->limits.block_overhead_bytes[TL_TIER_DEVICE];
-    if (run->limits.granularity_bytes > run->limits.alignment_bytes)
-        beside += run->limits.granularity_bytes - run->limits.alignment_bytes;
+    uint64_t beside = tli_beside_arena(run, TL_TIER_DEVICE, budget.bytes);
     budget.is_over |= budget.bytes < run->limits.block_overhead_bytes[TL_TIER_DEVICE];
     budget.host_bytes = tli_arena_room(run, TL_TIER_HOST, budget.host_bytes);
     if (budget.bytes == UINT64_MAX) return budget;
@@ -43075,6 +43138,7 @@ static tl_result tli_plan_run_budget(tl_run *run, tl_remat_report *report) {
     remat.inference = run->inference;
     remat.device = run->desc.device;
     remat.alignment_bytes = run->limits.alignment_bytes;
+    remat.block_bytes = tli_run_cut(run);
     if (!run->in_arena)
         return tli_plan_remat(run->env, &remat, &run->budget, TLI_REMAT_MOST_WORK, &run->plan, NULL);
     result = tli_plan_remat_in_arena(run->env, &remat, &budget, &run->plan, report);
@@ -43161,18 +43225,6 @@ static tl_device tli_run_device(const tl_run *run) {
 }
 
 // -- preparing a run: the arena --
-
-// The largest block of the plan for which the backend takes no more than its largest; 0 = it names none.
-static uint64_t tli_run_cut(const tl_run *run) {
-    uint64_t block = run->limits.block_bytes, overhead = 0, unit = tli_larger_u64(1, run->limits.alignment_bytes);
-    int tier;
-    for (tier = 0; tier < TL_TIER_COUNT; tier++)
-        overhead = tli_larger_u64(overhead, run->limits.block_overhead_bytes[tier]);
-    unit = tli_larger_u64(unit, run->limits.granularity_bytes);
-    if (!block) return 0;
-    block -= block < overhead ? block : overhead;
-    return block < unit ? unit : block - block % unit;
-}
 
 // Give a plan the places that `bare`, the same without some of its offsets, lacks, in a copy that the run owns
 // then. work_limit: of the layout.
@@ -43302,9 +43354,12 @@ static tl_result tli_measure_run_plan(tl_run *run) {
 // The plan that was given or is made, with places in blocks that the backend has.
 static tl_result tli_make_run_plan(tl_run *run) {
     tl_result result = tli_take_run_plan(run);
+    int on_device, on_host;
     if (!result) result = tli_measure_run_plan(run);
-    if (!result && (tli_is_too_large(run, TL_TIER_DEVICE) || tli_is_too_large(run, TL_TIER_HOST))) {
-        result = tli_place_again(run, tli_is_too_large(run, TL_TIER_DEVICE), tli_is_too_large(run, TL_TIER_HOST));
+    on_device = !result && tli_is_too_large(run, TL_TIER_DEVICE);
+    on_host = !result && tli_is_too_large(run, TL_TIER_HOST);
+    if (on_device || on_host) {
+        result = tli_place_again(run, on_device, on_host);
         if (!result) result = tli_measure_run_plan(run);
     }
 #if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
@@ -43462,17 +43517,6 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
     return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
 }
 
-// The bytes of the largest range that a kernel of the node is given: an output, saved bytes or scratch.
-static uint64_t tli_largest_operand(const tl_run *run, const tl_node *node) {
-    uint64_t largest = node->fwork_bytes;
-    int32_t i;
-    if (node->saved_bytes > largest && !run->inference) largest = node->saved_bytes;
-    if (node->bwork_bytes > largest && !run->inference) largest = node->bwork_bytes;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        if (run->graph->outputs[i].bytes > largest) largest = run->graph->outputs[i].bytes;
-    return largest;
-}
-
 static tl_result tli_fail_size(tl_run *run, tl_result code, tli_rule rule, uint64_t most, uint64_t bytes,
                                int32_t id) {
     tli_sentence s = tli_begin_error(run->env, code, TLI_IN(INIT_RUN), rule, most, bytes);
@@ -43486,7 +43530,7 @@ static tl_result tli_check_sizes(tl_run *run) {
     uint64_t binding = run->limits.binding_bytes, block = run->in_arena ? tli_run_cut(run) : 0;
     int32_t id;
     for (id = 0; id < run->graph->node_count && (binding || block); id++) {
-        uint64_t bytes = block ? tli_largest_operand(run, &run->graph->nodes[id]) : 0;
+        uint64_t bytes = block ? tli_largest_allocation(run->graph, id, run->inference) : 0;
         tl_result result = binding ? tli_check_binding(run, id) : TL_OK;
         if (result) return result;
         if (bytes > block)

@@ -323,7 +323,9 @@ typedef struct options {
     const char *budget, *host_budget, *link, *cost_unit, *policy, *form, *work;
     int compact, no_names;
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
-    const char *align, *name;
+    const char *align, *name, *block;
+    const char *banks[TL_MOST_BANKS];
+    int         bank_count;
     const char *precision, *profiles;
     int         inference, pareto, explain, front, default_profiles, live, order;
 } options;
@@ -362,6 +364,12 @@ static const char *const usage[] = {
     "                    within 0.1 % of the bound get no cheaper, at most 700 million; with --pareto",
     "                    at most 30 million for each budget). One N gives one plan, on every machine",
     "  --align N         offsets in the arena are multiples of N, a power of two (1)",
+    "  --bank B[:PRICE]  once for each memory of the device, up to 8: its bytes, or any for no limit, and",
+    "                    the price of a byte moved to or from it (1 for the first, 2 for the next, ..).",
+    "                    What steps move most, for its bytes and time, lives in the cheapest; --budget",
+    "                    binds the arena in one piece, banks together may take a little more",
+    "  --block B         the arena, of each bank and of the host, is cut into blocks of at most so many",
+    "                    bytes, as where a device has a largest allocation; no tensor is in two of them",
     "  --explain         what makes the peak, what the next MiB would buy, what is made again and why",
     "  --pareto          plan at budgets between the least possible and keep all, chosen where",
     "                    the curve is least known; a table with the certified bound of each",
@@ -392,8 +400,9 @@ static const char *const usage[] = {
     "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
     "  --json FILE       the figures, machine-readable, and of one plan every allocation: tier, use, node",
     "                    and its name, output, occurrence (so many of the same came before), bytes,",
-    "                    first_step, end_step (it lives from the first to before the end), offset in",
-    "                    the arena of its tier, and slot of its micro-batch: 0 in plans of this program",
+    "                    first_step, end_step (it lives from the first to before the end), offset in the",
+    "                    arena of its bank, bank, block, and moved_bytes, which steps read and write,",
+    "                    and slot of its micro-batch: 0 in plans of this program",
     "  --lifetimes FILE  every allocation as CSV: what for, how many bytes, in which steps it lives",
     "  --places FILE     where each allocation lies, in the arena of the device or of the host, as CSV",
     "  --c-table FILE    graph and plan as const C tables, which need no memory and no planner, and bytes",
@@ -449,9 +458,9 @@ static int take_option(const option_row *row, const char *value, int has_own, in
 
 static int check_precision_options(const options *o) {
     const char *const names[] = { "--budget", "--host-budget", "--policy", "--schedule", "--c-table",
-                                  "--html", "--align", "--lifetimes", "--places" };
+                                  "--html", "--align", "--lifetimes", "--places", "--bank", "--block" };
     const char *const plans[] = { o->budget, o->host_budget, o->policy, o->schedule, o->c_table, o->html,
-                                  o->align, o->lifetimes, o->places };
+                                  o->align, o->lifetimes, o->places, o->banks[0], o->block };
     size_t i;
     if (o->profiles && !o->precision && !o->front)
         return fail(CODE_INPUT, "--profiles: is for --precision or --front");
@@ -466,8 +475,8 @@ static int check_precision_options(const options *o) {
 
 // Options whose files, or whose question, are about one plan or about the whole curve only.
 static int check_options(const options *o) {
-    const char *const names[] = { "--schedule", "--c-table", "--align", "--lifetimes", "--places" };
-    const char *const of_one[] = { o->schedule, o->c_table, o->align, o->lifetimes, o->places };
+    const char *const names[] = { "--schedule", "--c-table", "--align", "--lifetimes", "--places", "--bank", "--block" };
+    const char *const of_one[] = { o->schedule, o->c_table, o->align, o->lifetimes, o->places, o->banks[0], o->block };
     size_t i;
     if (!o->model) return fail(CODE_INPUT, "a model must be named, a .tlg file or -; --help tells more");
     if (o->live && !o->budget) return fail(CODE_INPUT, "--live: says what --budget binds, which is missing");
@@ -503,7 +512,8 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--policy", &o->policy, NULL },     { "--c-table", &o->c_table, NULL },
         { "--form", &o->form, NULL },         { "--align", &o->align, NULL },
         { "--lifetimes", &o->lifetimes, NULL }, { "--places", &o->places, NULL },
-        { "--name", &o->name, NULL },
+        { "--name", &o->name, NULL },         { "--block", &o->block, NULL },
+        { "--bank", &o->banks[0], NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
         { "--cost-unit", &o->cost_unit, NULL },
         { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
@@ -514,6 +524,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--precision", &o->precision, NULL }, { "--profiles", &o->profiles, NULL },
         { "--front", NULL, &o->front },       { "--default-profiles", NULL, &o->default_profiles },
     };
+    option_row row;
     int i, code, used;
     *done = 0;
     for (i = 1; i < count; i++) {
@@ -533,7 +544,11 @@ static int parse_options(options *o, int count, char **argv, int *done) {
             if (strlen(rows[k].name) == length && strncmp(rows[k].name, name, length) == 0) break;
         if (k == sizeof rows / sizeof *rows)
             return fail(CODE_INPUT, "%.*s: unknown option; --help lists them", (int)length, name);
-        code = take_option(&rows[k], own ? own + 1 : i + 1 < count ? argv[i + 1] : NULL, own != NULL, &used);
+        row = rows[k];
+        if (row.text == &o->banks[0] && o->bank_count == TL_MOST_BANKS)
+            return fail(CODE_INPUT, "--bank: is given more than %d times", TL_MOST_BANKS);
+        if (row.text == &o->banks[0]) row.text = &o->banks[o->bank_count++];
+        code = take_option(&row, own ? own + 1 : i + 1 < count ? argv[i + 1] : NULL, own != NULL, &used);
         if (code) return code;
         i += used;
     }
@@ -708,6 +723,8 @@ typedef struct program {
     const char *doing;         // what the progress line names
     double   shown;            // when it was last drawn; 0 = there is none
     uint64_t alignment;        // of --align
+    uint64_t block_bytes;      // of --block
+    tl_bank  banks[TL_MOST_BANKS];  // of --bank
     int      in_arena;         // 1 = the budget of the next plan binds its arena
     tl_plan  plan;
     tl_remat_report report;
@@ -866,6 +883,7 @@ static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_
     desc.pool = p->pool;
     desc.form = p->form;
     desc.live = !p->in_arena;
+    desc.block_bytes = p->in_arena ? p->block_bytes : 0;
     desc.alignment_bytes = p->alignment;
     desc.progress = on_progress;
     desc.user = p;
@@ -1021,7 +1039,7 @@ static void print_row(const program *p, FILE *out, const char *name, uint64_t by
 static label arena_label(const program *p) {
     const tl_places_report *places = &p->places;
     label l = { "no arena is smaller" };
-    if (!places->proven)
+    if (places->arena_bytes != places->bound_bytes)
         snprintf(l.text, sizeof l.text, "at most %llu bytes too large", (ull)(places->arena_bytes - places->bound_bytes));
     return l;
 }
@@ -1034,6 +1052,7 @@ static label order_label(const program *p) {
 
 static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     const tl_plan *plan = &p->plan;
+    int bank;
     print_head(p, out);
     fprintf(out, "%-12s %20s %12s %10s %12s\n", "", "bytes", "", p->has_choice ? "all in f32" : "keep all", "cost");
     if (p->has_choice) print_row(p, out, "all in f32", p->choice.keep_all.peak_bytes, 0);
@@ -1043,13 +1062,26 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     if (p->budget_bytes || p->o.policy || p->o.order)
         print_row(p, out, p->o.policy ? p->o.policy : p->o.order ? "order" : "plan", plan->peak_bytes, plan->cost);
     print_row(p, out, "arena", plan->arena_bytes, 0);
+    for (bank = 0; bank < p->o.bank_count; bank++) {
+        char name[16];
+        snprintf(name, sizeof name, "  bank %d", bank);
+        print_row(p, out, name, p->places.bank_bytes[bank], 0);
+    }
     if (p->host_bytes) print_row(p, out, "host copies", plan->host_peak_bytes, 0);
     fprintf(out, "%-57s %12.6f\n\n", "lower bound, which no schedule undercuts",
             ratio_of(plan->bound_cost, plan->base_cost));
     fprintf(out, "cost %llu of %llu, gap to the bound: %s\n", (ull)plan->cost, (ull)plan->base_cost,
             gap_label(plan->cost, plan->bound_cost).text);
     if (p->o.order) fprintf(out, "order of the forwards: %s\n", order_label(p).text);
-    fprintf(out, "%d allocations, placed at offsets in one arena: %s\n", (int)plan->offset_count, arena_label(p).text);
+    if (plan->block_count)
+        fprintf(out, "%d allocations, placed at offsets in %d blocks: %s\n", (int)plan->offset_count,
+                (int)plan->block_count, arena_label(p).text);
+    else
+        fprintf(out, "%d allocations, placed at offsets in one arena: %s\n", (int)plan->offset_count,
+                arena_label(p).text);
+    if (p->o.bank_count)
+        fprintf(out, "moving costs %llu, in no banks of these bytes less than %llu\n", (ull)p->places.cost,
+                (ull)p->places.bound_cost);
     fprintf(out, "%d steps: %d forwards, of these %d made again, %d backwards\n", (int)plan->step_count,
             (int)counts->forward_count, (int)counts->recompute_count, (int)counts->backward_count);
     if (p->host_bytes)
@@ -1162,17 +1194,30 @@ static int write_lifetimes(program *p) {
     return close_writer(p, &w);
 }
 
+// Where an allocation lies in its bank, whose blocks follow each other.
+static uint64_t bank_offset(const tl_plan *plan, const tl_lifetime *life) {
+    uint64_t offset = life->offset;
+    int32_t k;
+    if (life->block < 0) return offset;
+    offset -= plan->blocks[life->block].offset;
+    for (k = 0; k < life->block; k++)
+        if (plan->blocks[k].tier == plan->blocks[life->block].tier && plan->blocks[k].bank == life->bank)
+            offset += plan->blocks[k].bytes;
+    return offset;
+}
+
 static int write_places(program *p) {
     const tl_lifetimes *lifetimes = &p->lifetimes;
     writer w;
     int32_t i;
     int code = open_writer(p->o.places, &w);
     if (code) return code;
-    put(&w, "tier,kind,node,index,occurrence,bank,offset,slot\n");
+    put(&w, "tier,kind,node,index,occurrence,bank,offset,block,slot\n");
     for (i = 0; i < lifetimes->count; i++) {
         const tl_lifetime *life = &lifetimes->items[i];
         put_life_row(&w, life);
-        put(&w, ",0,%llu,%d\n", (ull)life->offset, (int)life->slot);
+        put(&w, ",%d,%llu,%d,%d\n", (int)life->bank, (ull)bank_offset(&p->plan, life), 
+            life->block < 0 ? 0 : (int)life->block, (int)life->slot);
     }
     return close_writer(p, &w);
 }
@@ -1321,10 +1366,21 @@ static void put_allocations_json(const program *p, writer *w) {
         put_json_text(w, tl_name_node(&p->graph, life->node));
         put(w, ", \"output\": %d, \"occurrence\": %d, \"bytes\": %llu", (int)life->output,
             (int)life->occurrence, (ull)life->bytes);
-        put(w, ", \"first_step\": %d, \"end_step\": %d, \"offset\": %llu, \"slot\": %d}", (int)life->first_step,
-            (int)life->end_step, (ull)life->offset, (int)life->slot);
+        put(w, ", \"first_step\": %d, \"end_step\": %d, \"offset\": %llu", (int)life->first_step,
+            (int)life->end_step, (ull)bank_offset(&p->plan, life));
+        put(w, ", \"bank\": %d, \"block\": %d, \"moved_bytes\": %llu, \"slot\": %d}", (int)life->bank,
+            life->block < 0 ? 0 : (int)life->block, (ull)life->moved_bytes, (int)life->slot);
     }
     put(w, "\n]");
+}
+
+static void put_banks_json(const program *p, writer *w) {
+    int k, count = p->o.bank_count ? p->o.bank_count : 1;
+    put(w, ", \"bank_bytes\": [");
+    for (k = 0; k < count; k++) put(w, "%s%llu", k ? ", " : "", (ull)p->places.bank_bytes[k]);
+    put(w, "], \"block_count\": %d", p->plan.block_count ? (int)p->plan.block_count : 1);
+    if (p->o.bank_count)
+        put(w, ", \"move_cost\": %llu, \"move_bound_cost\": %llu", (ull)p->places.cost, (ull)p->places.bound_cost);
 }
 
 static int write_json(program *p, int infeasible) {
@@ -1339,6 +1395,7 @@ static int write_json(program *p, int infeasible) {
                          (ull)p->plan.host_peak_bytes);
     if (!infeasible) put(&w, ", \"arena_bytes\": %llu, \"arena_bound_bytes\": %llu, \"alignment_bytes\": %llu",
                          (ull)p->places.arena_bytes, (ull)p->places.bound_bytes, (ull)p->alignment);
+    if (!infeasible) put_banks_json(p, &w);
     if (!infeasible && p->o.order)
         put(&w, ", \"listing_arena_bytes\": %llu, \"order_bound_bytes\": %llu", (ull)p->order.listing_arena_bytes,
             (ull)p->order.bound_bytes);
@@ -2740,7 +2797,7 @@ static int finish_choice(program *p) {
 // 1 = more than the choice was asked for.
 static int wants_plan(const options *o) {
     return o->budget || o->pareto || o->policy || o->schedule || o->c_table || o->svg || o->html || o->align ||
-           o->lifetimes || o->places || o->order;
+           o->lifetimes || o->places || o->order || o->bank_count || o->block;
 }
 
 static void free_choice(program *p) {
@@ -2859,6 +2916,8 @@ static int plan_budget(program *p) {
     result = make_plan(p, p->budget_bytes, p->work_limit, &p->plan, &p->report);
     p->in_arena = 0;
     clear_progress(p);
+    if (result == TL_ERROR_INFEASIBLE && !p->report.least_budget_bytes)     // no budget would do: --block
+        return fail(CODE_INFEASIBLE, "%s: %s", path_of(p), reason_of(&p->env));
     if (result == TL_ERROR_INFEASIBLE) {
         int code = p->o.json ? write_json(p, 1) : CODE_OK;
         return code ? code : fail_infeasible(p);
@@ -2931,14 +2990,23 @@ static int plan_policy(program *p) {
 static int place_plan(program *p) {
     tl_places_desc desc;
     tl_device device = p->device;
+    tl_result result;
     if (!p->host_bytes) memset(&device, 0, sizeof device);
     device.alignment_bytes = p->alignment;
     memset(&desc, 0, sizeof desc);
     desc.graph = &p->graph;
     desc.device = &device;
     desc.work_limit = p->work_limit;
-    if (tl_plan_places(&p->env, &desc, &p->plan, &p->places)) return fail_result(p, path_of(p));
+    desc.banks = p->banks;
+    desc.bank_count = p->o.bank_count;
+    desc.block_bytes = p->block_bytes;
+    result = tl_plan_places(&p->env, &desc, &p->plan, &p->places);
+    if (result == TL_ERROR_INFEASIBLE) return fail(CODE_INFEASIBLE, "%s: %s", path_of(p), reason_of(&p->env));
+    if (result) return fail_result(p, path_of(p));
     p->work += p->places.work;
+    if (p->budget_bytes && !p->o.live && !p->o.policy && !p->o.bank_count && p->plan.arena_bytes > p->budget_bytes)
+        return fail(CODE_INFEASIBLE, "%s: --budget %llu: in these blocks the plan takes %llu bytes", path_of(p),
+                    (ull)p->budget_bytes, (ull)p->plan.arena_bytes);
     return CODE_OK;
 }
 
@@ -2981,7 +3049,24 @@ static int run_curve(program *p) {
     return code;
 }
 
+// BYTES or any, and behind a colon a price.
+static int parse_bank(program *p, int number) {
+    const char *text = p->o.banks[number], *colon = strchr(text, ':');
+    tl_bank *bank = &p->banks[number];
+    size_t length = colon ? (size_t)(colon - text) : strlen(text);
+    char bytes[64];
+    if (length >= sizeof bytes) return fail(CODE_INPUT, "--bank %s: the bytes have too many digits", text);
+    memcpy(bytes, text, length);
+    bytes[length] = 0;
+    bank->price = (uint64_t)number + 1;
+    bank->capacity_bytes = 0;
+    if (colon && !read_count(colon + 1, &bank->price))
+        return fail(CODE_INPUT, "--bank %s: the price must be a whole number from 1", text);
+    return strcmp(bytes, "any") == 0 ? CODE_OK : parse_bytes("--bank", bytes, model_peak(p), &bank->capacity_bytes);
+}
+
 static int plan_model(program *p) {
+    int k;
     int code = check_files(&p->o);
     if (!code) code = read_model(p);
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
@@ -2999,6 +3084,10 @@ static int plan_model(program *p) {
     if (!code && p->o.host_budget) code = parse_host(p);
     if (!code && p->o.budget)
         code = parse_bytes("--budget", p->o.budget, model_peak(p), &p->budget_bytes);
+    if (!code && p->o.block) code = parse_bytes("--block", p->o.block, model_peak(p), &p->block_bytes);
+    if (!code && p->block_bytes && p->block_bytes < p->alignment)
+        code = fail(CODE_INPUT, "--block %s: must be at least --align %llu", p->o.block, (ull)p->alignment);
+    for (k = 0; k < p->o.bank_count && !code; k++) code = parse_bank(p, k);
     if (!code && p->has_choice && !wants_plan(&p->o)) code = finish_choice(p);
     else if (!code) code = p->o.pareto ? run_curve(p) : run_plan(p);
     return code;

@@ -115,6 +115,27 @@ TLI_IMPL tl_result tl_copy_plan(tl_env *env, const tl_plan *plan, tl_plan *copy)
 }
 #endif
 
+// The bytes of the largest allocation for a node: an output or its gradient, saved bytes or scratch.
+static uint64_t tli_largest_allocation(const tl_graph *graph, int32_t id, int inference) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t largest = node->fwork_bytes;
+    int32_t i;
+    if (node->saved_bytes > largest && !inference) largest = node->saved_bytes;
+    if (node->bwork_bytes > largest && !inference) largest = node->bwork_bytes;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (graph->outputs[i].bytes > largest) largest = graph->outputs[i].bytes;
+    return largest;
+}
+
+static tl_result tli_fail_cut(tl_env *env, tli_function function, const tl_graph *graph, uint64_t cut,
+                              uint64_t bytes, int32_t id) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_INFEASIBLE, function,
+                                     TLI_RULE(ALLOCATION_LARGER_THAN_BLOCK), cut, bytes);
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(graph, id));
+    return tli_end_error(env, &s, TL_ERROR_INFEASIBLE);
+}
+
 // What is placed in one tier. Arrays are over the numbers of allocations.
 typedef struct tli_tier_places {
     int32_t           count;
@@ -287,13 +308,8 @@ static tl_result tli_check_cut(const tli_places *p, const tli_tier_places *t) {
     for (i = 0; i < p->lifetimes.count && p->desc->block_bytes; i++) {
         const tl_lifetime *life = &p->lifetimes.items[i];
         uint64_t cut = tli_bank_cut(p, t, t->banks[life->number]);
-        tli_sentence s;
         if ((life->use == TL_USE_HOST) != t->is_host || life->bytes <= cut) continue;
-        s = tli_begin_error(p->env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_PLACES),
-                            TLI_RULE(ALLOCATION_LARGER_THAN_BLOCK), cut, life->bytes);
-        tli_put_rule(&s);
-        if (TLI_ERROR_TEXT) tli_put_named(&s.text, life->node, tl_name_node(p->desc->graph, life->node));
-        return tli_end_error(p->env, &s, TL_ERROR_INFEASIBLE);
+        return tli_fail_cut(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, cut, life->bytes, life->node);
     }
     return TL_OK;
 }
@@ -332,8 +348,8 @@ static tl_result tli_check_places(const tli_places *p) {
     return TL_OK;
 }
 
-// Lay out the tiers of a plan in which it has no offsets. banked: NULL, or the plan whose allocations are in the
-// banks in which they stay.
+// Lay out the tiers of a plan in which it has no offsets. banked: NULL, or the plan whose allocations stay in
+// their banks.
 static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const tl_plan *banked) {
     tl_simulate_desc simulate;
     tl_report report;

@@ -219,8 +219,7 @@ typedef struct tl_simulate_desc {
 // allocation k; no two live allocations may overlap, and each lies inside of one block. In place,
 // output 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one
 // after the other: both copies of one tensor live until its own conversion ends. Host copies are numbered by
-// themselves, in the order
-// in which O makes them: plan->host_offsets[k] places copy k.
+// themselves, in the order in which O makes them: plan->host_offsets[k] places copy k.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
 //          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
@@ -332,7 +331,7 @@ typedef struct tl_places_report {
 //   report   may be 0
 //
 // A run takes a plan with offsets in one block of arena_bytes, and one of host_arena_bytes; or, where the plan
-// names blocks, in these (tl_init_run). It names them with banks, and where an arena is larger than block_bytes.
+// names blocks, in these (tl_init_run). It names them with banks, and where an arena exceeds block_bytes.
 // Inputs have places as well, and outputs that are written in place stand where their input stood.
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_OVERFLOW: the aligned bytes of all allocations do not fit 61

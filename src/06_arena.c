@@ -37,6 +37,7 @@ struct tli_arena_plan {
     tl_node_output *outputs;    // [tensor_count]
     uint64_t  alignment;
     uint64_t  place_work;       // of the places of each plan; 0 = the default
+    uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
     uint64_t  work, most_work;  // of the plans before; of the next one by default
     tl_plan  *plan;
     tl_remat_report *report;    // of the first plan: its bounds hold for all
@@ -101,6 +102,7 @@ static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_r
     places.graph = a->given;
     places.device = &device;
     places.work_limit = a->place_work;
+    places.block_bytes = a->block_bytes;
     result = tl_plan_places(a->env, &places, a->plan, NULL);
     if (result) tl_free_plan(a->env, a->plan);
     return result;
@@ -208,6 +210,22 @@ static void tli_arena_report(const tli_arena_plan *a) {
         report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
 }
 
+// Blocks hold each allocation that a plan may make, whatever is dropped.
+static tl_result tli_arena_check_cut(const tli_arena_plan *a) {
+    const tl_graph *graph = a->given;
+    uint64_t cut = a->block_bytes & ~(a->alignment - 1);
+    int32_t id;
+    if (!a->block_bytes) return TL_OK;
+    if (!cut)
+        return tli_fail_values(a->env, TL_ERROR_INVALID_ARG, a->function,
+                               TLI_RULE(BLOCK_BYTES_LESS_THAN_ALIGNMENT), a->block_bytes, a->alignment);
+    for (id = 0; id < graph->node_count; id++) {
+        uint64_t bytes = tli_largest_allocation(graph, id, a->desc && a->desc->inference);
+        if (bytes > cut) return tli_fail_cut(a->env, a->function, graph, cut, bytes, id);
+    }
+    return TL_OK;
+}
+
 // Plan within a budget that binds the arena. result: of the checks of the desc.
 static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, uint64_t alignment,
                                    tl_result result) {
@@ -219,6 +237,8 @@ static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, 
     a->most_work = TLI_REMAT_MOST_WORK;
     if (!result && ((a->alignment & (a->alignment - 1)) || a->alignment > UINT64_C(1) << 30))
         result = tli_fail(a->env, TL_ERROR_INVALID_ARG, a->function, TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+    if (!result) result = tli_arena_check_cut(a);
+    if (result == TL_ERROR_INFEASIBLE) return result;
     if (!result && !tli_arena_round(a))
         result = tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(NO_MEMORY_TO_PLAN));
     if (!result && a->desc) a->rounded = tli_arena_ask(a);
@@ -272,6 +292,7 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     a.device = desc->device;
     a.desc = desc;
     a.place_work = desc->work_limit;
+    a.block_bytes = desc->block_bytes;
     a.plan = plan;
     a.report = report;
     return tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));

@@ -86,6 +86,7 @@ typedef struct tl_remat_desc {
     int32_t  live;              // 1 = the budget binds the sum of live bytes, as papers count it, and the
                                 // plan has no places; 0 = it has, and the budget binds their arena
     uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1; the device's is not read
+    uint64_t block_bytes;       // their arenas are cut as in tl_places_desc; 0 = not
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.

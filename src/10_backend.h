@@ -184,7 +184,7 @@ typedef struct tl_backend {
     // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
 
-    // Make a block for a whole run, as add_block does in bank 0: memory of its own of these bytes, rounded up to
+    // Make a block for a run, as add_block does in bank 0: memory of its own of these bytes, rounded up to
     // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
     // that for every block. Another backend may cut small blocks from memory that it keeps.
     tl_result (*add_arena)(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *block);
@@ -210,8 +210,8 @@ typedef struct tl_cpu_backend_desc {
     // carries it out in a random legal order that follows from seed.
     int32_t  checked, deferred;
     uint64_t seed;
-    const tl_cpu_bank *banks;     // [bank_count] banks 1, 2, .. of the device tier; `memory` is bank 0. Only runs
-    int32_t  bank_count;          // of plans that name them use them; below TL_MOST_BANKS. Read during the call
+    const tl_cpu_bank *banks;     // [bank_count] banks 1, 2, .. of the device tier; `memory` is bank 0. Runs of
+    int32_t  bank_count;          // plans that name them use them; below TL_MOST_BANKS. Read during the call
 } tl_cpu_backend_desc;
 
 // Make the CPU backend. It finishes work at once. Two variants are for tests. The deferred one finishes

@@ -100,7 +100,7 @@ typedef enum tli_computing {
 // The blocks of a run in one tier, taken at init, and where its claims lie.
 typedef struct tli_run_arena {
     const tl_plan_block *blocks;     // [block_count] of the plan; of one that names none: &whole
-    uint64_t       *handles;         // [block_count] of the backend, 0 = not taken; &only where blocks is &whole
+    uint64_t       *handles;         // [block_count] 0 = not taken; where blocks is &whole: &only
     int32_t         block_count;     // 0 = a block for each claim
     tl_plan_block   whole;
     uint64_t        only;

@@ -324,6 +324,19 @@ static tl_result tli_find_kernels(tl_run *run) {
     return TL_OK;
 }
 
+// The largest block of the plan for which the backend takes no more than its largest; 0 = it names none.
+static uint64_t tli_run_cut(const tl_run *run) {
+    uint64_t unit = tli_larger_u64(1, run->limits.alignment_bytes), block = run->limits.block_bytes;
+    uint64_t overhead = 0;
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        overhead = tli_larger_u64(overhead, run->limits.block_overhead_bytes[tier]);
+    unit = tli_larger_u64(unit, run->limits.granularity_bytes);
+    if (!block) return 0;
+    block -= block < overhead ? block : overhead;
+    return block < unit ? unit : block - block % unit;
+}
+
 // By how much the arena of a tier exceeds its budget.
 static uint64_t tli_arena_excess(const tl_run *run, tl_tier tier) {
     uint64_t budget = tier == TL_TIER_HOST ? run->budget.host_bytes : run->budget.bytes;
@@ -354,11 +367,26 @@ static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     return result;
 }
 
+// The blocks of an arena of so many bytes at most, where each two neighbours hold more than one can.
+static uint64_t tli_most_blocks(const tl_run *run, uint64_t bytes) {
+    uint64_t cut = tli_run_cut(run);
+    return cut && bytes > cut ? bytes / cut * 2 + 2 : 1;
+}
+
+// What the backend takes beside an aligned arena of so many bytes at most: overhead, and what rounding adds.
+static uint64_t tli_beside_arena(const tl_run *run, tl_tier tier, uint64_t bytes) {
+    uint64_t beside = run->limits.block_overhead_bytes[tier], sum;
+    if (run->limits.granularity_bytes > run->limits.alignment_bytes)
+        beside += run->limits.granularity_bytes - run->limits.alignment_bytes;
+    return tli_mul_u64(beside, tli_most_blocks(run, bytes), &sum) ? sum : UINT64_MAX;
+}
+
 // The largest arena for which the backend takes no more than so many bytes.
 static uint64_t tli_arena_room(const tl_run *run, tl_tier tier, uint64_t bytes) {
     uint64_t overhead = run->limits.block_overhead_bytes[tier];
     uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
     if (bytes == UINT64_MAX) return bytes;
+    if (tli_most_blocks(run, bytes) > 1) overhead = tli_beside_arena(run, tier, bytes);
     bytes -= bytes < overhead ? bytes : overhead;
     return bytes - bytes % granularity;
 }
@@ -367,9 +395,7 @@ static uint64_t tli_arena_room(const tl_run *run, tl_tier tier, uint64_t bytes) 
 // what rounding to the granularity adds to an aligned arena at most, so that a refusal names bytes that do.
 static tli_budget tli_arena_budget(const tl_run *run) {
     tli_budget budget = run->budget;
-    uint64_t beside = run->limits.block_overhead_bytes[TL_TIER_DEVICE];
-    if (run->limits.granularity_bytes > run->limits.alignment_bytes)
-        beside += run->limits.granularity_bytes - run->limits.alignment_bytes;
+    uint64_t beside = tli_beside_arena(run, TL_TIER_DEVICE, budget.bytes);
     budget.is_over |= budget.bytes < run->limits.block_overhead_bytes[TL_TIER_DEVICE];
     budget.host_bytes = tli_arena_room(run, TL_TIER_HOST, budget.host_bytes);
     if (budget.bytes == UINT64_MAX) return budget;
@@ -388,6 +414,7 @@ static tl_result tli_plan_run_budget(tl_run *run, tl_remat_report *report) {
     remat.inference = run->inference;
     remat.device = run->desc.device;
     remat.alignment_bytes = run->limits.alignment_bytes;
+    remat.block_bytes = tli_run_cut(run);
     if (!run->in_arena)
         return tli_plan_remat(run->env, &remat, &run->budget, TLI_REMAT_MOST_WORK, &run->plan, NULL);
     result = tli_plan_remat_in_arena(run->env, &remat, &budget, &run->plan, report);
@@ -474,18 +501,6 @@ static tl_device tli_run_device(const tl_run *run) {
 }
 
 // -- preparing a run: the arena --
-
-// The largest block of the plan for which the backend takes no more than its largest; 0 = it names none.
-static uint64_t tli_run_cut(const tl_run *run) {
-    uint64_t block = run->limits.block_bytes, overhead = 0, unit = tli_larger_u64(1, run->limits.alignment_bytes);
-    int tier;
-    for (tier = 0; tier < TL_TIER_COUNT; tier++)
-        overhead = tli_larger_u64(overhead, run->limits.block_overhead_bytes[tier]);
-    unit = tli_larger_u64(unit, run->limits.granularity_bytes);
-    if (!block) return 0;
-    block -= block < overhead ? block : overhead;
-    return block < unit ? unit : block - block % unit;
-}
 
 // Give a plan the places that `bare`, the same without some of its offsets, lacks, in a copy that the run owns
 // then. work_limit: of the layout.
@@ -615,9 +630,12 @@ static tl_result tli_measure_run_plan(tl_run *run) {
 // The plan that was given or is made, with places in blocks that the backend has.
 static tl_result tli_make_run_plan(tl_run *run) {
     tl_result result = tli_take_run_plan(run);
+    int on_device, on_host;
     if (!result) result = tli_measure_run_plan(run);
-    if (!result && (tli_is_too_large(run, TL_TIER_DEVICE) || tli_is_too_large(run, TL_TIER_HOST))) {
-        result = tli_place_again(run, tli_is_too_large(run, TL_TIER_DEVICE), tli_is_too_large(run, TL_TIER_HOST));
+    on_device = !result && tli_is_too_large(run, TL_TIER_DEVICE);
+    on_host = !result && tli_is_too_large(run, TL_TIER_HOST);
+    if (on_device || on_host) {
+        result = tli_place_again(run, on_device, on_host);
         if (!result) result = tli_measure_run_plan(run);
     }
 #if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
@@ -775,17 +793,6 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
     return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
 }
 
-// The bytes of the largest range that a kernel of the node is given: an output, saved bytes or scratch.
-static uint64_t tli_largest_operand(const tl_run *run, const tl_node *node) {
-    uint64_t largest = node->fwork_bytes;
-    int32_t i;
-    if (node->saved_bytes > largest && !run->inference) largest = node->saved_bytes;
-    if (node->bwork_bytes > largest && !run->inference) largest = node->bwork_bytes;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        if (run->graph->outputs[i].bytes > largest) largest = run->graph->outputs[i].bytes;
-    return largest;
-}
-
 static tl_result tli_fail_size(tl_run *run, tl_result code, tli_rule rule, uint64_t most, uint64_t bytes,
                                int32_t id) {
     tli_sentence s = tli_begin_error(run->env, code, TLI_IN(INIT_RUN), rule, most, bytes);
@@ -799,7 +806,7 @@ static tl_result tli_check_sizes(tl_run *run) {
     uint64_t binding = run->limits.binding_bytes, block = run->in_arena ? tli_run_cut(run) : 0;
     int32_t id;
     for (id = 0; id < run->graph->node_count && (binding || block); id++) {
-        uint64_t bytes = block ? tli_largest_operand(run, &run->graph->nodes[id]) : 0;
+        uint64_t bytes = block ? tli_largest_allocation(run->graph, id, run->inference) : 0;
         tl_result result = binding ? tli_check_binding(run, id) : TL_OK;
         if (result) return result;
         if (bytes > block)

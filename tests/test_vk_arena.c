@@ -352,12 +352,12 @@ static void a_tensor_that_no_kernel_can_be_given_is_refused_at_init(void **state
     close_device(&w);
 }
 
-static void an_arena_above_the_largest_allocation_is_refused_at_init(void **state) {
+static void a_tensor_above_the_largest_allocation_is_refused_at_init(void **state) {
     vkshim_config config;
     tl_graph graph;
     world w;
     (void)state;
-    if (!vkt_has_vulkan("an_arena_above_the_largest_allocation_is_refused_at_init")) skip();
+    if (!vkt_has_vulkan("a_tensor_above_the_largest_allocation_is_refused_at_init")) skip();
     vkshim_default(&config, VKSHIM_MACHINE_DISCRETE);
     config.allocation_bytes = 2 * MIB;
     config.api_version = VK_API_VERSION_1_1;
@@ -366,9 +366,105 @@ static void an_arena_above_the_largest_allocation_is_refused_at_init(void **stat
     expect_runs(&w, &graph);
     tl_free_graph(NULL, &graph);
     make_pair(&graph, 3 * MIB);
-    expect_refused(&w, &graph, TL_ERROR_NO_MEMORY, "backend: its largest block is 2097152 bytes, and the arena takes ");
+    expect_refused(&w, &graph, TL_ERROR_UNSUPPORTED, "backend: its largest block is 2097152 bytes, and node 1 (");
+    assert_non_null(strstr(w.env.error.text, " has 3145728"));
     tl_free_graph(NULL, &graph);
     close_backend(&w, "allocation");
+    close_device(&w);
+}
+
+// Planned at init, given without places, and given in one block that is too large: it is taken in memory objects within
+// the largest allocation, of exactly the planned bytes, at init.
+static void arenas_above_the_largest_allocation_are_cut_into_blocks(void **state) {
+    vkshim_config config;
+    tl_backend_limits limits;
+    long round, rounds = getenv("SAMPLE") ? 6 : 20, most = 0;
+    world w;
+    (void)state;
+    if (!vkt_has_vulkan("arenas_above_the_largest_allocation_are_cut_into_blocks")) skip();
+    vkshim_default(&config, VKSHIM_MACHINE_DISCRETE);
+    config.allocation_bytes = 2 * MIB;
+    config.api_version = VK_API_VERSION_1_1;
+    open_machine(&w, &config);
+    w.backend.limits(w.backend.self, &limits);
+    for (round = 0; round < rounds; round++) {
+        vkshim_counts before, after, end;
+        tl_vk_counters counters;
+        tl_backend_counters count;
+        tl_run_report report;
+        tl_device device = {0};
+        tl_places_desc places = {0};
+        tl_graph graph;
+        tl_plan plan = {0}, made;
+        tl_run_desc desc;
+        tl_run *run;
+        uint64_t sum = 0;
+        int32_t k;
+        make_graph(&graph, 500 + (uint64_t)round, 12, 2 * MIB / 16);
+        vkshim_report(&before);
+        if (round % 3 == 0) {
+            run = start_feasible(&w.env, &w.backend, &graph, keep_all_bytes(&graph) * 2 / 3);
+        } else {
+            if (tl_plan_keep_all(&w.env, &graph, 0, &plan)) fail_msg("%s", w.env.error.text);
+            places.graph = &graph;
+            places.device = &device;
+            device.alignment_bytes = limits.alignment_bytes;
+            if (round % 3 == 1 && tl_plan_places(&w.env, &places, &plan, NULL)) fail_msg("%s", w.env.error.text);
+            memset(&desc, 0, sizeof desc);
+            desc.graph = &graph;
+            desc.backend = &w.backend;
+            desc.kernels = &kernel;
+            desc.kernel_count = 1;
+            desc.plan = &plan;
+            if (tl_init_run(&w.env, &desc, &run)) fail_msg("%s", w.env.error.text);
+        }
+        vkshim_report(&after);
+        report = run_passes(&w.env, run, 2);
+        vkshim_report(&end);
+        assert_int_equal(end.live[VKSHIM_MEMORY], after.live[VKSHIM_MEMORY]);      // none in a pass
+        tl_find_run_plan(run, &made);
+        w.backend.counters(w.backend.self, &count);
+        assert_true(made.block_count > 1);
+        assert_int_equal(count.block_count[TL_TIER_DEVICE], made.block_count);
+        assert_int_equal(after.live[VKSHIM_MEMORY] - before.live[VKSHIM_MEMORY], made.block_count);
+        assert_int_equal(after.memory_bytes - before.memory_bytes, report.planned_taken_bytes);
+        tl_vk_measure(&w.backend, &counters);
+        assert_int_equal(counters.arena_bytes, report.planned_taken_bytes);
+        for (k = 0; k < made.block_count; k++) {
+            assert_true(made.blocks[k].bytes <= 2 * MIB);
+            sum += made.blocks[k].bytes;
+        }
+        assert_int_equal(sum, made.arena_bytes);
+        if (made.block_count > most) most = made.block_count;
+        end_run(&w.backend, run);
+        tl_free_plan(&w.env, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%ld arenas in up to %ld blocks of 2 MiB\n", rounds, most);
+    close_backend(&w, "blocks");
+    close_device(&w);
+}
+
+// The first blocks are there, a later one is not: all go back.
+static void blocks_that_were_taken_go_back_where_the_next_is_refused(void **state) {
+    vkshim_config config;
+    vkshim_counts before, after;
+    tl_graph graph;
+    world w;
+    (void)state;
+    if (!vkt_has_vulkan("blocks_that_were_taken_go_back_where_the_next_is_refused")) skip();
+    vkshim_default(&config, VKSHIM_MACHINE_DISCRETE);
+    config.allocation_bytes = 2 * MIB;
+    config.real_heap_bytes[0] = 5 * MIB;
+    config.api_version = VK_API_VERSION_1_1;
+    open_machine(&w, &config);
+    make_graph(&graph, 501, 12, 2 * MIB / 16);
+    vkshim_report(&before);
+    expect_refused(&w, &graph, TL_ERROR_NO_MEMORY, "backend: could not take the arena of ");
+    vkshim_report(&after);
+    assert_int_equal(after.memory_bytes, before.memory_bytes);
+    tl_free_graph(NULL, &graph);
+    close_backend(&w, "taken");
     close_device(&w);
 }
 
@@ -425,7 +521,7 @@ static void an_arena_beyond_the_budget_of_its_heap_is_refused_unless_told_otherw
         if (exceed) expect_runs(&w, &graph);
         else expect_refused(&w, &graph, TL_ERROR_NO_MEMORY, "of which 2097152 are free");
         if (!exceed) {
-            assert_int_equal(w.backend.add_arena(w.backend.self, TL_TIER_DEVICE, 3 * MIB, &block), TL_ERROR_NO_MEMORY);
+            assert_int_equal(w.backend.add_arena(w.backend.self, TL_TIER_DEVICE, 0, 3 * MIB, &block), TL_ERROR_NO_MEMORY);
             assert_string_equal(w.env.error.text, "add_arena: 3145728 bytes: the budget of the heap leaves 2097152, "
                                                   "and exceed_budget is not set");
         }
@@ -660,7 +756,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(device_memory_is_the_planned_arena),
         cmocka_unit_test(every_plan_runs_in_an_arena_of_its_budget),
         cmocka_unit_test(a_tensor_that_no_kernel_can_be_given_is_refused_at_init),
-        cmocka_unit_test(an_arena_above_the_largest_allocation_is_refused_at_init),
+        cmocka_unit_test(a_tensor_above_the_largest_allocation_is_refused_at_init),
+        cmocka_unit_test(arenas_above_the_largest_allocation_are_cut_into_blocks),
+        cmocka_unit_test(blocks_that_were_taken_go_back_where_the_next_is_refused),
         cmocka_unit_test(the_device_tier_leaves_its_heap_only_where_that_is_allowed),
         cmocka_unit_test(an_arena_beyond_the_budget_of_its_heap_is_refused_unless_told_otherwise),
         cmocka_unit_test(limits_tell_where_both_tiers_share_one_heap),

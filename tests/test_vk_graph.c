@@ -357,10 +357,68 @@ static void forward_only_graphs_give_the_results_of_keep_all(void **state) {
     walk_graphs(131, 1, rounds_of(20));
 }
 
+// -- a device that allocates little at once --
+
+static void (*device_limits)(void *self, tl_backend_limits *limits);
+static uint64_t largest_block;
+
+static void limits_with_largest(void *self, tl_backend_limits *limits) {
+    device_limits(self, limits);
+    limits->block_bytes = largest_block;
+}
+
+static uint64_t largest_of(const tl_graph *graph) {
+    uint64_t largest = 1;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++)
+        if (graph->outputs[i].bytes > largest) largest = graph->outputs[i].bytes;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        if (node->saved_bytes > largest) largest = node->saved_bytes;
+        if (node->fwork_bytes > largest) largest = node->fwork_bytes;
+        if (node->bwork_bytes > largest) largest = node->bwork_bytes;
+    }
+    return largest;
+}
+
+static void random_graphs_run_in_blocks_with_the_gradients_of_keep_all(void **state) {
+    static outcome expected, got;
+    tl_random random = { 132 };
+    tl_backend_limits limits;
+    long round, rounds = rounds_of(20);
+    (void)state;
+    NEED_DEVICE();
+    device_limits = g.device.backend.limits;
+    device_limits(g.device.backend.self, &limits);
+    for (round = 0; round < rounds; round++) {
+        tl_graph graph;
+        tl_plan all, plan;
+        uint64_t budget, unit = limits.granularity_bytes > limits.alignment_bytes ? limits.granularity_bytes : limits.alignment_bytes;
+        make_graph(&random, &graph);
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
+        make_plan(&random, &graph, &all, &budget, &plan);
+        run_plan(&graph, &all, 0, NULL, &expected);
+        largest_block = (largest_of(&graph) + unit - 1) / unit * unit + limits.block_overhead_bytes[TL_TIER_DEVICE] +
+                        unit * tl_next_random_below(&random, 3);
+        g.device.backend.limits = limits_with_largest;
+        run_plan(&graph, &plan, 0, NULL, &got);
+        g.device.backend.limits = device_limits;
+        assert_int_equal(got.report.measured_peak_bytes, plan.peak_bytes);
+        assert_int_equal(got.report.taken_bytes, got.report.planned_taken_bytes);
+        assert_true(got.report.taken_bytes > largest_block && got.report.measured_arena_bytes <= largest_block);
+        if (!same_outcome(&expected, &got)) fail_msg("graph %ld: other gradients or results", round);
+        tl_free_plan(NULL, &plan);
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+    assert_int_equal(vkt_messages(&g.device.v), 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_graphs_run_as_planned_with_the_gradients_of_keep_all),
         cmocka_unit_test(forward_only_graphs_give_the_results_of_keep_all),
+        cmocka_unit_test(random_graphs_run_in_blocks_with_the_gradients_of_keep_all),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, close_device);

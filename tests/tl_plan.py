@@ -13,7 +13,7 @@ from fractions import Fraction
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.environ.get('TL_SHARED', os.path.join(HERE, '..', '..', 'shared'))
 MODEL = os.path.join(HERE, '..', 'examples', 'residual.tlg')
-KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'peak_bytes', 'host_peak_bytes', 'arena_bytes', 'arena_bound_bytes', 'alignment_bytes', 'base_cost', 'total_cost',
+KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'peak_bytes', 'host_peak_bytes', 'arena_bytes', 'arena_bound_bytes', 'alignment_bytes', 'bank_bytes', 'block_count', 'base_cost', 'total_cost',
         'cost_ratio', 'lower_bound_cost', 'gap', 'proven_optimal', 'allocations', 'work', 'seconds'}
 INFEASIBLE_KEYS = {'model', 'nodes', 'budget_bytes', 'keep_all_peak_bytes', 'base_cost', 'minimal_budget_bytes', 'limiting_node',
                    'work', 'seconds'}
@@ -622,6 +622,43 @@ def places_pass_the_independent_checker():
     for option in ('--align', '--places', '--lifetimes'): refused(1, [option, '--pareto'], MODEL, '--pareto', option, '1')
     return '%d plans, the arena of %d of them is proven least' % (count, tight)
 
+def banks_and_blocks_pass_the_independent_checker():
+    """Places in banks and in blocks share no byte, in no bank beyond its capacity; the high-water marks of the checker are ours."""
+    checker = load_checker()
+    turn = count = cut = several = 0
+    for model in [MODEL] + sorted(glob.glob(os.path.join(reference('small'), '*.tlg')))[::3]:
+        nodes = checker.load(model)
+        for inference in (False, True):
+            for how in (['--bank', '40%:1', '--bank', 'any:7'], ['--block', '45%'], ['--bank', '50%', '--bank', '30%:3', '--bank', 'any:9', '--block', '40%']):
+                turn += 1
+                align = (1, 4, 64)[turn % 3] if model == MODEL else (1, 1, 4)[turn % 3]
+                how = [model, '--align', str(align), '--work', '200000'] + how + ['--inference'] * inference
+                if turn % 2: how += ['--budget', '90%']
+                code, out, err = run(*how, '--json', '-', '--schedule', path('s'), '--places', path('p'))
+                if code == 2 or 'must be at least --align' in err: continue     # a tensor larger than a block, or a budget that is too small
+                assert code == 0, err
+                ledger, got = checker.Ledger(), json.loads(out)
+                checker.replay(nodes, list(checker.read_steps(path('s'))), inference, ledger=ledger)
+                high = checker.check_places(ledger.all, csv.DictReader(open(path('p'))), align)
+                ours = got['bank_bytes']
+                assert [-(-high.get(('device', str(k)), 0) // align) * align for k in range(len(ours))] == ours, (how, high, got)
+                assert sum(ours) == got['arena_bytes'], (how, got)
+                assert [(str(a['bank']), str(a['offset']), str(a['block'])) for a in got['allocations']] == \
+                    [(row['bank'], row['offset'], row['block']) for row in csv.DictReader(open(path('p')))], how
+                if '--bank' in how: assert got['move_bound_cost'] <= got['move_cost'], (how, got)
+                count += 1
+                cut += '--block' in how and got['block_count'] > 1
+                several += '--bank' in how and sum(b > 0 for b in ours) > 1
+    assert count > 30 and cut > 5 and several > 10, (count, cut, several)
+    refused(2, ['block_bytes: an allocation of node', 'takes 2097152 bytes, a block has 1048576'], MODEL, '--block', '1MiB')
+    refused(2, ['block_bytes: an allocation of node'], MODEL, '--block', '1MiB', '--budget', '60%')
+    refused(2, ['must hold 2097152'], MODEL, '--bank', '1MiB', '--bank', '1MiB')
+    for bank in ('0', '4MiB:0', '4MiB:x', '1MiB:', ':1', 'all', '9' * 70): refused(1, ['--bank'], MODEL, '--bank', bank)
+    for block in ('0', 'x', '4'): refused(1, ['--block'], MODEL, '--block', block, '--align', '8')
+    refused(1, ['--bank', 'more than 8'], MODEL, *['--bank', 'any'] * 9)
+    for option in ('--bank', '--block'): refused(1, [option, '--pareto'], MODEL, '--pareto', option, '1MiB')
+    return '%d plans, %d of them cut, %d in several banks' % (count, cut, several)
+
 def an_order_takes_the_least_bytes():
     """Two branches: the one ends before the other begins. The plan passes the independent checker, and the budget binds its arena."""
     checker = load_checker()
@@ -907,7 +944,7 @@ def an_error_is_explained_by_its_numbers():
 
 def help_names_every_option():
     out = planned('--help')
-    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain',
+    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block',
                    '--precision', '--front', '--profiles', '--default-profiles', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
@@ -916,7 +953,7 @@ FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_sho
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need,
          tables_compile, host_copies_take_what_the_link_takes, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
-         choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, an_order_takes_the_least_bytes,
+         choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          pictures_are_xml, pages_are_whole, hostile_models_are_refused, hostile_options_are_refused,
          extreme_values_are_planned, files_are_whole_or_absent, a_file_that_may_not_be_written_is_kept, outputs_that_would_lose_a_file_are_refused, pipes_and_links_are_written_through,
