@@ -65,6 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check(tl_print_schedule(&plan, text, length + 1) == length);
     check(!tl_parse_schedule(NULL, text, length, &back) && back.step_count == plan.step_count);
     check(!plan.step_count || !memcmp(back.steps, plan.steps, (size_t)plan.step_count * sizeof *plan.steps));
+    check(back.slot_count == plan.slot_count && back.entry_count == plan.entry_count);
+    check(!plan.entry_count || !memcmp(back.entry, plan.entry, (size_t)plan.entry_count * sizeof *plan.entry));
     free(text);
     tl_free_plan(NULL, &back);
     plan.inference = choice & 1;

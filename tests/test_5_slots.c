@@ -224,6 +224,29 @@ static void slots_of_a_pipeline_share_no_bytes(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+// Both slots spill the same tensor: two host copies, in an arena of the host.
+static void host_copies_of_slots_have_places_of_their_own(void **state) {
+    tl_graph graph = graph_of(two);
+    tl_plan plan = schedule_of("F 1\nF 1@1\nO 1\nO 1@1\nW 1@1\nDH 1@1\nF 2\nW 1\nF 3\nD 2\nF 1@1\nO 1@1\nF 2@1\nF 3@1\n");
+    tl_env env = silent_env();
+    tl_places_desc places = { 0 };
+    tl_lifetimes lives;
+    int32_t i, hosts[2] = { 0, 0 };
+    (void)state;
+    plan.inference = 1;
+    places.graph = &graph;
+    if (tl_plan_places(&env, &places, &plan, NULL)) fail_msg("%s", env.error.text);
+    assert_int_equal(plan.host_offset_count, 3);
+    assert_int_equal(plan.host_peak_bytes, 32);
+    assert_int_equal(plan.host_arena_bytes, 32);
+    assert_int_equal(tl_find_lifetimes(&env, &graph, &plan, &lives), TL_OK);
+    for (i = 0; i < lives.count; i++) hosts[lives.items[i].slot] += lives.items[i].use == TL_USE_HOST;
+    assert_true(hosts[0] == 1 && hosts[1] == 2);
+    tl_free_lifetimes(&env, &lives);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+}
+
 static void every_slot_holds_every_rule(void **state) {
     static const struct { const char *schedule; int inference; int32_t step; const char *sentence; } rows[] = {
         { "F 1@1\nF 2", 1, 1, "step 1 (F 2 b): input 1.0 is not resident" },
@@ -308,6 +331,9 @@ static void schedules_name_slots_as_they_were_read(void **state) {
     assert_int_equal(plan.steps[2].output, 0);
     assert_int_equal(tl_print_schedule(&plan, back, sizeof back), strlen(text));
     assert_string_equal(back, text);
+    tl_free_plan(NULL, &plan);
+    plan = schedule_of("E 1.0@3\nF 1\n");
+    assert_int_equal(plan.slot_count, 4);
     tl_free_plan(NULL, &plan);
     plan = schedule_of("F 1@0\n");
     assert_int_equal(plan.slot_count, 0);
@@ -504,6 +530,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slots_are_what_copies_of_the_graph_are),
         cmocka_unit_test(slots_of_a_pipeline_share_no_bytes),
+        cmocka_unit_test(host_copies_of_slots_have_places_of_their_own),
         cmocka_unit_test(every_slot_holds_every_rule),
         cmocka_unit_test(slot_counts_out_of_range_and_sums_that_do_not_fit_are_errors),
         cmocka_unit_test(schedules_name_slots_as_they_were_read),
