@@ -347,7 +347,7 @@ static const char *const usage[] = {
     "  --budget B        most bytes of the arena that holds everything: 512MiB, 1.5GB, 1000000; or 60%,",
     "                    of the largest sum of live bytes where everything is kept, in MODEL as it is,",
     "                    before --precision changes it. Weights and optimizer state are beside it",
-    "  --live            the budget binds the sum of live bytes instead, as papers count (so does --pareto)",
+    "  --live            the budget binds the sum of live bytes instead, as papers do (so does --pareto)",
     "  --inference       forward only: results are resident at the end",
     "  --host-budget B   tensors may be copied to the host, so many bytes of them at a time (% as above)",
     "  --link RATE       speed of these copies, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",

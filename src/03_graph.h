@@ -328,6 +328,7 @@ typedef struct tl_layer_desc {
     uint64_t heads;             // of attention; 0 = 1; divides the channels
     uint64_t vocabulary;        // rows of an embedding's table; > 0 there
     uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, added to those of the layer
+    int32_t  takes_blocks;      // 1 = your kernels go by call->first and call->count (tl_node_desc)
 } tl_layer_desc;
 
 // The calls below add one node each (attention: one or three). The comment names the op of the
@@ -387,13 +388,12 @@ TLDEF tl_result tl_add_layer_norm(tl_env *env, tl_graph *graph, const tl_layer_d
 
 // Add an elementwise node: E forward and backward; add, sub and mul: E for each input but the
 // first. Each extent of a further input must be 1 or that of the first input. Dropout saves no
-// mask: backward computes it again from the random state. The node says takes_blocks where all inputs have the
-// shape and precision of the result and desc asks for no saved bytes: its kernels, as those of examples/nn.h,
-// go by the bytes of their operands, and by call->first where the number of an element matters (dropout).
+// mask: backward computes it again from the random state. With desc->takes_blocks the node says so where all
+// inputs have the shape and precision of the result and desc asks for no saved bytes.
 //
 //   input_count   add, mul: 2 or more; sub: 2; the others: 1
 //
-// Fields: activation, inplace.
+// Fields: activation, inplace, takes_blocks.
 TLDEF tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwise kind,
                                    const tl_layer_desc *desc, const tl_value *inputs, int32_t input_count,
                                    tl_value *output);

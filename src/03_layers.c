@@ -510,7 +510,7 @@ TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwi
                 tli_break_rule(&layer, TLI_RULE(INPUTS_EACH_EXTENT));
         tli_set_cost(&layer, tli_layer_mul(&layer, tli_find_elements(&layer, whole),
                                            count > 1 ? (uint64_t)count - 1 : 1));
-        layer.node.takes_blocks = tli_are_alike(&layer, inputs, count);
+        layer.node.takes_blocks = layer.desc.takes_blocks && tli_are_alike(&layer, inputs, count);
     }
     return tli_finish_inputs(&layer, inputs, count, output);
 }

@@ -345,11 +345,8 @@ static void models_by_hand_equal_the_traced_ones(void **state) {
         assert_int_equal(m.graph.batch, references[i].batch);
         assert_int_equal(tl_find_base_bytes(&m.env, &m.graph, 0, 0, &weights), TL_OK);
         if (references[i].weights) assert_int_equal(weights, 4 * references[i].weights);
-        // The files hold neither weights nor the batch, and do not say what takes blocks.
-        for (k = 0; k < m.graph.node_count; k++) {
-            NODES(&m.graph)[k].param_bytes = 0;
-            NODES(&m.graph)[k].takes_blocks = 0;
-        }
+        // The files hold neither weights nor the batch.
+        for (k = 0; k < m.graph.node_count; k++) NODES(&m.graph)[k].param_bytes = 0;
         m.graph.batch = 0;
         assert_int_equal(tl_parse_graph(&m.env, text, length, &file), TL_OK);
         built = printed(&m.graph);
@@ -507,8 +504,9 @@ static void elementwise_kinds_know_what_they_read(void **state) {
     start_small(m);
     MUST(tl_add_softmax(&m->env, &m->graph, NULL, m->x, &y));
     inputs[0] = inputs[1] = y;
+    desc.takes_blocks = 1;  // every second layer says it
     for (kind = 1; kind < TL_ELEMENTWISE_COUNT; kind++)
-        MUST(tl_add_elementwise(&m->env, &m->graph, (tl_elementwise)kind, NULL, inputs,
+        MUST(tl_add_elementwise(&m->env, &m->graph, (tl_elementwise)kind, kind % 2 ? NULL : &desc, inputs,
                                 kind < TL_ELEMENTWISE_ADD ? 1 : 2, &y));
     inputs[2] = y;
     desc.inplace = 1; desc.activation = TL_ELEMENTWISE_SIGMOID;
@@ -516,25 +514,27 @@ static void elementwise_kinds_know_what_they_read(void **state) {
     MUST(tl_add_input(&m->env, &m->graph, "scales", shape_of(2, 6, 1, 1), TL_PRECISION_SINGLE, &inputs[1]));
     MUST(tl_add_elementwise(&m->env, &m->graph, TL_ELEMENTWISE_MUL, NULL, inputs, 2, &y));
     assert_shape(&y, 2, 6, 5, 4);
+    desc.takes_blocks = 0;
     desc.no_bias = 1;
     MUST(tl_add_layer_norm(&m->env, &m->graph, &desc, y, &y));
     assert_lines(m, 1,
         "node 1 n1 softmax fwd=240 bwd=240 out=960 needs=out in=0\n"
-        "node 2 n2 relu fwd=240 bwd=240 out=960 needs=out in=1 takes_blocks\n"
+        "node 2 n2 relu fwd=240 bwd=240 out=960 needs=out in=1\n"
         "node 3 n3 sigmoid fwd=240 bwd=240 out=960 needs=out in=1 takes_blocks\n"
-        "node 4 n4 tanh fwd=240 bwd=240 out=960 needs=out in=1 takes_blocks\n"
+        "node 4 n4 tanh fwd=240 bwd=240 out=960 needs=out in=1\n"
         "node 5 n5 gelu fwd=240 bwd=240 out=960 needs=in in=1 takes_blocks\n"
-        "node 6 n6 silu fwd=240 bwd=240 out=960 needs=in in=1 takes_blocks\n"
+        "node 6 n6 silu fwd=240 bwd=240 out=960 needs=in in=1\n"
         "node 7 n7 scale fwd=240 bwd=240 out=960 needs=none in=1 takes_blocks\n"
-        "node 8 n8 dropout fwd=240 bwd=240 out=960 needs=none in=1 takes_blocks\n"
+        "node 8 n8 dropout fwd=240 bwd=240 out=960 needs=none in=1\n"
         "node 9 n9 add fwd=240 bwd=240 out=960 needs=none in=1,1 takes_blocks\n"
-        "node 10 n10 sub fwd=240 bwd=240 out=960 needs=none in=1,1 takes_blocks\n"
+        "node 10 n10 sub fwd=240 bwd=240 out=960 needs=none in=1,1\n"
         "node 11 n11 mul fwd=240 bwd=240 out=960 needs=in in=1,1 takes_blocks\n"
         "node 12 n12 add+sigmoid fwd=720 bwd=720 out=960 needs=out in=1,1,11 inplace=0 takes_blocks\n"
         "node 13 scales input fwd=0 bwd=0 out=48 needs=none in=-\n"
         "node 14 n14 mul fwd=240 bwd=240 out=960 needs=in in=1,13\n"
         "node 15 n15 layernorm+sigmoid fwd=480 bwd=720 out=960 needs=in,out in=14 param=24 inplace=0\n");
     memset(&desc, 0, sizeof desc);
+    desc.takes_blocks = 1;
     desc.saved_bytes = 4;  // a mask: what part of it a range has is not known
     MUST(tl_add_elementwise(&m->env, &m->graph, TL_ELEMENTWISE_DROPOUT, &desc, &y, 1, &y));
     desc.saved_bytes = 0; desc.precision = TL_PRECISION_HALF + 1;
