@@ -15,7 +15,8 @@
 //   parts      after a box is placed, unplaced boxes that no longer meet in time are searched apart
 //
 // Several rankings take turns, with more work each time (Moffitt, section 5). The bound rises where a capacity
-// is refuted; capacities between it and the best height are tried in turn with it.
+// is refuted; capacities between it and the best height are tried in turn with it: many, because which ranking
+// finds a layout at which capacity is mostly chance, and first by the ranking that found the last one.
 //
 // p is the pack.
 
@@ -24,6 +25,7 @@
 #define TLI_PACK_SLICE 600          // elementary steps a box of the shortest try
 #define TLI_PACK_REPORT 1000000     // elementary steps between two calls of progress
 #define TLI_PACK_BOUND 2            // so much more is done where the bound is asked for
+#define TLI_PACK_BETWEEN 36         // slices for capacities above the bound before it is asked for again
 
 enum { TLI_PACK_FITS, TLI_PACK_NEVER, TLI_PACK_STOPPED };  // answers of a search
 
@@ -68,7 +70,7 @@ typedef struct tli_pack {
     int32_t  *crossing;             // [section_count] unplaced boxes that are live here and in the next one
     int32_t  *lowest;               // [2 * section_count] two boxes that were low enough to be the lowest
     uint64_t *dirty;                // [section_count / 64 + 1] bits of sections to be looked at
-    int32_t   pin_count, ranking;
+    int32_t   pin_count, ranking, favourite;    // favourite: the ranking that found a layout last
     tli_pack_change *changes;  int32_t change_count, change_capacity;
     int32_t  *items;  int32_t item_count, item_capacity;
     tli_pack_part *parts;  int32_t part_count, part_capacity;
@@ -300,7 +302,7 @@ static int tli_pack_init(tli_pack *p, tli_fit *fit, const int32_t *boxes, int32_
 // -- layout: rankings --
 
 // A part is ranked when it is made: while its boxes are placed, their order stays. No ranking is best for all;
-// the first one gets TLI_PACK_FIRST times the work of another.
+// the favourite gets TLI_PACK_FIRST times the work of another.
 
 enum { TLI_PACK_STEPS, TLI_PACK_SECTIONS, TLI_PACK_AREA, TLI_PACK_LIVE, TLI_PACK_BEGINS, TLI_PACK_ENDS };
 
@@ -740,16 +742,21 @@ static uint64_t tli_pack_height(const tli_pack *p, const uint64_t *offsets) {
     return height;
 }
 
-// Ask whether a capacity is reached, with a slice of work for each ranking.
-static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t slice) {
+// Ask whether a capacity is reached, with a slice of work for each ranking, and more for the favourite.
+static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t slice, int32_t favourite) {
+    int32_t turn;
     int answer = TLI_PACK_STOPPED;
     p->capacity = capacity;
-    for (p->ranking = 0; p->ranking < TLI_PACK_RANKINGS && answer == TLI_PACK_STOPPED; p->ranking++) {
-        uint64_t share = p->ranking ? slice : slice * TLI_PACK_FIRST;
+    for (turn = 0; turn < TLI_PACK_RANKINGS && answer == TLI_PACK_STOPPED; turn++) {
+        uint64_t share = turn ? slice : slice * TLI_PACK_FIRST;
         if (p->work >= p->work_end || p->failed) break;
+        p->ranking = turn ? turn - (turn <= favourite) : favourite;
         p->work_limit = p->work_end - p->work < share ? p->work_end : p->work + share;
         answer = tli_pack_search(p);
-        if (answer == TLI_PACK_FITS) tli_copy(p->best, p->offset, (size_t)p->count * sizeof *p->best);
+        if (answer == TLI_PACK_FITS) {
+            tli_copy(p->best, p->offset, (size_t)p->count * sizeof *p->best);
+            p->favourite = p->ranking;
+        }
         tli_pack_reset(p);
     }
     return answer;
@@ -758,8 +765,9 @@ static int tli_pack_ask(tli_pack *p, uint64_t capacity, uint64_t slice) {
 // What is known about the heights of the boxes: low is the bound, high was reached; all are multiples of step.
 typedef struct tli_pack_range { uint64_t low, high, step; } tli_pack_range;
 
-static int tli_pack_ask_range(tli_pack *p, tli_pack_range *range, uint64_t capacity, uint64_t slice) {
-    int answer = tli_pack_ask(p, capacity, slice);
+static int tli_pack_ask_range(tli_pack *p, tli_pack_range *range, uint64_t capacity, uint64_t slice,
+                              int32_t favourite) {
+    int answer = tli_pack_ask(p, capacity, slice, favourite);
     if (answer == TLI_PACK_FITS) range->high = tli_pack_height(p, p->best);
     if (answer == TLI_PACK_NEVER) range->low = capacity + range->step;
     return answer;
@@ -768,9 +776,10 @@ static int tli_pack_ask_range(tli_pack *p, tli_pack_range *range, uint64_t capac
 // Ask for capacities a gap below what is reached. The gap doubles where they are, and halves where not.
 static void tli_pack_ask_between(tli_pack *p, tli_pack_range *range, uint64_t slice) {
     uint64_t gap = (range->high - range->low) / 2 / range->step * range->step;
-    uint64_t least = gap / 4;
-    while (gap && gap >= least && p->work < p->work_end && !p->failed) {
-        int answer = tli_pack_ask_range(p, range, range->high - gap, slice);
+    uint64_t least = gap / 64, end = p->work + TLI_PACK_BETWEEN * slice;
+    if (end > p->work_end) end = p->work_end;
+    while (gap && gap >= least && p->work < end && !p->failed) {
+        int answer = tli_pack_ask_range(p, range, range->high - gap, slice, p->favourite);
         uint64_t most = range->high > range->low ? (range->high - range->low) / 2 : 0;
         gap = answer == TLI_PACK_FITS ? gap * 2 : gap / 2;
         gap = (gap < most ? gap : most) / range->step * range->step;
@@ -791,13 +800,13 @@ static void tli_pack_lower(tli_pack *p, uint64_t goal, uint64_t wanted, uint64_t
     wanted = wanted / range.step * range.step;
     while (wanted >= range.low && range.high > wanted && p->work < p->work_end && answer == TLI_PACK_STOPPED) {
         if (p->failed) break;
-        answer = tli_pack_ask_range(p, &range, wanted, slice);
-        slice *= 2;
+        answer = tli_pack_ask_range(p, &range, wanted, slice, 0);
+        slice *= 4;
     }
     p->work_end = p->stopped ? 0 : end;
-    for (slice = TLI_PACK_SLICE * (uint64_t)p->count; range.high > range.low; slice *= 2) {
+    for (slice = TLI_PACK_SLICE * (uint64_t)p->count; range.high > range.low; slice *= 4) {
         if (p->work >= p->work_end || p->failed) break;
-        answer = tli_pack_ask_range(p, &range, range.low, slice * TLI_PACK_BOUND);
+        answer = tli_pack_ask_range(p, &range, range.low, slice * TLI_PACK_BOUND, 0);
         if (answer == TLI_PACK_STOPPED) tli_pack_ask_between(p, &range, slice);
     }
     *bound = range.low;
