@@ -14883,15 +14883,6 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     return result ? result : tli_reset_sim(sim);
 }
 
-// What the blocks of a bank of the device take, of which the bytes of each are given.
-static uint64_t tli_sum_bank(const tl_plan *plan, const uint64_t *block_bytes, int32_t bank) {
-    uint64_t sum = 0;
-    int32_t k;
-    for (k = 0; k < plan->block_count; k++)
-        if (plan->blocks[k].tier == 0 && plan->blocks[k].bank == bank) sum += block_bytes[k];
-    return sum;
-}
-
 static void tli_sim_copy_highs(const tli_sim_arena *arena, uint64_t *bytes) {
     if (arena->offsets && arena->block_count)
         tli_copy(bytes + arena->first_block, arena->highs, (size_t)arena->block_count * sizeof *bytes);
@@ -15334,8 +15325,10 @@ static tl_result tli_check_cut(const tli_places *p, const tli_tier_places *t) {
     int32_t i;
     for (i = 0; i < p->lifetimes.count && p->desc->block_bytes; i++) {
         const tl_lifetime *life = &p->lifetimes.items[i];
-        uint64_t cut = tli_bank_cut(p, t, t->banks[life->number]);
-        if ((life->use == TL_USE_HOST) != t->is_host || life->bytes <= cut) continue;
+        uint64_t cut;
+        if ((life->use == TL_USE_HOST) != t->is_host) continue;
+        cut = tli_bank_cut(p, t, t->banks[life->number]);
+        if (life->bytes <= cut) continue;
         return tli_fail_cut(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, cut, life->bytes, life->node);
     }
     return TL_OK;
@@ -16661,6 +16654,15 @@ static void tli_send_macro_place(tli_stream *s, const tli_table *t, const char *
     if (t->plan->offset_count && life->block >= 0)
         tli_send_macro_number(s, t, what, life, "_BLOCK ", (uint64_t)life->block);
     tli_send_macro_number(s, t, what, life, "_BYTES ", life->bytes);
+}
+
+// What the blocks of a bank of the device take, of which the bytes of each are given.
+static uint64_t tli_sum_bank(const tl_plan *plan, const uint64_t *block_bytes, int32_t bank) {
+    uint64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < plan->block_count; k++)
+        if (plan->blocks[k].tier == 0 && plan->blocks[k].bank == bank) sum += block_bytes[k];
+    return sum;
 }
 
 // Send the bytes of each block, and of each bank of the device.
@@ -45454,6 +45456,10 @@ static void tli_open_map(tli_gantt *g) {
     int32_t i, count = 0;
     p->plot = g->map;
     p->peak_bytes = g->peak.report.arena_bytes;
+    for (i = 0; i < g->lifetimes.count; i++) {      // between blocks there may be addresses that nobody takes
+        const tl_lifetime *life = &g->lifetimes.items[i];
+        if (life->use != TL_USE_HOST) p->peak_bytes = tli_larger_u64(p->peak_bytes, life->offset + life->bytes);
+    }
     p->byte_label = "addresses in the arena";
     p->taken_count = 0;
     for (i = 0; i < p->line_count; i++)

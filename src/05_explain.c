@@ -566,6 +566,15 @@ static void tli_send_macro_place(tli_stream *s, const tli_table *t, const char *
     tli_send_macro_number(s, t, what, life, "_BYTES ", life->bytes);
 }
 
+// What the blocks of a bank of the device take, of which the bytes of each are given.
+static uint64_t tli_sum_bank(const tl_plan *plan, const uint64_t *block_bytes, int32_t bank) {
+    uint64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < plan->block_count; k++)
+        if (plan->blocks[k].tier == 0 && plan->blocks[k].bank == bank) sum += block_bytes[k];
+    return sum;
+}
+
 // Send the bytes of each block, and of each bank of the device.
 static void tli_send_macro_blocks(tli_stream *s, const tli_table *t) {
     int32_t bank, k;

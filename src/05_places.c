@@ -307,8 +307,10 @@ static tl_result tli_check_cut(const tli_places *p, const tli_tier_places *t) {
     int32_t i;
     for (i = 0; i < p->lifetimes.count && p->desc->block_bytes; i++) {
         const tl_lifetime *life = &p->lifetimes.items[i];
-        uint64_t cut = tli_bank_cut(p, t, t->banks[life->number]);
-        if ((life->use == TL_USE_HOST) != t->is_host || life->bytes <= cut) continue;
+        uint64_t cut;
+        if ((life->use == TL_USE_HOST) != t->is_host) continue;
+        cut = tli_bank_cut(p, t, t->banks[life->number]);
+        if (life->bytes <= cut) continue;
         return tli_fail_cut(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, cut, life->bytes, life->node);
     }
     return TL_OK;

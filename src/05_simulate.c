@@ -1323,15 +1323,6 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     return result ? result : tli_reset_sim(sim);
 }
 
-// What the blocks of a bank of the device take, of which the bytes of each are given.
-static uint64_t tli_sum_bank(const tl_plan *plan, const uint64_t *block_bytes, int32_t bank) {
-    uint64_t sum = 0;
-    int32_t k;
-    for (k = 0; k < plan->block_count; k++)
-        if (plan->blocks[k].tier == 0 && plan->blocks[k].bank == bank) sum += block_bytes[k];
-    return sum;
-}
-
 static void tli_sim_copy_highs(const tli_sim_arena *arena, uint64_t *bytes) {
     if (arena->offsets && arena->block_count)
         tli_copy(bytes + arena->first_block, arena->highs, (size_t)arena->block_count * sizeof *bytes);

@@ -501,6 +501,10 @@ static void tli_open_map(tli_gantt *g) {
     int32_t i, count = 0;
     p->plot = g->map;
     p->peak_bytes = g->peak.report.arena_bytes;
+    for (i = 0; i < g->lifetimes.count; i++) {      // between blocks there may be addresses that nobody takes
+        const tl_lifetime *life = &g->lifetimes.items[i];
+        if (life->use != TL_USE_HOST) p->peak_bytes = tli_larger_u64(p->peak_bytes, life->offset + life->bytes);
+    }
     p->byte_label = "addresses in the arena";
     p->taken_count = 0;
     for (i = 0; i < p->line_count; i++)

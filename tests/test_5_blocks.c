@@ -524,6 +524,24 @@ static void copies_and_tables_have_the_blocks(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// Addresses between blocks are part of the axis: everything is drawn inside of it.
+static void pictures_show_blocks_that_lie_apart(void **state) {
+    static const uint64_t offsets[4] = { 0, 128, 16, 128 };
+    static const tl_plan_block blocks[2] = { { 0, 64, 0, 0, 0 }, { 128, 64, 0, 1, 0 } };
+    tl_graph graph = graph_of(three);
+    tl_plan plan = placed(offsets, blocks, 2);
+    tl_env env = silent_env();
+    memory_sink m;
+    (void)state;
+    if (tl_write_plan_svg(&env, &graph, &plan, NULL, NULL, sink_of(&m, -1))) fail_msg("%s", env.error.text);
+    if (!strstr(m.text, " at 128\n")) fail_msg("%s", strstr(m.text, "<title>"));
+    assert_null(strstr(m.text, "y=\"-"));
+    assert_null(strstr(m.text, "height=\"-"));
+    free(m.text);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_block_has_a_high_water_mark),
@@ -536,6 +554,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(banks_and_cuts_that_do_not_hold_a_plan_are_refused),
         cmocka_unit_test(placing_survives_every_failed_allocation),
         cmocka_unit_test(copies_and_tables_have_the_blocks),
+        cmocka_unit_test(pictures_show_blocks_that_lie_apart),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
