@@ -200,7 +200,7 @@ typedef struct tl_report {
 
 typedef struct tl_simulate_desc {
     const tl_graph  *graph;       // not NULL
-    const tl_plan   *plan;        // not NULL; steps, entry, offsets, alignment, blocks, slots and flags are read
+    const tl_plan   *plan;        // not NULL; steps, entry, places, blocks, slots and flags are read
     const tl_device *device;      // 0 = copies and conversions take no time; the stricter alignment counts
     uint64_t        *live_bytes;  // [step_count] highest live bytes during each step; may be 0
     uint64_t        *host_bytes;  // [step_count] host bytes after each step; may be 0
@@ -234,9 +234,9 @@ TLDEF tl_result tl_simulate_plan(tl_env *env, const tl_simulate_desc *desc, tl_r
 TLDEF tl_result tl_measure_plan(tl_env *env, const tl_graph *graph, const tl_device *device, tl_plan *plan);
 
 #ifndef TL_NO_PLANNERS
-// Copy a plan with its steps, entry, offsets and blocks, for example a const table, whose narrow numbers become plain
-// arrays, or the record of an online run
-// (tl_find_run_plan), which can then be simulated, improved, written and replayed.
+// Copy a plan with its steps, entry, offsets and blocks, for example a const table, whose narrow numbers become
+// plain arrays, or the record of an online run (tl_find_run_plan), which can then be simulated, improved,
+// written and replayed.
 //
 //   copy   overwritten; must not be the plan itself; release with tl_free_plan
 //
