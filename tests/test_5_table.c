@@ -452,6 +452,7 @@ static void tables_compile_as_c_and_cpp_to_the_same_numbers(void **state) {
         snprintf(name, sizeof name, "t%d", i);
         text = narrow_table_of(&graph, &plan, name, i % 2, i % 4 >= 2);
         assert_int_equal(strstr(text, "_narrow = {") != NULL, i % 2);
+        assert_int_equal(strstr(text, "_views[") != NULL, i % 4 < 2 && graph.view_count);
         write_file(source, text);
         dump_file(wanted, &graph, &plan, i % 4 < 2);
         free(text);
