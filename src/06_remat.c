@@ -424,12 +424,12 @@ static tl_result tli_remat_ladder_revolve(tli_remat *r, uint64_t limit) {
     return TL_OK;
 }
 
-// Small graphs: the least peak without a host.
+// Small graphs: the least peak without a host. Half of the work is left to the other parts.
 static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
     tli_steps steps = tli_steps_of(&r->quiet);
     uint64_t floor, work = 0;
     int32_t proven;
-    tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit, &steps,
+    tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit / 2, &steps,
                                              &floor, &proven, &work);
     tli_remat_add_work(r, work);
     if (!result && !r->host_budget) tli_remat_raise_floor(r, floor, -1);

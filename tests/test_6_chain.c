@@ -691,6 +691,36 @@ static void long_chains_are_near_the_bound_with_the_default_work(void **state) {
     tl_free_graph(NULL, &graphs[1]);
 }
 
+// Attention blocks: the exact search, which does not end in time, leaves work for the parts that find the floor.
+static void the_least_budget_of_ten_blocks_is_the_floor(void **state) {
+    static const struct { int fwd, bwd, out; const char *needs; int back; } block[] = {
+        { 1, 2, 24, "in", 0 },   { 29, 58, 72, "in", 0 },  { 13, 26, 384, "in", 0 }, { 1, 1, 384, "out", 0 },
+        { 13, 26, 24, "in", 3 }, { 10, 20, 24, "in", 0 },  { 1, 1, 24, "none", 7 },  { 1, 2, 24, "in", 0 },
+        { 39, 77, 96, "in", 0 }, { 1, 1, 96, "in", 0 },    { 39, 77, 24, "in", 0 },  { 1, 1, 24, "none", 5 }
+    };
+    char text[16384], reads[64];
+    int at = snprintf(text, sizeof text, "tlg 1\nnode 0 in input fwd=0 bwd=0 out=24 needs=none in=-\n"), id;
+    tl_graph graph;
+    tl_remat_desc desc;
+    tl_plan plan;
+    tl_remat_report report;
+    (void)state;
+    for (id = 1; id <= 120; id++) {
+        int k = (id - 1) % 12;
+        if (block[k].back) snprintf(reads, sizeof reads, "%d,%d", id - 1, id - block[k].back);
+        else snprintf(reads, sizeof reads, "%d", id - 1);
+        at += snprintf(text + at, sizeof text - (size_t)at, "node %d n%d op fwd=%d bwd=%d out=%d needs=%s in=%s\n", id, id,
+                       block[k].fwd, block[k].bwd, block[k].out, block[k].needs, reads);
+    }
+    graph = graph_of(text);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.budget_bytes = 1;
+    assert_int_equal(tl_plan_remat(NULL, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
+    assert_int_equal(report.least_budget_bytes, report.bound_budget_bytes);
+    tl_free_graph(NULL, &graph);
+}
+
 static void more_stages_than_can_be_planned_are_joined(void **state) {
     tl_graph graph = random_chain(2500, 3);
     tl_env env;
@@ -819,6 +849,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(thousand_random_stages_are_within_a_percent),
         cmocka_unit_test(more_work_on_little_memory_costs_no_more),
         cmocka_unit_test(long_chains_are_near_the_bound_with_the_default_work),
+        cmocka_unit_test(the_least_budget_of_ten_blocks_is_the_floor),
         cmocka_unit_test(more_stages_than_can_be_planned_are_joined),
         cmocka_unit_test(the_same_desc_is_the_same_plan_on_every_machine),
         cmocka_unit_test(an_error_says_which_rule_was_broken),
