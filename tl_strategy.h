@@ -40634,6 +40634,14 @@ static tli_cut tli_find_cut(const tl_run *run, int32_t id) {
     return cut;
 }
 
+// Refuse a node whose bytes exceed what the backend can do at most.
+static tl_result tli_fail_size(tl_run *run, tli_rule rule, uint64_t most, uint64_t bytes, int32_t id) {
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), rule, most, bytes);
+    tli_put_text(&s, "");
+    if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(run->graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+}
+
 // Refuse a node that has an operand which no kernel can be given, not even a range of it.
 static tl_result tli_check_binding(tl_run *run, int32_t id) {
     const tl_node *node = &run->graph->nodes[id];
@@ -40641,17 +40649,12 @@ static tl_result tli_check_binding(tl_run *run, int32_t id) {
     tli_cut cut = tli_find_cut(run, id);
     uint64_t bytes = tli_larger_u64(cut.whole_bytes, cut.cut_bytes);
     tli_rule rule = TLI_RULE(BACKEND_LARGEST_BINDING_IS_BYTES);
-    tli_sentence s;
     if (node->is_input || run->kernel_of[id] < 0 || bytes <= binding) return TL_OK;
     if (cut.whole_bytes <= binding) {
         if (node->takes_blocks && cut.count) return TL_OK;
         if (!node->takes_blocks) rule = TLI_RULE(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS);
     }
-    s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), rule, binding, bytes);
-    tli_put_text(&s, "");
-    if (TLI_ERROR_TEXT)
-        tli_put_named(&s.text, id, tl_name_node(run->graph, id));
-    return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+    return tli_fail_size(run, rule, binding, bytes, id);
 }
 
 // The part of a tensor's range that holds the elements of the call; all of it if it has another number of them.
@@ -43528,14 +43531,6 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
     return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
 }
 
-static tl_result tli_fail_size(tl_run *run, tl_result code, tli_rule rule, uint64_t most, uint64_t bytes,
-                               int32_t id) {
-    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(INIT_RUN), rule, most, bytes);
-    tli_put_text(&s, "");
-    if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(run->graph, id));
-    return tli_end_error(run->env, &s, code);
-}
-
 // What no memory helps against: a range that no kernel can be given, or that is larger than any block.
 static tl_result tli_check_sizes(tl_run *run) {
     uint64_t binding = run->limits.binding_bytes, block = run->in_arena ? tli_run_cut(run) : 0;
@@ -43545,8 +43540,7 @@ static tl_result tli_check_sizes(tl_run *run) {
         tl_result result = binding ? tli_check_binding(run, id) : TL_OK;
         if (result) return result;
         if (bytes > block)
-            return tli_fail_size(run, TL_ERROR_UNSUPPORTED, TLI_RULE(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE),
-                                 block, bytes, id);
+            return tli_fail_size(run, TLI_RULE(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE), block, bytes, id);
     }
     return TL_OK;
 }

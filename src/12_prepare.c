@@ -793,14 +793,6 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
     return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
 }
 
-static tl_result tli_fail_size(tl_run *run, tl_result code, tli_rule rule, uint64_t most, uint64_t bytes,
-                               int32_t id) {
-    tli_sentence s = tli_begin_error(run->env, code, TLI_IN(INIT_RUN), rule, most, bytes);
-    tli_put_text(&s, "");
-    if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(run->graph, id));
-    return tli_end_error(run->env, &s, code);
-}
-
 // What no memory helps against: a range that no kernel can be given, or that is larger than any block.
 static tl_result tli_check_sizes(tl_run *run) {
     uint64_t binding = run->limits.binding_bytes, block = run->in_arena ? tli_run_cut(run) : 0;
@@ -810,8 +802,7 @@ static tl_result tli_check_sizes(tl_run *run) {
         tl_result result = binding ? tli_check_binding(run, id) : TL_OK;
         if (result) return result;
         if (bytes > block)
-            return tli_fail_size(run, TL_ERROR_UNSUPPORTED, TLI_RULE(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE),
-                                 block, bytes, id);
+            return tli_fail_size(run, TLI_RULE(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE), block, bytes, id);
     }
     return TL_OK;
 }
