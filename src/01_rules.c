@@ -950,8 +950,6 @@
     X(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN, \
       "strategy.memory: minimal-peak orders the nodes before the pass, but mode eager has no plan", "") \
     X(BACKEND_COULD_NOT_TAKE_ARENA, "backend: could not take the arena of %0 bytes%s", "bytes") \
-    X(BACKEND_LARGEST_BLOCK_IS_BYTES, "backend: its largest block is %0 bytes, and the arena takes %1", \
-      "bytes of the largest block, of the arena") \
     X(BACKEND_LARGEST_BINDING_IS_BYTES, \
       "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1", \
       "bytes of the largest range, of the node's") \
