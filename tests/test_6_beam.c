@@ -126,6 +126,7 @@ static void small_graphs_reach_the_optimum(void **state) {
         int32_t proven;
         memset(&desc, 0, sizeof desc);
         memset(&watch, 0, sizeof watch);
+        memset(&start, 0, sizeof start);
         memset(&q, 0, sizeof q);
         watch.desc = &desc;
         assert_int_equal(random_graph(NULL, &random, 14, &graph), TL_OK);

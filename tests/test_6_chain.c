@@ -681,6 +681,7 @@ static void long_chains_are_near_the_bound_with_the_default_work(void **state) {
         tl_remat_report report;
         memset(&desc, 0, sizeof desc);
         desc.graph = &graphs[k];
+        desc.live = 1;
         desc.budget_bytes = keep_all_peak(&graphs[k], 0) / 20;
         assert_int_equal(tl_plan_remat(NULL, &desc, &plan, &report), TL_OK);
         assert_true(plan.peak_bytes <= desc.budget_bytes);
