@@ -42387,7 +42387,9 @@ static void tli_open_step(tl_run *run, tl_step step, tl_run_step *out) {
 // Pull a step, and carry it out or prepare its first call.
 static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_step step;
-    tl_result result = tli_pull_step(run, &step, done);
+    tl_result result;
+    tli_zero(&step, sizeof step);
+    result = tli_pull_step(run, &step, done);
     if (result || *done) return result;
     tli_open_step(run, step, out);
     result = tli_poll_step(run, &step);
