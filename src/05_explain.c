@@ -952,9 +952,9 @@ static void tli_send_plan_table(tli_stream *s, const tli_table *t) {
     tli_send_field(s, plan->bound_cost, "bound_cost");
     tli_send(s, "    NULL,  // memory: tl_free_plan leaves it alone\n");
     tli_send_field(s, plan->alignment_bytes, "alignment_bytes");
-    tli_send_field(s, (uint64_t)plan->slot_count, "slot_count");
     tli_send_array(s, name, "_entry", plan->entry_count);
     tli_send(s, "\n");
+    tli_send_field(s, (uint64_t)plan->slot_count, "slot_count");
     tli_send_array(s, name, "_blocks", plan->block_count);
     tli_send(s, "\n    ");
     tli_send(s, t->is_narrow ? "&" : "NULL");

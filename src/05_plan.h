@@ -163,10 +163,10 @@ typedef struct tl_plan {
     uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
     void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
     uint64_t        alignment_bytes; // the offsets are multiples of it, a power of two; 0 = 1
-    int32_t         slot_count;      // micro-batches that are under way together in one repetition, at most
-                                     // 65536; 0 = 1
     const tl_entry *entry;           // [entry_count] resident at the start, no tensor twice; 0 = nothing
     int32_t         entry_count;
+    int32_t         slot_count;      // micro-batches that are under way together in one repetition, at most
+                                     // 65536; 0 = 1
     const tl_plan_block *blocks;     // [block_count] the device's first, each tier's by offset
     int32_t         block_count;     // a tier without blocks is one, from offset 0, of bank 0
     const tl_narrow_plan *narrow;    // what is read where steps, offsets or host_offsets are 0 and their count

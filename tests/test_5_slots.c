@@ -416,7 +416,7 @@ static void entry_is_resident_from_the_start(void **state) {
     free(m.text);
     assert_int_equal(tl_write_plan_table(&env, &graph, &copy, "net", sink_of(&m, -1)), TL_OK);
     must_hold(m.text, "\nstatic const tl_entry net_entry[3] = {\n    { 1, 0, 1 },  // a\n    { 1, 0, 0 },  // a\n    { 2, 0, 0 },  // b\n};\n");
-    must_hold(m.text, "    2,  // slot_count\n    net_entry, 3,\n");
+    must_hold(m.text, "    net_entry, 3,\n    2,  // slot_count\n");
     must_hold(m.text, "#define NET_ENTRY_A_s1_BYTES 16\n");
     must_hold(m.text, "#define NET_ENTRY_B_OFFSET ");
     free(m.text);

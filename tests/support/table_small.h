@@ -157,8 +157,8 @@ static const tl_plan small_plan = {
     0,  // bound_cost
     NULL,  // memory: tl_free_plan leaves it alone
     8,  // alignment_bytes
-    0,  // slot_count
     NULL, 0,
+    0,  // slot_count
     NULL, 0,
     NULL,  // narrow
 };
