@@ -1565,8 +1565,9 @@ typedef struct tl_places_report {
 // Inputs have places as well, and outputs that are written in place stand where their input stood.
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_OVERFLOW: the aligned bytes of all allocations do not fit 61
-//          bits; TL_ERROR_INFEASIBLE: an allocation larger than a block, by node and bytes, or those of
-//          tl_plan_banks, whose buffers are numbered as offsets; TL_ERROR_INVALID_ARG: banks, block_bytes;
+//          bits; TL_ERROR_INFEASIBLE: the largest allocation, where it is larger than a block, by node and
+//          bytes; those of tl_plan_banks, whose buffers are numbered as offsets; a bank in which no blocks
+//          were found that hold what is chosen for it; TL_ERROR_INVALID_ARG: banks, block_bytes;
 //          TL_ERROR_UNSUPPORTED: banks with TL_NO_PLANNERS; TL_ERROR_NO_MEMORY.
 // Cost:    that of tl_find_lifetimes and tl_plan_layout, and a replay.
 // Threads: safe with one env per thread.
@@ -4905,6 +4906,7 @@ static size_t tli_finish(tli_writer *w) {
     X(BLOCK_LEAVES_TIER, "blocks: %0 is empty, is not aligned or leaves its tier", "block") \
     X(BLOCKS_OVERLAP, "blocks: %0 does not begin behind the one before it", "block") \
     X(OFFSETS_CROSS_BLOCK, "offsets: an allocation is not inside of one block", "step, node") \
+    X(BANK_HOLDS_NO_BLOCKS, "banks: no blocks were found that fit bank %0, which has %1 bytes", "bank, bytes") \
     X(PLACES_BANK_COUNT_MUST_BE_0_TO_8, "bank_count: must be 0 to 8, the number of banks", "") \
     X(BANKS_TL_NO_PLANNERS_LEFT, "banks: TL_NO_PLANNERS left out the choice of banks", "") \
     X(BLOCK_BYTES_LESS_THAN_ALIGNMENT, "block_bytes: %0 bytes are less than the alignment, %1", \
@@ -5608,6 +5610,37 @@ TLI_IMPL size_t tl_explain_error(const tl_error *error, char *buf, size_t size) 
     return tli_finish(&s.text);
 }
 #endif
+
+// -- attempts that may fail --
+
+// While a call tries what may fail, such as a block where memory may be full, nothing is logged. If the attempt
+// fails in the end, its last sentence is logged; otherwise the env's error is again what it was before: it
+// changes only when the call of the user fails.
+typedef struct tli_quiet {
+    tl_env  *env;
+    tl_error error;
+    void   (*log)(void *user, const char *text);
+} tli_quiet;
+
+static tli_quiet tli_begin_quiet(tl_env *env) {
+    tli_quiet quiet;
+    quiet.env = env;
+    quiet.log = NULL;
+    if (!env) { tli_zero(&quiet.error, sizeof quiet.error); return quiet; }
+    quiet.error = env->error;
+    quiet.log = env->log;
+    env->error.code = TL_OK;
+    env->log = NULL;
+    return quiet;
+}
+
+static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
+    tl_env *env = quiet->env;
+    if (!env) return;
+    env->log = quiet->log;
+    if (!result || !env->error.code) env->error = quiet->error;
+    else if (TLI_ERROR_TEXT && env->log) env->log(env->user, env->error.text);
+}
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -15173,6 +15206,7 @@ typedef struct tli_places {
     tl_env       *env;
     const tl_places_desc *desc;
     int           keeps_banks;   // 1 = each allocation stays in the bank in which it is
+    tl_bank       asked[TL_MOST_BANKS];  // those of desc, some with less, so that blocks fit
     uint64_t      alignment;
     tl_lifetimes  lifetimes;
     tli_tier_places tiers[2];
@@ -15242,7 +15276,7 @@ static tl_result tli_choose_banks(tli_places *p, tli_tier_places *t) {
     tli_zero(&wanted, sizeof wanted);
     wanted.buffers = t->buffers;
     wanted.moved_bytes = t->moved;
-    wanted.banks = p->desc->banks;
+    wanted.banks = p->asked;
     wanted.buffer_count = t->count;
     wanted.bank_count = p->desc->bank_count;
     wanted.work_limit = p->desc->work_limit;
@@ -15251,7 +15285,7 @@ static tl_result tli_choose_banks(tli_places *p, tli_tier_places *t) {
     tli_copy(t->banks, found.banks, (size_t)t->count * sizeof *t->banks);
     tli_copy(t->offsets, found.offsets, (size_t)t->count * sizeof *t->offsets);
     t->cost = found.cost;
-    t->bound_cost = found.bound_cost;
+    if (!t->work) t->bound_cost = found.bound_cost;     // of the first choice: nothing was asked less of
     t->work += found.work;
     tl_free_bank_plan(p->env, &found);
     return TL_OK;
@@ -15261,8 +15295,9 @@ static tl_result tli_choose_banks(tli_places *p, tli_tier_places *t) {
 #endif
 }
 
-// Lay out the buffers of one bank, cut as is asked, and within its capacity.
-static tl_result tli_lay_out_bank(tli_places *p, tli_tier_places *t, int32_t bank) {
+// Lay out the buffers of one bank, cut as is asked, and within its capacity. TL_ERROR_INFEASIBLE: *height was
+// found.
+static tl_result tli_lay_out_bank(tli_places *p, tli_tier_places *t, int32_t bank, uint64_t *height) {
     uint64_t alignment = tli_bank_alignment(p, t, bank), high = 0;
     tl_layout_desc wanted;
     tl_layout_plan layout;
@@ -15285,6 +15320,7 @@ static tl_result tli_lay_out_bank(tli_places *p, tli_tier_places *t, int32_t ban
         wanted.capacity_bytes = p->desc->banks[bank].capacity_bytes;
     }
     result = tl_plan_layout(p->env, &wanted, &layout);
+    *height = layout.height_bytes;
     if (result) return result;
     for (i = count = 0; i < t->count; i++)
         if (t->banks[i] == bank) t->offsets[i] = layout.offsets[count++];
@@ -15318,32 +15354,77 @@ static void tli_add_blocks(const tli_places *p, tli_tier_places *t, int32_t bank
     }
 }
 
-// An allocation that no block can hold.
+// The largest allocation that no block can hold.
 static tl_result tli_check_cut(const tli_places *p, const tli_tier_places *t) {
+    const tl_lifetime *largest = NULL;
+    uint64_t cut, least = 0;
     int32_t i;
     for (i = 0; i < p->lifetimes.count && p->desc->block_bytes; i++) {
         const tl_lifetime *life = &p->lifetimes.items[i];
-        uint64_t cut;
         if ((life->use == TL_USE_HOST) != t->is_host) continue;
         cut = tli_bank_cut(p, t, t->banks[life->number]);
-        if (life->bytes <= cut) continue;
-        return tli_fail_cut(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, cut, life->bytes, life->node);
+        if (life->bytes <= cut || (largest && life->bytes <= largest->bytes)) continue;
+        largest = life;
+        least = cut;
     }
-    return TL_OK;
+    if (!largest) return TL_OK;
+    return tli_fail_cut(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, least, largest->bytes, largest->node);
+}
+
+#define TLI_BANK_TURNS 12   // times that banks are chosen at most to make their blocks fit
+
+// Lay out the chosen banks. TL_ERROR_INFEASIBLE: *bank does not hold what was chosen for it, in blocks.
+static tl_result tli_lay_out_banks(tli_places *p, tli_tier_places *t, int32_t *bank, uint64_t *height) {
+    tl_result result = TL_OK;
+    t->bound_bytes = 0;
+    for (*bank = 0; *bank < TL_MOST_BANKS; ++*bank) {
+        result = tli_lay_out_bank(p, t, *bank, height);
+        if (result) break;
+    }
+    return result;
+}
+
+// Choose banks, and again with less of a bank whose blocks do not hold what was chosen for it: by what exceeds
+// its capacity, and an eighth at least; at last with next to nothing of it.
+static tl_result tli_place_banks(tli_places *p, tli_tier_places *t) {
+    int32_t bank = 0, turn;
+    uint64_t height = 0, less;
+    tl_result result = tli_choose_banks(p, t);
+    if (!result) result = tli_check_cut(p, t);
+    if (!result) result = tli_lay_out_banks(p, t, &bank, &height);
+    else return result;
+    for (turn = 2; turn <= TLI_BANK_TURNS && result == TL_ERROR_INFEASIBLE; turn++) {
+        uint64_t capacity = p->desc->banks[bank].capacity_bytes, *asked = &p->asked[bank].capacity_bytes;
+        less = tli_larger_u64(height > capacity ? height - capacity : 0, *asked / 8 + 1);
+        *asked = *asked > less && turn < TLI_BANK_TURNS ? *asked - less : 1;
+        result = tli_choose_banks(p, t);
+        if (!result) result = tli_check_cut(p, t);
+        if (!result) result = tli_lay_out_banks(p, t, &bank, &height);
+        else break;
+    }
+    if (result != TL_ERROR_INFEASIBLE) return result;
+    return tli_fail_values(p->env, result, TLI_IN(PLAN_PLACES), TLI_RULE(BANK_HOLDS_NO_BLOCKS), (uint64_t)bank,
+                           p->desc->banks[bank].capacity_bytes);
 }
 
 // Lay out what lives on the device, or on the host, and cut it into blocks. One block of bank 0 is none.
 static tl_result tli_place_tier(tli_places *p, int is_host, int32_t count) {
     tli_tier_places *t = &p->tiers[is_host];
     int has_banks = !is_host && p->desc->bank_count;
+    tli_quiet quiet = tli_begin_quiet(p->env);
+    uint64_t height;
     tl_result result;
     int32_t bank;
     t->is_host = is_host;
     t->count = count;
     result = tli_make_buffers(p, t);
-    if (!result && has_banks) result = tli_choose_banks(p, t);
-    if (!result) result = tli_check_cut(p, t);
-    for (bank = 0; bank < TL_MOST_BANKS && !result; bank++) result = tli_lay_out_bank(p, t, bank);
+    if (!result && has_banks) {
+        result = tli_place_banks(p, t);
+    } else {
+        if (!result) result = tli_check_cut(p, t);
+        if (!result) result = tli_lay_out_banks(p, t, &bank, &height);
+    }
+    tli_end_quiet(&quiet, result);
     if (result) return result;
     tli_sort_numbers(t->order, count, t->offsets);
     tli_copy(t->ends, t->offsets, (size_t)count * sizeof *t->ends);
@@ -15379,6 +15460,7 @@ static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const
     p->keeps_banks = banked != NULL;
     result = tli_find_lifetimes(p->env, TLI_IN(PLAN_PLACES), &simulate, &p->lifetimes, &report);
     if (!result) result = tli_check_places(p);
+    if (!result) tli_copy(p->asked, p->desc->banks, (size_t)p->desc->bank_count * sizeof *p->asked);
     if (!result && !bare->offset_count) result = tli_place_tier(p, 0, report.allocation_count);
     if (!result && report.host_allocation_count && !bare->host_offset_count)
         result = tli_place_tier(p, 1, report.host_allocation_count);
@@ -28466,17 +28548,17 @@ static void tli_arena_report(const tli_arena_plan *a) {
 // Blocks hold each allocation that a plan may make, whatever is dropped.
 static tl_result tli_arena_check_cut(const tli_arena_plan *a) {
     const tl_graph *graph = a->given;
-    uint64_t cut = a->block_bytes & ~(a->alignment - 1);
-    int32_t id;
+    uint64_t cut = a->block_bytes & ~(a->alignment - 1), largest = 0;
+    int32_t id, node = 0;
     if (!a->block_bytes) return TL_OK;
     if (!cut)
         return tli_fail_values(a->env, TL_ERROR_INVALID_ARG, a->function,
                                TLI_RULE(BLOCK_BYTES_LESS_THAN_ALIGNMENT), a->block_bytes, a->alignment);
     for (id = 0; id < graph->node_count; id++) {
         uint64_t bytes = tli_largest_allocation(graph, id, a->desc && a->desc->inference);
-        if (bytes > cut) return tli_fail_cut(a->env, a->function, graph, cut, bytes, id);
+        if (bytes > largest) { largest = bytes; node = id; }
     }
-    return TL_OK;
+    return largest > cut ? tli_fail_cut(a->env, a->function, graph, cut, largest, node) : TL_OK;
 }
 
 // Plan within a budget that binds the arena. result: of the checks of the desc.
@@ -36785,37 +36867,6 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
 
 static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
 
-// -- attempts that may fail --
-
-// While a call tries what may fail, such as a block where memory may be full, nothing is logged. If the attempt
-// fails in the end, its last sentence is logged; otherwise the env's error is again what it was before: it
-// changes only when the call of the user fails.
-typedef struct tli_quiet {
-    tl_env  *env;
-    tl_error error;
-    void   (*log)(void *user, const char *text);
-} tli_quiet;
-
-static tli_quiet tli_begin_quiet(tl_env *env) {
-    tli_quiet quiet;
-    quiet.env = env;
-    quiet.log = NULL;
-    if (!env) { tli_zero(&quiet.error, sizeof quiet.error); return quiet; }
-    quiet.error = env->error;
-    quiet.log = env->log;
-    env->error.code = TL_OK;
-    env->log = NULL;
-    return quiet;
-}
-
-static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
-    tl_env *env = quiet->env;
-    if (!env) return;
-    env->log = quiet->log;
-    if (!result || !env->error.code) env->error = quiet->error;
-    else if (TLI_ERROR_TEXT && env->log) env->log(env->user, env->error.text);
-}
-
 // -- codecs: integer arithmetic on the bits only, so that every backend and compiler gives the same --
 
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }
@@ -40648,6 +40699,7 @@ static tl_result tli_check_binding(tl_run *run, int32_t id) {
     uint64_t bytes = tli_larger_u64(cut.whole_bytes, cut.cut_bytes);
     tli_rule rule = TLI_RULE(BACKEND_LARGEST_BINDING_IS_BYTES);
     if (node->is_input || run->kernel_of[id] < 0 || bytes <= binding) return TL_OK;
+    if (node->takes_blocks && cut.whole_bytes > binding) bytes = cut.whole_bytes;   // the others can be cut
     if (cut.whole_bytes <= binding) {
         if (node->takes_blocks && cut.count) return TL_OK;
         if (!node->takes_blocks) rule = TLI_RULE(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS);

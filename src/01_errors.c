@@ -191,5 +191,36 @@ TLI_IMPL size_t tl_explain_error(const tl_error *error, char *buf, size_t size) 
     return tli_finish(&s.text);
 }
 #endif
+
+// -- attempts that may fail --
+
+// While a call tries what may fail, such as a block where memory may be full, nothing is logged. If the attempt
+// fails in the end, its last sentence is logged; otherwise the env's error is again what it was before: it
+// changes only when the call of the user fails.
+typedef struct tli_quiet {
+    tl_env  *env;
+    tl_error error;
+    void   (*log)(void *user, const char *text);
+} tli_quiet;
+
+static tli_quiet tli_begin_quiet(tl_env *env) {
+    tli_quiet quiet;
+    quiet.env = env;
+    quiet.log = NULL;
+    if (!env) { tli_zero(&quiet.error, sizeof quiet.error); return quiet; }
+    quiet.error = env->error;
+    quiet.log = env->log;
+    env->error.code = TL_OK;
+    env->log = NULL;
+    return quiet;
+}
+
+static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
+    tl_env *env = quiet->env;
+    if (!env) return;
+    env->log = quiet->log;
+    if (!result || !env->error.code) env->error = quiet->error;
+    else if (TLI_ERROR_TEXT && env->log) env->log(env->user, env->error.text);
+}
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -576,6 +576,7 @@
     X(BLOCK_LEAVES_TIER, "blocks: %0 is empty, is not aligned or leaves its tier", "block") \
     X(BLOCKS_OVERLAP, "blocks: %0 does not begin behind the one before it", "block") \
     X(OFFSETS_CROSS_BLOCK, "offsets: an allocation is not inside of one block", "step, node") \
+    X(BANK_HOLDS_NO_BLOCKS, "banks: no blocks were found that fit bank %0, which has %1 bytes", "bank, bytes") \
     X(PLACES_BANK_COUNT_MUST_BE_0_TO_8, "bank_count: must be 0 to 8, the number of banks", "") \
     X(BANKS_TL_NO_PLANNERS_LEFT, "banks: TL_NO_PLANNERS left out the choice of banks", "") \
     X(BLOCK_BYTES_LESS_THAN_ALIGNMENT, "block_bytes: %0 bytes are less than the alignment, %1", \

@@ -157,6 +157,7 @@ typedef struct tli_places {
     tl_env       *env;
     const tl_places_desc *desc;
     int           keeps_banks;   // 1 = each allocation stays in the bank in which it is
+    tl_bank       asked[TL_MOST_BANKS];  // those of desc, some with less, so that blocks fit
     uint64_t      alignment;
     tl_lifetimes  lifetimes;
     tli_tier_places tiers[2];
@@ -226,7 +227,7 @@ static tl_result tli_choose_banks(tli_places *p, tli_tier_places *t) {
     tli_zero(&wanted, sizeof wanted);
     wanted.buffers = t->buffers;
     wanted.moved_bytes = t->moved;
-    wanted.banks = p->desc->banks;
+    wanted.banks = p->asked;
     wanted.buffer_count = t->count;
     wanted.bank_count = p->desc->bank_count;
     wanted.work_limit = p->desc->work_limit;
@@ -235,7 +236,7 @@ static tl_result tli_choose_banks(tli_places *p, tli_tier_places *t) {
     tli_copy(t->banks, found.banks, (size_t)t->count * sizeof *t->banks);
     tli_copy(t->offsets, found.offsets, (size_t)t->count * sizeof *t->offsets);
     t->cost = found.cost;
-    t->bound_cost = found.bound_cost;
+    if (!t->work) t->bound_cost = found.bound_cost;     // of the first choice: nothing was asked less of
     t->work += found.work;
     tl_free_bank_plan(p->env, &found);
     return TL_OK;
@@ -245,8 +246,9 @@ static tl_result tli_choose_banks(tli_places *p, tli_tier_places *t) {
 #endif
 }
 
-// Lay out the buffers of one bank, cut as is asked, and within its capacity.
-static tl_result tli_lay_out_bank(tli_places *p, tli_tier_places *t, int32_t bank) {
+// Lay out the buffers of one bank, cut as is asked, and within its capacity. TL_ERROR_INFEASIBLE: *height was
+// found.
+static tl_result tli_lay_out_bank(tli_places *p, tli_tier_places *t, int32_t bank, uint64_t *height) {
     uint64_t alignment = tli_bank_alignment(p, t, bank), high = 0;
     tl_layout_desc wanted;
     tl_layout_plan layout;
@@ -269,6 +271,7 @@ static tl_result tli_lay_out_bank(tli_places *p, tli_tier_places *t, int32_t ban
         wanted.capacity_bytes = p->desc->banks[bank].capacity_bytes;
     }
     result = tl_plan_layout(p->env, &wanted, &layout);
+    *height = layout.height_bytes;
     if (result) return result;
     for (i = count = 0; i < t->count; i++)
         if (t->banks[i] == bank) t->offsets[i] = layout.offsets[count++];
@@ -302,32 +305,77 @@ static void tli_add_blocks(const tli_places *p, tli_tier_places *t, int32_t bank
     }
 }
 
-// An allocation that no block can hold.
+// The largest allocation that no block can hold.
 static tl_result tli_check_cut(const tli_places *p, const tli_tier_places *t) {
+    const tl_lifetime *largest = NULL;
+    uint64_t cut, least = 0;
     int32_t i;
     for (i = 0; i < p->lifetimes.count && p->desc->block_bytes; i++) {
         const tl_lifetime *life = &p->lifetimes.items[i];
-        uint64_t cut;
         if ((life->use == TL_USE_HOST) != t->is_host) continue;
         cut = tli_bank_cut(p, t, t->banks[life->number]);
-        if (life->bytes <= cut) continue;
-        return tli_fail_cut(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, cut, life->bytes, life->node);
+        if (life->bytes <= cut || (largest && life->bytes <= largest->bytes)) continue;
+        largest = life;
+        least = cut;
     }
-    return TL_OK;
+    if (!largest) return TL_OK;
+    return tli_fail_cut(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, least, largest->bytes, largest->node);
+}
+
+#define TLI_BANK_TURNS 12   // times that banks are chosen at most to make their blocks fit
+
+// Lay out the chosen banks. TL_ERROR_INFEASIBLE: *bank does not hold what was chosen for it, in blocks.
+static tl_result tli_lay_out_banks(tli_places *p, tli_tier_places *t, int32_t *bank, uint64_t *height) {
+    tl_result result = TL_OK;
+    t->bound_bytes = 0;
+    for (*bank = 0; *bank < TL_MOST_BANKS; ++*bank) {
+        result = tli_lay_out_bank(p, t, *bank, height);
+        if (result) break;
+    }
+    return result;
+}
+
+// Choose banks, and again with less of a bank whose blocks do not hold what was chosen for it: by what exceeds
+// its capacity, and an eighth at least; at last with next to nothing of it.
+static tl_result tli_place_banks(tli_places *p, tli_tier_places *t) {
+    int32_t bank = 0, turn;
+    uint64_t height = 0, less;
+    tl_result result = tli_choose_banks(p, t);
+    if (!result) result = tli_check_cut(p, t);
+    if (!result) result = tli_lay_out_banks(p, t, &bank, &height);
+    else return result;
+    for (turn = 2; turn <= TLI_BANK_TURNS && result == TL_ERROR_INFEASIBLE; turn++) {
+        uint64_t capacity = p->desc->banks[bank].capacity_bytes, *asked = &p->asked[bank].capacity_bytes;
+        less = tli_larger_u64(height > capacity ? height - capacity : 0, *asked / 8 + 1);
+        *asked = *asked > less && turn < TLI_BANK_TURNS ? *asked - less : 1;
+        result = tli_choose_banks(p, t);
+        if (!result) result = tli_check_cut(p, t);
+        if (!result) result = tli_lay_out_banks(p, t, &bank, &height);
+        else break;
+    }
+    if (result != TL_ERROR_INFEASIBLE) return result;
+    return tli_fail_values(p->env, result, TLI_IN(PLAN_PLACES), TLI_RULE(BANK_HOLDS_NO_BLOCKS), (uint64_t)bank,
+                           p->desc->banks[bank].capacity_bytes);
 }
 
 // Lay out what lives on the device, or on the host, and cut it into blocks. One block of bank 0 is none.
 static tl_result tli_place_tier(tli_places *p, int is_host, int32_t count) {
     tli_tier_places *t = &p->tiers[is_host];
     int has_banks = !is_host && p->desc->bank_count;
+    tli_quiet quiet = tli_begin_quiet(p->env);
+    uint64_t height;
     tl_result result;
     int32_t bank;
     t->is_host = is_host;
     t->count = count;
     result = tli_make_buffers(p, t);
-    if (!result && has_banks) result = tli_choose_banks(p, t);
-    if (!result) result = tli_check_cut(p, t);
-    for (bank = 0; bank < TL_MOST_BANKS && !result; bank++) result = tli_lay_out_bank(p, t, bank);
+    if (!result && has_banks) {
+        result = tli_place_banks(p, t);
+    } else {
+        if (!result) result = tli_check_cut(p, t);
+        if (!result) result = tli_lay_out_banks(p, t, &bank, &height);
+    }
+    tli_end_quiet(&quiet, result);
     if (result) return result;
     tli_sort_numbers(t->order, count, t->offsets);
     tli_copy(t->ends, t->offsets, (size_t)count * sizeof *t->ends);
@@ -363,6 +411,7 @@ static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const
     p->keeps_banks = banked != NULL;
     result = tli_find_lifetimes(p->env, TLI_IN(PLAN_PLACES), &simulate, &p->lifetimes, &report);
     if (!result) result = tli_check_places(p);
+    if (!result) tli_copy(p->asked, p->desc->banks, (size_t)p->desc->bank_count * sizeof *p->asked);
     if (!result && !bare->offset_count) result = tli_place_tier(p, 0, report.allocation_count);
     if (!result && report.host_allocation_count && !bare->host_offset_count)
         result = tli_place_tier(p, 1, report.host_allocation_count);

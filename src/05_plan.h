@@ -335,8 +335,9 @@ typedef struct tl_places_report {
 // Inputs have places as well, and outputs that are written in place stand where their input stood.
 //
 // Errors:  those of tl_simulate_plan, TL_ERROR_OVERFLOW: the aligned bytes of all allocations do not fit 61
-//          bits; TL_ERROR_INFEASIBLE: an allocation larger than a block, by node and bytes, or those of
-//          tl_plan_banks, whose buffers are numbered as offsets; TL_ERROR_INVALID_ARG: banks, block_bytes;
+//          bits; TL_ERROR_INFEASIBLE: the largest allocation, where it is larger than a block, by node and
+//          bytes; those of tl_plan_banks, whose buffers are numbered as offsets; a bank in which no blocks
+//          were found that hold what is chosen for it; TL_ERROR_INVALID_ARG: banks, block_bytes;
 //          TL_ERROR_UNSUPPORTED: banks with TL_NO_PLANNERS; TL_ERROR_NO_MEMORY.
 // Cost:    that of tl_find_lifetimes and tl_plan_layout, and a replay.
 // Threads: safe with one env per thread.

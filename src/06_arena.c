@@ -213,17 +213,17 @@ static void tli_arena_report(const tli_arena_plan *a) {
 // Blocks hold each allocation that a plan may make, whatever is dropped.
 static tl_result tli_arena_check_cut(const tli_arena_plan *a) {
     const tl_graph *graph = a->given;
-    uint64_t cut = a->block_bytes & ~(a->alignment - 1);
-    int32_t id;
+    uint64_t cut = a->block_bytes & ~(a->alignment - 1), largest = 0;
+    int32_t id, node = 0;
     if (!a->block_bytes) return TL_OK;
     if (!cut)
         return tli_fail_values(a->env, TL_ERROR_INVALID_ARG, a->function,
                                TLI_RULE(BLOCK_BYTES_LESS_THAN_ALIGNMENT), a->block_bytes, a->alignment);
     for (id = 0; id < graph->node_count; id++) {
         uint64_t bytes = tli_largest_allocation(graph, id, a->desc && a->desc->inference);
-        if (bytes > cut) return tli_fail_cut(a->env, a->function, graph, cut, bytes, id);
+        if (bytes > largest) { largest = bytes; node = id; }
     }
-    return TL_OK;
+    return largest > cut ? tli_fail_cut(a->env, a->function, graph, cut, largest, node) : TL_OK;
 }
 
 // Plan within a budget that binds the arena. result: of the checks of the desc.

@@ -10,37 +10,6 @@
 
 static const char *const tli_tier_names[] = { TL_TIERS(TLI_NAME) };
 
-// -- attempts that may fail --
-
-// While a call tries what may fail, such as a block where memory may be full, nothing is logged. If the attempt
-// fails in the end, its last sentence is logged; otherwise the env's error is again what it was before: it
-// changes only when the call of the user fails.
-typedef struct tli_quiet {
-    tl_env  *env;
-    tl_error error;
-    void   (*log)(void *user, const char *text);
-} tli_quiet;
-
-static tli_quiet tli_begin_quiet(tl_env *env) {
-    tli_quiet quiet;
-    quiet.env = env;
-    quiet.log = NULL;
-    if (!env) { tli_zero(&quiet.error, sizeof quiet.error); return quiet; }
-    quiet.error = env->error;
-    quiet.log = env->log;
-    env->error.code = TL_OK;
-    env->log = NULL;
-    return quiet;
-}
-
-static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
-    tl_env *env = quiet->env;
-    if (!env) return;
-    env->log = quiet->log;
-    if (!result || !env->error.code) env->error = quiet->error;
-    else if (TLI_ERROR_TEXT && env->log) env->log(env->user, env->error.text);
-}
-
 // -- codecs: integer arithmetic on the bits only, so that every backend and compiler gives the same --
 
 static uint32_t tli_load_u32(const void *from) { uint32_t word; TLI_MEMCPY(&word, from, 4); return word; }

@@ -97,6 +97,7 @@ static tl_result tli_check_binding(tl_run *run, int32_t id) {
     uint64_t bytes = tli_larger_u64(cut.whole_bytes, cut.cut_bytes);
     tli_rule rule = TLI_RULE(BACKEND_LARGEST_BINDING_IS_BYTES);
     if (node->is_input || run->kernel_of[id] < 0 || bytes <= binding) return TL_OK;
+    if (node->takes_blocks && cut.whole_bytes > binding) bytes = cut.whole_bytes;   // the others can be cut
     if (cut.whole_bytes <= binding) {
         if (node->takes_blocks && cut.count) return TL_OK;
         if (!node->takes_blocks) rule = TLI_RULE(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS);

@@ -478,6 +478,51 @@ static void placing_survives_every_failed_allocation(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// A bank whose blocks do not hold what was chosen for it gets less: beside a bank without a limit there are places.
+static void banks_that_are_cut_get_what_their_blocks_hold(void **state) {
+    tl_random random = { 902 };
+    int i, used = 0;
+    (void)state;
+    for (i = 0; i < 24; i++) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_plan plan;
+        tl_places_desc desc;
+        tl_places_report report;
+        tl_bank banks[2];
+        uint64_t bytes[40], largest = 0;
+        tl_chain_desc chain;
+        int k;
+        memset(&graph, 0, sizeof graph);
+        memset(&chain, 0, sizeof chain);
+        memset(&desc, 0, sizeof desc);
+        memset(banks, 0, sizeof banks);
+        for (k = 0; k < 40; k++) {
+            bytes[k] = 64 + 64 * tl_next_random_below(&random, 13);
+            if (bytes[k] > largest) largest = bytes[k];
+        }
+        chain.layer_count = 40;
+        chain.input_bytes = 64;
+        chain.output_bytes = bytes;
+        assert_int_equal(tl_add_chain(&env, &graph, &chain), TL_OK);
+        assert_int_equal(tl_plan_keep_all(&env, &graph, 0, &plan), TL_OK);
+        banks[0].capacity_bytes = 1000 + 500 * (uint64_t)i;
+        banks[0].price = 1;
+        banks[1].price = 10;
+        desc.graph = &graph;
+        desc.banks = banks;
+        desc.bank_count = 2;
+        desc.block_bytes = largest + 70;
+        desc.work_limit = 1000000;
+        if (tl_plan_places(&env, &desc, &plan, &report)) fail_msg("%d: %s", i, env.error.text);
+        assert_true(report.bank_bytes[0] <= banks[0].capacity_bytes && report.cost >= report.bound_cost);
+        used += report.bank_bytes[0] > banks[0].capacity_bytes / 2;
+        tl_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    assert_true(used > 12);
+}
+
 // -- copies, text and tables --
 
 static void copies_and_tables_have_the_blocks(void **state) {
@@ -553,6 +598,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(small_plans_are_cut_as_well_as_any),
         cmocka_unit_test(banks_and_cuts_that_do_not_hold_a_plan_are_refused),
         cmocka_unit_test(placing_survives_every_failed_allocation),
+        cmocka_unit_test(banks_that_are_cut_get_what_their_blocks_hold),
         cmocka_unit_test(copies_and_tables_have_the_blocks),
         cmocka_unit_test(pictures_show_blocks_that_lie_apart),
     };
