@@ -291,11 +291,12 @@ extern "C" {
     X(TL_MODE_HYBRID, "hybrid", "Hybrid", "planned inside segments, online between them")
 
 #define TL_PRECISIONS(X) \
-    X(TL_PRECISION_FULL,   "f64",   "Full",   "8-byte elements")                                  \
+    X(TL_PRECISION_FULL,   "full",  "Full",   "the widest that the kernels compute, mostly f32")    \
     X(TL_PRECISION_SINGLE, "f32",   "Single", "4-byte elements")                                  \
     X(TL_PRECISION_MIXED,  "mixed", "Mixed",  "the precision planner picks per op")               \
     X(TL_PRECISION_HALF,   "f16",   "Half",   "2-byte elements, IEEE binary16")                   \
-    X(TL_PRECISION_BF16,   "bf16",  "BFloat16", "2-byte elements, the upper half of an f32")
+    X(TL_PRECISION_BF16,   "bf16",  "BFloat16", "2-byte elements, the upper half of an f32")      \
+    X(TL_PRECISION_DOUBLE, "f64",   "Double", "8-byte elements")
 
 #define TL_MEMORIES(X) \
     X(TL_MEMORY_STANDARD,     "standard",     "Standard",    "one allocation per buffer")         \
@@ -339,7 +340,7 @@ typedef struct tl_parallelism {
 typedef struct tl_strategy {
     tl_mode        mode;              // 0 = eager
     tl_gradient    gradient;          // 0 = none: forward only
-    tl_precision   precision;         // 0 = f64
+    tl_precision   precision;         // 0 = full
     tl_memory      memory;            // 0 = standard
     tl_parallelism parallelism;       // 0 = none
     int32_t        enable_fusion;     // 0 = off
@@ -366,7 +367,7 @@ TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, 
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused
 TLDEF tl_strategy tl_strategy_memory_efficient(void);  // hybrid, checkpointed 10, mixed, minimal peak
 TLDEF tl_strategy tl_strategy_high_throughput(void);   // lazy, forward only, f32, pooled, data over 4, fused
-TLDEF tl_strategy tl_strategy_debug(void);             // eager, full gradients, f64, standard, profiled
+TLDEF tl_strategy tl_strategy_debug(void);             // eager, full gradients, full, standard, profiled
 
 // Return a copy of the strategy with one field changed.
 TLDEF tl_strategy tl_with_mode(tl_strategy strategy, tl_mode mode);
@@ -3556,7 +3557,8 @@ typedef struct tl_run_desc {
                                       // release during a pass
     const tl_kernel   *kernels;       // [kernel_count] copied; one for every op but "input"
     int32_t            kernel_count;
-    uint32_t           kernel_precisions;  // bits 1 << tl_precision that they compute; 0 = f32 only
+    uint32_t           kernel_precisions;  // bits 1 << tl_precision that they compute, full is none of them;
+                                          // 0 = f32 only
 
     // What to run. Without a strategy the plan is replayed if there is one, else the run is online. A lazy
     // strategy makes the plan if none is given: gradient full keeps all, an interval of n keeps every n-th
@@ -8644,7 +8646,7 @@ static uint64_t tli_or_default(uint64_t value, uint64_t fallback) { return value
 
 static uint64_t tli_element_size(tl_precision precision) {
     switch (precision) {
-    case TL_PRECISION_FULL:   return 8;
+    case TL_PRECISION_FULL:   case TL_PRECISION_DOUBLE: return 8;
     case TL_PRECISION_SINGLE: case TL_PRECISION_MIXED: return 4;
     case TL_PRECISION_HALF:   case TL_PRECISION_BF16:  return 2;
     case TL_PRECISION_COUNT:  break;
@@ -38535,7 +38537,7 @@ static tl_result tli_run_flops(tl_precision precision, uint64_t *flops, void *us
     int32_t i, k;
     (void)user;
     *flops = UINT64_C(1) << 20;
-    if (precision != TL_PRECISION_SINGLE && precision != TL_PRECISION_FULL) return TL_ERROR_UNSUPPORTED;
+    if (precision != TL_PRECISION_SINGLE && precision != TL_PRECISION_DOUBLE) return TL_ERROR_UNSUPPORTED;
     for (k = 0; k < 16; k++) { a[k] = (float)k; b[k] = k; }
     if (precision == TL_PRECISION_SINGLE) {
         for (i = 0; i < 32768; i++)
@@ -38572,7 +38574,7 @@ static tl_result tli_measure_flops(const tli_gauge *g, tl_device *device) {
     single = device->flops_per_second[TL_PRECISION_SINGLE];
     for (p = 0; p < TL_PRECISION_COUNT; p++) {
         double rate = device->flops_per_second[p];
-        if (rate > 0 && (p == TL_PRECISION_FULL || rate >= single)) device->supported |= 1u << p;
+        if (rate > 0 && (p == TL_PRECISION_DOUBLE || rate >= single)) device->supported |= 1u << p;
     }
     return TL_OK;
 }
@@ -40615,9 +40617,10 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
 
 static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
     switch (precision) {
-    case TL_PRECISION_FULL: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
+    case TL_PRECISION_DOUBLE: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
     case TL_PRECISION_HALF:
     case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
+    case TL_PRECISION_FULL:  // resolved by tli_scale_graph
     case TL_PRECISION_SINGLE:
     case TL_PRECISION_MIXED:
     case TL_PRECISION_COUNT: break;
@@ -41670,7 +41673,7 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
-    int doubles = run->precision == TL_PRECISION_FULL && !tli_takes_word(run);
+    int doubles = run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run);
     tl_result result;
     if (gradient->state != TLI_ABSENT || !run->graph->nodes[output->node].has_grad) return TL_OK;
     result = tli_claim_device(run, output->bytes, &gradient->device);
@@ -42957,6 +42960,16 @@ static tl_result tli_check_formats(tl_run *run) {
 }
 #endif
 
+// The widest of the precisions that kernels compute: what full means.
+static tl_precision tli_find_widest(uint32_t can) {
+    static const tl_precision widest[] = { TL_PRECISION_DOUBLE, TL_PRECISION_SINGLE, TL_PRECISION_BF16,
+                                           TL_PRECISION_HALF };
+    size_t i;
+    for (i = 0; i < sizeof widest / sizeof widest[0]; i++)
+        if (can & (1u << widest[i])) return widest[i];
+    return TL_PRECISION_SINGLE;
+}
+
 // Scale the bytes of the graph, which are those of f32, to the precision. Graph inputs keep theirs.
 static tl_result tli_scale_graph(tl_run *run) {
     const tl_graph *graph = run->graph;
@@ -42968,6 +42981,7 @@ static tl_result tli_scale_graph(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.formats) return tli_check_formats(run);
 #endif
+    if (run->precision == TL_PRECISION_FULL) run->precision = tli_find_widest(can);
     if (!(can & (1u << run->precision)))
         return tli_unsupported(run, TLI_RULE(STRATEGY_PRECISION_NOT_AMONG));
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;

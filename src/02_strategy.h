@@ -27,11 +27,12 @@ extern "C" {
     X(TL_MODE_HYBRID, "hybrid", "Hybrid", "planned inside segments, online between them")
 
 #define TL_PRECISIONS(X) \
-    X(TL_PRECISION_FULL,   "f64",   "Full",   "8-byte elements")                                  \
+    X(TL_PRECISION_FULL,   "full",  "Full",   "the widest that the kernels compute, mostly f32")    \
     X(TL_PRECISION_SINGLE, "f32",   "Single", "4-byte elements")                                  \
     X(TL_PRECISION_MIXED,  "mixed", "Mixed",  "the precision planner picks per op")               \
     X(TL_PRECISION_HALF,   "f16",   "Half",   "2-byte elements, IEEE binary16")                   \
-    X(TL_PRECISION_BF16,   "bf16",  "BFloat16", "2-byte elements, the upper half of an f32")
+    X(TL_PRECISION_BF16,   "bf16",  "BFloat16", "2-byte elements, the upper half of an f32")      \
+    X(TL_PRECISION_DOUBLE, "f64",   "Double", "8-byte elements")
 
 #define TL_MEMORIES(X) \
     X(TL_MEMORY_STANDARD,     "standard",     "Standard",    "one allocation per buffer")         \
@@ -75,7 +76,7 @@ typedef struct tl_parallelism {
 typedef struct tl_strategy {
     tl_mode        mode;              // 0 = eager
     tl_gradient    gradient;          // 0 = none: forward only
-    tl_precision   precision;         // 0 = f64
+    tl_precision   precision;         // 0 = full
     tl_memory      memory;            // 0 = standard
     tl_parallelism parallelism;       // 0 = none
     int32_t        enable_fusion;     // 0 = off
@@ -102,7 +103,7 @@ TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, 
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused
 TLDEF tl_strategy tl_strategy_memory_efficient(void);  // hybrid, checkpointed 10, mixed, minimal peak
 TLDEF tl_strategy tl_strategy_high_throughput(void);   // lazy, forward only, f32, pooled, data over 4, fused
-TLDEF tl_strategy tl_strategy_debug(void);             // eager, full gradients, f64, standard, profiled
+TLDEF tl_strategy tl_strategy_debug(void);             // eager, full gradients, full, standard, profiled
 
 // Return a copy of the strategy with one field changed.
 TLDEF tl_strategy tl_with_mode(tl_strategy strategy, tl_mode mode);

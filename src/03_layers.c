@@ -73,7 +73,7 @@ static uint64_t tli_or_default(uint64_t value, uint64_t fallback) { return value
 
 static uint64_t tli_element_size(tl_precision precision) {
     switch (precision) {
-    case TL_PRECISION_FULL:   return 8;
+    case TL_PRECISION_FULL:   case TL_PRECISION_DOUBLE: return 8;
     case TL_PRECISION_SINGLE: case TL_PRECISION_MIXED: return 4;
     case TL_PRECISION_HALF:   case TL_PRECISION_BF16:  return 2;
     case TL_PRECISION_COUNT:  break;

@@ -176,7 +176,7 @@ static tl_result tli_run_flops(tl_precision precision, uint64_t *flops, void *us
     int32_t i, k;
     (void)user;
     *flops = UINT64_C(1) << 20;
-    if (precision != TL_PRECISION_SINGLE && precision != TL_PRECISION_FULL) return TL_ERROR_UNSUPPORTED;
+    if (precision != TL_PRECISION_SINGLE && precision != TL_PRECISION_DOUBLE) return TL_ERROR_UNSUPPORTED;
     for (k = 0; k < 16; k++) { a[k] = (float)k; b[k] = k; }
     if (precision == TL_PRECISION_SINGLE) {
         for (i = 0; i < 32768; i++)
@@ -213,7 +213,7 @@ static tl_result tli_measure_flops(const tli_gauge *g, tl_device *device) {
     single = device->flops_per_second[TL_PRECISION_SINGLE];
     for (p = 0; p < TL_PRECISION_COUNT; p++) {
         double rate = device->flops_per_second[p];
-        if (rate > 0 && (p == TL_PRECISION_FULL || rate >= single)) device->supported |= 1u << p;
+        if (rate > 0 && (p == TL_PRECISION_DOUBLE || rate >= single)) device->supported |= 1u << p;
     }
     return TL_OK;
 }

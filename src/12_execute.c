@@ -231,7 +231,7 @@ static tl_result tli_fill_doubles(tl_run *run, tl_range range) {
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
-    int doubles = run->precision == TL_PRECISION_FULL && !tli_takes_word(run);
+    int doubles = run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run);
     tl_result result;
     if (gradient->state != TLI_ABSENT || !run->graph->nodes[output->node].has_grad) return TL_OK;
     result = tli_claim_device(run, output->bytes, &gradient->device);

@@ -167,6 +167,16 @@ static tl_result tli_check_formats(tl_run *run) {
 }
 #endif
 
+// The widest of the precisions that kernels compute: what full means.
+static tl_precision tli_find_widest(uint32_t can) {
+    static const tl_precision widest[] = { TL_PRECISION_DOUBLE, TL_PRECISION_SINGLE, TL_PRECISION_BF16,
+                                           TL_PRECISION_HALF };
+    size_t i;
+    for (i = 0; i < sizeof widest / sizeof widest[0]; i++)
+        if (can & (1u << widest[i])) return widest[i];
+    return TL_PRECISION_SINGLE;
+}
+
 // Scale the bytes of the graph, which are those of f32, to the precision. Graph inputs keep theirs.
 static tl_result tli_scale_graph(tl_run *run) {
     const tl_graph *graph = run->graph;
@@ -178,6 +188,7 @@ static tl_result tli_scale_graph(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.formats) return tli_check_formats(run);
 #endif
+    if (run->precision == TL_PRECISION_FULL) run->precision = tli_find_widest(can);
     if (!(can & (1u << run->precision)))
         return tli_unsupported(run, TLI_RULE(STRATEGY_PRECISION_NOT_AMONG));
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;

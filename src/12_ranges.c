@@ -13,9 +13,10 @@
 
 static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
     switch (precision) {
-    case TL_PRECISION_FULL: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
+    case TL_PRECISION_DOUBLE: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
     case TL_PRECISION_HALF:
     case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
+    case TL_PRECISION_FULL:  // resolved by tli_scale_graph
     case TL_PRECISION_SINGLE:
     case TL_PRECISION_MIXED:
     case TL_PRECISION_COUNT: break;

@@ -117,7 +117,8 @@ typedef struct tl_run_desc {
                                       // release during a pass
     const tl_kernel   *kernels;       // [kernel_count] copied; one for every op but "input"
     int32_t            kernel_count;
-    uint32_t           kernel_precisions;  // bits 1 << tl_precision that they compute; 0 = f32 only
+    uint32_t           kernel_precisions;  // bits 1 << tl_precision that they compute, full is none of them;
+                                          // 0 = f32 only
 
     // What to run. Without a strategy the plan is replayed if there is one, else the run is online. A lazy
     // strategy makes the plan if none is given: gradient full keeps all, an interval of n keeps every n-th

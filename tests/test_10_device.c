@@ -123,7 +123,7 @@ static tl_backend model_open(tl_env *env, uint64_t capacity, uint64_t alignment)
     m.compute_rates[TL_PRECISION_SINGLE] = UINT64_C(40000000000);
     m.compute_rates[TL_PRECISION_HALF] = UINT64_C(70000000000);
     m.compute_rates[TL_PRECISION_BF16] = UINT64_C(30000000000);
-    m.compute_rates[TL_PRECISION_FULL] = UINT64_C(5000000000);
+    m.compute_rates[TL_PRECISION_DOUBLE] = UINT64_C(5000000000);
     backend = m.inner;
     backend.add_block = model_add_block; backend.claim = model_claim;
     backend.copy = model_copy; backend.compress = model_compress; backend.expand = model_expand;
@@ -183,13 +183,13 @@ static void figures_are_those_of_the_model(void **state) {
         assert_about((double)device.link_bytes_per_second, 2.5e9);
         assert_true(device.link_latency_ns >= 11998 && device.link_latency_ns <= 12002);
         assert_about((double)device.codec_bytes_per_second, 1.5e9);
-        assert_about(device.flops_per_second[TL_PRECISION_FULL], 5e9);
+        assert_about(device.flops_per_second[TL_PRECISION_DOUBLE], 5e9);
         assert_about(device.flops_per_second[TL_PRECISION_SINGLE], 40e9);
         assert_about(device.flops_per_second[TL_PRECISION_HALF], 70e9);
         assert_about(device.flops_per_second[TL_PRECISION_BF16], 30e9);
         assert_true(device.flops_per_second[TL_PRECISION_MIXED] == 0);
         assert_int_equal(device.supported,
-                         1u << TL_PRECISION_FULL | 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_HALF);
+                         1u << TL_PRECISION_DOUBLE | 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_HALF);
         assert_int_equal(device.device_capacity_bytes, UINT64_C(1) << 28);
         assert_int_equal(device.host_capacity_bytes, 0);
         assert_int_equal(device.alignment_bytes, i % 2 ? 256 : 1);
@@ -327,10 +327,10 @@ static void a_real_machine_has_figures(void **state) {
     print_message("%.1f GB/s memory, %.1f GB/s link, %.1f GB/s codecs, %.2f GFLOP/s f32, %.2f f64\n",
                   (double)device.bytes_per_second / 1e9, (double)device.link_bytes_per_second / 1e9,
                   (double)device.codec_bytes_per_second / 1e9, device.flops_per_second[TL_PRECISION_SINGLE] / 1e9,
-                  device.flops_per_second[TL_PRECISION_FULL] / 1e9);
+                  device.flops_per_second[TL_PRECISION_DOUBLE] / 1e9);
     assert_true(device.bytes_per_second && device.link_bytes_per_second && device.codec_bytes_per_second);
-    assert_true(device.flops_per_second[TL_PRECISION_SINGLE] > 0 && device.flops_per_second[TL_PRECISION_FULL] > 0);
-    assert_int_equal(device.supported, 1u << TL_PRECISION_FULL | 1u << TL_PRECISION_SINGLE);
+    assert_true(device.flops_per_second[TL_PRECISION_SINGLE] > 0 && device.flops_per_second[TL_PRECISION_DOUBLE] > 0);
+    assert_int_equal(device.supported, 1u << TL_PRECISION_DOUBLE | 1u << TL_PRECISION_SINGLE);
     tl_free_cpu_backend(&env, &backend);
 }
 

@@ -151,7 +151,7 @@ static void seed_strategy_summary(void **state) {
 // -- fields --
 
 static void every_value_has_a_name_that_parses_back(void **state) {
-    static const char *const modes[] = { "eager", "lazy", "hybrid" }, *const precisions[] = { "f64", "f32", "mixed", "f16", "bf16" };
+    static const char *const modes[] = { "eager", "lazy", "hybrid" }, *const precisions[] = { "full", "f32", "mixed", "f16", "bf16", "f64" };
     static const char *const memories[] = { "standard", "pooled", "cached", "minimal-peak" };
     static const char *const kinds[] = { "none", "data", "model", "pipeline", "automatic" };
     static const char *const wrong[] = { "", "?", "Lazy", "lazy ", " lazy", "laz", "lazyy", "Half", "f8", "minimal_peak", "Data" };
@@ -162,7 +162,7 @@ static void every_value_has_a_name_that_parses_back(void **state) {
     int i;
     (void)state;
     assert_int_equal(TL_MODE_COUNT, 3);
-    assert_int_equal(TL_PRECISION_COUNT, 5);
+    assert_int_equal(TL_PRECISION_COUNT, 6);
     assert_int_equal(TL_MEMORY_COUNT, 4);
     assert_int_equal(TL_PARALLELISM_COUNT, 5);
     for (i = 0; i < TL_MODE_COUNT; i++) {
@@ -368,7 +368,7 @@ static void every_mix_of_valid_fields_is_valid_prints_and_parses_back(void **sta
         if (tl_parse_strategy(&env, text, length, &back)) fail_msg("%s: %s", text, env.error.text);
         if (!tl_equals_strategy(&s, &back)) fail_msg("%s reads back different", text);
     }
-    assert_int_equal(i, 3 * 5 * 4 * 2 * 2 * 11 * 10);
+    assert_int_equal(i, 3 * 6 * 4 * 2 * 2 * 11 * 10);
     assert_int_equal(f.count, 0);  // nothing here allocates: no allocation that could fail
 }
 
@@ -439,7 +439,7 @@ static void broken_summaries_are_refused_with_their_line(void **state) {
         { 3, "- Gradient: Checkpointed { checkpoint_interval: 4 } x", "expected \"- Gradient:\"" }, { 3, "- Gradient: Checkpointed ( checkpoint_interval: 4 )", "expected \"- Gradient:\"" },
         { 3, "- Gradient: Checkpointed { checkpoint_interval: 18446744073709551616 }", "expected \"- Gradient:\"" }, { 3, "- Gradient: Full { accumulation_steps: 4 }", "expected \"- Gradient:\"" },
         { 3, "- Gradient: Partial { accumulation_steps: 4 }", "expected \"- Gradient:\"" }, { 3, "- Gradient: Checkpointed { checkpoint_interval: ,", "expected \"- Gradient:\"" },
-        { 4, "- Precision: Double", "expected \"- Precision:\"" }, { 4, "- Precision: BFloat16,", "expected \"- Precision:\"" },
+        { 4, "- Precision: Quadruple", "expected \"- Precision:\"" }, { 4, "- Precision: BFloat16,", "expected \"- Precision:\"" },
         { 5, "- Memory: Minimal", "expected \"- Memory:\"" }, { 6, "- Parallelism: DataParallel", "expected \"- Parallelism:\"" },
         { 6, "- Parallelism: DataParallel { num_workers: 0 }", "expected \"- Parallelism:\"" }, { 6, "- Parallelism: DataParallel { num_stages: 1 }", "expected \"- Parallelism:\"" },
         { 6, "- Parallelism: ModelParallel { num_devices: 0 }", "expected \"- Parallelism:\"" }, { 6, "- Parallelism: PipelineParallel { num_stages: 0 }", "expected \"- Parallelism:\"" },
@@ -506,7 +506,7 @@ static void json_is_one_line_of_known_form(void **state) {
         "\"fusion\":true,\"profiling\":false}");
     tl_print_strategy_json(&zero, text, sizeof text);
     assert_string_equal(text, "{\"mode\":\"eager\",\"gradient\":{\"computes\":false,\"checkpointed\":false,\"checkpoint_interval\":0,"
-        "\"accumulation_steps\":0},\"precision\":\"f64\",\"memory\":\"standard\",\"parallelism\":{\"kind\":\"none\"},"
+        "\"accumulation_steps\":0},\"precision\":\"full\",\"memory\":\"standard\",\"parallelism\":{\"kind\":\"none\"},"
         "\"fusion\":false,\"profiling\":false}");
 }
 

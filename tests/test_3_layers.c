@@ -631,12 +631,12 @@ static void concat_and_split_are_inverse(void **state) {
 }
 
 static void every_precision_has_its_size(void **state) {
-    static const uint64_t sizes[] = { 8, 4, 4, 2, 2 };
+    static const uint64_t sizes[] = { 8, 4, 4, 2, 2, 8 };
     model m[1];
     tl_value y;
     int p;
     (void)state;
-    assert_int_equal(TL_PRECISION_COUNT, 5);
+    assert_int_equal(TL_PRECISION_COUNT, 6);
     start_small(m);
     for (p = 0; p < TL_PRECISION_COUNT; p++) {
         tl_layer_desc desc = layer_desc();
@@ -751,7 +751,7 @@ static void fields_without_a_use_are_refused(void **state) {
           "tl_add_recurrent: node 2 (rnn): channels: must be 0 here");
     FIELD(desc.inplace = 2, tl_add_softmax(e, g, &desc, x, &y),
           "tl_add_softmax: node 2 (softmax): inplace, no_bias, flatten: must be 0 or 1");
-    FIELD(desc.precision = 6, tl_add_softmax(e, g, &desc, x, &y),
+    FIELD(desc.precision = TL_PRECISION_COUNT + 1, tl_add_softmax(e, g, &desc, x, &y),
           "tl_add_softmax: node 2 (softmax): precision: unknown");
     FIELD(desc.precision = -1, tl_add_softmax(e, g, &desc, x, &y),
           "tl_add_softmax: node 2 (softmax): precision: unknown");
