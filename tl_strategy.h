@@ -288,7 +288,7 @@ extern "C" {
 #define TL_MODES(X) \
     X(TL_MODE_EAGER,  "eager",  "Eager",  "no plan: the manager decides online, under the budget") \
     X(TL_MODE_LAZY,   "lazy",   "Lazy",   "the whole step is planned, then replayed")              \
-    X(TL_MODE_HYBRID, "hybrid", "Hybrid", "planned inside segments, online between them")
+    X(TL_MODE_HYBRID, "hybrid", "Hybrid", "planned, but for what an eviction function decides")
 
 #define TL_PRECISIONS(X) \
     X(TL_PRECISION_FULL,   "full",  "Full",   "the widest that the kernels compute, mostly f32")    \
@@ -3648,6 +3648,7 @@ typedef struct tl_run_report {
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
+    int32_t  worker_count;        // that ran: 1, whatever the strategy asks for
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
     uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
@@ -5203,16 +5204,14 @@ static size_t tli_finish(tli_writer *w) {
     X(TENSOR_NEITHER_INPUT_NOR_RESULT, "tensor: neither an input nor a result of the last pass", "") \
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
-    X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
-      "strategy.mode: hybrid cannot be run by this version; use eager or lazy", "") \
     X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
-      "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
+      "strategy.precision: mixed, of kernels that compute it, needs formats, as tl_apply_precision makes them", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
       "strategy.memory: pooled, but what evict decides cannot be placed before the pass", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
       "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
-    X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, "strategy.parallelism: this version runs one worker", "") \
+    X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, "strategy.parallelism: model and pipeline need several workers, this version runs one", "") \
     X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
     X(STRATEGY_MODE_EAGER_DECIDES_ONLINE, \
       "strategy.mode: eager decides online, leave plan and checkpoints out", "") \
@@ -42338,6 +42337,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_zero(run->all_ran, (size_t)run->slot_count * (size_t)run->graph->node_count);
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
+    run->report.worker_count = 1;
     tli_measure_store(&run->store, 1, &counters);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
@@ -42806,15 +42806,16 @@ static tl_result tli_unsupported(tl_run *run, tli_rule what) {
     return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), what);
 }
 
+// Hybrid plans what is known before a run: everything but what an eviction function decides.
+static int tli_decides_online(const tl_run_desc *desc, const tl_strategy *strategy) {
+    return strategy->mode == TL_MODE_EAGER || (strategy->mode == TL_MODE_HYBRID && desc->evict);
+}
+
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
-    uint64_t workers =
-        tl_find_worker_count(strategy, desc->device ? desc->device->worker_count : 1);
     int placed = desc->plan && desc->plan->offset_count > 0;
-    if (strategy->mode == TL_MODE_HYBRID)
-        return tli_unsupported(
-            run, TLI_RULE(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN));
-    if (strategy->precision == TL_PRECISION_MIXED && !desc->formats)
+    if (strategy->precision == TL_PRECISION_MIXED && !desc->formats &&
+        (desc->kernel_precisions & (1u << TL_PRECISION_MIXED)))
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
     if (strategy->memory == TL_MEMORY_POOLED && desc->evict)
@@ -42823,12 +42824,12 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_MEMORY_THIS_VERSION_RUNS));
     if (strategy->memory == TL_MEMORY_MINIMAL_PEAK && strategy->mode == TL_MODE_EAGER)
-        return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN));
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                        TLI_RULE(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));
-    if (workers > 1 || strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
-        strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
+    if (strategy->parallelism.kind == TL_PARALLELISM_MODEL || strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
         return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
     if (strategy->enable_fusion)
         return tli_unsupported(run, TLI_RULE(STRATEGY_ENABLE_FUSION_THIS_VERSION));
@@ -42840,7 +42841,7 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = &strategy->gradient;
     tli_rule why = TLI_NO_RULE;
-    if (strategy->mode == TL_MODE_EAGER && !run->is_online)
+    if (tli_decides_online(desc, strategy) && !run->is_online)
         why = TLI_RULE(STRATEGY_MODE_EAGER_DECIDES_ONLINE);
     if (desc->plan && desc->plan->inference == gradient->computes)
         why = TLI_RULE(STRATEGY_GRADIENT_PLAN_IS_OF_OTHER);
@@ -42876,7 +42877,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     if (result) return result;
     result = tli_match_strategy(run, strategy);
     if (result) return result;
-    run->is_online = strategy->mode == TL_MODE_EAGER;
+    run->is_online = tli_decides_online(desc, strategy);
     run->in_arena = strategy->memory != TL_MEMORY_STANDARD;
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
@@ -42982,6 +42983,7 @@ static tl_result tli_scale_graph(tl_run *run) {
     if (run->desc.formats) return tli_check_formats(run);
 #endif
     if (run->precision == TL_PRECISION_FULL) run->precision = tli_find_widest(can);
+    if (run->precision == TL_PRECISION_MIXED) run->precision = TL_PRECISION_SINGLE;  // nothing to choose from
     if (!(can & (1u << run->precision)))
         return tli_unsupported(run, TLI_RULE(STRATEGY_PRECISION_NOT_AMONG));
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;

@@ -13,15 +13,16 @@ static tl_result tli_unsupported(tl_run *run, tli_rule what) {
     return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), what);
 }
 
+// Hybrid plans what is known before a run: everything but what an eviction function decides.
+static int tli_decides_online(const tl_run_desc *desc, const tl_strategy *strategy) {
+    return strategy->mode == TL_MODE_EAGER || (strategy->mode == TL_MODE_HYBRID && desc->evict);
+}
+
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
-    uint64_t workers =
-        tl_find_worker_count(strategy, desc->device ? desc->device->worker_count : 1);
     int placed = desc->plan && desc->plan->offset_count > 0;
-    if (strategy->mode == TL_MODE_HYBRID)
-        return tli_unsupported(
-            run, TLI_RULE(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN));
-    if (strategy->precision == TL_PRECISION_MIXED && !desc->formats)
+    if (strategy->precision == TL_PRECISION_MIXED && !desc->formats &&
+        (desc->kernel_precisions & (1u << TL_PRECISION_MIXED)))
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
     if (strategy->memory == TL_MEMORY_POOLED && desc->evict)
@@ -30,12 +31,12 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_MEMORY_THIS_VERSION_RUNS));
     if (strategy->memory == TL_MEMORY_MINIMAL_PEAK && strategy->mode == TL_MODE_EAGER)
-        return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN));
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                        TLI_RULE(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));
-    if (workers > 1 || strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
-        strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
+    if (strategy->parallelism.kind == TL_PARALLELISM_MODEL || strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
         return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
     if (strategy->enable_fusion)
         return tli_unsupported(run, TLI_RULE(STRATEGY_ENABLE_FUSION_THIS_VERSION));
@@ -47,7 +48,7 @@ static tl_result tli_match_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     const tl_gradient *gradient = &strategy->gradient;
     tli_rule why = TLI_NO_RULE;
-    if (strategy->mode == TL_MODE_EAGER && !run->is_online)
+    if (tli_decides_online(desc, strategy) && !run->is_online)
         why = TLI_RULE(STRATEGY_MODE_EAGER_DECIDES_ONLINE);
     if (desc->plan && desc->plan->inference == gradient->computes)
         why = TLI_RULE(STRATEGY_GRADIENT_PLAN_IS_OF_OTHER);
@@ -83,7 +84,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     if (result) return result;
     result = tli_match_strategy(run, strategy);
     if (result) return result;
-    run->is_online = strategy->mode == TL_MODE_EAGER;
+    run->is_online = tli_decides_online(desc, strategy);
     run->in_arena = strategy->memory != TL_MEMORY_STANDARD;
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
@@ -189,6 +190,7 @@ static tl_result tli_scale_graph(tl_run *run) {
     if (run->desc.formats) return tli_check_formats(run);
 #endif
     if (run->precision == TL_PRECISION_FULL) run->precision = tli_find_widest(can);
+    if (run->precision == TL_PRECISION_MIXED) run->precision = TL_PRECISION_SINGLE;  // nothing to choose from
     if (!(can & (1u << run->precision)))
         return tli_unsupported(run, TLI_RULE(STRATEGY_PRECISION_NOT_AMONG));
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;

@@ -2557,7 +2557,23 @@ static void every_mode_and_gradient_changes_the_steps(void **state) {
     report = strategy_report(&graph, single(TL_MODE_LAZY, tl_gradient_full()), 0, NULL);
     assert_int_equal(report.measured_peak_bytes, peak);
     assert_int_equal(report.eviction_count, 0);
-    assert_refused(&graph, single(TL_MODE_HYBRID, tl_gradient_full()), TL_ERROR_UNSUPPORTED, "strategy.mode: hybrid");
+    report = strategy_report(&graph, single(TL_MODE_HYBRID, tl_gradient_checkpointed(0)), 240, NULL);   // planned, the caller decides nothing
+    assert_int_equal(report.eviction_count, 0);
+    assert_true(report.planned_cost == strategy_report(&graph, single(TL_MODE_LAZY, tl_gradient_checkpointed(0)), 240, NULL).planned_cost);
+    {
+        static bed b;
+        long asked = 0;
+        tl_strategy strategy = single(TL_MODE_HYBRID, tl_gradient_checkpointed(0));
+        strategy_open(&b, &graph, &strategy);
+        b.desc.budget_bytes = 188;
+        b.desc.eviction = TL_EVICTION_CALLER;
+        b.desc.evict = evict_somehow;
+        b.desc.evict_user = &asked;
+        bed_must_init(&b);
+        (void)bed_step(&b, 0);
+        assert_true(bed_report(&b).eviction_count > 0 && asked > 0);     // it decides
+        bed_close(&b);
+    }
     // Gradient.
     report = strategy_report(&graph, single(TL_MODE_EAGER, tl_gradient_none()), 0, NULL);
     assert_int_equal(report.backward_count, 0);
@@ -2635,7 +2651,20 @@ static void every_precision_changes_the_bytes(void **state) {
         }
         bed_close(&b);
     }
-    assert_refused(&graph, tl_with_precision(tl_strategy_new(), TL_PRECISION_MIXED), TL_ERROR_UNSUPPORTED, "strategy.precision: mixed");
+    {   // kernels that compute f32 alone leave nothing to choose
+        static bed b;
+        tl_strategy strategy = tl_with_precision(tl_with_gradient(tl_strategy_new(), tl_gradient_full()), TL_PRECISION_MIXED);
+        strategy_open(&b, &graph, &strategy);
+        bed_must_init(&b);
+        (void)bed_step(&b, 0);
+        assert_int_equal(bed_report(&b).measured_peak_bytes - input_bytes(&graph), single_peak);
+        bed_close(&b);
+        strategy_open(&b, &graph, &strategy);
+        b.desc.kernel_precisions = 1u << TL_PRECISION_MIXED | 1u << TL_PRECISION_SINGLE;
+        assert_int_equal(bed_init(&b), TL_ERROR_UNSUPPORTED);
+        assert_non_null(strstr(b.env.error.text, "strategy.precision: mixed, of kernels that compute it, needs formats"));
+        bed_close(&b);
+    }
     tl_free_graph(NULL, &graph);
 }
 
@@ -2709,7 +2738,7 @@ static void memory_parallelism_fusion_and_profiling_are_done_or_refused(void **s
     report = strategy_report(&graph, single(TL_MODE_EAGER, tl_gradient_full()), 0, NULL);
     assert_int_equal(report.measured_arena_bytes, 0);
     assert_refused(&graph, tl_with_memory(plain, TL_MEMORY_CACHED), TL_ERROR_UNSUPPORTED, "strategy.memory: ");
-    assert_refused(&graph, tl_with_memory(single(TL_MODE_EAGER, tl_gradient_full()), TL_MEMORY_MINIMAL_PEAK), TL_ERROR_UNSUPPORTED,
+    assert_refused(&graph, tl_with_memory(single(TL_MODE_EAGER, tl_gradient_full()), TL_MEMORY_MINIMAL_PEAK), TL_ERROR_INVALID_ARG,
                    "strategy.memory: ");
     chain.layer_count = 4;
     chain.input_bytes = 1;
@@ -2734,7 +2763,7 @@ static void memory_parallelism_fusion_and_profiling_are_done_or_refused(void **s
     tl_free_plan(NULL, &plan);
     tl_free_graph(NULL, &chain_graph);
     // Parallelism.
-    assert_refused(&graph, tl_with_parallelism(plain, tl_parallelism_data(2)), TL_ERROR_UNSUPPORTED, "strategy.parallelism: ");
+    assert_int_equal(strategy_report(&graph, tl_with_parallelism(plain, tl_parallelism_data(2)), 0, NULL).worker_count, 1);
     assert_refused(&graph, tl_with_parallelism(plain, tl_parallelism_model(1)), TL_ERROR_UNSUPPORTED, "strategy.parallelism: ");
     assert_refused(&graph, tl_with_parallelism(plain, tl_parallelism_pipeline(1)), TL_ERROR_UNSUPPORTED, "strategy.parallelism: ");
     assert_int_equal(strategy_report(&graph, tl_with_parallelism(plain, tl_parallelism_data(1)), 0, NULL).backward_count, 5);
@@ -2743,9 +2772,6 @@ static void memory_parallelism_fusion_and_profiling_are_done_or_refused(void **s
     strategy_open(&b, &graph, &plain);
     b.desc.device = &device;
     device.worker_count = 2;
-    assert_int_equal(bed_init(&b), TL_ERROR_UNSUPPORTED);
-    assert_non_null(strstr(b.env.error.text, "strategy.parallelism: "));
-    device.worker_count = 1;
     bed_must_init(&b);
     bed_close(&b);
     plain.parallelism = tl_parallelism_none();
@@ -2800,8 +2826,8 @@ static void presets_run_or_say_what_is_missing(void **state) {
     (void)state;
     assert_refused(&graph, tl_strategy_training(), TL_ERROR_UNSUPPORTED, "strategy.enable_fusion");
     assert_refused(&graph, tl_strategy_inference(), TL_ERROR_UNSUPPORTED, "strategy.memory: ");
-    assert_refused(&graph, tl_strategy_memory_efficient(), TL_ERROR_UNSUPPORTED, "strategy.mode: hybrid");
-    assert_refused(&graph, tl_strategy_high_throughput(), TL_ERROR_UNSUPPORTED, "strategy.parallelism");
+    assert_true(strategy_report(&graph, tl_with_precision(tl_strategy_memory_efficient(), TL_PRECISION_SINGLE), 0, NULL).backward_count == 5);
+    assert_refused(&graph, tl_strategy_high_throughput(), TL_ERROR_UNSUPPORTED, "strategy.enable_fusion");
     report = strategy_report(&graph, tl_strategy_debug(), 0, NULL);
     assert_true(report.backward_count == 5 && report.compute_ns > 0);
     report = strategy_report(&graph, tl_strategy_new(), 0, NULL);
