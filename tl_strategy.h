@@ -5205,13 +5205,14 @@ static size_t tli_finish(tli_writer *w) {
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
     X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
-      "strategy.precision: mixed, of kernels that compute it, needs formats, as tl_apply_precision makes them", "") \
+      "strategy.precision: mixed needs formats, as tl_apply_precision makes them, where kernels compute it", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
       "strategy.memory: pooled, but what evict decides cannot be placed before the pass", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
       "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
-    X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, "strategy.parallelism: model and pipeline need several workers, this version runs one", "") \
+    X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, \
+      "strategy.parallelism: model and pipeline need several workers, this version runs one", "") \
     X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
     X(STRATEGY_MODE_EAGER_DECIDES_ONLINE, \
       "strategy.mode: eager decides online, leave plan and checkpoints out", "") \
@@ -42829,7 +42830,8 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));
-    if (strategy->parallelism.kind == TL_PARALLELISM_MODEL || strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
+    if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
+        strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
         return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
     if (strategy->enable_fusion)
         return tli_unsupported(run, TLI_RULE(STRATEGY_ENABLE_FUSION_THIS_VERSION));

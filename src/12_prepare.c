@@ -36,7 +36,8 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->memory == TL_MEMORY_STANDARD && placed)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_STANDARD_BUT_PLAN));
-    if (strategy->parallelism.kind == TL_PARALLELISM_MODEL || strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
+    if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
+        strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
         return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
     if (strategy->enable_fusion)
         return tli_unsupported(run, TLI_RULE(STRATEGY_ENABLE_FUSION_THIS_VERSION));

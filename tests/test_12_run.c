@@ -2662,7 +2662,7 @@ static void every_precision_changes_the_bytes(void **state) {
         strategy_open(&b, &graph, &strategy);
         b.desc.kernel_precisions = 1u << TL_PRECISION_MIXED | 1u << TL_PRECISION_SINGLE;
         assert_int_equal(bed_init(&b), TL_ERROR_UNSUPPORTED);
-        assert_non_null(strstr(b.env.error.text, "strategy.precision: mixed, of kernels that compute it, needs formats"));
+        assert_non_null(strstr(b.env.error.text, "strategy.precision: mixed needs formats"));
         bed_close(&b);
     }
     tl_free_graph(NULL, &graph);
