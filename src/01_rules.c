@@ -872,7 +872,7 @@
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
     X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
-      "strategy.precision: mixed needs formats, as tl_apply_precision makes them, where kernels compute it", "") \
+      "strategy.precision: mixed needs formats, as tl_apply_precision makes them, if kernels compute it", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
       "strategy.memory: pooled, but what evict decides cannot be placed before the pass", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
