@@ -2962,6 +2962,8 @@ typedef struct tl_backend_limits {
                                  // their capacities and budgets are not to be added up
     int32_t  bank_count;         // of the device tier, whose figures above are those of all banks; 0 = 1
     uint64_t bank_bytes[TL_MOST_BANKS];      // with several: what is free in each; TL_UNLIMITED = not known
+    uint64_t bank_overhead_bytes[TL_MOST_BANKS];  // with several: taken for an arena in each, in the place of
+                                 // block_overhead_bytes of the device, which is the largest of them
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
@@ -3086,9 +3088,11 @@ typedef struct tl_cpu_backend_desc {
     uint64_t (*now_ns)(void *user);  // the clock; 0 = none, every time is 0
     void    *user;
     // For tests, not with TL_NO_CHECKS. checked = 1 fills dead ranges with a poison word, puts guard bytes
-    // around blocks and maps copies of ranges (filled with poison if the mode is TL_MAP_WRITE). deferred = 1
-    // delays work until it is polled, waited for or ordered, or until a new block needs its memory, and
-    // carries it out in a random legal order that follows from seed.
+    // around blocks and maps copies of ranges (filled with poison if the mode is TL_MAP_WRITE): 64 bytes before
+    // and after each block, or the alignment where that is more. No budget and no plan counts guard bytes;
+    // memory of the caller needs room for them. deferred = 1 delays work until it is polled, waited for or
+    // ordered, or until a new block needs its memory, and carries it out in a random legal order that follows
+    // from seed.
     int32_t  checked, deferred;
     uint64_t seed;
     const tl_cpu_bank *banks;     // [bank_count] banks 1, 2, .. of the device tier; `memory` is bank 0. Runs of
@@ -4496,7 +4500,8 @@ static size_t tli_finish(tli_writer *w) {
     X(PLAN_ORDER, "tl_plan_order") \
     X(PLAN_BANKS, "tl_plan_banks") \
     X(CHOOSE_SLOT, "tl_choose_slot") \
-    X(WRITE_TABLE, "tl_write_table")
+    X(WRITE_TABLE, "tl_write_table") \
+    X(INIT_RUN_PLAN, "tl_init_run: plan")
 
 // -- errors: rules --
 //
@@ -5128,7 +5133,9 @@ static size_t tli_finish(tli_writer *w) {
     X(FILL_FAILED, "fill: %s", "") \
     X(SAMPLE_COUNT_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "") \
     X(BANK_UNKNOWN, "bank: there is no such bank in this tier", "") \
-    X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "")
+    X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "") \
+    X(NO_ROOM_FOR_BLOCK_WITH_GUARDS, \
+      "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes")
 
 // -- errors: rules of [11] MANAGER --
 
@@ -15206,6 +15213,7 @@ typedef struct tli_tier_places {
 // Both tiers: what is asked, and what was found. A tier that keeps its offsets has count 0.
 typedef struct tli_places {
     tl_env       *env;
+    tli_function  function;      // of the caller
     const tl_places_desc *desc;
     int           keeps_banks;   // 1 = each allocation stays in the bank in which it is
     tl_bank       asked[TL_MOST_BANKS];  // those of desc, some with less, so that blocks fit
@@ -15234,7 +15242,7 @@ static tl_result tli_make_buffers(tli_places *p, tli_tier_places *t) {
     t->banks = (int32_t *)tli_alloc_array(p->env, 2 * count, sizeof *t->banks);
     t->blocks = (tl_plan_block *)tli_alloc_array(p->env, count, sizeof *t->blocks);
     if (!t->buffers || !t->moved || !t->banks || !t->blocks)
-        return tli_fail(p->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+        return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     t->members = t->buffers + count;
     t->offsets = t->moved + count;
     t->ends = t->offsets + count;
@@ -15293,7 +15301,7 @@ static tl_result tli_choose_banks(tli_places *p, tli_tier_places *t) {
     return TL_OK;
 #else
     (void)t;
-    return tli_fail(p->env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_PLACES), TLI_RULE(BANKS_TL_NO_PLANNERS_LEFT));
+    return tli_fail(p->env, TL_ERROR_UNSUPPORTED, p->function, TLI_RULE(BANKS_TL_NO_PLANNERS_LEFT));
 #endif
 }
 
@@ -15370,7 +15378,7 @@ static tl_result tli_check_cut(const tli_places *p, const tli_tier_places *t) {
         least = cut;
     }
     if (!largest) return TL_OK;
-    return tli_fail_cut(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, least, largest->bytes, largest->node);
+    return tli_fail_cut(p->env, p->function, p->desc->graph, least, largest->bytes, largest->node);
 }
 
 #define TLI_BANK_TURNS 12   // times that banks are chosen at most to make their blocks fit
@@ -15405,7 +15413,7 @@ static tl_result tli_place_banks(tli_places *p, tli_tier_places *t) {
         else break;
     }
     if (result != TL_ERROR_INFEASIBLE) return result;
-    return tli_fail_values(p->env, result, TLI_IN(PLAN_PLACES), TLI_RULE(BANK_HOLDS_NO_BLOCKS), (uint64_t)bank,
+    return tli_fail_values(p->env, result, p->function, TLI_RULE(BANK_HOLDS_NO_BLOCKS), (uint64_t)bank,
                            p->desc->banks[bank].capacity_bytes);
 }
 
@@ -15440,11 +15448,11 @@ static tl_result tli_check_places(const tli_places *p) {
     uint64_t strictest = p->alignment;
     int32_t k;
     if (desc->bank_count < 0 || desc->bank_count > TL_MOST_BANKS || (desc->bank_count && !desc->banks))
-        return tli_fail(p->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_PLACES),
+        return tli_fail(p->env, TL_ERROR_INVALID_ARG, p->function,
                         TLI_RULE(PLACES_BANK_COUNT_MUST_BE_0_TO_8));
     for (k = 0; k < desc->bank_count; k++) strictest = tli_larger_u64(strictest, desc->banks[k].alignment);
     if (desc->block_bytes && desc->block_bytes < strictest)
-        return tli_fail_values(p->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_PLACES),
+        return tli_fail_values(p->env, TL_ERROR_INVALID_ARG, p->function,
                                TLI_RULE(BLOCK_BYTES_LESS_THAN_ALIGNMENT), desc->block_bytes, strictest);
     return TL_OK;
 }
@@ -15460,7 +15468,7 @@ static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const
     simulate.device = banked ? NULL : p->desc->device;  // places of before suit the alignment of before
     simulate.plan = banked ? banked : bare;
     p->keeps_banks = banked != NULL;
-    result = tli_find_lifetimes(p->env, TLI_IN(PLAN_PLACES), &simulate, &p->lifetimes, &report);
+    result = tli_find_lifetimes(p->env, p->function, &simulate, &p->lifetimes, &report);
     if (!result) result = tli_check_places(p);
     if (!result) tli_copy(p->asked, p->desc->banks, (size_t)p->desc->bank_count * sizeof *p->asked);
     if (!result && !bare->offset_count) result = tli_place_tier(p, 0, report.allocation_count);
@@ -15503,7 +15511,7 @@ static tl_result tli_take_places(tli_places *p, tl_plan *bare, tl_plan *plan) {
                                               (uint64_t)device->block_count + (uint64_t)host->block_count,
                                               sizeof *blocks);
     if (!blocks)
-        return tli_fail(p->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+        return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     for (k = 0; k < device->block_count; k++) blocks[count++] = device->blocks[k];
     for (k = 0; k < bare->block_count; k++)     // of the tier that keeps its offsets
         if (!p->tiers[bare->blocks[k].tier].count) blocks[count++] = bare->blocks[k];
@@ -15514,9 +15522,9 @@ static tl_result tli_take_places(tli_places *p, tl_plan *bare, tl_plan *plan) {
     if (host->count) bare->host_offset_count = host->count;
     bare->blocks = blocks;
     bare->block_count = count;
-    result = tli_join_plan(p->env, TLI_IN(PLAN_PLACES), bare, &placed);
+    result = tli_join_plan(p->env, p->function, bare, &placed);
     if (!result) {
-        result = tli_measure(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, p->desc->device, 1, &placed);
+        result = tli_measure(p->env, p->function, p->desc->graph, p->desc->device, 1, &placed);
         tl_free_plan(p->env, result ? &placed : plan);
         if (!result) *plan = placed;
     }
@@ -15526,12 +15534,13 @@ static tl_result tli_take_places(tli_places *p, tl_plan *bare, tl_plan *plan) {
 
 // bare: the plan without the offsets that are to be found. banked: NULL = banks are chosen as is asked; else a
 // plan with the same steps, whose allocations stay in their banks.
-static tl_result tli_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare, const tl_plan *banked,
-                                 tl_plan *plan, tl_places_report *report) {
+static tl_result tli_plan_places(tl_env *env, tli_function function, const tl_places_desc *desc, tl_plan *bare,
+                                 const tl_plan *banked, tl_plan *plan, tl_places_report *report) {
     tli_places p;
     tl_result result;
     tli_zero(&p, sizeof p);
     p.env = env;
+    p.function = function;
     p.desc = desc;
     p.alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
     result = tli_place_allocations(&p, bare, banked);
@@ -15552,7 +15561,7 @@ TLI_IMPL tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_pl
     bare.blocks = NULL;
     bare.block_count = 0;
     bare.alignment_bytes = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
-    return tli_plan_places(env, desc, &bare, NULL, plan, report);
+    return tli_plan_places(env, TLI_IN(PLAN_PLACES), desc, &bare, NULL, plan, report);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -37728,7 +37737,11 @@ static tl_result tli_cpu_add_arena(void *self, tl_tier tier, int32_t bank, uint6
     if (result) {
         block->next_free = cpu->free_block;
         cpu->free_block = slot + 1;
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(NO_ROOM_FOR_BLOCK));
+        if (!tli_is_checked(cpu))
+            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_ADD_BLOCK),
+                                TLI_RULE(NO_ROOM_FOR_BLOCK));
+        return tli_fail_values(cpu->env, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_ADD_BLOCK),
+                               TLI_RULE(NO_ROOM_FOR_BLOCK_WITH_GUARDS), bytes, 2 * tli_guard_bytes(cpu));
     }
     block->alive = 1;
     block->claimed_bytes = block->claim_count = 0;
@@ -38175,6 +38188,7 @@ static void tli_limit_memory(const tli_cpu *cpu, tl_backend_limits *limits) {
     for (k = 0; k < cpu->bank_count; k++) {
         const tli_cpu_bank *bank = &cpu->banks[k];
         limits->bank_bytes[k] = bank->memory ? bank->heap.free_bytes : TL_UNLIMITED;
+        limits->bank_overhead_bytes[k] = bank->memory ? 0 : tli_find_slack(cpu);
         bytes += bank->heap.bytes;      // each less than a quarter of the address space
         free_bytes += bank->heap.free_bytes;
         shift += bank->shift;
@@ -40481,9 +40495,11 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 
 // -- buffers: claims --
 
-// What the backend takes for a block of a tier.
-static uint64_t tli_taken_block_bytes(const tl_run *run, int tier, uint64_t bytes) {
-    uint64_t overhead = run->limits.block_overhead_bytes[tier];
+// What the backend takes for a block in a bank of a tier.
+static uint64_t tli_taken_block_bytes(const tl_run *run, int tier, int32_t bank, uint64_t bytes) {
+    int32_t banks = tier == TL_TIER_DEVICE && run->limits.bank_count > 1 ? run->limits.bank_count : 0;
+    uint64_t overhead = bank < banks ? run->limits.bank_overhead_bytes[bank]
+                                     : run->limits.block_overhead_bytes[tier];
     uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
     if (!bytes || bytes > UINT64_MAX - granularity - overhead) return bytes;
     return (bytes + granularity - 1) / granularity * granularity + overhead;
@@ -40496,14 +40512,14 @@ static uint64_t tli_taken_in_bank(const tl_run *run, int tier, int32_t bank, int
     int32_t k, count = 0;
     for (k = 0; k < run->plan.block_count; k++) {
         const tl_plan_block *block = &run->plan.blocks[k];
-        uint64_t taken = tli_taken_block_bytes(run, tier, block->bytes);
+        uint64_t taken = tli_taken_block_bytes(run, tier, block->bank, block->bytes);
         if (block->tier != tier) continue;
         count++;
         if (bank >= 0 && block->bank != bank) continue;
         if (largest) sum = tli_larger_u64(sum, taken);
         else if (!tli_add_u64(sum, taken, &sum)) sum = UINT64_MAX;
     }
-    return count || bank > 0 ? sum : tli_taken_block_bytes(run, tier, arena);
+    return count || bank > 0 ? sum : tli_taken_block_bytes(run, tier, 0, arena);
 }
 
 // What the backend takes for the arena of the plan in a tier.
@@ -42903,7 +42919,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     result = tl_check_recompute_policy(run->env, &desc->policy);
 #endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
-    if (!result && desc->plan) result = tli_check_plan(run->env, TLI_IN(INIT_RUN), desc->plan);
+    if (!result && desc->plan) result = tli_check_plan(run->env, TLI_IN(INIT_RUN_PLAN), desc->plan);
     if (result) return result;
     if (desc->plan && desc->checkpoints) why = TLI_RULE(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM);
     if ((uint32_t)desc->eviction >= TL_EVICTION_COUNT || (uint32_t)desc->codec >= TL_CODEC_COUNT)
@@ -43323,7 +43339,8 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
     desc.work_limit = work_limit;
     desc.block_bytes = tli_run_cut(run);
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
-    result = tli_plan_places(run->env, &desc, &lacking, before.block_count ? &before : NULL, &run->plan, NULL);
+    result = tli_plan_places(run->env, TLI_IN(INIT_RUN_PLAN), &desc, &lacking,
+                             before.block_count ? &before : NULL, &run->plan, NULL);
     if (!result) run->owns_plan = 1;
     return result;
 }
@@ -43423,7 +43440,7 @@ static tl_result tli_measure_run_plan(tl_run *run) {
     simulate.plan = &run->plan;
     simulate.device = &device;
     simulate.block_bytes = block_bytes;
-    result = tl_simulate_plan(run->env, &simulate, &run->planned);
+    result = tli_simulate_checked(run->env, TLI_IN(INIT_RUN_PLAN), &simulate, NULL, &run->planned);
     run->plan.arena_bytes = run->planned.arena_bytes;    // as this backend aligns
     run->plan.host_arena_bytes = run->planned.host_arena_bytes;
     for (k = 0; k < run->plan.block_count && !result; k++) {

@@ -163,7 +163,8 @@
     X(PLAN_ORDER, "tl_plan_order") \
     X(PLAN_BANKS, "tl_plan_banks") \
     X(CHOOSE_SLOT, "tl_choose_slot") \
-    X(WRITE_TABLE, "tl_write_table")
+    X(WRITE_TABLE, "tl_write_table") \
+    X(INIT_RUN_PLAN, "tl_init_run: plan")
 
 // -- errors: rules --
 //
@@ -795,7 +796,9 @@
     X(FILL_FAILED, "fill: %s", "") \
     X(SAMPLE_COUNT_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "") \
     X(BANK_UNKNOWN, "bank: there is no such bank in this tier", "") \
-    X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "")
+    X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "") \
+    X(NO_ROOM_FOR_BLOCK_WITH_GUARDS, \
+      "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes")
 
 // -- errors: rules of [11] MANAGER --
 

@@ -155,6 +155,7 @@ typedef struct tli_tier_places {
 // Both tiers: what is asked, and what was found. A tier that keeps its offsets has count 0.
 typedef struct tli_places {
     tl_env       *env;
+    tli_function  function;      // of the caller
     const tl_places_desc *desc;
     int           keeps_banks;   // 1 = each allocation stays in the bank in which it is
     tl_bank       asked[TL_MOST_BANKS];  // those of desc, some with less, so that blocks fit
@@ -183,7 +184,7 @@ static tl_result tli_make_buffers(tli_places *p, tli_tier_places *t) {
     t->banks = (int32_t *)tli_alloc_array(p->env, 2 * count, sizeof *t->banks);
     t->blocks = (tl_plan_block *)tli_alloc_array(p->env, count, sizeof *t->blocks);
     if (!t->buffers || !t->moved || !t->banks || !t->blocks)
-        return tli_fail(p->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+        return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     t->members = t->buffers + count;
     t->offsets = t->moved + count;
     t->ends = t->offsets + count;
@@ -242,7 +243,7 @@ static tl_result tli_choose_banks(tli_places *p, tli_tier_places *t) {
     return TL_OK;
 #else
     (void)t;
-    return tli_fail(p->env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_PLACES), TLI_RULE(BANKS_TL_NO_PLANNERS_LEFT));
+    return tli_fail(p->env, TL_ERROR_UNSUPPORTED, p->function, TLI_RULE(BANKS_TL_NO_PLANNERS_LEFT));
 #endif
 }
 
@@ -319,7 +320,7 @@ static tl_result tli_check_cut(const tli_places *p, const tli_tier_places *t) {
         least = cut;
     }
     if (!largest) return TL_OK;
-    return tli_fail_cut(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, least, largest->bytes, largest->node);
+    return tli_fail_cut(p->env, p->function, p->desc->graph, least, largest->bytes, largest->node);
 }
 
 #define TLI_BANK_TURNS 12   // times that banks are chosen at most to make their blocks fit
@@ -354,7 +355,7 @@ static tl_result tli_place_banks(tli_places *p, tli_tier_places *t) {
         else break;
     }
     if (result != TL_ERROR_INFEASIBLE) return result;
-    return tli_fail_values(p->env, result, TLI_IN(PLAN_PLACES), TLI_RULE(BANK_HOLDS_NO_BLOCKS), (uint64_t)bank,
+    return tli_fail_values(p->env, result, p->function, TLI_RULE(BANK_HOLDS_NO_BLOCKS), (uint64_t)bank,
                            p->desc->banks[bank].capacity_bytes);
 }
 
@@ -389,11 +390,11 @@ static tl_result tli_check_places(const tli_places *p) {
     uint64_t strictest = p->alignment;
     int32_t k;
     if (desc->bank_count < 0 || desc->bank_count > TL_MOST_BANKS || (desc->bank_count && !desc->banks))
-        return tli_fail(p->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_PLACES),
+        return tli_fail(p->env, TL_ERROR_INVALID_ARG, p->function,
                         TLI_RULE(PLACES_BANK_COUNT_MUST_BE_0_TO_8));
     for (k = 0; k < desc->bank_count; k++) strictest = tli_larger_u64(strictest, desc->banks[k].alignment);
     if (desc->block_bytes && desc->block_bytes < strictest)
-        return tli_fail_values(p->env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_PLACES),
+        return tli_fail_values(p->env, TL_ERROR_INVALID_ARG, p->function,
                                TLI_RULE(BLOCK_BYTES_LESS_THAN_ALIGNMENT), desc->block_bytes, strictest);
     return TL_OK;
 }
@@ -409,7 +410,7 @@ static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const
     simulate.device = banked ? NULL : p->desc->device;  // places of before suit the alignment of before
     simulate.plan = banked ? banked : bare;
     p->keeps_banks = banked != NULL;
-    result = tli_find_lifetimes(p->env, TLI_IN(PLAN_PLACES), &simulate, &p->lifetimes, &report);
+    result = tli_find_lifetimes(p->env, p->function, &simulate, &p->lifetimes, &report);
     if (!result) result = tli_check_places(p);
     if (!result) tli_copy(p->asked, p->desc->banks, (size_t)p->desc->bank_count * sizeof *p->asked);
     if (!result && !bare->offset_count) result = tli_place_tier(p, 0, report.allocation_count);
@@ -452,7 +453,7 @@ static tl_result tli_take_places(tli_places *p, tl_plan *bare, tl_plan *plan) {
                                               (uint64_t)device->block_count + (uint64_t)host->block_count,
                                               sizeof *blocks);
     if (!blocks)
-        return tli_fail(p->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+        return tli_fail(p->env, TL_ERROR_NO_MEMORY, p->function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     for (k = 0; k < device->block_count; k++) blocks[count++] = device->blocks[k];
     for (k = 0; k < bare->block_count; k++)     // of the tier that keeps its offsets
         if (!p->tiers[bare->blocks[k].tier].count) blocks[count++] = bare->blocks[k];
@@ -463,9 +464,9 @@ static tl_result tli_take_places(tli_places *p, tl_plan *bare, tl_plan *plan) {
     if (host->count) bare->host_offset_count = host->count;
     bare->blocks = blocks;
     bare->block_count = count;
-    result = tli_join_plan(p->env, TLI_IN(PLAN_PLACES), bare, &placed);
+    result = tli_join_plan(p->env, p->function, bare, &placed);
     if (!result) {
-        result = tli_measure(p->env, TLI_IN(PLAN_PLACES), p->desc->graph, p->desc->device, 1, &placed);
+        result = tli_measure(p->env, p->function, p->desc->graph, p->desc->device, 1, &placed);
         tl_free_plan(p->env, result ? &placed : plan);
         if (!result) *plan = placed;
     }
@@ -475,12 +476,13 @@ static tl_result tli_take_places(tli_places *p, tl_plan *bare, tl_plan *plan) {
 
 // bare: the plan without the offsets that are to be found. banked: NULL = banks are chosen as is asked; else a
 // plan with the same steps, whose allocations stay in their banks.
-static tl_result tli_plan_places(tl_env *env, const tl_places_desc *desc, tl_plan *bare, const tl_plan *banked,
-                                 tl_plan *plan, tl_places_report *report) {
+static tl_result tli_plan_places(tl_env *env, tli_function function, const tl_places_desc *desc, tl_plan *bare,
+                                 const tl_plan *banked, tl_plan *plan, tl_places_report *report) {
     tli_places p;
     tl_result result;
     tli_zero(&p, sizeof p);
     p.env = env;
+    p.function = function;
     p.desc = desc;
     p.alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
     result = tli_place_allocations(&p, bare, banked);
@@ -501,6 +503,6 @@ TLI_IMPL tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_pl
     bare.blocks = NULL;
     bare.block_count = 0;
     bare.alignment_bytes = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
-    return tli_plan_places(env, desc, &bare, NULL, plan, report);
+    return tli_plan_places(env, TLI_IN(PLAN_PLACES), desc, &bare, NULL, plan, report);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -81,6 +81,8 @@ typedef struct tl_backend_limits {
                                  // their capacities and budgets are not to be added up
     int32_t  bank_count;         // of the device tier, whose figures above are those of all banks; 0 = 1
     uint64_t bank_bytes[TL_MOST_BANKS];      // with several: what is free in each; TL_UNLIMITED = not known
+    uint64_t bank_overhead_bytes[TL_MOST_BANKS];  // with several: taken for an arena in each, in the place of
+                                 // block_overhead_bytes of the device, which is the largest of them
 } tl_backend_limits;
 
 typedef struct tl_backend_counters {
@@ -205,9 +207,11 @@ typedef struct tl_cpu_backend_desc {
     uint64_t (*now_ns)(void *user);  // the clock; 0 = none, every time is 0
     void    *user;
     // For tests, not with TL_NO_CHECKS. checked = 1 fills dead ranges with a poison word, puts guard bytes
-    // around blocks and maps copies of ranges (filled with poison if the mode is TL_MAP_WRITE). deferred = 1
-    // delays work until it is polled, waited for or ordered, or until a new block needs its memory, and
-    // carries it out in a random legal order that follows from seed.
+    // around blocks and maps copies of ranges (filled with poison if the mode is TL_MAP_WRITE): 64 bytes before
+    // and after each block, or the alignment where that is more. No budget and no plan counts guard bytes;
+    // memory of the caller needs room for them. deferred = 1 delays work until it is polled, waited for or
+    // ordered, or until a new block needs its memory, and carries it out in a random legal order that follows
+    // from seed.
     int32_t  checked, deferred;
     uint64_t seed;
     const tl_cpu_bank *banks;     // [bank_count] banks 1, 2, .. of the device tier; `memory` is bank 0. Runs of

@@ -503,7 +503,11 @@ static tl_result tli_cpu_add_arena(void *self, tl_tier tier, int32_t bank, uint6
     if (result) {
         block->next_free = cpu->free_block;
         cpu->free_block = slot + 1;
-        return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_ADD_BLOCK), TLI_RULE(NO_ROOM_FOR_BLOCK));
+        if (!tli_is_checked(cpu))
+            return tli_cpu_fail(cpu, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_ADD_BLOCK),
+                                TLI_RULE(NO_ROOM_FOR_BLOCK));
+        return tli_fail_values(cpu->env, TL_ERROR_NO_MEMORY, TLI_IN(BACKEND_ADD_BLOCK),
+                               TLI_RULE(NO_ROOM_FOR_BLOCK_WITH_GUARDS), bytes, 2 * tli_guard_bytes(cpu));
     }
     block->alive = 1;
     block->claimed_bytes = block->claim_count = 0;
@@ -950,6 +954,7 @@ static void tli_limit_memory(const tli_cpu *cpu, tl_backend_limits *limits) {
     for (k = 0; k < cpu->bank_count; k++) {
         const tli_cpu_bank *bank = &cpu->banks[k];
         limits->bank_bytes[k] = bank->memory ? bank->heap.free_bytes : TL_UNLIMITED;
+        limits->bank_overhead_bytes[k] = bank->memory ? 0 : tli_find_slack(cpu);
         bytes += bank->heap.bytes;      // each less than a quarter of the address space
         free_bytes += bank->heap.free_bytes;
         shift += bank->shift;

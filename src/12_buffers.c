@@ -208,9 +208,11 @@ static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
 
 // -- buffers: claims --
 
-// What the backend takes for a block of a tier.
-static uint64_t tli_taken_block_bytes(const tl_run *run, int tier, uint64_t bytes) {
-    uint64_t overhead = run->limits.block_overhead_bytes[tier];
+// What the backend takes for a block in a bank of a tier.
+static uint64_t tli_taken_block_bytes(const tl_run *run, int tier, int32_t bank, uint64_t bytes) {
+    int32_t banks = tier == TL_TIER_DEVICE && run->limits.bank_count > 1 ? run->limits.bank_count : 0;
+    uint64_t overhead = bank < banks ? run->limits.bank_overhead_bytes[bank]
+                                     : run->limits.block_overhead_bytes[tier];
     uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
     if (!bytes || bytes > UINT64_MAX - granularity - overhead) return bytes;
     return (bytes + granularity - 1) / granularity * granularity + overhead;
@@ -223,14 +225,14 @@ static uint64_t tli_taken_in_bank(const tl_run *run, int tier, int32_t bank, int
     int32_t k, count = 0;
     for (k = 0; k < run->plan.block_count; k++) {
         const tl_plan_block *block = &run->plan.blocks[k];
-        uint64_t taken = tli_taken_block_bytes(run, tier, block->bytes);
+        uint64_t taken = tli_taken_block_bytes(run, tier, block->bank, block->bytes);
         if (block->tier != tier) continue;
         count++;
         if (bank >= 0 && block->bank != bank) continue;
         if (largest) sum = tli_larger_u64(sum, taken);
         else if (!tli_add_u64(sum, taken, &sum)) sum = UINT64_MAX;
     }
-    return count || bank > 0 ? sum : tli_taken_block_bytes(run, tier, arena);
+    return count || bank > 0 ? sum : tli_taken_block_bytes(run, tier, 0, arena);
 }
 
 // What the backend takes for the arena of the plan in a tier.

@@ -109,7 +109,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
     result = tl_check_recompute_policy(run->env, &desc->policy);
 #endif
     if (!result && desc->device) result = tl_check_device(run->env, desc->device);
-    if (!result && desc->plan) result = tli_check_plan(run->env, TLI_IN(INIT_RUN), desc->plan);
+    if (!result && desc->plan) result = tli_check_plan(run->env, TLI_IN(INIT_RUN_PLAN), desc->plan);
     if (result) return result;
     if (desc->plan && desc->checkpoints) why = TLI_RULE(PLAN_CHECKPOINTS_GIVE_ONE_OF_THEM);
     if ((uint32_t)desc->eviction >= TL_EVICTION_COUNT || (uint32_t)desc->codec >= TL_CODEC_COUNT)
@@ -529,7 +529,8 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
     desc.work_limit = work_limit;
     desc.block_bytes = tli_run_cut(run);
     if (!run->owns_plan) run->plan.memory = NULL;   // it stays the caller's
-    result = tli_plan_places(run->env, &desc, &lacking, before.block_count ? &before : NULL, &run->plan, NULL);
+    result = tli_plan_places(run->env, TLI_IN(INIT_RUN_PLAN), &desc, &lacking,
+                             before.block_count ? &before : NULL, &run->plan, NULL);
     if (!result) run->owns_plan = 1;
     return result;
 }
@@ -629,7 +630,7 @@ static tl_result tli_measure_run_plan(tl_run *run) {
     simulate.plan = &run->plan;
     simulate.device = &device;
     simulate.block_bytes = block_bytes;
-    result = tl_simulate_plan(run->env, &simulate, &run->planned);
+    result = tli_simulate_checked(run->env, TLI_IN(INIT_RUN_PLAN), &simulate, NULL, &run->planned);
     run->plan.arena_bytes = run->planned.arena_bytes;    // as this backend aligns
     run->plan.host_arena_bytes = run->planned.host_arena_bytes;
     for (k = 0; k < run->plan.block_count && !result; k++) {

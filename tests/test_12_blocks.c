@@ -343,6 +343,151 @@ static void banks_and_blocks_that_no_backend_has_are_refused(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// Bank 0 of the env, whose blocks take the slack of their alignment besides, and banks of the caller, which take none.
+static void banks_beside_memory_of_the_env_take_exactly_their_bytes(void **state) {
+    static const tl_bank two[2] = { { 128, 1, 0 }, { 0, 3, 0 } };
+    static unsigned char memory[640 + 64];
+    static bed b;
+    tl_graph graph = graph_of(chain);
+    tl_env env = silent_env();
+    tl_places_desc places;
+    tl_places_report found;
+    tl_device device;
+    tl_cpu_backend_desc desc;
+    tl_cpu_bank bank;
+    tl_backend backend;
+    tl_backend_limits limits;
+    tl_plan plan;
+    tl_run_report report;
+    uint64_t peak, expected = keep_all_outcome(&graph, 0, 1, &peak);
+    int is_less;
+    (void)state;
+    memset(&places, 0, sizeof places);
+    memset(&device, 0, sizeof device);
+    memset(&desc, 0, sizeof desc);
+    device.alignment_bytes = 64;
+    places.graph = &graph;
+    places.device = &device;
+    places.banks = two;
+    places.bank_count = 2;
+    assert_int_equal(tl_plan_keep_all(&env, &graph, 0, &plan), TL_OK);
+    assert_int_equal(tl_plan_places(&env, &places, &plan, &found), TL_OK);
+    assert_true(found.bank_bytes[0] > 0 && found.bank_bytes[1] > 0 && found.bank_bytes[1] <= 640);
+    for (is_less = 0; is_less < 2; is_less++) {
+        bank.memory = memory + (64 - (uintptr_t)memory % 64) % 64;
+        bank.memory_bytes = found.bank_bytes[1] - (is_less ? 64 : 0);
+        desc.banks = &bank;
+        desc.bank_count = 1;
+        assert_int_equal(tl_init_cpu_backend(&env, &desc, &backend), TL_OK);
+        backend.limits(backend.self, &limits);
+        assert_int_equal(limits.bank_overhead_bytes[0], limits.block_overhead_bytes[TL_TIER_DEVICE]);
+        assert_int_equal(limits.bank_overhead_bytes[0], 64 - sizeof(void *));
+        assert_int_equal(limits.bank_overhead_bytes[1], 0);
+        bed_open(&b, &graph, 0, 0, 4);
+        b.desc.backend = &backend;
+        b.desc.plan = &plan;
+        if (is_less) {
+            assert_int_equal(bed_init(&b), TL_ERROR_NO_MEMORY);
+            assert_non_null(strstr(b.env.error.text, "bytes of bank 1, of which"));
+        } else {
+            bed_must_init(&b);
+            (void)bed_step(&b, 0);
+            assert_true(bed_step(&b, 0) == expected);
+            report = bed_report(&b);
+            assert_int_equal(report.taken_bytes, report.planned_taken_bytes);
+            assert_int_equal(report.taken_bank_bytes[0], found.bank_bytes[0] + 64 - sizeof(void *));
+            assert_int_equal(report.taken_bank_bytes[1], found.bank_bytes[1]);
+            assert_memory_equal(report.taken_bank_bytes, report.planned_bank_bytes, sizeof report.taken_bank_bytes);
+        }
+        tl_free_run(b.run);
+        b.run = NULL;
+        assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+        bed_close(&b);
+    }
+    tl_free_plan(&env, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// Guards of the checked backend lie in the caller's memory, and no plan counts them.
+static void guard_bytes_are_named_where_they_have_no_room(void **state) {
+    static uint64_t memory[80];
+    tl_graph graph = graph_of(chain);
+    tl_env env = silent_env();
+    tl_cpu_backend_desc desc;
+    tl_backend backend;
+    tl_plan plan;
+    tl_places_desc places;
+    tl_device device;
+    (void)state;
+    memset(&places, 0, sizeof places);
+    memset(&device, 0, sizeof device);
+    memset(&desc, 0, sizeof desc);
+    device.alignment_bytes = desc.alignment_bytes = 8;
+    places.graph = &graph;
+    places.device = &device;
+    assert_int_equal(tl_plan_keep_all(&env, &graph, 0, &plan), TL_OK);
+    assert_int_equal(tl_plan_places(&env, &places, &plan, NULL), TL_OK);
+    desc.memory = memory;
+    desc.memory_bytes = plan.arena_bytes + 127;
+    desc.checked = 1;
+    assert_true(desc.memory_bytes <= sizeof memory);
+    assert_int_equal(tl_init_cpu_backend(&env, &desc, &backend), TL_OK);
+    expect_refused(&env, &graph, &backend, &plan, TL_ERROR_NO_MEMORY,
+                   "tl_init_run: backend: could not take the arena of 448 bytes: add_block: no room for the block of "
+                   "448 bytes, and for the 128 bytes of its guards (checked)");
+    assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+    desc.memory_bytes++;
+    assert_int_equal(tl_init_cpu_backend(&env, &desc, &backend), TL_OK);
+    {
+        static bed b;
+        uint64_t peak, expected = keep_all_outcome(&graph, 0, 1, &peak);
+        bed_open(&b, &graph, 0, 0, 4);
+        b.desc.backend = &backend;
+        b.desc.plan = &plan;
+        bed_must_init(&b);
+        (void)bed_step(&b, 0);
+        assert_true(bed_step(&b, 0) == expected);
+        tl_free_run(b.run);
+        b.run = NULL;
+        bed_close(&b);
+    }
+    assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_bad_plan_is_refused_in_the_name_of_the_run(void **state) {
+    static const struct { const char *steps; int places, field; tl_result code; const char *says; } rows[] = {
+        { "F 1\nF 3\n", 0, 0, TL_ERROR_INVALID_PLAN, "tl_init_run: plan: step 1 (F 3 c): input 2.0 is not resident" },
+        { "F 1\nF 3\n", 1, 0, TL_ERROR_INVALID_PLAN, "tl_init_run: plan: step 1 (F 3 c): input 2.0 is not resident" },
+        { "F 1\nF 2\nF 3\n", 0, 1, TL_ERROR_INVALID_ARG, "tl_init_run: plan: repeat_count: must be >= 0" },
+        { "F 1\nF 2\nF 3\n", 1, 1, TL_ERROR_INVALID_ARG, "tl_init_run: plan: repeat_count: must be >= 0" },
+        { "F 1\nF 2\nF 3\n", 1, 2, TL_ERROR_INVALID_ARG, "tl_init_run: plan: block_count: must be the number of blocks" },
+    };
+    static const uint64_t offsets[] = { 0, 64, 128, 256, 320 };
+    tl_graph graph = graph_of(chain);
+    tl_env env = silent_env();
+    tl_cpu_backend_desc desc;
+    tl_backend backend;
+    size_t row;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.alignment_bytes = 8;
+    assert_int_equal(tl_init_cpu_backend(&env, &desc, &backend), TL_OK);
+    for (row = 0; row < sizeof rows / sizeof *rows; row++) {
+        tl_plan plan, asked;
+        assert_int_equal(tl_parse_schedule(&env, rows[row].steps, strlen(rows[row].steps), &plan), TL_OK);
+        asked = plan;
+        if (rows[row].places) { asked.offsets = offsets; asked.offset_count = 5; asked.alignment_bytes = 8; }
+        if (rows[row].field == 1) asked.repeat_count = -1;
+        if (rows[row].field == 2) asked.block_count = 1;
+        expect_refused(&env, &graph, &backend, &asked, rows[row].code, rows[row].says);
+        tl_free_plan(&env, &plan);
+    }
+    assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+    tl_free_graph(NULL, &graph);
+}
+
 static void memories_of_no_use_are_refused(void **state) {
     static uint64_t memory[16];
     tl_cpu_backend_desc desc;
@@ -437,6 +582,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_plan_runs_in_banks_of_exactly_its_bytes),
         cmocka_unit_test(arenas_are_cut_where_the_backend_asks_for_it),
         cmocka_unit_test(banks_and_blocks_that_no_backend_has_are_refused),
+        cmocka_unit_test(banks_beside_memory_of_the_env_take_exactly_their_bytes),
+        cmocka_unit_test(guard_bytes_are_named_where_they_have_no_room),
+        cmocka_unit_test(a_bad_plan_is_refused_in_the_name_of_the_run),
         cmocka_unit_test(memories_of_no_use_are_refused),
         cmocka_unit_test(every_allocation_of_a_run_in_banks_fails_in_turn),
     };
