@@ -39,9 +39,10 @@ static void one_budget(const char *name, const tl_graph *graph, const tl_graph *
     desc.budget_bytes = budget;
     desc.work_limit = work;
     desc.graph = rounded;
+    desc.live = 1;
     other = tl_plan_remat(NULL, &desc, &live, NULL);
     desc.graph = graph;
-    desc.in_arena = 1;
+    desc.live = 0;
     desc.alignment_bytes = alignment;
     start = processor_ms();
     result = tl_plan_remat(NULL, &desc, &placed, NULL);
