@@ -95,7 +95,7 @@ static void one_alignment(FILE *csv, const char *root, uint64_t alignment, uint6
             snprintf(path, sizeof path, "%s/models/%s.tlg", root, name);
             if (tl_read_graph(NULL, path, &graph)) { fprintf(stderr, "bench_arena: %s cannot be read\n", path); exit(1); }
             desc.graph = &graph;
-            a.desc = &desc;
+            a.given = &graph;
             a.alignment = alignment;
             if (!tli_arena_round(&a) || tl_plan_keep_all(NULL, &a.graph, 0, &plan)) exit(1);
             all = plan.peak_bytes;
