@@ -350,7 +350,7 @@ static int tli_layout_has_parts(const tli_fit *fit, uint64_t goal) {
 // Search the parts that are higher than the bound, each with more work in every round; a single one with all of
 // it. *goal is raised to what is proven.
 static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_limit, uint64_t *goal) {
-    uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE;
+    uint64_t end = l->work + work_limit, share = TLI_LAYOUT_SHARE, before;
     tl_result result = TL_OK;
     int32_t from, more = 1;
     for (; more && !result && l->work < end && !l->stopped; share *= 4) {
@@ -359,8 +359,9 @@ static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_li
             tli_layout_part part = tli_layout_find_part(fit, from);
             from = part.to;
             if (part.height <= *goal || part.to - part.from > TLI_PACK_MOST) continue;
-            more = 1;
+            before = l->work;
             result = tli_layout_search_part(l, fit, &part, end - l->work < share ? end - l->work : share, goal);
+            more |= l->work > before;   // else too many boxes of the part meet: it is searched in no round
         }
     }
     return result;

@@ -19,7 +19,8 @@ extern "C" {
 //       +--------------------------> step
 //
 // The height is at least the largest sum of bytes that are live at one step. Fast passes put the
-// buffers, in several orders, into the lowest gap that is free over their whole lifetime. If the
+// buffers, in several orders, into the lowest gap that is free over their whole lifetime, or stack them
+// as they begin, each beside one that outlives it by little, from both ends of every gap. If the
 // height is above the bound then, an exact search tries to reach it, or to prove that nothing does:
 // buffers are placed in the order of their offsets, each as low as those before it allow, which
 // misses no layout; sections of time whose buffers no longer fit below the height cut branches, and

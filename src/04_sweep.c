@@ -6,15 +6,33 @@
 // has ended: first fit, as an allocator does it. What is nested in time is stacked without loss so, and a box
 // costs O(log gaps), however much lives with it. The sweep backwards in time is the same from the end.
 //
-// The gaps are the nodes of a treap: in order of their first byte, with random ranks that no parent has lower
-// than its children, and the widest gap below each node. Pins would have to be looked for ahead, so boxes with
-// pins are placed by passes alone.
+// Two more sweeps stack boxes from both sides of every gap, and of all bytes below the bound: a box lies
+// against the neighbour that outlives it by least or, if all end before it, against the one that ends last.
+// What ends together lies together then, and leaves one gap. Plans that recompute stages of a chain are of this
+// kind: checkpoints, the last of which is dropped first, and between them what lives for a step or two.
+//
+//     bound  +------------------+
+//            |      +-----+     |
+//            |      |  c  |     |     c outlives b, so it lies against the bound, which never ends;
+//            |      +-----+     |     behind b there is one gap, and not one on each side of c
+//            |   +----+ +---+   |
+//            |   | b  | | d |   |
+//            |  ++----+-+---+-+ |
+//            |  |      a      | |
+//            +--+-------------+-+--> step
+//
+// The gaps are the nodes of a treap: in order of their first byte, with ranks that no parent has lower than its
+// children, which are hashes of their numbers, and the widest gap below each node. Pins would have to be looked
+// for ahead, so boxes with pins are placed by passes alone.
+
+#define TLI_SWEEP_GAPS 64       // gaps that hold a box, of which the best is taken
+#define TLI_SWEEP_VISIT 4       // elementary steps of a visit of a gap
 
 typedef struct tli_gap {
     uint64_t first, end;        // free bytes
     uint64_t widest;            // most bytes of a gap from here down
     int32_t  up, down[2];       // -1 = none; [0]: lower, [1]: higher
-    uint32_t rank;
+    int32_t  below;             // the box that lies below it; -1 = none
 } tli_gap;
 
 typedef struct tli_gaps {
@@ -22,10 +40,15 @@ typedef struct tli_gaps {
     tli_gap  *gaps;             // [count]
     int32_t   count, capacity;
     int32_t   root, unused;     // unused: a list through up, -1 = at the end
+    uint64_t  end;              // of all bytes; there are more where no gap is wide enough
+    int32_t  *lower, *higher;   // [boxes] placed boxes by offset: a list; -1 = none
+    int32_t   lowest, highest;  // its ends
+    int       backwards;
     int       failed;           // no memory: gaps are missing, offsets are none
-    tl_random random;
     uint64_t  work;
 } tli_gaps;
+
+static uint32_t tli_gap_rank(int32_t gap) { return ((uint32_t)gap + 1) * UINT32_C(2654435761); }
 
 static uint64_t tli_gap_widest(const tli_gaps *g, int32_t gap) { return gap < 0 ? 0 : g->gaps[gap].widest; }
 
@@ -76,7 +99,7 @@ static int32_t tli_gap_new(tli_gaps *g) {
     return g->count++;
 }
 
-static void tli_gap_add(tli_gaps *g, uint64_t first, uint64_t end) {
+static void tli_gap_add(tli_gaps *g, int32_t below, uint64_t first, uint64_t end) {
     int32_t gap = tli_gap_new(g), at = g->root, up = -1, side = 0;
     tli_gap *item;
     if (gap < 0) return;
@@ -86,27 +109,26 @@ static void tli_gap_add(tli_gaps *g, uint64_t first, uint64_t end) {
     item->end = end;
     item->up = up;
     item->down[0] = item->down[1] = -1;
-    item->rank = (uint32_t)(tl_next_random(&g->random) >> 32);
+    item->below = below;
     if (up < 0) g->root = gap;
     else g->gaps[up].down[side] = gap;
     tli_gap_update(g, gap);
-    while (item->up >= 0 && g->gaps[item->up].rank < item->rank) tli_gap_lift(g, gap);
+    while (item->up >= 0 && tli_gap_rank(item->up) < tli_gap_rank(gap)) tli_gap_lift(g, gap);
     tli_gap_update_above(g, gap);
 }
 
 static void tli_gap_remove(tli_gaps *g, int32_t gap) {
     tli_gap *item = &g->gaps[gap];
     while (item->down[0] >= 0 && item->down[1] >= 0)
-        tli_gap_lift(g, item->down[g->gaps[item->down[0]].rank < g->gaps[item->down[1]].rank]);
+        tli_gap_lift(g, item->down[tli_gap_rank(item->down[0]) < tli_gap_rank(item->down[1])]);
     tli_gap_replace(g, gap, item->down[item->down[0] < 0]);
     tli_gap_update_above(g, item->up);
     item->up = g->unused;
     g->unused = gap;
 }
 
-// The lowest gap of at least so many bytes. There is one: the last gap has no end.
-static int32_t tli_gap_find(tli_gaps *g, uint64_t bytes) {
-    int32_t at = g->root;
+// The lowest gap of at least so many bytes from one down, where there is one.
+static int32_t tli_gap_find(tli_gaps *g, int32_t at, uint64_t bytes) {
     for (;; g->work++) {
         const tli_gap *gap = &g->gaps[at];
         if (tli_gap_widest(g, gap->down[0]) >= bytes) at = gap->down[0];
@@ -115,32 +137,21 @@ static int32_t tli_gap_find(tli_gaps *g, uint64_t bytes) {
     }
 }
 
-// Take bytes of the lowest gap that holds them; where they do not fit it aligned, or in one block, of the
-// lowest that surely does.
-static uint64_t tli_gap_take(const tli_fit *f, tli_gaps *g, const tli_fit_box *box) {
-    uint64_t bytes = tli_fit_taken_bytes(f, box);
-    int32_t at = tli_gap_find(g, bytes);
-    uint64_t offset = tli_fit_lift(f, box, g->gaps[at].first), end;
-    if (offset + bytes > g->gaps[at].end) {
-        at = tli_gap_find(g, (f->block ? 2 * bytes : bytes) + ((uint64_t)1 << box->alignment_bits));
-        offset = tli_fit_lift(f, box, g->gaps[at].first);
+// The next one above a gap; -1 = none.
+static int32_t tli_gap_next(tli_gaps *g, int32_t at, uint64_t bytes) {
+    int32_t up;
+    if (tli_gap_widest(g, g->gaps[at].down[1]) >= bytes) return tli_gap_find(g, g->gaps[at].down[1], bytes);
+    for (; (up = g->gaps[at].up) >= 0; at = up, g->work++) {
+        const tli_gap *gap = &g->gaps[up];
+        if (gap->down[1] == at) continue;
+        if (gap->end - gap->first >= bytes) return up;
+        if (tli_gap_widest(g, gap->down[1]) >= bytes) return tli_gap_find(g, gap->down[1], bytes);
     }
-    end = g->gaps[at].end;
-    if (offset > g->gaps[at].first) {
-        g->gaps[at].end = offset;
-        tli_gap_update_above(g, at);
-        if (offset + bytes < end) tli_gap_add(g, offset + bytes, end);
-    } else if (offset + bytes < end) {
-        g->gaps[at].first = offset + bytes;
-        tli_gap_update_above(g, at);
-    } else {
-        tli_gap_remove(g, at);
-    }
-    return offset;
+    return -1;
 }
 
-// Give bytes back: they join the gaps that touch them.
-static void tli_gap_give(tli_gaps *g, uint64_t first, uint64_t end) {
+// Give bytes above a box back: they join the gaps that touch them.
+static void tli_gap_give(tli_gaps *g, int32_t box, uint64_t first, uint64_t end) {
     int32_t at = g->root, below = -1, above = -1;
     for (; at >= 0; g->work++) {
         if (g->gaps[at].first < first) { below = at; at = g->gaps[at].down[1]; }
@@ -151,59 +162,179 @@ static void tli_gap_give(tli_gaps *g, uint64_t first, uint64_t end) {
         tli_gap_remove(g, above);
     }
     if (below < 0 || g->gaps[below].end != first) {
-        tli_gap_add(g, first, end);
+        tli_gap_add(g, box, first, end);
         return;
     }
     g->gaps[below].end = end;
     tli_gap_update_above(g, below);
 }
 
-static void tli_gap_reset(tli_gaps *g) {
-    g->root = g->unused = -1;
-    g->count = 0;
-    g->random.state = 1;
-    tli_gap_add(g, 0, UINT64_MAX);
+// Let there be a gap of so many bytes: the last one grows, or begins at the end.
+static void tli_gap_widen(tli_gaps *g, uint64_t bytes) {
+    int32_t at = g->root;
+    uint64_t end = g->end;
+    if (tli_gap_widest(g, at) >= bytes) return;
+    while (at >= 0 && g->gaps[at].down[1] >= 0) at = g->gaps[at].down[1];
+    g->end += bytes - (at >= 0 && g->gaps[at].end == end ? end - g->gaps[at].first : 0);
+    tli_gap_give(g, g->highest, end, g->end);
 }
 
-// Place all boxes as they begin, and keep the result if it is the lowest. items: boxes by first section, ends:
-// by last section, the latest first; backwards, the two change places, and both are read from the other end.
-static void tli_fit_sweep_items(tli_fit *f, tli_gaps *g, const int32_t *ends, int backwards) {
+// A place in a gap: against the box below it, or, side 1, against the one above.
+typedef struct tli_gap_place { uint64_t offset; int32_t gap, side; } tli_gap_place;
+
+// Where a box lies on a side of a gap: as far as it goes, aligned and in one block. It may leave the gap.
+static uint64_t tli_gap_offset(const tli_fit *f, const tli_gap *gap, const tli_fit_box *box, int32_t side) {
+    uint64_t bytes = tli_fit_taken_bytes(f, box), offset;
+    if (!side) return tli_fit_lift(f, box, gap->first);
+    offset = gap->end - bytes;
+    if (tli_is_split(offset, bytes, f->block)) offset = (offset + bytes) / f->block * f->block - bytes;
+    return offset & ~(((uint64_t)1 << box->alignment_bits) - 1);
+}
+
+// The section behind which a neighbour ends, as the sweep goes; what has none is there for ever.
+static int64_t tli_gap_until(const tli_fit *f, const tli_gaps *g, int32_t box) {
+    if (box < 0) return INT32_MAX;
+    return g->backwards ? -(int64_t)f->boxes[box].first : f->boxes[box].last;
+}
+
+// The side of a gap on which the neighbour outlives a box by least. *rate: by how much; one that ends before
+// the box is rated above all others.
+static int32_t tli_gap_side(const tli_fit *f, const tli_gaps *g, int32_t gap, int32_t box, uint64_t *rate) {
+    int32_t below = g->gaps[gap].below, above = below < 0 ? g->lowest : g->higher[below], side, best = 0;
+    *rate = UINT64_MAX;
+    for (side = 0; side < 2; side++) {
+        int64_t by = tli_gap_until(f, g, side ? above : below) - tli_gap_until(f, g, box);
+        uint64_t value = by < 0 ? (uint64_t)-by | (uint64_t)1 << 40 : (uint64_t)by;
+        if (value >= *rate) continue;
+        *rate = value;
+        best = side;
+    }
+    return best;
+}
+
+// The place of a box in a gap of at least so many bytes: the lowest, or the one beside the neighbour that
+// outlives it by least.
+static tli_gap_place tli_gap_choose(const tli_fit *f, tli_gaps *g, int32_t box, uint64_t bytes, int stacks) {
+    tli_gap_place best;
+    uint64_t least = UINT64_MAX, rate;
+    int32_t gap = tli_gap_find(g, g->root, bytes), count = 0;
+    best.gap = gap;
+    best.side = 0;
+    for (; stacks && gap >= 0 && count < TLI_SWEEP_GAPS; gap = tli_gap_next(g, gap, bytes), count++) {
+        int32_t side = tli_gap_side(f, g, gap, box, &rate);
+        if (rate >= least) continue;
+        least = rate;
+        best.gap = gap;
+        best.side = side;
+    }
+    g->work += (uint64_t)count;
+    best.offset = tli_gap_offset(f, &g->gaps[best.gap], &f->boxes[box], best.side);
+    return best;
+}
+
+// Hang a box into the list, above the one below a gap.
+static void tli_gap_link(tli_gaps *g, int32_t box, int32_t below) {
+    int32_t above = below < 0 ? g->lowest : g->higher[below];
+    g->lower[box] = below;
+    g->higher[box] = above;
+    if (below < 0) g->lowest = box;
+    else g->higher[below] = box;
+    if (above < 0) g->highest = box;
+    else g->lower[above] = box;
+}
+
+// Take a box out of the list, and give its bytes back.
+static void tli_gap_drop(const tli_fit *f, tli_gaps *g, int32_t box) {
+    int32_t below = g->lower[box], above = g->higher[box];
+    if (below < 0) g->lowest = above;
+    else g->higher[below] = above;
+    if (above < 0) g->highest = below;
+    else g->lower[above] = below;
+    tli_gap_give(g, below, f->offsets[box], f->offsets[box] + tli_fit_taken_bytes(f, &f->boxes[box]));
+}
+
+// Take the bytes of a box in a gap that holds them; where they do not fit it aligned, or in one block, in one
+// that surely does.
+static uint64_t tli_gap_take(const tli_fit *f, tli_gaps *g, int32_t id, int stacks) {
+    const tli_fit_box *box = &f->boxes[id];
+    uint64_t bytes = tli_fit_taken_bytes(f, box), first, end, wanted = bytes;
+    tli_gap_place place;
+    int again;
+    for (again = 0;; again++) {
+        tli_gap_widen(g, wanted);
+        if (g->failed) return 0;
+        place = tli_gap_choose(f, g, id, wanted, stacks);
+        first = g->gaps[place.gap].first;
+        end = g->gaps[place.gap].end;
+        if (again || (place.offset >= first && place.offset + bytes <= end)) break;
+        wanted = (f->block ? 2 * bytes : bytes) + ((uint64_t)1 << box->alignment_bits);
+    }
+    tli_gap_link(g, id, g->gaps[place.gap].below);
+    if (place.offset > first) {
+        g->gaps[place.gap].end = place.offset;
+        tli_gap_update_above(g, place.gap);
+        if (place.offset + bytes < end) tli_gap_add(g, id, place.offset + bytes, end);
+    } else if (place.offset + bytes < end) {
+        g->gaps[place.gap].first = place.offset + bytes;
+        g->gaps[place.gap].below = id;
+        tli_gap_update_above(g, place.gap);
+    } else {
+        tli_gap_remove(g, place.gap);
+    }
+    return place.offset;
+}
+
+static void tli_gap_reset(tli_gaps *g, uint64_t end) {
+    g->root = g->unused = g->lowest = g->highest = -1;
+    g->count = 0;
+    g->end = end;
+    if (end) tli_gap_add(g, -1, 0, end);
+}
+
+// Place all boxes as they begin, and keep the result if it is the lowest. by_first: boxes by first section,
+// ends: by last section, the latest first; backwards, the two change places, and both are read from the other
+// end.
+static void tli_fit_sweep_items(tli_fit *f, tli_gaps *g, const int32_t *ends, int stacks) {
     uint64_t height = 0;
-    int32_t i, k = 0, n = f->count;
-    for (i = 0; i < n && !g->failed; i++) {
-        int32_t id = backwards ? ends[i] : f->by_first[i];
+    int32_t i, k = 0, n = f->count;     // a box needs more work to be stacked, so that may end in between
+    for (i = 0; i < n && height < f->best_height; i++) {
+        if (stacks && f->work + TLI_SWEEP_VISIT * g->work >= f->work_limit) return;
+        int32_t id = g->backwards ? ends[i] : f->by_first[i];
         const tli_fit_box *box = &f->boxes[id];
         for (; k < n; k++) {
-            int32_t old = backwards ? f->by_first[n - 1 - k] : ends[n - 1 - k];
+            int32_t old = g->backwards ? f->by_first[n - 1 - k] : ends[n - 1 - k];
             const tli_fit_box *ended = &f->boxes[old];
-            if (backwards ? ended->first <= box->last : ended->last >= box->first) break;
-            tli_gap_give(g, f->offsets[old], f->offsets[old] + tli_fit_taken_bytes(f, ended));
+            if (g->backwards ? ended->first <= box->last : ended->last >= box->first) break;
+            tli_gap_drop(f, g, old);
         }
+        f->offsets[id] = tli_gap_take(f, g, id, stacks);
         if (g->failed) return;
-        f->offsets[id] = tli_gap_take(f, g, box);
         height = tli_larger_u64(height, f->offsets[id] + box->bytes);
     }
-    if (g->failed || height >= f->best_height) return;
+    if (height >= f->best_height) return;
     f->best_height = height;
     tli_copy(f->best, f->offsets, (size_t)n * sizeof *f->best);
 }
 
-// Sweep forwards, and where that is above the bound, backwards.
+// Sweep forwards, and where that is above the bound, backwards; then stack in both directions.
 static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
-    int32_t i, backwards;
+    uint64_t end = tli_align_up(bound, f->unit);
+    int32_t i, turn;
     tli_gaps g;
     for (i = 0; i < f->count; i++) f->order[i] = i;
     tli_fit_sort(f, TLI_FIT_END, f->order);
     tli_zero(&g, sizeof g);
     g.env = f->env;
-    for (backwards = 0; backwards < 2 && f->best_height > bound && !g.failed; backwards++) {
-        if (backwards && f->work + g.work >= f->work_limit) break;
-        tli_gap_reset(&g);
-        tli_fit_sweep_items(f, &g, f->order, backwards);
+    g.lower = f->reach;             // which passes over a tree set anew
+    g.higher = f->reach + f->leaf_count;
+    for (turn = 0; turn < 4 && f->best_height > bound && !g.failed; turn++) {
+        if (turn && f->work + TLI_SWEEP_VISIT * g.work >= f->work_limit) break;
+        g.backwards = turn % 2;
+        tli_gap_reset(&g, turn < 2 ? UINT64_MAX : end);
+        tli_fit_sweep_items(f, &g, f->order, turn >= 2);
     }
-    f->work += 4 * g.work;      // a visit of a gap is a few elementary steps
+    f->work += TLI_SWEEP_VISIT * g.work;
     f->failed = g.failed;
     tli_release(f->env, g.gaps);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
-

@@ -427,6 +427,96 @@ static void gaps_never_raise_a_layout(void **state) {
     assert_true(lower * 2 > count);
 }
 
+// A chain that is recomputed within few bytes: stages first..end-1 go backward, with the gradient behind them at hand. The output
+// of a stage inside is kept until those behind it are through, then those before it go backward the same way.
+typedef struct nest {
+    tl_layout_buffer *buffers;
+    int32_t   count, gradient;      // gradient: the buffer of the present one
+    int64_t   step;
+    tl_random random;
+    uint64_t  bytes[2000];          // of the output of each stage
+} nest;
+
+static int32_t begin_buffer(nest *n, uint64_t bytes) {
+    tl_layout_buffer *b = &n->buffers[n->count];
+    memset(b, 0, sizeof *b);
+    b->bytes = bytes;
+    b->first_step = b->last_step = n->step;
+    return n->count++;
+}
+
+static void go_backward(nest *n, int32_t first, int32_t end) {
+    int32_t middle, kept, k;
+    if (end - first == 1) {
+        int32_t gradient = begin_buffer(n, n->bytes[first]);
+        n->buffers[n->gradient].last_step = n->step++;
+        n->gradient = gradient;
+        return;
+    }
+    middle = first + 1 + (int32_t)tl_next_random_below(&n->random, (uint64_t)(end - first - 1));
+    for (k = first + 1, kept = -1; k <= middle; k++) {
+        int32_t output = begin_buffer(n, n->bytes[k]);
+        if (kept >= 0) n->buffers[kept].last_step = n->step;
+        kept = output;
+        n->step++;
+    }
+    go_backward(n, middle, end);
+    n->buffers[kept].last_step = n->step - 1;
+    go_backward(n, first, middle);
+}
+
+// These recomputed stages take no more than what is live, also where they are too many for the search, and little work.
+static void nested_lifetimes_are_stacked(void **state) {
+    static const int32_t counts[] = { 50, 300, 1000 };
+    nest n;
+    uint64_t seed;
+    size_t c;
+    int32_t i;
+    (void)state;
+    n.buffers = (tl_layout_buffer *)malloc(10000 * sizeof *n.buffers);
+    assert_non_null(n.buffers);
+    for (c = 0; c < sizeof counts / sizeof counts[0]; c++)
+        for (seed = 1; seed <= 3; seed++) {
+            tl_layout_desc desc;
+            tl_layout_plan plan;
+            n.count = 0;
+            n.step = 0;
+            n.random.state = seed;
+            for (i = 0; i < counts[c]; i++) n.bytes[i] = 100000 + tl_next_random_below(&n.random, 900001);
+            n.gradient = begin_buffer(&n, 512000);
+            go_backward(&n, 0, counts[c]);
+            n.buffers[n.gradient].last_step = n.step;
+            desc = desc_of(n.buffers, n.count, 0);
+            assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+            if (!plan.proven)
+                fail_msg("%d stages, seed %d: %llu bytes, %llu live", (int)counts[c], (int)seed, (ull)plan.height_bytes,
+                         (ull)plan.bound_bytes);
+            if (n.count > 2048) assert_true(plan.work < 300 * (uint64_t)n.count);
+            check_layout(&desc, &plan);
+            tl_free_layout_plan(NULL, &plan);
+        }
+    free(n.buffers);
+}
+
+// More pairs of buffers meet than the search lists, and the pin leaves a gap that no bytes fill.
+static void what_cannot_be_searched_is_answered(void **state) {
+    static tl_layout_buffer buffers[2047];
+    tl_layout_desc desc = desc_of(buffers, 2047, 0);
+    tl_layout_plan plan;
+    int32_t i;
+    (void)state;
+    memset(buffers, 0, sizeof buffers);
+    for (i = 0; i < 2047; i++) {
+        buffers[i].bytes = 2;
+        buffers[i].last_step = 1;
+    }
+    buffers[0].is_pinned = 1;
+    buffers[0].pinned_offset = 1;
+    assert_int_equal(tl_plan_layout(NULL, &desc, &plan), TL_OK);
+    assert_true(plan.height_bytes == 4095 && plan.bound_bytes == 4094 && !plan.proven);
+    tl_free_layout_plan(NULL, &plan);
+}
+
 static void hundred_thousand_buffers_take_little(void **state) {
     enum { COUNT = 100000 };
     tl_layout_buffer *buffers = (tl_layout_buffer *)malloc(COUNT * sizeof *buffers);
@@ -782,6 +872,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_filled_rectangle_is_never_ruled_out),
         cmocka_unit_test(larger_layouts_keep_the_rules),
         cmocka_unit_test(gaps_never_raise_a_layout),
+        cmocka_unit_test(nested_lifetimes_are_stacked),
+        cmocka_unit_test(what_cannot_be_searched_is_answered),
         cmocka_unit_test(hundred_thousand_buffers_take_little),
         cmocka_unit_test(public_instances_reach_their_heights),
         cmocka_unit_test(a_capacity_is_kept_or_refused),

@@ -39,9 +39,10 @@ static void one_budget(const char *name, const tl_graph *graph, const tl_graph *
     desc.budget_bytes = budget;
     desc.work_limit = work;
     desc.graph = rounded;
+    desc.live = 1;
     other = tl_plan_remat(NULL, &desc, &live, NULL);
     desc.graph = graph;
-    desc.in_arena = 1;
+    desc.live = 0;
     desc.alignment_bytes = alignment;
     start = processor_ms();
     result = tl_plan_remat(NULL, &desc, &placed, NULL);
@@ -94,7 +95,7 @@ static void one_alignment(FILE *csv, const char *root, uint64_t alignment, uint6
             snprintf(path, sizeof path, "%s/models/%s.tlg", root, name);
             if (tl_read_graph(NULL, path, &graph)) { fprintf(stderr, "bench_arena: %s cannot be read\n", path); exit(1); }
             desc.graph = &graph;
-            a.desc = &desc;
+            a.given = &graph;
             a.alignment = alignment;
             if (!tli_arena_round(&a) || tl_plan_keep_all(NULL, &a.graph, 0, &plan)) exit(1);
             all = plan.peak_bytes;
