@@ -26,6 +26,13 @@ TESTS    := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS  := $(patsubst tests/fuzz_%.c,%,$(wildcard tests/fuzz_*.c))
 
+# Test programs that call public functions alone are linked with one object of each implementation; those that name what
+# is private, or whose support does, hold the whole header (run-> is a field of a run, which is private).
+private := \b(tli|TLI)_|\brun->
+private := $(shell grep -lE '$(private)' tests/support/*.h | sed 's|.*/||' | tr '\n' '|')$(private)
+WHOLE   := $(patsubst tests/%.c,$(B)/%,$(shell grep -lE '$(private)' tests/test_*.c))
+LINKED  := $(filter-out $(WHOLE),$(TESTS))
+
 # Both headers are joined from parts by plain concatenation, in the order of a list.
 PARTS    := $(addprefix src/,$(shell cat src/ORDER))
 VK_PARTS := $(addprefix src/vk/,$(shell cat src/vk/ORDER))
@@ -81,9 +88,22 @@ $(EXAMPLES): $(B)/%: examples/%.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(call build,$(CC) -O3 $(STD) $(WARN) $(WERROR) $(UNUSED) -o $@ $< $(LDLIBS))
 
-$(TESTS): $(B)/%: tests/%.c $(HEADERS) | cmocka
+$(WHOLE): $(B)/%: tests/%.c $(HEADERS) | cmocka
 	@mkdir -p $(@D)
 	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) $(UNUSED) -Iexamples -o $@ $< $(LDFLAGS) -lcmocka $(LDLIBS))
+
+$(LINKED): $(B)/%: tests/%.c $(HEADERS) $(B)/linked.o | cmocka
+	@mkdir -p $(@D)
+	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_STRATEGY_IMPLEMENTATION_DONE \
+	    -DTL_VK_BACKEND_IMPLEMENTATION_DONE -Iexamples -o $@ $< $(filter %.o,$^) $(LDFLAGS) -lcmocka $(LDLIBS))
+$(call on_vulkan,$(LINKED)): $(B)/linked_vk.o
+
+$(B)/linked.o: tl_strategy.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_STRATEGY_IMPLEMENTATION -x c -c -o $@ $<
+$(B)/linked_vk.o: tl_vk_backend.h tl_strategy.h
+	@mkdir -p $(@D)
+	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_VK_BACKEND_IMPLEMENTATION -x c -c -o $@ $<)
 
 $(BENCHES): $(B)/bench/%: tests/bench/%.c $(HEADERS)
 	@mkdir -p $(@D)
