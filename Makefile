@@ -27,10 +27,12 @@ BENCHES  := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS  := $(patsubst tests/fuzz_%.c,%,$(wildcard tests/fuzz_*.c))
 
 # Test programs that call public functions alone are linked with one object of each implementation; those that name what
-# is private, or whose support does, hold the whole header (run-> is a field of a run, which is private).
+# is private, or whose support does, are compiled with the header (run-> is a field of a run, which is private), as are
+# those that have none of it.
 private := \b(tli|TLI)_|\brun->
 private := $(shell grep -lE '$(private)' tests/support/*.h | sed 's|.*/||' | tr '\n' '|')$(private)
-WHOLE   := $(patsubst tests/%.c,$(B)/%,$(shell grep -lE '$(private)' tests/test_*.c))
+WHOLE   := $(patsubst tests/%.c,$(B)/%,$(sort $(shell grep -lE '$(private)' tests/test_*.c; \
+               grep -L TL_STRATEGY_IMPLEMENTATION tests/test_*.c)))
 LINKED  := $(filter-out $(WHOLE),$(TESTS))
 
 # Both headers are joined from parts by plain concatenation, in the order of a list.
@@ -201,6 +203,7 @@ soak: $(B)/tl_plan $(B)/tl_pack
 	python3 tests/tl_plan.py $(B)/tl_plan
 	python3 tests/tl_pack.py $(B)/tl_pack
 	python3 tests/reference.py $(B)/tl_plan
+	python3 tests/differential_plan.py 10000
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	@grep -v '^\[' $(B)/test_6_properties.log
 

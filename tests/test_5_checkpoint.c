@@ -617,7 +617,7 @@ static void dynamic_is_the_optimum_of_all_kept_sets_on_chains(void **state) {
     tl_random random = { 11 };
     int round, found = 0;
     (void)state;
-    for (round = 0; round < SOAK_TIMES(120); round++) {
+    for (round = 0; round < sampled(SOAK_TIMES(120)); round++) {
         int32_t count = random_count(&random, 1, 9);
         tl_graph graph = random_chain(&random, count);
         tl_checkpoint_config config = dynamic((uint64_t)count, (double)random_count(&random, 40, 100) / 100);
@@ -632,7 +632,7 @@ static void dynamic_is_the_optimum_of_all_kept_sets_on_layered_graphs(void **sta
     tl_random random = { 12 };
     int round, found = 0;
     (void)state;
-    for (round = 0; round < SOAK_TIMES(120); round++) {
+    for (round = 0; round < sampled(SOAK_TIMES(120)); round++) {
         int32_t count = random_count(&random, 1, 9);
         tl_graph graph = random_layers(&random, count, round % 2);
         tl_checkpoint_config config = dynamic((uint64_t)count, (double)random_count(&random, 40, 100) / 100);
