@@ -26,6 +26,15 @@ TESTS    := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS  := $(patsubst tests/fuzz_%.c,%,$(wildcard tests/fuzz_*.c))
 
+# Test programs that call public functions alone are linked with one object of each implementation; those that name what
+# is private, or whose support does, are compiled with the header (run-> is a field of a run, which is private), as are
+# those that have none of it.
+private := \b(tli|TLI)_|\brun->
+private := $(shell grep -lE '$(private)' tests/support/*.h | sed 's|.*/||' | tr '\n' '|')$(private)
+WHOLE   := $(patsubst tests/%.c,$(B)/%,$(sort $(shell grep -lE '$(private)' tests/test_*.c; \
+               grep -L TL_STRATEGY_IMPLEMENTATION tests/test_*.c)))
+LINKED  := $(filter-out $(WHOLE),$(TESTS))
+
 # Both headers are joined from parts by plain concatenation, in the order of a list.
 PARTS    := $(addprefix src/,$(shell cat src/ORDER))
 VK_PARTS := $(addprefix src/vk/,$(shell cat src/vk/ORDER))
@@ -81,9 +90,22 @@ $(EXAMPLES): $(B)/%: examples/%.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(call build,$(CC) -O3 $(STD) $(WARN) $(WERROR) $(UNUSED) -o $@ $< $(LDLIBS))
 
-$(TESTS): $(B)/%: tests/%.c $(HEADERS) | cmocka
+$(WHOLE): $(B)/%: tests/%.c $(HEADERS) | cmocka
 	@mkdir -p $(@D)
 	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) $(UNUSED) -Iexamples -o $@ $< $(LDFLAGS) -lcmocka $(LDLIBS))
+
+$(LINKED): $(B)/%: tests/%.c $(HEADERS) $(B)/linked.o | cmocka
+	@mkdir -p $(@D)
+	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_STRATEGY_IMPLEMENTATION_DONE \
+	    -DTL_VK_BACKEND_IMPLEMENTATION_DONE -Iexamples -o $@ $< $(filter %.o,$^) $(LDFLAGS) -lcmocka $(LDLIBS))
+$(call on_vulkan,$(LINKED)): $(B)/linked_vk.o
+
+$(B)/linked.o: tl_strategy.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_STRATEGY_IMPLEMENTATION -x c -c -o $@ $<
+$(B)/linked_vk.o: tl_vk_backend.h tl_strategy.h
+	@mkdir -p $(@D)
+	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_VK_BACKEND_IMPLEMENTATION -x c -c -o $@ $<)
 
 $(BENCHES): $(B)/bench/%: tests/bench/%.c $(HEADERS)
 	@mkdir -p $(@D)
@@ -181,6 +203,7 @@ soak: $(B)/tl_plan $(B)/tl_pack
 	python3 tests/tl_plan.py $(B)/tl_plan
 	python3 tests/tl_pack.py $(B)/tl_pack
 	python3 tests/reference.py $(B)/tl_plan
+	python3 tests/differential_plan.py 10000
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	@grep -v '^\[' $(B)/test_6_properties.log
 

@@ -12,7 +12,7 @@
 #include "support/run_support.h"
 #include "support/run_bed.h"
 
-static long rounds_of(long count) { return getenv("SOAK") ? 10000 : getenv("SAMPLE") ? count / 4 : count; }
+static long rounds_of(long count) { return getenv("SOAK") ? 10000 : getenv("SAMPLE") ? count / 8 : count; }
 
 // -- how the steps of a run come about --
 

@@ -13,7 +13,7 @@
 #include "support/run_bed.h"
 #include "support/texts.h"
 
-static long rounds_of(long count) { return getenv("SOAK") ? 20 * count : getenv("SAMPLE") ? count / 4 : count; }
+static long rounds_of(long count) { return getenv("SOAK") ? 20 * count : getenv("SAMPLE") ? count / 8 : count; }
 
 static const uint64_t alignments[] = { 1, 4, 16, 64 };
 

@@ -617,7 +617,7 @@ static void dynamic_is_the_optimum_of_all_kept_sets_on_chains(void **state) {
     tl_random random = { 11 };
     int round, found = 0;
     (void)state;
-    for (round = 0; round < SOAK_TIMES(120); round++) {
+    for (round = 0; round < sampled(SOAK_TIMES(120)); round++) {
         int32_t count = random_count(&random, 1, 9);
         tl_graph graph = random_chain(&random, count);
         tl_checkpoint_config config = dynamic((uint64_t)count, (double)random_count(&random, 40, 100) / 100);
@@ -632,7 +632,7 @@ static void dynamic_is_the_optimum_of_all_kept_sets_on_layered_graphs(void **sta
     tl_random random = { 12 };
     int round, found = 0;
     (void)state;
-    for (round = 0; round < SOAK_TIMES(120); round++) {
+    for (round = 0; round < sampled(SOAK_TIMES(120)); round++) {
         int32_t count = random_count(&random, 1, 9);
         tl_graph graph = random_layers(&random, count, round % 2);
         tl_checkpoint_config config = dynamic((uint64_t)count, (double)random_count(&random, 40, 100) / 100);
@@ -648,7 +648,7 @@ static void dynamic_of_thirteen_layers_is_the_optimum_where_layers_read_the_one_
     tl_random random = { 13 };
     int round;
     (void)state;
-    for (round = 0; round < SOAK_TIMES(6); round++) {
+    for (round = 0; round < (getenv("SAMPLE") ? 2 : SOAK_TIMES(6)); round++) {    // 8192 sets each
         tl_graph graph = round % 2 ? random_layers(&random, 13, 0) : random_chain(&random, 13);
         tl_checkpoint_config config = dynamic(13, 0.45 + 0.1 * round);
         random_flags(&random, &config);

@@ -788,7 +788,7 @@ static void what_makes_the_peak_adds_up(void **state) {
     tl_random random = { 21 };
     int i, kinds[TL_STEP_COUNT + 1] = {0}, uses[6] = {0};
     (void)state;
-    for (i = 0; i < SOAK_TIMES(20000); i++) {
+    for (i = 0; i < sampled(SOAK_TIMES(20000)); i++) {
         tl_graph graph;
         tl_plan plan;
         tl_simulate_desc desc;

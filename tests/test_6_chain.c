@@ -427,7 +427,7 @@ static void check_entries(const tl_graph *graph, uint64_t budget, uint64_t cost)
     memset(&policy, 0, sizeof policy);
     memset(&remat, 0, sizeof remat);
     policy.graph = remat.graph = graph;
-    policy.live = 1;
+    policy.live = remat.live = 1;
     policy.budget_bytes = remat.budget_bytes = budget;
     assert_int_equal(plan_checked(&chain, &env, &plans[0], &report), TL_OK);
     assert_true(report.proven);

@@ -199,7 +199,7 @@ static void close_bench(bench *t) {
 // Beside staging, VkDeviceMemory is the arena, taken at init; no pass allocates, and all of it goes back.
 static void device_memory_is_the_planned_arena(void **state) {
     double worst = 0, sum = 0;
-    uint64_t seed, count = getenv("SAMPLE") ? 6 : 30;   // each waits for the planner
+    uint64_t seed, count = getenv("SAMPLE") ? 3 : 30;   // each waits for the planner
     bench t;
     (void)state;
     if (!vkt_has_vulkan("device_memory_is_the_planned_arena")) skip();

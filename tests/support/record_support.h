@@ -96,11 +96,15 @@ static inline record_op *record_add(recorder *r, record_kind kind) {
     return op;
 }
 
+static inline int record_overlaps(tl_range a, tl_range b) {
+    return a.bytes && b.bytes && a.block == b.block && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
 static inline int record_touches(const record_op *op, tl_range range, int writes) {
     int32_t i;
-    if (tli_overlaps(op->to, range) || (writes && tli_overlaps(op->from, range))) return 1;
+    if (record_overlaps(op->to, range) || (writes && record_overlaps(op->from, range))) return 1;
     for (i = 0; i < op->access_count; i++)
-        if ((writes || op->accesses[i].writes) && tli_overlaps(op->accesses[i].range, range)) return 1;
+        if ((writes || op->accesses[i].writes) && record_overlaps(op->accesses[i].range, range)) return 1;
     return 0;
 }
 

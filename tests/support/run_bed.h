@@ -88,6 +88,22 @@ static inline uint64_t input_bytes(const tl_graph *graph) {
     return bytes;
 }
 
+// The outputs that outlive a step: of kept nodes; where a forward pass has none of these, all of nodes that nobody reads.
+static inline void bed_mark_results(const tl_graph *graph, int inference, uint8_t *results) {
+    int32_t i, k;
+    int any_keep = 0;
+    for (i = 0; i < graph->node_count; i++) any_keep |= graph->nodes[i].keep;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node *node = &graph->nodes[graph->outputs[i].node];
+        results[i] = (uint8_t)(any_keep ? node->keep : inference && !node->is_input);
+    }
+    if (!inference || any_keep) return;
+    for (i = 0; i < graph->input_count; i++) {
+        const tl_node *maker = &graph->nodes[graph->outputs[graph->inputs[i].tensor].node];
+        for (k = 0; k < maker->output_count; k++) results[maker->first_output + k] = 0;
+    }
+}
+
 // What a step computed: every gradient checksum, and the bytes of the results.
 static inline uint64_t bed_outcome(bed *b, int inference) {
     const tl_graph *graph = tl_find_run_graph(b->run);
@@ -96,7 +112,7 @@ static inline uint64_t bed_outcome(bed *b, int inference) {
     uint64_t sum = 1, k;
     int32_t i;
     for (i = 0; i < graph->node_count; i++) sum = tl_mix_u64(sum, b->mixer.gradients[i]);
-    tli_mark_results(graph, inference, results);
+    bed_mark_results(graph, inference, results);
     for (i = 0; i < graph->tensor_count; i++) {
         const tl_node_output *output = &graph->outputs[i];
         tl_tensor tensor;

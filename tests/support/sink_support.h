@@ -60,10 +60,24 @@ static inline int xml_name_length(const char *at) {
     return length;
 }
 
+// Bytes of the character there, and its number; 0 = no UTF-8.
+static inline size_t utf8_length(const char *at, const char *end, uint32_t *code) {
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    unsigned char first = (unsigned char)*at;
+    size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4, i;
+    if ((first >= 0x80 && first < 0xc0) || first >= 0xf8 || length > (size_t)(end - at)) return 0;
+    *code = length == 1 ? first : first & (0x7fu >> length);
+    for (i = 1; i < length; i++) {
+        if (((unsigned char)at[i] & 0xc0) != 0x80) return 0;
+        *code = *code << 6 | ((unsigned char)at[i] & 0x3fu);
+    }
+    return *code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff) ? 0 : length;
+}
+
 static inline void must_be_text(const char *from, const char *end) {
     uint32_t code = 0;
     while (from < end) {
-        size_t length = tli_utf8_length(from, end, &code);
+        size_t length = utf8_length(from, end, &code);
         if (!length || (code < 0x20 && code != '\n') || code == 0xFFFE || code == 0xFFFF || code == '<')
             fail_msg("text: %.80s", from);
         if (code == '&' && strncmp(from, "&amp;", 5) && strncmp(from, "&lt;", 4) && strncmp(from, "&gt;", 4))
