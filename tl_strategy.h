@@ -41860,6 +41860,8 @@ typedef struct tli_part {
     char           *text;
     int32_t        *order;        // [graph.node_count] nodes of the run's graph
     int32_t        *tensors;      // [tensor_count of the run's graph] in the part
+    int32_t         highest_layer;  // of the run's graph: what stands as an input has it, so that configs of
+                                  // checkpoints find as many layers
 } tli_part;
 
 static void tli_free_part(tl_env *env, tli_part *part) {
@@ -41908,7 +41910,8 @@ static void tli_add_part(const tl_graph *from, tli_part *part, int32_t id, int a
         node->op = from->text_bytes;
         node->output_count = given->output_count;
         node->is_input = 1;
-        node->inplace = node->layer = -1;
+        node->inplace = -1;
+        node->layer = part->highest_layer;
     }
     node->keep = (uint8_t)keep;
     node->first_input = graph->input_count;
@@ -41933,6 +41936,9 @@ static void tli_add_part(const tl_graph *from, tli_part *part, int32_t id, int a
 static void tli_fill_part(const tli_caching *c, int is_warm, tli_part *part) {
     const tl_graph *graph = c->run->graph;
     int32_t id, turn;
+    part->highest_layer = -1;
+    for (id = 0; id < graph->node_count; id++)
+        if (graph->nodes[id].layer > part->highest_layer) part->highest_layer = graph->nodes[id].layer;
     for (turn = 0; turn < 3; turn++) {
         for (id = 0; id < graph->node_count; id++) {
             const tl_node *node = &graph->nodes[id];
@@ -42116,7 +42122,7 @@ static tl_result tli_try_to_keep(tli_caching *c, int32_t given_up) {
     for (turn = 0; turn < TLI_CACHED_TURNS && !run->budget.is_over; turn++) {
         tl_result result = tli_make_cached_plans(c, &budget);
         uint64_t device, host;
-        if (result) return result;
+        if (result) return result == TL_ERROR_NO_MEMORY ? result : TL_ERROR_INFEASIBLE;
         device = tli_arena_excess(run, TL_TIER_DEVICE);
         host = tli_arena_excess(run, TL_TIER_HOST);
         if (!device && !host) return TL_OK;
@@ -42136,7 +42142,7 @@ static tl_result tli_keep_most(tli_caching *c, int32_t *given_up) {
     while (fits - fails > 1) {
         result = tli_try_to_keep(c, at);
         last = at;
-        if (result && result != TL_ERROR_INFEASIBLE) return result;
+        if (result == TL_ERROR_NO_MEMORY) return result;
         if (!result) fits = at;
         else fails = at;
         at = fails + (fits - fails) / 2;

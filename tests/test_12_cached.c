@@ -107,7 +107,7 @@ static tl_result side_try(side *s, int32_t micro_batch) {
     memset(s->forwards, 0, sizeof s->forwards);
     result = tl_start_pass(s->b.run, micro_batch);
     while (!result && !done) {
-        result = tl_next_step(s->b.run, &step, &done);
+        do result = tl_next_step(s->b.run, &step, &done); while (result == TL_NOT_READY);   // a copy is under way
         if (!result && !done && step.is_compute) result = tl_run_step_kernel(s->b.run, &step);
     }
     return result;
@@ -495,6 +495,148 @@ static void everything_constant_runs_nothing(void **state) {
     pair_close(&p);
 }
 
+// -- how much is kept --
+
+// Two constant branches of the same bytes, of which a costs five times what b does; the large l is in no pass with both.
+static const char branches[] =
+    "tlg 1\n"
+    "node 0 x input fwd=0 bwd=0 out=16 needs=none in=-\n"
+    "node 1 y input fwd=0 bwd=0 out=16 needs=none in=-\n"
+    "node 2 a conv fwd=10 bwd=0 out=100 needs=none in=0 grad=no\n"
+    "node 3 b relu fwd=2 bwd=0 out=100 needs=none in=0 grad=no\n"
+    "node 4 l add fwd=1 bwd=1 out=300 needs=none in=1\n"
+    "node 5 m add fwd=1 bwd=1 out=40 needs=in in=4\n"
+    "node 6 d ce fwd=1 bwd=1 out=8 needs=none in=5,2,3 keep\n";
+
+static void budget_decides_how_much_is_kept(void **state) {
+    static pair p;
+    uint64_t budget, most = 0, last = 200;
+    int seen[3] = { 0, 0, 0 };
+    (void)state;
+    for (budget = 1000; budget >= 300; budget -= 4) {
+        uint64_t kept;
+        pair_open(&p, branches, TL_MODE_LAZY, tl_gradient_checkpointed(0), 0, budget);
+        p.w.is_random[Y] = 1;
+        if (bed_init(&p.plain.b)) {     // below what a run takes that keeps nothing
+            tl_error error = p.plain.b.env.error;
+            assert_int_equal(error.code, TL_ERROR_INFEASIBLE);
+            assert_int_equal(bed_init(&p.cached.b), TL_ERROR_INFEASIBLE);
+            assert_int_equal(tl_find_least_budget(&p.cached.b.env.error), tl_find_least_budget(&error));
+            pair_close(&p);
+            break;
+        }
+        bed_must_init(&p.cached.b);
+        side_write_all(&p.cached);
+        side_write_all(&p.plain);
+        (void)pair_pass(&p, 0);
+        (void)pair_pass(&p, 0);
+        kept = bed_report(&p.cached.b).cached_bytes;
+        assert_true(kept <= last);
+        assert_int_equal(bed_report(&p.cached.b).cached_count, kept / 100);
+        if (kept == 100) assert_true(!p.cached.forwards[2] && p.cached.forwards[3]);    // a, which saves more
+        if (kept == 200 && !most) most = bed_report(&p.cached.b).planned_taken_bytes;
+        seen[kept / 100] = 1;
+        last = kept;
+        pair_close(&p);
+    }
+    assert_true(budget >= 300 && seen[0] && seen[1] && seen[2]);
+    pair_open(&p, branches, TL_MODE_LAZY, tl_gradient_checkpointed(0), 0, most);    // exactly that
+    pair_start(&p);
+    assert_true(pair_pass(&p, 0) == 5 && pair_pass(&p, 0) == 3);
+    assert_int_equal(bed_report(&p.cached.b).taken_bytes, most);
+    pair_close(&p);
+}
+
+static void every_allocation_of_init_fails_in_turn(void **state) {
+    static pair p;
+    long at;
+    (void)state;
+    for (at = 0; ; at++) {
+        failing_alloc f = { 0 };
+        tl_result result;
+        pair_open(&p, prefix, TL_MODE_LAZY, tl_gradient_full(), 0, 0);
+        p.w.is_random[Y] = 1;
+        p.cached.b.env = failing_env(&f, at);
+        result = bed_init(&p.cached.b);
+        if (!result) {
+            f.fail_at = -1;
+            bed_must_init(&p.plain.b);
+            side_write_all(&p.cached);
+            side_write_all(&p.plain);
+            assert_true(pair_pass(&p, 0) == 4 && pair_pass(&p, 0) == 2);
+        } else {
+            assert_int_equal(result, TL_ERROR_NO_MEMORY);
+            assert_null(p.cached.b.run);
+        }
+        pair_close(&p);
+        assert_int_equal(f.live, 0);
+        if (!result) break;
+    }
+    assert_true(at > 60);
+}
+
+// -- blocks, formats, checkpoints --
+
+static uint64_t largest_block;      // of the backends below; 0 = any
+
+static void limit_blocks(void *self, tl_backend_limits *limits) {
+    spy_limits(self, limits);
+    if (largest_block) limits->block_bytes = largest_block;
+}
+
+static void arenas_in_blocks_keep_results(void **state) {
+    static pair p;
+    (void)state;
+    for (largest_block = 304; largest_block < 700; largest_block += 52) {
+        pair_open(&p, branches, TL_MODE_LAZY, tl_gradient_full(), 0, 0);
+        p.cached.b.backend.limits = limit_blocks;
+        pair_start(&p);
+        assert_true(pair_pass(&p, 0) == 5 && pair_pass(&p, 0) == 3);
+        pair_change(&p, 0, 1);
+        assert_true(pair_pass(&p, 0) == 5 && pair_pass(&p, 0) == 3);
+        if (largest_block == 304) assert_true(spy_count(&p.cached.b.spy).block_count[TL_TIER_DEVICE] > 1);
+        pair_close(&p);
+    }
+    largest_block = 0;
+}
+
+static void conversions_of_a_constant_prefix_run_once(void **state) {
+    static const char text[] =
+        "tlg 1\n"
+        "node 0 x input fwd=0 bwd=0 out=40 needs=none in=-\n"
+        "node 1 y input fwd=0 bwd=0 out=24 needs=none in=-\n"
+        "node 2 x16 convert fwd=1 bwd=0 out=20 needs=none in=0 grad=no\n"
+        "node 3 a conv fwd=5 bwd=0 out=32 needs=none in=2 grad=no\n"
+        "node 4 a16 convert fwd=1 bwd=0 out=16 needs=none in=3 grad=no\n"
+        "node 5 c add fwd=2 bwd=2 out=48 needs=in in=4,1\n"
+        "node 6 d ce fwd=1 bwd=1 out=8 needs=in,out in=5 keep\n";
+    static const uint8_t formats[7] = { TL_FORMAT_F32, TL_FORMAT_F32, TL_FORMAT_BF16, TL_FORMAT_F32, TL_FORMAT_F16, TL_FORMAT_F32,
+                                        TL_FORMAT_F32 };
+    static pair p;
+    int side_number, k;
+    (void)state;
+    pair_open(&p, text, TL_MODE_LAZY, tl_gradient_full(), 0, 0);
+    for (side_number = 0; side_number < 2; side_number++) {
+        side *s = side_number ? &p.plain : &p.cached;
+        p.strategies[side_number].precision = TL_PRECISION_MIXED;
+        s->b.desc.formats = formats;
+        s->b.desc.kernel_precisions = 1u << TL_PRECISION_MIXED;
+        for (k = 0; k < s->b.desc.kernel_count; k++)
+            if (!strcmp(s->b.kernels[k].op, "convert")) s->b.kernels[k--] = s->b.kernels[--s->b.desc.kernel_count];
+    }
+    p.w.is_random[2] = p.w.is_random[4] = 1;    // not asked for
+    pair_start(&p);
+    assert_int_equal(p.w.asked, 5);
+    assert_int_equal(pair_pass(&p, 0), 3);
+    assert_int_equal(bed_report(&p.cached.b).cached_bytes, 16);
+    assert_int_equal(pair_pass(&p, 0), 2);
+    assert_int_equal(bed_report(&p.cached.b).cached_count, 3);
+    assert_int_equal(bed_report(&p.cached.b).convert_count, 0);
+    pair_change(&p, X, 0);
+    assert_int_equal(pair_pass(&p, 0), 3);
+    pair_close(&p);
+}
+
 // -- random graphs, constants, budgets and changes --
 
 static tl_gradient random_gradient(tl_random *random) {
@@ -542,7 +684,7 @@ static long random_run(tl_random *random, pair *p, uint64_t seed, long *limited)
     int32_t id;
     find_bytes(p, &least, &most);
     if (random_chance(random, 60)) budget = least < most ? least + tl_next_random_below(random, most - least + 1) : most;
-    if (random_chance(random, 20)) budget = most;       // a block of exactly that
+    if (random_chance(random, 20)) budget = most;       // an arena of exactly that
     if (budget < least) budget = least;
     p->cached.b.desc.budget_bytes = p->plain.b.desc.budget_bytes = budget;
     bed_must_init(&p->cached.b);
@@ -569,9 +711,16 @@ static long random_run(tl_random *random, pair *p, uint64_t seed, long *limited)
     return warm;
 }
 
+static int has_layers(const tl_graph *graph) {
+    int32_t id = 0;
+    while (id < graph->node_count && graph->nodes[id].layer < 0) id++;
+    return id < graph->node_count;
+}
+
 static void random_changes_never_leave_stale_results(void **state) {
     static pair p;
-    uint64_t seed, count = getenv("SOAK") ? 4000 : 400;
+    tl_checkpoint_config config = tl_checkpoint_uniform(2);
+    uint64_t seed, count = getenv("SOAK") ? 4000 : (uint64_t)sampled(250);
     long warm = 0, limited = 0;
     (void)state;
     for (seed = 1; seed <= count; seed++) {
@@ -590,7 +739,18 @@ static void random_changes_never_leave_stale_results(void **state) {
         for (id = 0; id < p.graph.node_count; id++) p.w.is_random[id] = (uint8_t)random_chance(&random, 15);
         side_open(&p.cached, &p.w, &p.graph, &p.strategies[0], random_count(&random, 0, BACKEND_KINDS - 1), 1);
         side_open(&p.plain, &p.w, &p.graph, &p.strategies[1], 0, 0);
+        if (random_chance(&random, 20)) {
+            for (id = 0; id < p.graph.node_count; id++)
+                largest_block = tli_larger_u64(largest_block, tli_largest_allocation(&p.graph, id, !gradient.computes));
+            largest_block = (largest_block + 3) / 4 * 4 + 4 * tl_next_random_below(&random, 20);
+            p.cached.b.backend.limits = p.plain.b.backend.limits = limit_blocks;
+        }
+        if (gradient.checkpointed && !gradient.checkpoint_interval && mode == TL_MODE_LAZY) {
+            if (random_chance(&random, 8)) p.cached.b.desc.host_budget_bytes = p.plain.b.desc.host_budget_bytes = 400;
+            else if (random_chance(&random, 30) && gradient.computes && has_layers(&p.graph)) p.cached.b.desc.checkpoints = p.plain.b.desc.checkpoints = &config;
+        }
         warm += random_run(&random, &p, seed, &limited);
+        largest_block = 0;
         pair_close(&p);
     }
     print_message("%ld of %llu passes were warm, %ld of them below what all takes\n", warm, (unsigned long long)count * 8, limited);
@@ -613,6 +773,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(without_versions_cached_is_pooled),
         cmocka_unit_test(cached_refuses_what_makes_other_plans),
         cmocka_unit_test(everything_constant_runs_nothing),
+        cmocka_unit_test(budget_decides_how_much_is_kept),
+        cmocka_unit_test(every_allocation_of_init_fails_in_turn),
+        cmocka_unit_test(arenas_in_blocks_keep_results),
+        cmocka_unit_test(conversions_of_a_constant_prefix_run_once),
         cmocka_unit_test(random_changes_never_leave_stale_results),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
