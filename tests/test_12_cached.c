@@ -747,7 +747,8 @@ static void random_changes_never_leave_stale_results(void **state) {
         }
         if (gradient.checkpointed && !gradient.checkpoint_interval && mode == TL_MODE_LAZY) {
             if (random_chance(&random, 8)) p.cached.b.desc.host_budget_bytes = p.plain.b.desc.host_budget_bytes = 400;
-            else if (random_chance(&random, 30) && gradient.computes && has_layers(&p.graph)) p.cached.b.desc.checkpoints = p.plain.b.desc.checkpoints = &config;
+            else if (random_chance(&random, 30) && gradient.computes && has_layers(&p.graph))
+                p.cached.b.desc.checkpoints = p.plain.b.desc.checkpoints = &config;
         }
         warm += random_run(&random, &p, seed, &limited);
         largest_block = 0;
