@@ -301,7 +301,7 @@ extern "C" {
 #define TL_MEMORIES(X) \
     X(TL_MEMORY_STANDARD,     "standard",     "Standard",    "one allocation per buffer")         \
     X(TL_MEMORY_POOLED,       "pooled",       "Pooled",      "one arena, planned offsets")        \
-    X(TL_MEMORY_CACHED,       "cached",       "Cached",      "unchanged results are kept between runs") \
+    X(TL_MEMORY_CACHED,       "cached",       "Cached",      "one arena, unchanged results stay between runs") \
     X(TL_MEMORY_MINIMAL_PEAK, "minimal-peak", "MinimalPeak", "order and offsets for the least peak")
 
 #define TL_PARALLELISMS(X) \
@@ -3572,7 +3572,8 @@ typedef struct tl_run_desc {
     // forwards and their places, in the place of gradient full's plan and wherever that fits budget_bytes;
     // where it does not, tl_plan_remat follows for the same two gradients as above. A plan that is given, or
     // that comes of checkpoints or of an interval, keeps its order. Forwards in another order are as good as
-    // those of the listing to kernels that draw no random numbers from one stream for all nodes.
+    // those of the listing to kernels that draw no random numbers from one stream for all nodes. With memory
+    // cached, see version below.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
     const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
     const tl_checkpoint_config *checkpoints;  // lazy: keep these; a dynamic config stays within the budgets,
@@ -3630,6 +3631,22 @@ typedef struct tl_run_desc {
     tl_loss_scaler        *loss_scaler;  // its scale multiplies the gradient of an output that no node reads;
                                       // read, with defaults filled in, at the start of each training
                                       // step. Must outlive the run; 0 = a scale of 1
+
+    // Results kept from pass to pass, with strategy.memory cached. version tells the version of all that the
+    // forward of a node reads beside its inputs: of the contents of a graph input, of weights and of what else
+    // its kernel depends on; 0 = it differs in every pass, as random numbers do. Versions are compared, never
+    // ordered. tl_init_run asks for every node, micro-batch 0, but not for conversions that the run carries out
+    // itself. A node is constant if its version and those of all that it is made from are not 0 and, in
+    // training, none of these has a backward: a constant prefix, frozen layers. What others read of constant
+    // nodes, and results among them, is kept, as much of it as the budget holds: both the plan of a pass that
+    // makes it and that of one that begins with it, the same arenas for both. A pass runs the shorter plan if
+    // all that was asked for has the versions of the pass before, no input among it was written since
+    // (tl_write_tensor: a write counts as a change, whatever the version says), and that pass did not fail.
+    // Plans are made as for a lazy strategy, also in mode eager, so give no plan, policy, eviction, codec; and
+    // such a run goes by passes and steps, not layer by layer. Where nothing can be kept, it is a pooled one.
+    uint64_t (*version)(int32_t node, int32_t micro_batch, void *user);  // 0 = nothing is known to be
+                                      // unchanged: nothing is kept. Called by tl_init_run and tl_start_pass
+    void       *version_user;
 } tl_run_desc;
 
 // What the last pass did.
@@ -3657,6 +3674,8 @@ typedef struct tl_run_report {
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
     uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
+    uint64_t cached_bytes;        // cached: of the results that are kept from pass to pass
+    int32_t  cached_count;        // nodes not run in this pass, because results were kept from one before
 } tl_run_report;
 
 // Prepare a run.
@@ -3776,7 +3795,9 @@ TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 TLDEF tl_result tl_reset_run(tl_run *run);
 
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last online
-// pass (before the first, of the one that tl_init_run tried out), which is valid until the next pass.
+// pass (before the first, of the one that tl_init_run tried out), which is valid until the next pass. Where
+// results are kept from pass to pass, it is the plan that the last pass ran, and before the first pass the one
+// that runs everything.
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
@@ -5215,7 +5236,7 @@ static size_t tli_finish(tli_writer *w) {
     X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
       "strategy.precision: mixed needs formats, as tl_apply_precision makes them, if kernels compute it", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
-      "strategy.memory: pooled, but what evict decides cannot be placed before the pass", "") \
+      "strategy.memory: pooled or cached, but what evict decides cannot be placed before the pass", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
       "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
@@ -5310,7 +5331,14 @@ static size_t tli_finish(tli_writer *w) {
     X(BANK_TAKES_BYTES_OF, "backend: a pass takes %1 bytes of bank %s, of which %0 are free", \
       "bytes free, bytes") \
     X(BANK_MEASURED_BYTES_PLANNED, "taken of a bank: measured %0 bytes, planned %1", \
-      "measured bytes, planned bytes")
+      "measured bytes, planned bytes") \
+    X(STRATEGY_MEMORY_CACHED_TL_NO_PLANNERS, \
+      "strategy.memory: TL_NO_PLANNERS left out the plans of cached; without the version hook it is pooled", \
+      "") \
+    X(STRATEGY_MEMORY_CACHED_MAKES_PLANS, \
+      "strategy.memory: cached, with a version hook, makes plans: leave plan, policy, eviction, codec out", \
+      "") \
+    X(CACHED_NO_MEMORY, "cached: no memory", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -15696,6 +15724,148 @@ TLI_IMPL tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_pl
     bare.alignment_bytes = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
     return tli_plan_places(env, TLI_IN(PLAN_PLACES), desc, &bare, NULL, plan, report);
 }
+
+#ifndef TL_NO_PLANNERS
+// -- places of two plans --
+//
+// Two plans of one graph that run one after the other in the same arenas. What the entry of the second names,
+// the first leaves resident; graph inputs are there all the time. Both are laid out as one:
+//
+//     steps     first           second
+//     inputs    ################################    the same allocation in both
+//     entry            #########################    from where the first makes it to the end of the second
+//     others    ####  #####     ###  #########
+
+// The allocations of the second plan that are there before its first step.
+static int32_t tli_count_first_allocations(const tl_graph *graph, const tl_plan *plan) {
+    int32_t count = 0, i;
+    for (i = 0; i < graph->tensor_count; i++)
+        count += graph->nodes[graph->outputs[i].node].is_input && graph->outputs[i].bytes;
+    for (i = 0; i < plan->entry_count; i++) {
+        const tl_entry *entry = &plan->entry[i];
+        count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
+    }
+    return count;
+}
+
+// Put the lifetimes of a second plan behind those of the first. numbers: of the allocations of the second,
+// those among both; of what is there before its first step, that of the first plan.
+static tl_result tli_join_lifetimes(tli_places *p, const tl_lifetimes *later, int32_t start_count,
+                                    int32_t step_count, const tl_report *report, int32_t *numbers) {
+    const tl_graph *graph = p->desc->graph;
+    uint64_t count = (uint64_t)p->lifetimes.count + (uint64_t)later->count;
+    tl_lifetime *items = (tl_lifetime *)tli_alloc_array(p->env, count, sizeof *items);
+    int32_t *last = (int32_t *)tli_alloc_array(p->env, (uint64_t)graph->tensor_count, sizeof *last);
+    int32_t i, at = p->lifetimes.count;
+    if (items && last) {
+        tli_copy(items, p->lifetimes.items, (size_t)at * sizeof *items);
+        for (i = 0; i < at; i++)    // later lifetimes of a tensor stand behind earlier ones
+            if (items[i].use == TL_USE_INPUT || items[i].use == TL_USE_OUTPUT)
+                last[graph->nodes[items[i].node].first_output + items[i].output] = i;
+        for (i = 0; i < later->count; i++) {
+            tl_lifetime life = later->items[i];
+            int is_host = life.use == TL_USE_HOST;
+            life.end_step += step_count + 1;
+            if (!is_host && life.number < start_count) {
+                tl_lifetime *before = &items[last[graph->nodes[life.node].first_output + life.output]];
+                before->end_step = life.end_step;
+                numbers[life.number] = before->number;
+                continue;
+            }
+            if (!is_host) numbers[life.number] = report->allocation_count + life.number - start_count;
+            life.number = is_host ? report->host_allocation_count + life.number : numbers[life.number];
+            life.first_step += step_count + 1;
+            items[at++] = life;
+        }
+        tli_release(p->env, p->lifetimes.items);
+        p->lifetimes.items = items;
+        p->lifetimes.count = at;
+    }
+    tli_release(p->env, last);
+    if (items && last) return TL_OK;
+    tli_release(p->env, items);
+    return tli_fail(p->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+}
+
+// A plan without its places.
+static tl_plan tli_strip_places(const tli_places *p, const tl_plan *plan) {
+    tl_plan bare = *plan;
+    bare.offsets = bare.host_offsets = NULL;
+    bare.offset_count = bare.host_offset_count = 0;
+    bare.blocks = NULL;
+    bare.block_count = 0;
+    bare.alignment_bytes = p->alignment;
+    return bare;
+}
+
+// Give the second plan its part of the places: in the order of its own numbers.
+static tl_result tli_take_later_places(tli_places *p, const int32_t *numbers, const tl_report *first,
+                                       const tl_report *second, tl_plan *plan) {
+    tl_plan bare = tli_strip_places(p, plan);
+    uint64_t count = (uint64_t)second->allocation_count;
+    uint64_t *offsets = (uint64_t *)tli_alloc_array(p->env, count, sizeof *offsets);
+    tl_result result;
+    int32_t i;
+    if (!offsets)
+        return tli_fail(p->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    for (i = 0; i < second->allocation_count; i++) offsets[i] = p->tiers[0].offsets[numbers[i]];
+    p->tiers[0].offsets = offsets;
+    p->tiers[0].count = second->allocation_count;
+    if (p->tiers[1].count) p->tiers[1].offsets += first->host_allocation_count;
+    p->tiers[1].count = second->host_allocation_count;
+    result = tli_take_places(p, &bare, plan);
+    tli_release(p->env, offsets);
+    return result;
+}
+
+// Give two plans places in the same arenas. Both own their memory. Where there is an error they may have
+// got places all the same.
+static tl_result tli_plan_shared_places(tl_env *env, const tl_places_desc *desc, tl_plan *first,
+                                        tl_plan *second) {
+    tl_simulate_desc simulate;
+    tl_report reports[2];
+    tl_lifetimes later;
+    tli_places p;
+    tl_plan bare, bare_second;
+    int32_t *numbers = NULL, start = tli_count_first_allocations(desc->graph, second);
+    tl_result result;
+    tli_zero(&p, sizeof p);
+    tli_zero(&later, sizeof later);
+    p.env = env;
+    p.desc = desc;
+    p.alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
+    bare = tli_strip_places(&p, first);
+    bare_second = tli_strip_places(&p, second);
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = desc->graph;
+    simulate.device = desc->device;
+    simulate.plan = &bare;
+    result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &p.lifetimes, &reports[0]);
+    simulate.plan = &bare_second;
+    if (!result) result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &later, &reports[1]);
+    if (!result) result = tli_check_places(&p);
+    if (!result) {
+        numbers = (int32_t *)tli_alloc_array(env, (uint64_t)reports[1].allocation_count, sizeof *numbers);
+        result = numbers ? tli_join_lifetimes(&p, &later, start, bare.step_count, &reports[0], numbers)
+                         : tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES),
+                                    TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    }
+    if (!result)
+        result = tli_place_tier(&p, 0, reports[0].allocation_count + reports[1].allocation_count - start);
+    if (!result && reports[0].host_allocation_count + reports[1].host_allocation_count)
+        result = tli_place_tier(&p, 1, reports[0].host_allocation_count + reports[1].host_allocation_count);
+    if (!result) {
+        p.tiers[0].count = reports[0].allocation_count;
+        p.tiers[1].count = reports[0].host_allocation_count;
+        result = tli_take_places(&p, &bare, first);
+    }
+    if (!result) result = tli_take_later_places(&p, numbers, &reports[0], &reports[1], second);
+    tl_free_lifetimes(env, &later);
+    tli_release(env, numbers);
+    tli_free_places(&p);
+    return result;
+}
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -40527,6 +40697,23 @@ typedef struct tli_run_arena {
     int32_t         offset_count, next_offset;  // of the plan's offsets, in the order of the claims
 } tli_run_arena;
 
+#ifndef TL_NO_PLANNERS
+// What is kept from pass to pass, and the plans of a pass that makes it and of one that begins with it.
+typedef struct tli_cache {
+    tl_plan   plans[2];              // 0 runs everything, 1 has what is kept as its entry; in the same arenas
+    tl_report planned[2];            // of these
+    uint64_t  high_bytes[2];         // ends of the highest places in a block
+    uint64_t  start_bytes[2];        // the same of what is there before the first step
+    uint64_t *versions;              // [node_count] of the pass before
+    uint8_t  *is_watched;            // [node_count] 1 = what is kept was made by or from it
+    uint64_t  kept_bytes;
+    int32_t   is_on;                 // 1 = there is something to keep
+    int32_t   is_warm;               // which plan the last pass ran
+    int32_t   is_kept;               // 1 = a pass has left what is to be kept, and nothing was written since
+    int32_t   skipped_count;         // nodes that the one plan runs and the other does not
+} tli_cache;
+#endif
+
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
 struct tl_run {
@@ -40583,6 +40770,9 @@ struct tl_run {
     int32_t         first_count;     // these, and offsets that the plan's entry takes
     uint64_t        input_arena_bytes;  // end of the last of all these in the arena
     tl_run_report   report;
+#ifndef TL_NO_PLANNERS
+    tli_cache       cache;
+#endif
 #ifndef TL_NO_ONLINE
     tli_online      online;
 #endif
@@ -40597,6 +40787,16 @@ static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     run->gradients = run->all_gradients + tensors;
     run->saved = run->all_saved + nodes;
     run->ran = run->all_ran + nodes;
+}
+
+// Whether results are kept from pass to pass, so that one of two plans is replayed.
+static int tli_keeps_results(const tl_run *run) {
+#ifndef TL_NO_PLANNERS
+    return run->cache.is_on;
+#else
+    (void)run;
+    return 0;
+#endif
 }
 
 // What was planned for the pass, or decided in it.
@@ -40658,6 +40858,39 @@ static uint64_t tli_taken_in_bank(const tl_run *run, int tier, int32_t bank, int
 // What the backend takes for the arena of the plan in a tier.
 static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
     return tli_taken_in_bank(run, (int)tier, -1, 0);
+}
+
+// The largest block of the plan for which the backend takes no more than its largest; 0 = it names none.
+static uint64_t tli_run_cut(const tl_run *run) {
+    uint64_t unit = tli_larger_u64(1, run->limits.alignment_bytes), block = run->limits.block_bytes;
+    uint64_t overhead = 0;
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        overhead = tli_larger_u64(overhead, run->limits.block_overhead_bytes[tier]);
+    unit = tli_larger_u64(unit, run->limits.granularity_bytes);
+    if (!block) return 0;
+    block -= block < overhead ? block : overhead;
+    return block < unit ? unit : block - block % unit;
+}
+
+// By how much the arena of a tier exceeds its budget.
+static uint64_t tli_arena_excess(const tl_run *run, tl_tier tier) {
+    uint64_t budget = tier == TL_TIER_HOST ? run->budget.host_bytes : run->budget.bytes;
+    uint64_t taken = run->in_arena ? tli_taken_bytes(run, tier) : 0;
+    return taken > budget ? taken - budget : 0;
+}
+
+static int tli_arenas_fit(const tl_run *run) {
+    return !tli_arena_excess(run, TL_TIER_DEVICE) && !tli_arena_excess(run, TL_TIER_HOST);
+}
+
+// The device of the desc, with the alignment of the backend where the plan has places.
+static tl_device tli_run_device(const tl_run *run) {
+    tl_device device;
+    tli_zero(&device, sizeof device);
+    if (run->desc.device) device = *run->desc.device;
+    if (run->plan.offset_count || run->in_arena) device.alignment_bytes = run->limits.alignment_bytes;
+    return device;
 }
 
 static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {
@@ -41590,6 +41823,566 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- results kept between passes --
+//
+// A node is constant where the caller knows versions of it and of all that it was made from and, in training,
+// nothing of it needs a backward. What the rest reads of constant nodes, and results among them, is kept. Two
+// plans of the graph lie in the same arenas, with inputs and what is kept at the same places in both:
+//
+//     full    x  F a  F b  F c  F d            everything; b stays
+//     warm    x, b         F c  F d            b is the plan's entry: a and b do not run
+//
+// A pass replays the warm plan if no version differs from that of the pass before and no watched input was
+// written, else the full one. Which bytes a write changed is not looked at: a written input has changed.
+//
+// Each plan is made as the strategy says, of a graph: the full one of a graph in which kept nodes are results,
+// the warm one of a graph in which they are inputs. Where the budget does not hold all that is to be kept,
+// what saves least for its bytes is given up: it runs in every pass.
+
+// -- results kept between passes: in a pass --
+
+static uint64_t tli_ask_version(const tl_run *run, int32_t id, int32_t micro_batch) {
+    if (run->kernel_of[id] == TLI_CONVERSION) return 1;     // it depends on its input alone
+    return run->desc.version(id, micro_batch, run->desc.version_user);
+}
+
+// What is kept is an entry of the warm plan, or like any other tensor.
+static void tli_mark_kept(tl_run *run, int is_entry) {
+    const tl_plan *warm = &run->cache.plans[1];
+    int32_t i;
+    for (i = 0; i < warm->entry_count; i++) {
+        const tl_entry *entry = &warm->entry[i];
+        run->tensors[run->graph->nodes[entry->node].first_output + entry->output].is_entry = (uint8_t)is_entry;
+    }
+}
+
+static void tli_take_cached_plan(tl_run *run, int is_warm) {
+    tli_cache *cache = &run->cache;
+    cache->is_warm = is_warm;
+    run->plan = cache->plans[is_warm];
+    run->planned = cache->planned[is_warm];
+    run->input_arena_bytes = cache->start_bytes[is_warm];
+    run->arenas[TL_TIER_DEVICE].offset_count = run->plan.offset_count;
+    run->arenas[TL_TIER_HOST].offset_count = run->plan.host_offset_count;
+}
+
+// Ask for the versions of this pass, and choose its plan.
+static void tli_choose_cached_plan(tl_run *run, int32_t micro_batch) {
+    tli_cache *cache = &run->cache;
+    int is_same = cache->is_kept;
+    int32_t id;
+    for (id = 0; id < run->graph->node_count; id++) {
+        uint64_t version = cache->is_watched[id] ? tli_ask_version(run, id, micro_batch) : 0;
+        is_same &= version == cache->versions[id] && (version || !cache->is_watched[id]);
+        cache->versions[id] = version;
+    }
+    cache->is_kept = is_same;       // else until the pass has made it
+    tli_take_cached_plan(run, is_same);
+    tli_mark_kept(run, is_same);
+}
+
+// What was kept goes with the next release.
+static void tli_forget_cache(tl_run *run) {
+    run->cache.is_kept = 0;
+    if (run->cache.is_on) tli_mark_kept(run, 0);
+}
+
+static void tli_free_cache(tl_run *run) {
+    tli_cache *cache = &run->cache;
+    tl_free_plan(run->env, &cache->plans[0]);
+    tl_free_plan(run->env, &cache->plans[1]);
+    tli_release(run->env, cache->versions);
+    tli_release(run->env, cache->is_watched);
+    tli_zero(cache, sizeof *cache);
+}
+
+// -- results kept between passes: what is constant --
+
+// Arrays over the nodes of the run's graph.
+typedef struct tli_caching {
+    tl_run   *run;
+    tl_result (*make)(tl_run *run);   // makes run->plan for run->graph, as the strategy says
+    uint8_t  *is_constant;
+    uint8_t  *is_kept;
+    uint8_t  *runs;                   // 1 = in the warm plan
+    int32_t  *order;                  // [kept_count] what is to be kept, by what it saves for its bytes
+    uint64_t *worth;                  // [kept_count] saved cost for a byte
+    int32_t   kept_count;
+} tli_caching;
+
+static int32_t tli_input_node(const tl_graph *graph, int32_t input) {
+    return graph->outputs[graph->inputs[input].tensor].node;
+}
+
+// Constant nodes, and those of them that others read, or whose outputs are results.
+static void tli_find_constants(tli_caching *c) {
+    const tl_run *run = c->run;
+    const tl_graph *graph = run->graph;
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int is_constant = tli_ask_version(run, id, 0) && (run->inference || !node->has_grad);
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            is_constant &= c->is_constant[tli_input_node(graph, i)];
+        c->is_constant[id] = (uint8_t)is_constant;
+        c->is_kept[id] = (uint8_t)(is_constant && !node->is_input && run->is_result[node->first_output]);
+        for (i = node->first_input; i < node->first_input + node->input_count && !is_constant; i++) {
+            int32_t from = tli_input_node(graph, i);
+            c->is_kept[from] = (uint8_t)(c->is_constant[from] && !graph->nodes[from].is_input);
+        }
+    }
+}
+
+// Find the nodes of the warm plan: all that are not constant, and what these need of constant nodes that are
+// not kept. Returns the forward cost of the latter.
+static uint64_t tli_find_warm_nodes(tli_caching *c) {
+    const tl_graph *graph = c->run->graph;
+    uint64_t cost = 0;      // fits: tl_check_graph
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        c->runs[id] = (uint8_t)(!node->is_input && !c->is_kept[id] &&
+                                (!c->is_constant[id] || c->run->is_result[node->first_output]));
+    }
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (!c->runs[id]) continue;
+        if (c->is_constant[id]) cost += node->fwd_cost;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t from = tli_input_node(graph, i);
+            c->runs[from] |= !graph->nodes[from].is_input && !c->is_kept[from];
+        }
+    }
+    return cost;
+}
+
+static uint64_t tli_node_output_bytes(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t bytes = 0;     // fits: tl_check_graph
+    int32_t i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        bytes += graph->outputs[i].bytes;
+    return bytes;
+}
+
+// cost / bytes in units of 2^-20, as large as fits.
+static uint64_t tli_rate_cost(uint64_t cost, uint64_t bytes) {
+    uint64_t whole = bytes ? cost / bytes : UINT64_MAX, rest = bytes ? cost % bytes : 0;
+    if (whole >> 43) return UINT64_MAX;
+    while (bytes >> 43) { bytes >>= 1; rest >>= 1; }
+    return whole << 20 | (rest << 20) / bytes;
+}
+
+// List what is to be kept; what saves least for its bytes, if it alone is given up, first. 0 = no memory.
+static int tli_order_kept(tli_caching *c) {
+    const tl_graph *graph = c->run->graph;
+    int32_t id, *nodes, i;
+    for (id = 0; id < graph->node_count; id++) c->kept_count += c->is_kept[id];
+    nodes = (int32_t *)tli_alloc_array(c->run->env, (uint64_t)c->kept_count, sizeof *nodes);
+    c->order = (int32_t *)tli_alloc_array(c->run->env, (uint64_t)c->kept_count, sizeof *c->order);
+    c->worth = (uint64_t *)tli_alloc_array(c->run->env, (uint64_t)c->kept_count, sizeof *c->worth);
+    if (nodes && c->order && c->worth) {
+        for (id = i = 0; id < graph->node_count; id++) if (c->is_kept[id]) nodes[i++] = id;
+        for (i = 0; i < c->kept_count; i++) {
+            c->is_kept[nodes[i]] = 0;
+            c->worth[i] = tli_rate_cost(tli_find_warm_nodes(c), tli_node_output_bytes(graph, nodes[i]));
+            c->is_kept[nodes[i]] = 1;
+        }
+        tli_sort_numbers(c->order, c->kept_count, c->worth);
+        for (i = 0; i < c->kept_count; i++) c->order[i] = nodes[c->order[i]];
+    }
+    i = nodes && c->order && c->worth;
+    tli_release(c->run->env, nodes);
+    return i;
+}
+
+// -- results kept between passes: graphs of the two plans --
+
+// A graph of some nodes of the run's. It has inputs first, then what stands as an input, then what runs.
+typedef struct tli_part {
+    tl_graph        graph;
+    tl_node        *nodes;
+    tl_node_input  *inputs;
+    tl_node_output *outputs;
+    char           *text;
+    int32_t        *order;        // [graph.node_count] nodes of the run's graph
+    int32_t        *tensors;      // [tensor_count of the run's graph] in the part
+    int32_t         highest_layer;  // of the run's graph: what stands as an input has it, so that configs of
+                                  // checkpoints find as many layers
+} tli_part;
+
+static void tli_free_part(tl_env *env, tli_part *part) {
+    tli_release(env, part->nodes);
+    tli_release(env, part->inputs);
+    tli_release(env, part->outputs);
+    tli_release(env, part->text);
+    tli_release(env, part->order);
+    tli_release(env, part->tensors);
+}
+
+// 0 = no memory.
+static int tli_alloc_part(tl_env *env, const tl_graph *graph, tli_part *part) {
+    static const char input[] = "input";
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    tli_zero(part, sizeof *part);
+    part->nodes = (tl_node *)tli_alloc_array(env, nodes, sizeof *part->nodes);
+    part->inputs = (tl_node_input *)tli_alloc_array(env, (uint64_t)graph->input_count, sizeof *part->inputs);
+    part->outputs = (tl_node_output *)tli_alloc_array(env, tensors, sizeof *part->outputs);
+    part->text = (char *)tli_alloc_array(env, (uint64_t)graph->text_bytes + sizeof input, 1);
+    part->order = (int32_t *)tli_alloc_array(env, nodes, sizeof *part->order);
+    part->tensors = (int32_t *)tli_alloc_array(env, tensors, sizeof *part->tensors);
+    if (!part->nodes || !part->inputs || !part->outputs || !part->text || !part->order || !part->tensors)
+        return 0;
+    tli_copy(part->text, graph->text, graph->text_bytes);
+    tli_copy(part->text + graph->text_bytes, input, sizeof input);
+    part->graph.nodes = part->nodes;
+    part->graph.inputs = part->inputs;
+    part->graph.outputs = part->outputs;
+    part->graph.text = part->text;
+    part->graph.text_bytes = graph->text_bytes + (uint32_t)sizeof input;
+    part->graph.batch = graph->batch;
+    return 1;
+}
+
+// Add a node of the run's graph. as_input: it is there before the first step.
+static void tli_add_part(const tl_graph *from, tli_part *part, int32_t id, int as_input, int keep) {
+    const tl_node *given = &from->nodes[id];
+    tl_graph *graph = &part->graph;
+    tl_node *node = &part->nodes[graph->node_count];
+    int32_t i;
+    *node = *given;
+    if (as_input && !given->is_input) {
+        tli_zero(node, sizeof *node);
+        node->name = given->name;
+        node->op = from->text_bytes;
+        node->output_count = given->output_count;
+        node->is_input = 1;
+        node->inplace = -1;
+        node->layer = part->highest_layer;
+    }
+    node->keep = (uint8_t)keep;
+    node->first_input = graph->input_count;
+    node->first_output = graph->tensor_count;
+    for (i = 0; i < node->input_count; i++) {
+        tl_node_input *input = &part->inputs[graph->input_count++];
+        *input = from->inputs[given->first_input + i];
+        input->tensor = part->tensors[input->tensor];
+        if (i == node->inplace && part->nodes[part->outputs[input->tensor].node].is_input) node->inplace = -1;
+    }
+    for (i = 0; i < node->output_count; i++) {
+        tl_node_output *output = &part->outputs[graph->tensor_count];
+        *output = from->outputs[given->first_output + i];
+        output->node = graph->node_count;
+        output->needed &= node->has_grad;
+        part->tensors[given->first_output + i] = graph->tensor_count++;
+    }
+    part->order[graph->node_count++] = id;
+}
+
+// The graph of the full plan, or of the warm one.
+static void tli_fill_part(const tli_caching *c, int is_warm, tli_part *part) {
+    const tl_graph *graph = c->run->graph;
+    int32_t id, turn;
+    part->highest_layer = -1;
+    for (id = 0; id < graph->node_count; id++)
+        if (graph->nodes[id].layer > part->highest_layer) part->highest_layer = graph->nodes[id].layer;
+    for (turn = 0; turn < 3; turn++) {
+        for (id = 0; id < graph->node_count; id++) {
+            const tl_node *node = &graph->nodes[id];
+            int is_result = node->keep || (c->run->is_result[node->first_output] && !node->is_input);
+            int kind = node->is_input ? 0 : is_warm && c->is_kept[id] ? 1 : is_warm && !c->runs[id] ? 3 : 2;
+            if (!is_warm && c->is_kept[id]) is_result = 1;
+            if (kind == turn) tli_add_part(graph, part, id, turn < 2, is_result);
+        }
+    }
+}
+
+// -- results kept between passes: the two plans --
+
+static tl_result tli_fail_caching(const tli_caching *c) {
+    return tli_fail(c->run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(CACHED_NO_MEMORY));
+}
+
+// What stands as an input in the part is the entry of the plan.
+static int32_t tli_list_entry(const tl_graph *graph, const tli_part *part, tl_entry *list) {
+    int32_t k, i, count = 0;
+    for (k = 0; k < part->graph.node_count; k++) {
+        if (!part->nodes[k].is_input || graph->nodes[part->order[k]].is_input) continue;
+        for (i = 0; i < part->nodes[k].output_count; i++) {
+            list[count].node = part->order[k];
+            list[count].output = i;
+            list[count++].slot = 0;
+        }
+    }
+    return count;
+}
+
+// Make a plan of the run's graph of one of a part.
+static tl_result tli_rename_plan(const tli_caching *c, const tli_part *part, const tl_plan *found,
+                                 tl_plan *plan) {
+    tl_env *env = c->run->env;
+    tl_plan apart = *found;
+    tl_step *steps = (tl_step *)tli_alloc_array(env, (uint64_t)found->step_count, sizeof *steps);
+    tl_entry *list = (tl_entry *)tli_alloc_array(env, (uint64_t)part->graph.tensor_count, sizeof *list);
+    tl_result result = TL_OK;
+    int32_t k;
+    if (!steps || !list) result = tli_fail_caching(c);
+    for (k = 0; k < found->step_count && !result; k++) {
+        steps[k] = tl_find_step(found, k);
+        steps[k].node = part->order[steps[k].node];
+    }
+    if (!result) {
+        apart.steps = steps;
+        apart.entry = list;
+        apart.entry_count = tli_list_entry(c->run->graph, part, list);
+        apart.offset_count = apart.host_offset_count = apart.block_count = 0;
+        result = tli_join_plan(env, TLI_IN(INIT_RUN), &apart, plan);
+    }
+    tli_release(env, steps);
+    tli_release(env, list);
+    return result;
+}
+
+// Make one of the two plans, without places.
+static tl_result tli_make_cached_plan(tli_caching *c, int is_warm) {
+    tl_run *run = c->run;
+    const tl_graph *graph = run->graph;
+    tl_plan found;
+    tli_part part;
+    tl_result result = TL_OK;
+    tli_zero(&run->plan, sizeof run->plan);
+    if (!tli_alloc_part(run->env, graph, &part)) result = tli_fail_caching(c);
+    if (!result) {
+        tli_fill_part(c, is_warm, &part);
+        run->graph = &part.graph;
+        result = c->make(run);
+        run->graph = graph;
+    }
+    found = run->plan;
+    tli_zero(&run->plan, sizeof run->plan);
+    if (!result) result = tli_rename_plan(c, &part, &found, &run->cache.plans[is_warm]);
+    tl_free_plan(run->env, &found);
+    tli_free_part(run->env, &part);
+    return result;
+}
+
+// The end of the highest place of the plan in a block that is there before its first step.
+static uint64_t tli_find_start_bytes(const tl_run *run, const tl_plan *plan) {
+    uint64_t highest = 0, alignment = tli_larger_u64(1, run->limits.alignment_bytes);
+    const tl_graph *graph = run->graph;
+    int32_t device = 0, i, number = 0, inputs = graph->tensor_count;
+    while (device < plan->block_count && !plan->blocks[device].tier) device++;
+    for (i = 0; i < inputs + plan->entry_count; i++) {
+        const tl_entry *entry = i < inputs ? NULL : &plan->entry[i - inputs];
+        int32_t tensor = entry ? graph->nodes[entry->node].first_output + entry->output : i;
+        uint64_t bytes = graph->outputs[tensor].bytes, at;
+        int32_t block;
+        if ((!entry && !graph->nodes[graph->outputs[tensor].node].is_input) || !bytes) continue;
+        at = tl_find_offset(plan, number++, 0);
+        block = device ? tli_find_plan_block(plan->blocks, device, at) : -1;
+        if (block >= 0) at -= plan->blocks[block].offset;
+        highest = tli_larger_u64(highest, tli_align_up(at + bytes, alignment));
+    }
+    return highest;
+}
+
+// Replay both plans with their places.
+static tl_result tli_measure_cached_plan(tl_run *run, int is_warm) {
+    tli_cache *cache = &run->cache;
+    const tl_plan *plan = &cache->plans[is_warm];
+    tl_device device = tli_run_device(run);
+    tl_simulate_desc simulate;
+    tl_result result;
+    int32_t k;
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = run->graph;
+    simulate.plan = plan;
+    simulate.device = &device;
+    simulate.block_bytes = (uint64_t *)tli_alloc_array(run->env, (uint64_t)plan->block_count,
+                                                       sizeof *simulate.block_bytes);
+    if (!simulate.block_bytes)
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(CACHED_NO_MEMORY));
+    result = tl_simulate_plan(run->env, &simulate, &cache->planned[is_warm]);
+    cache->high_bytes[is_warm] = 0;
+    for (k = 0; k < plan->block_count; k++)
+        if (!plan->blocks[k].tier)
+            cache->high_bytes[is_warm] = tli_larger_u64(cache->high_bytes[is_warm], simulate.block_bytes[k]);
+    if (!plan->block_count || plan->blocks[0].tier)
+        cache->high_bytes[is_warm] = cache->planned[is_warm].arena_bytes;
+    cache->start_bytes[is_warm] = result ? 0 : tli_find_start_bytes(run, plan);
+    tli_release(run->env, simulate.block_bytes);
+    return result;
+}
+
+#define TLI_CACHED_PLACE_WORK 1000000   // elementary steps of the layout
+
+// Place both plans in the same arenas, of which run->plan tells the bytes then.
+static tl_result tli_place_cached_plans(tl_run *run) {
+    tli_cache *cache = &run->cache;
+    tl_device device = tli_run_device(run);
+    tl_places_desc desc;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = run->graph;
+    desc.device = &device;
+    desc.work_limit = TLI_CACHED_PLACE_WORK;
+    desc.block_bytes = tli_run_cut(run);
+    result = tli_plan_shared_places(run->env, &desc, &cache->plans[0], &cache->plans[1]);
+    if (!result) result = tli_measure_cached_plan(run, 0);
+    if (!result) result = tli_measure_cached_plan(run, 1);
+    if (result) return result;
+    cache->plans[0].arena_bytes = cache->plans[1].arena_bytes =
+        tli_larger_u64(cache->plans[0].arena_bytes, cache->plans[1].arena_bytes);
+    cache->plans[0].host_arena_bytes = cache->plans[1].host_arena_bytes =
+        tli_larger_u64(cache->plans[0].host_arena_bytes, cache->plans[1].host_arena_bytes);
+    tli_take_cached_plan(run, 0);
+    return TL_OK;
+}
+
+// Make both plans within a budget. TL_ERROR_INFEASIBLE: at least one is not.
+static tl_result tli_make_cached_plans(tli_caching *c, const tli_budget *budget) {
+    tl_run *run = c->run;
+    tli_budget before = run->budget;
+    tl_result result;
+    tl_free_plan(run->env, &run->cache.plans[0]);
+    tl_free_plan(run->env, &run->cache.plans[1]);
+    run->budget = *budget;
+    result = tli_make_cached_plan(c, 0);
+    if (!result) result = tli_make_cached_plan(c, 1);
+    run->budget = before;
+    if (result) return result;
+    if (run->cache.plans[0].peak_bytes > before.bytes || run->cache.plans[1].peak_bytes > before.bytes)
+        return TL_ERROR_INFEASIBLE;
+    return tli_place_cached_plans(run);
+}
+
+#define TLI_CACHED_TURNS 4      // times that plans are made at most to make their arenas fit
+
+// Keep all but the first `given_up` of the order. TL_ERROR_INFEASIBLE: the budget does not hold that.
+static tl_result tli_try_to_keep(tli_caching *c, int32_t given_up) {
+    tl_run *run = c->run;
+    tli_budget budget = run->budget;
+    uint64_t last[TL_TIER_COUNT] = { 0, 0 };
+    int32_t i, turn;
+    for (i = 0; i < c->kept_count; i++) c->is_kept[c->order[i]] = i >= given_up;
+    (void)tli_find_warm_nodes(c);
+    for (turn = 0; turn < TLI_CACHED_TURNS && !run->budget.is_over; turn++) {
+        tl_result result = tli_make_cached_plans(c, &budget);
+        uint64_t device, host;
+        if (result) return result == TL_ERROR_NO_MEMORY ? result : TL_ERROR_INFEASIBLE;
+        device = tli_arena_excess(run, TL_TIER_DEVICE);
+        host = tli_arena_excess(run, TL_TIER_HOST);
+        if (!device && !host) return TL_OK;
+        if (turn && device == last[0] && host == last[1]) break;    // the plans do not go by the budget
+        last[0] = device;
+        last[1] = host;
+        budget.bytes -= device < budget.bytes ? device : budget.bytes;
+        budget.host_bytes -= host < budget.host_bytes ? host : budget.host_bytes;
+    }
+    return TL_ERROR_INFEASIBLE;
+}
+
+// Keep as much as the budget holds, by bisection of what is given up. *given_up: all = nothing is kept.
+static tl_result tli_keep_most(tli_caching *c, int32_t *given_up) {
+    int32_t fails = -1, fits = c->kept_count, at = 0, last = -1;
+    tl_result result = TL_OK;
+    while (fits - fails > 1) {
+        result = tli_try_to_keep(c, at);
+        last = at;
+        if (result == TL_ERROR_NO_MEMORY) return result;
+        if (!result) fits = at;
+        else fails = at;
+        at = fails + (fits - fails) / 2;
+    }
+    *given_up = fits;
+    return fits < c->kept_count && fits != last ? tli_try_to_keep(c, fits) : TL_OK;
+}
+
+// -- results kept between passes: preparing a run --
+
+// The nodes that only the full plan runs.
+static void tli_count_skipped(tli_caching *c) {
+    tli_cache *cache = &c->run->cache;
+    int32_t k, id;
+    tli_zero(c->runs, (size_t)c->run->graph->node_count);
+    for (k = 0; k < cache->plans[0].step_count; k++) {
+        tl_step step = tl_find_step(&cache->plans[0], k);
+        if (step.kind < TL_STEP_BACKWARD) c->runs[step.node] = 1;
+    }
+    for (k = 0; k < cache->plans[1].step_count; k++) c->runs[tl_find_step(&cache->plans[1], k).node] = 0;
+    for (id = 0; id < c->run->graph->node_count; id++) cache->skipped_count += c->runs[id];
+}
+
+// Watch all that something kept was made from.
+static void tli_watch_kept(tli_caching *c) {
+    const tl_graph *graph = c->run->graph;
+    tli_cache *cache = &c->run->cache;
+    int32_t id, i;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (c->is_kept[id]) cache->kept_bytes += tli_node_output_bytes(graph, id);
+        cache->is_watched[id] |= c->is_kept[id];
+        for (i = node->first_input; i < node->first_input + node->input_count && cache->is_watched[id]; i++)
+            cache->is_watched[tli_input_node(graph, i)] = 1;
+    }
+}
+
+static tl_result tli_fill_cache(tli_caching *c) {
+    tl_run *run = c->run;
+    int32_t given_up = 0;
+    tl_result result;
+    tli_find_constants(c);
+    if (!tli_order_kept(c)) return tli_fail_caching(c);
+    if (!c->kept_count) return TL_OK;
+    result = tli_keep_most(c, &given_up);
+    if (result || given_up == c->kept_count) return result;
+    tli_watch_kept(c);
+    tli_count_skipped(c);
+    run->cache.is_on = 1;
+    run->is_online = 0;
+    run->owns_plan = 0;     // the cache does
+    return TL_OK;
+}
+
+// Find what can be kept between passes, and make the plans for that. make: makes run->plan for run->graph.
+// Where nothing can be kept, the run goes on as one whose memory is pooled.
+static tl_result tli_open_cache(tl_run *run, tl_result (*make)(tl_run *run)) {
+    uint64_t nodes = (uint64_t)run->graph->node_count;
+    const tl_strategy *strategy = run->desc.strategy;
+    tli_quiet quiet;
+    tli_caching c;
+    tl_result result;
+    if (!strategy || strategy->memory != TL_MEMORY_CACHED || !run->desc.version) return TL_OK;
+    quiet = tli_begin_quiet(run->env);
+    tli_zero(&c, sizeof c);
+    c.run = run;
+    c.make = make;
+    c.is_constant = (uint8_t *)tli_alloc_array(run->env, nodes, 1);
+    c.is_kept = (uint8_t *)tli_alloc_array(run->env, nodes, 1);
+    c.runs = (uint8_t *)tli_alloc_array(run->env, nodes, 1);
+    run->cache.versions = (uint64_t *)tli_alloc_array(run->env, nodes, sizeof *run->cache.versions);
+    run->cache.is_watched = (uint8_t *)tli_alloc_array(run->env, nodes, 1);
+    result = c.is_constant && c.is_kept && c.runs && run->cache.versions && run->cache.is_watched
+                 ? tli_fill_cache(&c) : tli_fail_caching(&c);
+    tli_end_quiet(&quiet, result);
+    if (!run->cache.is_on) {
+        tli_free_cache(run);
+        tli_zero(&run->plan, sizeof run->plan);
+        tli_zero(&run->planned, sizeof run->planned);
+        tli_zero(run->arenas, sizeof run->arenas);
+    }
+    tli_release(run->env, c.is_constant);
+    tli_release(run->env, c.is_kept);
+    tli_release(run->env, c.runs);
+    tli_release(run->env, c.order);
+    tli_release(run->env, c.worth);
+    return result;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- the executor --
 //
@@ -42348,6 +43141,9 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tl_error error;  // keep the reason: the clean-up may overwrite it
     tli_zero(&error, sizeof error);
     if (run->env) error = run->env->error;
+#ifndef TL_NO_PLANNERS
+    tli_forget_cache(run);
+#endif
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
     run->active = 0;
@@ -42370,6 +43166,9 @@ static uint64_t tli_planned_arena_bytes(const tl_run *run) {
     const tli_run_arena *arena = &run->arenas[TL_TIER_DEVICE];
     uint64_t highest = 0;
     int32_t k;
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) return run->cache.high_bytes[run->cache.is_warm];
+#endif
     for (k = 0; k < arena->block_count; k++) highest = tli_larger_u64(highest, arena->blocks[k].bytes);
     return highest;
 }
@@ -42474,6 +43273,9 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), micro_batch < 0
                             ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
                             : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
+#endif
     tli_release_buffers(run, 0);
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
@@ -42488,6 +43290,10 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
     run->report.worker_count = 1;
+#ifndef TL_NO_PLANNERS
+    run->report.cached_bytes = run->cache.kept_bytes;
+    if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
+#endif
     tli_measure_store(&run->store, 1, &counters);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
@@ -42654,6 +43460,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     if (!result && *done && !run->by_hand) {
         result = tli_end_pass(run);
         if (!result) run->active = 0;
+#ifndef TL_NO_PLANNERS
+        if (!result) run->cache.is_kept = run->cache.is_on;
+#endif
     }
     if (!result) return TL_OK;
     tli_zero(step, sizeof *step);
@@ -42831,6 +43640,10 @@ TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     *plan = run->plan;
     plan->memory = NULL;
     plan->base_bytes = run->desc.base_bytes;
+    if (tli_keeps_results(run)) {   // the run's own bytes are those of both plans
+        plan->arena_bytes = run->planned.arena_bytes;
+        plan->host_arena_bytes = run->planned.host_arena_bytes;
+    }
 #ifndef TL_NO_ONLINE
     if (run->is_online) tli_copy_record(run, plan);
 #endif
@@ -42899,6 +43712,7 @@ static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range ra
 // Whether the plan's entry names a tensor, in the slot of the caller.
 static int tli_enters(const tl_run *run, tl_tensor tensor) {
     int32_t i;
+    if (tli_keeps_results(run)) return 0;   // what is kept is not the caller's to write
     for (i = 0; i < run->plan.entry_count; i++) {
         const tl_entry *entry = &run->plan.entry[i];
         if (entry->node == tensor.node && entry->output == tensor.output && entry->slot == run->caller_slot)
@@ -42928,6 +43742,9 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
                         TLI_RULE(TENSOR_NOT_GRAPH_INPUT));
     if (result) return result;
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
+#endif
     return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, TL_MAP_WRITE, NULL, data);
 }
 
@@ -42968,11 +43785,16 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
         (desc->kernel_precisions & (1u << TL_PRECISION_MIXED)))
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
-    if (strategy->memory == TL_MEMORY_POOLED && desc->evict)
+    if ((strategy->memory == TL_MEMORY_POOLED || strategy->memory == TL_MEMORY_CACHED) && desc->evict)
         return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
-    if (strategy->memory == TL_MEMORY_CACHED)
-        return tli_unsupported(
-            run, TLI_RULE(STRATEGY_MEMORY_THIS_VERSION_RUNS));
+    if (strategy->memory == TL_MEMORY_CACHED && desc->version) {
+#ifdef TL_NO_PLANNERS
+        return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_CACHED_TL_NO_PLANNERS));
+#else
+        if (desc->plan || desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec)
+            return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_CACHED_MAKES_PLANS));
+#endif
+    }
     if (strategy->memory == TL_MEMORY_MINIMAL_PEAK && strategy->mode == TL_MODE_EAGER)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN));
@@ -43281,30 +44103,6 @@ static tl_result tli_find_kernels(tl_run *run) {
     return TL_OK;
 }
 
-// The largest block of the plan for which the backend takes no more than its largest; 0 = it names none.
-static uint64_t tli_run_cut(const tl_run *run) {
-    uint64_t unit = tli_larger_u64(1, run->limits.alignment_bytes), block = run->limits.block_bytes;
-    uint64_t overhead = 0;
-    int tier;
-    for (tier = 0; tier < TL_TIER_COUNT; tier++)
-        overhead = tli_larger_u64(overhead, run->limits.block_overhead_bytes[tier]);
-    unit = tli_larger_u64(unit, run->limits.granularity_bytes);
-    if (!block) return 0;
-    block -= block < overhead ? block : overhead;
-    return block < unit ? unit : block - block % unit;
-}
-
-// By how much the arena of a tier exceeds its budget.
-static uint64_t tli_arena_excess(const tl_run *run, tl_tier tier) {
-    uint64_t budget = tier == TL_TIER_HOST ? run->budget.host_bytes : run->budget.bytes;
-    uint64_t taken = run->in_arena ? tli_taken_bytes(run, tier) : 0;
-    return taken > budget ? taken - budget : 0;
-}
-
-static int tli_arenas_fit(const tl_run *run) {
-    return !tli_arena_excess(run, TL_TIER_DEVICE) && !tli_arena_excess(run, TL_TIER_HOST);
-}
-
 #ifndef TL_NO_PLANNERS
 static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     uint8_t *keep = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->tensor_count, 1);
@@ -43447,15 +44245,6 @@ static tl_result tli_check_compressed(tl_run *run) {
     return TL_OK;
 }
 #endif
-
-// The device of the desc, with the alignment of the backend where the plan has places.
-static tl_device tli_run_device(const tl_run *run) {
-    tl_device device;
-    tli_zero(&device, sizeof device);
-    if (run->desc.device) device = *run->desc.device;
-    if (run->plan.offset_count || run->in_arena) device.alignment_bytes = run->limits.alignment_bytes;
-    return device;
-}
 
 // -- preparing a run: the arena --
 
@@ -43746,6 +44535,7 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
 #ifndef TL_NO_ONLINE
     if (run->is_online) report = &run->online.sim.report;
 #endif
+    if (tli_keeps_results(run)) return tli_taken_bytes(run, tier);
     if (tier == TL_TIER_HOST)
         return run->plan.host_offset_count ? tli_taken_bytes(run, tier) : report->host_peak_bytes;
     return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
@@ -43954,7 +44744,7 @@ static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
     int32_t k;
     tli_zero(arena, sizeof *arena);
     arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
-    if (!arena->offset_count || !bytes) return TL_OK;
+    if ((!arena->offset_count && !tli_keeps_results(run)) || !bytes) return TL_OK;
     result = tli_find_arena_blocks(run, tier, bytes);
     for (k = 0; k < arena->block_count && !result; k++) {
         const tl_plan_block *block = &arena->blocks[k];
@@ -44038,7 +44828,12 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_find_kernels(run);
     if (!result) tli_set_budget(run);
     if (!result) result = tli_check_sizes(run);
+#ifndef TL_NO_PLANNERS
+    if (!result) result = tli_open_cache(run, tli_plan_desc);
+    if (!result && !run->is_online && !run->cache.is_on) result = tli_make_run_plan(run);
+#else
     if (!result && !run->is_online) result = tli_make_run_plan(run);
+#endif
 #ifndef TL_NO_ONLINE
     if (!result && run->is_online) result = tli_init_online(run);
 #else
@@ -44121,6 +44916,9 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     }
 #ifndef TL_NO_ONLINE
     tli_free_online(run);
+#endif
+#ifndef TL_NO_PLANNERS
+    tli_free_cache(run);
 #endif
     if (run->owns_plan) tl_free_plan(env, &run->plan);
     tli_release(env, run->all_tensors);

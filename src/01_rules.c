@@ -877,7 +877,7 @@
     X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
       "strategy.precision: mixed needs formats, as tl_apply_precision makes them, if kernels compute it", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
-      "strategy.memory: pooled, but what evict decides cannot be placed before the pass", "") \
+      "strategy.memory: pooled or cached, but what evict decides cannot be placed before the pass", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
       "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
@@ -972,7 +972,14 @@
     X(BANK_TAKES_BYTES_OF, "backend: a pass takes %1 bytes of bank %s, of which %0 are free", \
       "bytes free, bytes") \
     X(BANK_MEASURED_BYTES_PLANNED, "taken of a bank: measured %0 bytes, planned %1", \
-      "measured bytes, planned bytes")
+      "measured bytes, planned bytes") \
+    X(STRATEGY_MEMORY_CACHED_TL_NO_PLANNERS, \
+      "strategy.memory: TL_NO_PLANNERS left out the plans of cached; without the version hook it is pooled", \
+      "") \
+    X(STRATEGY_MEMORY_CACHED_MAKES_PLANS, \
+      "strategy.memory: cached, with a version hook, makes plans: leave plan, policy, eviction, codec out", \
+      "") \
+    X(CACHED_NO_MEMORY, "cached: no memory", "")
 
 // -- errors: rules of [13] TRACE --
 

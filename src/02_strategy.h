@@ -37,7 +37,7 @@ extern "C" {
 #define TL_MEMORIES(X) \
     X(TL_MEMORY_STANDARD,     "standard",     "Standard",    "one allocation per buffer")         \
     X(TL_MEMORY_POOLED,       "pooled",       "Pooled",      "one arena, planned offsets")        \
-    X(TL_MEMORY_CACHED,       "cached",       "Cached",      "unchanged results are kept between runs") \
+    X(TL_MEMORY_CACHED,       "cached",       "Cached",      "one arena, unchanged results stay between runs") \
     X(TL_MEMORY_MINIMAL_PEAK, "minimal-peak", "MinimalPeak", "order and offsets for the least peak")
 
 #define TL_PARALLELISMS(X) \

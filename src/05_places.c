@@ -505,4 +505,146 @@ TLI_IMPL tl_result tl_plan_places(tl_env *env, const tl_places_desc *desc, tl_pl
     bare.alignment_bytes = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
     return tli_plan_places(env, TLI_IN(PLAN_PLACES), desc, &bare, NULL, plan, report);
 }
+
+#ifndef TL_NO_PLANNERS
+// -- places of two plans --
+//
+// Two plans of one graph that run one after the other in the same arenas. What the entry of the second names,
+// the first leaves resident; graph inputs are there all the time. Both are laid out as one:
+//
+//     steps     first           second
+//     inputs    ################################    the same allocation in both
+//     entry            #########################    from where the first makes it to the end of the second
+//     others    ####  #####     ###  #########
+
+// The allocations of the second plan that are there before its first step.
+static int32_t tli_count_first_allocations(const tl_graph *graph, const tl_plan *plan) {
+    int32_t count = 0, i;
+    for (i = 0; i < graph->tensor_count; i++)
+        count += graph->nodes[graph->outputs[i].node].is_input && graph->outputs[i].bytes;
+    for (i = 0; i < plan->entry_count; i++) {
+        const tl_entry *entry = &plan->entry[i];
+        count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
+    }
+    return count;
+}
+
+// Put the lifetimes of a second plan behind those of the first. numbers: of the allocations of the second,
+// those among both; of what is there before its first step, that of the first plan.
+static tl_result tli_join_lifetimes(tli_places *p, const tl_lifetimes *later, int32_t start_count,
+                                    int32_t step_count, const tl_report *report, int32_t *numbers) {
+    const tl_graph *graph = p->desc->graph;
+    uint64_t count = (uint64_t)p->lifetimes.count + (uint64_t)later->count;
+    tl_lifetime *items = (tl_lifetime *)tli_alloc_array(p->env, count, sizeof *items);
+    int32_t *last = (int32_t *)tli_alloc_array(p->env, (uint64_t)graph->tensor_count, sizeof *last);
+    int32_t i, at = p->lifetimes.count;
+    if (items && last) {
+        tli_copy(items, p->lifetimes.items, (size_t)at * sizeof *items);
+        for (i = 0; i < at; i++)    // later lifetimes of a tensor stand behind earlier ones
+            if (items[i].use == TL_USE_INPUT || items[i].use == TL_USE_OUTPUT)
+                last[graph->nodes[items[i].node].first_output + items[i].output] = i;
+        for (i = 0; i < later->count; i++) {
+            tl_lifetime life = later->items[i];
+            int is_host = life.use == TL_USE_HOST;
+            life.end_step += step_count + 1;
+            if (!is_host && life.number < start_count) {
+                tl_lifetime *before = &items[last[graph->nodes[life.node].first_output + life.output]];
+                before->end_step = life.end_step;
+                numbers[life.number] = before->number;
+                continue;
+            }
+            if (!is_host) numbers[life.number] = report->allocation_count + life.number - start_count;
+            life.number = is_host ? report->host_allocation_count + life.number : numbers[life.number];
+            life.first_step += step_count + 1;
+            items[at++] = life;
+        }
+        tli_release(p->env, p->lifetimes.items);
+        p->lifetimes.items = items;
+        p->lifetimes.count = at;
+    }
+    tli_release(p->env, last);
+    if (items && last) return TL_OK;
+    tli_release(p->env, items);
+    return tli_fail(p->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+}
+
+// A plan without its places.
+static tl_plan tli_strip_places(const tli_places *p, const tl_plan *plan) {
+    tl_plan bare = *plan;
+    bare.offsets = bare.host_offsets = NULL;
+    bare.offset_count = bare.host_offset_count = 0;
+    bare.blocks = NULL;
+    bare.block_count = 0;
+    bare.alignment_bytes = p->alignment;
+    return bare;
+}
+
+// Give the second plan its part of the places: in the order of its own numbers.
+static tl_result tli_take_later_places(tli_places *p, const int32_t *numbers, const tl_report *first,
+                                       const tl_report *second, tl_plan *plan) {
+    tl_plan bare = tli_strip_places(p, plan);
+    uint64_t count = (uint64_t)second->allocation_count;
+    uint64_t *offsets = (uint64_t *)tli_alloc_array(p->env, count, sizeof *offsets);
+    tl_result result;
+    int32_t i;
+    if (!offsets)
+        return tli_fail(p->env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES), TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    for (i = 0; i < second->allocation_count; i++) offsets[i] = p->tiers[0].offsets[numbers[i]];
+    p->tiers[0].offsets = offsets;
+    p->tiers[0].count = second->allocation_count;
+    if (p->tiers[1].count) p->tiers[1].offsets += first->host_allocation_count;
+    p->tiers[1].count = second->host_allocation_count;
+    result = tli_take_places(p, &bare, plan);
+    tli_release(p->env, offsets);
+    return result;
+}
+
+// Give two plans places in the same arenas. Both own their memory. Where there is an error they may have
+// got places all the same.
+static tl_result tli_plan_shared_places(tl_env *env, const tl_places_desc *desc, tl_plan *first,
+                                        tl_plan *second) {
+    tl_simulate_desc simulate;
+    tl_report reports[2];
+    tl_lifetimes later;
+    tli_places p;
+    tl_plan bare, bare_second;
+    int32_t *numbers = NULL, start = tli_count_first_allocations(desc->graph, second);
+    tl_result result;
+    tli_zero(&p, sizeof p);
+    tli_zero(&later, sizeof later);
+    p.env = env;
+    p.desc = desc;
+    p.alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
+    bare = tli_strip_places(&p, first);
+    bare_second = tli_strip_places(&p, second);
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = desc->graph;
+    simulate.device = desc->device;
+    simulate.plan = &bare;
+    result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &p.lifetimes, &reports[0]);
+    simulate.plan = &bare_second;
+    if (!result) result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &later, &reports[1]);
+    if (!result) result = tli_check_places(&p);
+    if (!result) {
+        numbers = (int32_t *)tli_alloc_array(env, (uint64_t)reports[1].allocation_count, sizeof *numbers);
+        result = numbers ? tli_join_lifetimes(&p, &later, start, bare.step_count, &reports[0], numbers)
+                         : tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES),
+                                    TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
+    }
+    if (!result)
+        result = tli_place_tier(&p, 0, reports[0].allocation_count + reports[1].allocation_count - start);
+    if (!result && reports[0].host_allocation_count + reports[1].host_allocation_count)
+        result = tli_place_tier(&p, 1, reports[0].host_allocation_count + reports[1].host_allocation_count);
+    if (!result) {
+        p.tiers[0].count = reports[0].allocation_count;
+        p.tiers[1].count = reports[0].host_allocation_count;
+        result = tli_take_places(&p, &bare, first);
+    }
+    if (!result) result = tli_take_later_places(&p, numbers, &reports[0], &reports[1], second);
+    tl_free_lifetimes(env, &later);
+    tli_release(env, numbers);
+    tli_free_places(&p);
+    return result;
+}
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -107,6 +107,23 @@ typedef struct tli_run_arena {
     int32_t         offset_count, next_offset;  // of the plan's offsets, in the order of the claims
 } tli_run_arena;
 
+#ifndef TL_NO_PLANNERS
+// What is kept from pass to pass, and the plans of a pass that makes it and of one that begins with it.
+typedef struct tli_cache {
+    tl_plan   plans[2];              // 0 runs everything, 1 has what is kept as its entry; in the same arenas
+    tl_report planned[2];            // of these
+    uint64_t  high_bytes[2];         // ends of the highest places in a block
+    uint64_t  start_bytes[2];        // the same of what is there before the first step
+    uint64_t *versions;              // [node_count] of the pass before
+    uint8_t  *is_watched;            // [node_count] 1 = what is kept was made by or from it
+    uint64_t  kept_bytes;
+    int32_t   is_on;                 // 1 = there is something to keep
+    int32_t   is_warm;               // which plan the last pass ran
+    int32_t   is_kept;               // 1 = a pass has left what is to be kept, and nothing was written since
+    int32_t   skipped_count;         // nodes that the one plan runs and the other does not
+} tli_cache;
+#endif
+
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
 struct tl_run {
@@ -163,6 +180,9 @@ struct tl_run {
     int32_t         first_count;     // these, and offsets that the plan's entry takes
     uint64_t        input_arena_bytes;  // end of the last of all these in the arena
     tl_run_report   report;
+#ifndef TL_NO_PLANNERS
+    tli_cache       cache;
+#endif
 #ifndef TL_NO_ONLINE
     tli_online      online;
 #endif
@@ -177,6 +197,16 @@ static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     run->gradients = run->all_gradients + tensors;
     run->saved = run->all_saved + nodes;
     run->ran = run->all_ran + nodes;
+}
+
+// Whether results are kept from pass to pass, so that one of two plans is replayed.
+static int tli_keeps_results(const tl_run *run) {
+#ifndef TL_NO_PLANNERS
+    return run->cache.is_on;
+#else
+    (void)run;
+    return 0;
+#endif
 }
 
 // What was planned for the pass, or decided in it.
@@ -238,6 +268,39 @@ static uint64_t tli_taken_in_bank(const tl_run *run, int tier, int32_t bank, int
 // What the backend takes for the arena of the plan in a tier.
 static uint64_t tli_taken_bytes(const tl_run *run, tl_tier tier) {
     return tli_taken_in_bank(run, (int)tier, -1, 0);
+}
+
+// The largest block of the plan for which the backend takes no more than its largest; 0 = it names none.
+static uint64_t tli_run_cut(const tl_run *run) {
+    uint64_t unit = tli_larger_u64(1, run->limits.alignment_bytes), block = run->limits.block_bytes;
+    uint64_t overhead = 0;
+    int tier;
+    for (tier = 0; tier < TL_TIER_COUNT; tier++)
+        overhead = tli_larger_u64(overhead, run->limits.block_overhead_bytes[tier]);
+    unit = tli_larger_u64(unit, run->limits.granularity_bytes);
+    if (!block) return 0;
+    block -= block < overhead ? block : overhead;
+    return block < unit ? unit : block - block % unit;
+}
+
+// By how much the arena of a tier exceeds its budget.
+static uint64_t tli_arena_excess(const tl_run *run, tl_tier tier) {
+    uint64_t budget = tier == TL_TIER_HOST ? run->budget.host_bytes : run->budget.bytes;
+    uint64_t taken = run->in_arena ? tli_taken_bytes(run, tier) : 0;
+    return taken > budget ? taken - budget : 0;
+}
+
+static int tli_arenas_fit(const tl_run *run) {
+    return !tli_arena_excess(run, TL_TIER_DEVICE) && !tli_arena_excess(run, TL_TIER_HOST);
+}
+
+// The device of the desc, with the alignment of the backend where the plan has places.
+static tl_device tli_run_device(const tl_run *run) {
+    tl_device device;
+    tli_zero(&device, sizeof device);
+    if (run->desc.device) device = *run->desc.device;
+    if (run->plan.offset_count || run->in_arena) device.alignment_bytes = run->limits.alignment_bytes;
+    return device;
 }
 
 static uint64_t tli_run_live_bytes(tl_run *run, tl_tier tier) {

@@ -757,6 +757,9 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tl_error error;  // keep the reason: the clean-up may overwrite it
     tli_zero(&error, sizeof error);
     if (run->env) error = run->env->error;
+#ifndef TL_NO_PLANNERS
+    tli_forget_cache(run);
+#endif
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
     run->active = 0;
@@ -779,6 +782,9 @@ static uint64_t tli_planned_arena_bytes(const tl_run *run) {
     const tli_run_arena *arena = &run->arenas[TL_TIER_DEVICE];
     uint64_t highest = 0;
     int32_t k;
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) return run->cache.high_bytes[run->cache.is_warm];
+#endif
     for (k = 0; k < arena->block_count; k++) highest = tli_larger_u64(highest, arena->blocks[k].bytes);
     return highest;
 }
@@ -883,6 +889,9 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), micro_batch < 0
                             ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
                             : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
+#endif
     tli_release_buffers(run, 0);
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
@@ -897,6 +906,10 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_zero(&run->report, sizeof run->report);
     run->report.limiting_node = -1;
     run->report.worker_count = 1;
+#ifndef TL_NO_PLANNERS
+    run->report.cached_bytes = run->cache.kept_bytes;
+    if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
+#endif
     tli_measure_store(&run->store, 1, &counters);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
@@ -1063,6 +1076,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     if (!result && *done && !run->by_hand) {
         result = tli_end_pass(run);
         if (!result) run->active = 0;
+#ifndef TL_NO_PLANNERS
+        if (!result) run->cache.is_kept = run->cache.is_on;
+#endif
     }
     if (!result) return TL_OK;
     tli_zero(step, sizeof *step);
@@ -1240,6 +1256,10 @@ TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     *plan = run->plan;
     plan->memory = NULL;
     plan->base_bytes = run->desc.base_bytes;
+    if (tli_keeps_results(run)) {   // the run's own bytes are those of both plans
+        plan->arena_bytes = run->planned.arena_bytes;
+        plan->host_arena_bytes = run->planned.host_arena_bytes;
+    }
 #ifndef TL_NO_ONLINE
     if (run->is_online) tli_copy_record(run, plan);
 #endif
@@ -1308,6 +1328,7 @@ static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range ra
 // Whether the plan's entry names a tensor, in the slot of the caller.
 static int tli_enters(const tl_run *run, tl_tensor tensor) {
     int32_t i;
+    if (tli_keeps_results(run)) return 0;   // what is kept is not the caller's to write
     for (i = 0; i < run->plan.entry_count; i++) {
         const tl_entry *entry = &run->plan.entry[i];
         if (entry->node == tensor.node && entry->output == tensor.output && entry->slot == run->caller_slot)
@@ -1337,6 +1358,9 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
                         TLI_RULE(TENSOR_NOT_GRAPH_INPUT));
     if (result) return result;
+#ifndef TL_NO_PLANNERS
+    if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
+#endif
     return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, TL_MAP_WRITE, NULL, data);
 }
 

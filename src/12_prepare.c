@@ -25,11 +25,16 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
         (desc->kernel_precisions & (1u << TL_PRECISION_MIXED)))
         return tli_unsupported(
             run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
-    if (strategy->memory == TL_MEMORY_POOLED && desc->evict)
+    if ((strategy->memory == TL_MEMORY_POOLED || strategy->memory == TL_MEMORY_CACHED) && desc->evict)
         return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
-    if (strategy->memory == TL_MEMORY_CACHED)
-        return tli_unsupported(
-            run, TLI_RULE(STRATEGY_MEMORY_THIS_VERSION_RUNS));
+    if (strategy->memory == TL_MEMORY_CACHED && desc->version) {
+#ifdef TL_NO_PLANNERS
+        return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_CACHED_TL_NO_PLANNERS));
+#else
+        if (desc->plan || desc->policy.kind != TL_RECOMPUTE_POLICY_ALL || desc->eviction || desc->codec)
+            return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_CACHED_MAKES_PLANS));
+#endif
+    }
     if (strategy->memory == TL_MEMORY_MINIMAL_PEAK && strategy->mode == TL_MODE_EAGER)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
                         TLI_RULE(STRATEGY_MEMORY_MINIMAL_PEAK_NEEDS_PLAN));
@@ -338,30 +343,6 @@ static tl_result tli_find_kernels(tl_run *run) {
     return TL_OK;
 }
 
-// The largest block of the plan for which the backend takes no more than its largest; 0 = it names none.
-static uint64_t tli_run_cut(const tl_run *run) {
-    uint64_t unit = tli_larger_u64(1, run->limits.alignment_bytes), block = run->limits.block_bytes;
-    uint64_t overhead = 0;
-    int tier;
-    for (tier = 0; tier < TL_TIER_COUNT; tier++)
-        overhead = tli_larger_u64(overhead, run->limits.block_overhead_bytes[tier]);
-    unit = tli_larger_u64(unit, run->limits.granularity_bytes);
-    if (!block) return 0;
-    block -= block < overhead ? block : overhead;
-    return block < unit ? unit : block - block % unit;
-}
-
-// By how much the arena of a tier exceeds its budget.
-static uint64_t tli_arena_excess(const tl_run *run, tl_tier tier) {
-    uint64_t budget = tier == TL_TIER_HOST ? run->budget.host_bytes : run->budget.bytes;
-    uint64_t taken = run->in_arena ? tli_taken_bytes(run, tier) : 0;
-    return taken > budget ? taken - budget : 0;
-}
-
-static int tli_arenas_fit(const tl_run *run) {
-    return !tli_arena_excess(run, TL_TIER_DEVICE) && !tli_arena_excess(run, TL_TIER_HOST);
-}
-
 #ifndef TL_NO_PLANNERS
 static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
     uint8_t *keep = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->tensor_count, 1);
@@ -504,15 +485,6 @@ static tl_result tli_check_compressed(tl_run *run) {
     return TL_OK;
 }
 #endif
-
-// The device of the desc, with the alignment of the backend where the plan has places.
-static tl_device tli_run_device(const tl_run *run) {
-    tl_device device;
-    tli_zero(&device, sizeof device);
-    if (run->desc.device) device = *run->desc.device;
-    if (run->plan.offset_count || run->in_arena) device.alignment_bytes = run->limits.alignment_bytes;
-    return device;
-}
 
 // -- preparing a run: the arena --
 
@@ -803,6 +775,7 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
 #ifndef TL_NO_ONLINE
     if (run->is_online) report = &run->online.sim.report;
 #endif
+    if (tli_keeps_results(run)) return tli_taken_bytes(run, tier);
     if (tier == TL_TIER_HOST)
         return run->plan.host_offset_count ? tli_taken_bytes(run, tier) : report->host_peak_bytes;
     return run->plan.offset_count ? tli_taken_bytes(run, tier) : report->peak_bytes;
@@ -1011,7 +984,7 @@ static tl_result tli_take_arena(tl_run *run, tl_tier tier) {
     int32_t k;
     tli_zero(arena, sizeof *arena);
     arena->offset_count = tier == TL_TIER_HOST ? run->plan.host_offset_count : run->plan.offset_count;
-    if (!arena->offset_count || !bytes) return TL_OK;
+    if ((!arena->offset_count && !tli_keeps_results(run)) || !bytes) return TL_OK;
     result = tli_find_arena_blocks(run, tier, bytes);
     for (k = 0; k < arena->block_count && !result; k++) {
         const tl_plan_block *block = &arena->blocks[k];
@@ -1095,7 +1068,12 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_find_kernels(run);
     if (!result) tli_set_budget(run);
     if (!result) result = tli_check_sizes(run);
+#ifndef TL_NO_PLANNERS
+    if (!result) result = tli_open_cache(run, tli_plan_desc);
+    if (!result && !run->is_online && !run->cache.is_on) result = tli_make_run_plan(run);
+#else
     if (!result && !run->is_online) result = tli_make_run_plan(run);
+#endif
 #ifndef TL_NO_ONLINE
     if (!result && run->is_online) result = tli_init_online(run);
 #else
@@ -1178,6 +1156,9 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     }
 #ifndef TL_NO_ONLINE
     tli_free_online(run);
+#endif
+#ifndef TL_NO_PLANNERS
+    tli_free_cache(run);
 #endif
     if (run->owns_plan) tl_free_plan(env, &run->plan);
     tli_release(env, run->all_tensors);

@@ -127,7 +127,8 @@ typedef struct tl_run_desc {
     // forwards and their places, in the place of gradient full's plan and wherever that fits budget_bytes;
     // where it does not, tl_plan_remat follows for the same two gradients as above. A plan that is given, or
     // that comes of checkpoints or of an interval, keeps its order. Forwards in another order are as good as
-    // those of the listing to kernels that draw no random numbers from one stream for all nodes.
+    // those of the listing to kernels that draw no random numbers from one stream for all nodes. With memory
+    // cached, see version below.
     const tl_strategy *strategy;      // 0 = from the fields below; read during the call
     const tl_plan     *plan;          // must outlive the run; 0 = made from the fields below, or online
     const tl_checkpoint_config *checkpoints;  // lazy: keep these; a dynamic config stays within the budgets,
@@ -185,6 +186,22 @@ typedef struct tl_run_desc {
     tl_loss_scaler        *loss_scaler;  // its scale multiplies the gradient of an output that no node reads;
                                       // read, with defaults filled in, at the start of each training
                                       // step. Must outlive the run; 0 = a scale of 1
+
+    // Results kept from pass to pass, with strategy.memory cached. version tells the version of all that the
+    // forward of a node reads beside its inputs: of the contents of a graph input, of weights and of what else
+    // its kernel depends on; 0 = it differs in every pass, as random numbers do. Versions are compared, never
+    // ordered. tl_init_run asks for every node, micro-batch 0, but not for conversions that the run carries out
+    // itself. A node is constant if its version and those of all that it is made from are not 0 and, in
+    // training, none of these has a backward: a constant prefix, frozen layers. What others read of constant
+    // nodes, and results among them, is kept, as much of it as the budget holds: both the plan of a pass that
+    // makes it and that of one that begins with it, the same arenas for both. A pass runs the shorter plan if
+    // all that was asked for has the versions of the pass before, no input among it was written since
+    // (tl_write_tensor: a write counts as a change, whatever the version says), and that pass did not fail.
+    // Plans are made as for a lazy strategy, also in mode eager, so give no plan, policy, eviction, codec; and
+    // such a run goes by passes and steps, not layer by layer. Where nothing can be kept, it is a pooled one.
+    uint64_t (*version)(int32_t node, int32_t micro_batch, void *user);  // 0 = nothing is known to be
+                                      // unchanged: nothing is kept. Called by tl_init_run and tl_start_pass
+    void       *version_user;
 } tl_run_desc;
 
 // What the last pass did.
@@ -212,6 +229,8 @@ typedef struct tl_run_report {
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
     uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
+    uint64_t cached_bytes;        // cached: of the results that are kept from pass to pass
+    int32_t  cached_count;        // nodes not run in this pass, because results were kept from one before
 } tl_run_report;
 
 // Prepare a run.
@@ -331,7 +350,9 @@ TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 TLDEF tl_result tl_reset_run(tl_run *run);
 
 // Report the last pass; and the plan of a run: the one given or made, or the record of the last online
-// pass (before the first, of the one that tl_init_run tried out), which is valid until the next pass.
+// pass (before the first, of the one that tl_init_run tried out), which is valid until the next pass. Where
+// results are kept from pass to pass, it is the plan that the last pass ran, and before the first pass the one
+// that runs everything.
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 

@@ -1,5 +1,5 @@
 // TL_NO_PLANNERS: plans made elsewhere and online runs remain; a lazy run that would need one to be made is refused, also
-// for the order of memory minimal-peak, and so is mixed precision.
+// for the order of memory minimal-peak, and so is mixed precision, and memory cached with versions.
 // flags: -Wall
 // lang: both
 #define TL_NO_PLANNERS
@@ -10,6 +10,15 @@ static tl_result compute(const tl_kernel_call *call, void *user) {
     (void)call;
     (void)user;
     return TL_OK;
+}
+
+static uint64_t (*version)(int32_t node, int32_t micro_batch, void *user);   // of the next run
+
+static uint64_t version_one(int32_t node, int32_t micro_batch, void *user) {
+    (void)node;
+    (void)micro_batch;
+    (void)user;
+    return 1;
 }
 
 // A run of one layer; lazy where there is a strategy, else online, with formats or a loss scaler where given.
@@ -31,6 +40,7 @@ static tl_result init_run(const tl_strategy *strategy, const uint8_t *formats, t
     desc.budget_bytes = strategy ? 1000 : 0;
     desc.formats = formats;
     desc.loss_scaler = scaler;
+    desc.version = version;
     layer.forward = layer.backward = compute;
     layer.output_bytes = 4;
     result = tl_init_layer_run(&env, &desc, &layer, 1, 4, &run);
@@ -46,6 +56,18 @@ static tl_result init_lazy(tl_gradient gradient, tl_memory memory) {
     return init_run(&strategy, NULL, NULL);
 }
 
+// Mode eager decides online, so memory cached runs, but keeps nothing.
+static tl_result init_cached(int has_versions) {
+    tl_strategy strategy = tl_with_gradient(tl_with_precision(tl_strategy_new(), TL_PRECISION_SINGLE), tl_gradient_none());
+    tl_result result;
+    strategy.mode = TL_MODE_EAGER;
+    strategy.memory = TL_MEMORY_CACHED;
+    version = has_versions ? version_one : NULL;
+    result = init_run(&strategy, NULL, NULL);
+    version = NULL;
+    return result;
+}
+
 int main(void) {
     static const uint8_t formats[2] = { TL_FORMAT_F32, TL_FORMAT_F32 };
     tl_loss_scaler scaler = tl_default_loss_scaler(NULL);
@@ -53,5 +75,6 @@ int main(void) {
            init_run(NULL, NULL, NULL) != TL_OK || init_lazy(tl_gradient_checkpointed(0), TL_MEMORY_STANDARD) != TL_ERROR_UNSUPPORTED ||
            init_lazy(tl_gradient_checkpointed(2), TL_MEMORY_POOLED) != TL_ERROR_UNSUPPORTED ||
            init_lazy(tl_gradient_full(), TL_MEMORY_MINIMAL_PEAK) != TL_ERROR_UNSUPPORTED ||
-           init_lazy(tl_gradient_none(), TL_MEMORY_MINIMAL_PEAK) != TL_ERROR_UNSUPPORTED;
+           init_lazy(tl_gradient_none(), TL_MEMORY_MINIMAL_PEAK) != TL_ERROR_UNSUPPORTED ||
+           init_cached(1) != TL_ERROR_UNSUPPORTED || init_cached(0) != TL_OK;
 }
