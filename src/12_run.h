@@ -192,7 +192,7 @@ typedef struct tl_run_desc {
                                       // step. Must outlive the run; 0 = a scale of 1
 
     // Fusion. With it the run's graph is fusion->graph: plan, checkpoints, formats, steps and events are of
-    // that. Kernels, hooks and tensors stay those of `graph`: a fused node calls the kernels of its members,
+    // that. Kernels and tensors stay those of `graph`: a fused node calls the kernels of its members,
     // block by block, and what lies between two members is never whole in memory. Each must say takes_blocks.
     // strategy.enable_fusion without it fuses what says so, in blocks that suit the backend; a plan or formats
     // that are given are of a fused graph then and need its fusion. Where a node is fused there is no random
