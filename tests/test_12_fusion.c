@@ -424,10 +424,235 @@ static void the_strategy_fuses_a_chain(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// Small tensors have blocks that are small against them, and of a whole alignment.
+static void blocks_suit_the_tensor_and_the_backend(void **state) {
+    static bench e;
+    static const struct { uint64_t bytes, alignment; uint64_t calls; } cases[] = {
+        { 6000, 64, 47 }, { 6000, 256, 24 }, { 100, 64, 2 }, { 100, 256, 1 }, { 4, 16, 1 }
+    };
+    int i;
+    (void)state;
+    for (i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        tl_graph graph = chain_of(3, cases[i].bytes, " takes_blocks");
+        tl_strategy on = fused_strategy(1);
+        open_bench(&e, &graph, BACKEND_CHECKED, cases[i].alignment);
+        e.desc.strategy = &on;
+        init_bench(&e);
+        run_bench(&e, 0);
+        assert_int_equal(e.calls, 3 * cases[i].calls + 2);
+        close_bench(&e);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+static tl_result init_with(bench *e, const tl_fusion_plan *fusion, const tl_strategy *strategy, const tl_plan *plan) {
+    e->desc.fusion = fusion;
+    e->desc.strategy = strategy;
+    e->desc.plan = plan;
+    return tl_init_run(&e->env, &e->desc, &e->run);
+}
+
+static void assert_refused(bench *e, tl_result got, tl_result expected, const char *text) {
+    assert_int_equal(got, expected);
+    assert_null(e->run);
+    if (!strstr(e->env.error.text, text)) fail_msg("\"%s\" where \"%s\" was expected", e->env.error.text, text);
+}
+
+static void ignore_moment(tl_random_moment moment, int32_t node, int32_t micro_batch, void *user) {
+    (void)moment; (void)node; (void)micro_batch; (void)user;
+}
+
+static void what_cannot_be_fused_is_refused(void **state) {
+    static bench e;
+    tl_graph graph = chain_of(6, 400, " takes_blocks"), other = chain_of(7, 400, " takes_blocks"), stubborn;
+    tl_fusion_plan fusion = fusion_of(&graph, 64, 64, 0), foreign = fusion_of(&other, 64, 64, 0), broken;
+    tl_fusion_plan inference = fusion_of(&graph, 64, 64, 1), tight = fusion_of(&graph, 64, 0, 0);
+    tl_strategy on = fused_strategy(0), off = tl_with_fusion(on, 0);
+    tl_fusion_desc desc;
+    tl_env env = silent_env();
+    int32_t members[16];
+    tl_plan plan;
+    (void)state;
+    if (tl_plan_keep_all(&env, &graph, 0, &plan)) fail_msg("%s", env.error.text);
+    open_bench(&e, &graph, 0, 64);
+    assert_refused(&e, init_with(&e, &fusion, &off, NULL), TL_ERROR_INVALID_ARG, "fusion: given, but strategy.enable_fusion is 0");
+    assert_refused(&e, init_with(&e, NULL, &on, &plan), TL_ERROR_INVALID_ARG, "strategy.enable_fusion: the plan or the formats");
+    assert_refused(&e, init_with(&e, &foreign, NULL, NULL), TL_ERROR_INVALID_ARG, "fusion: not made of the graph");
+    assert_refused(&e, init_with(&e, &inference, NULL, NULL), TL_ERROR_INVALID_ARG, "fusion: made for inference");
+    assert_refused(&e, init_with(&e, &fusion, NULL, &plan), TL_ERROR_INVALID_PLAN, "");  // a plan of the other graph
+    memcpy(members, fusion.members, (size_t)graph.node_count * sizeof *members);
+    broken = fusion;
+    broken.members = members;
+    members[3] = fusion.members[4];
+    members[4] = fusion.members[3];
+    assert_refused(&e, init_with(&e, &broken, NULL, NULL), TL_ERROR_INVALID_ARG, "fusion: not made of the graph");
+    e.desc.random = ignore_moment;
+    assert_refused(&e, init_with(&e, &fusion, NULL, NULL), TL_ERROR_UNSUPPORTED, "fusion: members take turns, so the random hook");
+    assert_refused(&e, init_with(&e, NULL, &on, NULL), TL_ERROR_UNSUPPORTED, "fusion: members take turns");
+    e.desc.random = NULL;
+    e.kernels[3].op = "drop";   // no kernel for a member
+    assert_refused(&e, init_with(&e, &fusion, NULL, NULL), TL_ERROR_INVALID_ARG, "kernels: ");
+    assert_non_null(strstr(e.env.error.text, "dropout"));
+    e.kernels[3].op = "dropout";
+    e.kernels[3].backward = NULL;
+    assert_refused(&e, init_with(&e, &fusion, NULL, NULL), TL_ERROR_INVALID_ARG, "kernels: ");
+    close_bench(&e);
+    // Blocks of 64 bytes on a backend that aligns to 256, and a scratch that is larger than a binding.
+    open_bench(&e, &graph, 0, 256);
+    assert_refused(&e, init_with(&e, &tight, NULL, NULL), TL_ERROR_UNSUPPORTED, "holds no block that is aligned to 256");
+    close_bench(&e);
+    open_bench(&e, &graph, 0, 64);
+    e.spy.binding = 63;
+    assert_refused(&e, init_with(&e, &fusion, NULL, NULL), TL_ERROR_UNSUPPORTED, "holds no block");
+    close_bench(&e);
+    tl_free_plan(NULL, &plan);
+    // A member that does not say takes_blocks is fused only by those who ask for it, and not run.
+    stubborn = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=400 needs=none in=-\nnode 1 w weigh fwd=1 bwd=1 out=400 needs=in in=0\n"
+                        "node 2 a scale fwd=1 bwd=1 out=400 needs=none in=1 takes_blocks\n"
+                        "node 3 obstinate relu fwd=1 bwd=1 out=400 needs=out in=2\n"
+                        "node 4 c scale fwd=1 bwd=1 out=400 needs=none in=3 keep takes_blocks\n");
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &stubborn;
+    if (tl_plan_fusion(&env, &desc, &broken)) fail_msg("%s", env.error.text);
+    assert_int_equal(broken.fused_count, 1);
+    open_bench(&e, &stubborn, 0, 64);
+    assert_refused(&e, init_with(&e, &broken, NULL, NULL), TL_ERROR_UNSUPPORTED, "does not say takes_blocks: node 3 (obstinate)");
+    e.desc.strategy = &on;
+    e.desc.fusion = NULL;
+    init_bench(&e);
+    run_bench(&e, 0);
+    {
+        tl_run_report report;
+        tl_measure_run(e.run, &report);
+        assert_int_equal(report.fused_count, 0);
+    }
+    close_bench(&e);
+    tl_free_fusion_plan(NULL, &broken);
+    desc.blocks_only = 2;
+    assert_int_equal(tl_plan_fusion(&env, &desc, &broken), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_plan_fusion: blocks_only: must be 0 or 1");
+    desc.blocks_only = 0;
+    desc.alignment_bytes = 48;
+    assert_int_equal(tl_plan_fusion(&env, &desc, &broken), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_plan_fusion: alignment_bytes: must be 0 or a power of two");
+    desc.alignment_bytes = UINT64_C(1) << 63;
+    assert_int_equal(tl_plan_fusion(&env, &desc, &broken), TL_ERROR_OVERFLOW);
+    tl_free_graph(NULL, &stubborn);
+    tl_free_fusion_plan(NULL, &fusion);
+    tl_free_fusion_plan(NULL, &foreign);
+    tl_free_fusion_plan(NULL, &inference);
+    tl_free_fusion_plan(NULL, &tight);
+    tl_free_graph(NULL, &graph);
+    tl_free_graph(NULL, &other);
+}
+
+// -- failures --
+
+// Each call of a kernel fails once: the sentence names the member, and the next pass is right.
+static void a_kernel_that_fails_in_a_block_leaves_the_run_usable(void **state) {
+    static bench whole, fused;
+    tl_graph graph = chain_of(5, 1000, " takes_blocks");
+    tl_strategy on = fused_strategy(0), off = tl_with_fusion(on, 0);
+    long calls, at;
+    (void)state;
+    open_bench(&whole, &graph, 0, 64);
+    open_bench(&fused, &graph, BACKEND_CHECKED, 64);
+    whole.desc.strategy = &off;
+    fused.desc.strategy = &on;
+    init_bench(&whole);
+    init_bench(&fused);
+    run_bench(&whole, 0);
+    run_bench(&fused, 0);
+    calls = fused.calls;
+    assert_true(calls > 60);
+    for (at = 0; at < calls; at++) {
+        char name[32];
+        fused.calls = 0;
+        fused.fail_at = at;
+        assert_int_equal(tl_run_plan(fused.run), TL_ERROR_KERNEL);
+        snprintf(name, sizeof name, "node %d", fused.fail_node);
+        if (!strstr(fused.env.error.text, name)) fail_msg("%s: %s", name, fused.env.error.text);
+        fused.fail_at = -1;
+        if (at % 7) continue;
+        run_bench(&fused, 0);
+        run_bench(&whole, 0);
+        assert_same(&whole, &fused);
+    }
+    close_bench(&whole);
+    close_bench(&fused);
+    tl_free_graph(NULL, &graph);
+}
+
+// Any call of the backend may fail at any turn: the pass ends with an error, and the next one is right.
+static void failing_backends_are_survived_at_every_turn(void **state) {
+    static const spy_function functions[] = { SPY_ORDER, SPY_MAP, SPY_UNMAP, SPY_FILL, SPY_CLAIM, SPY_RELEASE };
+    static bench whole, fused;
+    tl_graph graph = chain_of(4, 400, " takes_blocks");
+    tl_strategy on = fused_strategy(0), off = tl_with_fusion(on, 0);
+    long failed = 0, at;
+    int f;
+    (void)state;
+    open_bench(&whole, &graph, 0, 64);
+    open_bench(&fused, &graph, 0, 64);
+    whole.desc.strategy = &off;
+    fused.desc.strategy = &on;
+    init_bench(&whole);
+    init_bench(&fused);
+    for (f = 0; f < 6; f++) {
+        for (at = 0;; at += 1 + at / 20) {
+            tl_result result;
+            fused.spy.fail_function = (int)functions[f];
+            fused.spy.fail_at = fused.spy.calls[functions[f]] + at;
+            result = tl_run_plan(fused.run);
+            fused.spy.fail_function = -1;
+            if (!result) break;
+            failed++;
+            assert_true(fused.env.error.text[0]);
+        }
+        run_bench(&whole, 0);   // the step that has passed at last, and one more
+        run_bench(&whole, 0);
+        run_bench(&fused, 0);
+        assert_same(&whole, &fused);
+    }
+    assert_true(failed > 30);
+    close_bench(&whole);
+    close_bench(&fused);
+    tl_free_graph(NULL, &graph);
+}
+
+static void every_allocation_may_fail(void **state) {
+    static bench e;
+    tl_graph graph = chain_of(4, 400, " takes_blocks");
+    tl_strategy on = fused_strategy(0);
+    long at, refused = 0;
+    (void)state;
+    for (at = 0;; at++) {
+        failing_alloc f = { 0 };
+        tl_result result;
+        open_bench(&e, &graph, 0, 64);
+        e.desc.strategy = &on;
+        e.env = failing_env(&f, at);
+        result = tl_init_run(&e.env, &e.desc, &e.run);
+        if (!result) result = tl_run_plan(e.run);
+        if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
+        refused += result != TL_OK;
+        close_bench(&e);
+        assert_int_equal(f.live, 0);
+        if (f.count <= at) break;
+    }
+    assert_true(refused > 20);
+    tl_free_graph(NULL, &graph);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fused_runs_compute_what_the_nodes_do),
         cmocka_unit_test(the_strategy_fuses_a_chain),
+        cmocka_unit_test(blocks_suit_the_tensor_and_the_backend),
+        cmocka_unit_test(what_cannot_be_fused_is_refused),
+        cmocka_unit_test(a_kernel_that_fails_in_a_block_leaves_the_run_usable),
+        cmocka_unit_test(failing_backends_are_survived_at_every_turn),
+        cmocka_unit_test(every_allocation_may_fail),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
