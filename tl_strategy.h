@@ -996,8 +996,8 @@ typedef struct tl_fusion_desc {
     int32_t            blocks_only;  // 1 = only nodes that say takes_blocks, which [12] can run fused
     uint64_t           alignment_bytes;  // blocks of scratch are rounded up to it: that of the backend which
                                      // runs them; a power of two; 0 = not rounded
-    uint64_t           least_blocks; // blocks are smaller where a tensor would have fewer of them, but of 64
-                                     // bytes at least, so that scratch is small against it, too; 0 = 1
+    uint64_t           scratch_parts;    // where the blocks of a node together exceed this part of a tensor,
+                                     // 1 / scratch_parts, they are smaller, but of 64 bytes at least; 0 = any
 } tl_fusion_desc;
 
 typedef struct tl_fusion_plan {
@@ -1026,10 +1026,10 @@ typedef struct tl_fusion_plan {
 // backward reads the outer inputs that its members' backward reads, its output if the last member
 // does, and, if a member reads an inner tensor, all that the members above need to compute that
 // tensor again. Scratch is counted in blocks of block_bytes, or of a whole tensor if that is
-// smaller, or of its least_blocks-th part, rounded up to alignment_bytes: forward one block for 2
-// members, two for more; backward one for each member computed again and one or two for gradients;
-// in both plus the largest scratch of a member. Costs are added
-// up, in backward with the forwards that run again. With a device, the time to write and read inner
+// smaller, or as scratch_parts asks, rounded up to alignment_bytes: forward one block for 2 members,
+// two for more; backward one for each member computed again and one or two for gradients; in both
+// plus the largest scratch of a member. Costs are added up, in backward with the forwards that run
+// again. With a device, the time to write and read inner
 // tensors is subtracted, but the cost stays at least that of the largest member and the time to
 // move the outer bytes. In place, the output may overwrite the input that the first member might
 // overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner
@@ -10141,12 +10141,15 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
     uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
     uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
-    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes), part;
+    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes);
     tli_fused sum;
     tli_zero(&sum, sizeof sum);
-    part = bytes / tli_larger_u64(1, f->desc->least_blocks);
-    part = part > 64 ? part - part % 64 : 64;
-    if (f->desc->least_blocks > 1 && part < block) block = part;
+    if (f->desc->scratch_parts) {
+        uint64_t blocks = f->desc->inference ? turns : turns + (uint64_t)remade;
+        uint64_t part = bytes / f->desc->scratch_parts / blocks;
+        part = part > 64 ? part - part % 64 : 64;
+        if (part < block) block = part;
+    }
     block = block > UINT64_MAX - unit ? UINT64_MAX : (block + unit - 1) / unit * unit;
     for (at = 0; at < count; at++, id = f->next[id]) {
         const tl_node *node = &graph->nodes[id];
@@ -41194,9 +41197,9 @@ static int tli_is_fusion_of(const tl_graph *graph, const tl_fusion_plan *fusion)
     return 1;
 }
 
-#define TLI_RUN_FUSION_BLOCK 16384         // bytes of a block in memory of the host
-#define TLI_RUN_FUSION_DEVICE_BLOCK 65536  // of a device, where each call costs more
-#define TLI_RUN_FUSION_LEAST_BLOCKS 32     // of a tensor
+// Measured, tests/bench/bench_fusion.c and bench_vk_fusion.c: the least bytes above which time falls no more.
+#define TLI_RUN_FUSION_BLOCK 16384          // of a block in memory of the host, in a quarter of a tensor
+#define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // of a device, where each call costs more, in a whole tensor
 
 // Fuse what says that it takes blocks. The blocks suit the backend.
 static tl_result tli_fuse_strategy(tl_run *run) {
@@ -41209,7 +41212,7 @@ static tl_result tli_fuse_strategy(tl_run *run) {
     desc.blocks_only = 1;
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_larger_u64(block, run->limits.alignment_bytes);
-    desc.least_blocks = TLI_RUN_FUSION_LEAST_BLOCKS;
+    desc.scratch_parts = run->limits.host_visible ? 4 : 1;
     result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
     if (result || !run->own_fusion.fused_count || (!run->desc.plan && !run->desc.formats)) return result;
     return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),

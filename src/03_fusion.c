@@ -302,12 +302,15 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
     uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
     uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
-    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes), part;
+    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes);
     tli_fused sum;
     tli_zero(&sum, sizeof sum);
-    part = bytes / tli_larger_u64(1, f->desc->least_blocks);
-    part = part > 64 ? part - part % 64 : 64;
-    if (f->desc->least_blocks > 1 && part < block) block = part;
+    if (f->desc->scratch_parts) {
+        uint64_t blocks = f->desc->inference ? turns : turns + (uint64_t)remade;
+        uint64_t part = bytes / f->desc->scratch_parts / blocks;
+        part = part > 64 ? part - part % 64 : 64;
+        if (part < block) block = part;
+    }
     block = block > UINT64_MAX - unit ? UINT64_MAX : (block + unit - 1) / unit * unit;
     for (at = 0; at < count; at++, id = f->next[id]) {
         const tl_node *node = &graph->nodes[id];

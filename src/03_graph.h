@@ -538,8 +538,8 @@ typedef struct tl_fusion_desc {
     int32_t            blocks_only;  // 1 = only nodes that say takes_blocks, which [12] can run fused
     uint64_t           alignment_bytes;  // blocks of scratch are rounded up to it: that of the backend which
                                      // runs them; a power of two; 0 = not rounded
-    uint64_t           least_blocks; // blocks are smaller where a tensor would have fewer of them, but of 64
-                                     // bytes at least, so that scratch is small against it, too; 0 = 1
+    uint64_t           scratch_parts;    // where the blocks of a node together exceed this part of a tensor,
+                                     // 1 / scratch_parts, they are smaller, but of 64 bytes at least; 0 = any
 } tl_fusion_desc;
 
 typedef struct tl_fusion_plan {
@@ -568,10 +568,10 @@ typedef struct tl_fusion_plan {
 // backward reads the outer inputs that its members' backward reads, its output if the last member
 // does, and, if a member reads an inner tensor, all that the members above need to compute that
 // tensor again. Scratch is counted in blocks of block_bytes, or of a whole tensor if that is
-// smaller, or of its least_blocks-th part, rounded up to alignment_bytes: forward one block for 2
-// members, two for more; backward one for each member computed again and one or two for gradients;
-// in both plus the largest scratch of a member. Costs are added
-// up, in backward with the forwards that run again. With a device, the time to write and read inner
+// smaller, or as scratch_parts asks, rounded up to alignment_bytes: forward one block for 2 members,
+// two for more; backward one for each member computed again and one or two for gradients; in both
+// plus the largest scratch of a member. Costs are added up, in backward with the forwards that run
+// again. With a device, the time to write and read inner
 // tensors is subtracted, but the cost stays at least that of the largest member and the time to
 // move the outer bytes. In place, the output may overwrite the input that the first member might
 // overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner

@@ -352,9 +352,9 @@ static int tli_is_fusion_of(const tl_graph *graph, const tl_fusion_plan *fusion)
     return 1;
 }
 
-#define TLI_RUN_FUSION_BLOCK 16384         // bytes of a block in memory of the host
-#define TLI_RUN_FUSION_DEVICE_BLOCK 65536  // of a device, where each call costs more
-#define TLI_RUN_FUSION_LEAST_BLOCKS 32     // of a tensor
+// Measured, tests/bench/bench_fusion.c and bench_vk_fusion.c: the least bytes above which time falls no more.
+#define TLI_RUN_FUSION_BLOCK 16384          // of a block in memory of the host, in a quarter of a tensor
+#define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // of a device, where each call costs more, in a whole tensor
 
 // Fuse what says that it takes blocks. The blocks suit the backend.
 static tl_result tli_fuse_strategy(tl_run *run) {
@@ -367,7 +367,7 @@ static tl_result tli_fuse_strategy(tl_run *run) {
     desc.blocks_only = 1;
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_larger_u64(block, run->limits.alignment_bytes);
-    desc.least_blocks = TLI_RUN_FUSION_LEAST_BLOCKS;
+    desc.scratch_parts = run->limits.host_visible ? 4 : 1;
     result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
     if (result || !run->own_fusion.fused_count || (!run->desc.plan && !run->desc.formats)) return result;
     return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
