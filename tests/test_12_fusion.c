@@ -424,6 +424,86 @@ static void the_strategy_fuses_a_chain(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// -- precisions, and decisions made online --
+
+// Kernels on elements of 2 bytes; graph inputs have 4.
+static tl_result count_up(const tl_kernel_call *call, void *user) {
+    bench *e = (bench *)user;
+    int backward = call->kind == TL_STEP_BACKWARD, is_first = call->node == 1;
+    const uint16_t *from = (const uint16_t *)(backward ? call->output_grads[0].host : call->inputs[0].host);
+    uint16_t *to = (uint16_t *)(backward ? call->input_grads[0].host : call->outputs[0].host);
+    uint64_t i;
+    assert_int_equal(call->total, 777);
+    assert_int_equal(call->graph->outputs[call->node].bytes, 2 * 777);
+    if (!is_first || !backward) assert_int_equal(call->inputs[0].range.bytes, backward ? 0 : (is_first ? 4 : 2) * call->count);
+    e->calls++;
+    e->blocks += call->count < call->total;
+    for (i = 0; i < call->count && !backward; i++)
+        to[i] = (uint16_t)(from[is_first ? 2 * i : i] * 3 + call->node + (uint16_t)(call->first + i) + (uint16_t)call->seed);
+    for (i = 0; i < call->count && backward; i++) {
+        uint16_t gradient = (uint16_t)(from[i] * 5 + call->node);
+        if (is_first) ((uint16_t *)(void *)e->gradients[0])[call->first + i] = gradient;
+        else to[i] = (uint16_t)(to[i] + gradient);
+    }
+    return TL_OK;
+}
+
+static void precisions_of_other_sizes_are_cut_by_elements(void **state) {
+    static bench whole, fused;
+    static uint16_t results[2][777];
+    tl_graph graph = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=3108 needs=none in=-\n"
+                              "node 1 w weigh fwd=1 bwd=1 out=3108 needs=none in=0 takes_blocks\n"
+                              "node 2 a scale fwd=1 bwd=1 out=3108 needs=none in=1 takes_blocks\n"
+                              "node 3 b scale fwd=1 bwd=1 out=3108 needs=none in=2 takes_blocks\n"
+                              "node 4 c scale fwd=1 bwd=1 out=3108 needs=none in=3 keep takes_blocks\n");
+    tl_strategy on = tl_with_precision(fused_strategy(0), TL_PRECISION_HALF), off = tl_with_fusion(on, 0);
+    tl_tensor last = { 4, 0 };
+    int i, k;
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        bench *e = i ? &fused : &whole;
+        open_bench(e, &graph, BACKEND_CHECKED, 64);
+        for (k = 0; k < OP_COUNT; k++) e->kernels[k].forward = e->kernels[k].backward = count_up;
+        e->desc.kernel_precisions = 1u << TL_PRECISION_HALF;
+        e->desc.strategy = i ? &on : &off;
+        init_bench(e);
+        if (tl_run_plan(e->run) || tl_read_tensor(e->run, last, results[i], sizeof results[i])) fail_msg("%s", e->env.error.text);
+    }
+    assert_true(whole.blocks == 0 && fused.blocks > 20);
+    assert_memory_equal(results[0], results[1], sizeof results[0]);
+    assert_memory_equal(whole.gradients[0], fused.gradients[0], 2 * 777);
+    close_bench(&whole);
+    close_bench(&fused);
+    tl_free_graph(NULL, &graph);
+}
+
+// Online the decisions are made over the fused graph, within a budget that the nodes one by one do not fit.
+static void online_runs_are_fused_too(void **state) {
+    static bench whole, fused;
+    tl_graph graph = chain_of(16, 4 * MOST_ELEMENTS, " takes_blocks");
+    tl_strategy on = tl_with_mode(tl_with_gradient(fused_strategy(0), tl_gradient_checkpointed(0)), TL_MODE_EAGER), off = tl_with_fusion(on, 0);
+    tl_run_report report;
+    uint64_t least;
+    (void)state;
+    open_bench(&whole, &graph, 0, 64);
+    open_bench(&fused, &graph, BACKEND_CHECKED, 64);
+    fused.desc.strategy = &on;
+    fused.desc.budget_bytes = 1;
+    assert_int_equal(tl_init_run(&fused.env, &fused.desc, &fused.run), TL_ERROR_INFEASIBLE);
+    fused.desc.budget_bytes = least = tl_find_least_budget(&fused.env.error);
+    init_bench(&fused);
+    whole.desc.strategy = &off;
+    init_bench(&whole);
+    run_bench(&whole, 0);
+    run_bench(&fused, 0);
+    assert_same(&whole, &fused);
+    tl_measure_run(fused.run, &report);
+    assert_true(report.fused_count == 1 && report.taken_bytes <= least);
+    close_bench(&whole);
+    close_bench(&fused);
+    tl_free_graph(NULL, &graph);
+}
+
 // Small tensors have blocks that are small against them, and of a whole alignment.
 static void blocks_suit_the_tensor_and_the_backend(void **state) {
     static bench e;
@@ -648,6 +728,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fused_runs_compute_what_the_nodes_do),
         cmocka_unit_test(the_strategy_fuses_a_chain),
+        cmocka_unit_test(precisions_of_other_sizes_are_cut_by_elements),
+        cmocka_unit_test(online_runs_are_fused_too),
         cmocka_unit_test(blocks_suit_the_tensor_and_the_backend),
         cmocka_unit_test(what_cannot_be_fused_is_refused),
         cmocka_unit_test(a_kernel_that_fails_in_a_block_leaves_the_run_usable),
