@@ -343,7 +343,7 @@ typedef struct tl_strategy {
     tl_precision   precision;         // 0 = full
     tl_memory      memory;            // 0 = standard
     tl_parallelism parallelism;       // 0 = none
-    int32_t        enable_fusion;     // 0 = off
+    int32_t        enable_fusion;     // 0 = off; 1 = chains of elementwise nodes that take blocks run as one
     int32_t        enable_profiling;  // 0 = off
 } tl_strategy;
 
@@ -978,7 +978,7 @@ TLDEF size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_sta
 
 // -- fusion --
 //
-// A chain of elementwise nodes becomes one node that is computed block by block:
+// A chain of elementwise nodes becomes one node that is computed block by block, as runs of [12] do:
 //
 //     a --> add --> gelu --> dropout --> y     three tensors, each written and read
 //     b ----^
@@ -993,6 +993,11 @@ typedef struct tl_fusion_desc {
     uint64_t           block_bytes;  // a multiple of 64; 0 = 65536
     const tl_device   *device;       // costs are nanoseconds on this device; 0 = costs are added up
     int32_t            inference;    // 1 = forward only: what backward reads is ignored
+    int32_t            blocks_only;  // 1 = only nodes that say takes_blocks, which [12] can run fused
+    uint64_t           alignment_bytes;  // blocks of scratch are rounded up to it: that of the backend which
+                                     // runs them; a power of two; 0 = not rounded
+    uint64_t           scratch_parts;    // where the blocks of a node together exceed this part of a tensor,
+                                     // 1 / scratch_parts, they are smaller, but of 64 bytes at least; 0 = any
 } tl_fusion_desc;
 
 typedef struct tl_fusion_plan {
@@ -1005,6 +1010,7 @@ typedef struct tl_fusion_plan {
     uint64_t       block_bytes;      // defaults filled in
     int32_t        fused_count;      // new nodes of two or more members
     uint64_t       inner_bytes;      // sum over the tensors that no longer exist
+    int32_t        inference;        // that of the desc
     void          *memory;           // what tl_free_fusion_plan releases beside the graph
 } tl_fusion_plan;
 
@@ -1020,9 +1026,10 @@ typedef struct tl_fusion_plan {
 // backward reads the outer inputs that its members' backward reads, its output if the last member
 // does, and, if a member reads an inner tensor, all that the members above need to compute that
 // tensor again. Scratch is counted in blocks of block_bytes, or of a whole tensor if that is
-// smaller: forward one block for 2 members, two for more; backward one for each member computed
-// again and one or two for gradients; in both plus the largest scratch of a member. Costs are added
-// up, in backward with the forwards that run again. With a device, the time to write and read inner
+// smaller, or as scratch_parts asks, rounded up to alignment_bytes: forward one block for 2 members,
+// two for more; backward one for each member computed again and one or two for gradients; in both
+// plus the largest scratch of a member. Costs are added up, in backward with the forwards that run
+// again. With a device, the time to write and read inner
 // tensors is subtracted, but the cost stays at least that of the largest member and the time to
 // move the outer bytes. In place, the output may overwrite the input that the first member might
 // overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner
@@ -3494,7 +3501,7 @@ typedef struct tl_operand {
 
 // One call of a kernel. Counts are those of the node.
 typedef struct tl_kernel_call {
-    const tl_graph   *graph;
+    const tl_graph   *graph;           // that of the desc (or scaled to the precision), with a fusion, too
     int32_t           node;
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
@@ -3524,6 +3531,11 @@ typedef struct tl_kernel_call {
 // have `total` elements hold those of the call alone: the first byte at host, or of range, belongs to element
 // `first`. Operands with another number of elements, and scratch, are whole in every call. What depends on the
 // number of an element (random numbers of a dropout) goes by first, so no result depends on the ranges.
+//
+// The members of a fused node (tl_run_desc.fusion) are called in the same way, for a block of elements at a
+// time and in turns: in a forward each member in order; in a backward first the forwards that run again (as
+// FORWARD, with recompute 1) and then the backwards, last member first. What lies between two members are
+// blocks of scratch.
 typedef tl_result (*tl_kernel_fn)(const tl_kernel_call *call, void *user);
 
 typedef struct tl_kernel {
@@ -3647,6 +3659,14 @@ typedef struct tl_run_desc {
     uint64_t (*version)(int32_t node, int32_t micro_batch, void *user);  // 0 = nothing is known to be
                                       // unchanged: nothing is kept. Called by tl_init_run and tl_start_pass
     void       *version_user;
+
+    // Fusion. With it the run's graph is fusion->graph: plan, checkpoints, formats, steps and events are of
+    // that. Kernels and tensors stay those of `graph`: a fused node calls the kernels of its members,
+    // block by block, and what lies between two members is never whole in memory. Each must say takes_blocks.
+    // strategy.enable_fusion without it fuses what says so, in blocks that suit the backend; a plan or formats
+    // that are given are of a fused graph then and need its fusion. Where a node is fused there is no random
+    // hook: members take turns.
+    const struct tl_fusion_plan *fusion;  // of tl_plan_fusion; must outlive the run; 0 = none
 } tl_run_desc;
 
 // What the last pass did.
@@ -3671,11 +3691,13 @@ typedef struct tl_run_report {
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
     int32_t  worker_count;        // that ran: 1, whatever the strategy asks for
-    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges
+    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
+                                  // one a member and block of a fused node
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
     uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
     uint64_t cached_bytes;        // cached: of the results that are kept from pass to pass
     int32_t  cached_count;        // nodes not run in this pass, because results were kept from one before
+    int32_t  fused_count;         // nodes of the run's graph that stand for several of the caller's
 } tl_run_report;
 
 // Prepare a run.
@@ -3707,6 +3729,8 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 // bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass.
 // To write to the entry releases the results of the last pass, as the start of a pass does.
 //
+// With a fusion the tensor is one of the desc's graph; those between the members of a fused node are not found.
+//
 // A pass ends without waiting for its work, so these wait for the work on the tensor.
 // Returns TL_NOT_READY, and does nothing, if such work is under way and the backend cannot wait.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NOT_FOUND: not resident; and those of the backend.
@@ -3734,7 +3758,8 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 // One step to carry out. Memory steps, and conversions without a kernel, are carried out (or enqueued)
 // by tl_next_step itself. A compute step is carried out by tl_run_step_kernel; or call its kernel, or record
 // it, yourself, and then tl_finish_step. A node that is called for ranges of elements is yielded once for each
-// range (call.first, call.count), with the accesses of that range, and each is carried out like a step.
+// range (call.first, call.count), with the accesses of that range, and each is carried out like a step. A fused
+// node is yielded once for each block and member (call.node); each of these calls waits for the one before it.
 typedef struct tl_run_step {
     tl_step          step;
     int32_t          index;          // in the pass, from 0; the same for all calls of a step
@@ -3841,7 +3866,8 @@ TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
 #endif
 
-// The graph of a run: that of the desc, or the one that a layer run has made. Valid until the run is freed.
+// The graph of a run: that of the desc, the fused one, or the one that a layer run has made. Valid until the
+// run is freed.
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 #ifdef __cplusplus
@@ -4760,7 +4786,8 @@ static size_t tli_finish(tli_writer *w) {
     X(TAKES_BLOCKS_OUTPUTS_MUST_HAVE_SAME_BYTES, \
       "takes_blocks: all outputs must have the same bytes", "node, line") \
     X(TAKES_BLOCKS_INPUTS_WITH_GRADIENT, \
-      "takes_blocks: inputs to which a gradient passes must have the bytes of the outputs", "node, line")
+      "takes_blocks: inputs to which a gradient passes must have the bytes of the outputs", "node, line") \
+    X(BLOCKS_ONLY_MUST_BE_0_OR_1, "blocks_only: must be 0 or 1", "")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -5242,7 +5269,7 @@ static size_t tli_finish(tli_writer *w) {
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
     X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, \
       "strategy.parallelism: model and pipeline need several workers, this version runs one", "") \
-    X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
+    X(STRATEGY_ENABLE_FUSION_LEFT_OUT, "strategy.enable_fusion: TL_NO_PLANNERS left fusion out", "") \
     X(STRATEGY_MODE_EAGER_DECIDES_ONLINE, \
       "strategy.mode: eager decides online, leave plan and checkpoints out", "") \
     X(STRATEGY_GRADIENT_PLAN_IS_OF_OTHER, "strategy.gradient: the plan is of the other kind", "") \
@@ -5338,7 +5365,25 @@ static size_t tli_finish(tli_writer *w) {
     X(STRATEGY_MEMORY_CACHED_MAKES_PLANS, \
       "strategy.memory: cached, with a version hook, makes plans: leave plan, policy, eviction, codec out", \
       "") \
-    X(CACHED_NO_MEMORY, "cached: no memory", "")
+    X(CACHED_NO_MEMORY, "cached: no memory", "") \
+    X(FUSION_TL_NO_PLANNERS_LEFT_IT_OUT, "fusion: TL_NO_PLANNERS left it out", "") \
+    X(FUSION_LAYERS_HAVE_NONE, "fusion: layers have no graph that it could be of", "") \
+    X(FUSION_NOT_OF_THE_GRAPH, "fusion: not made of the graph", "") \
+    X(FUSION_MADE_FOR_INFERENCE, "fusion: made for inference, but the run computes gradients", "") \
+    X(FUSION_WITHOUT_STRATEGY, "fusion: given, but strategy.enable_fusion is 0", "") \
+    X(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER, \
+      "fusion: members take turns, so the random hook cannot keep the state of each; go by call->seed", "") \
+    X(STRATEGY_ENABLE_FUSION_AND_PLAN, \
+      "strategy.enable_fusion: the plan or the formats are of a fused graph, give the fusion, too", "") \
+    X(FUSION_MEMBER_TAKES_NO_BLOCKS, \
+      "fusion: it is called for blocks of a fused node, and does not say takes_blocks: node %s", "node") \
+    X(FUSION_MEMBER_HAS_OTHER_ELEMENTS, \
+      "fusion: it is computed in blocks, and its operands have not all as many elements: node %s", "node") \
+    X(FUSION_SCRATCH_HOLDS_NO_BLOCK, \
+      "fusion: scratch of %1 bytes holds no block that is aligned to %0, see alignment_bytes: node %s", \
+      "bytes of the alignment, of the scratch") \
+    X(CLEAR_FAILED, "fill: %s", "step, node") \
+    X(TENSOR_INSIDE_OF_A_FUSED_NODE, "tensor: inside of a fused node, never whole in memory", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -9887,6 +9932,7 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t bytes = graph->outputs[node->first_output].bytes;
     int32_t k;
+    if (f->desc->blocks_only && !node->takes_blocks) return 0;
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
         node->saved_bytes || !bytes) return 0;
     for (k = node->first_input; k < node->first_input + node->input_count; k++)
@@ -10118,15 +10164,29 @@ static uint64_t tli_fuse_cost(uint64_t sum, uint64_t largest, uint64_t traffic, 
     return cost < sum ? cost : sum;
 }
 
-// Costs and scratch of the fused node that ends at `last`. No sum overflows: tl_check_graph has
-// added every cost, and each member's output twice, which is more than its blocks.
+// The scratch of a member and blocks beside it; what does not fit 64 bits is refused with the node.
+static uint64_t tli_add_scratch(uint64_t bytes, uint64_t block, uint64_t count) {
+    uint64_t sum;
+    return tli_mul_u64(block, count, &sum) ? tli_add_capped(bytes, sum) : UINT64_MAX;
+}
+
+// Costs and scratch of the fused node that ends at `last`. No sum of costs overflows: tl_check_graph has
+// added every one.
 static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     const tl_graph *graph = f->graph;
     int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
     uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
     uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
+    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes);
     tli_fused sum;
     tli_zero(&sum, sizeof sum);
+    if (f->desc->scratch_parts) {
+        uint64_t blocks = f->desc->inference ? turns : turns + (uint64_t)remade;
+        uint64_t part = bytes / f->desc->scratch_parts / blocks;
+        part = part > 64 ? part - part % 64 : 64;
+        if (part < block) block = part;
+    }
+    block = block > UINT64_MAX - unit ? UINT64_MAX : (block + unit - 1) / unit * unit;
     for (at = 0; at < count; at++, id = f->next[id]) {
         const tl_node *node = &graph->nodes[id];
         sum.fwd_cost += node->fwd_cost;
@@ -10138,8 +10198,8 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
         if (at < remade) sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->fwork_bytes);
         tli_add_member_traffic(f, id, at, count, remade, &sum);
     }
-    sum.fwork_bytes += block * turns;
-    sum.bwork_bytes += block * (turns + (uint64_t)remade);
+    sum.fwork_bytes = tli_add_scratch(sum.fwork_bytes, block, turns);
+    sum.bwork_bytes = tli_add_scratch(sum.bwork_bytes, block, turns + (uint64_t)remade);
     if (!graph->nodes[last].has_grad) sum.bwd_cost = sum.bwork_bytes = 0;
     if (f->desc->device && f->desc->device->bytes_per_second) {
         uint64_t rate = f->desc->device->bytes_per_second;
@@ -10260,6 +10320,9 @@ static tli_rule tli_check_fusion_desc(const tl_fusion_desc *desc) {
         return TLI_RULE(OP_MUST_NOT_BE_INPUT_AND_MUST_BE_1);
     if (desc->op_count < 0 || (desc->op_count && !desc->ops)) return TLI_RULE(OPS_MISSING_OR_NEGATIVE_COUNT);
     if (desc->inference & ~1) return TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
+    if (desc->blocks_only & ~1) return TLI_RULE(BLOCKS_ONLY_MUST_BE_0_OR_1);
+    if (desc->alignment_bytes & (desc->alignment_bytes - 1))
+        return TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER);
     for (i = 0; i < desc->op_count; i++)
         if (!desc->ops[i] || !tli_is_name(desc->ops[i]))
             return TLI_RULE(OPS_EACH_MUST_BE_1_TO_255_BYTES_OF_UTF);
@@ -10317,6 +10380,7 @@ TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fu
         tli_find_chains(&f);
         tli_cut_chains(&f);
         plan.block_bytes = f.block_bytes;
+        plan.inference = desc->inference;
         plan.memory = numbers;
         plan.nodes = numbers;
         plan.members = numbers + nodes;
@@ -40630,6 +40694,11 @@ typedef struct tli_call {
     int32_t     twice_count; // most outputs of a node
     tli_held    scratch;
     uint64_t    first, count, total;  // elements: the call is for count from first on, of total
+    int32_t     turn, turns; // of the calls for the same elements: one, or several of a fused node
+    int32_t     member;      // of a fused node: which one is called, from 0
+    int32_t     node;        // whose kernel is called, of the caller's graph
+    tl_step_kind kind;       // of the call
+    uint64_t    block_bytes; // of a fused node: from one block in the scratch to the next
     int32_t     outputs_ready;
     int32_t     depends_on;  // of the call for the first elements
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
@@ -40714,6 +40783,21 @@ typedef struct tli_cache {
 } tli_cache;
 #endif
 
+// Which nodes of the caller's graph each node of the run's graph computes, by a fusion or by a map that a later
+// part fills in. A node with one member is that node; one with several is carried out block by block; one with
+// none is a conversion that the run carries out itself.
+typedef struct tli_members {
+    const tl_graph *graph;          // the caller's; NULL = the run's own is it, and all below is 0
+    const int32_t  *nodes;          // [nodes of it] the run's node that computes it
+    const int32_t  *first_members;  // [node_count + 1] index into members
+    const int32_t  *members;        // nodes of the caller's graph, each a reader of the one before
+    const int32_t  *remade_counts;  // [node_count] members, from the first on, that run again in backward
+    int32_t         fused_count;    // nodes with two or more members
+    int32_t        *kernels;        // [nodes of graph] index into kernels, for members of fused nodes
+    int32_t        *outer;          // [nodes of graph] place of a member's first outer input among those of the
+                                    // fused node
+} tli_members;
+
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
 struct tl_run {
@@ -40724,6 +40808,11 @@ struct tl_run {
     const tl_graph *graph;
     tl_graph        layer_graph;     // made from layers
     tl_graph        own_graph;       // scaled to a precision, with nodes and outputs of its own
+    tl_graph        own_source;      // the same of the caller's graph, where that is another
+    tli_members     members;
+#ifndef TL_NO_PLANNERS
+    tl_fusion_plan  own_fusion;      // of the strategy
+#endif
     tl_kernel      *kernels;
     int32_t        *kernel_of;       // [node_count] index into kernels, -1 = input, TLI_CONVERSION
     tl_precision    precision;
@@ -40731,7 +40820,7 @@ struct tl_run {
     tl_plan         plan;
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
-    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
+    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph and own_source are the run's
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
                                      // arenas need it
@@ -41103,10 +41192,472 @@ static tl_range tli_cut_range(const tl_run *run, int32_t tensor, tl_range whole)
     return whole;
 }
 
-// Whether calls for further elements follow the one at hand.
-static int tli_has_more_ranges(const tl_run *run) {
-    return run->call.total - run->call.first > run->call.count;
+// -- the operands of a call --
+
+// Add an access, or find the one of the same range; returns its index, -1 for no bytes.
+static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes) {
+    int32_t i;
+    if (!range->bytes) return -1;
+    for (i = 0; i < call->access_count; i++) {
+        if (!tli_is_same_range(&call->accesses[i].range, range)) continue;
+        call->accesses[i].writes |= writes;
+        return i;
+    }
+    call->accesses[i].range = *range;
+    call->accesses[i].writes = writes;
+    call->writable[i] = 0;
+    call->access_count++;
+    return i;
 }
+
+static void tli_call_operand(tli_call *call, const tl_range *range, int writes) {
+    tl_operand *operand = &call->operands[call->operand_count];
+    int32_t access = tli_call_access(call, range, writes);
+    operand->range = *range;
+    operand->host = NULL;
+    operand->format = TL_FORMAT_F32;
+    call->access_of[call->operand_count++] = access;
+    if (access >= 0 && writes) call->writable[access] = 1;
+}
+
+// Whether calls of the same step follow the one at hand: of further members, or for further elements.
+static int tli_has_more_ranges(const tl_run *run) {
+    return run->call.turn + 1 < run->call.turns || run->call.total - run->call.first > run->call.count;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- fused nodes --
+//
+// A node of the run's graph with several members is carried out block by block of elements. The members take
+// turns, and what lies between two of them is a block of the node's scratch:
+//
+//     forward    a, b --> [m0] --> block 0 --> [m1] --> block 1 --> [m2] --> block 0 --> [m3] --> y
+//     scratch    |block 0|block 1|scratch of a member|
+//
+//     backward   forwards of the members that run again, then backwards, last member first
+//     scratch    |output of m0|.. of each that runs again|gradient 0|gradient 1|scratch of a member|
+//
+// That is how tl_plan_fusion counts scratch. How many elements a block has follows from the scratch that the
+// graph gives, so it is right for every precision. Outer inputs, the output and their gradients are cut as
+// ranges are. Kernels and seeds are those of the members in the caller's graph, so no result depends on the
+// fusion.
+
+static const tl_graph *tli_caller_graph(const tl_run *run) {
+    return run->members.graph ? run->members.graph : run->graph;
+}
+
+// How many nodes of the caller's graph a node computes.
+static int32_t tli_count_members(const tl_run *run, int32_t id) {
+    const tli_members *members = &run->members;
+    return members->graph ? members->first_members[id + 1] - members->first_members[id] : 1;
+}
+
+static int tli_is_fused(const tl_run *run, int32_t id) {
+    return run->members.fused_count && tli_count_members(run, id) > 1;
+}
+
+// The node of the caller's graph that is member number `at` of a node.
+static int32_t tli_find_member(const tl_run *run, int32_t id, int32_t at) {
+    const tli_members *members = &run->members;
+    return members->graph ? members->members[members->first_members[id] + at] : id;
+}
+
+// Whether a tensor that member number `at` reads is made by the member before.
+static int tli_is_inner(const tl_run *run, int32_t id, int32_t at, int32_t tensor) {
+    return at > 0 && run->members.graph->outputs[tensor].node == tli_find_member(run, id, at - 1);
+}
+
+// -- fused nodes: blocks --
+
+// The blocks of one step of a fused node.
+typedef struct tli_blocks {
+    uint64_t count;        // elements of a block; 0 = the scratch holds none
+    uint64_t block_bytes;  // from one block in the scratch to the next
+} tli_blocks;
+
+// Most bytes of scratch of a member in a step.
+static uint64_t tli_find_member_scratch(const tl_run *run, int32_t id, int backward) {
+    int32_t count = tli_count_members(run, id), remade = run->members.remade_counts[id], at;
+    uint64_t most = 0;
+    for (at = 0; at < count; at++) {
+        const tl_node *node = &run->members.graph->nodes[tli_find_member(run, id, at)];
+        if (backward) most = tli_larger_u64(most, node->bwork_bytes);
+        if (!backward || at < remade) most = tli_larger_u64(most, node->fwork_bytes);
+    }
+    return most;
+}
+
+// How many blocks a step has in its scratch.
+static int32_t tli_count_blocks(const tl_run *run, int32_t id, int backward) {
+    int32_t turns = tli_count_members(run, id) > 2 ? 2 : 1;
+    return backward ? turns + run->members.remade_counts[id] : turns;
+}
+
+// Whether as many blocks of `stride` bytes, of which the last needs `bytes`, lie in the scratch, with that of a
+// member behind them.
+static int tli_fits_whole(uint64_t work, uint64_t stride, uint64_t bytes, int32_t blocks, uint64_t scratch) {
+    uint64_t sum;
+    if (!tli_mul_u64(stride, (uint64_t)(scratch ? blocks : blocks - 1), &sum)) return 0;
+    return tli_add_u64(sum, scratch ? scratch : bytes, &sum) && sum <= work;
+}
+
+// A block is the whole tensor, or as many elements as fit the scratch and a binding, with all parts aligned.
+static tli_blocks tli_find_blocks(const tl_run *run, int32_t id, int backward) {
+    const tl_node *node = &run->graph->nodes[id];
+    uint64_t alignment = tli_larger_u64(1, run->limits.alignment_bytes), binding = run->limits.binding_bytes;
+    uint64_t bytes = run->graph->outputs[node->first_output].bytes, work = node->fwork_bytes;
+    uint64_t total = tli_tensor_elements(run, node->first_output), scratch, unit;
+    uint64_t size = tli_element_bytes(run, node->first_output), least = size, most = size;
+    int32_t blocks = tli_count_blocks(run, id, backward), i;
+    tli_blocks found;
+    if (backward) work = node->bwork_bytes;
+    scratch = tli_find_member_scratch(run, id, backward);
+    for (i = 0; i < node->input_count; i++) {
+        uint64_t other = tli_element_bytes(run, tli_operand_tensor(run, node, i));
+        most = tli_larger_u64(most, other);
+        if (other < least) least = other;
+    }
+    found.count = total;
+    found.block_bytes = (bytes + alignment - 1) & ~(alignment - 1);
+    if (found.block_bytes >= bytes && (!binding || total <= binding / most) &&
+        tli_fits_whole(work, found.block_bytes, bytes, blocks, scratch)) return found;
+    unit = alignment > least ? alignment / least : 1;
+    work = work > scratch ? (work - scratch) / (uint64_t)blocks : 0;
+    found.count = work / size;
+    if (binding && binding / most < found.count) found.count = binding / most;
+    if (found.count > total) found.count = total;
+    found.count -= found.count % unit;
+    found.block_bytes = found.count * size;
+    return found;
+}
+
+// A block of the scratch, of as many bytes as the output's part of the call.
+static tl_range tli_block_range(const tl_run *run, int32_t block) {
+    const tli_call *call = &run->call;
+    int32_t output = run->graph->nodes[run->last.node].first_output;
+    uint64_t size = tli_element_bytes(run, output);
+    tl_range range = call->scratch.range;
+    range.offset += (uint64_t)block * call->block_bytes;
+    range.bytes = call->count * size;
+    if (call->first + call->count < call->total) return range;
+    range.bytes = run->graph->outputs[output].bytes - call->first * size;
+    return range;
+}
+
+// The block that holds the output of a member, and that of its gradient.
+static tl_range tli_output_block(const tl_run *run, int32_t at) {
+    return tli_block_range(run, run->last.kind == TL_STEP_BACKWARD ? at : at % 2);
+}
+
+static tl_range tli_gradient_block(const tl_run *run, int32_t at) {
+    return tli_block_range(run, run->members.remade_counts[run->last.node] + at % 2);
+}
+
+// -- fused nodes: turns --
+
+// Set whose turn it is, and what it does.
+static void tli_choose_turn(tl_run *run) {
+    tli_call *call = &run->call;
+    int32_t id = run->last.node, again;
+    call->kind = (tl_step_kind)run->last.kind;
+    call->member = 0;
+    if (call->turns > 1) {
+        again = call->kind == TL_STEP_BACKWARD ? run->members.remade_counts[id] : call->turns;
+        call->member = call->turn < again ? call->turn : call->turns - 1 - call->turn;
+        call->kind = call->turn < again ? TL_STEP_FORWARD : TL_STEP_BACKWARD;
+    }
+    call->node = tli_count_members(run, id) ? tli_find_member(run, id, call->member) : id;
+}
+
+// Prepare the first call of a step. cut: of a node that is not fused.
+static void tli_start_turns(tl_run *run, const tli_cut *cut) {
+    tli_call *call = &run->call;
+    int32_t id = run->last.node, backward = run->last.kind == TL_STEP_BACKWARD;
+    call->first = 0;
+    call->total = cut->total;
+    call->count = run->kernel_of[id] == TLI_CONVERSION ? cut->total : cut->count;
+    call->turn = 0;
+    call->turns = 1;
+    call->block_bytes = 0;
+    if (tli_is_fused(run, id)) {
+        tli_blocks blocks = tli_find_blocks(run, id, backward);
+        call->turns = tli_count_members(run, id);
+        if (backward) call->turns += run->members.remade_counts[id];
+        call->count = blocks.count;
+        call->block_bytes = blocks.block_bytes;
+    }
+    tli_choose_turn(run);
+}
+
+// Go on to the call of the next member, or to the next elements.
+static void tli_take_turn(tl_run *run) {
+    tli_call *call = &run->call;
+    if (++call->turn >= call->turns) {
+        call->turn = 0;
+        call->first += call->count;
+        if (call->total - call->first < call->count) call->count = call->total - call->first;
+    }
+    tli_choose_turn(run);
+}
+
+// -- fused nodes: operands --
+
+static void tli_member_operand(tl_run *run, tl_range range, int32_t tensor, int writes) {
+    tli_call_operand(&run->call, &range, writes);
+    run->call.operands[run->call.operand_count - 1].format = tli_run_format(run, tensor);
+}
+
+// The part of an outer input that the call reads. In place, the output has taken over the range of one.
+static tl_range tli_outer_range(const tl_run *run, int32_t tensor) {
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    tl_range range;
+    if (run->last.kind == TL_STEP_FORWARD_INPLACE &&
+        run->graph->inputs[node->first_input + node->inplace].tensor == tensor) tensor = node->first_output;
+    range = run->tensors[tensor].device.range;
+    return tli_cut_range(run, tensor, range);
+}
+
+// The inputs of the member at hand, or with `gradients` the gradients of its inputs.
+static void tli_describe_member_inputs(tl_run *run, int gradients) {
+    const tl_graph *graph = run->members.graph;
+    const tl_node *node = &run->graph->nodes[run->last.node], *member = &graph->nodes[run->call.node];
+    int32_t at = run->call.member, place = node->first_input + run->members.outer[run->call.node], i;
+    int backward = run->call.kind == TL_STEP_BACKWARD;
+    for (i = 0; i < member->input_count; i++) {
+        const tl_node_input *input = &graph->inputs[member->first_input + i];
+        int is_inner = tli_is_inner(run, run->last.node, at, input->tensor);
+        int32_t tensor = is_inner ? node->first_output : run->graph->inputs[place++].tensor;
+        tl_range range;
+        tli_zero(&range, sizeof range);
+        if (gradients) {
+            if (backward && is_inner) range = tli_gradient_block(run, at - 1);
+            else if (backward) range = tli_cut_range(run, tensor, run->gradients[tensor].device.range);
+        } else if (!backward || input->needed) {
+            range = is_inner ? tli_output_block(run, at - 1) : tli_outer_range(run, tensor);
+        }
+        tli_member_operand(run, range, tensor, gradients);
+    }
+}
+
+// The operands of the member at hand in the order of tl_kernel_call.
+static void tli_describe_member(tl_run *run) {
+    const tl_graph *graph = run->members.graph;
+    const tl_node *node = &run->graph->nodes[run->last.node], *member = &graph->nodes[run->call.node];
+    int32_t id = run->last.node, at = run->call.member, output = node->first_output, blocks;
+    int backward = run->call.kind == TL_STEP_BACKWARD, is_last = at + 1 == tli_count_members(run, id);
+    const tl_range *whole = &run->tensors[output].device.range;
+    tl_range range, none;
+    tli_zero(&none, sizeof none);
+    if (run->call.twice[0].range.bytes) whole = &run->call.twice[0].range;
+    tli_describe_member_inputs(run, 0);
+    range = is_last ? tli_cut_range(run, output, *whole) : tli_output_block(run, at);
+    if (backward && !graph->outputs[member->first_output].needed) range = none;
+    tli_member_operand(run, range, output, !backward);
+    whole = &run->gradients[output].device.range;
+    range = is_last ? tli_cut_range(run, output, *whole) : tli_gradient_block(run, at);
+    tli_member_operand(run, backward ? range : none, output, 0);
+    tli_describe_member_inputs(run, 1);
+    tli_member_operand(run, none, output, 0);
+    range = run->call.scratch.range;
+    blocks = tli_count_blocks(run, id, run->last.kind == TL_STEP_BACKWARD);
+    range.offset += (uint64_t)blocks * run->call.block_bytes;
+    range.bytes = backward ? member->bwork_bytes : member->fwork_bytes;
+    tli_call_operand(&run->call, range.bytes ? &range : &none, 1);
+}
+
+// The gradient that a member passes to the one before begins as zeroes, block by block.
+static tl_result tli_clear_gradient_block(tl_run *run) {
+    tl_range block;
+    if (run->call.kind != TL_STEP_BACKWARD || !run->call.member) return TL_OK;
+    block = tli_gradient_block(run, run->call.member - 1);
+    return tli_fill_range(&run->store, &block, 0);
+}
+
+// -- fused nodes: preparing a run --
+
+static tl_result tli_fail_member(tl_run *run, tli_rule rule, int32_t id, uint64_t a, uint64_t b) {
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), rule, a, b);
+    tli_put_text(&s, "");
+    if (TLI_ERROR_TEXT) tli_put_named(&s.text, id, tl_name_node(tli_caller_graph(run), id));
+    return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+}
+
+// Refuse a fused node that cannot be carried out in blocks.
+static tl_result tli_check_fused(tl_run *run, int32_t id) {
+    const tl_node *node = &run->graph->nodes[id];
+    int32_t count = tli_count_members(run, id), member = 0, at, i, backward;
+    uint64_t binding = run->limits.binding_bytes, total = tli_tensor_elements(run, node->first_output);
+    for (at = 0; at < count; at++) {
+        member = tli_find_member(run, id, at);
+        if (!run->members.graph->nodes[member].takes_blocks)
+            return tli_fail_member(run, TLI_RULE(FUSION_MEMBER_TAKES_NO_BLOCKS), member, (uint64_t)member, 0);
+    }
+    for (i = 0; i < node->input_count; i++)
+        if (tli_tensor_elements(run, tli_operand_tensor(run, node, i)) != total)
+            return tli_fail_member(run, TLI_RULE(FUSION_MEMBER_HAS_OTHER_ELEMENTS), member,
+                                   (uint64_t)member, 0);
+    for (backward = 0; backward < (run->inference || !node->has_grad ? 1 : 2); backward++) {
+        uint64_t scratch = tli_find_member_scratch(run, id, backward);
+        if (binding && scratch > binding)
+            return tli_fail_size(run, TLI_RULE(BACKEND_LARGEST_BINDING_IS_BYTES), binding, scratch, id);
+        if (!tli_find_blocks(run, id, backward).count)
+            return tli_fail_member(run, TLI_RULE(FUSION_SCRATCH_HOLDS_NO_BLOCK), member,
+                                   run->limits.alignment_bytes,
+                                   backward ? node->bwork_bytes : node->fwork_bytes);
+    }
+    return TL_OK;
+}
+
+#ifndef TL_NO_PLANNERS
+// Where the outer inputs of each member begin among those of the fused node; room for kernels.
+static tl_result tli_map_members(tl_run *run) {
+    tli_members *members = &run->members;
+    uint64_t count = (uint64_t)members->graph->node_count;
+    int32_t id, at, i, place;
+    members->outer = (int32_t *)tli_alloc_array(run->env, 2 * count, sizeof *members->outer);
+    if (!members->outer)
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    members->kernels = members->outer + count;
+    for (id = 0; id < run->graph->node_count; id++)
+        for (at = 0, place = 0; at < tli_count_members(run, id); at++) {
+            const tl_node *member = &members->graph->nodes[tli_find_member(run, id, at)];
+            members->outer[tli_find_member(run, id, at)] = place;
+            for (i = 0; i < member->input_count; i++)
+                place += !tli_is_inner(run, id, at, members->graph->inputs[member->first_input + i].tensor);
+        }
+    return TL_OK;
+}
+
+// Whether the inputs of a member are what a fused node reads from its input number *place on.
+static int tli_reads_as_fused(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id, int32_t at,
+                              int32_t *place) {
+    const int32_t *members = fusion->members + fusion->first_members[id];
+    const tl_node *member = &graph->nodes[members[at]], *node = &fusion->graph.nodes[id];
+    int32_t i, inner = 0;
+    for (i = 0; i < member->input_count; i++) {
+        const tl_node_output *from = &graph->outputs[graph->inputs[member->first_input + i].tensor], *as;
+        int32_t fused = fusion->nodes[from->node];
+        if (at > 0 && from->node == members[at - 1]) { inner++; continue; }
+        if (*place >= node->input_count) return 0;
+        as = &fusion->graph.outputs[fusion->graph.inputs[node->first_input + (*place)++].tensor];
+        if (as->node != fused || as->output != from->output ||
+            fusion->members[fusion->first_members[fused + 1] - 1] != from->node) return 0;
+    }
+    return at == 0 || inner > 0;
+}
+
+// Whether a fused node computes its members.
+static int tli_computes_members(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id) {
+    const tl_node *node = &fusion->graph.nodes[id], *end;
+    int32_t from = fusion->first_members[id], count = fusion->first_members[id + 1] - from, at, k, place = 0;
+    if (count < 1 || fusion->remade_counts[id] < 0 || fusion->remade_counts[id] >= count) return 0;
+    for (at = 0; at < count; at++) {
+        int32_t member = fusion->members[from + at];
+        if (member < 0 || member >= graph->node_count || fusion->nodes[member] != id ||
+            graph->nodes[member].has_grad != node->has_grad ||
+            (count > 1 && (graph->nodes[member].output_count != 1 || graph->nodes[member].saved_bytes)) ||
+            !tli_reads_as_fused(graph, fusion, id, at, &place)) return 0;
+    }
+    end = &graph->nodes[fusion->members[from + count - 1]];
+    if (place != node->input_count || end->output_count != node->output_count ||
+        end->is_input != node->is_input) return 0;
+    for (k = 0; k < end->output_count; k++)
+        if (graph->outputs[end->first_output + k].bytes !=
+            fusion->graph.outputs[node->first_output + k].bytes) return 0;
+    return 1;
+}
+
+static int tli_is_fusion_of(const tl_graph *graph, const tl_fusion_plan *fusion) {
+    int32_t id, count = fusion->graph.node_count;
+    if (!fusion->memory || count > graph->node_count || fusion->first_members[0] ||
+        fusion->first_members[count] != graph->node_count) return 0;
+    for (id = 0; id < graph->node_count; id++)
+        if (fusion->nodes[id] < 0 || fusion->nodes[id] >= count) return 0;
+    for (id = 0; id < count; id++)
+        if (!tli_computes_members(graph, fusion, id)) return 0;
+    return 1;
+}
+
+// Measured, tests/bench/bench_fusion.c and bench_vk_fusion.c: the least bytes above which time falls no more.
+#define TLI_RUN_FUSION_BLOCK 16384          // of a block in memory of the host, in a quarter of a tensor
+#define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // of a device, where each call costs more, in a whole tensor
+
+// Fuse what says that it takes blocks. The blocks suit the backend.
+static tl_result tli_fuse_strategy(tl_run *run) {
+    tl_fusion_desc desc;
+    uint64_t block = run->limits.host_visible ? TLI_RUN_FUSION_BLOCK : TLI_RUN_FUSION_DEVICE_BLOCK;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = run->graph;
+    desc.inference = run->inference;
+    desc.blocks_only = 1;
+    desc.alignment_bytes = run->limits.alignment_bytes;
+    desc.block_bytes = tli_larger_u64(block, run->limits.alignment_bytes);
+    desc.scratch_parts = run->limits.host_visible ? 4 : 1;
+    result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
+    if (result || !run->own_fusion.fused_count || (!run->desc.plan && !run->desc.formats)) return result;
+    return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                    TLI_RULE(STRATEGY_ENABLE_FUSION_AND_PLAN));
+}
+
+// Go on with the fused graph; the kernels stay those of the caller's.
+static void tli_use_fusion(tl_run *run, const tl_fusion_plan *fusion) {
+    run->members.graph = run->graph;
+    run->members.nodes = fusion->nodes;
+    run->members.first_members = fusion->first_members;
+    run->members.members = fusion->members;
+    run->members.remade_counts = fusion->remade_counts;
+    run->members.fused_count = fusion->fused_count;
+    run->graph = &fusion->graph;
+}
+
+static tl_result tli_take_fusion(tl_run *run) {
+    const tl_fusion_plan *fusion = run->desc.fusion;
+    const tl_strategy *strategy = run->desc.strategy;
+    tl_result result = TL_OK;
+    tli_rule why = TLI_NO_RULE;
+    if (!fusion && (!strategy || !strategy->enable_fusion || run->owns_layers)) return TL_OK;
+    if (fusion) result = tl_check_graph(run->env, &fusion->graph);
+    else result = tli_fuse_strategy(run);
+    if (result) return result;
+    if (!fusion) fusion = &run->own_fusion;
+    else if (run->owns_layers) why = TLI_RULE(FUSION_LAYERS_HAVE_NONE);
+    else if (strategy && !strategy->enable_fusion) why = TLI_RULE(FUSION_WITHOUT_STRATEGY);
+    else if (!tli_is_fusion_of(run->graph, fusion)) why = TLI_RULE(FUSION_NOT_OF_THE_GRAPH);
+    else if (fusion->inference && !run->inference) why = TLI_RULE(FUSION_MADE_FOR_INFERENCE);
+    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
+    if (fusion->fused_count && run->desc.random)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                        TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
+    tli_use_fusion(run, fusion);
+    return tli_map_members(run);
+}
+#else
+static tl_result tli_take_fusion(tl_run *run) {
+    const tl_strategy *strategy = run->desc.strategy;
+    tli_rule why = TLI_NO_RULE;
+    if (strategy && strategy->enable_fusion) why = TLI_RULE(STRATEGY_ENABLE_FUSION_LEFT_OUT);
+    if (run->desc.fusion) why = TLI_RULE(FUSION_TL_NO_PLANNERS_LEFT_IT_OUT);
+    return why ? tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why) : TL_OK;
+}
+#endif
+
+// The tensor of the run's graph that is one of the caller's graph. Those between members are nowhere.
+static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function, tl_tensor *tensor) {
+    const tl_graph *graph = tli_caller_graph(run);
+    int32_t id;
+    if (tensor->node < 0 || tensor->node >= graph->node_count || tensor->output < 0 ||
+        tensor->output >= graph->nodes[tensor->node].output_count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(TENSOR_NOT_OF_THIS_GRAPH));
+    if (!run->members.graph) return TL_OK;
+    id = run->members.nodes[tensor->node];
+    if (tli_find_member(run, id, tli_count_members(run, id) - 1) != tensor->node)
+        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function, TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE));
+    tensor->node = id;
+    return TL_OK;
+}
+
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_ONLINE
@@ -41843,9 +42394,16 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
 
 // -- results kept between passes: in a pass --
 
+// The version of a fused node is that of all its members, one of them alone as it is; 0 if one is.
 static uint64_t tli_ask_version(const tl_run *run, int32_t id, int32_t micro_batch) {
+    int32_t count = tli_count_members(run, id), at;
+    uint64_t version = 1;
     if (run->kernel_of[id] == TLI_CONVERSION) return 1;     // it depends on its input alone
-    return run->desc.version(id, micro_batch, run->desc.version_user);
+    for (at = 0; at < count; at++) {
+        uint64_t of = run->desc.version(tli_find_member(run, id, at), micro_batch, run->desc.version_user);
+        version = !of || !version ? 0 : at ? tl_mix_u64(version, of) | 1 : of;
+    }
+    return version;
 }
 
 // What is kept is an entry of the warm plan, or like any other tensor.
@@ -42421,32 +42979,6 @@ static uint64_t tli_run_now(const tl_run *run) {
     return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
 }
 
-// Add an access, or find the one of the same range; returns its index, -1 for no bytes.
-static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes) {
-    int32_t i;
-    if (!range->bytes) return -1;
-    for (i = 0; i < call->access_count; i++) {
-        if (!tli_is_same_range(&call->accesses[i].range, range)) continue;
-        call->accesses[i].writes |= writes;
-        return i;
-    }
-    call->accesses[i].range = *range;
-    call->accesses[i].writes = writes;
-    call->writable[i] = 0;
-    call->access_count++;
-    return i;
-}
-
-static void tli_call_operand(tli_call *call, const tl_range *range, int writes) {
-    tl_operand *operand = &call->operands[call->operand_count];
-    int32_t access = tli_call_access(call, range, writes);
-    operand->range = *range;
-    operand->host = NULL;
-    operand->format = TL_FORMAT_F32;
-    call->access_of[call->operand_count++] = access;
-    if (access >= 0 && writes) call->writable[access] = 1;
-}
-
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Set the formats of the operands. A gradient has the format of its tensor.
 static void tli_name_formats(tl_run *run, const tl_node *node) {
@@ -42465,21 +42997,23 @@ static void tli_name_formats(tl_run *run, const tl_node *node) {
 // The operands in the order of tl_kernel_call: inputs, outputs, gradients of both, saved, scratch.
 static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     tli_call *call = &run->call;
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_graph *graph = tli_count_members(run, run->last.node) ? tli_caller_graph(run) : run->graph;
+    const tl_node *node = &graph->nodes[call->node];
     const tl_operand *at = call->operands;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    tli_name_formats(run, node);
+    if (call->turns == 1) tli_name_formats(run, &run->graph->nodes[run->last.node]);
 #endif
     tli_zero(out, sizeof *out);
-    out->graph = run->graph;
-    out->node = run->last.node;
-    out->kind = (tl_step_kind)run->last.kind;
+    out->graph = graph;
+    out->node = call->node;
+    out->kind = call->kind;
     out->recompute = run->event.recompute;
+    if (call->kind != TL_STEP_BACKWARD && run->last.kind == TL_STEP_BACKWARD) out->recompute = 1;
     out->micro_batch = run->event.micro_batch;
     out->step = run->training_step;
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
-                           (uint64_t)run->event.micro_batch * (uint64_t)run->graph->node_count +
-                               (uint64_t)run->last.node);
+                           (uint64_t)run->event.micro_batch * (uint64_t)graph->node_count +
+                               (uint64_t)call->node);
     out->precision = run->precision;
     out->inputs = at;                         at += node->input_count;
     out->outputs = at;                        at += node->output_count;
@@ -42906,13 +43440,22 @@ static void tli_cut_operands(tl_run *run) {
 
 // Yield the call at hand: its operands are claimed and described.
 static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
-    tl_result result;
+    tl_result result = TL_OK;
+    int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
-    if (run->call.count < run->call.total) tli_cut_operands(run);
+    if (run->call.turns > 1) {
+        run->call.operand_count = run->call.access_count = 0;
+        tli_describe_member(run);
+        kernel = run->members.kernels[run->call.node];
+        result = tli_clear_gradient_block(run);
+    } else if (run->call.count < run->call.total) {
+        tli_cut_operands(run);
+    }
     tli_describe_call(run, &out->call);
     out->is_compute = 1;
-    out->kernel = &run->kernels[run->kernel_of[run->last.node]];
+    out->kernel = &run->kernels[kernel];
     run->report.kernel_count++;
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
@@ -42921,14 +43464,13 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
 
-// The call for the next elements of the step yielded last. It waits for what the first call waits for; where
-// there is scratch, for the call before, too.
+// The call for the next elements of the step yielded last, or of the next member of a fused node. It waits for
+// what the first call waits for; where there is scratch, for the call before, too.
 static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     tli_call *call = &run->call;
-    call->first += call->count;
-    if (call->total - call->first < call->count) call->count = call->total - call->first;
+    tli_take_turn(run);
     call->operand_count = call->access_count = 0;
-    tli_describe_operands(run);
+    if (call->turns == 1) tli_describe_operands(run);
     out->step = run->last;
     out->index = run->event.index;
     out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->event.index : call->depends_on;
@@ -42945,9 +43487,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
         int32_t input = run->graph->nodes[run->last.node].first_input;
         adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
     }
-    run->call.first = 0;
-    run->call.count = kernel == TLI_CONVERSION ? cut.total : cut.count;
-    run->call.total = cut.total;
+    tli_start_turns(run, &cut);
     run->call.outputs_ready = 0;
     result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
     run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
@@ -42964,6 +43504,12 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     }
 #endif
     (void)adds;
+    if (run->call.turns > 1 && run->call.outputs_ready) {  // a fused node has no saved bytes to make
+        run->call.turns = 1;
+        run->call.count = run->call.total;
+        run->computing = TLI_COMPUTING_DONE;
+        return TL_OK;
+    }
     return tli_yield_call(run, out);
 }
 
@@ -43294,6 +43840,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->report.cached_bytes = run->cache.kept_bytes;
     if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
 #endif
+    run->report.fused_count = run->members.fused_count;
     tli_measure_store(&run->store, 1, &counters);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
@@ -43473,19 +44020,19 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 // -- the executor: kernels --
 
 static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
-    tli_rule rule = run->last.kind == TL_STEP_BACKWARD
+    tli_rule rule = run->call.kind == TL_STEP_BACKWARD
         ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
         : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), rule,
-                                     (uint64_t)run->last.node,
+                                     (uint64_t)run->call.node,
                                      (uint64_t)code);
-    tli_put_text(&s, tl_name_node(run->graph, run->last.node));
+    tli_put_text(&s, tl_name_node(tli_caller_graph(run), run->call.node));
     tli_put_text(&s, tl_name_result(code));
     return tli_end_error(run->env, &s, TL_ERROR_KERNEL);
 }
 
 static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
-    int backward = run->last.kind == TL_STEP_BACKWARD;
+    int backward = run->call.kind == TL_STEP_BACKWARD;
     tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
     tl_kernel_call call = step->call;
     uint64_t start, end;
@@ -43505,6 +44052,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 static int tli_is_current(const tl_run *run, const tl_run_step *step) {
     return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->event.index && step->call.first == run->call.first &&
+           step->call.node == run->call.node && step->call.kind == run->call.kind &&
            step->call.step == run->training_step && step->call.micro_batch == run->event.micro_batch;
 }
 
@@ -43671,9 +44219,6 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     tli_buffer *found;
     int32_t index;
     *buffer = NULL;
-    if (tensor.node < 0 || tensor.node >= graph->node_count || tensor.output < 0 ||
-        tensor.output >= graph->nodes[tensor.node].output_count)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(TENSOR_NOT_OF_THIS_GRAPH));
     index = graph->nodes[tensor.node].first_output + tensor.output;
     if (bytes != graph->outputs[index].bytes)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
@@ -43735,6 +44280,8 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
     int enters;
     tl_result result = TL_OK;
     TL_ASSERT(run && (data || !bytes));
+    result = tli_find_caller_tensor(run, TLI_IN(WRITE_TENSOR), &tensor);
+    if (result) return result;
     enters = tli_enters(run, tensor);
     if (enters) result = tli_prepare_entry(run);
     if (!result) result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
@@ -43752,7 +44299,8 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     tli_buffer *buffer;
     tl_result result;
     TL_ASSERT(run && (data || !bytes));
-    result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
+    result = tli_find_caller_tensor(run, TLI_IN(READ_TENSOR), &tensor);
+    if (!result) result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
     if (result) return result;
     return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, TL_MAP_READ, data, NULL);
 }
@@ -43804,8 +44352,6 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
         strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
         return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
-    if (strategy->enable_fusion)
-        return tli_unsupported(run, TLI_RULE(STRATEGY_ENABLE_FUSION_THIS_VERSION));
     return TL_OK;
 }
 
@@ -43944,27 +44490,16 @@ static tl_precision tli_find_widest(uint32_t can) {
     return TL_PRECISION_SINGLE;
 }
 
-// Scale the bytes of the graph, which are those of f32, to the precision. Graph inputs keep theirs.
-static tl_result tli_scale_graph(tl_run *run) {
-    const tl_graph *graph = run->graph;
-    tl_node *nodes;
-    tl_node_output *outputs;
-    uint32_t can =
-        run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
+// Scale the bytes of a graph, which are those of f32, to the precision. Graph inputs keep theirs. scaled: the
+// copy, with nodes and outputs that the run owns.
+static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *scaled) {
+    tl_node *nodes = (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *nodes);
+    tl_node_output *outputs = (tl_node_output *)tli_alloc_array(run->env, (uint64_t)graph->tensor_count,
+                                                                sizeof *outputs);
     int32_t i;
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (run->desc.formats) return tli_check_formats(run);
-#endif
-    if (run->precision == TL_PRECISION_FULL) run->precision = tli_find_widest(can);
-    if (run->precision == TL_PRECISION_MIXED) run->precision = TL_PRECISION_SINGLE;  // nothing to choose from
-    if (!(can & (1u << run->precision)))
-        return tli_unsupported(run, TLI_RULE(STRATEGY_PRECISION_NOT_AMONG));
-    if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
-    nodes = (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *nodes);
-    outputs = (tl_node_output *)tli_alloc_array(run->env, (uint64_t)graph->tensor_count, sizeof *outputs);
-    run->own_graph = *graph;
-    run->own_graph.nodes = nodes;
-    run->own_graph.outputs = outputs;
+    *scaled = *graph;
+    scaled->nodes = nodes;
+    scaled->outputs = outputs;
     run->owns_nodes = 1;
     if (!nodes || !outputs)
         return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(GRAPH_OF_PRECISION_NO_MEMORY));
@@ -43981,15 +44516,35 @@ static tl_result tli_scale_graph(tl_run *run) {
         if (!graph->nodes[output->node].is_input)
             output->bytes = tli_scale_bytes(output->bytes, run->precision);
     }
-    run->graph = &run->own_graph;
-    return tl_check_graph(run->env, run->graph);
+    return tl_check_graph(run->env, scaled);
 }
 
-static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
+static tl_result tli_scale_graph(tl_run *run) {
+    uint32_t can =
+        run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
+    tl_result result;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->desc.formats) return tli_check_formats(run);
+#endif
+    if (run->precision == TL_PRECISION_FULL) run->precision = tli_find_widest(can);
+    if (run->precision == TL_PRECISION_MIXED) run->precision = TL_PRECISION_SINGLE;  // nothing to choose from
+    if (!(can & (1u << run->precision)))
+        return tli_unsupported(run, TLI_RULE(STRATEGY_PRECISION_NOT_AMONG));
+    if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
+    result = tli_scale_copy(run, run->graph, &run->own_graph);
+    run->graph = &run->own_graph;
+    if (result || !run->members.graph) return result;
+    result = tli_scale_copy(run, run->members.graph, &run->own_source);
+    run->members.graph = &run->own_source;
+    return result;
+}
+
+// id: of the run's graph; node: the one that needs a kernel, of `graph`.
+static tl_result tli_fail_kernels(tl_run *run, int32_t id, const tl_graph *graph, int32_t node) {
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), run->kernel_of[id] < 0
         ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
-        : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)id, 0);
-    tli_put_text(&s, tl_name_op(run->graph, id));
+        : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)node, 0);
+    tli_put_text(&s, tl_name_op(graph, node));
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
@@ -44073,16 +44628,55 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
 }
 #endif
 
+// The first kernel of an op; -1 = there is none.
+static int32_t tli_find_kernel(const tl_run *run, const char *op) {
+    int32_t k;
+    for (k = 0; k < run->desc.kernel_count; k++)
+        if (tli_same_text(run->kernels[k].op, op)) return k;
+    return -1;
+}
+
+// Find the kernels of the members of a fused node; that of the last one stands for the node.
+static tl_result tli_find_member_kernels(tl_run *run, int32_t id) {
+    const tl_graph *graph = run->members.graph;
+    int32_t at;
+    for (at = 0; at < tli_count_members(run, id); at++) {
+        int32_t member = tli_find_member(run, id, at), k = tli_find_kernel(run, tl_name_op(graph, member));
+        int trains = !run->inference && graph->nodes[member].has_grad;
+        run->kernel_of[id] = run->members.kernels[member] = k;
+        if (k < 0 || !run->kernels[k].forward || (trains && !run->kernels[k].backward))
+            return tli_fail_kernels(run, id, graph, member);
+    }
+    return TL_OK;
+}
+
+// Texts of the caller need not outlive the call: those of the graph do.
+static void tli_keep_kernel_names(tl_run *run) {
+    const tl_graph *graph = tli_caller_graph(run);
+    int32_t id, at, k;
+    for (k = 0; k < run->desc.kernel_count; k++) run->kernels[k].op = "";
+    for (id = 0; id < run->graph->node_count; id++)
+        for (at = 0; at < tli_count_members(run, id); at++) {
+            int32_t member = tli_find_member(run, id, at);
+            k = tli_is_fused(run, id) ? run->members.kernels[member] : run->kernel_of[id];
+            if (k >= 0) run->kernels[k].op = tl_name_op(graph, member);
+        }
+}
+
 static tl_result tli_find_kernels(tl_run *run) {
     const tl_graph *graph = run->graph;
-    int32_t id, k;
+    int32_t id;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         run->kernel_of[id] = -1;
         if (node->is_input) continue;
+        if (tli_is_fused(run, id)) {
+            tl_result result = tli_find_member_kernels(run, id);
+            if (result) return result;
+            continue;
+        }
         if (run->owns_layers) run->kernel_of[id] = id - 1;  // as tl_init_layer_run made them
-        for (k = 0; k < run->desc.kernel_count && run->kernel_of[id] < 0; k++)
-            if (tli_same_text(run->kernels[k].op, tl_name_op(graph, id))) run->kernel_of[id] = k;
+        else run->kernel_of[id] = tli_find_kernel(run, tl_name_op(graph, id));
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
@@ -44094,12 +44688,9 @@ static tl_result tli_find_kernels(tl_run *run) {
             continue;
         }
 #endif
-        return tli_fail_kernels(run, id);
+        return tli_fail_kernels(run, id, graph, id);
     }
-    for (k = 0; k < run->desc.kernel_count; k++)
-        run->kernels[k].op = "";  // the caller's text need not outlive the call
-    for (id = 0; id < graph->node_count; id++)
-        if (run->kernel_of[id] >= 0) run->kernels[run->kernel_of[id]].op = tl_name_op(graph, id);
+    tli_keep_kernel_names(run);
     return TL_OK;
 }
 
@@ -44545,9 +45136,13 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
 static tl_result tli_check_sizes(tl_run *run) {
     uint64_t binding = run->limits.binding_bytes, block = run->in_arena ? tli_run_cut(run) : 0;
     int32_t id;
+    for (id = 0; id < run->graph->node_count && run->members.fused_count; id++) {
+        tl_result result = tli_is_fused(run, id) ? tli_check_fused(run, id) : TL_OK;
+        if (result) return result;
+    }
     for (id = 0; id < run->graph->node_count && (binding || block); id++) {
         uint64_t bytes = block ? tli_largest_allocation(run->graph, id, run->inference) : 0;
-        tl_result result = binding ? tli_check_binding(run, id) : TL_OK;
+        tl_result result = binding && !tli_is_fused(run, id) ? tli_check_binding(run, id) : TL_OK;
         if (result) return result;
         if (bytes > block)
             return tli_fail_size(run, TLI_RULE(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE), block, bytes, id);
@@ -44638,6 +45233,8 @@ static tl_result tli_alloc_run(tl_run *run) {
         if ((uint64_t)graph->nodes[id].output_count > outputs)
             outputs = (uint64_t)graph->nodes[id].output_count;
     }
+    for (id = 0; run->members.graph && id < run->members.graph->node_count; id++)
+        inputs = tli_larger_u64(inputs, (uint64_t)run->members.graph->nodes[id].input_count);
     widest = 2 * inputs + 2 * outputs + 2;
     run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;
     slots = (uint64_t)run->slot_count;
@@ -44823,6 +45420,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     tl_result result = tl_check_graph(run->env, run->graph);
     if (!result) result = tli_check_run_desc(run);
     if (!result) result = tli_apply_strategy(run);
+    if (!result) result = tli_take_fusion(run);
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
@@ -44852,6 +45450,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->next_step = desc->first_step;
     tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
+    run->report.fused_count = run->members.fused_count;
     return tli_take_memory(run);
 }
 
@@ -44941,7 +45540,13 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     if (run->owns_nodes) {
         tli_release(env, (tl_node *)run->own_graph.nodes);
         tli_release(env, (tl_node_output *)run->own_graph.outputs);
+        tli_release(env, (tl_node *)run->own_source.nodes);
+        tli_release(env, (tl_node_output *)run->own_source.outputs);
     }
+    tli_release(env, run->members.outer);
+#ifndef TL_NO_PLANNERS
+    tl_free_fusion_plan(env, &run->own_fusion);
+#endif
     if (run->owns_layers) tl_free_graph(env, &run->layer_graph);
     tli_release(env, run);
 }

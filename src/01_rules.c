@@ -401,7 +401,8 @@
     X(TAKES_BLOCKS_OUTPUTS_MUST_HAVE_SAME_BYTES, \
       "takes_blocks: all outputs must have the same bytes", "node, line") \
     X(TAKES_BLOCKS_INPUTS_WITH_GRADIENT, \
-      "takes_blocks: inputs to which a gradient passes must have the bytes of the outputs", "node, line")
+      "takes_blocks: inputs to which a gradient passes must have the bytes of the outputs", "node, line") \
+    X(BLOCKS_ONLY_MUST_BE_0_OR_1, "blocks_only: must be 0 or 1", "")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -883,7 +884,7 @@
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
     X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, \
       "strategy.parallelism: model and pipeline need several workers, this version runs one", "") \
-    X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
+    X(STRATEGY_ENABLE_FUSION_LEFT_OUT, "strategy.enable_fusion: TL_NO_PLANNERS left fusion out", "") \
     X(STRATEGY_MODE_EAGER_DECIDES_ONLINE, \
       "strategy.mode: eager decides online, leave plan and checkpoints out", "") \
     X(STRATEGY_GRADIENT_PLAN_IS_OF_OTHER, "strategy.gradient: the plan is of the other kind", "") \
@@ -979,7 +980,25 @@
     X(STRATEGY_MEMORY_CACHED_MAKES_PLANS, \
       "strategy.memory: cached, with a version hook, makes plans: leave plan, policy, eviction, codec out", \
       "") \
-    X(CACHED_NO_MEMORY, "cached: no memory", "")
+    X(CACHED_NO_MEMORY, "cached: no memory", "") \
+    X(FUSION_TL_NO_PLANNERS_LEFT_IT_OUT, "fusion: TL_NO_PLANNERS left it out", "") \
+    X(FUSION_LAYERS_HAVE_NONE, "fusion: layers have no graph that it could be of", "") \
+    X(FUSION_NOT_OF_THE_GRAPH, "fusion: not made of the graph", "") \
+    X(FUSION_MADE_FOR_INFERENCE, "fusion: made for inference, but the run computes gradients", "") \
+    X(FUSION_WITHOUT_STRATEGY, "fusion: given, but strategy.enable_fusion is 0", "") \
+    X(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER, \
+      "fusion: members take turns, so the random hook cannot keep the state of each; go by call->seed", "") \
+    X(STRATEGY_ENABLE_FUSION_AND_PLAN, \
+      "strategy.enable_fusion: the plan or the formats are of a fused graph, give the fusion, too", "") \
+    X(FUSION_MEMBER_TAKES_NO_BLOCKS, \
+      "fusion: it is called for blocks of a fused node, and does not say takes_blocks: node %s", "node") \
+    X(FUSION_MEMBER_HAS_OTHER_ELEMENTS, \
+      "fusion: it is computed in blocks, and its operands have not all as many elements: node %s", "node") \
+    X(FUSION_SCRATCH_HOLDS_NO_BLOCK, \
+      "fusion: scratch of %1 bytes holds no block that is aligned to %0, see alignment_bytes: node %s", \
+      "bytes of the alignment, of the scratch") \
+    X(CLEAR_FAILED, "fill: %s", "step, node") \
+    X(TENSOR_INSIDE_OF_A_FUSED_NODE, "tensor: inside of a fused node, never whole in memory", "")
 
 // -- errors: rules of [13] TRACE --
 

@@ -79,7 +79,7 @@ typedef struct tl_strategy {
     tl_precision   precision;         // 0 = full
     tl_memory      memory;            // 0 = standard
     tl_parallelism parallelism;       // 0 = none
-    int32_t        enable_fusion;     // 0 = off
+    int32_t        enable_fusion;     // 0 = off; 1 = chains of elementwise nodes that take blocks run as one
     int32_t        enable_profiling;  // 0 = off
 } tl_strategy;
 

@@ -57,6 +57,7 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t bytes = graph->outputs[node->first_output].bytes;
     int32_t k;
+    if (f->desc->blocks_only && !node->takes_blocks) return 0;
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
         node->saved_bytes || !bytes) return 0;
     for (k = node->first_input; k < node->first_input + node->input_count; k++)
@@ -288,15 +289,29 @@ static uint64_t tli_fuse_cost(uint64_t sum, uint64_t largest, uint64_t traffic, 
     return cost < sum ? cost : sum;
 }
 
-// Costs and scratch of the fused node that ends at `last`. No sum overflows: tl_check_graph has
-// added every cost, and each member's output twice, which is more than its blocks.
+// The scratch of a member and blocks beside it; what does not fit 64 bits is refused with the node.
+static uint64_t tli_add_scratch(uint64_t bytes, uint64_t block, uint64_t count) {
+    uint64_t sum;
+    return tli_mul_u64(block, count, &sum) ? tli_add_capped(bytes, sum) : UINT64_MAX;
+}
+
+// Costs and scratch of the fused node that ends at `last`. No sum of costs overflows: tl_check_graph has
+// added every one.
 static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
     const tl_graph *graph = f->graph;
     int32_t count = f->counts[last], remade = f->remade[last], id = f->heads[last], at;
     uint64_t bytes = graph->outputs[graph->nodes[last].first_output].bytes;
     uint64_t block = bytes < f->block_bytes ? bytes : f->block_bytes, turns = count > 2 ? 2 : 1;
+    uint64_t unit = tli_larger_u64(1, f->desc->alignment_bytes);
     tli_fused sum;
     tli_zero(&sum, sizeof sum);
+    if (f->desc->scratch_parts) {
+        uint64_t blocks = f->desc->inference ? turns : turns + (uint64_t)remade;
+        uint64_t part = bytes / f->desc->scratch_parts / blocks;
+        part = part > 64 ? part - part % 64 : 64;
+        if (part < block) block = part;
+    }
+    block = block > UINT64_MAX - unit ? UINT64_MAX : (block + unit - 1) / unit * unit;
     for (at = 0; at < count; at++, id = f->next[id]) {
         const tl_node *node = &graph->nodes[id];
         sum.fwd_cost += node->fwd_cost;
@@ -308,8 +323,8 @@ static tli_fused tli_sum_members(const tli_fusion *f, int32_t last) {
         if (at < remade) sum.bwork_bytes = tli_larger_u64(sum.bwork_bytes, node->fwork_bytes);
         tli_add_member_traffic(f, id, at, count, remade, &sum);
     }
-    sum.fwork_bytes += block * turns;
-    sum.bwork_bytes += block * (turns + (uint64_t)remade);
+    sum.fwork_bytes = tli_add_scratch(sum.fwork_bytes, block, turns);
+    sum.bwork_bytes = tli_add_scratch(sum.bwork_bytes, block, turns + (uint64_t)remade);
     if (!graph->nodes[last].has_grad) sum.bwd_cost = sum.bwork_bytes = 0;
     if (f->desc->device && f->desc->device->bytes_per_second) {
         uint64_t rate = f->desc->device->bytes_per_second;
@@ -430,6 +445,9 @@ static tli_rule tli_check_fusion_desc(const tl_fusion_desc *desc) {
         return TLI_RULE(OP_MUST_NOT_BE_INPUT_AND_MUST_BE_1);
     if (desc->op_count < 0 || (desc->op_count && !desc->ops)) return TLI_RULE(OPS_MISSING_OR_NEGATIVE_COUNT);
     if (desc->inference & ~1) return TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
+    if (desc->blocks_only & ~1) return TLI_RULE(BLOCKS_ONLY_MUST_BE_0_OR_1);
+    if (desc->alignment_bytes & (desc->alignment_bytes - 1))
+        return TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER);
     for (i = 0; i < desc->op_count; i++)
         if (!desc->ops[i] || !tli_is_name(desc->ops[i]))
             return TLI_RULE(OPS_EACH_MUST_BE_1_TO_255_BYTES_OF_UTF);
@@ -487,6 +505,7 @@ TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fu
         tli_find_chains(&f);
         tli_cut_chains(&f);
         plan.block_bytes = f.block_bytes;
+        plan.inference = desc->inference;
         plan.memory = numbers;
         plan.nodes = numbers;
         plan.members = numbers + nodes;

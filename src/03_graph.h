@@ -520,7 +520,7 @@ TLDEF size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_sta
 
 // -- fusion --
 //
-// A chain of elementwise nodes becomes one node that is computed block by block:
+// A chain of elementwise nodes becomes one node that is computed block by block, as runs of [12] do:
 //
 //     a --> add --> gelu --> dropout --> y     three tensors, each written and read
 //     b ----^
@@ -535,6 +535,11 @@ typedef struct tl_fusion_desc {
     uint64_t           block_bytes;  // a multiple of 64; 0 = 65536
     const tl_device   *device;       // costs are nanoseconds on this device; 0 = costs are added up
     int32_t            inference;    // 1 = forward only: what backward reads is ignored
+    int32_t            blocks_only;  // 1 = only nodes that say takes_blocks, which [12] can run fused
+    uint64_t           alignment_bytes;  // blocks of scratch are rounded up to it: that of the backend which
+                                     // runs them; a power of two; 0 = not rounded
+    uint64_t           scratch_parts;    // where the blocks of a node together exceed this part of a tensor,
+                                     // 1 / scratch_parts, they are smaller, but of 64 bytes at least; 0 = any
 } tl_fusion_desc;
 
 typedef struct tl_fusion_plan {
@@ -547,6 +552,7 @@ typedef struct tl_fusion_plan {
     uint64_t       block_bytes;      // defaults filled in
     int32_t        fused_count;      // new nodes of two or more members
     uint64_t       inner_bytes;      // sum over the tensors that no longer exist
+    int32_t        inference;        // that of the desc
     void          *memory;           // what tl_free_fusion_plan releases beside the graph
 } tl_fusion_plan;
 
@@ -562,9 +568,10 @@ typedef struct tl_fusion_plan {
 // backward reads the outer inputs that its members' backward reads, its output if the last member
 // does, and, if a member reads an inner tensor, all that the members above need to compute that
 // tensor again. Scratch is counted in blocks of block_bytes, or of a whole tensor if that is
-// smaller: forward one block for 2 members, two for more; backward one for each member computed
-// again and one or two for gradients; in both plus the largest scratch of a member. Costs are added
-// up, in backward with the forwards that run again. With a device, the time to write and read inner
+// smaller, or as scratch_parts asks, rounded up to alignment_bytes: forward one block for 2 members,
+// two for more; backward one for each member computed again and one or two for gradients; in both
+// plus the largest scratch of a member. Costs are added up, in backward with the forwards that run
+// again. With a device, the time to write and read inner
 // tensors is subtracted, but the cost stays at least that of the largest member and the time to
 // move the outer bytes. In place, the output may overwrite the input that the first member might
 // overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner

@@ -40,6 +40,11 @@ typedef struct tli_call {
     int32_t     twice_count; // most outputs of a node
     tli_held    scratch;
     uint64_t    first, count, total;  // elements: the call is for count from first on, of total
+    int32_t     turn, turns; // of the calls for the same elements: one, or several of a fused node
+    int32_t     member;      // of a fused node: which one is called, from 0
+    int32_t     node;        // whose kernel is called, of the caller's graph
+    tl_step_kind kind;       // of the call
+    uint64_t    block_bytes; // of a fused node: from one block in the scratch to the next
     int32_t     outputs_ready;
     int32_t     depends_on;  // of the call for the first elements
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
@@ -124,6 +129,21 @@ typedef struct tli_cache {
 } tli_cache;
 #endif
 
+// Which nodes of the caller's graph each node of the run's graph computes, by a fusion or by a map that a later
+// part fills in. A node with one member is that node; one with several is carried out block by block; one with
+// none is a conversion that the run carries out itself.
+typedef struct tli_members {
+    const tl_graph *graph;          // the caller's; NULL = the run's own is it, and all below is 0
+    const int32_t  *nodes;          // [nodes of it] the run's node that computes it
+    const int32_t  *first_members;  // [node_count + 1] index into members
+    const int32_t  *members;        // nodes of the caller's graph, each a reader of the one before
+    const int32_t  *remade_counts;  // [node_count] members, from the first on, that run again in backward
+    int32_t         fused_count;    // nodes with two or more members
+    int32_t        *kernels;        // [nodes of graph] index into kernels, for members of fused nodes
+    int32_t        *outer;          // [nodes of graph] place of a member's first outer input among those of the
+                                    // fused node
+} tli_members;
+
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
 struct tl_run {
@@ -134,6 +154,11 @@ struct tl_run {
     const tl_graph *graph;
     tl_graph        layer_graph;     // made from layers
     tl_graph        own_graph;       // scaled to a precision, with nodes and outputs of its own
+    tl_graph        own_source;      // the same of the caller's graph, where that is another
+    tli_members     members;
+#ifndef TL_NO_PLANNERS
+    tl_fusion_plan  own_fusion;      // of the strategy
+#endif
     tl_kernel      *kernels;
     int32_t        *kernel_of;       // [node_count] index into kernels, -1 = input, TLI_CONVERSION
     tl_precision    precision;
@@ -141,7 +166,7 @@ struct tl_run {
     tl_plan         plan;
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
-    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph belong to the run
+    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph and own_source are the run's
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
                                      // arenas need it

@@ -19,9 +19,16 @@
 
 // -- results kept between passes: in a pass --
 
+// The version of a fused node is that of all its members, one of them alone as it is; 0 if one is.
 static uint64_t tli_ask_version(const tl_run *run, int32_t id, int32_t micro_batch) {
+    int32_t count = tli_count_members(run, id), at;
+    uint64_t version = 1;
     if (run->kernel_of[id] == TLI_CONVERSION) return 1;     // it depends on its input alone
-    return run->desc.version(id, micro_batch, run->desc.version_user);
+    for (at = 0; at < count; at++) {
+        uint64_t of = run->desc.version(tli_find_member(run, id, at), micro_batch, run->desc.version_user);
+        version = !of || !version ? 0 : at ? tl_mix_u64(version, of) | 1 : of;
+    }
+    return version;
 }
 
 // What is kept is an entry of the warm plan, or like any other tensor.

@@ -37,32 +37,6 @@ static uint64_t tli_run_now(const tl_run *run) {
     return run->profiling ? run->backend.now_ns(run->backend.self) : 0;
 }
 
-// Add an access, or find the one of the same range; returns its index, -1 for no bytes.
-static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes) {
-    int32_t i;
-    if (!range->bytes) return -1;
-    for (i = 0; i < call->access_count; i++) {
-        if (!tli_is_same_range(&call->accesses[i].range, range)) continue;
-        call->accesses[i].writes |= writes;
-        return i;
-    }
-    call->accesses[i].range = *range;
-    call->accesses[i].writes = writes;
-    call->writable[i] = 0;
-    call->access_count++;
-    return i;
-}
-
-static void tli_call_operand(tli_call *call, const tl_range *range, int writes) {
-    tl_operand *operand = &call->operands[call->operand_count];
-    int32_t access = tli_call_access(call, range, writes);
-    operand->range = *range;
-    operand->host = NULL;
-    operand->format = TL_FORMAT_F32;
-    call->access_of[call->operand_count++] = access;
-    if (access >= 0 && writes) call->writable[access] = 1;
-}
-
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // Set the formats of the operands. A gradient has the format of its tensor.
 static void tli_name_formats(tl_run *run, const tl_node *node) {
@@ -81,21 +55,23 @@ static void tli_name_formats(tl_run *run, const tl_node *node) {
 // The operands in the order of tl_kernel_call: inputs, outputs, gradients of both, saved, scratch.
 static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     tli_call *call = &run->call;
-    const tl_node *node = &run->graph->nodes[run->last.node];
+    const tl_graph *graph = tli_count_members(run, run->last.node) ? tli_caller_graph(run) : run->graph;
+    const tl_node *node = &graph->nodes[call->node];
     const tl_operand *at = call->operands;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    tli_name_formats(run, node);
+    if (call->turns == 1) tli_name_formats(run, &run->graph->nodes[run->last.node]);
 #endif
     tli_zero(out, sizeof *out);
-    out->graph = run->graph;
-    out->node = run->last.node;
-    out->kind = (tl_step_kind)run->last.kind;
+    out->graph = graph;
+    out->node = call->node;
+    out->kind = call->kind;
     out->recompute = run->event.recompute;
+    if (call->kind != TL_STEP_BACKWARD && run->last.kind == TL_STEP_BACKWARD) out->recompute = 1;
     out->micro_batch = run->event.micro_batch;
     out->step = run->training_step;
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
-                           (uint64_t)run->event.micro_batch * (uint64_t)run->graph->node_count +
-                               (uint64_t)run->last.node);
+                           (uint64_t)run->event.micro_batch * (uint64_t)graph->node_count +
+                               (uint64_t)call->node);
     out->precision = run->precision;
     out->inputs = at;                         at += node->input_count;
     out->outputs = at;                        at += node->output_count;
@@ -522,13 +498,22 @@ static void tli_cut_operands(tl_run *run) {
 
 // Yield the call at hand: its operands are claimed and described.
 static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
-    tl_result result;
+    tl_result result = TL_OK;
+    int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
-    if (run->call.count < run->call.total) tli_cut_operands(run);
+    if (run->call.turns > 1) {
+        run->call.operand_count = run->call.access_count = 0;
+        tli_describe_member(run);
+        kernel = run->members.kernels[run->call.node];
+        result = tli_clear_gradient_block(run);
+    } else if (run->call.count < run->call.total) {
+        tli_cut_operands(run);
+    }
     tli_describe_call(run, &out->call);
     out->is_compute = 1;
-    out->kernel = &run->kernels[run->kernel_of[run->last.node]];
+    out->kernel = &run->kernels[kernel];
     run->report.kernel_count++;
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
@@ -537,14 +522,13 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     return TL_OK;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
 
-// The call for the next elements of the step yielded last. It waits for what the first call waits for; where
-// there is scratch, for the call before, too.
+// The call for the next elements of the step yielded last, or of the next member of a fused node. It waits for
+// what the first call waits for; where there is scratch, for the call before, too.
 static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     tli_call *call = &run->call;
-    call->first += call->count;
-    if (call->total - call->first < call->count) call->count = call->total - call->first;
+    tli_take_turn(run);
     call->operand_count = call->access_count = 0;
-    tli_describe_operands(run);
+    if (call->turns == 1) tli_describe_operands(run);
     out->step = run->last;
     out->index = run->event.index;
     out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->event.index : call->depends_on;
@@ -561,9 +545,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
         int32_t input = run->graph->nodes[run->last.node].first_input;
         adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
     }
-    run->call.first = 0;
-    run->call.count = kernel == TLI_CONVERSION ? cut.total : cut.count;
-    run->call.total = cut.total;
+    tli_start_turns(run, &cut);
     run->call.outputs_ready = 0;
     result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
     run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
@@ -580,6 +562,12 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     }
 #endif
     (void)adds;
+    if (run->call.turns > 1 && run->call.outputs_ready) {  // a fused node has no saved bytes to make
+        run->call.turns = 1;
+        run->call.count = run->call.total;
+        run->computing = TLI_COMPUTING_DONE;
+        return TL_OK;
+    }
     return tli_yield_call(run, out);
 }
 
@@ -910,6 +898,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     run->report.cached_bytes = run->cache.kept_bytes;
     if (run->cache.is_warm) run->report.cached_count = run->cache.skipped_count;
 #endif
+    run->report.fused_count = run->members.fused_count;
     tli_measure_store(&run->store, 1, &counters);
 #ifndef TL_NO_ONLINE
     if (run->is_online) {
@@ -1089,19 +1078,19 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 // -- the executor: kernels --
 
 static tl_result tli_fail_kernel(tl_run *run, tl_result code) {
-    tli_rule rule = run->last.kind == TL_STEP_BACKWARD
+    tli_rule rule = run->call.kind == TL_STEP_BACKWARD
         ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
         : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), rule,
-                                     (uint64_t)run->last.node,
+                                     (uint64_t)run->call.node,
                                      (uint64_t)code);
-    tli_put_text(&s, tl_name_node(run->graph, run->last.node));
+    tli_put_text(&s, tl_name_node(tli_caller_graph(run), run->call.node));
     tli_put_text(&s, tl_name_result(code));
     return tli_end_error(run->env, &s, TL_ERROR_KERNEL);
 }
 
 static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
-    int backward = run->last.kind == TL_STEP_BACKWARD;
+    int backward = run->call.kind == TL_STEP_BACKWARD;
     tl_kernel_fn function = backward ? step->kernel->backward : step->kernel->forward;
     tl_kernel_call call = step->call;
     uint64_t start, end;
@@ -1121,6 +1110,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 static int tli_is_current(const tl_run *run, const tl_run_step *step) {
     return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->event.index && step->call.first == run->call.first &&
+           step->call.node == run->call.node && step->call.kind == run->call.kind &&
            step->call.step == run->training_step && step->call.micro_batch == run->event.micro_batch;
 }
 
@@ -1287,9 +1277,6 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     tli_buffer *found;
     int32_t index;
     *buffer = NULL;
-    if (tensor.node < 0 || tensor.node >= graph->node_count || tensor.output < 0 ||
-        tensor.output >= graph->nodes[tensor.node].output_count)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(TENSOR_NOT_OF_THIS_GRAPH));
     index = graph->nodes[tensor.node].first_output + tensor.output;
     if (bytes != graph->outputs[index].bytes)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
@@ -1351,6 +1338,8 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
     int enters;
     tl_result result = TL_OK;
     TL_ASSERT(run && (data || !bytes));
+    result = tli_find_caller_tensor(run, TLI_IN(WRITE_TENSOR), &tensor);
+    if (result) return result;
     enters = tli_enters(run, tensor);
     if (enters) result = tli_prepare_entry(run);
     if (!result) result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
@@ -1368,7 +1357,8 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     tli_buffer *buffer;
     tl_result result;
     TL_ASSERT(run && (data || !bytes));
-    result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
+    result = tli_find_caller_tensor(run, TLI_IN(READ_TENSOR), &tensor);
+    if (!result) result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
     if (result) return result;
     return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, TL_MAP_READ, data, NULL);
 }

@@ -44,8 +44,6 @@ static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) 
     if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
         strategy->parallelism.kind == TL_PARALLELISM_PIPELINE)
         return tli_unsupported(run, TLI_RULE(STRATEGY_PARALLELISM_THIS_VERSION_RUNS));
-    if (strategy->enable_fusion)
-        return tli_unsupported(run, TLI_RULE(STRATEGY_ENABLE_FUSION_THIS_VERSION));
     return TL_OK;
 }
 
@@ -184,27 +182,16 @@ static tl_precision tli_find_widest(uint32_t can) {
     return TL_PRECISION_SINGLE;
 }
 
-// Scale the bytes of the graph, which are those of f32, to the precision. Graph inputs keep theirs.
-static tl_result tli_scale_graph(tl_run *run) {
-    const tl_graph *graph = run->graph;
-    tl_node *nodes;
-    tl_node_output *outputs;
-    uint32_t can =
-        run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
+// Scale the bytes of a graph, which are those of f32, to the precision. Graph inputs keep theirs. scaled: the
+// copy, with nodes and outputs that the run owns.
+static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *scaled) {
+    tl_node *nodes = (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *nodes);
+    tl_node_output *outputs = (tl_node_output *)tli_alloc_array(run->env, (uint64_t)graph->tensor_count,
+                                                                sizeof *outputs);
     int32_t i;
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (run->desc.formats) return tli_check_formats(run);
-#endif
-    if (run->precision == TL_PRECISION_FULL) run->precision = tli_find_widest(can);
-    if (run->precision == TL_PRECISION_MIXED) run->precision = TL_PRECISION_SINGLE;  // nothing to choose from
-    if (!(can & (1u << run->precision)))
-        return tli_unsupported(run, TLI_RULE(STRATEGY_PRECISION_NOT_AMONG));
-    if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
-    nodes = (tl_node *)tli_alloc_array(run->env, (uint64_t)graph->node_count, sizeof *nodes);
-    outputs = (tl_node_output *)tli_alloc_array(run->env, (uint64_t)graph->tensor_count, sizeof *outputs);
-    run->own_graph = *graph;
-    run->own_graph.nodes = nodes;
-    run->own_graph.outputs = outputs;
+    *scaled = *graph;
+    scaled->nodes = nodes;
+    scaled->outputs = outputs;
     run->owns_nodes = 1;
     if (!nodes || !outputs)
         return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(GRAPH_OF_PRECISION_NO_MEMORY));
@@ -221,15 +208,35 @@ static tl_result tli_scale_graph(tl_run *run) {
         if (!graph->nodes[output->node].is_input)
             output->bytes = tli_scale_bytes(output->bytes, run->precision);
     }
-    run->graph = &run->own_graph;
-    return tl_check_graph(run->env, run->graph);
+    return tl_check_graph(run->env, scaled);
 }
 
-static tl_result tli_fail_kernels(tl_run *run, int32_t id) {
+static tl_result tli_scale_graph(tl_run *run) {
+    uint32_t can =
+        run->desc.kernel_precisions ? run->desc.kernel_precisions : 1u << TL_PRECISION_SINGLE;
+    tl_result result;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->desc.formats) return tli_check_formats(run);
+#endif
+    if (run->precision == TL_PRECISION_FULL) run->precision = tli_find_widest(can);
+    if (run->precision == TL_PRECISION_MIXED) run->precision = TL_PRECISION_SINGLE;  // nothing to choose from
+    if (!(can & (1u << run->precision)))
+        return tli_unsupported(run, TLI_RULE(STRATEGY_PRECISION_NOT_AMONG));
+    if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
+    result = tli_scale_copy(run, run->graph, &run->own_graph);
+    run->graph = &run->own_graph;
+    if (result || !run->members.graph) return result;
+    result = tli_scale_copy(run, run->members.graph, &run->own_source);
+    run->members.graph = &run->own_source;
+    return result;
+}
+
+// id: of the run's graph; node: the one that needs a kernel, of `graph`.
+static tl_result tli_fail_kernels(tl_run *run, int32_t id, const tl_graph *graph, int32_t node) {
     tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), run->kernel_of[id] < 0
         ? TLI_RULE(KERNELS_NONE_FOR_OP_OF_NODE)
-        : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)id, 0);
-    tli_put_text(&s, tl_name_op(run->graph, id));
+        : TLI_RULE(KERNELS_FORWARD_OR_BACKWARD_MISSING), (uint64_t)node, 0);
+    tli_put_text(&s, tl_name_op(graph, node));
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
@@ -313,16 +320,55 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
 }
 #endif
 
+// The first kernel of an op; -1 = there is none.
+static int32_t tli_find_kernel(const tl_run *run, const char *op) {
+    int32_t k;
+    for (k = 0; k < run->desc.kernel_count; k++)
+        if (tli_same_text(run->kernels[k].op, op)) return k;
+    return -1;
+}
+
+// Find the kernels of the members of a fused node; that of the last one stands for the node.
+static tl_result tli_find_member_kernels(tl_run *run, int32_t id) {
+    const tl_graph *graph = run->members.graph;
+    int32_t at;
+    for (at = 0; at < tli_count_members(run, id); at++) {
+        int32_t member = tli_find_member(run, id, at), k = tli_find_kernel(run, tl_name_op(graph, member));
+        int trains = !run->inference && graph->nodes[member].has_grad;
+        run->kernel_of[id] = run->members.kernels[member] = k;
+        if (k < 0 || !run->kernels[k].forward || (trains && !run->kernels[k].backward))
+            return tli_fail_kernels(run, id, graph, member);
+    }
+    return TL_OK;
+}
+
+// Texts of the caller need not outlive the call: those of the graph do.
+static void tli_keep_kernel_names(tl_run *run) {
+    const tl_graph *graph = tli_caller_graph(run);
+    int32_t id, at, k;
+    for (k = 0; k < run->desc.kernel_count; k++) run->kernels[k].op = "";
+    for (id = 0; id < run->graph->node_count; id++)
+        for (at = 0; at < tli_count_members(run, id); at++) {
+            int32_t member = tli_find_member(run, id, at);
+            k = tli_is_fused(run, id) ? run->members.kernels[member] : run->kernel_of[id];
+            if (k >= 0) run->kernels[k].op = tl_name_op(graph, member);
+        }
+}
+
 static tl_result tli_find_kernels(tl_run *run) {
     const tl_graph *graph = run->graph;
-    int32_t id, k;
+    int32_t id;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         run->kernel_of[id] = -1;
         if (node->is_input) continue;
+        if (tli_is_fused(run, id)) {
+            tl_result result = tli_find_member_kernels(run, id);
+            if (result) return result;
+            continue;
+        }
         if (run->owns_layers) run->kernel_of[id] = id - 1;  // as tl_init_layer_run made them
-        for (k = 0; k < run->desc.kernel_count && run->kernel_of[id] < 0; k++)
-            if (tli_same_text(run->kernels[k].op, tl_name_op(graph, id))) run->kernel_of[id] = k;
+        else run->kernel_of[id] = tli_find_kernel(run, tl_name_op(graph, id));
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
@@ -334,12 +380,9 @@ static tl_result tli_find_kernels(tl_run *run) {
             continue;
         }
 #endif
-        return tli_fail_kernels(run, id);
+        return tli_fail_kernels(run, id, graph, id);
     }
-    for (k = 0; k < run->desc.kernel_count; k++)
-        run->kernels[k].op = "";  // the caller's text need not outlive the call
-    for (id = 0; id < graph->node_count; id++)
-        if (run->kernel_of[id] >= 0) run->kernels[run->kernel_of[id]].op = tl_name_op(graph, id);
+    tli_keep_kernel_names(run);
     return TL_OK;
 }
 
@@ -785,9 +828,13 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
 static tl_result tli_check_sizes(tl_run *run) {
     uint64_t binding = run->limits.binding_bytes, block = run->in_arena ? tli_run_cut(run) : 0;
     int32_t id;
+    for (id = 0; id < run->graph->node_count && run->members.fused_count; id++) {
+        tl_result result = tli_is_fused(run, id) ? tli_check_fused(run, id) : TL_OK;
+        if (result) return result;
+    }
     for (id = 0; id < run->graph->node_count && (binding || block); id++) {
         uint64_t bytes = block ? tli_largest_allocation(run->graph, id, run->inference) : 0;
-        tl_result result = binding ? tli_check_binding(run, id) : TL_OK;
+        tl_result result = binding && !tli_is_fused(run, id) ? tli_check_binding(run, id) : TL_OK;
         if (result) return result;
         if (bytes > block)
             return tli_fail_size(run, TLI_RULE(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE), block, bytes, id);
@@ -878,6 +925,8 @@ static tl_result tli_alloc_run(tl_run *run) {
         if ((uint64_t)graph->nodes[id].output_count > outputs)
             outputs = (uint64_t)graph->nodes[id].output_count;
     }
+    for (id = 0; run->members.graph && id < run->members.graph->node_count; id++)
+        inputs = tli_larger_u64(inputs, (uint64_t)run->members.graph->nodes[id].input_count);
     widest = 2 * inputs + 2 * outputs + 2;
     run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;
     slots = (uint64_t)run->slot_count;
@@ -1063,6 +1112,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     tl_result result = tl_check_graph(run->env, run->graph);
     if (!result) result = tli_check_run_desc(run);
     if (!result) result = tli_apply_strategy(run);
+    if (!result) result = tli_take_fusion(run);
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
@@ -1092,6 +1142,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->next_step = desc->first_step;
     tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
     run->report.limiting_node = -1;
+    run->report.fused_count = run->members.fused_count;
     return tli_take_memory(run);
 }
 
@@ -1181,7 +1232,13 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     if (run->owns_nodes) {
         tli_release(env, (tl_node *)run->own_graph.nodes);
         tli_release(env, (tl_node_output *)run->own_graph.outputs);
+        tli_release(env, (tl_node *)run->own_source.nodes);
+        tli_release(env, (tl_node_output *)run->own_source.outputs);
     }
+    tli_release(env, run->members.outer);
+#ifndef TL_NO_PLANNERS
+    tl_free_fusion_plan(env, &run->own_fusion);
+#endif
     if (run->owns_layers) tl_free_graph(env, &run->layer_graph);
     tli_release(env, run);
 }

@@ -117,8 +117,36 @@ static tl_range tli_cut_range(const tl_run *run, int32_t tensor, tl_range whole)
     return whole;
 }
 
-// Whether calls for further elements follow the one at hand.
+// -- the operands of a call --
+
+// Add an access, or find the one of the same range; returns its index, -1 for no bytes.
+static int32_t tli_call_access(tli_call *call, const tl_range *range, int writes) {
+    int32_t i;
+    if (!range->bytes) return -1;
+    for (i = 0; i < call->access_count; i++) {
+        if (!tli_is_same_range(&call->accesses[i].range, range)) continue;
+        call->accesses[i].writes |= writes;
+        return i;
+    }
+    call->accesses[i].range = *range;
+    call->accesses[i].writes = writes;
+    call->writable[i] = 0;
+    call->access_count++;
+    return i;
+}
+
+static void tli_call_operand(tli_call *call, const tl_range *range, int writes) {
+    tl_operand *operand = &call->operands[call->operand_count];
+    int32_t access = tli_call_access(call, range, writes);
+    operand->range = *range;
+    operand->host = NULL;
+    operand->format = TL_FORMAT_F32;
+    call->access_of[call->operand_count++] = access;
+    if (access >= 0 && writes) call->writable[access] = 1;
+}
+
+// Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {
-    return run->call.total - run->call.first > run->call.count;
+    return run->call.turn + 1 < run->call.turns || run->call.total - run->call.first > run->call.count;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -49,7 +49,7 @@ typedef struct tl_operand {
 
 // One call of a kernel. Counts are those of the node.
 typedef struct tl_kernel_call {
-    const tl_graph   *graph;
+    const tl_graph   *graph;           // that of the desc (or scaled to the precision), with a fusion, too
     int32_t           node;
     tl_step_kind      kind;            // FORWARD, FORWARD_INPLACE, FORWARD_SAVE, BACKWARD
     int32_t           recompute;       // 1 = this forward ran before in this pass
@@ -79,6 +79,11 @@ typedef struct tl_kernel_call {
 // have `total` elements hold those of the call alone: the first byte at host, or of range, belongs to element
 // `first`. Operands with another number of elements, and scratch, are whole in every call. What depends on the
 // number of an element (random numbers of a dropout) goes by first, so no result depends on the ranges.
+//
+// The members of a fused node (tl_run_desc.fusion) are called in the same way, for a block of elements at a
+// time and in turns: in a forward each member in order; in a backward first the forwards that run again (as
+// FORWARD, with recompute 1) and then the backwards, last member first. What lies between two members are
+// blocks of scratch.
 typedef tl_result (*tl_kernel_fn)(const tl_kernel_call *call, void *user);
 
 typedef struct tl_kernel {
@@ -202,6 +207,14 @@ typedef struct tl_run_desc {
     uint64_t (*version)(int32_t node, int32_t micro_batch, void *user);  // 0 = nothing is known to be
                                       // unchanged: nothing is kept. Called by tl_init_run and tl_start_pass
     void       *version_user;
+
+    // Fusion. With it the run's graph is fusion->graph: plan, checkpoints, formats, steps and events are of
+    // that. Kernels and tensors stay those of `graph`: a fused node calls the kernels of its members,
+    // block by block, and what lies between two members is never whole in memory. Each must say takes_blocks.
+    // strategy.enable_fusion without it fuses what says so, in blocks that suit the backend; a plan or formats
+    // that are given are of a fused graph then and need its fusion. Where a node is fused there is no random
+    // hook: members take turns.
+    const struct tl_fusion_plan *fusion;  // of tl_plan_fusion; must outlive the run; 0 = none
 } tl_run_desc;
 
 // What the last pass did.
@@ -226,11 +239,13 @@ typedef struct tl_run_report {
     uint64_t needed_bytes;        // least budget with which that step fits
     int32_t  convert_count;       // forwards and backwards of nodes that the run converted itself
     int32_t  worker_count;        // that ran: 1, whatever the strategy asks for
-    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges
+    int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
+                                  // one a member and block of a fused node
     uint64_t planned_bank_bytes[TL_MOST_BANKS];  // as planned_taken_bytes, in each bank of the device
     uint64_t taken_bank_bytes[TL_MOST_BANKS];    // by the count of the backend, as taken_bytes
     uint64_t cached_bytes;        // cached: of the results that are kept from pass to pass
     int32_t  cached_count;        // nodes not run in this pass, because results were kept from one before
+    int32_t  fused_count;         // nodes of the run's graph that stand for several of the caller's
 } tl_run_report;
 
 // Prepare a run.
@@ -262,6 +277,8 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 // bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass.
 // To write to the entry releases the results of the last pass, as the start of a pass does.
 //
+// With a fusion the tensor is one of the desc's graph; those between the members of a fused node are not found.
+//
 // A pass ends without waiting for its work, so these wait for the work on the tensor.
 // Returns TL_NOT_READY, and does nothing, if such work is under way and the backend cannot wait.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NOT_FOUND: not resident; and those of the backend.
@@ -289,7 +306,8 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 // One step to carry out. Memory steps, and conversions without a kernel, are carried out (or enqueued)
 // by tl_next_step itself. A compute step is carried out by tl_run_step_kernel; or call its kernel, or record
 // it, yourself, and then tl_finish_step. A node that is called for ranges of elements is yielded once for each
-// range (call.first, call.count), with the accesses of that range, and each is carried out like a step.
+// range (call.first, call.count), with the accesses of that range, and each is carried out like a step. A fused
+// node is yielded once for each block and member (call.node); each of these calls waits for the one before it.
 typedef struct tl_run_step {
     tl_step          step;
     int32_t          index;          // in the pass, from 0; the same for all calls of a step
@@ -396,7 +414,8 @@ TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
 #endif
 
-// The graph of a run: that of the desc, or the one that a layer run has made. Valid until the run is freed.
+// The graph of a run: that of the desc, the fused one, or the one that a layer run has made. Valid until the
+// run is freed.
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 #ifdef __cplusplus

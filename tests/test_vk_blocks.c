@@ -214,11 +214,78 @@ static void without_takes_blocks_they_are_refused_at_init(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// -- fused chains --
+
+// Two passes of a chain under a strategy, with fusion or without.
+static tl_run_report run_chain(blocks *b, const tl_graph *graph, int fuses) {
+    tl_tensor input = {0}, last = {0};
+    tl_strategy strategy = tl_with_fusion(tl_with_parallelism(tl_strategy_training(), tl_parallelism_none()), fuses);
+    tl_run_report report;
+    tl_run_desc desc;
+    tl_run *run;
+    int i;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.strategy = &strategy;
+    desc.backend = &b->w.backend;
+    desc.kernels = b->kernels;
+    desc.kernel_count = VK_NN_OP_COUNT + 1;
+    desc.seed = 11;
+    for (i = 0; i < COUNT; i++) b->result[i] = (float)(i % 1001) / 250.0f - 2.0f;
+    last.node = graph->node_count - 1;
+    if (tl_init_run(&b->w.env, &desc, &run) || tl_write_tensor(run, input, b->result, BYTES) || tl_run_plan(run) ||
+        tl_run_plan(run) || tl_read_tensor(run, last, b->result, BYTES)) fail_msg("%s", b->w.env.error.text);
+    tl_measure_run(run, &report);
+    expect_ok(&b->w, read_range(&b->w, b->gradients[0], b->seen[0]), "read");
+    tl_free_run(run);
+    return report;
+}
+
+// Twenty elementwise nodes and a second input that is read elsewhere, too: block by block in a fraction of the bytes,
+// whole bindings or small ones, and to the bit what the nodes compute one by one.
+static void a_fused_chain_is_computed_block_by_block(void **state) {
+    static const char *const ops[] = { "gelu", "dropout", "add", "gelu" };
+    static blocks plain, fused;
+    static char text[8192];
+    tl_graph graph;
+    int i, length, small;
+    (void)state;
+    if (!vkt_has_vulkan("a_fused_chain_is_computed_block_by_block")) skip();
+    length = snprintf(text, sizeof text, "tlg 1\nnode 0 x input fwd=0 bwd=0 out=200012 needs=none in=-\n"
+                      "node 1 s tap fwd=9 bwd=9 out=200012 needs=none in=0 takes_blocks\n");
+    for (i = 2; i < 22; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length, "node %d n%d %s fwd=9 bwd=9 out=200012 needs=%s in=%d%s%s takes_blocks\n",
+                           i, i, ops[i % 4], i % 4 == 0 || i % 4 == 3 ? "in" : "none", i - 1, i % 4 == 2 ? ",1" : "", i == 21 ? " keep" : "");
+    graph = net_graph(text);
+    for (small = 0; small < 2; small++) {
+        tl_run_report before, after;
+        open_blocks(&plain, small ? RANGE : 0);
+        before = run_chain(&plain, &graph, 0);
+        close_blocks(&plain);
+        open_blocks(&fused, small ? RANGE : 0);
+        after = run_chain(&fused, &graph, 1);
+        close_blocks(&fused);
+        assert_int_equal(before.fused_count, 0);
+        assert_int_equal(after.fused_count, 1);
+        assert_int_equal(after.forward_count, 2);
+        assert_true(after.kernel_count > 10 * before.kernel_count / (small ? 5 : 1));
+        assert_int_equal(after.measured_peak_bytes, after.planned_peak_bytes);
+        assert_true(2 * after.measured_peak_bytes < before.measured_peak_bytes);
+        assert_true(2 * after.taken_bytes < before.taken_bytes);
+        assert_memory_equal(plain.result, fused.result, sizeof fused.result);
+        assert_memory_equal(plain.seen[0], fused.seen[0], sizeof fused.seen[0]);
+        printf("taken %llu bytes unfused, %llu fused; calls %d, %d\n", (unsigned long long)before.taken_bytes,
+               (unsigned long long)after.taken_bytes, (int)before.kernel_count, (int)after.kernel_count);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(larger_tensors_than_bindings_are_computed_range_by_range),
         cmocka_unit_test(conversions_need_no_takes_blocks),
         cmocka_unit_test(without_takes_blocks_they_are_refused_at_init),
+        cmocka_unit_test(a_fused_chain_is_computed_block_by_block),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
