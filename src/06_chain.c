@@ -6,7 +6,8 @@
 // The graph is cut into stages: a stage ends where later nodes read only the outputs of one node, and graph
 // inputs. A segment is a run of stages i..t whose input is resident and stays until the segment has been
 // reversed, that is, until all its backwards have run. It is reversed in one of three ways:
-//   leaf     i = t: the tensors that the backwards of the stage read are made, then the backwards run
+//   leaf     i = t: the tensors that the backwards of the stage read are made, then the backwards run. In
+//            fewer bytes, some of them are dropped for the time of a peak and made once more after it
 //   save     the stage runs and keeps what its backwards read; i+1..t is reversed, then its backwards run
 //   advance  stages i..k-1 run and keep nothing but the input of k; k..t is reversed, then i..k-1
 // Each of these is simulated once for each stage, call by call, so that all bytes are exact. The cost of
@@ -23,19 +24,30 @@
 #define TLI_CHAIN_FINAL_POINTS 120     // of a curve that ends with the last stage, if not all steps are kept
 #define TLI_CHAIN_PASSES 4             // over the curves that end with the last stage
 #define TLI_CHAIN_LEAST_POINTS 4       // of a curve when only the least budget is wanted
+#define TLI_CHAIN_LEAVES 8             // ways to run a leaf, each with one more absence than the one before
+#define TLI_CHAIN_LEAF_NODES 32        // a larger stage has one way
+#define TLI_CHAIN_PERIOD 12            // stages back in which one of equal structure is looked for
+
+// A tensor is not resident while the backward of a node, and what is made for it, runs. Both are counted from
+// the first of their stage.
+typedef struct tli_chain_absence { int32_t tensor, node; } tli_chain_absence;
+
+typedef struct tli_chain_point { uint64_t bytes, cost; } tli_chain_point;  // cost from so many bytes on
 
 typedef struct tli_chain_stage {
     int32_t  first, last;           // nodes
     uint64_t in_bytes;              // of its input: what a checkpoint here costs
     uint64_t held_bytes;            // beside every segment that ends here: gradients, results of the last stage
     uint64_t kept_bytes;            // by save: what its backwards read, and its outputs
-    uint64_t advance_cost, save_cost, back_cost, leaf_cost;
+    uint64_t advance_cost, save_cost, back_cost;
     uint64_t stay_bytes;            // peak of an advance whose input stays; the input does not count
     uint64_t go_bytes;              // peak of an advance that drops its input; the input counts
-    uint64_t save_bytes, back_bytes, leaf_bytes;  // peaks; the input does not count
+    uint64_t save_bytes, back_bytes;  // peaks; the input does not count
+    tli_chain_point leaves[TLI_CHAIN_LEAVES];  // by the number of absences; bytes descend, costs do not
+    tli_chain_absence absences[TLI_CHAIN_LEAVES];
+    uint64_t leaf_least;            // the fewest of these bytes
+    int32_t  leaf_count;
 } tli_chain_stage;
-
-typedef struct tli_chain_point { uint64_t bytes, cost; } tli_chain_point;  // cost from so many bytes on
 
 // Bytes ascend, costs descend. No points: the segment does not fit.
 typedef struct tli_chain_curve { const tli_chain_point *points; int32_t count; } tli_chain_curve;
@@ -86,6 +98,10 @@ typedef enum tli_chain_part {
     TLI_CHAIN_RUN_BACK,
     TLI_CHAIN_RUN_LEAF
 } tli_chain_part;
+
+static int tli_chain_stops(const tli_chain *chain) {
+    return chain->work > chain->most_work || tli_remat_stops(chain->watch, chain->work);
+}
 
 static void tli_chain_free_blocks(tli_chain *chain) {
     while (chain->blocks) {
@@ -231,6 +247,7 @@ typedef struct tli_chain_play {
     int32_t     stage, goes;        // goes: 1 = the input counts, and is dropped after its last use
     tli_steps  *steps;              // NULL = only bytes and cost are wanted
     uint64_t    live, peak, cost;
+    int32_t     node, peak_node;    // a leaf with absences: whose backward is next; the same at the peak
 } tli_chain_play;
 
 static void tli_chain_list_calls(tli_chain *chain, int32_t stage, tli_chain_part part) {
@@ -283,7 +300,9 @@ static void tli_chain_drop_used(tli_chain_play *play, int32_t at, int32_t tensor
 }
 
 static void tli_chain_reach(tli_chain_play *play, uint64_t bytes) {
-    if (play->live + bytes > play->peak) play->peak = play->live + bytes;
+    if (play->live + bytes <= play->peak) return;
+    play->peak = play->live + bytes;
+    play->peak_node = play->node;
 }
 
 static void tli_chain_forward(tli_chain_play *play, int32_t id) {
@@ -405,22 +424,231 @@ static void tli_chain_read_stage(tli_chain *chain, int32_t stage) {
     s->save_cost = play.cost;
 }
 
+// -- chain: leaves in fewer bytes --
+//
+//     F a b c d   B d   B c   F a   B b   B a      c is large: while B c runs, a is absent
+//
+// Backwards run in reverse order, each after what it reads and what is not resident has been made. A tensor
+// stays from one use to the next backward that reads it, unless it is absent from one between the two. As long
+// as it lowers the peak, one tensor more is absent there: the one with which the peak, then the cost, is least.
+
+static int tli_chain_backward_reads(const tl_graph *graph, int32_t id, int32_t tensor) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    if (!node->has_grad) return 0;
+    if (graph->outputs[tensor].node == id) return graph->outputs[tensor].needed != 0;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (graph->inputs[i].tensor == tensor && graph->inputs[i].needed) return 1;
+    return 0;
+}
+
+static int tli_chain_is_absent(const tli_chain *chain, const tli_chain_stage *s, int32_t absence_count,
+                               int32_t tensor, int32_t id) {
+    int32_t i, own = chain->graph->nodes[s->first].first_output;
+    for (i = 0; i < absence_count; i++)
+        if (s->absences[i].tensor == tensor - own && s->absences[i].node == id - s->first) return 1;
+    return 0;
+}
+
+// Drop a tensor of the stage after its last use before or in the backward of a node, unless it stays.
+static void tli_chain_leave(tli_chain_play *play, int32_t absence_count, int32_t at, int32_t tensor) {
+    tli_chain *chain = play->chain;
+    const tli_chain_stage *s = &chain->stages[play->stage];
+    int32_t id = play->node - tli_chain_backward_reads(chain->graph, play->node, tensor);
+    if (chain->graph->outputs[tensor].node < s->first || !chain->here[tensor] ||
+        chain->last_use[tensor] != at) return;
+    for (; id >= s->first; id--) {
+        chain->work++;
+        if (tli_chain_is_absent(chain, s, absence_count, tensor, id)) break;
+        if (id < play->node && tli_chain_backward_reads(chain->graph, id, tensor)) return;
+    }
+    tli_chain_drop(play, tensor);
+}
+
+static void tli_chain_want(tli_chain *chain, int32_t tensor, int32_t first) {
+    if (chain->graph->outputs[tensor].node >= first && !chain->here[tensor])
+        chain->kinds[tensor] |= TLI_CHAIN_WANTED;
+}
+
+// List the forwards that the backward of a node needs, and that backward. Nodes that no advance runs run before
+// the first backward.
+static void tli_chain_list_needed(tli_chain *chain, const tli_chain_stage *s, int32_t last) {
+    const tl_graph *graph = chain->graph;
+    const tl_node *node = &graph->nodes[last];
+    int32_t id, i, count = 0, own = graph->nodes[s->first].first_output;
+    for (i = own; i <= graph->nodes[s->last].first_output; i++) {
+        chain->kinds[i] &= (uint8_t)~TLI_CHAIN_WANTED;
+        chain->last_use[i] = -1;
+        if (last == s->last && !(chain->marks[graph->outputs[i].node] & TLI_CHAIN_ADVANCE) &&
+            graph->nodes[graph->outputs[i].node].has_grad) tli_chain_want(chain, i, s->first);
+    }
+    for (i = node->first_input; i < node->first_input + node->input_count && node->has_grad; i++)
+        if (graph->inputs[i].needed) tli_chain_want(chain, graph->inputs[i].tensor, s->first);
+    if (node->has_grad && graph->outputs[node->first_output].needed)
+        tli_chain_want(chain, node->first_output, s->first);
+    for (id = s->last; id >= s->first; id--) {
+        const tl_node *maker = &graph->nodes[id];
+        chain->work += 2;
+        if (!(chain->kinds[maker->first_output] & TLI_CHAIN_WANTED)) continue;
+        count++;
+        for (i = maker->first_input; i < maker->first_input + maker->input_count; i++)
+            tli_chain_want(chain, graph->inputs[i].tensor, s->first);
+    }
+    chain->call_count = 0;
+    for (id = s->first; id <= s->last && chain->call_count < count; id++)
+        if (chain->kinds[graph->nodes[id].first_output] & TLI_CHAIN_WANTED)
+            chain->calls[chain->call_count++] = 2 * id;
+    if (node->has_grad) chain->calls[chain->call_count++] = 2 * last + 1;
+}
+
+// As tli_chain_run, of a leaf with the first so many of its absences.
+static tli_chain_play tli_chain_run_leaf(tli_chain *chain, int32_t stage, int32_t absence_count,
+                                         tli_steps *steps) {
+    const tl_graph *graph = chain->graph;
+    const tli_chain_stage *s = &chain->stages[stage];
+    tli_chain_play play;
+    int32_t at, i;
+    if (!absence_count) return tli_chain_run(chain, stage, TLI_CHAIN_RUN_LEAF, 0, steps);
+    tli_zero(&play, sizeof play);
+    play.chain = chain;
+    play.part = TLI_CHAIN_RUN_LEAF;
+    play.stage = stage;
+    play.steps = steps;
+    tli_chain_begin(&play);
+    for (play.node = s->last; play.node >= s->first; play.node--) {
+        tli_chain_list_needed(chain, s, play.node);
+        tli_chain_find_last_uses(chain);
+        for (at = 0; at < chain->call_count; at++) {
+            int32_t id = chain->calls[at] / 2;
+            const tl_node *node = &graph->nodes[id];
+            if (chain->calls[at] % 2) tli_chain_backward(&play, id); else tli_chain_forward(&play, id);
+            for (i = node->first_input; i < node->first_input + node->input_count; i++)
+                tli_chain_leave(&play, absence_count, at, graph->inputs[i].tensor);
+            tli_chain_leave(&play, absence_count, at, node->first_output);
+        }
+    }
+    return play;
+}
+
+// Whether a stage may be run in other ways: it is small, its nodes have one output that may be dropped, and
+// there is work left for that.
+static int tli_chain_has_leaves(const tli_chain *chain, int32_t stage) {
+    const tli_chain_stage *s = &chain->stages[stage];
+    int32_t id;
+    if (s->last == s->first || s->last - s->first >= TLI_CHAIN_LEAF_NODES || tli_chain_stops(chain)) return 0;
+    if (chain->work >= chain->work_limit) return 0;
+    for (id = s->first; id <= s->last; id++) {
+        const tl_node *node = &chain->graph->nodes[id];
+        if (node->is_input || node->keep || node->saved_bytes || node->output_count != 1) return 0;
+    }
+    return 1;
+}
+
+// Whether two stages have the same nodes, which read each other, and the stage before, in the same way.
+static int tli_chain_is_alike(const tli_chain *chain, const tli_chain_stage *a, const tli_chain_stage *b) {
+    const tl_graph *graph = chain->graph;
+    int32_t k, i, apart = graph->nodes[b->first].first_output - graph->nodes[a->first].first_output;
+    if (a->last - a->first != b->last - b->first || a->held_bytes != b->held_bytes) return 0;
+    for (k = 0; k <= a->last - a->first; k++) {
+        const tl_node *x = &graph->nodes[a->first + k], *y = &graph->nodes[b->first + k];
+        if (x->input_count != y->input_count || x->has_grad != y->has_grad || x->fwd_cost != y->fwd_cost ||
+            x->bwd_cost != y->bwd_cost || x->fwork_bytes != y->fwork_bytes ||
+            x->bwork_bytes != y->bwork_bytes ||
+            graph->outputs[x->first_output].bytes != graph->outputs[y->first_output].bytes ||
+            !graph->outputs[x->first_output].needed != !graph->outputs[y->first_output].needed ||
+            chain->kinds[x->first_output] != chain->kinds[y->first_output] ||
+            chain->marks[a->first + k] != chain->marks[b->first + k]) return 0;
+        for (i = 0; i < x->input_count; i++) {
+            const tl_node_input *p = &graph->inputs[x->first_input + i];
+            const tl_node_input *q = &graph->inputs[y->first_input + i];
+            if (q->tensor - p->tensor != apart || !p->needed != !q->needed) return 0;
+            if (graph->nodes[graph->outputs[p->tensor].node].has_grad !=
+                graph->nodes[graph->outputs[q->tensor].node].has_grad) return 0;
+            if (graph->outputs[p->tensor].bytes != graph->outputs[q->tensor].bytes) return 0;
+        }
+    }
+    return 1;
+}
+
+// Find one absence more; 0 = none helps.
+static int tli_chain_find_absence(tli_chain *chain, int32_t stage, int32_t count, tli_chain_play *play) {
+    tli_chain_stage *s = &chain->stages[stage];
+    int32_t own = chain->graph->nodes[s->first].first_output, id, best = -1;
+    tli_chain_play least = *play;
+    s->absences[count].node = play->peak_node - s->first;
+    for (id = s->first; id <= s->last; id++) {
+        tli_chain_play next;
+        s->absences[count].tensor = chain->graph->nodes[id].first_output - own;
+        if (tli_chain_backward_reads(chain->graph, play->peak_node, s->absences[count].tensor + own)) continue;
+        next = tli_chain_run_leaf(chain, stage, count + 1, NULL);
+        if (next.peak > least.peak || (next.peak == play->peak && next.peak_node == play->peak_node)) continue;
+        if (best >= 0 && next.peak == least.peak && next.cost >= least.cost) continue;
+        least = next;
+        best = s->absences[count].tensor;
+    }
+    s->absences[count].tensor = best;
+    *play = least;
+    return best >= 0;
+}
+
+// Find the ways to run the leaf of a stage, or copy those of one like it.
+static void tli_chain_find_leaves(tli_chain *chain, int32_t stage) {
+    tli_chain_stage *s = &chain->stages[stage], *other;
+    tli_chain_play play = tli_chain_run_leaf(chain, stage, 0, NULL);
+    int32_t i;
+    s->leaves[0].bytes = play.peak;
+    s->leaves[0].cost = play.cost;
+    s->leaf_count = 1;
+    if (!tli_chain_has_leaves(chain, stage)) return;
+    for (other = s - 1; other >= chain->stages && s - other <= TLI_CHAIN_PERIOD; other--)
+        if (tli_chain_is_alike(chain, other, s)) {
+            for (i = 0; i < TLI_CHAIN_LEAVES; i++) s->absences[i] = other->absences[i];
+            for (i = 0; i < TLI_CHAIN_LEAVES; i++) s->leaves[i] = other->leaves[i];
+            s->leaf_count = other->leaf_count;
+            return;
+        }
+    s->absences[0].tensor = s->absences[0].node = -1;  // absent from nothing: each call as late as possible
+    play = tli_chain_run_leaf(chain, stage, 1, NULL);
+    for (i = 1;; i++) {
+        s->leaves[i].bytes = play.peak;
+        s->leaves[i].cost = play.cost;
+        s->leaf_count = i + 1;
+        if (s->leaf_count == TLI_CHAIN_LEAVES || !tli_chain_find_absence(chain, stage, i, &play)) return;
+    }
+}
+
+// The cheapest way to run a leaf in so many bytes; the way of the fewest bytes where none fits.
+static int32_t tli_chain_choose_leaf(const tli_chain_stage *s, uint64_t bytes) {
+    int32_t i, best = -1;
+    for (i = 0; i < s->leaf_count; i++)
+        if (s->leaves[i].bytes <= bytes && (best < 0 || s->leaves[i].cost < s->leaves[best].cost)) best = i;
+    for (i = 0; i < s->leaf_count && best < 0; i++)
+        if (s->leaves[i].bytes == s->leaf_least) best = i;
+    return best;
+}
+
 // Read the parts with backwards; held_bytes is known only after tli_chain_read_stage of all stages.
 static void tli_chain_read_backwards(tli_chain *chain, int32_t stage) {
     tli_chain_stage *s = &chain->stages[stage];
     tli_chain_play play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_BACK, 0, NULL);
+    int32_t i;
     s->back_bytes = play.peak;
     s->back_cost = play.cost;
-    play = tli_chain_run(chain, stage, TLI_CHAIN_RUN_LEAF, 0, NULL);
-    s->leaf_bytes = play.peak;
-    s->leaf_cost = play.cost;
+    tli_chain_find_leaves(chain, stage);
+    s->leaf_least = s->leaves[0].bytes;
+    for (i = 1; i < s->leaf_count; i++)
+        if (s->leaves[i].bytes < s->leaf_least) s->leaf_least = s->leaves[i].bytes;
 }
 
 static int tli_chain_equals_stage(const tli_chain_stage *a, const tli_chain_stage *b) {
+    int32_t i;
+    if (a->leaf_count != b->leaf_count) return 0;
+    for (i = 0; i < a->leaf_count; i++)
+        if (a->leaves[i].bytes != b->leaves[i].bytes || a->leaves[i].cost != b->leaves[i].cost) return 0;
     return a->in_bytes == b->in_bytes && a->held_bytes == b->held_bytes && a->kept_bytes == b->kept_bytes &&
            a->advance_cost == b->advance_cost && a->save_cost == b->save_cost && a->back_cost == b->back_cost &&
-           a->leaf_cost == b->leaf_cost && a->stay_bytes == b->stay_bytes && a->go_bytes == b->go_bytes &&
-           a->save_bytes == b->save_bytes && a->back_bytes == b->back_bytes && a->leaf_bytes == b->leaf_bytes;
+           a->stay_bytes == b->stay_bytes && a->go_bytes == b->go_bytes &&
+           a->save_bytes == b->save_bytes && a->back_bytes == b->back_bytes;
 }
 
 // Find, for each stage, the longest run of stages from it on that equals a run from an earlier stage on.
@@ -468,21 +696,22 @@ static tl_result tli_chain_alloc_stages(tli_chain *chain) {
 // Whether the cost of the costliest schedule fits 64 bits; costs are added without a check later.
 static int tli_chain_is_countable(const tli_chain *chain) {
     uint64_t sum = 0;
-    int32_t i;
+    int32_t i, k;
     for (i = 0; i < chain->stage_count; i++) {
         const tli_chain_stage *s = &chain->stages[i];
-        if (!tli_add_u64(sum, s->save_cost, &sum) || !tli_add_u64(sum, s->leaf_cost, &sum) ||
+        uint64_t most = 0;
+        for (k = 0; k < s->leaf_count; k++) if (s->leaves[k].cost > most) most = s->leaves[k].cost;
+        if (!tli_add_u64(sum, s->save_cost, &sum) || !tli_add_u64(sum, most, &sum) ||
             !tli_add_u64(sum, s->back_cost, &sum)) return 0;
     }
     return sum < UINT64_MAX / 4 / (uint64_t)(chain->stage_count + 1);
 }
 
-static tl_result tli_chain_init(tl_env *env, const tl_graph *graph, tli_chain *chain) {
+// Divide the graph into stages and read them. env, graph, watch and work limits of the chain are set.
+static tl_result tli_chain_init(tli_chain *chain) {
+    const tl_graph *graph = chain->graph;
     tl_result result;
     int32_t id, i;
-    tli_zero(chain, sizeof *chain);
-    chain->env = env;
-    chain->graph = graph;
     result = tli_chain_alloc_graph(chain);
     if (result) return result;
     tli_chain_find_ends(chain);
@@ -756,6 +985,18 @@ static int tli_chain_find_twin(const tli_chain *chain, int32_t first, int32_t la
     return tli_chain_is_planned(chain, chain->same_from[first], *twin_last) ? chain->same_from[first] : -1;
 }
 
+// Put the ways to run a leaf into the curve, which is empty, by ascending bytes.
+static void tli_chain_put_leaves(tli_chain *chain, const tli_chain_stage *s, uint64_t limit) {
+    uint64_t bytes = s->leaf_least, next;
+    int32_t i;
+    for (; bytes <= limit; bytes = next) {
+        tli_chain_put_point(&chain->best, bytes, s->leaves[tli_chain_choose_leaf(s, bytes)].cost);
+        for (i = 0, next = UINT64_MAX; i < s->leaf_count; i++)
+            if (s->leaves[i].bytes > bytes && s->leaves[i].bytes < next) next = s->leaves[i].bytes;
+        if (next == UINT64_MAX) return;
+    }
+}
+
 static void tli_chain_find_curve(tli_chain *chain, int32_t first, int32_t last) {
     tli_chain_curve *curve = tli_chain_curve_of(chain, first, last);
     const tli_chain_stage *s = &chain->stages[first];
@@ -769,8 +1010,8 @@ static void tli_chain_find_curve(tli_chain *chain, int32_t first, int32_t last) 
     limit = chain->budget - s->in_bytes;
     if (is_final && limit > chain->high[first]) limit = chain->high[first];
     if (first == last) {
-        if (s->leaf_bytes > limit || !tli_chain_reserve(chain, &chain->best, 1)) return;
-        tli_chain_put_point(&chain->best, s->leaf_bytes, s->leaf_cost);
+        if (s->leaf_least > limit || !tli_chain_reserve(chain, &chain->best, s->leaf_count)) return;
+        tli_chain_put_leaves(chain, s, limit);
     }
     for (split = first; split <= last && first < last; split++) {
         int exists = tli_chain_next_way(chain, first, last, split, &advanced, &peak, &way);
@@ -781,10 +1022,6 @@ static void tli_chain_find_curve(tli_chain *chain, int32_t first, int32_t last) 
     if (is_final) tli_chain_cut_below(&chain->best, chain->low[first]);
     tli_chain_thin(chain, is_final ? chain->most_final : chain->most_points);
     tli_chain_keep_curve(chain, curve);
-}
-
-static int tli_chain_stops(const tli_chain *chain) {
-    return chain->work > chain->most_work || tli_remat_stops(chain->watch, chain->work);
 }
 
 // Whether the curves up to a stage foretell that all of them take more than twice the work limit. The work of a
@@ -817,7 +1054,7 @@ static uint64_t tli_chain_find_least(tli_chain *chain) {
     for (last = 0; last < chain->stage_count; last++) {
         if (chain->work > chain->work_limit || tli_chain_stops(chain)) return UINT64_MAX;
         for (first = last; first >= 0 && tli_chain_is_planned(chain, first, last); first--) {
-            uint64_t least = first == last ? chain->stages[first].leaf_bytes : UINT64_MAX;
+            uint64_t least = first == last ? chain->stages[first].leaf_least : UINT64_MAX;
             uint64_t advanced = 0, peak = 0;
             tli_chain_way way;
             for (split = first; split <= last && first < last; split++) {
@@ -887,7 +1124,8 @@ static tl_result tli_chain_add_steps(tli_chain *chain, tli_steps *steps) {
         if (job.last == -2) { tli_chain_drop_input(chain, job.first, steps); continue; }
         split = tli_chain_choose(chain, job.first, job.last, job.bytes);
         if (split < 0) {
-            tli_chain_run(chain, job.first, TLI_CHAIN_RUN_LEAF, 0, steps);
+            split = tli_chain_choose_leaf(&chain->stages[job.first], job.bytes);
+            tli_chain_run_leaf(chain, job.first, split, steps);
         } else if (split == job.first) {
             tli_chain_run(chain, job.first, TLI_CHAIN_RUN_SAVE, 0, steps);
             tli_chain_push_job(jobs, &count, job.first, -1, 0);
@@ -1056,9 +1294,11 @@ static void tli_binomial_advance(tli_chain_binomial *b, int32_t first, int32_t n
 // Reverse a stage alone, then drop its input unless it is the first.
 static void tli_binomial_leaf(tli_chain_binomial *b, int32_t stage) {
     const tli_chain_stage *s = &b->chain->stages[stage];
-    if (b->held + s->leaf_bytes > b->peak) b->peak = b->held + s->leaf_bytes;
-    b->cost += s->leaf_cost;
-    if (b->steps) tli_chain_run(b->chain, stage, TLI_CHAIN_RUN_LEAF, 0, b->steps);
+    uint64_t room = b->chain->budget > b->held ? b->chain->budget - b->held : 0;
+    int32_t way = tli_chain_choose_leaf(s, room);
+    if (b->held + s->leaves[way].bytes > b->peak) b->peak = b->held + s->leaves[way].bytes;
+    b->cost += s->leaves[way].cost;
+    if (b->steps) tli_chain_run_leaf(b->chain, stage, way, b->steps);
     if (stage && b->steps) tli_chain_drop_input(b->chain, stage, b->steps);
     b->held -= s->in_bytes;
 }
@@ -1226,12 +1466,21 @@ static tl_result tli_chain_finish(tli_chain *chain, int feasible, uint64_t work_
     return !result && !feasible ? TL_ERROR_INFEASIBLE : result;
 }
 
+// Whether some leaf takes fewer bytes than what its backwards read together.
+static int tli_chain_gains(const tli_chain *chain) {
+    int32_t i;
+    for (i = 0; i < chain->stage_count; i++)
+        if (chain->stages[i].leaf_least < chain->stages[i].leaves[0].bytes) return 1;
+    return 0;
+}
+
 // Find the cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
 // found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it, and
 // after progress asked to stop or most_work was reached. Curves that take more than work_limit are shortened.
+// has_leaves: 1 = leaves may be run in fewer bytes; 2 = also, and nothing is planned where none can.
 static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, tli_remat_watch *watch,
-                                 uint64_t work_limit, uint64_t most_work, tli_steps *steps,
-                                 tli_chain_result *found) {
+                                 uint64_t work_limit, uint64_t most_work, int32_t has_leaves,
+                                 tli_steps *steps, tli_chain_result *found) {
     tli_chain chain;
     tl_result result;
     tli_zero(found, sizeof *found);
@@ -1244,9 +1493,15 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
         found->work = TLI_REVOLVE_WORK * (uint64_t)steps->count;
         return result;
     }
-    result = tli_chain_init(env, graph, &chain);
+    tli_zero(&chain, sizeof chain);
+    chain.env = env;
+    chain.graph = graph;
     chain.watch = watch;
+    chain.work_limit = has_leaves ? work_limit / 8 : 0;
     chain.most_work = most_work;
+    result = tli_chain_init(&chain);
+    found->work = chain.work;
+    if (!result && has_leaves == 2 && !tli_chain_gains(&chain)) result = TL_ERROR_INFEASIBLE;
     if (!result) {
         int feasible = budget >= chain.pinned_bytes;
         chain.budget = feasible ? budget - chain.pinned_bytes : 0;

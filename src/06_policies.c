@@ -49,7 +49,7 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
     tli_zero(&remat, sizeof remat);
     tli_zero(&watch, sizeof watch);
     watch.desc = &remat;
-    result = tli_remat_chain(env, desc->graph, budget->bytes, &watch, limit, UINT64_MAX, &steps, &found);
+    result = tli_remat_chain(env, desc->graph, budget->bytes, &watch, limit, UINT64_MAX, 1, &steps, &found);
     if (!result && budget->is_over) result = TL_ERROR_INFEASIBLE;  // a plan of no bytes
     infeasible = result == TL_ERROR_INFEASIBLE;
     report->work = found.work;

@@ -47,6 +47,8 @@ typedef struct tli_remat {
     int32_t         bound_was_late;  // 1 = it got all work that was left
     int32_t         is_long_chain;   // 1 = stages, more than are planned exactly, are most of the graph
     int32_t         chain_turns;     // how often the chain optimum was computed
+    int32_t         has_leaves;      // 1 = it was computed with leaves in fewer bytes
+    int32_t         round;
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
     tli_remat_watch watch;
     tli_sequence_search      search;
@@ -227,12 +229,13 @@ static tl_result tli_remat_bound_late(tli_remat *r) {
 }
 
 // Plan the optimum over persistent schedules, stage by stage, as tl_plan_chain does; with a budget of 0, the
-// plan of least peak. work_limit, most_work: see tli_remat_chain.
-static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t work_limit, uint64_t most_work) {
+// plan of least peak. The others: see tli_remat_chain.
+static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t work_limit, uint64_t most_work,
+                                     int32_t has_leaves) {
     tli_chain_result found;
     tli_steps steps;
-    tl_result result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, work_limit, most_work, &steps,
-                                       &found);
+    tl_result result = tli_remat_chain(&r->quiet, r->graph, budget, &r->watch, work_limit, most_work,
+                                       has_leaves, &steps, &found);
     tli_remat_add_work(r, found.work);
     if ((!result || result == TL_ERROR_INFEASIBLE) && steps.count) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
@@ -246,9 +249,22 @@ static int tli_remat_needs_chain(const tli_remat *r) {
 // Graphs are improved tensor by tensor afterwards. In a long chain that goes slowly, and the optimum over
 // persistent schedules is nearly the best: it is computed again with most of the work.
 static tl_result tli_remat_try_chain(tli_remat *r, uint64_t limit) {
-    if (r->chain_turns++) return tli_remat_add_chain(r, r->budget, limit, limit / 4 * 3);
+    if (r->chain_turns++) return tli_remat_add_chain(r, r->budget, limit, limit / 4 * 3, 0);
     if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
-    return tli_remat_add_chain(r, r->budget, limit / 8, limit / 2);
+    return tli_remat_add_chain(r, r->budget, limit / 8, limit / 2, 0);
+}
+
+// Where memory is so short that no plan was found, or that the first round ended far from the bound: leaves in
+// fewer bytes leave room for more checkpoints. With more memory they only lead the search elsewhere.
+static int tli_remat_needs_leaves(const tli_remat *r) {
+    if (r->inference || r->has_leaves) return 0;
+    return !tli_remat_best(r) || (r->round && !tli_remat_is_within(r, TLI_REMAT_LATE));
+}
+
+static tl_result tli_remat_try_leaves(tli_remat *r, uint64_t limit) {
+    r->has_leaves = 1;
+    if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
+    return tli_remat_add_chain(r, r->budget, limit / 4, limit / 2, 2);
 }
 
 static tl_result tli_remat_try_policies(tli_remat *r, uint64_t limit) {
@@ -440,7 +456,7 @@ static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
 
 static tl_result tli_remat_ladder_chain(tli_remat *r, uint64_t limit) {
     if (limit > TLI_CHAIN_WORK) limit = TLI_CHAIN_WORK;
-    return tli_remat_add_chain(r, 0, limit / 8, limit / 2);
+    return tli_remat_add_chain(r, 0, limit / 8, limit / 2, 1);
 }
 
 static tl_result tli_remat_ladder_policies(tli_remat *r, uint64_t limit) {
@@ -595,6 +611,7 @@ static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_trains, tli_remat_try_policies },
     { 1, tli_remat_always, tli_remat_find_first },
     { 0, tli_remat_needs_chain, tli_remat_try_chain },
+    { 0, tli_remat_needs_leaves, tli_remat_try_leaves },
     { 0, tli_remat_needs_beam, tli_remat_try_beam },
     { 0, tli_remat_may_raise, tli_remat_try_bound },
     { 0, tli_remat_always, tli_remat_try_window },
@@ -622,6 +639,7 @@ static tl_result tli_remat_run_alone(tli_remat *r) {
     if (length > TLI_REMAT_MOST_ROUND) length = TLI_REMAT_MOST_ROUND;
     for (round = 0; !result; round++, length = tli_remat_next_length(r, length)) {
         uint64_t before = r->work, cost = tli_remat_best(r) ? tli_remat_best(r)->cost : 0, bound = r->bound;
+        r->round = round;
         r->round_end = r->work_limit;
         if (r->work_limit - r->work > length + r->reserve) r->round_end = r->work + length + r->reserve;
         result = tli_remat_run_parts(r, tli_remat_parts, TLI_REMAT_COUNT(tli_remat_parts), round);

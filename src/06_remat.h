@@ -251,7 +251,9 @@ typedef struct tl_chain_plan_desc {
 // everything that its backwards read. All results of a graph are in the last stage. A schedule is
 // persistent if every checkpoint, once made, stays until the stages after it have been reversed. The
 // backwards of a stage read the output of the stage before, and either tensors that forward kept or
-// tensors recomputed just before. Chains of equal layers are planned in closed form. If the exact curves
+// tensors recomputed just before; where bytes are few, tensors of a stage of up to 32 nodes are dropped for
+// the time of a peak and made once more after it. The best ways to do that are found by a greedy search, so
+// the optimum is that over the ways it found. Chains of equal layers have a closed form. If the exact curves
 // of another chain take more than work_limit, it is planned with fewer segments and fewer steps of the
 // curves; bound_cost is then the bound of tl_plan_remat, which holds for any schedule. Places and budget are
 // as in tl_plan_remat; the bound is that of the live bytes.

@@ -722,6 +722,35 @@ static void the_least_budget_of_ten_blocks_is_the_floor(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// c and s are large: while the backward of s runs, p is absent, which is 30 bytes less, and it is made once more.
+static void a_leaf_drops_for_a_peak_what_it_makes_again(void **state) {
+    tl_graph graph = graph_of("tlg 1\n"
+        "node 0 x input fwd=0 bwd=0 out=1 needs=none in=-\n"
+        "node 1 a op fwd=1 bwd=1 out=2 needs=in in=0\n"
+        "node 2 p op fwd=5 bwd=1 out=30 needs=in in=1\n"
+        "node 3 c op fwd=7 bwd=1 out=100 needs=in in=2\n"
+        "node 4 s op fwd=1 bwd=1 out=100 needs=out in=3\n"
+        "node 5 y op fwd=1 bwd=1 out=2 needs=none in=4,1\n"
+        "node 6 q op fwd=5 bwd=1 out=30 needs=in in=5\n"
+        "node 7 d op fwd=7 bwd=1 out=100 needs=in in=6\n"
+        "node 8 t op fwd=1 bwd=1 out=100 needs=out in=7\n"
+        "node 9 z op fwd=1 bwd=1 out=2 needs=none in=8,5\n");
+    tl_chain_plan_desc desc = desc_of(&graph, 304, 0);
+    tl_env env;
+    tl_plan plan;
+    tl_remat_report report;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_ERROR_INFEASIBLE);
+    assert_int_equal(report.least_budget_bytes, 305);  // x, a, y's gradient, and three of 100 bytes
+    desc.budget_bytes = 305;
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    check_plan(&graph, &plan, 305);
+    assert_int_equal(plan.peak_bytes, 305);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 static void more_stages_than_can_be_planned_are_joined(void **state) {
     tl_graph graph = random_chain(2500, 3);
     tl_env env;
@@ -851,6 +880,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(more_work_on_little_memory_costs_no_more),
         cmocka_unit_test(long_chains_are_near_the_bound_with_the_default_work),
         cmocka_unit_test(the_least_budget_of_ten_blocks_is_the_floor),
+        cmocka_unit_test(a_leaf_drops_for_a_peak_what_it_makes_again),
         cmocka_unit_test(more_stages_than_can_be_planned_are_joined),
         cmocka_unit_test(the_same_desc_is_the_same_plan_on_every_machine),
         cmocka_unit_test(an_error_says_which_rule_was_broken),
