@@ -15886,8 +15886,8 @@ static tl_result tli_take_later_places(tli_places *p, const int32_t *numbers, co
 
 // Give two plans places in the same arenas. Both own their memory. Where there is an error they may have
 // got places all the same.
-static tl_result tli_plan_shared_places(tl_env *env, const tl_places_desc *desc, tl_plan *first,
-                                        tl_plan *second) {
+static tl_result tli_plan_shared_places(tl_env *env, tli_function function, const tl_places_desc *desc,
+                                        tl_plan *first, tl_plan *second) {
     tl_simulate_desc simulate;
     tl_report reports[2];
     tl_lifetimes later;
@@ -15898,6 +15898,7 @@ static tl_result tli_plan_shared_places(tl_env *env, const tl_places_desc *desc,
     tli_zero(&p, sizeof p);
     tli_zero(&later, sizeof later);
     p.env = env;
+    p.function = function;
     p.desc = desc;
     p.alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
     bare = tli_strip_places(&p, first);
@@ -15906,14 +15907,14 @@ static tl_result tli_plan_shared_places(tl_env *env, const tl_places_desc *desc,
     simulate.graph = desc->graph;
     simulate.device = desc->device;
     simulate.plan = &bare;
-    result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &p.lifetimes, &reports[0]);
+    result = tli_find_lifetimes(env, function, &simulate, &p.lifetimes, &reports[0]);
     simulate.plan = &bare_second;
-    if (!result) result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &later, &reports[1]);
+    if (!result) result = tli_find_lifetimes(env, function, &simulate, &later, &reports[1]);
     if (!result) result = tli_check_places(&p);
     if (!result) {
         numbers = (int32_t *)tli_alloc_array(env, (uint64_t)reports[1].allocation_count, sizeof *numbers);
         result = numbers ? tli_join_lifetimes(&p, &later, start, bare.step_count, &reports[0], numbers)
-                         : tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES),
+                         : tli_fail(env, TL_ERROR_NO_MEMORY, function,
                                     TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     }
     if (!result)
@@ -43062,7 +43063,7 @@ static tl_result tli_place_cached_plans(tl_run *run) {
     desc.device = &device;
     desc.work_limit = TLI_CACHED_PLACE_WORK;
     desc.block_bytes = tli_run_cut(run);
-    result = tli_plan_shared_places(run->env, &desc, &cache->plans[0], &cache->plans[1]);
+    result = tli_plan_shared_places(run->env, TLI_IN(INIT_RUN), &desc, &cache->plans[0], &cache->plans[1]);
     if (!result) result = tli_measure_cached_plan(run, 0);
     if (!result) result = tli_measure_cached_plan(run, 1);
     if (result) return result;

@@ -601,8 +601,8 @@ static tl_result tli_take_later_places(tli_places *p, const int32_t *numbers, co
 
 // Give two plans places in the same arenas. Both own their memory. Where there is an error they may have
 // got places all the same.
-static tl_result tli_plan_shared_places(tl_env *env, const tl_places_desc *desc, tl_plan *first,
-                                        tl_plan *second) {
+static tl_result tli_plan_shared_places(tl_env *env, tli_function function, const tl_places_desc *desc,
+                                        tl_plan *first, tl_plan *second) {
     tl_simulate_desc simulate;
     tl_report reports[2];
     tl_lifetimes later;
@@ -613,6 +613,7 @@ static tl_result tli_plan_shared_places(tl_env *env, const tl_places_desc *desc,
     tli_zero(&p, sizeof p);
     tli_zero(&later, sizeof later);
     p.env = env;
+    p.function = function;
     p.desc = desc;
     p.alignment = desc->device && desc->device->alignment_bytes ? desc->device->alignment_bytes : 1;
     bare = tli_strip_places(&p, first);
@@ -621,14 +622,14 @@ static tl_result tli_plan_shared_places(tl_env *env, const tl_places_desc *desc,
     simulate.graph = desc->graph;
     simulate.device = desc->device;
     simulate.plan = &bare;
-    result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &p.lifetimes, &reports[0]);
+    result = tli_find_lifetimes(env, function, &simulate, &p.lifetimes, &reports[0]);
     simulate.plan = &bare_second;
-    if (!result) result = tli_find_lifetimes(env, TLI_IN(PLAN_PLACES), &simulate, &later, &reports[1]);
+    if (!result) result = tli_find_lifetimes(env, function, &simulate, &later, &reports[1]);
     if (!result) result = tli_check_places(&p);
     if (!result) {
         numbers = (int32_t *)tli_alloc_array(env, (uint64_t)reports[1].allocation_count, sizeof *numbers);
         result = numbers ? tli_join_lifetimes(&p, &later, start, bare.step_count, &reports[0], numbers)
-                         : tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_PLACES),
+                         : tli_fail(env, TL_ERROR_NO_MEMORY, function,
                                     TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     }
     if (!result)

@@ -412,7 +412,7 @@ static tl_result tli_place_cached_plans(tl_run *run) {
     desc.device = &device;
     desc.work_limit = TLI_CACHED_PLACE_WORK;
     desc.block_bytes = tli_run_cut(run);
-    result = tli_plan_shared_places(run->env, &desc, &cache->plans[0], &cache->plans[1]);
+    result = tli_plan_shared_places(run->env, TLI_IN(INIT_RUN), &desc, &cache->plans[0], &cache->plans[1]);
     if (!result) result = tli_measure_cached_plan(run, 0);
     if (!result) result = tli_measure_cached_plan(run, 1);
     if (result) return result;
