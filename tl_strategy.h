@@ -276,9 +276,9 @@ extern "C" {
 //
 // A strategy is a plain struct: all-zero is the default, presets are functions
 // that return a filled one, and everything a preset does can be printed. Each
-// value changes a step, a byte or a counter of the plan or of the run; a value
-// that this version cannot carry out is accepted here, and running it answers
-// TL_ERROR_UNSUPPORTED with a sentence that names it.
+// value changes a step, a byte or a counter of the plan or of the run. Model and
+// pipeline parallelism need several workers: running them answers
+// TL_ERROR_UNSUPPORTED with a sentence that names them.
 //
 // The functions whose names end in _quick are rules of thumb that know no graph. The seed is the
 // Rust crate that this library began as; its strategies, texts and rules of thumb are kept.
@@ -360,8 +360,8 @@ TLDEF tl_parallelism tl_parallelism_model(uint64_t device_count);
 TLDEF tl_parallelism tl_parallelism_pipeline(uint64_t stage_count);
 TLDEF tl_parallelism tl_parallelism_automatic(void);
 
-// Return a preset: a filled strategy. This version cannot run every value of them: tl_init_run names the
-// first that it cannot, TL_ERROR_UNSUPPORTED.
+// Return a preset: a filled strategy. All of them run, with kernels of any precision; where they ask for more
+// workers than one, this version runs one (tl_run_report.worker_count).
 TLDEF tl_strategy tl_strategy_new(void);               // all zero
 TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, pooled, automatic, fused, timed
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused
@@ -5262,16 +5262,18 @@ static size_t tli_finish(tli_writer *w) {
     X(TENSOR_NEITHER_INPUT_NOR_RESULT, "tensor: neither an input nor a result of the last pass", "") \
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
+    X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
+      "strategy.mode: hybrid cannot be run by this version; use eager or lazy", "") \
     X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
-      "strategy.precision: mixed needs formats, as tl_apply_precision makes them, if kernels compute it", "") \
+      "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
       "strategy.memory: pooled or cached, but what evict decides cannot be placed before the pass", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
       "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
     X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, \
-      "strategy.parallelism: model and pipeline need several workers, this version runs one", "") \
-    X(STRATEGY_ENABLE_FUSION_LEFT_OUT, "strategy.enable_fusion: TL_NO_PLANNERS left fusion out", "") \
+      "strategy.parallelism: model, pipeline: this version runs one worker", "") \
+    X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
     X(STRATEGY_MODE_EAGER_DECIDES_ONLINE, \
       "strategy.mode: eager decides online, leave plan and checkpoints out", "") \
     X(STRATEGY_GRADIENT_PLAN_IS_OF_OTHER, "strategy.gradient: the plan is of the other kind", "") \
@@ -5362,8 +5364,7 @@ static size_t tli_finish(tli_writer *w) {
     X(BANK_MEASURED_BYTES_PLANNED, "taken of a bank: measured %0 bytes, planned %1", \
       "measured bytes, planned bytes") \
     X(STRATEGY_MEMORY_CACHED_TL_NO_PLANNERS, \
-      "strategy.memory: TL_NO_PLANNERS left out the plans of cached; without the version hook it is pooled", \
-      "") \
+      "version: TL_NO_PLANNERS left it out", "") \
     X(STRATEGY_MEMORY_CACHED_MAKES_PLANS, \
       "strategy.memory: cached, with a version hook, makes plans: leave plan, policy, eviction, codec out", \
       "") \
@@ -5384,7 +5385,7 @@ static size_t tli_finish(tli_writer *w) {
     X(FUSION_SCRATCH_HOLDS_NO_BLOCK, \
       "fusion: scratch of %1 bytes holds no block that is aligned to %0, see alignment_bytes: node %s", \
       "bytes of the alignment, of the scratch") \
-    X(CLEAR_FAILED, "fill: %s", "step, node") \
+    X(CLEAR_FAILED, "fill of a gradient: %s", "step, node") \
     X(TENSOR_INSIDE_OF_A_FUSED_NODE, "tensor: inside of a fused node, never whole in memory", "")
 
 // -- errors: rules of [13] TRACE --
@@ -10748,6 +10749,11 @@ static void tli_fit_run(tli_fit *f, int32_t order) {
 // for ahead, so boxes with pins are placed by passes alone.
 
 #define TLI_SWEEP_GAPS 64       // gaps that hold a box, of which the best is taken
+#ifdef TL_NO_PLANNERS
+#define TLI_SWEEP_TURNS 2       // forwards, backwards
+#else
+#define TLI_SWEEP_TURNS 4       // and stacked, in both directions
+#endif
 #define TLI_SWEEP_VISIT 4       // elementary steps of a visit of a gap
 
 typedef struct tli_gap {
@@ -11049,11 +11055,11 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
     g.env = f->env;
     g.lower = f->reach;             // which passes over a tree set anew
     g.higher = f->reach + f->leaf_count;
-    for (turn = 0; turn < 4 && f->best_height > bound && !g.failed; turn++) {
+    for (turn = 0; turn < TLI_SWEEP_TURNS && f->best_height > bound && !g.failed; turn++) {
         if (turn && f->work + TLI_SWEEP_VISIT * g.work >= f->work_limit) break;
         g.backwards = turn % 2;
         tli_gap_reset(&g, turn < 2 ? UINT64_MAX : end);
-        tli_fit_sweep_items(f, &g, f->order, turn >= 2);
+        tli_fit_sweep_items(f, &g, f->order, TLI_SWEEP_TURNS > 2 && turn >= 2);
     }
     f->work += TLI_SWEEP_VISIT * g.work;
     f->failed = g.failed;
@@ -41172,6 +41178,22 @@ static const tl_report *tli_planned_pass(const tl_run *run) {
     return &run->planned;
 }
 
+// Whether the run's nodes stand for those of another graph. Without planners none do, and what is for them
+// alone is not compiled.
+static int tli_has_members(const tl_run *run) {
+#ifdef TL_NO_PLANNERS
+    (void)run;
+    return 0;
+#else
+    return run->members.graph != NULL;
+#endif
+}
+
+// Whether the call at hand is one of several for the same elements.
+static int tli_has_turns(const tl_run *run) {
+    return tli_has_members(run) && run->call.turns > 1;
+}
+
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
     return run->desc.formats ? (tl_format)run->desc.formats[tensor] : TL_FORMAT_F32;
@@ -41498,7 +41520,8 @@ static void tli_call_operand(tli_call *call, const tl_range *range, int writes) 
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {
-    return run->call.turn + 1 < run->call.turns || run->call.total - run->call.first > run->call.count;
+    if (tli_has_turns(run) && run->call.turn + 1 < run->call.turns) return 1;
+    return run->call.total - run->call.first > run->call.count;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -41520,23 +41543,23 @@ static int tli_has_more_ranges(const tl_run *run) {
 // fusion.
 
 static const tl_graph *tli_caller_graph(const tl_run *run) {
-    return run->members.graph ? run->members.graph : run->graph;
+    return tli_has_members(run) ? run->members.graph : run->graph;
 }
 
 // How many nodes of the caller's graph a node computes.
 static int32_t tli_count_members(const tl_run *run, int32_t id) {
     const tli_members *members = &run->members;
-    return members->graph ? members->first_members[id + 1] - members->first_members[id] : 1;
+    return tli_has_members(run) ? members->first_members[id + 1] - members->first_members[id] : 1;
 }
 
 static int tli_is_fused(const tl_run *run, int32_t id) {
-    return run->members.fused_count && tli_count_members(run, id) > 1;
+    return tli_has_members(run) && tli_count_members(run, id) > 1;
 }
 
 // The node of the caller's graph that is member number `at` of a node.
 static int32_t tli_find_member(const tl_run *run, int32_t id, int32_t at) {
     const tli_members *members = &run->members;
-    return members->graph ? members->members[members->first_members[id] + at] : id;
+    return tli_has_members(run) ? members->members[members->first_members[id] + at] : id;
 }
 
 // Whether a tensor that member number `at` reads is made by the member before.
@@ -41638,7 +41661,7 @@ static void tli_choose_turn(tl_run *run) {
     int32_t id = run->last.node, again;
     call->kind = (tl_step_kind)run->last.kind;
     call->member = 0;
-    if (call->turns > 1) {
+    if (tli_has_turns(run)) {
         again = call->kind == TL_STEP_BACKWARD ? run->members.remade_counts[id] : call->turns;
         call->member = call->turn < again ? call->turn : call->turns - 1 - call->turn;
         call->kind = call->turn < again ? TL_STEP_FORWARD : TL_STEP_BACKWARD;
@@ -41912,10 +41935,9 @@ static tl_result tli_take_fusion(tl_run *run) {
 #else
 static tl_result tli_take_fusion(tl_run *run) {
     const tl_strategy *strategy = run->desc.strategy;
-    tli_rule why = TLI_NO_RULE;
-    if (strategy && strategy->enable_fusion) why = TLI_RULE(STRATEGY_ENABLE_FUSION_LEFT_OUT);
-    if (run->desc.fusion) why = TLI_RULE(FUSION_TL_NO_PLANNERS_LEFT_IT_OUT);
-    return why ? tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why) : TL_OK;
+    if (!run->desc.fusion && !(strategy && strategy->enable_fusion)) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                    TLI_RULE(FUSION_TL_NO_PLANNERS_LEFT_IT_OUT));
 }
 #endif
 
@@ -41926,7 +41948,7 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
     if (tensor->node < 0 || tensor->node >= graph->node_count || tensor->output < 0 ||
         tensor->output >= graph->nodes[tensor->node].output_count)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(TENSOR_NOT_OF_THIS_GRAPH));
-    if (!run->members.graph) return TL_OK;
+    if (!tli_has_members(run)) return TL_OK;
     id = run->members.nodes[tensor->node];
     if (tli_find_member(run, id, tli_count_members(run, id) - 1) != tensor->node)
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function, TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE));
@@ -43277,7 +43299,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     const tl_node *node = &graph->nodes[call->node];
     const tl_operand *at = call->operands;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (call->turns == 1) tli_name_formats(run, &run->graph->nodes[run->last.node]);
+    if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[run->last.node]);
 #endif
     tli_zero(out, sizeof *out);
     out->graph = graph;
@@ -43719,7 +43741,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
     int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
-    if (run->call.turns > 1) {
+    if (tli_has_turns(run)) {
         run->call.operand_count = run->call.access_count = 0;
         tli_describe_member(run);
         kernel = run->members.kernels[run->call.node];
@@ -43746,7 +43768,7 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     tli_call *call = &run->call;
     tli_take_turn(run);
     call->operand_count = call->access_count = 0;
-    if (call->turns == 1) tli_describe_operands(run);
+    if (!tli_has_turns(run)) tli_describe_operands(run);
     out->step = run->last;
     out->index = run->event.index;
     out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->event.index : call->depends_on;
@@ -43780,7 +43802,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     }
 #endif
     (void)adds;
-    if (run->call.turns > 1 && run->call.outputs_ready) {  // a fused node has no saved bytes to make
+    if (tli_has_turns(run) && run->call.outputs_ready) {  // a fused node has no saved bytes to make
         run->call.turns = 1;
         run->call.count = run->call.total;
         run->computing = TLI_COMPUTING_DONE;
@@ -44809,7 +44831,7 @@ static tl_result tli_scale_graph(tl_run *run) {
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
     result = tli_scale_copy(run, run->graph, &run->own_graph);
     run->graph = &run->own_graph;
-    if (result || !run->members.graph) return result;
+    if (result || !tli_has_members(run)) return result;
     result = tli_scale_copy(run, run->members.graph, &run->own_source);
     run->members.graph = &run->own_source;
     return result;
@@ -45412,7 +45434,7 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
 static tl_result tli_check_sizes(tl_run *run) {
     uint64_t binding = run->limits.binding_bytes, block = run->in_arena ? tli_run_cut(run) : 0;
     int32_t id;
-    for (id = 0; id < run->graph->node_count && run->members.fused_count; id++) {
+    for (id = 0; tli_has_members(run) && id < run->graph->node_count; id++) {
         tl_result result = tli_is_fused(run, id) ? tli_check_fused(run, id) : TL_OK;
         if (result) return result;
     }
@@ -45509,7 +45531,7 @@ static tl_result tli_alloc_run(tl_run *run) {
         if ((uint64_t)graph->nodes[id].output_count > outputs)
             outputs = (uint64_t)graph->nodes[id].output_count;
     }
-    for (id = 0; run->members.graph && id < run->members.graph->node_count; id++)
+    for (id = 0; tli_has_members(run) && id < run->members.graph->node_count; id++)
         inputs = tli_larger_u64(inputs, (uint64_t)run->members.graph->nodes[id].input_count);
     widest = 2 * inputs + 2 * outputs + 2;
     run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;

@@ -875,16 +875,18 @@
     X(TENSOR_NEITHER_INPUT_NOR_RESULT, "tensor: neither an input nor a result of the last pass", "") \
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
+    X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
+      "strategy.mode: hybrid cannot be run by this version; use eager or lazy", "") \
     X(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS, \
-      "strategy.precision: mixed needs formats, as tl_apply_precision makes them, if kernels compute it", "") \
+      "strategy.precision: mixed needs formats, as tl_apply_precision makes them", "") \
     X(STRATEGY_MEMORY_POOLED_NEEDS_PLAN, \
       "strategy.memory: pooled or cached, but what evict decides cannot be placed before the pass", "") \
     X(STRATEGY_MEMORY_THIS_VERSION_RUNS, \
       "strategy.memory: this version runs standard, pooled and minimal-peak", "") \
     X(STRATEGY_MEMORY_STANDARD_BUT_PLAN, "strategy.memory: standard, but the plan has offsets", "") \
     X(STRATEGY_PARALLELISM_THIS_VERSION_RUNS, \
-      "strategy.parallelism: model and pipeline need several workers, this version runs one", "") \
-    X(STRATEGY_ENABLE_FUSION_LEFT_OUT, "strategy.enable_fusion: TL_NO_PLANNERS left fusion out", "") \
+      "strategy.parallelism: model, pipeline: this version runs one worker", "") \
+    X(STRATEGY_ENABLE_FUSION_THIS_VERSION, "strategy.enable_fusion: this version fuses nothing", "") \
     X(STRATEGY_MODE_EAGER_DECIDES_ONLINE, \
       "strategy.mode: eager decides online, leave plan and checkpoints out", "") \
     X(STRATEGY_GRADIENT_PLAN_IS_OF_OTHER, "strategy.gradient: the plan is of the other kind", "") \
@@ -975,8 +977,7 @@
     X(BANK_MEASURED_BYTES_PLANNED, "taken of a bank: measured %0 bytes, planned %1", \
       "measured bytes, planned bytes") \
     X(STRATEGY_MEMORY_CACHED_TL_NO_PLANNERS, \
-      "strategy.memory: TL_NO_PLANNERS left out the plans of cached; without the version hook it is pooled", \
-      "") \
+      "version: TL_NO_PLANNERS left it out", "") \
     X(STRATEGY_MEMORY_CACHED_MAKES_PLANS, \
       "strategy.memory: cached, with a version hook, makes plans: leave plan, policy, eviction, codec out", \
       "") \
@@ -997,7 +998,7 @@
     X(FUSION_SCRATCH_HOLDS_NO_BLOCK, \
       "fusion: scratch of %1 bytes holds no block that is aligned to %0, see alignment_bytes: node %s", \
       "bytes of the alignment, of the scratch") \
-    X(CLEAR_FAILED, "fill: %s", "step, node") \
+    X(CLEAR_FAILED, "fill of a gradient: %s", "step, node") \
     X(TENSOR_INSIDE_OF_A_FUSED_NODE, "tensor: inside of a fused node, never whole in memory", "")
 
 // -- errors: rules of [13] TRACE --

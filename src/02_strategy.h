@@ -12,9 +12,9 @@ extern "C" {
 //
 // A strategy is a plain struct: all-zero is the default, presets are functions
 // that return a filled one, and everything a preset does can be printed. Each
-// value changes a step, a byte or a counter of the plan or of the run; a value
-// that this version cannot carry out is accepted here, and running it answers
-// TL_ERROR_UNSUPPORTED with a sentence that names it.
+// value changes a step, a byte or a counter of the plan or of the run. Model and
+// pipeline parallelism need several workers: running them answers
+// TL_ERROR_UNSUPPORTED with a sentence that names them.
 //
 // The functions whose names end in _quick are rules of thumb that know no graph. The seed is the
 // Rust crate that this library began as; its strategies, texts and rules of thumb are kept.
@@ -96,8 +96,8 @@ TLDEF tl_parallelism tl_parallelism_model(uint64_t device_count);
 TLDEF tl_parallelism tl_parallelism_pipeline(uint64_t stage_count);
 TLDEF tl_parallelism tl_parallelism_automatic(void);
 
-// Return a preset: a filled strategy. This version cannot run every value of them: tl_init_run names the
-// first that it cannot, TL_ERROR_UNSUPPORTED.
+// Return a preset: a filled strategy. All of them run, with kernels of any precision; where they ask for more
+// workers than one, this version runs one (tl_run_report.worker_count).
 TLDEF tl_strategy tl_strategy_new(void);               // all zero
 TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, pooled, automatic, fused, timed
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused

@@ -26,6 +26,11 @@
 // for ahead, so boxes with pins are placed by passes alone.
 
 #define TLI_SWEEP_GAPS 64       // gaps that hold a box, of which the best is taken
+#ifdef TL_NO_PLANNERS
+#define TLI_SWEEP_TURNS 2       // forwards, backwards
+#else
+#define TLI_SWEEP_TURNS 4       // and stacked, in both directions
+#endif
 #define TLI_SWEEP_VISIT 4       // elementary steps of a visit of a gap
 
 typedef struct tli_gap {
@@ -327,11 +332,11 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
     g.env = f->env;
     g.lower = f->reach;             // which passes over a tree set anew
     g.higher = f->reach + f->leaf_count;
-    for (turn = 0; turn < 4 && f->best_height > bound && !g.failed; turn++) {
+    for (turn = 0; turn < TLI_SWEEP_TURNS && f->best_height > bound && !g.failed; turn++) {
         if (turn && f->work + TLI_SWEEP_VISIT * g.work >= f->work_limit) break;
         g.backwards = turn % 2;
         tli_gap_reset(&g, turn < 2 ? UINT64_MAX : end);
-        tli_fit_sweep_items(f, &g, f->order, turn >= 2);
+        tli_fit_sweep_items(f, &g, f->order, TLI_SWEEP_TURNS > 2 && turn >= 2);
     }
     f->work += TLI_SWEEP_VISIT * g.work;
     f->failed = g.failed;

@@ -242,6 +242,22 @@ static const tl_report *tli_planned_pass(const tl_run *run) {
     return &run->planned;
 }
 
+// Whether the run's nodes stand for those of another graph. Without planners none do, and what is for them
+// alone is not compiled.
+static int tli_has_members(const tl_run *run) {
+#ifdef TL_NO_PLANNERS
+    (void)run;
+    return 0;
+#else
+    return run->members.graph != NULL;
+#endif
+}
+
+// Whether the call at hand is one of several for the same elements.
+static int tli_has_turns(const tl_run *run) {
+    return tli_has_members(run) && run->call.turns > 1;
+}
+
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
     return run->desc.formats ? (tl_format)run->desc.formats[tensor] : TL_FORMAT_F32;

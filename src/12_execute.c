@@ -59,7 +59,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     const tl_node *node = &graph->nodes[call->node];
     const tl_operand *at = call->operands;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (call->turns == 1) tli_name_formats(run, &run->graph->nodes[run->last.node]);
+    if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[run->last.node]);
 #endif
     tli_zero(out, sizeof *out);
     out->graph = graph;
@@ -501,7 +501,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
     int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
-    if (run->call.turns > 1) {
+    if (tli_has_turns(run)) {
         run->call.operand_count = run->call.access_count = 0;
         tli_describe_member(run);
         kernel = run->members.kernels[run->call.node];
@@ -528,7 +528,7 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     tli_call *call = &run->call;
     tli_take_turn(run);
     call->operand_count = call->access_count = 0;
-    if (call->turns == 1) tli_describe_operands(run);
+    if (!tli_has_turns(run)) tli_describe_operands(run);
     out->step = run->last;
     out->index = run->event.index;
     out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->event.index : call->depends_on;
@@ -562,7 +562,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     }
 #endif
     (void)adds;
-    if (run->call.turns > 1 && run->call.outputs_ready) {  // a fused node has no saved bytes to make
+    if (tli_has_turns(run) && run->call.outputs_ready) {  // a fused node has no saved bytes to make
         run->call.turns = 1;
         run->call.count = run->call.total;
         run->computing = TLI_COMPUTING_DONE;

@@ -17,23 +17,23 @@
 // fusion.
 
 static const tl_graph *tli_caller_graph(const tl_run *run) {
-    return run->members.graph ? run->members.graph : run->graph;
+    return tli_has_members(run) ? run->members.graph : run->graph;
 }
 
 // How many nodes of the caller's graph a node computes.
 static int32_t tli_count_members(const tl_run *run, int32_t id) {
     const tli_members *members = &run->members;
-    return members->graph ? members->first_members[id + 1] - members->first_members[id] : 1;
+    return tli_has_members(run) ? members->first_members[id + 1] - members->first_members[id] : 1;
 }
 
 static int tli_is_fused(const tl_run *run, int32_t id) {
-    return run->members.fused_count && tli_count_members(run, id) > 1;
+    return tli_has_members(run) && tli_count_members(run, id) > 1;
 }
 
 // The node of the caller's graph that is member number `at` of a node.
 static int32_t tli_find_member(const tl_run *run, int32_t id, int32_t at) {
     const tli_members *members = &run->members;
-    return members->graph ? members->members[members->first_members[id] + at] : id;
+    return tli_has_members(run) ? members->members[members->first_members[id] + at] : id;
 }
 
 // Whether a tensor that member number `at` reads is made by the member before.
@@ -135,7 +135,7 @@ static void tli_choose_turn(tl_run *run) {
     int32_t id = run->last.node, again;
     call->kind = (tl_step_kind)run->last.kind;
     call->member = 0;
-    if (call->turns > 1) {
+    if (tli_has_turns(run)) {
         again = call->kind == TL_STEP_BACKWARD ? run->members.remade_counts[id] : call->turns;
         call->member = call->turn < again ? call->turn : call->turns - 1 - call->turn;
         call->kind = call->turn < again ? TL_STEP_FORWARD : TL_STEP_BACKWARD;
@@ -409,10 +409,9 @@ static tl_result tli_take_fusion(tl_run *run) {
 #else
 static tl_result tli_take_fusion(tl_run *run) {
     const tl_strategy *strategy = run->desc.strategy;
-    tli_rule why = TLI_NO_RULE;
-    if (strategy && strategy->enable_fusion) why = TLI_RULE(STRATEGY_ENABLE_FUSION_LEFT_OUT);
-    if (run->desc.fusion) why = TLI_RULE(FUSION_TL_NO_PLANNERS_LEFT_IT_OUT);
-    return why ? tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why) : TL_OK;
+    if (!run->desc.fusion && !(strategy && strategy->enable_fusion)) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                    TLI_RULE(FUSION_TL_NO_PLANNERS_LEFT_IT_OUT));
 }
 #endif
 
@@ -423,7 +422,7 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
     if (tensor->node < 0 || tensor->node >= graph->node_count || tensor->output < 0 ||
         tensor->output >= graph->nodes[tensor->node].output_count)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(TENSOR_NOT_OF_THIS_GRAPH));
-    if (!run->members.graph) return TL_OK;
+    if (!tli_has_members(run)) return TL_OK;
     id = run->members.nodes[tensor->node];
     if (tli_find_member(run, id, tli_count_members(run, id) - 1) != tensor->node)
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function, TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE));

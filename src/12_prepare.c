@@ -225,7 +225,7 @@ static tl_result tli_scale_graph(tl_run *run) {
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
     result = tli_scale_copy(run, run->graph, &run->own_graph);
     run->graph = &run->own_graph;
-    if (result || !run->members.graph) return result;
+    if (result || !tli_has_members(run)) return result;
     result = tli_scale_copy(run, run->members.graph, &run->own_source);
     run->members.graph = &run->own_source;
     return result;
@@ -828,7 +828,7 @@ static uint64_t tli_pass_bytes(const tl_run *run, tl_tier tier) {
 static tl_result tli_check_sizes(tl_run *run) {
     uint64_t binding = run->limits.binding_bytes, block = run->in_arena ? tli_run_cut(run) : 0;
     int32_t id;
-    for (id = 0; id < run->graph->node_count && run->members.fused_count; id++) {
+    for (id = 0; tli_has_members(run) && id < run->graph->node_count; id++) {
         tl_result result = tli_is_fused(run, id) ? tli_check_fused(run, id) : TL_OK;
         if (result) return result;
     }
@@ -925,7 +925,7 @@ static tl_result tli_alloc_run(tl_run *run) {
         if ((uint64_t)graph->nodes[id].output_count > outputs)
             outputs = (uint64_t)graph->nodes[id].output_count;
     }
-    for (id = 0; run->members.graph && id < run->members.graph->node_count; id++)
+    for (id = 0; tli_has_members(run) && id < run->members.graph->node_count; id++)
         inputs = tli_larger_u64(inputs, (uint64_t)run->members.graph->nodes[id].input_count);
     widest = 2 * inputs + 2 * outputs + 2;
     run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;

@@ -147,6 +147,7 @@ static void tli_call_operand(tli_call *call, const tl_range *range, int writes) 
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {
-    return run->call.turn + 1 < run->call.turns || run->call.total - run->call.first > run->call.count;
+    if (tli_has_turns(run) && run->call.turn + 1 < run->call.turns) return 1;
+    return run->call.total - run->call.first > run->call.count;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION

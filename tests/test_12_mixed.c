@@ -1103,7 +1103,7 @@ static void wrong_descs_with_formats_are_refused(void **state) {
         n.desc.strategy = &strategy;
         n.desc.kernel_precisions = UINT32_MAX;
         expect_refused(&n, mixed ? TL_ERROR_UNSUPPORTED : TL_ERROR_INVALID_ARG,
-                       mixed ? "tl_init_run: strategy.precision: mixed needs formats, as tl_apply_precision makes them, if kernels compute it"
+                       mixed ? "tl_init_run: strategy.precision: mixed needs formats, as tl_apply_precision makes them"
                              : "tl_init_run: strategy.precision: with formats it must be mixed");
         net_close(&n);
     }

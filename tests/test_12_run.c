@@ -2821,24 +2821,62 @@ static void a_pooled_run_takes_one_block_within_its_budget(void **state) {
     assert_true(runs > round / 2);
 }
 
-static void presets_run(void **state) {
-    tl_graph graph = graph_of(everything);
+// One step of a strategy with kernels that say nothing of their precision: they compute f32.
+static tl_run_report f32_report(const tl_graph *graph, tl_strategy strategy) {
+    static bed b;
     tl_run_report report;
+    strategy_open(&b, graph, &strategy);
+    bed_must_init(&b);
+    (void)bed_step(&b, !strategy.gradient.computes);
+    report = bed_report(&b);
+    assert_int_equal(report.measured_peak_bytes, report.planned_peak_bytes);
+    assert_int_equal(report.measured_arena_bytes, report.planned_arena_bytes);
+    bed_close(&b);
+    return report;
+}
+
+// backwards, arena or none, times or none, micro-batches: what a preset did.
+static void presets_run_with_f32_kernels(void **state) {
+    static const struct { tl_strategy (*make)(void); int32_t backwards, has_arena, is_timed; } presets[] = {
+        { tl_strategy_new, 0, 0, 0 }, { tl_strategy_training, 5, 1, 1 }, { tl_strategy_inference, 0, 1, 0 },
+        { tl_strategy_memory_efficient, 5, 1, 0 }, { tl_strategy_high_throughput, 0, 1, 0 }, { tl_strategy_debug, 5, 0, 1 },
+    };
+    tl_graph graph = graph_of(everything);
+    size_t i;
     (void)state;
-    report = strategy_report(&graph, tl_strategy_training(), 0, NULL);
-    assert_true(report.backward_count == 5 && report.compute_ns > 0);
-    assert_int_equal(strategy_report(&graph, tl_strategy_inference(), 0, NULL).backward_count, 0);
-    assert_true(strategy_report(&graph, tl_with_precision(tl_strategy_memory_efficient(), TL_PRECISION_SINGLE), 0, NULL).backward_count == 5);
-    assert_int_equal(strategy_report(&graph, tl_strategy_high_throughput(), 0, NULL).backward_count, 0);
-    report = strategy_report(&graph, tl_strategy_debug(), 0, NULL);
-    assert_true(report.backward_count == 5 && report.compute_ns > 0);
-    report = strategy_report(&graph, tl_strategy_new(), 0, NULL);
-    assert_true(report.backward_count == 0 && report.compute_ns == 0);
+    for (i = 0; i < sizeof presets / sizeof presets[0]; i++) {
+        tl_run_report report = f32_report(&graph, presets[i].make());
+        assert_int_equal(report.backward_count, presets[i].backwards);
+        assert_int_equal(report.measured_arena_bytes > 0, presets[i].has_arena);
+        assert_int_equal(report.compute_ns > 0, presets[i].is_timed);
+        assert_int_equal(report.worker_count, 1);
+    }
+    assert_true(f32_report(&graph, tl_strategy_memory_efficient()).recompute_count > 0);
+    assert_int_equal(f32_report(&graph, tl_strategy_training()).recompute_count, 0);
     {
         tl_strategy broken = tl_strategy_new();
         broken.memory = TL_MEMORY_COUNT;
         assert_refused(&graph, broken, TL_ERROR_INVALID_ARG, "tl_check_strategy: ");
     }
+    tl_free_graph(NULL, &graph);
+}
+
+// Over a grid of batches, models and memories, training and inference.
+static void every_quick_recommendation_runs(void **state) {
+    tl_graph graph = graph_of(everything);
+    uint64_t batch, model, available;
+    int training, count = 0;
+    (void)state;
+    for (batch = 1; batch <= 512; batch *= 2)
+        for (model = 1; model <= 65536; model *= 4)
+            for (available = 64; available <= 65536; available *= 4)
+                for (training = 0; training < 2; training++, count++) {
+                    tl_strategy strategy;
+                    assert_int_equal(tl_recommend_quick(NULL, batch, model, available, training, &strategy), TL_OK);
+                    if (count % (1080 / sampled(1080)) == 0)
+                        assert_int_equal(f32_report(&graph, strategy).backward_count > 0, training);
+                }
+    assert_int_equal(count, 1080);
     tl_free_graph(NULL, &graph);
 }
 
@@ -3628,7 +3666,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(the_first_gradient_is_one),
         cmocka_unit_test(memory_parallelism_fusion_and_profiling_are_done_or_refused),
         cmocka_unit_test(a_pooled_run_takes_one_block_within_its_budget),
-        cmocka_unit_test(presets_run),
+        cmocka_unit_test(presets_run_with_f32_kernels),
+        cmocka_unit_test(every_quick_recommendation_runs),
         cmocka_unit_test(a_strategy_and_a_desc_that_disagree_are_refused),
         cmocka_unit_test(a_desc_that_breaks_a_rule_is_refused),
         cmocka_unit_test(tensors_are_read_and_written_within_the_rules),

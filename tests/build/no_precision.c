@@ -48,6 +48,6 @@ int main(void) {
     static const uint8_t formats[2] = { TL_FORMAT_F32, TL_FORMAT_F32 };
     int scaler = 0;
     return init_run(NULL, formats, NULL) != TL_ERROR_UNSUPPORTED || init_run(NULL, NULL, &scaler) != TL_ERROR_UNSUPPORTED ||
-           init_lazy(TL_PRECISION_MIXED) != TL_ERROR_UNSUPPORTED || init_run(NULL, NULL, NULL) != TL_OK ||
+           init_lazy(TL_PRECISION_MIXED) != TL_OK || init_run(NULL, NULL, NULL) != TL_OK ||
            init_lazy(TL_PRECISION_SINGLE) != TL_OK;
 }

@@ -16,7 +16,7 @@
 #define TABLE_TENSORS 12
 #define TABLE_INPUT_X_OFFSET 0
 #define TABLE_INPUT_X_BYTES 64
-#define TABLE_RESULT_JOIN_OFFSET 160
+#define TABLE_RESULT_JOIN_OFFSET 80
 #define TABLE_RESULT_JOIN_BYTES 32
 #define TABLE_NODE_X 0
 #define TABLE_NODE_FC1 1
@@ -148,10 +148,10 @@ static const tl_step table_steps[32] = {
 };
 
 static const uint64_t table_offsets[26] = {
-    0, 64, 160, 64, 160, 400, 272, 208,
-    192, 160, 336, 160, 336, 336, 464, 432,
-    336, 464, 400, 208, 192, 288, 384, 288,
-    384, 64,
+    0, 160, 64, 400, 208, 304, 336, 240,
+    64, 232, 208, 80, 232, 200, 208, 176,
+    112, 208, 240, 176, 112, 304, 208, 304,
+    208, 304,
 };
 
 static const tl_plan table_plan = {

@@ -16,7 +16,7 @@
 #define NARROW_TENSORS 12
 #define NARROW_INPUT_X_OFFSET 0
 #define NARROW_INPUT_X_BYTES 64
-#define NARROW_RESULT_JOIN_OFFSET 160
+#define NARROW_RESULT_JOIN_OFFSET 80
 #define NARROW_RESULT_JOIN_BYTES 32
 #define NARROW_NODE_X 0
 #define NARROW_NODE_FC1 1
@@ -141,17 +141,17 @@ static const uint16_t narrow_steps[64] = {
 };
 
 static const uint16_t narrow_offsets[26] = {
-    0, 4, 10, 4, 10, 25, 17, 13,
-    12, 10, 21, 10, 21, 21, 29, 27,
-    21, 29, 25, 13, 12, 18, 24, 18,
-    24, 4,
+    0, 20, 8, 50, 26, 38, 42, 30,
+    8, 29, 26, 10, 29, 25, 26, 22,
+    14, 26, 30, 22, 14, 38, 26, 38,
+    26, 38,
 };
 
 static const tl_narrow_plan narrow_narrow = {
     narrow_steps,
     narrow_offsets,
     NULL,
-    16,  // unit_bytes
+    8,  // unit_bytes
     2,  // step_words
     2,  // offset_bytes
 };
