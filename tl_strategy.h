@@ -998,6 +998,7 @@ typedef struct tl_fusion_desc {
                                      // runs them; a power of two; 0 = not rounded
     uint64_t           scratch_parts;    // where the blocks of a node together exceed this part of a tensor,
                                      // 1 / scratch_parts, they are smaller, but of 64 bytes at least; 0 = any
+    const uint8_t     *apart;        // [node_count] 1 = is fused with nothing; 0 = none is so marked
 } tl_fusion_desc;
 
 typedef struct tl_fusion_plan {
@@ -2895,6 +2896,142 @@ extern "C" {
 #endif
 
 // ============================================================================
+// [9] COMPILE -- one strategy, one graph, one number of bytes: one plan
+//
+//     graph -> split the batch -> fuse chains -> choose formats -> drop, run again, spill -> places
+//              \_______________ outer choices ______________/     \____ [6], within the bytes ____/
+//
+//     cost of a step
+//      |   a        each combination of outer choices has a curve of its own: cost against bytes
+//      |   a  b     a: everything in f32. b: kept activations in bf16. c: the batch in two halves
+//      |  c a b     at each number of bytes another one is the best
+//      |    c a  b
+//      +----------- bytes
+//
+// What is kept in which format decides what has to run again, and what must run again decides which format
+// pays. So the choices are not made one after the other: combinations are planned within the budget, each
+// with offsets, and the cheapest plan that fits is the answer. With it come a lower bound for all combinations
+// together, what the best of the others would have cost, and the map from the plan's graph to the caller's.
+//
+//   split     the batch in m equal parts, one after the other; every divisor of the batch is tried
+//   fuse      each chain of elementwise nodes that take blocks, or not
+//   formats   a price for each byte is added to the time of a node in a format, and tl_plan_precision
+//             chooses; the price runs over a ladder, once for all tensors and once for those that backwards
+//             read. Small graphs are enumerated
+//   bound     a relaxation of all of it at once: every node in its fastest scheme, every tensor in its
+//             narrowest format, nothing converted, every chain as if it were fused; its lower bound in [6].
+//             With a limit of the loss, the Lagrangian dual of the first runs' costs is added
+//
+// References: Beaumont et al., 2019, arXiv:1911.13214. Fisher, The Lagrangian Relaxation Method for Solving
+// Integer Programming Problems, 1981.
+// ============================================================================
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+typedef struct tl_compile_progress {
+    uint64_t work, work_limit;     // elementary steps so far; the number after which compiling ends
+    int32_t  tried_count;          // combinations planned
+    uint64_t cost, bound_cost;     // of the best so far; lower bound of any. 0 = none yet
+} tl_compile_progress;
+
+typedef struct tl_compile_desc {
+    const tl_graph    *graph;      // not NULL; bytes of f32 and the costs of a step over the whole batch
+    const tl_strategy *strategy;   // not NULL; of mode lazy or hybrid
+    const tl_device   *device;     // link, capacities, and the speeds by which conversions and fused nodes are
+                                   // priced; 0 = as in tl_remat_desc, tl_apply_desc and tl_fusion_desc
+    uint64_t budget_bytes;         // of the arena and base_bytes together; 0 = no limit of your own
+    uint64_t host_budget_bytes;    // of host copies at a time; 0 = no host tier
+    uint64_t base_bytes;           // weights, gradients, optimizer: part of the budget
+    uint64_t alignment_bytes;      // of the places, a power of two up to 2^30; 0 = 1
+    uint64_t block_bytes;          // as in tl_places_desc; 0 = arenas are not cut
+    uint32_t kernel_precisions;    // bits 1 << tl_precision that kernels compute; 0 = f32 only. Without
+                                   // mixed among them, precision mixed is f32
+    const tl_precision_desc *precision;  // of precision mixed: schemes, losses, costs, loss_limit, profiles
+                                   // and the flags are read; criterion, objective and evaluate must be 0.
+                                   // 0 = f32 and bf16, with no limit of the loss
+    int32_t  may_split;            // 1 = the batch may be split in equal parts: in as many as
+                                   // gradient.accumulation_steps says, or where that is 0 as is best. 0 = the
+                                   // graph is that of one micro-batch
+    uint64_t split_cost;           // what each part after the first adds to the cost of a step
+    uint64_t fusion_block_bytes;   // as block_bytes in tl_fusion_desc
+    uint64_t fusion_scratch_parts; // as scratch_parts in tl_fusion_desc
+    uint64_t work_limit;           // elementary steps of 2 to 3 ns; 0 = 1600 million, about four seconds
+    int    (*progress)(const tl_compile_progress *progress, void *user);  // 1 = stop with the best so far
+    void    *user;                 // passed to progress
+} tl_compile_desc;
+
+// One combination of the outer choices.
+typedef struct tl_compile_choice {
+    int32_t  part_count;           // micro-batches of a step
+    int32_t  fused_count;          // nodes that stand for several
+    int32_t  conversion_count;     // nodes that convert a tensor
+    int32_t  format_counts[TL_FORMAT_COUNT];  // nodes of the graph, conversions left out, by their format
+    int32_t  copy_count;           // tensors copied to or from the host in a part
+    double   loss;                 // sum over the nodes
+    uint64_t cost;                 // of a step: of all parts
+    uint64_t arena_bytes;          // with memory standard: the peak
+} tl_compile_choice;
+
+typedef struct tl_compiled_plan {
+    tl_plan          plan;         // of `graph`, for one part; repeat_count = parts
+    const tl_graph  *graph;        // with fused nodes and conversions
+    const tl_graph  *source;       // the desc's, or a copy scaled to the precision and to a part: what
+                                   // kernels see
+    const int32_t   *nodes;        // [source nodes] the node of `graph` that computes it. This and the next
+                                   // four are 0 where graph and source are one
+    const int32_t   *tensors;      // [source tensors] the tensor of `graph` that holds it; of a result that is
+                                   // converted back, the conversion's; -1 = inside of a fused node
+    const int32_t   *first_members;  // [graph nodes + 1] index into members
+    const int32_t   *members;      // nodes of source by node of `graph`: one; several of a fused node; none of
+                                   // a conversion
+    const int32_t   *remade_counts;  // [graph nodes] members, from the first on, that run again in backward
+    const uint8_t   *formats;      // [graph tensors] tl_format; 0 = all of `precision`
+    tl_precision     precision;    // of the tensors; mixed: see formats
+    int32_t          inference;    // 1 = forward only
+    tl_compile_choice choice;      // what was chosen
+    tl_compile_choice runner_up;   // the best of the other combinations; cost 0 = none fits
+    uint64_t bound_cost;           // no plan of any combination costs less
+    uint64_t base_cost;            // of a step with nothing split, fused, converted or run again
+    int32_t  proven;               // 1 = cost equals bound_cost, or every combination was planned or ruled out
+    double   gap_ratio;            // (cost - bound_cost) / bound_cost; 0 = proven
+    int32_t  tried_count;          // combinations planned
+    uint64_t work;                 // elementary steps done
+    void    *memory;               // released by tl_free_compiled_plan, with all of the above
+} tl_compiled_plan;
+
+// Compile a strategy for a graph: choose how the batch is split, which chains are fused, which format each node
+// has, what is dropped, run again or spilled, and where everything lies, so that a step costs least within
+// the budget. With memory minimal-peak it takes the fewest bytes instead, and costs least among such.
+//
+//   compiled   overwritten; release with tl_free_compiled_plan; desc->graph must outlive it
+//
+// What the strategy leaves open is searched: fusion where enable_fusion is on, formats where the precision is
+// mixed and kernels compute that, parts where may_split is 1 and accumulation_steps is 0, copies with a host
+// budget, and what runs again where gradients are checkpointed with interval 0, or forward only. Everything
+// else is as the strategy says: gradient full keeps all that backward reads, an interval keeps every n-th
+// node. A combination that takes no fewer bytes and costs no less than another is left out before it is
+// planned, by the cost of its calls. Where none fits, the error names the least bytes of those tried.
+//
+// Errors:  those of tl_check_strategy, tl_check_graph, tl_plan_precision, tl_plan_remat; TL_ERROR_INVALID_ARG:
+//          mode eager, which has no plan; a field of precision that is not read; a batch that cannot be split
+//          so; TL_ERROR_UNSUPPORTED: parallelism model, pipeline, a precision that kernels do not compute;
+//          TL_ERROR_INFEASIBLE names the least budget found; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW.
+//          *compiled is all zero then.
+// Cost:    work_limit. Memory: that of tl_plan_remat and about four copies of the graph.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_compile(tl_env *env, const tl_compile_desc *desc, tl_compiled_plan *compiled);
+TLDEF void      tl_free_compiled_plan(tl_env *env, tl_compiled_plan *compiled);  // accepts zeroed ones
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ============================================================================
 // [10] BACKEND -- blocks, ranges, tickets; the CPU backend; what a device can do
 //
 //     block 1  |####....########|..............|      a block is one allocation;
@@ -4551,7 +4688,8 @@ static size_t tli_finish(tli_writer *w) {
     X(PLAN_BANKS, "tl_plan_banks") \
     X(CHOOSE_SLOT, "tl_choose_slot") \
     X(WRITE_TABLE, "tl_write_table") \
-    X(INIT_RUN_PLAN, "tl_init_run: plan")
+    X(INIT_RUN_PLAN, "tl_init_run: plan") \
+    X(COMPILE, "tl_compile")
 
 // -- errors: rules --
 //
@@ -5123,6 +5261,25 @@ static size_t tli_finish(tli_writer *w) {
     X(SPEEDUP_COST_MUST_FIT_64_BITS, "speedup: the cost must fit 64 bits", "node, line") \
     X(NO_MEMORY_FOR_NEW_GRAPH, "no memory for the new graph", "")
 
+// -- errors: rules of [9] COMPILE --
+
+#define TLI_COMPILE_RULES(X) \
+    X(STRATEGY_MODE_EAGER_HAS_NO_PLAN, \
+      "strategy.mode: eager decides in the run; lazy and hybrid have a plan", "") \
+    X(STRATEGY_PARALLELISM_ONE_WORKER, \
+      "strategy.parallelism: model and pipeline need several workers; this version plans for one", "") \
+    X(STRATEGY_PRECISION_KERNELS_LACK_IT, "strategy.precision: not among kernel_precisions", "") \
+    X(PRECISION_FIELD_IS_NOT_READ, \
+      "precision: criterion, objective and evaluate must be 0, the schemes f32, f16 and bf16", "") \
+    X(MAY_SPLIT_MUST_BE_0_OR_1, "may_split: must be 0 or 1", "") \
+    X(GRAPH_BATCH_CANNOT_BE_SPLIT_SO, \
+      "strategy.gradient: a batch of %0 cannot be split in %1 equal parts of whole elements", "batch, parts") \
+    X(LOSS_LIMIT_NO_CHOICE_OF_FORMATS, "precision.loss_limit: no choice of formats keeps it", "") \
+    X(NO_COMBINATION_FITS, \
+      "%s: no combination fits %0 bytes; the least that one was found for is %1%s", "budget, least budget") \
+    X(ALIGNMENT_OF_COMPILE_POWER_OF_TWO, "alignment_bytes: must be 0 or a power of two up to 2^30", "") \
+    X(NO_MEMORY_TO_COMPILE, "no memory to compile", "")
+
 // -- errors: rules of [10] BACKEND --
 
 #define TLI_BACKEND_RULES(X) \
@@ -5417,6 +5574,7 @@ static size_t tli_finish(tli_writer *w) {
     TLI_PLAN_RULES(X) \
     TLI_REMAT_RULES(X) \
     TLI_PRECISION_RULES(X) \
+    TLI_COMPILE_RULES(X) \
     TLI_BACKEND_RULES(X) \
     TLI_MANAGER_RULES(X) \
     TLI_RUN_RULES(X) \
@@ -5437,6 +5595,7 @@ enum {
     TLI_PLAN_RULES_FROM = 0x0500, TLI_PLAN_RULES(TLI_RULE_NUMBER) TLI_PLAN_RULES_END,
     TLI_REMAT_RULES_FROM = 0x0600, TLI_REMAT_RULES(TLI_RULE_NUMBER) TLI_REMAT_RULES_END,
     TLI_PRECISION_RULES_FROM = 0x0700, TLI_PRECISION_RULES(TLI_RULE_NUMBER) TLI_PRECISION_RULES_END,
+    TLI_COMPILE_RULES_FROM = 0x0900, TLI_COMPILE_RULES(TLI_RULE_NUMBER) TLI_COMPILE_RULES_END,
     TLI_BACKEND_RULES_FROM = 0x0A00, TLI_BACKEND_RULES(TLI_RULE_NUMBER) TLI_BACKEND_RULES_END,
     TLI_MANAGER_RULES_FROM = 0x0B00, TLI_MANAGER_RULES(TLI_RULE_NUMBER) TLI_MANAGER_RULES_END,
     TLI_RUN_RULES_FROM = 0x0C00, TLI_RUN_RULES(TLI_RULE_NUMBER) TLI_RUN_RULES_END,
@@ -5451,6 +5610,7 @@ typedef char tli_rules_fit[TLI_CORE_RULES_END <= 0x0200 &&
                            TLI_PLAN_RULES_END <= 0x0600 &&
                            TLI_REMAT_RULES_END <= 0x0700 &&
                            TLI_PRECISION_RULES_END <= 0x0800 &&
+                           TLI_COMPILE_RULES_END <= 0x0A00 &&
                            TLI_BACKEND_RULES_END <= 0x0B00 &&
                            TLI_MANAGER_RULES_END <= 0x0C00 &&
                            TLI_RUN_RULES_END <= 0x0D00 &&
@@ -5621,6 +5781,7 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_NO_PERSISTENT_SCHEDULE_FOUND_BELOW ||
            rule == TLI_RULE_BYTES_ARE_TOO_FEW_FOR_ANY_PLAN ||
            rule == TLI_RULE_NO_PLAN_WAS_FOUND_FOR_BYTES ||
+           rule == TLI_RULE_NO_COMBINATION_FITS ||
            rule == TLI_RULE_PLAN_TAKES_BYTES;
 }
 
@@ -8653,6 +8814,32 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 }
 #endif
 #endif
+
+// -- graph: other precisions --
+
+// The widest of the precisions that kernels compute: what full means.
+static tl_precision tli_find_widest(uint32_t can) {
+    static const tl_precision widest[] = { TL_PRECISION_DOUBLE, TL_PRECISION_SINGLE, TL_PRECISION_BF16,
+                                           TL_PRECISION_HALF };
+    size_t i;
+    for (i = 0; i < sizeof widest / sizeof widest[0]; i++)
+        if (can & (1u << widest[i])) return widest[i];
+    return TL_PRECISION_SINGLE;
+}
+
+// The bytes of what takes so many in f32, in another precision.
+static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
+    switch (precision) {
+    case TL_PRECISION_DOUBLE: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
+    case TL_PRECISION_HALF:
+    case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
+    case TL_PRECISION_FULL:  // resolved by who knows the kernels
+    case TL_PRECISION_SINGLE:
+    case TL_PRECISION_MIXED:
+    case TL_PRECISION_COUNT: break;
+    }
+    return bytes;
+}
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -9936,6 +10123,7 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     uint64_t bytes = graph->outputs[node->first_output].bytes;
     int32_t k;
     if (f->desc->blocks_only && !node->takes_blocks) return 0;
+    if (f->desc->apart && f->desc->apart[id]) return 0;
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
         node->saved_bytes || !bytes) return 0;
     for (k = node->first_input; k < node->first_input + node->input_count; k++)
@@ -37516,6 +37704,1628 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// ============================================================================
+// [9] COMPILE (implementation)
+//
+// This part: what the gradient and the memory of a strategy ask of one graph:
+//
+//     interval n            every n-th node is kept
+//     memory minimal-peak   the order of the fewest bytes; where that exceeds the budget, as below
+//     checkpointed, or      the cheapest plan within the budget
+//     forward only in one
+//     else                  all that backward reads is kept
+//
+// Compiled plans and runs of a strategy come here, so both give the same plan.
+// ============================================================================
+
+typedef struct tli_asked {
+    tl_env          *env;
+    tli_function     function;
+    const tl_graph  *graph;
+    const tl_gradient *gradient;    // NULL = no strategy: all is kept
+    tl_memory        memory;
+    int32_t          inference;
+    int32_t          in_arena;      // 1 = plans that come with places
+    const tl_device *device;        // may be NULL
+    tli_budget       live, arena;   // what binds the one kind of plan, and the other
+    uint64_t         alignment_bytes, block_bytes;
+    uint64_t         work_limit;    // of tl_plan_remat; 0 = its default
+    int            (*progress)(const tl_remat_progress *progress, void *user);
+    void            *user;
+} tli_asked;
+
+// Whether forwards may run again where that makes the plan fit.
+static int tli_may_run_again(const tli_asked *a) {
+    return a->gradient && (a->gradient->checkpointed || (a->inference && a->live.is_limited));
+}
+
+static tl_result tli_plan_interval(const tli_asked *a, tl_plan *plan) {
+    const tl_graph *graph = a->graph;
+    uint8_t *keep = (uint8_t *)tli_alloc_array(a->env, (uint64_t)graph->tensor_count, 1);
+    uint64_t number = 0;
+    int32_t id, i;
+    tl_result result;
+    if (!keep) return tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(KEPT_SET_NO_MEMORY));
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int kept = node->is_input || number % a->gradient->checkpoint_interval == 0;
+        number += !node->is_input;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            keep[i] = (uint8_t)kept;
+    }
+    result = tl_plan_kept_set(a->env, graph, keep, plan);
+    tli_release(a->env, keep);
+    return result;
+}
+
+// The cheapest plan within the budget.
+static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
+    tl_remat_desc remat;
+    tli_zero(&remat, sizeof remat);
+    remat.graph = a->graph;
+    remat.inference = a->inference;
+    remat.device = a->device;
+    remat.alignment_bytes = a->alignment_bytes;
+    remat.block_bytes = a->block_bytes;
+    remat.work_limit = a->work_limit;
+    remat.progress = a->progress;
+    remat.user = a->user;
+    return a->in_arena ? tli_plan_remat_in_arena(a->env, &remat, &a->arena, plan, report)
+                       : tli_plan_remat(a->env, &remat, &a->live, TLI_REMAT_MOST_WORK, plan, report);
+}
+
+// The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
+// do; where there is none either, the order stays if it takes less than what that would take, and is refused
+// by the caller.
+static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
+    tl_order_desc order;
+    tl_plan ordered;
+    tl_result result;
+    tli_quiet quiet;
+    tli_zero(&order, sizeof order);
+    order.graph = a->graph;
+    order.inference = a->inference;
+    order.alignment_bytes = a->alignment_bytes;
+    result = tl_plan_order(a->env, &order, plan, NULL);
+    if (result || !tli_may_run_again(a) || (!a->arena.is_over && plan->arena_bytes <= a->arena.bytes))
+        return result;
+    ordered = *plan;
+    quiet = tli_begin_quiet(a->env);
+    result = tli_plan_cheapest(a, plan, report);
+    if (result == TL_ERROR_INFEASIBLE &&
+        tli_add_base(&a->arena, ordered.arena_bytes) <= report->least_budget_bytes) {
+        *plan = ordered;
+        result = TL_OK;
+    } else {
+        tl_free_plan(a->env, &ordered);
+    }
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+
+// Make the plan. report: zeroes, unless tl_plan_remat made it or was refused.
+static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
+    tli_zero(report, sizeof *report);
+    if (a->gradient && a->gradient->checkpoint_interval) return tli_plan_interval(a, plan);
+    if (a->gradient && a->memory == TL_MEMORY_MINIMAL_PEAK) return tli_plan_fewest(a, plan, report);
+    if (tli_may_run_again(a)) return tli_plan_cheapest(a, plan, report);
+    return tl_plan_keep_all(a->env, a->graph, a->inference, plan);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- compile --
+//
+// The outer choices are nested loops, and each turn of the innermost one is a plan of [6] within the budget:
+//
+//     for each number of parts       the caller's graph in the precision and of one part: source
+//       the bound of that many parts     of one relaxed graph: tli_bound_part
+//       for each set of fused chains     source with these chains fused: graph
+//         for each mix of formats        graph with conversions: applied
+//           plan, places, compare
+//
+// A combination is left out where the calls of its graph alone, each once, cost as much as the best plan.
+// What is kept of the best is its plan and the numbers that make its graphs again at the end.
+
+#define TLI_COMPILE_WORK      UINT64_C(1600000000)  // steps by default
+#define TLI_COMPILE_TRY_WORK  UINT64_C(15000000)    // of the plan of a combination, and 4000 a node
+#define TLI_COMPILE_MIXES     40      // mixes by prices of a byte that are remembered, to plan none twice
+#define TLI_COMPILE_MOST      4096    // combinations, up to which all are enumerated
+#define TLI_COMPILE_CHAINS    16      // chains, up to which each is tried apart, or fused, beside the best
+
+typedef struct tli_compile {
+    tl_env          *env;
+    const tl_compile_desc *desc;
+    const tl_strategy *strategy;
+    tli_budget       budget;
+    tl_precision     precision;      // of all tensors, where no formats are chosen
+    int32_t          inference, in_arena, is_mixed;
+    int32_t          fewest;         // 1 = bytes come first, then the cost
+    uint64_t         work, work_limit, try_work;
+    int32_t          stopped;        // by progress
+    int32_t          tried_count;
+    int32_t          is_complete;    // 1 = every combination so far was proven, or ruled out
+    int32_t          enumerates;     // 1 = all combinations are planned
+    // One number of parts.
+    int32_t          parts;
+    tl_graph         source;
+    tl_node         *source_nodes;   // NULL = those of the desc's graph
+    tl_node_output  *source_outputs;
+    tli_precision    tables;         // of source: times and losses of each scheme; mixed only
+    double          *losses;         // arrays of the desc of `tables`, or of a fused graph: [nodes x schemes]
+    uint64_t        *costs;
+    uint32_t        *masks;          // [nodes]
+    tl_fusion_plan   all;            // every chain of source fused
+    uint8_t         *apart;          // [nodes of source] 1 = not fused
+    // One set of fused chains.
+    tl_fusion_plan   fusion;
+    const tl_graph  *graph;          // source, or that of fusion
+    tli_precision    options;        // of graph, where it is not source
+    const tli_precision *choices;    // of graph
+    uint64_t        *unpriced;       // costs of the choice, and then of its nets, before prices are added
+    uint8_t         *is_kept;        // [tensors] a backward reads it
+    uint8_t         *mixes;          // [TLI_COMPILE_MIXES x nodes] those tried
+    int32_t          mix_count;
+    uint8_t         *schemes;        // [nodes] of the mix at hand
+    uint8_t         *is_wanted;      // [nodes] of the graph at hand: it has to run
+    tl_precision_node *formats;      // [nodes] of the mix at hand
+    // The best so far.
+    int32_t          has_best, best_parts;
+    tl_plan          plan;
+    tl_compile_choice choice, runner_up;
+    uint8_t         *best_apart, *best_schemes;  // [nodes of source]
+    uint64_t         bound;          // of all parts seen; UINT64_MAX = none
+    uint64_t         least;          // budget for which a plan was found, where none fits; UINT64_MAX = none
+    int32_t          least_node;     // of the caller's graph, because of which; -1 = not known
+} tli_compile;
+
+// -- compile: the desc --
+
+static tli_rule tli_find_compile_rule(const tl_compile_desc *desc) {
+    const tl_precision_desc *precision = desc->precision;
+    const tl_strategy *strategy = desc->strategy;
+    if (strategy->mode == TL_MODE_EAGER) return TLI_RULE(STRATEGY_MODE_EAGER_HAS_NO_PLAN);
+    if (desc->may_split & ~1) return TLI_RULE(MAY_SPLIT_MUST_BE_0_OR_1);
+    if (desc->alignment_bytes & (desc->alignment_bytes - 1) || desc->alignment_bytes > UINT64_C(1) << 30)
+        return TLI_RULE(ALIGNMENT_OF_COMPILE_POWER_OF_TWO);
+    if (precision && (precision->criterion || precision->objective || precision->evaluate ||
+                      (precision->schemes & ~TLI_FLOAT_SCHEMES)))
+        return TLI_RULE(PRECISION_FIELD_IS_NOT_READ);
+    return TLI_NO_RULE;
+}
+
+// The precision of all tensors, and whether formats are chosen. TL_PRECISION_COUNT: kernels do not compute it.
+static tl_precision tli_resolve_precision(tl_precision precision, uint32_t kernel_precisions) {
+    uint32_t can = kernel_precisions ? kernel_precisions : 1u << TL_PRECISION_SINGLE;
+    if (precision == TL_PRECISION_MIXED && can & (1u << TL_PRECISION_MIXED)) return TL_PRECISION_MIXED;
+    if (precision == TL_PRECISION_FULL) return tli_find_widest(can);
+    if (precision == TL_PRECISION_MIXED) return TL_PRECISION_SINGLE;
+    return can & (1u << precision) ? precision : TL_PRECISION_COUNT;
+}
+
+static tl_result tli_check_compile(tli_compile *c) {
+    const tl_compile_desc *desc = c->desc;
+    const tl_strategy *strategy = c->strategy;
+    tl_result result = tl_check_strategy(c->env, strategy);
+    tli_rule rule;
+    if (!result) result = tl_check_graph(c->env, desc->graph);
+    if (!result && desc->device) result = tl_check_device(c->env, desc->device);
+    if (result) return result;
+    rule = tli_find_compile_rule(desc);
+    if (rule) return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE), rule);
+    c->precision = tli_resolve_precision(strategy->precision, desc->kernel_precisions);
+    c->is_mixed = c->precision == TL_PRECISION_MIXED;
+    if (c->precision == TL_PRECISION_COUNT) rule = TLI_RULE(STRATEGY_PRECISION_KERNELS_LACK_IT);
+    if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
+        strategy->parallelism.kind == TL_PARALLELISM_PIPELINE) rule = TLI_RULE(STRATEGY_PARALLELISM_ONE_WORKER);
+    return rule ? tli_fail(c->env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE), rule) : TL_OK;
+}
+
+static tl_result tli_fail_compile(const tli_compile *c) {
+    return tli_fail(c->env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE), TLI_RULE(NO_MEMORY_TO_COMPILE));
+}
+
+// The arrays of the whole call, one block.
+static int tli_open_compile(tli_compile *c) {
+    uint64_t nodes = (uint64_t)c->desc->graph->node_count;
+    uint8_t *bytes = (uint8_t *)tli_alloc_array(c->env, nodes, TLI_COMPILE_MIXES + 5);
+    c->formats = (tl_precision_node *)tli_alloc_array(c->env, nodes, sizeof *c->formats);
+    c->losses = (double *)tli_alloc_array(c->env, nodes * TL_SCHEME_COUNT, sizeof *c->losses);
+    c->costs = (uint64_t *)tli_alloc_array(c->env, nodes * TL_SCHEME_COUNT, sizeof *c->costs);
+    c->masks = (uint32_t *)tli_alloc_array(c->env, nodes, sizeof *c->masks);
+    c->apart = bytes;
+    if (!bytes || !c->formats || !c->losses || !c->costs || !c->masks) return 0;
+    c->schemes = bytes + nodes;
+    c->is_wanted = c->schemes + nodes;
+    c->best_apart = c->is_wanted + nodes;
+    c->best_schemes = c->best_apart + nodes;
+    c->mixes = c->best_schemes + nodes;
+    return 1;
+}
+
+static void tli_close_compile(tli_compile *c) {
+    tli_release(c->env, c->apart);
+    tli_release(c->env, c->formats);
+    tli_release(c->env, c->losses);
+    tli_release(c->env, c->costs);
+    tli_release(c->env, c->masks);
+}
+
+static int tli_is_out_of_work(const tli_compile *c) { return c->stopped || c->work >= c->work_limit; }
+
+static void tli_report_progress(tli_compile *c) {
+    tl_compile_progress now;
+    if (!c->desc->progress) return;
+    now.work = c->work;
+    now.work_limit = c->work_limit;
+    now.tried_count = c->tried_count;
+    now.cost = c->has_best ? c->choice.cost : 0;
+    now.bound_cost = c->bound == UINT64_MAX ? 0 : c->bound;
+    if (c->desc->progress(&now, c->desc->user)) c->stopped = 1;
+}
+
+// Called by the planner of a combination, whose own work counts on top.
+static int tli_watch_compile(const tl_remat_progress *progress, void *user) {
+    tli_compile *c = (tli_compile *)user;
+    uint64_t before = c->work;
+    c->work += progress->work;
+    tli_report_progress(c);
+    c->work = before;
+    return c->stopped;
+}
+
+// -- compile: the graph of a part --
+
+// A part of so many bytes. 0 = it is not whole, or not of whole elements.
+static int tli_part_bytes(uint64_t bytes, uint64_t parts, uint64_t *part) {
+    *part = bytes / parts;
+    return bytes % parts == 0 && (bytes % 4 || *part % 4 == 0);
+}
+
+// Scale a node of source. Scratch and saved bytes are rounded up to whole elements.
+static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) {
+    uint64_t *work[3];
+    int k;
+    work[0] = &node->saved_bytes;
+    work[1] = &node->fwork_bytes;
+    work[2] = &node->bwork_bytes;
+    if (node->fixed) parts = 1;
+    node->fwd_cost = tli_divide_up(node->fwd_cost, parts);
+    node->bwd_cost = tli_divide_up(node->bwd_cost, parts);
+    for (k = 0; k < 3; k++) {
+        uint64_t bytes = parts > 1 ? tli_round_bytes(tli_divide_up(*work[k], parts), 4) : *work[k];
+        *work[k] = tli_scale_bytes(bytes, c->precision);
+    }
+}
+
+// Make source for a number of parts. TL_NOT_READY: the batch cannot be split so.
+static tl_result tli_open_source(tli_compile *c, int32_t parts) {
+    const tl_graph *graph = c->desc->graph;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    int32_t i;
+    c->parts = parts;
+    c->source = *graph;
+    c->source_nodes = NULL;
+    c->source_outputs = NULL;
+    if (parts == 1 && (c->is_mixed || c->precision == TL_PRECISION_SINGLE)) return TL_OK;
+    c->source_nodes = (tl_node *)tli_alloc_array(c->env, nodes, sizeof *c->source_nodes);
+    c->source_outputs = (tl_node_output *)tli_alloc_array(c->env, tensors, sizeof *c->source_outputs);
+    if (!c->source_nodes || !c->source_outputs) return tli_fail_compile(c);
+    c->source.nodes = c->source_nodes;
+    c->source.outputs = c->source_outputs;
+    c->source.batch /= (uint64_t)parts;
+    tli_copy(c->source_nodes, graph->nodes, (size_t)nodes * sizeof *c->source_nodes);
+    tli_copy(c->source_outputs, graph->outputs, (size_t)tensors * sizeof *c->source_outputs);
+    for (i = 0; i < graph->node_count; i++) tli_scale_node(c, &c->source_nodes[i], (uint64_t)parts);
+    for (i = 0; i < graph->tensor_count; i++) {
+        tl_node_output *output = &c->source_outputs[i];
+        const tl_node *node = &graph->nodes[output->node];
+        if (!node->fixed && !tli_part_bytes(output->bytes, (uint64_t)parts, &output->bytes))
+            return TL_NOT_READY;
+        if (!node->is_input) output->bytes = tli_scale_bytes(output->bytes, c->precision);
+    }
+    return tl_check_graph(c->env, &c->source);
+}
+
+static void tli_close_source(tli_compile *c) {
+    tli_release(c->env, c->source_nodes);
+    tli_release(c->env, c->source_outputs);
+    c->source_nodes = NULL;
+    c->source_outputs = NULL;
+}
+
+// Costs that the caller measured are of the whole batch.
+static void tli_scale_costs(tli_compile *c, const uint64_t *costs) {
+    const tl_graph *graph = &c->source;
+    uint64_t i, places = (uint64_t)graph->node_count * TL_SCHEME_COUNT;
+    for (i = 0; i < places; i++) {
+        c->costs[i] = costs[i];
+        if (costs[i] != TL_FORBIDDEN && !graph->nodes[i / TL_SCHEME_COUNT].fixed)
+            c->costs[i] = tli_divide_up(costs[i], (uint64_t)c->parts);
+    }
+}
+
+// How to choose formats for source.
+static tl_precision_desc tli_ask_formats(tli_compile *c) {
+    tl_precision_desc ask;
+    tli_zero(&ask, sizeof ask);
+    if (c->desc->precision) ask = *c->desc->precision;
+    else {
+        ask.loss_limit = tli_infinity();
+        ask.schemes = TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_BF16);
+        ask.allow_sensitive = ask.allow_unknown = 1;
+    }
+    ask.graph = &c->source;
+    ask.device = c->desc->device;
+    ask.training = !c->inference;
+    if (!ask.schemes) ask.schemes = TLI_FLOAT_SCHEMES;
+    if (!ask.work_limit) ask.work_limit = c->try_work;
+    if (ask.costs) {
+        tli_scale_costs(c, ask.costs);
+        ask.costs = c->costs;
+    }
+    return ask;
+}
+
+static tl_result tli_open_tables(tli_compile *c) {
+    tl_precision_desc ask = tli_ask_formats(c);
+    tl_result result;
+    tli_zero(&c->tables, sizeof c->tables);
+    if (!c->is_mixed) return TL_OK;
+    result = tli_check_precision_of(c->env, TLI_IN(COMPILE), &ask);
+    if (!result)
+        result = tli_open_precision(c->env, TLI_IN(COMPILE), &ask, tli_has_loss_limit(&ask), &c->tables);
+    return result;
+}
+
+// -- compile: fused chains --
+
+// apart: of source; NULL = every chain is fused.
+static tl_result tli_fuse_source(tli_compile *c, const uint8_t *apart, tl_fusion_plan *fusion) {
+    tl_fusion_desc desc;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = &c->source;
+    desc.device = c->desc->device;
+    desc.inference = c->inference;
+    desc.blocks_only = 1;
+    desc.apart = apart;
+    desc.alignment_bytes = c->desc->alignment_bytes;
+    desc.block_bytes = c->desc->fusion_block_bytes;
+    desc.scratch_parts = c->desc->fusion_scratch_parts;
+    return tl_plan_fusion(c->env, &desc, fusion);
+}
+
+static int32_t tli_count_in(const tl_fusion_plan *fusion, int32_t id) {
+    return fusion->first_members[id + 1] - fusion->first_members[id];
+}
+
+// Set or clear the marks of the members of a fused node.
+static void tli_mark_apart(uint8_t *apart, const tl_fusion_plan *all, int32_t id, int is_apart) {
+    int32_t at;
+    for (at = all->first_members[id]; at < all->first_members[id + 1]; at++)
+        apart[all->members[at]] = (uint8_t)is_apart;
+}
+
+static uint64_t tli_find_call_costs(const tli_compile *c, const tl_node *node) {
+    return node->fwd_cost + (c->inference ? 0 : node->bwd_cost);
+}
+
+// Whether fusing a chain costs no more than its members do: backwards may have to run forwards again.
+static int tli_pays_fused(const tli_compile *c, int32_t id) {
+    uint64_t sum = 0;
+    int32_t at;
+    for (at = c->all.first_members[id]; at < c->all.first_members[id + 1]; at++)
+        sum += tli_find_call_costs(c, &c->source.nodes[c->all.members[at]]);
+    return tli_find_call_costs(c, &c->all.graph.nodes[id]) <= sum;
+}
+
+// The schemes of a fused node: those that all members may have, with the sums of their losses, and of the fused
+// node's cost the share that the times of the members are of their costs.
+static void tli_combine_members(tli_compile *c, int32_t id) {
+    const tli_precision *tables = &c->tables;
+    uint64_t cost = tli_find_call_costs(c, &c->fusion.graph.nodes[id]);
+    uint64_t sum = 0;
+    int32_t at, k;
+    c->masks[id] = 0;
+    for (at = c->fusion.first_members[id]; at < c->fusion.first_members[id + 1]; at++)
+        sum += tli_find_call_costs(c, &c->source.nodes[c->fusion.members[at]]);
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        size_t place = (size_t)id * TL_SCHEME_COUNT + (size_t)k;
+        uint64_t time = 0;
+        double loss = 0;
+        int can = 1;
+        for (at = c->fusion.first_members[id]; at < c->fusion.first_members[id + 1]; at++) {
+            size_t from = (size_t)c->fusion.members[at] * TL_SCHEME_COUNT + (size_t)k;
+            can &= tables->costs[from] != TL_FORBIDDEN;
+            time += tables->times[from];
+            loss += tables->node_losses[from];
+        }
+        c->losses[place] = k == TL_SCHEME_F32 ? 0 : can ? loss : tli_not_a_number();
+        c->costs[place] = !can ? TL_FORBIDDEN : time == sum || !time ? cost
+                        : tli_divide_by_f64(cost, (double)sum / (double)time, 1);
+        if (can) c->masks[id] |= TLI_BIT(k);
+    }
+}
+
+static tl_result tli_open_options(tli_compile *c) {
+    tl_precision_desc ask = tli_ask_formats(c);
+    tl_result result;
+    int32_t id;
+    tli_zero(&c->options, sizeof c->options);
+    c->choices = &c->tables;
+    if (!c->is_mixed || c->graph == &c->source) return TL_OK;
+    for (id = 0; id < c->graph->node_count; id++) tli_combine_members(c, id);
+    ask.graph = c->graph;
+    ask.losses = c->losses;
+    ask.costs = c->costs;
+    ask.node_schemes = c->masks;
+    result = tli_open_precision(c->env, TLI_IN(COMPILE), &ask, tli_has_loss_limit(&ask), &c->options);
+    c->choices = &c->options;
+    return result;
+}
+
+// Make the graph in which the chains that are not apart are fused.
+static tl_result tli_open_variant(tli_compile *c) {
+    tl_result result = TL_OK;
+    tli_zero(&c->fusion, sizeof c->fusion);
+    c->graph = &c->source;
+    c->mix_count = 0;
+    if (c->strategy->enable_fusion) result = tli_fuse_source(c, c->apart, &c->fusion);
+    if (c->fusion.fused_count) c->graph = &c->fusion.graph;
+    return result ? result : tli_open_options(c);
+}
+
+static void tli_close_variant(tli_compile *c) {
+    tli_close_precision(&c->options);
+    tli_zero(&c->options, sizeof c->options);
+    tl_free_fusion_plan(c->env, &c->fusion);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- compile: a combination --
+
+// Mark the nodes that have to run: results, in training all that have a backward, and what these are made of.
+static void tli_mark_wanted(const tl_graph *graph, int inference, uint8_t *is_wanted) {
+    int32_t id, k;
+    int any_keep = 0;
+    for (id = 0; id < graph->node_count; id++) any_keep |= graph->nodes[id].keep;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        is_wanted[id] = (uint8_t)(node->keep || (!inference && node->has_grad) || (inference && !any_keep));
+    }
+    for (k = 0; k < graph->input_count && inference && !any_keep; k++)
+        is_wanted[graph->outputs[graph->inputs[k].tensor].node] = 0;
+    for (id = graph->node_count; id-- > 0;)
+        for (k = 0; k < graph->nodes[id].input_count && is_wanted[id]; k++)
+            is_wanted[graph->outputs[graph->inputs[graph->nodes[id].first_input + k].tensor].node] = 1;
+}
+
+// Every call of the caller's graph once.
+static uint64_t tli_sum_calls(const tli_compile *c) {
+    const tl_graph *graph = c->desc->graph;
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) sum += tli_find_call_costs(c, &graph->nodes[id]);
+    return sum;
+}
+
+static uint64_t tli_sum_wanted(const tli_compile *c, const tl_graph *graph, const uint8_t *is_wanted) {
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++)
+        if (is_wanted[id]) sum += tli_find_call_costs(c, &graph->nodes[id]);
+    return sum;
+}
+
+// The cost of a step whose parts cost so much each.
+static uint64_t tli_find_step_cost(const tli_compile *c, uint64_t part_cost) {
+    uint64_t parts = (uint64_t)c->parts, sum, rest;
+    if (!tli_mul_u64(part_cost, parts, &sum) || !tli_mul_u64(c->desc->split_cost, parts - 1, &rest) ||
+        !tli_add_u64(sum, rest, &sum)) return UINT64_MAX;
+    return sum;
+}
+
+// Whether steps that cost no less than this need not be looked at.
+static int tli_is_ruled_out(const tli_compile *c, uint64_t step_cost) {
+    return !c->fewest && c->has_best && step_cost >= c->choice.cost;
+}
+
+static int tli_is_better(const tli_compile *c, const tl_compile_choice *a, const tl_compile_choice *b) {
+    if (!b->cost && !b->arena_bytes) return 1;
+    if (c->fewest && a->arena_bytes != b->arena_bytes) return a->arena_bytes < b->arena_bytes;
+    if (a->cost != b->cost) return a->cost < b->cost;
+    return a->arena_bytes < b->arena_bytes;
+}
+
+// The graph of the mix at hand; zeroes, where it is the graph at hand: all of it in f32, at the graph's costs.
+static tl_result tli_apply_mix(tli_compile *c, tl_precision_graph *applied) {
+    const tli_precision *p = c->choices;
+    tl_apply_desc desc;
+    tl_precision_plan plan;
+    int32_t id, changed_count = 0;
+    tli_zero(applied, sizeof *applied);
+    for (id = 0; c->is_mixed && id < c->graph->node_count; id++) {
+        uint64_t cost = tli_find_call_costs(c, &c->graph->nodes[id]);
+        uint64_t time = p->times[(size_t)id * TL_SCHEME_COUNT + c->schemes[id]];
+        tl_precision_node *node = &c->formats[id];
+        tli_zero(node, sizeof *node);
+        node->scheme = (tl_scheme)c->schemes[id];
+        node->speedup = cost && time ? (double)cost / (double)time : 1;
+        changed_count += c->schemes[id] != TL_SCHEME_F32 || cost != time;
+    }
+    if (!changed_count) return TL_OK;
+    tli_zero(&plan, sizeof plan);
+    plan.nodes = c->formats;
+    plan.node_count = c->graph->node_count;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = c->graph;
+    desc.plan = &plan;
+    desc.device = c->desc->device;
+    desc.training = !c->inference;
+    desc.any_result = c->desc->precision ? c->desc->precision->any_result : 0;
+    return tl_apply_precision(c->env, &desc, applied);
+}
+
+static tli_asked tli_ask_for_compile(tli_compile *c, const tl_graph *graph, uint64_t work_limit) {
+    tli_asked asked;
+    tli_zero(&asked, sizeof asked);
+    asked.env = c->env;
+    asked.function = TLI_IN(COMPILE);
+    asked.graph = graph;
+    asked.gradient = &c->strategy->gradient;
+    asked.memory = c->strategy->memory;
+    asked.inference = c->inference;
+    asked.in_arena = c->in_arena;
+    asked.device = c->desc->device;
+    asked.live = asked.arena = c->budget;
+    asked.alignment_bytes = c->desc->alignment_bytes;
+    asked.block_bytes = c->desc->block_bytes;
+    asked.work_limit = work_limit;
+    if (c->desc->progress) {
+        asked.progress = tli_watch_compile;
+        asked.user = c;
+    }
+    return asked;
+}
+
+// Give a plan the places that it lacks.
+static tl_result tli_place_compiled(tli_compile *c, const tl_graph *graph, tl_plan *plan) {
+    tl_places_desc places;
+    tl_device device;
+    tl_result result;
+    if (!c->in_arena || plan->offset_count) return TL_OK;
+    tli_zero(&device, sizeof device);
+    if (c->desc->device) device = *c->desc->device;
+    device.alignment_bytes = c->desc->alignment_bytes;
+    tli_zero(&places, sizeof places);
+    places.graph = graph;
+    places.device = &device;
+    places.work_limit = c->try_work;
+    places.block_bytes = c->desc->block_bytes;
+    result = tl_plan_places(c->env, &places, plan, NULL);
+    if (result) tl_free_plan(c->env, plan);
+    return result;
+}
+
+static uint64_t tli_compiled_bytes(const tli_compile *c, const tl_plan *plan) {
+    return c->in_arena ? plan->arena_bytes : plan->peak_bytes;
+}
+
+static void tli_note_least(tli_compile *c, uint64_t bytes, int32_t node) {
+    if (!bytes || bytes >= c->least) return;
+    c->least = bytes;
+    c->least_node = node;
+}
+
+// The node of the caller's graph that a node of the graph at hand stands for.
+static int32_t tli_find_origin(const tli_compile *c, const tl_precision_graph *applied, int32_t node) {
+    if (node < 0) return node;
+    if (applied->memory) node = applied->nodes[node];
+    return c->graph == &c->source ? node : c->fusion.members[c->fusion.first_members[node + 1] - 1];
+}
+
+// Plan a graph within the budget, with places. TL_ERROR_INFEASIBLE: nothing fits, and the least is noted.
+static tl_result tli_plan_graph(tli_compile *c, const tl_precision_graph *applied, uint64_t work_limit,
+                                tl_plan *plan, int32_t *proven) {
+    const tl_graph *graph = applied->memory ? &applied->graph : c->graph;
+    tli_asked asked = tli_ask_for_compile(c, graph, work_limit);
+    tl_remat_report report;
+    tl_result result;
+    tli_zero(plan, sizeof *plan);
+    result = tli_plan_asked(&asked, plan, &report);
+    c->work += report.work + (uint64_t)graph->node_count * 64;
+    *proven = report.bound_cost || result ? report.proven : !c->fewest;
+    if (result == TL_ERROR_INFEASIBLE) {
+        int32_t node = report.limiting_node;
+        tli_note_least(c, report.least_budget_bytes, tli_find_origin(c, applied, node));
+        return result;
+    }
+    if (!result) result = tli_place_compiled(c, graph, plan);
+    if (result) return result;
+    plan->base_bytes = c->budget.base_bytes;
+    if (!c->budget.is_over && tli_compiled_bytes(c, plan) <= c->budget.bytes &&
+        (c->in_arena ? plan->host_arena_bytes : plan->host_peak_bytes) <= c->budget.host_bytes) return TL_OK;
+    tli_note_least(c, tli_add_base(&c->budget, tli_compiled_bytes(c, plan)), -1);
+    tl_free_plan(c->env, plan);
+    *proven = 0;
+    return TL_ERROR_INFEASIBLE;
+}
+
+static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *applied, const tl_plan *plan,
+                                tl_compile_choice *choice) {
+    int32_t id, k;
+    tli_zero(choice, sizeof *choice);
+    choice->part_count = c->parts;
+    choice->fused_count = c->fusion.fused_count;
+    choice->conversion_count = applied->conversion_count;
+    choice->cost = tli_find_step_cost(c, plan->cost);
+    choice->arena_bytes = tli_compiled_bytes(c, plan);
+    for (k = 0; k < plan->step_count; k++) {
+        tl_step_kind kind = (tl_step_kind)tl_find_step(plan, k).kind;
+        choice->copy_count += kind == TL_STEP_SPILL || kind == TL_STEP_FETCH;
+    }
+    for (id = 0; id < c->graph->node_count; id++) {
+        int32_t scheme = c->is_mixed ? c->schemes[id] : TL_SCHEME_F32;
+        choice->format_counts[tl_find_scheme_format((tl_scheme)scheme)]++;
+        if (c->is_mixed) choice->loss += c->choices->node_losses[(size_t)id * TL_SCHEME_COUNT + (size_t)scheme];
+    }
+}
+
+// Take a plan for the best, or for the runner-up, or release it.
+static void tli_offer_choice(tli_compile *c, const tl_precision_graph *applied, tl_plan *plan) {
+    tl_compile_choice choice;
+    tli_describe_choice(c, applied, plan, &choice);
+    if (!c->has_best || tli_is_better(c, &choice, &c->choice)) {
+        if (c->has_best) c->runner_up = c->choice;
+        tl_free_plan(c->env, &c->plan);
+        c->plan = *plan;
+        c->choice = choice;
+        c->has_best = 1;
+        c->best_parts = c->parts;
+        tli_copy(c->best_apart, c->apart, (size_t)c->source.node_count);
+        tli_copy(c->best_schemes, c->schemes, (size_t)c->graph->node_count);
+        return;
+    }
+    if (tli_is_better(c, &choice, &c->runner_up)) c->runner_up = choice;
+    tl_free_plan(c->env, plan);
+}
+
+// Plan the combination at hand, unless its calls cost too much.
+static tl_result tli_try_mix(tli_compile *c) {
+    tl_precision_graph applied;
+    tl_plan plan;
+    int32_t proven = 0;
+    uint8_t *is_wanted;
+    tl_result result = tli_apply_mix(c, &applied);
+    const tl_graph *graph = applied.memory ? &applied.graph : c->graph;
+    int is_out = 0;
+    if (result) return result;
+    is_wanted = (uint8_t *)tli_alloc_array(c->env, (uint64_t)graph->node_count, 1);
+    if (is_wanted) {
+        tli_mark_wanted(graph, c->inference, is_wanted);
+        is_out = tli_is_ruled_out(c, tli_find_step_cost(c, tli_sum_wanted(c, graph, is_wanted)));
+    }
+    tli_release(c->env, is_wanted);
+    c->work += (uint64_t)graph->node_count * 64;
+    if (!is_wanted) result = tli_fail_compile(c);
+    else if (!is_out) {
+        c->tried_count++;
+        result = tli_plan_graph(c, &applied, c->try_work, &plan, &proven);
+        if (!result || result == TL_ERROR_INFEASIBLE) c->is_complete &= proven;
+        if (!result) tli_offer_choice(c, &applied, &plan);
+        tli_report_progress(c);
+    }
+    tl_free_precision_graph(c->env, &applied);
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
+// -- compile: mixes of formats --
+
+// Prices of a byte, in units of the time of all calls over all bytes.
+static const double tli_byte_prices[] = { 0, 0.03125, 0.125, 0.25, 0.5, 1, 2, 8, 64, 4096 };
+
+// Whether a mix was tried; if not, remember it.
+static int tli_is_mix_known(tli_compile *c) {
+    size_t nodes = (size_t)c->graph->node_count;
+    int32_t i;
+    for (i = 0; i < c->mix_count; i++)
+        if (TLI_MEMCMP(c->mixes + (size_t)i * nodes, c->schemes, nodes) == 0) return 1;
+    if (c->mix_count < TLI_COMPILE_MIXES)
+        tli_copy(c->mixes + (size_t)c->mix_count++ * nodes, c->schemes, nodes);
+    return 0;
+}
+
+// The bytes of a node in a scheme: of its outputs, or with kept_only of those that a backward reads, and what
+// it saves.
+static uint64_t tli_count_priced(const tli_compile *c, int32_t id, int32_t scheme, int kept_only) {
+    const tl_node *node = &c->graph->nodes[id];
+    tl_format format = tl_find_scheme_format((tl_scheme)scheme);
+    uint64_t bytes = c->inference ? 0 : tl_find_format_bytes(format, node->saved_bytes);
+    int32_t k;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
+        if (!kept_only || c->is_kept[k]) bytes += tl_find_format_bytes(format, c->graph->outputs[k].bytes);
+    return bytes;
+}
+
+// price x bytes, at most 10^16, so that sums over a graph stay within the bits of a choice.
+static uint64_t tli_price_bytes(double price, uint64_t bytes, uint64_t most) {
+    double cost = price * (double)bytes;
+    return cost < (double)most ? (uint64_t)cost : most;
+}
+
+// Choose formats by time and a price of a byte.
+static tl_result tli_pick_priced(tli_compile *c, tli_precision *p, double price, int kept_only) {
+    uint64_t places = (uint64_t)c->graph->node_count * TL_SCHEME_COUNT, i;
+    uint64_t most = (UINT64_C(1) << 58) / ((uint64_t)p->node_count + (uint64_t)p->net_count * TL_FORMAT_COUNT);
+    const uint64_t *net_costs = c->unpriced + (uint64_t)p->node_count * TL_SCHEME_COUNT;
+    uint64_t net_places = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
+    tli_pick pick;
+    tl_result result;
+    for (i = 0; i < places; i++) {
+        int32_t id = (int32_t)(i / TL_SCHEME_COUNT), scheme = (int32_t)(i % TL_SCHEME_COUNT);
+        if (c->unpriced[i] != TL_FORBIDDEN)
+            p->costs[i] = c->unpriced[i] +
+                          tli_price_bytes(price, tli_count_priced(c, id, scheme, kept_only), most);
+    }
+    for (i = 0; i < net_places; i++) {
+        int32_t tensor = p->net_tensors[i / (TL_FORMAT_COUNT * TL_FORMAT_COUNT)];
+        tl_format from = (tl_format)(i / TL_FORMAT_COUNT % TL_FORMAT_COUNT);
+        tl_format to = (tl_format)(i % TL_FORMAT_COUNT);
+        uint64_t bytes = tl_find_format_bytes(to, c->graph->outputs[tensor].bytes);
+        if (from != to && (!kept_only || c->is_kept[tensor]))
+            p->net_costs[i] = net_costs[i] + tli_price_bytes(price, bytes, most);
+    }
+    result = tli_pick_cost(p, p->loss_units, &pick);
+    c->work += (uint64_t)c->graph->node_count * 4096;
+    if (result == TL_ERROR_INFEASIBLE)
+        return tli_fail(c->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE),
+                        TLI_RULE(LOSS_LIMIT_NO_CHOICE_OF_FORMATS));
+    if (!result) tli_copy(c->schemes, p->schemes, (size_t)c->graph->node_count);
+    return result;
+}
+
+// Room for what prices are added to; 0 = no memory.
+static int tli_open_prices(tli_compile *c, const tli_precision *p) {
+    const tl_graph *graph = c->graph;
+    uint64_t costs = (uint64_t)p->node_count * TL_SCHEME_COUNT;
+    uint64_t net_costs = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
+    int32_t k;
+    c->unpriced = (uint64_t *)tli_alloc_array(c->env, costs + net_costs, sizeof *c->unpriced);
+    c->is_kept = (uint8_t *)tli_alloc_array(c->env, (uint64_t)graph->tensor_count, 1);
+    if (!c->unpriced || !c->is_kept) return 0;
+    tli_copy(c->unpriced, p->costs, (size_t)costs * sizeof *c->unpriced);
+    tli_copy(c->unpriced + costs, p->net_costs, (size_t)net_costs * sizeof *c->unpriced);
+    for (k = 0; k < graph->tensor_count; k++) c->is_kept[k] = graph->outputs[k].needed;
+    for (k = 0; k < graph->input_count; k++)
+        if (graph->inputs[k].needed) c->is_kept[graph->inputs[k].tensor] = 1;
+    return 1;
+}
+
+static void tli_close_prices(tli_compile *c, tli_precision *p) {
+    uint64_t costs = (uint64_t)p->node_count * TL_SCHEME_COUNT;
+    uint64_t net_costs = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
+    if (c->unpriced && c->is_kept) {
+        tli_copy(p->costs, c->unpriced, (size_t)costs * sizeof *c->unpriced);
+        tli_copy(p->net_costs, c->unpriced + costs, (size_t)net_costs * sizeof *c->unpriced);
+    }
+    tli_release(c->env, c->unpriced);
+    tli_release(c->env, c->is_kept);
+    c->unpriced = NULL;
+    c->is_kept = NULL;
+}
+
+// The time of all calls over all bytes, in f32.
+static double tli_find_price_unit(const tli_compile *c) {
+    uint64_t time = 0, bytes = 1;
+    int32_t id;
+    for (id = 0; id < c->graph->node_count; id++) {
+        time += tli_find_call_costs(c, &c->graph->nodes[id]);
+        bytes += tli_count_priced(c, id, TL_SCHEME_F32, 0);
+    }
+    return (double)(time + 1) / (double)bytes;
+}
+
+// Plan the mixes that prices of a byte lead to, the first of them with none.
+static tl_result tli_try_prices(tli_compile *c) {
+    tli_precision *p = c->graph == &c->source ? &c->tables : &c->options;
+    size_t rows = sizeof tli_byte_prices / sizeof tli_byte_prices[0], i;
+    int kept_only;
+    double unit;
+    tl_result result = tli_open_prices(c, p) ? TL_OK : tli_fail_compile(c);
+    if (!result) unit = tli_find_price_unit(c);
+    else unit = 0;
+    for (kept_only = 0; kept_only < (c->inference ? 1 : 2) && !result; kept_only++)
+        for (i = 0; i < rows && !result && !tli_is_out_of_work(c); i++) {
+            result = tli_pick_priced(c, p, unit * tli_byte_prices[i], kept_only);
+            if (!result && !tli_is_mix_known(c)) result = tli_try_mix(c);
+        }
+    tli_close_prices(c, p);
+    return result;
+}
+
+// Everything in f32, if that is allowed and keeps the limit of the loss: always.
+static tl_result tli_try_uniform(tli_compile *c) {
+    int32_t id;
+    for (id = 0; id < c->graph->node_count; id++) {
+        c->schemes[id] = TL_SCHEME_F32;
+        if (c->is_mixed && c->choices->costs[(size_t)id * TL_SCHEME_COUNT] == TL_FORBIDDEN) return TL_OK;
+    }
+    return c->is_mixed && tli_is_mix_known(c) ? TL_OK : tli_try_mix(c);
+}
+
+// -- compile: mixes of formats, all of them --
+
+// How many mixes the graph at hand has; TLI_COMPILE_MOST + 1 = more than that.
+static uint64_t tli_count_mixes(const tli_compile *c) {
+    uint64_t count = 1;
+    int32_t id, k;
+    for (id = 0; c->is_mixed && id < c->graph->node_count; id++) {
+        uint64_t schemes = 0;
+        for (k = 0; k < TL_SCHEME_COUNT; k++)
+            schemes += c->choices->costs[(size_t)id * TL_SCHEME_COUNT + (size_t)k] != TL_FORBIDDEN;
+        count *= schemes;
+        if (count > TLI_COMPILE_MOST) return TLI_COMPILE_MOST + 1;
+    }
+    return count;
+}
+
+// Time and loss of the first so many nodes of a mix that is built node by node.
+typedef struct tli_partial {
+    uint64_t time, loss;
+    uint64_t rest;        // the least time of all others, of those that have to run
+} tli_partial;
+
+// Go on to the next scheme of a node with which the mix may become the best; 0 = there is none.
+static int tli_next_scheme(tli_compile *c, tli_partial *at, int32_t id, int32_t *scheme) {
+    const tli_precision *p = c->choices;
+    for (++*scheme; *scheme < TL_SCHEME_COUNT; ++*scheme) {
+        size_t place = (size_t)id * TL_SCHEME_COUNT + (size_t)*scheme;
+        if (p->costs[place] == TL_FORBIDDEN) continue;
+        at[1].loss = at->loss + p->losses[place];
+        at[1].time = at->time + (c->is_wanted[id] ? p->times[place] : 0);
+        if (p->loss_units != TL_UNLIMITED && at[1].loss > p->loss_units) continue;
+        if (!tli_is_ruled_out(c, tli_find_step_cost(c, at[1].time + at[1].rest))) return 1;
+    }
+    return 0;
+}
+
+// Fill in the least times of the nodes that follow.
+static void tli_find_rests(tli_compile *c, tli_partial *at) {
+    int32_t id, k;
+    tli_zero(&at[c->graph->node_count], sizeof *at);
+    for (id = c->graph->node_count; id-- > 0;) {
+        uint64_t least = UINT64_MAX;
+        for (k = 0; k < TL_SCHEME_COUNT; k++) {
+            size_t place = (size_t)id * TL_SCHEME_COUNT + (size_t)k;
+            if (c->choices->costs[place] != TL_FORBIDDEN && c->choices->times[place] < least)
+                least = c->choices->times[place];
+        }
+        at[id].rest = at[id + 1].rest + (c->is_wanted[id] ? least : 0);
+        at[id].time = at[id].loss = 0;
+    }
+}
+
+static tl_result tli_try_all(tli_compile *c) {
+    int32_t count = c->graph->node_count, id = 0, *scheme;
+    tli_partial *at = (tli_partial *)tli_alloc_array(c->env, (uint64_t)count + 1, sizeof *at);
+    tl_result result = TL_OK;
+    scheme = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof *scheme);
+    if (at && scheme) {
+        tli_mark_wanted(c->graph, c->inference, c->is_wanted);
+        tli_find_rests(c, at);
+        for (scheme[0] = -1; id >= 0 && !result && !tli_is_out_of_work(c);) {
+            if (!tli_next_scheme(c, &at[id], id, &scheme[id])) { id--; continue; }
+            c->schemes[id] = (uint8_t)scheme[id];
+            if (++id < count) { scheme[id] = -1; continue; }
+            id--;
+            if (!tli_is_mix_known(c)) result = tli_try_mix(c);
+        }
+    } else {
+        result = tli_fail_compile(c);
+    }
+    tli_release(c->env, at);
+    tli_release(c->env, scheme);
+    return result;
+}
+
+// Plan the mixes of one set of fused chains.
+static tl_result tli_try_variant(tli_compile *c) {
+    tl_result result = tli_open_variant(c);
+    if (!result) result = tli_try_uniform(c);
+    if (!result && c->is_mixed && tli_count_mixes(c) > 1) {
+        result = tli_try_prices(c);
+        if (!result && c->enumerates) result = tli_try_all(c);
+        if (!c->enumerates || tli_is_out_of_work(c)) c->is_complete = 0;
+    }
+    tli_close_variant(c);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- compile: the bound --
+//
+// A relaxed graph of source: every node costs what its fastest scheme does, every tensor takes the bytes of the
+// narrowest format that its node or a reader may have, nothing is converted, and what is inside of a chain
+// takes no bytes and costs as little as if the chain were fused. Any plan of any combination gives a plan of
+// that graph which costs no more and takes no more bytes: leave out the conversions, read the tensor where its
+// copy was read, and run the members where the fused node ran. So its bound holds for all of them.
+
+typedef struct tli_relaxed {
+    tl_graph        graph;
+    tl_node        *nodes;       // [nodes of source]
+    tl_node_output *outputs;     // [tensors of source]
+    tl_node_input  *inputs;      // [inputs of source]
+    uint8_t        *is_inner;    // [tensors of source] between members of a chain
+    uint64_t       *times;       // [nodes x schemes] first runs; TL_FORBIDDEN = not possible
+} tli_relaxed;
+
+static int tli_open_relaxed(tli_compile *c, tli_relaxed *r) {
+    const tl_graph *graph = &c->source;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t inputs = (uint64_t)graph->input_count;
+    tli_zero(r, sizeof *r);
+    r->nodes = (tl_node *)tli_alloc_array(c->env, nodes, sizeof *r->nodes);
+    r->outputs = (tl_node_output *)tli_alloc_array(c->env, tensors, sizeof *r->outputs);
+    r->inputs = (tl_node_input *)tli_alloc_array(c->env, inputs, sizeof *r->inputs);
+    r->is_inner = (uint8_t *)tli_alloc_array(c->env, tensors, 1);
+    r->times = (uint64_t *)tli_alloc_array(c->env, nodes * TL_SCHEME_COUNT, sizeof *r->times);
+    if (!r->nodes || !r->outputs || !r->inputs || !r->is_inner || !r->times) return 0;
+    tli_copy(r->nodes, graph->nodes, (size_t)nodes * sizeof *r->nodes);
+    tli_copy(r->outputs, graph->outputs, (size_t)tensors * sizeof *r->outputs);
+    tli_copy(r->inputs, graph->inputs, (size_t)inputs * sizeof *r->inputs);
+    r->graph = *graph;
+    r->graph.nodes = r->nodes;
+    r->graph.outputs = r->outputs;
+    r->graph.inputs = r->inputs;
+    return 1;
+}
+
+static void tli_close_relaxed(const tli_compile *c, tli_relaxed *r) {
+    tli_release(c->env, r->nodes);
+    tli_release(c->env, r->outputs);
+    tli_release(c->env, r->inputs);
+    tli_release(c->env, r->is_inner);
+    tli_release(c->env, r->times);
+}
+
+// a x b / d, rounded down, for b <= d < 2^62; a for b >= d.
+static uint64_t tli_take_share(uint64_t a, uint64_t b, uint64_t d) {
+    uint64_t whole = 0, rest = 0;
+    int bit;
+    if (b >= d) return a;
+    for (bit = 62; bit >= 0; bit--) {
+        whole *= 2;
+        rest *= 2;
+        if (b >> bit & 1) {
+            whole += a / d;
+            rest += a % d;
+        }
+        while (rest >= d) { rest -= d; whole++; }
+    }
+    return whole;
+}
+
+// The share of their costs that the members of a chain have at least, fused or not.
+static void tli_find_chain_share(const tli_compile *c, int32_t id, uint64_t *part, uint64_t *of) {
+    const tl_node *fused = &c->all.graph.nodes[id];
+    uint64_t fwd = 0, bwd = 0, fused_bwd = c->inference ? 0 : fused->bwd_cost;
+    int32_t at;
+    for (at = c->all.first_members[id]; at < c->all.first_members[id + 1]; at++) {
+        const tl_node *node = &c->source.nodes[c->all.members[at]];
+        fwd += node->fwd_cost;
+        bwd += c->inference ? 0 : node->bwd_cost;
+    }
+    *part = *of = 1;
+    if (fused->fwd_cost < fwd) { *part = fused->fwd_cost; *of = fwd; }
+    // fused_bwd / bwd below part / of, compared by shares of a large number
+    if (fused_bwd < bwd && tli_take_share(UINT64_C(1) << 60, fused_bwd, bwd) <
+                               tli_take_share(UINT64_C(1) << 60, *part, *of)) { *part = fused_bwd; *of = bwd; }
+}
+
+// The times of a node in each scheme that it may have, times part / of.
+static void tli_relax_times(const tli_compile *c, tli_relaxed *r, int32_t id, uint64_t part, uint64_t of) {
+    int32_t k;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        size_t place = (size_t)id * TL_SCHEME_COUNT + (size_t)k;
+        uint64_t time = tli_find_call_costs(c, &c->source.nodes[id]);
+        int can = k == TL_SCHEME_F32;
+        if (c->is_mixed) {
+            can = c->tables.costs[place] != TL_FORBIDDEN;
+            time = c->tables.times[place];
+        }
+        r->times[place] = can ? tli_take_share(time, part, of) : TL_FORBIDDEN;
+    }
+}
+
+// What a node costs at least: its first run, and each further one.
+static void tli_relax_node(const tli_compile *c, tli_relaxed *r, int32_t id) {
+    uint64_t cost = tli_find_call_costs(c, &c->source.nodes[id]), least = UINT64_MAX;
+    tl_node *node = &r->nodes[id];
+    int32_t k;
+    for (k = 0; k < TL_SCHEME_COUNT; k++)
+        if (r->times[(size_t)id * TL_SCHEME_COUNT + (size_t)k] < least)
+            least = r->times[(size_t)id * TL_SCHEME_COUNT + (size_t)k];
+    if (c->inference || !node->bwd_cost) {
+        node->fwd_cost = least;
+        return;
+    }
+    node->fwd_cost = cost ? tli_take_share(node->fwd_cost, least, cost) : 0;
+    if (node->fwd_cost > least) node->fwd_cost = least;
+    node->bwd_cost = least - node->fwd_cost;
+}
+
+// The bytes of the narrowest format that a node may have of what takes so many in f32.
+static uint64_t tli_find_narrowest(const tli_compile *c, int32_t id, uint64_t bytes) {
+    uint64_t least = bytes;
+    int32_t k;
+    for (k = 0; c->is_mixed && k < TL_SCHEME_COUNT; k++) {
+        uint64_t narrow = tl_find_format_bytes(tl_find_scheme_format((tl_scheme)k), bytes);
+        if (c->tables.costs[(size_t)id * TL_SCHEME_COUNT + (size_t)k] != TL_FORBIDDEN && narrow < least)
+            least = narrow;
+    }
+    return least;
+}
+
+// What lies inside of chains takes nothing. Where other nodes stand between two members, the backwards of a
+// fused node run in another order; so backwards of such chains read nothing.
+static void tli_relax_chain(const tli_compile *c, tli_relaxed *r, int32_t id) {
+    const int32_t *members = c->all.members + c->all.first_members[id];
+    int32_t count = tli_count_in(&c->all, id), at, k;
+    int apart = members[count - 1] - members[0] >= count;
+    for (at = 0; at < count; at++) {
+        tl_node *node = &r->nodes[members[at]];
+        if (at + 1 < count) {
+            r->outputs[node->first_output].bytes = 0;
+            r->is_inner[node->first_output] = 1;
+        }
+        if (!apart) continue;
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) r->inputs[k].needed = 0;
+        r->outputs[node->first_output].needed = 0;
+    }
+}
+
+// In place needs equal bytes: both take the lesser, until all agree.
+static void tli_relax_inplace(tli_relaxed *r) {
+    int32_t id, changed = 1;
+    while (changed)
+        for (id = 0, changed = 0; id < r->graph.node_count; id++) {
+            tl_node *node = &r->nodes[id];
+            uint64_t *from, *to;
+            int32_t tensor;
+            if (node->inplace < 0) continue;
+            tensor = r->inputs[node->first_input + node->inplace].tensor;
+            if (r->is_inner[tensor] || r->is_inner[node->first_output]) { node->inplace = -1; continue; }
+            from = &r->outputs[tensor].bytes;
+            to = &r->outputs[node->first_output].bytes;
+            if (*from == *to) continue;
+            if (*from < *to) *to = *from; else *from = *to;
+            changed = 1;
+        }
+}
+
+// Readers may read a converted copy.
+static void tli_relax_inputs(const tli_compile *c, tli_relaxed *r, int32_t id) {
+    const tl_graph *graph = &c->source;
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+        int32_t tensor = graph->inputs[k].tensor;
+        uint64_t narrow = tli_find_narrowest(c, id, graph->outputs[tensor].bytes);
+        if (narrow < r->outputs[tensor].bytes && !graph->nodes[graph->outputs[tensor].node].is_input)
+            r->outputs[tensor].bytes = narrow;
+    }
+}
+
+static void tli_relax(const tli_compile *c, tli_relaxed *r) {
+    const tl_graph *graph = &c->source;
+    uint64_t alignment = c->in_arena && c->desc->alignment_bytes ? c->desc->alignment_bytes : 1, part, of;
+    int32_t id, at, k;
+    for (id = 0; id < graph->node_count; id++) {
+        tli_relax_times(c, r, id, 1, 1);
+        r->nodes[id].takes_blocks = 0;
+        r->nodes[id].saved_bytes = tli_find_narrowest(c, id, r->nodes[id].saved_bytes);
+    }
+    for (k = 0; k < graph->tensor_count; k++)
+        if (!graph->nodes[graph->outputs[k].node].is_input)
+            r->outputs[k].bytes = tli_find_narrowest(c, graph->outputs[k].node, graph->outputs[k].bytes);
+    for (id = 0; id < graph->node_count; id++) tli_relax_inputs(c, r, id);
+    for (id = 0; c->all.memory && id < c->all.graph.node_count; id++) {
+        if (tli_count_in(&c->all, id) < 2) continue;
+        tli_find_chain_share(c, id, &part, &of);
+        for (at = c->all.first_members[id]; at < c->all.first_members[id + 1]; at++)
+            tli_relax_times(c, r, c->all.members[at], part, of);
+        tli_relax_chain(c, r, id);
+    }
+    tli_relax_inplace(r);
+    for (id = 0; id < graph->node_count; id++) {
+        tl_node *node = &r->nodes[id];
+        tli_relax_node(c, r, id);
+        node->saved_bytes = tli_round_bytes(node->saved_bytes, alignment);
+        node->fwork_bytes = tli_round_bytes(node->fwork_bytes, alignment);
+        node->bwork_bytes = tli_round_bytes(node->bwork_bytes, alignment);
+    }
+    for (k = 0; k < graph->tensor_count; k++)
+        r->outputs[k].bytes = tli_round_bytes(r->outputs[k].bytes, alignment);
+}
+
+// loss x 2^power, rounded down or up, at most 2^60.
+static uint64_t tli_weigh_loss(uint64_t loss, int power, int up) {
+    if (power <= 0) {
+        uint64_t whole = power <= -64 ? 0 : loss >> -power;
+        return whole + (uint64_t)(up && (power <= -64 ? loss != 0 : (whole << -power) != loss));
+    }
+    return power >= 60 || loss >> (60 - power) ? (loss ? UINT64_C(1) << 60 : 0) : loss << power;
+}
+
+// By how much a limit of the loss raises the sum of the first runs at least: the best of the Lagrangian duals
+// whose multiplier is a power of two.
+static uint64_t tli_find_loss_price(const tli_compile *c, const tli_relaxed *r, const uint8_t *is_wanted,
+                                    uint64_t base) {
+    const tli_precision *p = &c->tables;
+    uint64_t best = base;
+    int power;
+    int32_t id, k;
+    if (!c->is_mixed || p->loss_units == TL_UNLIMITED) return 0;
+    for (power = -40; power < 60; power++) {
+        uint64_t sum = 0, most = tli_weigh_loss(p->loss_units, power, 1);
+        for (id = 0; id < c->source.node_count; id++) {
+            uint64_t least = UINT64_MAX;
+            for (k = 0; k < TL_SCHEME_COUNT; k++) {
+                size_t place = (size_t)id * TL_SCHEME_COUNT + (size_t)k;
+                uint64_t cost = r->times[place];
+                if (cost == TL_FORBIDDEN) continue;
+                cost += tli_weigh_loss(p->losses[place], power, 0);
+                if (cost < least) least = cost;
+            }
+            if (is_wanted[id] && !tli_add_u64(sum, least, &sum)) sum = UINT64_MAX;
+        }
+        if (most < UINT64_C(1) << 60 && sum != UINT64_MAX && sum > most && sum - most > best) best = sum - most;
+    }
+    return best - base;
+}
+
+// The bound of a relaxed graph: no plan of this number of parts costs less. UINT64_MAX = none fits.
+static tl_result tli_bound_relaxed(tli_compile *c, const tli_relaxed *r, uint64_t *bound) {
+    tl_remat_desc desc;
+    tl_remat_report report;
+    tl_plan plan;
+    tl_result result;
+    uint64_t base;
+    tli_mark_wanted(&r->graph, c->inference, c->is_wanted);
+    base = tli_sum_wanted(c, &r->graph, c->is_wanted);
+    *bound = base;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = &r->graph;
+    desc.inference = c->inference;
+    desc.device = c->desc->device;
+    desc.work_limit = c->try_work;
+    result = tli_plan_remat(c->env, &desc, &c->budget, TLI_REMAT_MOST_WORK, &plan, &report);
+    c->work += report.work;
+    if (!result && report.bound_cost > base) *bound = report.bound_cost;
+    if (!result) tl_free_plan(c->env, &plan);
+    if (result == TL_ERROR_INFEASIBLE && report.proven) *bound = UINT64_MAX;
+    if (*bound != UINT64_MAX) *bound += tli_find_loss_price(c, r, c->is_wanted, base);
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
+static tl_result tli_bound_part(tli_compile *c, uint64_t *bound) {
+    tli_relaxed r;
+    tl_result result = tli_open_relaxed(c, &r) ? TL_OK : tli_fail_compile(c);
+    if (!result) {
+        tli_relax(c, &r);
+        result = tl_check_graph(c->env, &r.graph);
+    }
+    if (!result) result = tli_bound_relaxed(c, &r, bound);
+    tli_close_relaxed(c, &r);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- compile: sets of fused chains --
+
+// Leave chains apart whose bits are set.
+static void tli_choose_apart(tli_compile *c, uint32_t bits) {
+    int32_t id, number = 0;
+    tli_zero(c->apart, (size_t)c->source.node_count);
+    for (id = 0; c->all.memory && id < c->all.graph.node_count; id++)
+        if (tli_count_in(&c->all, id) > 1) {
+            if (number < 32 && bits >> number & 1) tli_mark_apart(c->apart, &c->all, id, 1);
+            number++;
+        }
+}
+
+// Leave all chains apart, or those that do not pay; returns how many.
+static int32_t tli_choose_paying(tli_compile *c, int none) {
+    int32_t id, count = 0;
+    tli_zero(c->apart, (size_t)c->source.node_count);
+    for (id = 0; c->all.memory && id < c->all.graph.node_count; id++)
+        if (tli_count_in(&c->all, id) > 1 && (none || !tli_pays_fused(c, id))) {
+            tli_mark_apart(c->apart, &c->all, id, 1);
+            count++;
+        }
+    return count;
+}
+
+// Plan the sets of fused chains of one number of parts: all sets; or every chain fused, those that pay, none.
+static tl_result tli_try_chains(tli_compile *c) {
+    int32_t chains = c->all.fused_count, apart;
+    uint32_t bits;
+    tl_result result;
+    if (c->enumerates) {
+        for (bits = 0, result = TL_OK; bits < (uint32_t)1 << chains && !result; bits++) {
+            tli_choose_apart(c, bits);
+            result = tli_try_variant(c);
+        }
+        return result;
+    }
+    if (chains > 1) c->is_complete = 0;
+    tli_choose_apart(c, 0);
+    result = tli_try_variant(c);
+    apart = tli_choose_paying(c, 0);
+    if (!result && apart && apart < chains && !tli_is_out_of_work(c)) result = tli_try_variant(c);
+    if (!result && chains && !tli_is_out_of_work(c)) {
+        (void)tli_choose_paying(c, 1);
+        result = tli_try_variant(c);
+    }
+    return result;
+}
+
+// -- compile: numbers of parts --
+
+static tl_result tli_open_part(tli_compile *c, int32_t parts) {
+    tl_result result = tli_open_source(c, parts);
+    if (!result) result = tli_open_tables(c);
+    if (!result && c->strategy->enable_fusion) result = tli_fuse_source(c, NULL, &c->all);
+    c->graph = &c->source;
+    c->choices = &c->tables;
+    return result;
+}
+
+static void tli_close_part(tli_compile *c) {
+    tli_close_precision(&c->tables);
+    tli_zero(&c->tables, sizeof c->tables);
+    tl_free_fusion_plan(c->env, &c->all);
+    tli_close_source(c);
+}
+
+// Whether all combinations of this number of parts are few enough to plan each.
+static int tli_is_small(const tli_compile *c) {
+    uint64_t mixes = tli_count_mixes(c);
+    return c->all.fused_count <= 4 && mixes << c->all.fused_count <= TLI_COMPILE_MOST;
+}
+
+static tl_result tli_try_part(tli_compile *c, int32_t parts) {
+    uint64_t bound = 0, step = 0;
+    tl_result result = tli_open_part(c, parts);
+    if (!result) result = tli_bound_part(c, &bound);
+    if (!result) {
+        step = bound == UINT64_MAX ? bound : tli_find_step_cost(c, bound);
+        c->bound = step < c->bound ? step : c->bound;
+        if (!c->has_best || (bound != UINT64_MAX && !tli_is_ruled_out(c, step))) {
+            c->enumerates = tli_is_small(c);
+            result = tli_try_chains(c);
+        }
+    }
+    tli_close_part(c);
+    return result;
+}
+
+// The numbers of parts: that of the strategy, or every divisor of the batch.
+static tl_result tli_try_parts(tli_compile *c) {
+    uint64_t batch = c->desc->graph->batch, steps = c->strategy->gradient.accumulation_steps, parts;
+    tl_result result = TL_OK;
+    if (!c->desc->may_split) return tli_try_part(c, 1);
+    if (steps) {
+        result = batch % steps || steps > INT32_MAX ? TL_NOT_READY : tli_try_part(c, (int32_t)steps);
+        if (result != TL_NOT_READY) return result;
+        return tli_fail_values(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE),
+                               TLI_RULE(GRAPH_BATCH_CANNOT_BE_SPLIT_SO), batch, steps);
+    }
+    for (parts = 1; !result && (parts == 1 || parts <= batch) && parts <= INT32_MAX; parts++) {
+        if (parts > 1 && batch % parts) continue;
+        if (parts > 1 && tli_is_out_of_work(c)) {
+            c->is_complete = 0;
+            c->bound = 0;
+            break;
+        }
+        result = tli_try_part(c, (int32_t)parts);
+        if (result == TL_NOT_READY && parts > 1) result = TL_OK;
+    }
+    return result;
+}
+
+// -- compile: the best once more --
+
+// Open the graphs of the best combination again.
+static tl_result tli_open_best(tli_compile *c) {
+    tl_result result = tli_open_part(c, c->best_parts);
+    tli_copy(c->apart, c->best_apart, (size_t)c->source.node_count);
+    if (!result) result = tli_open_variant(c);
+    if (!result) tli_copy(c->schemes, c->best_schemes, (size_t)c->graph->node_count);
+    return result;
+}
+
+// Try each chain the other way, beside the best, with the same prices of a byte.
+static tl_result tli_turn_chains(tli_compile *c) {
+    int32_t id, count = c->all.fused_count;
+    tl_result result = TL_OK;
+    if (count < 2 || count > TLI_COMPILE_CHAINS || c->enumerates) return TL_OK;
+    for (id = 0; id < c->all.graph.node_count && !result && !tli_is_out_of_work(c); id++) {
+        int32_t first;
+        if (tli_count_in(&c->all, id) < 2) continue;
+        tli_copy(c->apart, c->best_apart, (size_t)c->source.node_count);
+        first = c->all.members[c->all.first_members[id]];
+        tli_mark_apart(c->apart, &c->all, id, !c->apart[first]);
+        result = tli_try_variant(c);
+    }
+    return result;
+}
+
+static tl_result tli_improve_chains(tli_compile *c) {
+    tl_result result;
+    if (!c->has_best || tli_is_out_of_work(c) || !c->strategy->enable_fusion) return TL_OK;
+    result = tli_open_part(c, c->best_parts);
+    if (!result) result = tli_turn_chains(c);
+    tli_close_part(c);
+    return result;
+}
+
+// Plan the best combination once more with the work that is left. The graphs are open.
+static tl_result tli_improve_plan(tli_compile *c, const tl_precision_graph *applied) {
+    uint64_t left = c->work_limit > c->work ? c->work_limit - c->work : 0;
+    int32_t proven;
+    tl_plan plan;
+    tl_result result;
+    if (left <= c->try_work || c->stopped || c->bound == c->choice.cost || c->is_complete) return TL_OK;
+    result = tli_plan_graph(c, applied, left, &plan, &proven);
+    if (result == TL_ERROR_INFEASIBLE) return TL_OK;    // with more work other plans are found, mostly better
+    if (result) return result;
+    if (c->fewest ? tli_compiled_bytes(c, &plan) < tli_compiled_bytes(c, &c->plan)
+                  : plan.cost < c->plan.cost) {
+        tl_free_plan(c->env, &c->plan);
+        c->plan = plan;
+    } else {
+        tl_free_plan(c->env, &plan);
+    }
+    return TL_OK;
+}
+
+// -- compile: the result --
+
+// What a compiled plan owns.
+typedef struct tli_compiled {
+    tl_graph           source;
+    tl_node           *source_nodes;
+    tl_node_output    *source_outputs;
+    tl_fusion_plan     fusion;
+    tl_precision_graph applied;
+    int32_t           *map;          // the four arrays of the map, and tensors
+} tli_compiled;
+
+static void tli_free_compiled(tl_env *env, tli_compiled *own) {
+    if (!own) return;
+    tli_release(env, own->source_nodes);
+    tli_release(env, own->source_outputs);
+    tl_free_fusion_plan(env, &own->fusion);
+    tl_free_precision_graph(env, &own->applied);
+    tli_release(env, own->map);
+    tli_release(env, own);
+}
+
+// The tensor of the plan's graph that is a tensor of source; of a result that is converted back, that of the
+// conversion.
+static int32_t tli_find_compiled_tensor(const tli_compile *c, const tli_compiled *own, int32_t tensor) {
+    const tl_precision_graph *applied = &own->applied;
+    const tl_node_output *output = &c->source.outputs[tensor];
+    int32_t node = output->node, k;
+    if (c->graph != &c->source) {
+        node = own->fusion.nodes[node];
+        if (own->fusion.members[own->fusion.first_members[node + 1] - 1] != output->node) return -1;
+    }
+    if (!applied->memory) return c->graph->nodes[node].first_output + output->output;
+    tensor = applied->graph.nodes[applied->new_nodes[node]].first_output + output->output;
+    if (!c->source.nodes[output->node].keep || applied->graph.nodes[applied->new_nodes[node]].keep)
+        return tensor;
+    for (k = 0; k < applied->graph.input_count; k++) {
+        int32_t reader;
+        if (applied->graph.inputs[k].tensor != tensor) continue;
+        for (reader = applied->new_nodes[node] + 1; reader < applied->graph.node_count; reader++) {
+            const tl_node *conversion = &applied->graph.nodes[reader];
+            if (conversion->keep && conversion->first_input == k && applied->nodes[reader] == node)
+                return conversion->first_output;
+        }
+    }
+    return tensor;
+}
+
+// Which nodes of source each node of the plan's graph computes.
+static void tli_map_nodes(const tli_compile *c, const tli_compiled *own, int32_t *first, int32_t *members,
+                          int32_t *remade, int32_t *nodes) {
+    const tl_precision_graph *applied = &own->applied;
+    const tl_graph *graph = applied->memory ? &applied->graph : c->graph;
+    int32_t id, at, count = 0;
+    for (id = 0; id < graph->node_count; id++) {
+        int32_t from = applied->memory ? applied->nodes[id] : id;
+        int is_conversion = applied->memory && applied->new_nodes[from] != id;
+        first[id] = count;
+        remade[id] = 0;
+        if (is_conversion) continue;
+        if (c->graph == &c->source) {
+            nodes[from] = id;
+            members[count++] = from;
+            continue;
+        }
+        remade[id] = own->fusion.remade_counts[from];
+        for (at = own->fusion.first_members[from]; at < own->fusion.first_members[from + 1]; at++) {
+            nodes[own->fusion.members[at]] = id;
+            members[count++] = own->fusion.members[at];
+        }
+    }
+    first[graph->node_count] = count;
+}
+
+// Make the map; 0 = no memory.
+static int tli_open_compiled_map(tli_compile *c, tli_compiled *own, tl_compiled_plan *compiled) {
+    uint64_t source = (uint64_t)c->source.node_count, nodes = (uint64_t)compiled->graph->node_count;
+    uint64_t tensors = (uint64_t)c->source.tensor_count;
+    int32_t *map = (int32_t *)tli_alloc_array(c->env, 2 * source + 2 * nodes + 1 + tensors, sizeof *map), k;
+    if (!map) return 0;
+    own->map = map;
+    compiled->nodes = map;
+    compiled->members = map + source;
+    compiled->remade_counts = map + 2 * source;
+    compiled->first_members = map + 2 * source + nodes;
+    compiled->tensors = map + 2 * source + 2 * nodes + 1;
+    tli_map_nodes(c, own, map + 2 * source + nodes, map + source, map + 2 * source, map);
+    for (k = 0; k < c->source.tensor_count; k++)
+        map[2 * source + 2 * nodes + 1 + (uint64_t)k] = tli_find_compiled_tensor(c, own, k);
+    return 1;
+}
+
+// Hand over the graphs that are open, and say what they are.
+static tl_result tli_take_graphs(tli_compile *c, tli_compiled *own, tl_compiled_plan *compiled) {
+    own->source = c->source;
+    own->source_nodes = c->source_nodes;
+    own->source_outputs = c->source_outputs;
+    own->fusion = c->fusion;
+    compiled->source = c->source_nodes ? &own->source : c->desc->graph;
+    compiled->graph = own->applied.memory ? &own->applied.graph
+                    : c->graph == &c->source ? compiled->source : &own->fusion.graph;
+    compiled->precision = c->precision;
+    compiled->inference = c->inference;
+    if (own->applied.memory) compiled->formats = own->applied.formats;
+    else if (c->is_mixed) compiled->precision = TL_PRECISION_SINGLE;
+    if (compiled->graph == compiled->source) return TL_OK;
+    return tli_open_compiled_map(c, own, compiled) ? TL_OK : tli_fail_compile(c);
+}
+
+// What was handed over is no longer the compiler's to release.
+static void tli_leave_graphs(tli_compile *c) {
+    c->source_nodes = NULL;
+    c->source_outputs = NULL;
+    tli_zero(&c->fusion, sizeof c->fusion);
+}
+
+static void tli_fill_compiled(tli_compile *c, const tli_compiled *own, tl_compiled_plan *compiled) {
+    tli_describe_choice(c, &own->applied, &c->plan, &c->choice);
+    compiled->plan = c->plan;
+    compiled->plan.repeat_count = c->parts;
+    tli_zero(&c->plan, sizeof c->plan);
+    compiled->choice = c->choice;
+    compiled->runner_up = c->runner_up;
+    compiled->tried_count = c->tried_count;
+    compiled->work = c->work;
+    compiled->bound_cost = c->choice.cost;
+    if (c->bound < c->choice.cost && (c->fewest || !c->is_complete)) compiled->bound_cost = c->bound;
+    compiled->proven = compiled->bound_cost == c->choice.cost;
+    compiled->gap_ratio = tli_find_gap(c->choice.cost, compiled->bound_cost);
+    compiled->plan.bound_cost = (uint64_t)c->parts > 1 ? compiled->bound_cost / (uint64_t)c->parts
+                                                       : compiled->bound_cost;
+    compiled->base_cost = tli_sum_calls(c);
+}
+
+// Make the graphs of the best again, improve its plan, and hand it all over.
+static tl_result tli_finish_compile(tli_compile *c, tl_compiled_plan *compiled) {
+    tli_compiled *own = (tli_compiled *)tli_alloc_array(c->env, 1, sizeof *own);
+    tl_result result = own ? tli_open_best(c) : tli_fail_compile(c);
+    int taken = 0;
+    if (!result) result = tli_apply_mix(c, &own->applied);
+    if (!result) result = tli_improve_plan(c, &own->applied);
+    if (!result) {
+        result = tli_take_graphs(c, own, compiled);
+        taken = 1;
+    }
+    if (!result) tli_fill_compiled(c, own, compiled);
+    if (taken) tli_leave_graphs(c);
+    tli_close_variant(c);
+    tli_close_part(c);
+    compiled->memory = own;
+    return result;
+}
+
+static tl_result tli_refuse_compile(const tli_compile *c) {
+    tli_sentence s = tli_begin_error(c->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE),
+                                     TLI_RULE(NO_COMBINATION_FITS), c->budget.allowed_bytes, c->least);
+    tli_put_limit(c->env, &s, c->budget.limit);
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT && c->least_node >= 0) {
+        tli_put(&s.text, ", because of node ");
+        tli_put_named(&s.text, c->least_node, tl_name_node(c->desc->graph, c->least_node));
+    }
+    return tli_end_error(c->env, &s, TL_ERROR_INFEASIBLE);
+}
+
+// Search all of it. What fails on the way leaves no error, unless all of it fails.
+static tl_result tli_search_combinations(tli_compile *c) {
+    tli_quiet quiet = tli_begin_quiet(c->env);
+    tl_result result = tli_try_parts(c);
+    if (!result) result = tli_improve_chains(c);
+    tli_end_quiet(&quiet, result);
+    if (result) return result;
+    return c->has_best ? TL_OK : tli_refuse_compile(c);
+}
+
+// The same within a budget that somebody else found.
+static tl_result tli_compile_within(tl_env *env, const tl_compile_desc *desc, const tli_budget *budget,
+                                    tl_compiled_plan *compiled) {
+    tli_compile c;
+    tl_result result;
+    tli_zero(compiled, sizeof *compiled);
+    tli_zero(&c, sizeof c);
+    c.env = env;
+    c.desc = desc;
+    c.strategy = desc->strategy;
+    c.budget = *budget;
+    c.inference = !desc->strategy->gradient.computes;
+    c.in_arena = desc->strategy->memory != TL_MEMORY_STANDARD;
+    c.fewest = desc->strategy->memory == TL_MEMORY_MINIMAL_PEAK;
+    c.work_limit = tli_or_default(desc->work_limit, TLI_COMPILE_WORK);
+    c.try_work = TLI_COMPILE_TRY_WORK + (uint64_t)(uint32_t)desc->graph->node_count * 4000;
+    if (c.try_work > c.work_limit / 8) c.try_work = c.work_limit / 8 + 1;
+    c.is_complete = 1;
+    c.bound = c.least = UINT64_MAX;
+    c.least_node = -1;
+    result = tli_check_compile(&c);
+    if (result) return result;
+    if (!tli_open_compile(&c)) result = tli_fail_compile(&c);
+    if (!result) result = tli_search_combinations(&c);
+    if (!result) result = tli_finish_compile(&c, compiled);
+    tl_free_plan(env, &c.plan);
+    tli_close_compile(&c);
+    if (result) tl_free_compiled_plan(env, compiled);
+    return result;
+}
+
+TLI_IMPL tl_result tl_compile(tl_env *env, const tl_compile_desc *desc, tl_compiled_plan *compiled) {
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && desc->strategy && compiled);
+    budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+                             NULL, 0);
+    return tli_compile_within(env, desc, &budget, compiled);
+}
+
+TLI_IMPL void tl_free_compiled_plan(tl_env *env, tl_compiled_plan *compiled) {
+    if (!compiled) return;
+    tl_free_plan(env, &compiled->plan);
+    tli_free_compiled(env, (tli_compiled *)compiled->memory);
+    tli_zero(compiled, sizeof *compiled);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [10] BACKEND (implementation)
@@ -41384,19 +43194,6 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
 // All but the last call have the same number of elements, and every part begins at a multiple of the backend's
 // alignment.
 
-static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
-    switch (precision) {
-    case TL_PRECISION_DOUBLE: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
-    case TL_PRECISION_HALF:
-    case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
-    case TL_PRECISION_FULL:  // resolved by tli_scale_graph
-    case TL_PRECISION_SINGLE:
-    case TL_PRECISION_MIXED:
-    case TL_PRECISION_COUNT: break;
-    }
-    return bytes;
-}
-
 // The bytes of an element: of its format, else of the precision; graph inputs are f32 in each precision.
 static uint64_t tli_element_bytes(const tl_run *run, int32_t tensor) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -44778,16 +46575,6 @@ static tl_result tli_check_formats(tl_run *run) {
 }
 #endif
 
-// The widest of the precisions that kernels compute: what full means.
-static tl_precision tli_find_widest(uint32_t can) {
-    static const tl_precision widest[] = { TL_PRECISION_DOUBLE, TL_PRECISION_SINGLE, TL_PRECISION_BF16,
-                                           TL_PRECISION_HALF };
-    size_t i;
-    for (i = 0; i < sizeof widest / sizeof widest[0]; i++)
-        if (can & (1u << widest[i])) return widest[i];
-    return TL_PRECISION_SINGLE;
-}
-
 // Scale the bytes of a graph, which are those of f32, to the precision. Graph inputs keep theirs. scaled: the
 // copy, with nodes and outputs that the run owns.
 static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *scaled) {
@@ -44993,24 +46780,6 @@ static tl_result tli_find_kernels(tl_run *run) {
 }
 
 #ifndef TL_NO_PLANNERS
-static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
-    uint8_t *keep = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->tensor_count, 1);
-    uint64_t number = 0;
-    int32_t id, i;
-    tl_result result;
-    if (!keep) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(KEPT_SET_NO_MEMORY));
-    for (id = 0; id < run->graph->node_count; id++) {
-        const tl_node *node = &run->graph->nodes[id];
-        int kept = node->is_input || number % interval == 0;
-        number += !node->is_input;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            keep[i] = (uint8_t)kept;
-    }
-    result = tl_plan_kept_set(run->env, run->graph, keep, &run->plan);
-    tli_release(run->env, keep);
-    return result;
-}
-
 // The blocks of an arena of so many bytes at most, where each two neighbours hold more than one can.
 static uint64_t tli_most_blocks(const tl_run *run, uint64_t bytes) {
     uint64_t cut = tli_run_cut(run);
@@ -45048,68 +46817,39 @@ static tli_budget tli_arena_budget(const tl_run *run) {
     return budget;
 }
 
-// The cheapest plan within the budget. report: of an arena; what a refusal names.
-static tl_result tli_plan_run_budget(tl_run *run, tl_remat_report *report) {
-    tli_budget budget = tli_arena_budget(run);
-    tl_remat_desc remat;
-    tl_result result;
-    tli_zero(&remat, sizeof remat);
-    remat.graph = run->graph;
-    remat.inference = run->inference;
-    remat.device = run->desc.device;
-    remat.alignment_bytes = run->limits.alignment_bytes;
-    remat.block_bytes = tli_run_cut(run);
-    if (!run->in_arena)
-        return tli_plan_remat(run->env, &remat, &run->budget, TLI_REMAT_MOST_WORK, &run->plan, NULL);
-    result = tli_plan_remat_in_arena(run->env, &remat, &budget, &run->plan, report);
-    if (!result) run->plan.base_bytes = run->budget.base_bytes;
-    return result;
-}
-
-// The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
-// do; where there is none either, the order stays if it takes less than what that would take, and is refused.
-static tl_result tli_plan_run_order(tl_run *run, int may_run_again) {
-    tl_order_desc order;
-    tl_remat_report report;
-    tl_plan ordered;
-    uint64_t needed;
-    tl_result result;
-    tli_quiet quiet;
-    tli_zero(&order, sizeof order);
-    order.graph = run->graph;
-    order.inference = run->inference;
-    order.alignment_bytes = run->limits.alignment_bytes;
-    result = tl_plan_order(run->env, &order, &run->plan, NULL);
-    if (!result) run->plan.base_bytes = run->budget.base_bytes;
-    if (result || !may_run_again || (!run->budget.is_over && tli_arenas_fit(run))) return result;
-    ordered = run->plan;
-    needed = tli_needed_bytes(run, tli_taken_bytes(run, TL_TIER_DEVICE));
-    quiet = tli_begin_quiet(run->env);
-    result = tli_plan_run_budget(run, &report);
-    if (result == TL_ERROR_INFEASIBLE && needed <= report.least_budget_bytes) {
-        run->plan = ordered;
-        result = TL_OK;
-    } else {
-        tl_free_plan(run->env, &ordered);
+// What the strategy, or none, asks of the run's graph.
+static tli_asked tli_ask_for_run(const tl_run *run) {
+    tli_asked asked;
+    tli_zero(&asked, sizeof asked);
+    asked.env = run->env;
+    asked.function = TLI_IN(INIT_RUN);
+    asked.graph = run->graph;
+    if (run->desc.strategy) {
+        asked.gradient = &run->desc.strategy->gradient;
+        asked.memory = run->desc.strategy->memory;
     }
-    tli_end_quiet(&quiet, result);
-    return result;
+    asked.inference = run->inference;
+    asked.in_arena = run->in_arena;
+    asked.device = run->desc.device;
+    asked.live = run->budget;
+    asked.arena = tli_arena_budget(run);
+    asked.alignment_bytes = run->limits.alignment_bytes;
+    asked.block_bytes = tli_run_cut(run);
+    return asked;
 }
 
 // The plan for the checkpoints or the strategy.
 static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
-    const tl_gradient *gradient = desc->strategy ? &desc->strategy->gradient : NULL;
-    int may_run_again;
+    tl_remat_report report;
+    tli_asked asked;
+    tl_result result;
     if (desc->checkpoints && !run->inference)
         return tli_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->budget, &run->plan);
-    if (gradient && gradient->checkpoint_interval)
-        return tli_plan_interval(run, gradient->checkpoint_interval);
-    may_run_again = gradient && (gradient->checkpointed || (run->inference && run->budget.is_limited));
-    if (desc->strategy && desc->strategy->memory == TL_MEMORY_MINIMAL_PEAK)
-        return tli_plan_run_order(run, may_run_again);
-    if (may_run_again) return tli_plan_run_budget(run, NULL);
-    return tl_plan_keep_all(run->env, run->graph, run->inference, &run->plan);
+    asked = tli_ask_for_run(run);
+    result = tli_plan_asked(&asked, &run->plan, &report);
+    if (!result && run->plan.offset_count) run->plan.base_bytes = run->budget.base_bytes;
+    return result;
 }
 #else
 static tl_result tli_plan_desc(tl_run *run) {

@@ -164,7 +164,8 @@
     X(PLAN_BANKS, "tl_plan_banks") \
     X(CHOOSE_SLOT, "tl_choose_slot") \
     X(WRITE_TABLE, "tl_write_table") \
-    X(INIT_RUN_PLAN, "tl_init_run: plan")
+    X(INIT_RUN_PLAN, "tl_init_run: plan") \
+    X(COMPILE, "tl_compile")
 
 // -- errors: rules --
 //
@@ -736,6 +737,25 @@
     X(SPEEDUP_COST_MUST_FIT_64_BITS, "speedup: the cost must fit 64 bits", "node, line") \
     X(NO_MEMORY_FOR_NEW_GRAPH, "no memory for the new graph", "")
 
+// -- errors: rules of [9] COMPILE --
+
+#define TLI_COMPILE_RULES(X) \
+    X(STRATEGY_MODE_EAGER_HAS_NO_PLAN, \
+      "strategy.mode: eager decides in the run; lazy and hybrid have a plan", "") \
+    X(STRATEGY_PARALLELISM_ONE_WORKER, \
+      "strategy.parallelism: model and pipeline need several workers; this version plans for one", "") \
+    X(STRATEGY_PRECISION_KERNELS_LACK_IT, "strategy.precision: not among kernel_precisions", "") \
+    X(PRECISION_FIELD_IS_NOT_READ, \
+      "precision: criterion, objective and evaluate must be 0, the schemes f32, f16 and bf16", "") \
+    X(MAY_SPLIT_MUST_BE_0_OR_1, "may_split: must be 0 or 1", "") \
+    X(GRAPH_BATCH_CANNOT_BE_SPLIT_SO, \
+      "strategy.gradient: a batch of %0 cannot be split in %1 equal parts of whole elements", "batch, parts") \
+    X(LOSS_LIMIT_NO_CHOICE_OF_FORMATS, "precision.loss_limit: no choice of formats keeps it", "") \
+    X(NO_COMBINATION_FITS, \
+      "%s: no combination fits %0 bytes; the least that one was found for is %1%s", "budget, least budget") \
+    X(ALIGNMENT_OF_COMPILE_POWER_OF_TWO, "alignment_bytes: must be 0 or a power of two up to 2^30", "") \
+    X(NO_MEMORY_TO_COMPILE, "no memory to compile", "")
+
 // -- errors: rules of [10] BACKEND --
 
 #define TLI_BACKEND_RULES(X) \
@@ -1030,6 +1050,7 @@
     TLI_PLAN_RULES(X) \
     TLI_REMAT_RULES(X) \
     TLI_PRECISION_RULES(X) \
+    TLI_COMPILE_RULES(X) \
     TLI_BACKEND_RULES(X) \
     TLI_MANAGER_RULES(X) \
     TLI_RUN_RULES(X) \
@@ -1050,6 +1071,7 @@ enum {
     TLI_PLAN_RULES_FROM = 0x0500, TLI_PLAN_RULES(TLI_RULE_NUMBER) TLI_PLAN_RULES_END,
     TLI_REMAT_RULES_FROM = 0x0600, TLI_REMAT_RULES(TLI_RULE_NUMBER) TLI_REMAT_RULES_END,
     TLI_PRECISION_RULES_FROM = 0x0700, TLI_PRECISION_RULES(TLI_RULE_NUMBER) TLI_PRECISION_RULES_END,
+    TLI_COMPILE_RULES_FROM = 0x0900, TLI_COMPILE_RULES(TLI_RULE_NUMBER) TLI_COMPILE_RULES_END,
     TLI_BACKEND_RULES_FROM = 0x0A00, TLI_BACKEND_RULES(TLI_RULE_NUMBER) TLI_BACKEND_RULES_END,
     TLI_MANAGER_RULES_FROM = 0x0B00, TLI_MANAGER_RULES(TLI_RULE_NUMBER) TLI_MANAGER_RULES_END,
     TLI_RUN_RULES_FROM = 0x0C00, TLI_RUN_RULES(TLI_RULE_NUMBER) TLI_RUN_RULES_END,
@@ -1064,6 +1086,7 @@ typedef char tli_rules_fit[TLI_CORE_RULES_END <= 0x0200 &&
                            TLI_PLAN_RULES_END <= 0x0600 &&
                            TLI_REMAT_RULES_END <= 0x0700 &&
                            TLI_PRECISION_RULES_END <= 0x0800 &&
+                           TLI_COMPILE_RULES_END <= 0x0A00 &&
                            TLI_BACKEND_RULES_END <= 0x0B00 &&
                            TLI_MANAGER_RULES_END <= 0x0C00 &&
                            TLI_RUN_RULES_END <= 0x0D00 &&

@@ -58,6 +58,7 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     uint64_t bytes = graph->outputs[node->first_output].bytes;
     int32_t k;
     if (f->desc->blocks_only && !node->takes_blocks) return 0;
+    if (f->desc->apart && f->desc->apart[id]) return 0;
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
         node->saved_bytes || !bytes) return 0;
     for (k = node->first_input; k < node->first_input + node->input_count; k++)

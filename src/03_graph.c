@@ -1177,5 +1177,31 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 }
 #endif
 #endif
+
+// -- graph: other precisions --
+
+// The widest of the precisions that kernels compute: what full means.
+static tl_precision tli_find_widest(uint32_t can) {
+    static const tl_precision widest[] = { TL_PRECISION_DOUBLE, TL_PRECISION_SINGLE, TL_PRECISION_BF16,
+                                           TL_PRECISION_HALF };
+    size_t i;
+    for (i = 0; i < sizeof widest / sizeof widest[0]; i++)
+        if (can & (1u << widest[i])) return widest[i];
+    return TL_PRECISION_SINGLE;
+}
+
+// The bytes of what takes so many in f32, in another precision.
+static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
+    switch (precision) {
+    case TL_PRECISION_DOUBLE: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
+    case TL_PRECISION_HALF:
+    case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
+    case TL_PRECISION_FULL:  // resolved by who knows the kernels
+    case TL_PRECISION_SINGLE:
+    case TL_PRECISION_MIXED:
+    case TL_PRECISION_COUNT: break;
+    }
+    return bytes;
+}
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

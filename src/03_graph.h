@@ -540,6 +540,7 @@ typedef struct tl_fusion_desc {
                                      // runs them; a power of two; 0 = not rounded
     uint64_t           scratch_parts;    // where the blocks of a node together exceed this part of a tensor,
                                      // 1 / scratch_parts, they are smaller, but of 64 bytes at least; 0 = any
+    const uint8_t     *apart;        // [node_count] 1 = is fused with nothing; 0 = none is so marked
 } tl_fusion_desc;
 
 typedef struct tl_fusion_plan {

@@ -172,16 +172,6 @@ static tl_result tli_check_formats(tl_run *run) {
 }
 #endif
 
-// The widest of the precisions that kernels compute: what full means.
-static tl_precision tli_find_widest(uint32_t can) {
-    static const tl_precision widest[] = { TL_PRECISION_DOUBLE, TL_PRECISION_SINGLE, TL_PRECISION_BF16,
-                                           TL_PRECISION_HALF };
-    size_t i;
-    for (i = 0; i < sizeof widest / sizeof widest[0]; i++)
-        if (can & (1u << widest[i])) return widest[i];
-    return TL_PRECISION_SINGLE;
-}
-
 // Scale the bytes of a graph, which are those of f32, to the precision. Graph inputs keep theirs. scaled: the
 // copy, with nodes and outputs that the run owns.
 static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *scaled) {
@@ -387,24 +377,6 @@ static tl_result tli_find_kernels(tl_run *run) {
 }
 
 #ifndef TL_NO_PLANNERS
-static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
-    uint8_t *keep = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->tensor_count, 1);
-    uint64_t number = 0;
-    int32_t id, i;
-    tl_result result;
-    if (!keep) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(KEPT_SET_NO_MEMORY));
-    for (id = 0; id < run->graph->node_count; id++) {
-        const tl_node *node = &run->graph->nodes[id];
-        int kept = node->is_input || number % interval == 0;
-        number += !node->is_input;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            keep[i] = (uint8_t)kept;
-    }
-    result = tl_plan_kept_set(run->env, run->graph, keep, &run->plan);
-    tli_release(run->env, keep);
-    return result;
-}
-
 // The blocks of an arena of so many bytes at most, where each two neighbours hold more than one can.
 static uint64_t tli_most_blocks(const tl_run *run, uint64_t bytes) {
     uint64_t cut = tli_run_cut(run);
@@ -442,68 +414,39 @@ static tli_budget tli_arena_budget(const tl_run *run) {
     return budget;
 }
 
-// The cheapest plan within the budget. report: of an arena; what a refusal names.
-static tl_result tli_plan_run_budget(tl_run *run, tl_remat_report *report) {
-    tli_budget budget = tli_arena_budget(run);
-    tl_remat_desc remat;
-    tl_result result;
-    tli_zero(&remat, sizeof remat);
-    remat.graph = run->graph;
-    remat.inference = run->inference;
-    remat.device = run->desc.device;
-    remat.alignment_bytes = run->limits.alignment_bytes;
-    remat.block_bytes = tli_run_cut(run);
-    if (!run->in_arena)
-        return tli_plan_remat(run->env, &remat, &run->budget, TLI_REMAT_MOST_WORK, &run->plan, NULL);
-    result = tli_plan_remat_in_arena(run->env, &remat, &budget, &run->plan, report);
-    if (!result) run->plan.base_bytes = run->budget.base_bytes;
-    return result;
-}
-
-// The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
-// do; where there is none either, the order stays if it takes less than what that would take, and is refused.
-static tl_result tli_plan_run_order(tl_run *run, int may_run_again) {
-    tl_order_desc order;
-    tl_remat_report report;
-    tl_plan ordered;
-    uint64_t needed;
-    tl_result result;
-    tli_quiet quiet;
-    tli_zero(&order, sizeof order);
-    order.graph = run->graph;
-    order.inference = run->inference;
-    order.alignment_bytes = run->limits.alignment_bytes;
-    result = tl_plan_order(run->env, &order, &run->plan, NULL);
-    if (!result) run->plan.base_bytes = run->budget.base_bytes;
-    if (result || !may_run_again || (!run->budget.is_over && tli_arenas_fit(run))) return result;
-    ordered = run->plan;
-    needed = tli_needed_bytes(run, tli_taken_bytes(run, TL_TIER_DEVICE));
-    quiet = tli_begin_quiet(run->env);
-    result = tli_plan_run_budget(run, &report);
-    if (result == TL_ERROR_INFEASIBLE && needed <= report.least_budget_bytes) {
-        run->plan = ordered;
-        result = TL_OK;
-    } else {
-        tl_free_plan(run->env, &ordered);
+// What the strategy, or none, asks of the run's graph.
+static tli_asked tli_ask_for_run(const tl_run *run) {
+    tli_asked asked;
+    tli_zero(&asked, sizeof asked);
+    asked.env = run->env;
+    asked.function = TLI_IN(INIT_RUN);
+    asked.graph = run->graph;
+    if (run->desc.strategy) {
+        asked.gradient = &run->desc.strategy->gradient;
+        asked.memory = run->desc.strategy->memory;
     }
-    tli_end_quiet(&quiet, result);
-    return result;
+    asked.inference = run->inference;
+    asked.in_arena = run->in_arena;
+    asked.device = run->desc.device;
+    asked.live = run->budget;
+    asked.arena = tli_arena_budget(run);
+    asked.alignment_bytes = run->limits.alignment_bytes;
+    asked.block_bytes = tli_run_cut(run);
+    return asked;
 }
 
 // The plan for the checkpoints or the strategy.
 static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
-    const tl_gradient *gradient = desc->strategy ? &desc->strategy->gradient : NULL;
-    int may_run_again;
+    tl_remat_report report;
+    tli_asked asked;
+    tl_result result;
     if (desc->checkpoints && !run->inference)
         return tli_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->budget, &run->plan);
-    if (gradient && gradient->checkpoint_interval)
-        return tli_plan_interval(run, gradient->checkpoint_interval);
-    may_run_again = gradient && (gradient->checkpointed || (run->inference && run->budget.is_limited));
-    if (desc->strategy && desc->strategy->memory == TL_MEMORY_MINIMAL_PEAK)
-        return tli_plan_run_order(run, may_run_again);
-    if (may_run_again) return tli_plan_run_budget(run, NULL);
-    return tl_plan_keep_all(run->env, run->graph, run->inference, &run->plan);
+    asked = tli_ask_for_run(run);
+    result = tli_plan_asked(&asked, &run->plan, &report);
+    if (!result && run->plan.offset_count) run->plan.base_bytes = run->budget.base_bytes;
+    return result;
 }
 #else
 static tl_result tli_plan_desc(tl_run *run) {

@@ -11,19 +11,6 @@
 // All but the last call have the same number of elements, and every part begins at a multiple of the backend's
 // alignment.
 
-static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
-    switch (precision) {
-    case TL_PRECISION_DOUBLE: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
-    case TL_PRECISION_HALF:
-    case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
-    case TL_PRECISION_FULL:  // resolved by tli_scale_graph
-    case TL_PRECISION_SINGLE:
-    case TL_PRECISION_MIXED:
-    case TL_PRECISION_COUNT: break;
-    }
-    return bytes;
-}
-
 // The bytes of an element: of its format, else of the precision; graph inputs are f32 in each precision.
 static uint64_t tli_element_bytes(const tl_run *run, int32_t tensor) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)

@@ -1,0 +1,394 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- compile: sets of fused chains --
+
+// Leave chains apart whose bits are set.
+static void tli_choose_apart(tli_compile *c, uint32_t bits) {
+    int32_t id, number = 0;
+    tli_zero(c->apart, (size_t)c->source.node_count);
+    for (id = 0; c->all.memory && id < c->all.graph.node_count; id++)
+        if (tli_count_in(&c->all, id) > 1) {
+            if (number < 32 && bits >> number & 1) tli_mark_apart(c->apart, &c->all, id, 1);
+            number++;
+        }
+}
+
+// Leave all chains apart, or those that do not pay; returns how many.
+static int32_t tli_choose_paying(tli_compile *c, int none) {
+    int32_t id, count = 0;
+    tli_zero(c->apart, (size_t)c->source.node_count);
+    for (id = 0; c->all.memory && id < c->all.graph.node_count; id++)
+        if (tli_count_in(&c->all, id) > 1 && (none || !tli_pays_fused(c, id))) {
+            tli_mark_apart(c->apart, &c->all, id, 1);
+            count++;
+        }
+    return count;
+}
+
+// Plan the sets of fused chains of one number of parts: all sets; or every chain fused, those that pay, none.
+static tl_result tli_try_chains(tli_compile *c) {
+    int32_t chains = c->all.fused_count, apart;
+    uint32_t bits;
+    tl_result result;
+    if (c->enumerates) {
+        for (bits = 0, result = TL_OK; bits < (uint32_t)1 << chains && !result; bits++) {
+            tli_choose_apart(c, bits);
+            result = tli_try_variant(c);
+        }
+        return result;
+    }
+    if (chains > 1) c->is_complete = 0;
+    tli_choose_apart(c, 0);
+    result = tli_try_variant(c);
+    apart = tli_choose_paying(c, 0);
+    if (!result && apart && apart < chains && !tli_is_out_of_work(c)) result = tli_try_variant(c);
+    if (!result && chains && !tli_is_out_of_work(c)) {
+        (void)tli_choose_paying(c, 1);
+        result = tli_try_variant(c);
+    }
+    return result;
+}
+
+// -- compile: numbers of parts --
+
+static tl_result tli_open_part(tli_compile *c, int32_t parts) {
+    tl_result result = tli_open_source(c, parts);
+    if (!result) result = tli_open_tables(c);
+    if (!result && c->strategy->enable_fusion) result = tli_fuse_source(c, NULL, &c->all);
+    c->graph = &c->source;
+    c->choices = &c->tables;
+    return result;
+}
+
+static void tli_close_part(tli_compile *c) {
+    tli_close_precision(&c->tables);
+    tli_zero(&c->tables, sizeof c->tables);
+    tl_free_fusion_plan(c->env, &c->all);
+    tli_close_source(c);
+}
+
+// Whether all combinations of this number of parts are few enough to plan each.
+static int tli_is_small(const tli_compile *c) {
+    uint64_t mixes = tli_count_mixes(c);
+    return c->all.fused_count <= 4 && mixes << c->all.fused_count <= TLI_COMPILE_MOST;
+}
+
+static tl_result tli_try_part(tli_compile *c, int32_t parts) {
+    uint64_t bound = 0, step = 0;
+    tl_result result = tli_open_part(c, parts);
+    if (!result) result = tli_bound_part(c, &bound);
+    if (!result) {
+        step = bound == UINT64_MAX ? bound : tli_find_step_cost(c, bound);
+        c->bound = step < c->bound ? step : c->bound;
+        if (!c->has_best || (bound != UINT64_MAX && !tli_is_ruled_out(c, step))) {
+            c->enumerates = tli_is_small(c);
+            result = tli_try_chains(c);
+        }
+    }
+    tli_close_part(c);
+    return result;
+}
+
+// The numbers of parts: that of the strategy, or every divisor of the batch.
+static tl_result tli_try_parts(tli_compile *c) {
+    uint64_t batch = c->desc->graph->batch, steps = c->strategy->gradient.accumulation_steps, parts;
+    tl_result result = TL_OK;
+    if (!c->desc->may_split) return tli_try_part(c, 1);
+    if (steps) {
+        result = batch % steps || steps > INT32_MAX ? TL_NOT_READY : tli_try_part(c, (int32_t)steps);
+        if (result != TL_NOT_READY) return result;
+        return tli_fail_values(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE),
+                               TLI_RULE(GRAPH_BATCH_CANNOT_BE_SPLIT_SO), batch, steps);
+    }
+    for (parts = 1; !result && (parts == 1 || parts <= batch) && parts <= INT32_MAX; parts++) {
+        if (parts > 1 && batch % parts) continue;
+        if (parts > 1 && tli_is_out_of_work(c)) {
+            c->is_complete = 0;
+            c->bound = 0;
+            break;
+        }
+        result = tli_try_part(c, (int32_t)parts);
+        if (result == TL_NOT_READY && parts > 1) result = TL_OK;
+    }
+    return result;
+}
+
+// -- compile: the best once more --
+
+// Open the graphs of the best combination again.
+static tl_result tli_open_best(tli_compile *c) {
+    tl_result result = tli_open_part(c, c->best_parts);
+    tli_copy(c->apart, c->best_apart, (size_t)c->source.node_count);
+    if (!result) result = tli_open_variant(c);
+    if (!result) tli_copy(c->schemes, c->best_schemes, (size_t)c->graph->node_count);
+    return result;
+}
+
+// Try each chain the other way, beside the best, with the same prices of a byte.
+static tl_result tli_turn_chains(tli_compile *c) {
+    int32_t id, count = c->all.fused_count;
+    tl_result result = TL_OK;
+    if (count < 2 || count > TLI_COMPILE_CHAINS || c->enumerates) return TL_OK;
+    for (id = 0; id < c->all.graph.node_count && !result && !tli_is_out_of_work(c); id++) {
+        int32_t first;
+        if (tli_count_in(&c->all, id) < 2) continue;
+        tli_copy(c->apart, c->best_apart, (size_t)c->source.node_count);
+        first = c->all.members[c->all.first_members[id]];
+        tli_mark_apart(c->apart, &c->all, id, !c->apart[first]);
+        result = tli_try_variant(c);
+    }
+    return result;
+}
+
+static tl_result tli_improve_chains(tli_compile *c) {
+    tl_result result;
+    if (!c->has_best || tli_is_out_of_work(c) || !c->strategy->enable_fusion) return TL_OK;
+    result = tli_open_part(c, c->best_parts);
+    if (!result) result = tli_turn_chains(c);
+    tli_close_part(c);
+    return result;
+}
+
+// Plan the best combination once more with the work that is left. The graphs are open.
+static tl_result tli_improve_plan(tli_compile *c, const tl_precision_graph *applied) {
+    uint64_t left = c->work_limit > c->work ? c->work_limit - c->work : 0;
+    int32_t proven;
+    tl_plan plan;
+    tl_result result;
+    if (left <= c->try_work || c->stopped || c->bound == c->choice.cost || c->is_complete) return TL_OK;
+    result = tli_plan_graph(c, applied, left, &plan, &proven);
+    if (result == TL_ERROR_INFEASIBLE) return TL_OK;    // with more work other plans are found, mostly better
+    if (result) return result;
+    if (c->fewest ? tli_compiled_bytes(c, &plan) < tli_compiled_bytes(c, &c->plan)
+                  : plan.cost < c->plan.cost) {
+        tl_free_plan(c->env, &c->plan);
+        c->plan = plan;
+    } else {
+        tl_free_plan(c->env, &plan);
+    }
+    return TL_OK;
+}
+
+// -- compile: the result --
+
+// What a compiled plan owns.
+typedef struct tli_compiled {
+    tl_graph           source;
+    tl_node           *source_nodes;
+    tl_node_output    *source_outputs;
+    tl_fusion_plan     fusion;
+    tl_precision_graph applied;
+    int32_t           *map;          // the four arrays of the map, and tensors
+} tli_compiled;
+
+static void tli_free_compiled(tl_env *env, tli_compiled *own) {
+    if (!own) return;
+    tli_release(env, own->source_nodes);
+    tli_release(env, own->source_outputs);
+    tl_free_fusion_plan(env, &own->fusion);
+    tl_free_precision_graph(env, &own->applied);
+    tli_release(env, own->map);
+    tli_release(env, own);
+}
+
+// The tensor of the plan's graph that is a tensor of source; of a result that is converted back, that of the
+// conversion.
+static int32_t tli_find_compiled_tensor(const tli_compile *c, const tli_compiled *own, int32_t tensor) {
+    const tl_precision_graph *applied = &own->applied;
+    const tl_node_output *output = &c->source.outputs[tensor];
+    int32_t node = output->node, k;
+    if (c->graph != &c->source) {
+        node = own->fusion.nodes[node];
+        if (own->fusion.members[own->fusion.first_members[node + 1] - 1] != output->node) return -1;
+    }
+    if (!applied->memory) return c->graph->nodes[node].first_output + output->output;
+    tensor = applied->graph.nodes[applied->new_nodes[node]].first_output + output->output;
+    if (!c->source.nodes[output->node].keep || applied->graph.nodes[applied->new_nodes[node]].keep)
+        return tensor;
+    for (k = 0; k < applied->graph.input_count; k++) {
+        int32_t reader;
+        if (applied->graph.inputs[k].tensor != tensor) continue;
+        for (reader = applied->new_nodes[node] + 1; reader < applied->graph.node_count; reader++) {
+            const tl_node *conversion = &applied->graph.nodes[reader];
+            if (conversion->keep && conversion->first_input == k && applied->nodes[reader] == node)
+                return conversion->first_output;
+        }
+    }
+    return tensor;
+}
+
+// Which nodes of source each node of the plan's graph computes.
+static void tli_map_nodes(const tli_compile *c, const tli_compiled *own, int32_t *first, int32_t *members,
+                          int32_t *remade, int32_t *nodes) {
+    const tl_precision_graph *applied = &own->applied;
+    const tl_graph *graph = applied->memory ? &applied->graph : c->graph;
+    int32_t id, at, count = 0;
+    for (id = 0; id < graph->node_count; id++) {
+        int32_t from = applied->memory ? applied->nodes[id] : id;
+        int is_conversion = applied->memory && applied->new_nodes[from] != id;
+        first[id] = count;
+        remade[id] = 0;
+        if (is_conversion) continue;
+        if (c->graph == &c->source) {
+            nodes[from] = id;
+            members[count++] = from;
+            continue;
+        }
+        remade[id] = own->fusion.remade_counts[from];
+        for (at = own->fusion.first_members[from]; at < own->fusion.first_members[from + 1]; at++) {
+            nodes[own->fusion.members[at]] = id;
+            members[count++] = own->fusion.members[at];
+        }
+    }
+    first[graph->node_count] = count;
+}
+
+// Make the map; 0 = no memory.
+static int tli_open_compiled_map(tli_compile *c, tli_compiled *own, tl_compiled_plan *compiled) {
+    uint64_t source = (uint64_t)c->source.node_count, nodes = (uint64_t)compiled->graph->node_count;
+    uint64_t tensors = (uint64_t)c->source.tensor_count;
+    int32_t *map = (int32_t *)tli_alloc_array(c->env, 2 * source + 2 * nodes + 1 + tensors, sizeof *map), k;
+    if (!map) return 0;
+    own->map = map;
+    compiled->nodes = map;
+    compiled->members = map + source;
+    compiled->remade_counts = map + 2 * source;
+    compiled->first_members = map + 2 * source + nodes;
+    compiled->tensors = map + 2 * source + 2 * nodes + 1;
+    tli_map_nodes(c, own, map + 2 * source + nodes, map + source, map + 2 * source, map);
+    for (k = 0; k < c->source.tensor_count; k++)
+        map[2 * source + 2 * nodes + 1 + (uint64_t)k] = tli_find_compiled_tensor(c, own, k);
+    return 1;
+}
+
+// Hand over the graphs that are open, and say what they are.
+static tl_result tli_take_graphs(tli_compile *c, tli_compiled *own, tl_compiled_plan *compiled) {
+    own->source = c->source;
+    own->source_nodes = c->source_nodes;
+    own->source_outputs = c->source_outputs;
+    own->fusion = c->fusion;
+    compiled->source = c->source_nodes ? &own->source : c->desc->graph;
+    compiled->graph = own->applied.memory ? &own->applied.graph
+                    : c->graph == &c->source ? compiled->source : &own->fusion.graph;
+    compiled->precision = c->precision;
+    compiled->inference = c->inference;
+    if (own->applied.memory) compiled->formats = own->applied.formats;
+    else if (c->is_mixed) compiled->precision = TL_PRECISION_SINGLE;
+    if (compiled->graph == compiled->source) return TL_OK;
+    return tli_open_compiled_map(c, own, compiled) ? TL_OK : tli_fail_compile(c);
+}
+
+// What was handed over is no longer the compiler's to release.
+static void tli_leave_graphs(tli_compile *c) {
+    c->source_nodes = NULL;
+    c->source_outputs = NULL;
+    tli_zero(&c->fusion, sizeof c->fusion);
+}
+
+static void tli_fill_compiled(tli_compile *c, const tli_compiled *own, tl_compiled_plan *compiled) {
+    tli_describe_choice(c, &own->applied, &c->plan, &c->choice);
+    compiled->plan = c->plan;
+    compiled->plan.repeat_count = c->parts;
+    tli_zero(&c->plan, sizeof c->plan);
+    compiled->choice = c->choice;
+    compiled->runner_up = c->runner_up;
+    compiled->tried_count = c->tried_count;
+    compiled->work = c->work;
+    compiled->bound_cost = c->choice.cost;
+    if (c->bound < c->choice.cost && (c->fewest || !c->is_complete)) compiled->bound_cost = c->bound;
+    compiled->proven = compiled->bound_cost == c->choice.cost;
+    compiled->gap_ratio = tli_find_gap(c->choice.cost, compiled->bound_cost);
+    compiled->plan.bound_cost = (uint64_t)c->parts > 1 ? compiled->bound_cost / (uint64_t)c->parts
+                                                       : compiled->bound_cost;
+    compiled->base_cost = tli_sum_calls(c);
+}
+
+// Make the graphs of the best again, improve its plan, and hand it all over.
+static tl_result tli_finish_compile(tli_compile *c, tl_compiled_plan *compiled) {
+    tli_compiled *own = (tli_compiled *)tli_alloc_array(c->env, 1, sizeof *own);
+    tl_result result = own ? tli_open_best(c) : tli_fail_compile(c);
+    int taken = 0;
+    if (!result) result = tli_apply_mix(c, &own->applied);
+    if (!result) result = tli_improve_plan(c, &own->applied);
+    if (!result) {
+        result = tli_take_graphs(c, own, compiled);
+        taken = 1;
+    }
+    if (!result) tli_fill_compiled(c, own, compiled);
+    if (taken) tli_leave_graphs(c);
+    tli_close_variant(c);
+    tli_close_part(c);
+    compiled->memory = own;
+    return result;
+}
+
+static tl_result tli_refuse_compile(const tli_compile *c) {
+    tli_sentence s = tli_begin_error(c->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE),
+                                     TLI_RULE(NO_COMBINATION_FITS), c->budget.allowed_bytes, c->least);
+    tli_put_limit(c->env, &s, c->budget.limit);
+    tli_put_rule(&s);
+    if (TLI_ERROR_TEXT && c->least_node >= 0) {
+        tli_put(&s.text, ", because of node ");
+        tli_put_named(&s.text, c->least_node, tl_name_node(c->desc->graph, c->least_node));
+    }
+    return tli_end_error(c->env, &s, TL_ERROR_INFEASIBLE);
+}
+
+// Search all of it. What fails on the way leaves no error, unless all of it fails.
+static tl_result tli_search_combinations(tli_compile *c) {
+    tli_quiet quiet = tli_begin_quiet(c->env);
+    tl_result result = tli_try_parts(c);
+    if (!result) result = tli_improve_chains(c);
+    tli_end_quiet(&quiet, result);
+    if (result) return result;
+    return c->has_best ? TL_OK : tli_refuse_compile(c);
+}
+
+// The same within a budget that somebody else found.
+static tl_result tli_compile_within(tl_env *env, const tl_compile_desc *desc, const tli_budget *budget,
+                                    tl_compiled_plan *compiled) {
+    tli_compile c;
+    tl_result result;
+    tli_zero(compiled, sizeof *compiled);
+    tli_zero(&c, sizeof c);
+    c.env = env;
+    c.desc = desc;
+    c.strategy = desc->strategy;
+    c.budget = *budget;
+    c.inference = !desc->strategy->gradient.computes;
+    c.in_arena = desc->strategy->memory != TL_MEMORY_STANDARD;
+    c.fewest = desc->strategy->memory == TL_MEMORY_MINIMAL_PEAK;
+    c.work_limit = tli_or_default(desc->work_limit, TLI_COMPILE_WORK);
+    c.try_work = TLI_COMPILE_TRY_WORK + (uint64_t)(uint32_t)desc->graph->node_count * 4000;
+    if (c.try_work > c.work_limit / 8) c.try_work = c.work_limit / 8 + 1;
+    c.is_complete = 1;
+    c.bound = c.least = UINT64_MAX;
+    c.least_node = -1;
+    result = tli_check_compile(&c);
+    if (result) return result;
+    if (!tli_open_compile(&c)) result = tli_fail_compile(&c);
+    if (!result) result = tli_search_combinations(&c);
+    if (!result) result = tli_finish_compile(&c, compiled);
+    tl_free_plan(env, &c.plan);
+    tli_close_compile(&c);
+    if (result) tl_free_compiled_plan(env, compiled);
+    return result;
+}
+
+TLI_IMPL tl_result tl_compile(tl_env *env, const tl_compile_desc *desc, tl_compiled_plan *compiled) {
+    tli_budget budget;
+    TL_ASSERT(desc && desc->graph && desc->strategy && compiled);
+    budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+                             NULL, 0);
+    return tli_compile_within(env, desc, &budget, compiled);
+}
+
+TLI_IMPL void tl_free_compiled_plan(tl_env *env, tl_compiled_plan *compiled) {
+    if (!compiled) return;
+    tl_free_plan(env, &compiled->plan);
+    tli_free_compiled(env, (tli_compiled *)compiled->memory);
+    tli_zero(compiled, sizeof *compiled);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION

@@ -1,0 +1,136 @@
+#ifndef TL_STRATEGY_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ============================================================================
+// [9] COMPILE -- one strategy, one graph, one number of bytes: one plan
+//
+//     graph -> split the batch -> fuse chains -> choose formats -> drop, run again, spill -> places
+//              \_______________ outer choices ______________/     \____ [6], within the bytes ____/
+//
+//     cost of a step
+//      |   a        each combination of outer choices has a curve of its own: cost against bytes
+//      |   a  b     a: everything in f32. b: kept activations in bf16. c: the batch in two halves
+//      |  c a b     at each number of bytes another one is the best
+//      |    c a  b
+//      +----------- bytes
+//
+// What is kept in which format decides what has to run again, and what must run again decides which format
+// pays. So the choices are not made one after the other: combinations are planned within the budget, each
+// with offsets, and the cheapest plan that fits is the answer. With it come a lower bound for all combinations
+// together, what the best of the others would have cost, and the map from the plan's graph to the caller's.
+//
+//   split     the batch in m equal parts, one after the other; every divisor of the batch is tried
+//   fuse      each chain of elementwise nodes that take blocks, or not
+//   formats   a price for each byte is added to the time of a node in a format, and tl_plan_precision
+//             chooses; the price runs over a ladder, once for all tensors and once for those that backwards
+//             read. Small graphs are enumerated
+//   bound     a relaxation of all of it at once: every node in its fastest scheme, every tensor in its
+//             narrowest format, nothing converted, every chain as if it were fused; its lower bound in [6].
+//             With a limit of the loss, the Lagrangian dual of the first runs' costs is added
+//
+// References: Beaumont et al., 2019, arXiv:1911.13214. Fisher, The Lagrangian Relaxation Method for Solving
+// Integer Programming Problems, 1981.
+// ============================================================================
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+typedef struct tl_compile_progress {
+    uint64_t work, work_limit;     // elementary steps so far; the number after which compiling ends
+    int32_t  tried_count;          // combinations planned
+    uint64_t cost, bound_cost;     // of the best so far; lower bound of any. 0 = none yet
+} tl_compile_progress;
+
+typedef struct tl_compile_desc {
+    const tl_graph    *graph;      // not NULL; bytes of f32 and the costs of a step over the whole batch
+    const tl_strategy *strategy;   // not NULL; of mode lazy or hybrid
+    const tl_device   *device;     // link, capacities, and the speeds by which conversions and fused nodes are
+                                   // priced; 0 = as in tl_remat_desc, tl_apply_desc and tl_fusion_desc
+    uint64_t budget_bytes;         // of the arena and base_bytes together; 0 = no limit of your own
+    uint64_t host_budget_bytes;    // of host copies at a time; 0 = no host tier
+    uint64_t base_bytes;           // weights, gradients, optimizer: part of the budget
+    uint64_t alignment_bytes;      // of the places, a power of two up to 2^30; 0 = 1
+    uint64_t block_bytes;          // as in tl_places_desc; 0 = arenas are not cut
+    uint32_t kernel_precisions;    // bits 1 << tl_precision that kernels compute; 0 = f32 only. Without
+                                   // mixed among them, precision mixed is f32
+    const tl_precision_desc *precision;  // of precision mixed: schemes, losses, costs, loss_limit, profiles
+                                   // and the flags are read; criterion, objective and evaluate must be 0.
+                                   // 0 = f32 and bf16, with no limit of the loss
+    int32_t  may_split;            // 1 = the batch may be split in equal parts: in as many as
+                                   // gradient.accumulation_steps says, or where that is 0 as is best. 0 = the
+                                   // graph is that of one micro-batch
+    uint64_t split_cost;           // what each part after the first adds to the cost of a step
+    uint64_t fusion_block_bytes;   // as block_bytes in tl_fusion_desc
+    uint64_t fusion_scratch_parts; // as scratch_parts in tl_fusion_desc
+    uint64_t work_limit;           // elementary steps of 2 to 3 ns; 0 = 1600 million, about four seconds
+    int    (*progress)(const tl_compile_progress *progress, void *user);  // 1 = stop with the best so far
+    void    *user;                 // passed to progress
+} tl_compile_desc;
+
+// One combination of the outer choices.
+typedef struct tl_compile_choice {
+    int32_t  part_count;           // micro-batches of a step
+    int32_t  fused_count;          // nodes that stand for several
+    int32_t  conversion_count;     // nodes that convert a tensor
+    int32_t  format_counts[TL_FORMAT_COUNT];  // nodes of the graph, conversions left out, by their format
+    int32_t  copy_count;           // tensors copied to or from the host in a part
+    double   loss;                 // sum over the nodes
+    uint64_t cost;                 // of a step: of all parts
+    uint64_t arena_bytes;          // with memory standard: the peak
+} tl_compile_choice;
+
+typedef struct tl_compiled_plan {
+    tl_plan          plan;         // of `graph`, for one part; repeat_count = parts
+    const tl_graph  *graph;        // with fused nodes and conversions
+    const tl_graph  *source;       // the desc's, or a copy scaled to the precision and to a part: what
+                                   // kernels see
+    const int32_t   *nodes;        // [source nodes] the node of `graph` that computes it. This and the next
+                                   // four are 0 where graph and source are one
+    const int32_t   *tensors;      // [source tensors] the tensor of `graph` that holds it; of a result that is
+                                   // converted back, the conversion's; -1 = inside of a fused node
+    const int32_t   *first_members;  // [graph nodes + 1] index into members
+    const int32_t   *members;      // nodes of source by node of `graph`: one; several of a fused node; none of
+                                   // a conversion
+    const int32_t   *remade_counts;  // [graph nodes] members, from the first on, that run again in backward
+    const uint8_t   *formats;      // [graph tensors] tl_format; 0 = all of `precision`
+    tl_precision     precision;    // of the tensors; mixed: see formats
+    int32_t          inference;    // 1 = forward only
+    tl_compile_choice choice;      // what was chosen
+    tl_compile_choice runner_up;   // the best of the other combinations; cost 0 = none fits
+    uint64_t bound_cost;           // no plan of any combination costs less
+    uint64_t base_cost;            // of a step with nothing split, fused, converted or run again
+    int32_t  proven;               // 1 = cost equals bound_cost, or every combination was planned or ruled out
+    double   gap_ratio;            // (cost - bound_cost) / bound_cost; 0 = proven
+    int32_t  tried_count;          // combinations planned
+    uint64_t work;                 // elementary steps done
+    void    *memory;               // released by tl_free_compiled_plan, with all of the above
+} tl_compiled_plan;
+
+// Compile a strategy for a graph: choose how the batch is split, which chains are fused, which format each node
+// has, what is dropped, run again or spilled, and where everything lies, so that a step costs least within
+// the budget. With memory minimal-peak it takes the fewest bytes instead, and costs least among such.
+//
+//   compiled   overwritten; release with tl_free_compiled_plan; desc->graph must outlive it
+//
+// What the strategy leaves open is searched: fusion where enable_fusion is on, formats where the precision is
+// mixed and kernels compute that, parts where may_split is 1 and accumulation_steps is 0, copies with a host
+// budget, and what runs again where gradients are checkpointed with interval 0, or forward only. Everything
+// else is as the strategy says: gradient full keeps all that backward reads, an interval keeps every n-th
+// node. A combination that takes no fewer bytes and costs no less than another is left out before it is
+// planned, by the cost of its calls. Where none fits, the error names the least bytes of those tried.
+//
+// Errors:  those of tl_check_strategy, tl_check_graph, tl_plan_precision, tl_plan_remat; TL_ERROR_INVALID_ARG:
+//          mode eager, which has no plan; a field of precision that is not read; a batch that cannot be split
+//          so; TL_ERROR_UNSUPPORTED: parallelism model, pipeline, a precision that kernels do not compute;
+//          TL_ERROR_INFEASIBLE names the least budget found; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW.
+//          *compiled is all zero then.
+// Cost:    work_limit. Memory: that of tl_plan_remat and about four copies of the graph.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_compile(tl_env *env, const tl_compile_desc *desc, tl_compiled_plan *compiled);
+TLDEF void      tl_free_compiled_plan(tl_env *env, tl_compiled_plan *compiled);  // accepts zeroed ones
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TL_STRATEGY_H

@@ -1,0 +1,112 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// ============================================================================
+// [9] COMPILE (implementation)
+//
+// This part: what the gradient and the memory of a strategy ask of one graph:
+//
+//     interval n            every n-th node is kept
+//     memory minimal-peak   the order of the fewest bytes; where that exceeds the budget, as below
+//     checkpointed, or      the cheapest plan within the budget
+//     forward only in one
+//     else                  all that backward reads is kept
+//
+// Compiled plans and runs of a strategy come here, so both give the same plan.
+// ============================================================================
+
+typedef struct tli_asked {
+    tl_env          *env;
+    tli_function     function;
+    const tl_graph  *graph;
+    const tl_gradient *gradient;    // NULL = no strategy: all is kept
+    tl_memory        memory;
+    int32_t          inference;
+    int32_t          in_arena;      // 1 = plans that come with places
+    const tl_device *device;        // may be NULL
+    tli_budget       live, arena;   // what binds the one kind of plan, and the other
+    uint64_t         alignment_bytes, block_bytes;
+    uint64_t         work_limit;    // of tl_plan_remat; 0 = its default
+    int            (*progress)(const tl_remat_progress *progress, void *user);
+    void            *user;
+} tli_asked;
+
+// Whether forwards may run again where that makes the plan fit.
+static int tli_may_run_again(const tli_asked *a) {
+    return a->gradient && (a->gradient->checkpointed || (a->inference && a->live.is_limited));
+}
+
+static tl_result tli_plan_interval(const tli_asked *a, tl_plan *plan) {
+    const tl_graph *graph = a->graph;
+    uint8_t *keep = (uint8_t *)tli_alloc_array(a->env, (uint64_t)graph->tensor_count, 1);
+    uint64_t number = 0;
+    int32_t id, i;
+    tl_result result;
+    if (!keep) return tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(KEPT_SET_NO_MEMORY));
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int kept = node->is_input || number % a->gradient->checkpoint_interval == 0;
+        number += !node->is_input;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            keep[i] = (uint8_t)kept;
+    }
+    result = tl_plan_kept_set(a->env, graph, keep, plan);
+    tli_release(a->env, keep);
+    return result;
+}
+
+// The cheapest plan within the budget.
+static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
+    tl_remat_desc remat;
+    tli_zero(&remat, sizeof remat);
+    remat.graph = a->graph;
+    remat.inference = a->inference;
+    remat.device = a->device;
+    remat.alignment_bytes = a->alignment_bytes;
+    remat.block_bytes = a->block_bytes;
+    remat.work_limit = a->work_limit;
+    remat.progress = a->progress;
+    remat.user = a->user;
+    return a->in_arena ? tli_plan_remat_in_arena(a->env, &remat, &a->arena, plan, report)
+                       : tli_plan_remat(a->env, &remat, &a->live, TLI_REMAT_MOST_WORK, plan, report);
+}
+
+// The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
+// do; where there is none either, the order stays if it takes less than what that would take, and is refused
+// by the caller.
+static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
+    tl_order_desc order;
+    tl_plan ordered;
+    tl_result result;
+    tli_quiet quiet;
+    tli_zero(&order, sizeof order);
+    order.graph = a->graph;
+    order.inference = a->inference;
+    order.alignment_bytes = a->alignment_bytes;
+    result = tl_plan_order(a->env, &order, plan, NULL);
+    if (result || !tli_may_run_again(a) || (!a->arena.is_over && plan->arena_bytes <= a->arena.bytes))
+        return result;
+    ordered = *plan;
+    quiet = tli_begin_quiet(a->env);
+    result = tli_plan_cheapest(a, plan, report);
+    if (result == TL_ERROR_INFEASIBLE &&
+        tli_add_base(&a->arena, ordered.arena_bytes) <= report->least_budget_bytes) {
+        *plan = ordered;
+        result = TL_OK;
+    } else {
+        tl_free_plan(a->env, &ordered);
+    }
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+
+// Make the plan. report: zeroes, unless tl_plan_remat made it or was refused.
+static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
+    tli_zero(report, sizeof *report);
+    if (a->gradient && a->gradient->checkpoint_interval) return tli_plan_interval(a, plan);
+    if (a->gradient && a->memory == TL_MEMORY_MINIMAL_PEAK) return tli_plan_fewest(a, plan, report);
+    if (tli_may_run_again(a)) return tli_plan_cheapest(a, plan, report);
+    return tl_plan_keep_all(a->env, a->graph, a->inference, plan);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION

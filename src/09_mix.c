@@ -1,0 +1,463 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- compile: a combination --
+
+// Mark the nodes that have to run: results, in training all that have a backward, and what these are made of.
+static void tli_mark_wanted(const tl_graph *graph, int inference, uint8_t *is_wanted) {
+    int32_t id, k;
+    int any_keep = 0;
+    for (id = 0; id < graph->node_count; id++) any_keep |= graph->nodes[id].keep;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        is_wanted[id] = (uint8_t)(node->keep || (!inference && node->has_grad) || (inference && !any_keep));
+    }
+    for (k = 0; k < graph->input_count && inference && !any_keep; k++)
+        is_wanted[graph->outputs[graph->inputs[k].tensor].node] = 0;
+    for (id = graph->node_count; id-- > 0;)
+        for (k = 0; k < graph->nodes[id].input_count && is_wanted[id]; k++)
+            is_wanted[graph->outputs[graph->inputs[graph->nodes[id].first_input + k].tensor].node] = 1;
+}
+
+// Every call of the caller's graph once.
+static uint64_t tli_sum_calls(const tli_compile *c) {
+    const tl_graph *graph = c->desc->graph;
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) sum += tli_find_call_costs(c, &graph->nodes[id]);
+    return sum;
+}
+
+static uint64_t tli_sum_wanted(const tli_compile *c, const tl_graph *graph, const uint8_t *is_wanted) {
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++)
+        if (is_wanted[id]) sum += tli_find_call_costs(c, &graph->nodes[id]);
+    return sum;
+}
+
+// The cost of a step whose parts cost so much each.
+static uint64_t tli_find_step_cost(const tli_compile *c, uint64_t part_cost) {
+    uint64_t parts = (uint64_t)c->parts, sum, rest;
+    if (!tli_mul_u64(part_cost, parts, &sum) || !tli_mul_u64(c->desc->split_cost, parts - 1, &rest) ||
+        !tli_add_u64(sum, rest, &sum)) return UINT64_MAX;
+    return sum;
+}
+
+// Whether steps that cost no less than this need not be looked at.
+static int tli_is_ruled_out(const tli_compile *c, uint64_t step_cost) {
+    return !c->fewest && c->has_best && step_cost >= c->choice.cost;
+}
+
+static int tli_is_better(const tli_compile *c, const tl_compile_choice *a, const tl_compile_choice *b) {
+    if (!b->cost && !b->arena_bytes) return 1;
+    if (c->fewest && a->arena_bytes != b->arena_bytes) return a->arena_bytes < b->arena_bytes;
+    if (a->cost != b->cost) return a->cost < b->cost;
+    return a->arena_bytes < b->arena_bytes;
+}
+
+// The graph of the mix at hand; zeroes, where it is the graph at hand: all of it in f32, at the graph's costs.
+static tl_result tli_apply_mix(tli_compile *c, tl_precision_graph *applied) {
+    const tli_precision *p = c->choices;
+    tl_apply_desc desc;
+    tl_precision_plan plan;
+    int32_t id, changed_count = 0;
+    tli_zero(applied, sizeof *applied);
+    for (id = 0; c->is_mixed && id < c->graph->node_count; id++) {
+        uint64_t cost = tli_find_call_costs(c, &c->graph->nodes[id]);
+        uint64_t time = p->times[(size_t)id * TL_SCHEME_COUNT + c->schemes[id]];
+        tl_precision_node *node = &c->formats[id];
+        tli_zero(node, sizeof *node);
+        node->scheme = (tl_scheme)c->schemes[id];
+        node->speedup = cost && time ? (double)cost / (double)time : 1;
+        changed_count += c->schemes[id] != TL_SCHEME_F32 || cost != time;
+    }
+    if (!changed_count) return TL_OK;
+    tli_zero(&plan, sizeof plan);
+    plan.nodes = c->formats;
+    plan.node_count = c->graph->node_count;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = c->graph;
+    desc.plan = &plan;
+    desc.device = c->desc->device;
+    desc.training = !c->inference;
+    desc.any_result = c->desc->precision ? c->desc->precision->any_result : 0;
+    return tl_apply_precision(c->env, &desc, applied);
+}
+
+static tli_asked tli_ask_for_compile(tli_compile *c, const tl_graph *graph, uint64_t work_limit) {
+    tli_asked asked;
+    tli_zero(&asked, sizeof asked);
+    asked.env = c->env;
+    asked.function = TLI_IN(COMPILE);
+    asked.graph = graph;
+    asked.gradient = &c->strategy->gradient;
+    asked.memory = c->strategy->memory;
+    asked.inference = c->inference;
+    asked.in_arena = c->in_arena;
+    asked.device = c->desc->device;
+    asked.live = asked.arena = c->budget;
+    asked.alignment_bytes = c->desc->alignment_bytes;
+    asked.block_bytes = c->desc->block_bytes;
+    asked.work_limit = work_limit;
+    if (c->desc->progress) {
+        asked.progress = tli_watch_compile;
+        asked.user = c;
+    }
+    return asked;
+}
+
+// Give a plan the places that it lacks.
+static tl_result tli_place_compiled(tli_compile *c, const tl_graph *graph, tl_plan *plan) {
+    tl_places_desc places;
+    tl_device device;
+    tl_result result;
+    if (!c->in_arena || plan->offset_count) return TL_OK;
+    tli_zero(&device, sizeof device);
+    if (c->desc->device) device = *c->desc->device;
+    device.alignment_bytes = c->desc->alignment_bytes;
+    tli_zero(&places, sizeof places);
+    places.graph = graph;
+    places.device = &device;
+    places.work_limit = c->try_work;
+    places.block_bytes = c->desc->block_bytes;
+    result = tl_plan_places(c->env, &places, plan, NULL);
+    if (result) tl_free_plan(c->env, plan);
+    return result;
+}
+
+static uint64_t tli_compiled_bytes(const tli_compile *c, const tl_plan *plan) {
+    return c->in_arena ? plan->arena_bytes : plan->peak_bytes;
+}
+
+static void tli_note_least(tli_compile *c, uint64_t bytes, int32_t node) {
+    if (!bytes || bytes >= c->least) return;
+    c->least = bytes;
+    c->least_node = node;
+}
+
+// The node of the caller's graph that a node of the graph at hand stands for.
+static int32_t tli_find_origin(const tli_compile *c, const tl_precision_graph *applied, int32_t node) {
+    if (node < 0) return node;
+    if (applied->memory) node = applied->nodes[node];
+    return c->graph == &c->source ? node : c->fusion.members[c->fusion.first_members[node + 1] - 1];
+}
+
+// Plan a graph within the budget, with places. TL_ERROR_INFEASIBLE: nothing fits, and the least is noted.
+static tl_result tli_plan_graph(tli_compile *c, const tl_precision_graph *applied, uint64_t work_limit,
+                                tl_plan *plan, int32_t *proven) {
+    const tl_graph *graph = applied->memory ? &applied->graph : c->graph;
+    tli_asked asked = tli_ask_for_compile(c, graph, work_limit);
+    tl_remat_report report;
+    tl_result result;
+    tli_zero(plan, sizeof *plan);
+    result = tli_plan_asked(&asked, plan, &report);
+    c->work += report.work + (uint64_t)graph->node_count * 64;
+    *proven = report.bound_cost || result ? report.proven : !c->fewest;
+    if (result == TL_ERROR_INFEASIBLE) {
+        int32_t node = report.limiting_node;
+        tli_note_least(c, report.least_budget_bytes, tli_find_origin(c, applied, node));
+        return result;
+    }
+    if (!result) result = tli_place_compiled(c, graph, plan);
+    if (result) return result;
+    plan->base_bytes = c->budget.base_bytes;
+    if (!c->budget.is_over && tli_compiled_bytes(c, plan) <= c->budget.bytes &&
+        (c->in_arena ? plan->host_arena_bytes : plan->host_peak_bytes) <= c->budget.host_bytes) return TL_OK;
+    tli_note_least(c, tli_add_base(&c->budget, tli_compiled_bytes(c, plan)), -1);
+    tl_free_plan(c->env, plan);
+    *proven = 0;
+    return TL_ERROR_INFEASIBLE;
+}
+
+static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *applied, const tl_plan *plan,
+                                tl_compile_choice *choice) {
+    int32_t id, k;
+    tli_zero(choice, sizeof *choice);
+    choice->part_count = c->parts;
+    choice->fused_count = c->fusion.fused_count;
+    choice->conversion_count = applied->conversion_count;
+    choice->cost = tli_find_step_cost(c, plan->cost);
+    choice->arena_bytes = tli_compiled_bytes(c, plan);
+    for (k = 0; k < plan->step_count; k++) {
+        tl_step_kind kind = (tl_step_kind)tl_find_step(plan, k).kind;
+        choice->copy_count += kind == TL_STEP_SPILL || kind == TL_STEP_FETCH;
+    }
+    for (id = 0; id < c->graph->node_count; id++) {
+        int32_t scheme = c->is_mixed ? c->schemes[id] : TL_SCHEME_F32;
+        choice->format_counts[tl_find_scheme_format((tl_scheme)scheme)]++;
+        if (c->is_mixed) choice->loss += c->choices->node_losses[(size_t)id * TL_SCHEME_COUNT + (size_t)scheme];
+    }
+}
+
+// Take a plan for the best, or for the runner-up, or release it.
+static void tli_offer_choice(tli_compile *c, const tl_precision_graph *applied, tl_plan *plan) {
+    tl_compile_choice choice;
+    tli_describe_choice(c, applied, plan, &choice);
+    if (!c->has_best || tli_is_better(c, &choice, &c->choice)) {
+        if (c->has_best) c->runner_up = c->choice;
+        tl_free_plan(c->env, &c->plan);
+        c->plan = *plan;
+        c->choice = choice;
+        c->has_best = 1;
+        c->best_parts = c->parts;
+        tli_copy(c->best_apart, c->apart, (size_t)c->source.node_count);
+        tli_copy(c->best_schemes, c->schemes, (size_t)c->graph->node_count);
+        return;
+    }
+    if (tli_is_better(c, &choice, &c->runner_up)) c->runner_up = choice;
+    tl_free_plan(c->env, plan);
+}
+
+// Plan the combination at hand, unless its calls cost too much.
+static tl_result tli_try_mix(tli_compile *c) {
+    tl_precision_graph applied;
+    tl_plan plan;
+    int32_t proven = 0;
+    uint8_t *is_wanted;
+    tl_result result = tli_apply_mix(c, &applied);
+    const tl_graph *graph = applied.memory ? &applied.graph : c->graph;
+    int is_out = 0;
+    if (result) return result;
+    is_wanted = (uint8_t *)tli_alloc_array(c->env, (uint64_t)graph->node_count, 1);
+    if (is_wanted) {
+        tli_mark_wanted(graph, c->inference, is_wanted);
+        is_out = tli_is_ruled_out(c, tli_find_step_cost(c, tli_sum_wanted(c, graph, is_wanted)));
+    }
+    tli_release(c->env, is_wanted);
+    c->work += (uint64_t)graph->node_count * 64;
+    if (!is_wanted) result = tli_fail_compile(c);
+    else if (!is_out) {
+        c->tried_count++;
+        result = tli_plan_graph(c, &applied, c->try_work, &plan, &proven);
+        if (!result || result == TL_ERROR_INFEASIBLE) c->is_complete &= proven;
+        if (!result) tli_offer_choice(c, &applied, &plan);
+        tli_report_progress(c);
+    }
+    tl_free_precision_graph(c->env, &applied);
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
+// -- compile: mixes of formats --
+
+// Prices of a byte, in units of the time of all calls over all bytes.
+static const double tli_byte_prices[] = { 0, 0.03125, 0.125, 0.25, 0.5, 1, 2, 8, 64, 4096 };
+
+// Whether a mix was tried; if not, remember it.
+static int tli_is_mix_known(tli_compile *c) {
+    size_t nodes = (size_t)c->graph->node_count;
+    int32_t i;
+    for (i = 0; i < c->mix_count; i++)
+        if (TLI_MEMCMP(c->mixes + (size_t)i * nodes, c->schemes, nodes) == 0) return 1;
+    if (c->mix_count < TLI_COMPILE_MIXES)
+        tli_copy(c->mixes + (size_t)c->mix_count++ * nodes, c->schemes, nodes);
+    return 0;
+}
+
+// The bytes of a node in a scheme: of its outputs, or with kept_only of those that a backward reads, and what
+// it saves.
+static uint64_t tli_count_priced(const tli_compile *c, int32_t id, int32_t scheme, int kept_only) {
+    const tl_node *node = &c->graph->nodes[id];
+    tl_format format = tl_find_scheme_format((tl_scheme)scheme);
+    uint64_t bytes = c->inference ? 0 : tl_find_format_bytes(format, node->saved_bytes);
+    int32_t k;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
+        if (!kept_only || c->is_kept[k]) bytes += tl_find_format_bytes(format, c->graph->outputs[k].bytes);
+    return bytes;
+}
+
+// price x bytes, at most 10^16, so that sums over a graph stay within the bits of a choice.
+static uint64_t tli_price_bytes(double price, uint64_t bytes, uint64_t most) {
+    double cost = price * (double)bytes;
+    return cost < (double)most ? (uint64_t)cost : most;
+}
+
+// Choose formats by time and a price of a byte.
+static tl_result tli_pick_priced(tli_compile *c, tli_precision *p, double price, int kept_only) {
+    uint64_t places = (uint64_t)c->graph->node_count * TL_SCHEME_COUNT, i;
+    uint64_t most = (UINT64_C(1) << 58) / ((uint64_t)p->node_count + (uint64_t)p->net_count * TL_FORMAT_COUNT);
+    const uint64_t *net_costs = c->unpriced + (uint64_t)p->node_count * TL_SCHEME_COUNT;
+    uint64_t net_places = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
+    tli_pick pick;
+    tl_result result;
+    for (i = 0; i < places; i++) {
+        int32_t id = (int32_t)(i / TL_SCHEME_COUNT), scheme = (int32_t)(i % TL_SCHEME_COUNT);
+        if (c->unpriced[i] != TL_FORBIDDEN)
+            p->costs[i] = c->unpriced[i] +
+                          tli_price_bytes(price, tli_count_priced(c, id, scheme, kept_only), most);
+    }
+    for (i = 0; i < net_places; i++) {
+        int32_t tensor = p->net_tensors[i / (TL_FORMAT_COUNT * TL_FORMAT_COUNT)];
+        tl_format from = (tl_format)(i / TL_FORMAT_COUNT % TL_FORMAT_COUNT);
+        tl_format to = (tl_format)(i % TL_FORMAT_COUNT);
+        uint64_t bytes = tl_find_format_bytes(to, c->graph->outputs[tensor].bytes);
+        if (from != to && (!kept_only || c->is_kept[tensor]))
+            p->net_costs[i] = net_costs[i] + tli_price_bytes(price, bytes, most);
+    }
+    result = tli_pick_cost(p, p->loss_units, &pick);
+    c->work += (uint64_t)c->graph->node_count * 4096;
+    if (result == TL_ERROR_INFEASIBLE)
+        return tli_fail(c->env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE),
+                        TLI_RULE(LOSS_LIMIT_NO_CHOICE_OF_FORMATS));
+    if (!result) tli_copy(c->schemes, p->schemes, (size_t)c->graph->node_count);
+    return result;
+}
+
+// Room for what prices are added to; 0 = no memory.
+static int tli_open_prices(tli_compile *c, const tli_precision *p) {
+    const tl_graph *graph = c->graph;
+    uint64_t costs = (uint64_t)p->node_count * TL_SCHEME_COUNT;
+    uint64_t net_costs = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
+    int32_t k;
+    c->unpriced = (uint64_t *)tli_alloc_array(c->env, costs + net_costs, sizeof *c->unpriced);
+    c->is_kept = (uint8_t *)tli_alloc_array(c->env, (uint64_t)graph->tensor_count, 1);
+    if (!c->unpriced || !c->is_kept) return 0;
+    tli_copy(c->unpriced, p->costs, (size_t)costs * sizeof *c->unpriced);
+    tli_copy(c->unpriced + costs, p->net_costs, (size_t)net_costs * sizeof *c->unpriced);
+    for (k = 0; k < graph->tensor_count; k++) c->is_kept[k] = graph->outputs[k].needed;
+    for (k = 0; k < graph->input_count; k++)
+        if (graph->inputs[k].needed) c->is_kept[graph->inputs[k].tensor] = 1;
+    return 1;
+}
+
+static void tli_close_prices(tli_compile *c, tli_precision *p) {
+    uint64_t costs = (uint64_t)p->node_count * TL_SCHEME_COUNT;
+    uint64_t net_costs = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
+    if (c->unpriced && c->is_kept) {
+        tli_copy(p->costs, c->unpriced, (size_t)costs * sizeof *c->unpriced);
+        tli_copy(p->net_costs, c->unpriced + costs, (size_t)net_costs * sizeof *c->unpriced);
+    }
+    tli_release(c->env, c->unpriced);
+    tli_release(c->env, c->is_kept);
+    c->unpriced = NULL;
+    c->is_kept = NULL;
+}
+
+// The time of all calls over all bytes, in f32.
+static double tli_find_price_unit(const tli_compile *c) {
+    uint64_t time = 0, bytes = 1;
+    int32_t id;
+    for (id = 0; id < c->graph->node_count; id++) {
+        time += tli_find_call_costs(c, &c->graph->nodes[id]);
+        bytes += tli_count_priced(c, id, TL_SCHEME_F32, 0);
+    }
+    return (double)(time + 1) / (double)bytes;
+}
+
+// Plan the mixes that prices of a byte lead to, the first of them with none.
+static tl_result tli_try_prices(tli_compile *c) {
+    tli_precision *p = c->graph == &c->source ? &c->tables : &c->options;
+    size_t rows = sizeof tli_byte_prices / sizeof tli_byte_prices[0], i;
+    int kept_only;
+    double unit;
+    tl_result result = tli_open_prices(c, p) ? TL_OK : tli_fail_compile(c);
+    if (!result) unit = tli_find_price_unit(c);
+    else unit = 0;
+    for (kept_only = 0; kept_only < (c->inference ? 1 : 2) && !result; kept_only++)
+        for (i = 0; i < rows && !result && !tli_is_out_of_work(c); i++) {
+            result = tli_pick_priced(c, p, unit * tli_byte_prices[i], kept_only);
+            if (!result && !tli_is_mix_known(c)) result = tli_try_mix(c);
+        }
+    tli_close_prices(c, p);
+    return result;
+}
+
+// Everything in f32, if that is allowed and keeps the limit of the loss: always.
+static tl_result tli_try_uniform(tli_compile *c) {
+    int32_t id;
+    for (id = 0; id < c->graph->node_count; id++) {
+        c->schemes[id] = TL_SCHEME_F32;
+        if (c->is_mixed && c->choices->costs[(size_t)id * TL_SCHEME_COUNT] == TL_FORBIDDEN) return TL_OK;
+    }
+    return c->is_mixed && tli_is_mix_known(c) ? TL_OK : tli_try_mix(c);
+}
+
+// -- compile: mixes of formats, all of them --
+
+// How many mixes the graph at hand has; TLI_COMPILE_MOST + 1 = more than that.
+static uint64_t tli_count_mixes(const tli_compile *c) {
+    uint64_t count = 1;
+    int32_t id, k;
+    for (id = 0; c->is_mixed && id < c->graph->node_count; id++) {
+        uint64_t schemes = 0;
+        for (k = 0; k < TL_SCHEME_COUNT; k++)
+            schemes += c->choices->costs[(size_t)id * TL_SCHEME_COUNT + (size_t)k] != TL_FORBIDDEN;
+        count *= schemes;
+        if (count > TLI_COMPILE_MOST) return TLI_COMPILE_MOST + 1;
+    }
+    return count;
+}
+
+// Time and loss of the first so many nodes of a mix that is built node by node.
+typedef struct tli_partial {
+    uint64_t time, loss;
+    uint64_t rest;        // the least time of all others, of those that have to run
+} tli_partial;
+
+// Go on to the next scheme of a node with which the mix may become the best; 0 = there is none.
+static int tli_next_scheme(tli_compile *c, tli_partial *at, int32_t id, int32_t *scheme) {
+    const tli_precision *p = c->choices;
+    for (++*scheme; *scheme < TL_SCHEME_COUNT; ++*scheme) {
+        size_t place = (size_t)id * TL_SCHEME_COUNT + (size_t)*scheme;
+        if (p->costs[place] == TL_FORBIDDEN) continue;
+        at[1].loss = at->loss + p->losses[place];
+        at[1].time = at->time + (c->is_wanted[id] ? p->times[place] : 0);
+        if (p->loss_units != TL_UNLIMITED && at[1].loss > p->loss_units) continue;
+        if (!tli_is_ruled_out(c, tli_find_step_cost(c, at[1].time + at[1].rest))) return 1;
+    }
+    return 0;
+}
+
+// Fill in the least times of the nodes that follow.
+static void tli_find_rests(tli_compile *c, tli_partial *at) {
+    int32_t id, k;
+    tli_zero(&at[c->graph->node_count], sizeof *at);
+    for (id = c->graph->node_count; id-- > 0;) {
+        uint64_t least = UINT64_MAX;
+        for (k = 0; k < TL_SCHEME_COUNT; k++) {
+            size_t place = (size_t)id * TL_SCHEME_COUNT + (size_t)k;
+            if (c->choices->costs[place] != TL_FORBIDDEN && c->choices->times[place] < least)
+                least = c->choices->times[place];
+        }
+        at[id].rest = at[id + 1].rest + (c->is_wanted[id] ? least : 0);
+        at[id].time = at[id].loss = 0;
+    }
+}
+
+static tl_result tli_try_all(tli_compile *c) {
+    int32_t count = c->graph->node_count, id = 0, *scheme;
+    tli_partial *at = (tli_partial *)tli_alloc_array(c->env, (uint64_t)count + 1, sizeof *at);
+    tl_result result = TL_OK;
+    scheme = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof *scheme);
+    if (at && scheme) {
+        tli_mark_wanted(c->graph, c->inference, c->is_wanted);
+        tli_find_rests(c, at);
+        for (scheme[0] = -1; id >= 0 && !result && !tli_is_out_of_work(c);) {
+            if (!tli_next_scheme(c, &at[id], id, &scheme[id])) { id--; continue; }
+            c->schemes[id] = (uint8_t)scheme[id];
+            if (++id < count) { scheme[id] = -1; continue; }
+            id--;
+            if (!tli_is_mix_known(c)) result = tli_try_mix(c);
+        }
+    } else {
+        result = tli_fail_compile(c);
+    }
+    tli_release(c->env, at);
+    tli_release(c->env, scheme);
+    return result;
+}
+
+// Plan the mixes of one set of fused chains.
+static tl_result tli_try_variant(tli_compile *c) {
+    tl_result result = tli_open_variant(c);
+    if (!result) result = tli_try_uniform(c);
+    if (!result && c->is_mixed && tli_count_mixes(c) > 1) {
+        result = tli_try_prices(c);
+        if (!result && c->enumerates) result = tli_try_all(c);
+        if (!c->enumerates || tli_is_out_of_work(c)) c->is_complete = 0;
+    }
+    tli_close_variant(c);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION

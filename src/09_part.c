@@ -1,0 +1,371 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- compile --
+//
+// The outer choices are nested loops, and each turn of the innermost one is a plan of [6] within the budget:
+//
+//     for each number of parts       the caller's graph in the precision and of one part: source
+//       the bound of that many parts     of one relaxed graph: tli_bound_part
+//       for each set of fused chains     source with these chains fused: graph
+//         for each mix of formats        graph with conversions: applied
+//           plan, places, compare
+//
+// A combination is left out where the calls of its graph alone, each once, cost as much as the best plan.
+// What is kept of the best is its plan and the numbers that make its graphs again at the end.
+
+#define TLI_COMPILE_WORK      UINT64_C(1600000000)  // steps by default
+#define TLI_COMPILE_TRY_WORK  UINT64_C(15000000)    // of the plan of a combination, and 4000 a node
+#define TLI_COMPILE_MIXES     40      // mixes by prices of a byte that are remembered, to plan none twice
+#define TLI_COMPILE_MOST      4096    // combinations, up to which all are enumerated
+#define TLI_COMPILE_CHAINS    16      // chains, up to which each is tried apart, or fused, beside the best
+
+typedef struct tli_compile {
+    tl_env          *env;
+    const tl_compile_desc *desc;
+    const tl_strategy *strategy;
+    tli_budget       budget;
+    tl_precision     precision;      // of all tensors, where no formats are chosen
+    int32_t          inference, in_arena, is_mixed;
+    int32_t          fewest;         // 1 = bytes come first, then the cost
+    uint64_t         work, work_limit, try_work;
+    int32_t          stopped;        // by progress
+    int32_t          tried_count;
+    int32_t          is_complete;    // 1 = every combination so far was proven, or ruled out
+    int32_t          enumerates;     // 1 = all combinations are planned
+    // One number of parts.
+    int32_t          parts;
+    tl_graph         source;
+    tl_node         *source_nodes;   // NULL = those of the desc's graph
+    tl_node_output  *source_outputs;
+    tli_precision    tables;         // of source: times and losses of each scheme; mixed only
+    double          *losses;         // arrays of the desc of `tables`, or of a fused graph: [nodes x schemes]
+    uint64_t        *costs;
+    uint32_t        *masks;          // [nodes]
+    tl_fusion_plan   all;            // every chain of source fused
+    uint8_t         *apart;          // [nodes of source] 1 = not fused
+    // One set of fused chains.
+    tl_fusion_plan   fusion;
+    const tl_graph  *graph;          // source, or that of fusion
+    tli_precision    options;        // of graph, where it is not source
+    const tli_precision *choices;    // of graph
+    uint64_t        *unpriced;       // costs of the choice, and then of its nets, before prices are added
+    uint8_t         *is_kept;        // [tensors] a backward reads it
+    uint8_t         *mixes;          // [TLI_COMPILE_MIXES x nodes] those tried
+    int32_t          mix_count;
+    uint8_t         *schemes;        // [nodes] of the mix at hand
+    uint8_t         *is_wanted;      // [nodes] of the graph at hand: it has to run
+    tl_precision_node *formats;      // [nodes] of the mix at hand
+    // The best so far.
+    int32_t          has_best, best_parts;
+    tl_plan          plan;
+    tl_compile_choice choice, runner_up;
+    uint8_t         *best_apart, *best_schemes;  // [nodes of source]
+    uint64_t         bound;          // of all parts seen; UINT64_MAX = none
+    uint64_t         least;          // budget for which a plan was found, where none fits; UINT64_MAX = none
+    int32_t          least_node;     // of the caller's graph, because of which; -1 = not known
+} tli_compile;
+
+// -- compile: the desc --
+
+static tli_rule tli_find_compile_rule(const tl_compile_desc *desc) {
+    const tl_precision_desc *precision = desc->precision;
+    const tl_strategy *strategy = desc->strategy;
+    if (strategy->mode == TL_MODE_EAGER) return TLI_RULE(STRATEGY_MODE_EAGER_HAS_NO_PLAN);
+    if (desc->may_split & ~1) return TLI_RULE(MAY_SPLIT_MUST_BE_0_OR_1);
+    if (desc->alignment_bytes & (desc->alignment_bytes - 1) || desc->alignment_bytes > UINT64_C(1) << 30)
+        return TLI_RULE(ALIGNMENT_OF_COMPILE_POWER_OF_TWO);
+    if (precision && (precision->criterion || precision->objective || precision->evaluate ||
+                      (precision->schemes & ~TLI_FLOAT_SCHEMES)))
+        return TLI_RULE(PRECISION_FIELD_IS_NOT_READ);
+    return TLI_NO_RULE;
+}
+
+// The precision of all tensors, and whether formats are chosen. TL_PRECISION_COUNT: kernels do not compute it.
+static tl_precision tli_resolve_precision(tl_precision precision, uint32_t kernel_precisions) {
+    uint32_t can = kernel_precisions ? kernel_precisions : 1u << TL_PRECISION_SINGLE;
+    if (precision == TL_PRECISION_MIXED && can & (1u << TL_PRECISION_MIXED)) return TL_PRECISION_MIXED;
+    if (precision == TL_PRECISION_FULL) return tli_find_widest(can);
+    if (precision == TL_PRECISION_MIXED) return TL_PRECISION_SINGLE;
+    return can & (1u << precision) ? precision : TL_PRECISION_COUNT;
+}
+
+static tl_result tli_check_compile(tli_compile *c) {
+    const tl_compile_desc *desc = c->desc;
+    const tl_strategy *strategy = c->strategy;
+    tl_result result = tl_check_strategy(c->env, strategy);
+    tli_rule rule;
+    if (!result) result = tl_check_graph(c->env, desc->graph);
+    if (!result && desc->device) result = tl_check_device(c->env, desc->device);
+    if (result) return result;
+    rule = tli_find_compile_rule(desc);
+    if (rule) return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE), rule);
+    c->precision = tli_resolve_precision(strategy->precision, desc->kernel_precisions);
+    c->is_mixed = c->precision == TL_PRECISION_MIXED;
+    if (c->precision == TL_PRECISION_COUNT) rule = TLI_RULE(STRATEGY_PRECISION_KERNELS_LACK_IT);
+    if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
+        strategy->parallelism.kind == TL_PARALLELISM_PIPELINE) rule = TLI_RULE(STRATEGY_PARALLELISM_ONE_WORKER);
+    return rule ? tli_fail(c->env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE), rule) : TL_OK;
+}
+
+static tl_result tli_fail_compile(const tli_compile *c) {
+    return tli_fail(c->env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE), TLI_RULE(NO_MEMORY_TO_COMPILE));
+}
+
+// The arrays of the whole call, one block.
+static int tli_open_compile(tli_compile *c) {
+    uint64_t nodes = (uint64_t)c->desc->graph->node_count;
+    uint8_t *bytes = (uint8_t *)tli_alloc_array(c->env, nodes, TLI_COMPILE_MIXES + 5);
+    c->formats = (tl_precision_node *)tli_alloc_array(c->env, nodes, sizeof *c->formats);
+    c->losses = (double *)tli_alloc_array(c->env, nodes * TL_SCHEME_COUNT, sizeof *c->losses);
+    c->costs = (uint64_t *)tli_alloc_array(c->env, nodes * TL_SCHEME_COUNT, sizeof *c->costs);
+    c->masks = (uint32_t *)tli_alloc_array(c->env, nodes, sizeof *c->masks);
+    c->apart = bytes;
+    if (!bytes || !c->formats || !c->losses || !c->costs || !c->masks) return 0;
+    c->schemes = bytes + nodes;
+    c->is_wanted = c->schemes + nodes;
+    c->best_apart = c->is_wanted + nodes;
+    c->best_schemes = c->best_apart + nodes;
+    c->mixes = c->best_schemes + nodes;
+    return 1;
+}
+
+static void tli_close_compile(tli_compile *c) {
+    tli_release(c->env, c->apart);
+    tli_release(c->env, c->formats);
+    tli_release(c->env, c->losses);
+    tli_release(c->env, c->costs);
+    tli_release(c->env, c->masks);
+}
+
+static int tli_is_out_of_work(const tli_compile *c) { return c->stopped || c->work >= c->work_limit; }
+
+static void tli_report_progress(tli_compile *c) {
+    tl_compile_progress now;
+    if (!c->desc->progress) return;
+    now.work = c->work;
+    now.work_limit = c->work_limit;
+    now.tried_count = c->tried_count;
+    now.cost = c->has_best ? c->choice.cost : 0;
+    now.bound_cost = c->bound == UINT64_MAX ? 0 : c->bound;
+    if (c->desc->progress(&now, c->desc->user)) c->stopped = 1;
+}
+
+// Called by the planner of a combination, whose own work counts on top.
+static int tli_watch_compile(const tl_remat_progress *progress, void *user) {
+    tli_compile *c = (tli_compile *)user;
+    uint64_t before = c->work;
+    c->work += progress->work;
+    tli_report_progress(c);
+    c->work = before;
+    return c->stopped;
+}
+
+// -- compile: the graph of a part --
+
+// A part of so many bytes. 0 = it is not whole, or not of whole elements.
+static int tli_part_bytes(uint64_t bytes, uint64_t parts, uint64_t *part) {
+    *part = bytes / parts;
+    return bytes % parts == 0 && (bytes % 4 || *part % 4 == 0);
+}
+
+// Scale a node of source. Scratch and saved bytes are rounded up to whole elements.
+static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) {
+    uint64_t *work[3];
+    int k;
+    work[0] = &node->saved_bytes;
+    work[1] = &node->fwork_bytes;
+    work[2] = &node->bwork_bytes;
+    if (node->fixed) parts = 1;
+    node->fwd_cost = tli_divide_up(node->fwd_cost, parts);
+    node->bwd_cost = tli_divide_up(node->bwd_cost, parts);
+    for (k = 0; k < 3; k++) {
+        uint64_t bytes = parts > 1 ? tli_round_bytes(tli_divide_up(*work[k], parts), 4) : *work[k];
+        *work[k] = tli_scale_bytes(bytes, c->precision);
+    }
+}
+
+// Make source for a number of parts. TL_NOT_READY: the batch cannot be split so.
+static tl_result tli_open_source(tli_compile *c, int32_t parts) {
+    const tl_graph *graph = c->desc->graph;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    int32_t i;
+    c->parts = parts;
+    c->source = *graph;
+    c->source_nodes = NULL;
+    c->source_outputs = NULL;
+    if (parts == 1 && (c->is_mixed || c->precision == TL_PRECISION_SINGLE)) return TL_OK;
+    c->source_nodes = (tl_node *)tli_alloc_array(c->env, nodes, sizeof *c->source_nodes);
+    c->source_outputs = (tl_node_output *)tli_alloc_array(c->env, tensors, sizeof *c->source_outputs);
+    if (!c->source_nodes || !c->source_outputs) return tli_fail_compile(c);
+    c->source.nodes = c->source_nodes;
+    c->source.outputs = c->source_outputs;
+    c->source.batch /= (uint64_t)parts;
+    tli_copy(c->source_nodes, graph->nodes, (size_t)nodes * sizeof *c->source_nodes);
+    tli_copy(c->source_outputs, graph->outputs, (size_t)tensors * sizeof *c->source_outputs);
+    for (i = 0; i < graph->node_count; i++) tli_scale_node(c, &c->source_nodes[i], (uint64_t)parts);
+    for (i = 0; i < graph->tensor_count; i++) {
+        tl_node_output *output = &c->source_outputs[i];
+        const tl_node *node = &graph->nodes[output->node];
+        if (!node->fixed && !tli_part_bytes(output->bytes, (uint64_t)parts, &output->bytes))
+            return TL_NOT_READY;
+        if (!node->is_input) output->bytes = tli_scale_bytes(output->bytes, c->precision);
+    }
+    return tl_check_graph(c->env, &c->source);
+}
+
+static void tli_close_source(tli_compile *c) {
+    tli_release(c->env, c->source_nodes);
+    tli_release(c->env, c->source_outputs);
+    c->source_nodes = NULL;
+    c->source_outputs = NULL;
+}
+
+// Costs that the caller measured are of the whole batch.
+static void tli_scale_costs(tli_compile *c, const uint64_t *costs) {
+    const tl_graph *graph = &c->source;
+    uint64_t i, places = (uint64_t)graph->node_count * TL_SCHEME_COUNT;
+    for (i = 0; i < places; i++) {
+        c->costs[i] = costs[i];
+        if (costs[i] != TL_FORBIDDEN && !graph->nodes[i / TL_SCHEME_COUNT].fixed)
+            c->costs[i] = tli_divide_up(costs[i], (uint64_t)c->parts);
+    }
+}
+
+// How to choose formats for source.
+static tl_precision_desc tli_ask_formats(tli_compile *c) {
+    tl_precision_desc ask;
+    tli_zero(&ask, sizeof ask);
+    if (c->desc->precision) ask = *c->desc->precision;
+    else {
+        ask.loss_limit = tli_infinity();
+        ask.schemes = TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_BF16);
+        ask.allow_sensitive = ask.allow_unknown = 1;
+    }
+    ask.graph = &c->source;
+    ask.device = c->desc->device;
+    ask.training = !c->inference;
+    if (!ask.schemes) ask.schemes = TLI_FLOAT_SCHEMES;
+    if (!ask.work_limit) ask.work_limit = c->try_work;
+    if (ask.costs) {
+        tli_scale_costs(c, ask.costs);
+        ask.costs = c->costs;
+    }
+    return ask;
+}
+
+static tl_result tli_open_tables(tli_compile *c) {
+    tl_precision_desc ask = tli_ask_formats(c);
+    tl_result result;
+    tli_zero(&c->tables, sizeof c->tables);
+    if (!c->is_mixed) return TL_OK;
+    result = tli_check_precision_of(c->env, TLI_IN(COMPILE), &ask);
+    if (!result)
+        result = tli_open_precision(c->env, TLI_IN(COMPILE), &ask, tli_has_loss_limit(&ask), &c->tables);
+    return result;
+}
+
+// -- compile: fused chains --
+
+// apart: of source; NULL = every chain is fused.
+static tl_result tli_fuse_source(tli_compile *c, const uint8_t *apart, tl_fusion_plan *fusion) {
+    tl_fusion_desc desc;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = &c->source;
+    desc.device = c->desc->device;
+    desc.inference = c->inference;
+    desc.blocks_only = 1;
+    desc.apart = apart;
+    desc.alignment_bytes = c->desc->alignment_bytes;
+    desc.block_bytes = c->desc->fusion_block_bytes;
+    desc.scratch_parts = c->desc->fusion_scratch_parts;
+    return tl_plan_fusion(c->env, &desc, fusion);
+}
+
+static int32_t tli_count_in(const tl_fusion_plan *fusion, int32_t id) {
+    return fusion->first_members[id + 1] - fusion->first_members[id];
+}
+
+// Set or clear the marks of the members of a fused node.
+static void tli_mark_apart(uint8_t *apart, const tl_fusion_plan *all, int32_t id, int is_apart) {
+    int32_t at;
+    for (at = all->first_members[id]; at < all->first_members[id + 1]; at++)
+        apart[all->members[at]] = (uint8_t)is_apart;
+}
+
+static uint64_t tli_find_call_costs(const tli_compile *c, const tl_node *node) {
+    return node->fwd_cost + (c->inference ? 0 : node->bwd_cost);
+}
+
+// Whether fusing a chain costs no more than its members do: backwards may have to run forwards again.
+static int tli_pays_fused(const tli_compile *c, int32_t id) {
+    uint64_t sum = 0;
+    int32_t at;
+    for (at = c->all.first_members[id]; at < c->all.first_members[id + 1]; at++)
+        sum += tli_find_call_costs(c, &c->source.nodes[c->all.members[at]]);
+    return tli_find_call_costs(c, &c->all.graph.nodes[id]) <= sum;
+}
+
+// The schemes of a fused node: those that all members may have, with the sums of their losses, and of the fused
+// node's cost the share that the times of the members are of their costs.
+static void tli_combine_members(tli_compile *c, int32_t id) {
+    const tli_precision *tables = &c->tables;
+    uint64_t cost = tli_find_call_costs(c, &c->fusion.graph.nodes[id]);
+    uint64_t sum = 0;
+    int32_t at, k;
+    c->masks[id] = 0;
+    for (at = c->fusion.first_members[id]; at < c->fusion.first_members[id + 1]; at++)
+        sum += tli_find_call_costs(c, &c->source.nodes[c->fusion.members[at]]);
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        size_t place = (size_t)id * TL_SCHEME_COUNT + (size_t)k;
+        uint64_t time = 0;
+        double loss = 0;
+        int can = 1;
+        for (at = c->fusion.first_members[id]; at < c->fusion.first_members[id + 1]; at++) {
+            size_t from = (size_t)c->fusion.members[at] * TL_SCHEME_COUNT + (size_t)k;
+            can &= tables->costs[from] != TL_FORBIDDEN;
+            time += tables->times[from];
+            loss += tables->node_losses[from];
+        }
+        c->losses[place] = k == TL_SCHEME_F32 ? 0 : can ? loss : tli_not_a_number();
+        c->costs[place] = !can ? TL_FORBIDDEN : time == sum || !time ? cost
+                        : tli_divide_by_f64(cost, (double)sum / (double)time, 1);
+        if (can) c->masks[id] |= TLI_BIT(k);
+    }
+}
+
+static tl_result tli_open_options(tli_compile *c) {
+    tl_precision_desc ask = tli_ask_formats(c);
+    tl_result result;
+    int32_t id;
+    tli_zero(&c->options, sizeof c->options);
+    c->choices = &c->tables;
+    if (!c->is_mixed || c->graph == &c->source) return TL_OK;
+    for (id = 0; id < c->graph->node_count; id++) tli_combine_members(c, id);
+    ask.graph = c->graph;
+    ask.losses = c->losses;
+    ask.costs = c->costs;
+    ask.node_schemes = c->masks;
+    result = tli_open_precision(c->env, TLI_IN(COMPILE), &ask, tli_has_loss_limit(&ask), &c->options);
+    c->choices = &c->options;
+    return result;
+}
+
+// Make the graph in which the chains that are not apart are fused.
+static tl_result tli_open_variant(tli_compile *c) {
+    tl_result result = TL_OK;
+    tli_zero(&c->fusion, sizeof c->fusion);
+    c->graph = &c->source;
+    c->mix_count = 0;
+    if (c->strategy->enable_fusion) result = tli_fuse_source(c, c->apart, &c->fusion);
+    if (c->fusion.fused_count) c->graph = &c->fusion.graph;
+    return result ? result : tli_open_options(c);
+}
+
+static void tli_close_variant(tli_compile *c) {
+    tli_close_precision(&c->options);
+    tli_zero(&c->options, sizeof c->options);
+    tl_free_fusion_plan(c->env, &c->fusion);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
