@@ -38123,6 +38123,22 @@ static int tli_pays_fused(const tli_compile *c, int32_t id) {
     return tli_find_call_costs(c, &c->all.graph.nodes[id]) <= sum;
 }
 
+// a x b / d, rounded down or up; 0 < d < 2^62. UINT64_MAX if it does not fit.
+static uint64_t tli_multiply_ratio(uint64_t a, uint64_t b, uint64_t d, int up) {
+    uint64_t whole = 0, rest = 0;
+    int bit;
+    for (bit = 63; bit >= 0; bit--) {
+        if (whole >> 63) return UINT64_MAX;
+        whole = 2 * whole + 2 * rest / d;
+        rest = 2 * rest % d;
+        if (!(b >> bit & 1)) continue;
+        rest += a % d;
+        if (!tli_add_u64(whole, a / d + rest / d, &whole)) return UINT64_MAX;
+        rest %= d;
+    }
+    return whole + (uint64_t)(up && rest && whole != UINT64_MAX);
+}
+
 // The schemes of a fused node: those that all members may have, with the sums of their losses, and of the fused
 // node's cost the share that the times of the members are of their costs.
 static void tli_combine_members(tli_compile *c, int32_t id) {
@@ -38145,8 +38161,7 @@ static void tli_combine_members(tli_compile *c, int32_t id) {
             loss += tables->node_losses[from];
         }
         c->losses[place] = k == TL_SCHEME_F32 ? 0 : can ? loss : tli_not_a_number();
-        c->costs[place] = !can ? TL_FORBIDDEN : time == sum || !time ? cost
-                        : tli_divide_by_f64(cost, (double)sum / (double)time, 1);
+        c->costs[place] = !can ? TL_FORBIDDEN : sum && time ? tli_multiply_ratio(cost, time, sum, 1) : cost;
         if (can) c->masks[id] |= TLI_BIT(k);
     }
 }
@@ -38698,23 +38713,6 @@ static void tli_close_relaxed(const tli_compile *c, tli_relaxed *r) {
     tli_release(c->env, r->times);
 }
 
-// a x b / d, rounded down, for b <= d < 2^62; a for b >= d.
-static uint64_t tli_take_share(uint64_t a, uint64_t b, uint64_t d) {
-    uint64_t whole = 0, rest = 0;
-    int bit;
-    if (b >= d) return a;
-    for (bit = 62; bit >= 0; bit--) {
-        whole *= 2;
-        rest *= 2;
-        if (b >> bit & 1) {
-            whole += a / d;
-            rest += a % d;
-        }
-        while (rest >= d) { rest -= d; whole++; }
-    }
-    return whole;
-}
-
 // The share of their costs that the members of a chain have at least, fused or not.
 static void tli_find_chain_share(const tli_compile *c, int32_t id, uint64_t *part, uint64_t *of) {
     const tl_node *fused = &c->all.graph.nodes[id];
@@ -38728,8 +38726,8 @@ static void tli_find_chain_share(const tli_compile *c, int32_t id, uint64_t *par
     *part = *of = 1;
     if (fused->fwd_cost < fwd) { *part = fused->fwd_cost; *of = fwd; }
     // fused_bwd / bwd below part / of, compared by shares of a large number
-    if (fused_bwd < bwd && tli_take_share(UINT64_C(1) << 60, fused_bwd, bwd) <
-                               tli_take_share(UINT64_C(1) << 60, *part, *of)) { *part = fused_bwd; *of = bwd; }
+    if (fused_bwd < bwd && tli_multiply_ratio(UINT64_C(1) << 60, fused_bwd, bwd, 0) <
+                               tli_multiply_ratio(UINT64_C(1) << 60, *part, *of, 0)) { *part = fused_bwd; *of = bwd; }
 }
 
 // The times of a node in each scheme that it may have, times part / of.
@@ -38743,7 +38741,7 @@ static void tli_relax_times(const tli_compile *c, tli_relaxed *r, int32_t id, ui
             can = c->tables.costs[place] != TL_FORBIDDEN;
             time = c->tables.times[place];
         }
-        r->times[place] = can ? tli_take_share(time, part, of) : TL_FORBIDDEN;
+        r->times[place] = can ? tli_multiply_ratio(time, part, of, 0) : TL_FORBIDDEN;
     }
 }
 
@@ -38759,7 +38757,7 @@ static void tli_relax_node(const tli_compile *c, tli_relaxed *r, int32_t id) {
         node->fwd_cost = least;
         return;
     }
-    node->fwd_cost = cost ? tli_take_share(node->fwd_cost, least, cost) : 0;
+    node->fwd_cost = cost ? tli_multiply_ratio(node->fwd_cost, least, cost, 0) : 0;
     if (node->fwd_cost > least) node->fwd_cost = least;
     node->bwd_cost = least - node->fwd_cost;
 }

@@ -306,6 +306,22 @@ static int tli_pays_fused(const tli_compile *c, int32_t id) {
     return tli_find_call_costs(c, &c->all.graph.nodes[id]) <= sum;
 }
 
+// a x b / d, rounded down or up; 0 < d < 2^62. UINT64_MAX if it does not fit.
+static uint64_t tli_multiply_ratio(uint64_t a, uint64_t b, uint64_t d, int up) {
+    uint64_t whole = 0, rest = 0;
+    int bit;
+    for (bit = 63; bit >= 0; bit--) {
+        if (whole >> 63) return UINT64_MAX;
+        whole = 2 * whole + 2 * rest / d;
+        rest = 2 * rest % d;
+        if (!(b >> bit & 1)) continue;
+        rest += a % d;
+        if (!tli_add_u64(whole, a / d + rest / d, &whole)) return UINT64_MAX;
+        rest %= d;
+    }
+    return whole + (uint64_t)(up && rest && whole != UINT64_MAX);
+}
+
 // The schemes of a fused node: those that all members may have, with the sums of their losses, and of the fused
 // node's cost the share that the times of the members are of their costs.
 static void tli_combine_members(tli_compile *c, int32_t id) {
@@ -328,8 +344,7 @@ static void tli_combine_members(tli_compile *c, int32_t id) {
             loss += tables->node_losses[from];
         }
         c->losses[place] = k == TL_SCHEME_F32 ? 0 : can ? loss : tli_not_a_number();
-        c->costs[place] = !can ? TL_FORBIDDEN : time == sum || !time ? cost
-                        : tli_divide_by_f64(cost, (double)sum / (double)time, 1);
+        c->costs[place] = !can ? TL_FORBIDDEN : sum && time ? tli_multiply_ratio(cost, time, sum, 1) : cost;
         if (can) c->masks[id] |= TLI_BIT(k);
     }
 }

@@ -47,23 +47,6 @@ static void tli_close_relaxed(const tli_compile *c, tli_relaxed *r) {
     tli_release(c->env, r->times);
 }
 
-// a x b / d, rounded down, for b <= d < 2^62; a for b >= d.
-static uint64_t tli_take_share(uint64_t a, uint64_t b, uint64_t d) {
-    uint64_t whole = 0, rest = 0;
-    int bit;
-    if (b >= d) return a;
-    for (bit = 62; bit >= 0; bit--) {
-        whole *= 2;
-        rest *= 2;
-        if (b >> bit & 1) {
-            whole += a / d;
-            rest += a % d;
-        }
-        while (rest >= d) { rest -= d; whole++; }
-    }
-    return whole;
-}
-
 // The share of their costs that the members of a chain have at least, fused or not.
 static void tli_find_chain_share(const tli_compile *c, int32_t id, uint64_t *part, uint64_t *of) {
     const tl_node *fused = &c->all.graph.nodes[id];
@@ -77,8 +60,8 @@ static void tli_find_chain_share(const tli_compile *c, int32_t id, uint64_t *par
     *part = *of = 1;
     if (fused->fwd_cost < fwd) { *part = fused->fwd_cost; *of = fwd; }
     // fused_bwd / bwd below part / of, compared by shares of a large number
-    if (fused_bwd < bwd && tli_take_share(UINT64_C(1) << 60, fused_bwd, bwd) <
-                               tli_take_share(UINT64_C(1) << 60, *part, *of)) { *part = fused_bwd; *of = bwd; }
+    if (fused_bwd < bwd && tli_multiply_ratio(UINT64_C(1) << 60, fused_bwd, bwd, 0) <
+                               tli_multiply_ratio(UINT64_C(1) << 60, *part, *of, 0)) { *part = fused_bwd; *of = bwd; }
 }
 
 // The times of a node in each scheme that it may have, times part / of.
@@ -92,7 +75,7 @@ static void tli_relax_times(const tli_compile *c, tli_relaxed *r, int32_t id, ui
             can = c->tables.costs[place] != TL_FORBIDDEN;
             time = c->tables.times[place];
         }
-        r->times[place] = can ? tli_take_share(time, part, of) : TL_FORBIDDEN;
+        r->times[place] = can ? tli_multiply_ratio(time, part, of, 0) : TL_FORBIDDEN;
     }
 }
 
@@ -108,7 +91,7 @@ static void tli_relax_node(const tli_compile *c, tli_relaxed *r, int32_t id) {
         node->fwd_cost = least;
         return;
     }
-    node->fwd_cost = cost ? tli_take_share(node->fwd_cost, least, cost) : 0;
+    node->fwd_cost = cost ? tli_multiply_ratio(node->fwd_cost, least, cost, 0) : 0;
     if (node->fwd_cost > least) node->fwd_cost = least;
     node->bwd_cost = least - node->fwd_cost;
 }

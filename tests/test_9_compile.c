@@ -1,0 +1,389 @@
+// [9] COMPILE: combinations of parts, fused chains and formats, against all of them.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support/support.h"
+
+// -- random cases --
+
+enum { MOST_NODES = 12, SCHEMES = 3 };
+
+// A strategy, a graph and what its kernels can do.
+typedef struct small_case {
+    tl_graph          graph;
+    tl_strategy       strategy;
+    tl_compile_desc   desc;
+    tl_precision_desc precision;
+    double            losses[MOST_NODES * TL_SCHEME_COUNT];
+    uint64_t          costs[MOST_NODES * TL_SCHEME_COUNT];
+    uint32_t          schemes[MOST_NODES];
+} small_case;
+
+static uint64_t pick(tl_random *random, uint64_t count) { return tl_next_random(random) % count; }
+
+static const char *const elementwise[] = { "relu", "scale", "gelu" };
+
+static void add_random_node(tl_env *env, tl_random *random, small_case *s, uint64_t batch) {
+    static const char *const needs[] = { "none", "in", "out", "in,out" };
+    int32_t id = s->graph.node_count, i;
+    int is_element = id > 1 && pick(random, 2);
+    uint64_t bytes = batch * 4 * (1 + pick(random, 6));
+    tl_node_desc node;
+    tl_tensor inputs[2];
+    memset(&node, 0, sizeof node);
+    inputs[0].node = id - 1;
+    inputs[0].output = inputs[1].output = 0;
+    inputs[1].node = (int32_t)pick(random, (uint64_t)id);
+    node.inputs = inputs;
+    node.input_count = 1;
+    node.op = "work";
+    node.needs = needs[pick(random, 4)];
+    node.fwd_cost = 1 + pick(random, 30);
+    node.bwd_cost = 1 + pick(random, 50);
+    node.fwork_bytes = 4 * pick(random, 3);
+    if (is_element) {
+        node.op = elementwise[pick(random, 3)];
+        bytes = s->graph.outputs[id - 1].bytes;
+        node.takes_blocks = 1;
+        node.inplace = id > 1 && !pick(random, 3);
+    } else {
+        node.saved_bytes = pick(random, 4) ? 0 : 4 * pick(random, 5);
+        if (pick(random, 2)) node.input_count = 2;
+        node.fixed = batch == 1 && !pick(random, 5);
+    }
+    for (i = 0; i < node.input_count; i++) if (inputs[i].node == id) inputs[i].node = 0;
+    if (node.input_count == 2 && inputs[0].node == inputs[1].node) node.input_count = 1;
+    node.output_bytes = &bytes;
+    node.output_count = 1;
+    node.keep = !pick(random, 8);
+    assert_int_equal(tl_add_node(env, &s->graph, &node, NULL), TL_OK);
+}
+
+static void make_graph(tl_env *env, tl_random *random, small_case *s, int32_t nodes) {
+    static const uint64_t batches[] = { 1, 2, 4 };
+    uint64_t batch = batches[pick(random, 3)], bytes = batch * 4 * (1 + pick(random, 4));
+    tl_node_desc node;
+    memset(&node, 0, sizeof node);
+    tl_init_graph(&s->graph);
+    s->graph.batch = batch;
+    node.op = "input";
+    node.output_bytes = &bytes;
+    node.output_count = 1;
+    assert_int_equal(tl_add_node(env, &s->graph, &node, NULL), TL_OK);
+    while (s->graph.node_count < nodes) add_random_node(env, random, s, batch);
+    assert_int_equal(tl_check_graph(env, &s->graph), TL_OK);
+}
+
+// Losses and times of f32, f16 and bf16 of every node. The times of f32 are the graph's costs.
+static void fill_tables(tl_random *random, small_case *s) {
+    int32_t id, k;
+    for (id = 0; id < s->graph.node_count; id++) {
+        const tl_node *node = &s->graph.nodes[id];
+        uint64_t cost = node->fwd_cost + (s->strategy.gradient.computes ? node->bwd_cost : 0);
+        for (k = 0; k < TL_SCHEME_COUNT; k++) {
+            s->losses[id * TL_SCHEME_COUNT + k] = NAN;
+            s->costs[id * TL_SCHEME_COUNT + k] = TL_FORBIDDEN;
+        }
+        s->losses[id * TL_SCHEME_COUNT] = 0;
+        s->costs[id * TL_SCHEME_COUNT] = cost;
+        for (k = 1; k < SCHEMES; k++) {
+            s->losses[id * TL_SCHEME_COUNT + k] = (double)pick(random, 100);
+            s->costs[id * TL_SCHEME_COUNT + k] = cost ? 1 + pick(random, cost + cost / 4 + 1) : 0;
+        }
+        s->schemes[id] = 1u | (uint32_t)pick(random, 8);
+        if (node->is_input) s->schemes[id] = 1;
+    }
+}
+
+// A case with so many nodes: which choices are open is random, and so is the budget, from half of what
+// keeping all takes to all of it.
+static void make_case(tl_env *env, tl_random *random, small_case *s, int32_t nodes) {
+    tl_plan plan;
+    memset(s, 0, sizeof *s);
+    s->strategy.mode = TL_MODE_LAZY;
+    s->strategy.memory = TL_MEMORY_POOLED;
+    s->strategy.gradient = pick(random, 4) ? tl_gradient_checkpointed(0) : tl_gradient_none();
+    if (!pick(random, 6)) s->strategy.gradient = tl_gradient_full();
+    s->strategy.enable_fusion = (int32_t)pick(random, 2);
+    make_graph(env, random, s, nodes);
+    fill_tables(random, s);
+    s->desc.graph = &s->graph;
+    s->desc.strategy = &s->strategy;
+    s->desc.may_split = (int32_t)pick(random, 2);
+    s->desc.split_cost = pick(random, 10);
+    s->desc.alignment_bytes = pick(random, 2) ? 4 : 0;
+    s->desc.fusion_block_bytes = 64;
+    if (pick(random, 3)) {
+        s->strategy.precision = TL_PRECISION_MIXED;
+        s->desc.kernel_precisions = 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_MIXED;
+        s->precision.losses = s->losses;
+        s->precision.costs = s->costs;
+        s->precision.node_schemes = s->schemes;
+        s->precision.allow_sensitive = s->precision.allow_unknown = 1;
+        s->precision.any_result = (int32_t)pick(random, 2);
+        s->precision.loss_limit = pick(random, 2) ? (double)INFINITY : (double)(pick(random, 40) * (uint64_t)nodes) + 0.5;
+        s->desc.precision = &s->precision;
+    }
+    assert_int_equal(tl_plan_keep_all(env, &s->graph, !s->strategy.gradient.computes, &plan), TL_OK);
+    s->desc.budget_bytes = plan.peak_bytes / 2 + pick(random, plan.peak_bytes / 2 + 1) + 1;
+    tl_free_plan(env, &plan);
+}
+
+// -- all combinations, by public functions alone --
+
+typedef struct search {
+    tl_env      *env;
+    small_case  *s;
+    uint64_t     best, parts;
+    tl_graph     part;            // of the batch
+    tl_node      nodes[MOST_NODES];
+    tl_node_output outputs[MOST_NODES];
+    long         planned;
+} search;
+
+static uint64_t up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+static uint64_t up_to_4(uint64_t bytes) { return up(bytes, 4) * 4; }
+
+// The graph of one part; 0 = the batch has none such.
+static int make_part(search *x, uint64_t parts) {
+    const tl_graph *graph = &x->s->graph;
+    int32_t i;
+    x->parts = parts;
+    x->part = *graph;
+    x->part.nodes = x->nodes;
+    x->part.outputs = x->outputs;
+    x->part.batch /= parts;
+    memcpy(x->nodes, graph->nodes, (size_t)graph->node_count * sizeof *x->nodes);
+    memcpy(x->outputs, graph->outputs, (size_t)graph->tensor_count * sizeof *x->outputs);
+    for (i = 0; i < graph->node_count; i++) {
+        tl_node *node = &x->nodes[i];
+        uint64_t p = node->fixed ? 1 : parts;
+        node->fwd_cost = up(node->fwd_cost, p);
+        node->bwd_cost = up(node->bwd_cost, p);
+        if (parts > 1) {
+            node->saved_bytes = up_to_4(up(node->saved_bytes, p));
+            node->fwork_bytes = up_to_4(up(node->fwork_bytes, p));
+            node->bwork_bytes = up_to_4(up(node->bwork_bytes, p));
+        }
+        if (x->outputs[i].bytes % (4 * p)) return 0;
+        x->outputs[i].bytes /= p;
+    }
+    return 1;
+}
+
+static void plan_one(search *x, const tl_graph *graph) {
+    const small_case *s = x->s;
+    tl_remat_desc remat;
+    tl_places_desc places;
+    tl_device device;
+    tl_plan plan;
+    tl_result result;
+    x->planned++;
+    memset(&remat, 0, sizeof remat);
+    remat.graph = graph;
+    remat.inference = !s->strategy.gradient.computes;
+    remat.budget_bytes = s->desc.budget_bytes;
+    remat.alignment_bytes = s->desc.alignment_bytes;
+    if (s->strategy.gradient.computes && !s->strategy.gradient.checkpointed) {
+        memset(&places, 0, sizeof places);
+        memset(&device, 0, sizeof device);
+        device.alignment_bytes = s->desc.alignment_bytes;
+        places.graph = graph;
+        places.device = &device;
+        assert_int_equal(tl_plan_keep_all(x->env, graph, 0, &plan), TL_OK);
+        assert_int_equal(tl_plan_places(x->env, &places, &plan, NULL), TL_OK);
+        result = plan.arena_bytes <= s->desc.budget_bytes ? TL_OK : TL_ERROR_INFEASIBLE;
+        if (result) tl_free_plan(x->env, &plan);
+    } else {
+        result = tl_plan_remat(x->env, &remat, &plan, NULL);
+    }
+    if (!result) {
+        uint64_t cost = plan.cost * x->parts + s->desc.split_cost * (x->parts - 1);
+        if (cost < x->best) x->best = cost;
+        tl_free_plan(x->env, &plan);
+    } else {
+        assert_int_equal(result, TL_ERROR_INFEASIBLE);
+    }
+}
+
+// Plan one choice of formats, by node of the graph with its fused nodes.
+static void plan_formats(search *x, const tl_graph *graph, const tl_precision_node *nodes) {
+    tl_precision_plan plan;
+    tl_apply_desc apply;
+    tl_precision_graph applied;
+    memset(&plan, 0, sizeof plan);
+    memset(&apply, 0, sizeof apply);
+    plan.nodes = nodes;
+    plan.node_count = graph->node_count;
+    apply.graph = graph;
+    apply.plan = &plan;
+    apply.training = x->s->strategy.gradient.computes;
+    apply.any_result = x->s->precision.any_result;
+    assert_int_equal(tl_apply_precision(x->env, &apply, &applied), TL_OK);
+    plan_one(x, &applied.graph);
+    tl_free_precision_graph(x->env, &applied);
+}
+
+// The loss and the time of a node in a scheme: of a fused one, of its members; 0 = they cannot.
+static int find_scheme(const search *x, const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id, int scheme,
+                       double *loss, uint64_t *time) {
+    const small_case *s = x->s;
+    uint64_t cost = 0, sum = 0, of_all;
+    int32_t from = fusion ? fusion->first_members[id] : id, to = fusion ? fusion->first_members[id + 1] : id + 1;
+    *loss = 0;
+    for (; from < to; from++) {
+        int32_t member = fusion ? fusion->members[from] : from;
+        const tl_node *node = &x->part.nodes[member];
+        uint64_t given = s->costs[member * TL_SCHEME_COUNT + scheme];
+        if (!(s->schemes[member] >> scheme & 1)) return 0;
+        if (scheme) *loss += s->losses[member * TL_SCHEME_COUNT + scheme];
+        cost += node->fixed ? given : up(given, x->parts);
+        sum += node->fwd_cost + (s->strategy.gradient.computes ? node->bwd_cost : 0);
+    }
+    of_all = graph->nodes[id].fwd_cost + (s->strategy.gradient.computes ? graph->nodes[id].bwd_cost : 0);
+    *time = sum && cost ? up(of_all * cost, sum) : of_all;
+    return 1;
+}
+
+static void search_formats(search *x, const tl_graph *graph, const tl_fusion_plan *fusion) {
+    int choice[MOST_NODES] = { 0 }, i;
+    tl_precision_node nodes[MOST_NODES];
+    if (x->s->strategy.precision != TL_PRECISION_MIXED) { plan_one(x, graph); return; }
+    for (;;) {
+        double loss, sum = 0;
+        uint64_t time, cost;
+        int ok = 1;
+        for (i = 0; i < graph->node_count && ok; i++) {
+            ok = find_scheme(x, graph, fusion, i, choice[i], &loss, &time);
+            if (!ok) break;
+            sum += loss;
+            cost = graph->nodes[i].fwd_cost + (x->s->strategy.gradient.computes ? graph->nodes[i].bwd_cost : 0);
+            memset(&nodes[i], 0, sizeof nodes[i]);
+            nodes[i].scheme = (tl_scheme)choice[i];
+            nodes[i].speedup = cost && time ? (double)cost / (double)time : 1;
+        }
+        if (ok && sum <= x->s->precision.loss_limit) plan_formats(x, graph, nodes);
+        for (i = 0; i < graph->node_count && ++choice[i] == SCHEMES; i++) choice[i] = 0;
+        if (i == graph->node_count) return;
+    }
+}
+
+// Every set of the chains that can be fused.
+static void search_chains(search *x) {
+    tl_fusion_desc desc;
+    tl_fusion_plan all, fusion;
+    uint8_t apart[MOST_NODES];
+    int32_t bits, id, at, number;
+    if (!x->s->strategy.enable_fusion) { search_formats(x, &x->part, NULL); return; }
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &x->part;
+    desc.inference = !x->s->strategy.gradient.computes;
+    desc.blocks_only = 1;
+    desc.block_bytes = x->s->desc.fusion_block_bytes;
+    desc.alignment_bytes = x->s->desc.alignment_bytes;
+    assert_int_equal(tl_plan_fusion(x->env, &desc, &all), TL_OK);
+    desc.apart = apart;
+    for (bits = 0; bits < 1 << all.fused_count; bits++) {
+        memset(apart, 0, sizeof apart);
+        for (id = 0, number = 0; id < all.graph.node_count; id++) {
+            if (all.first_members[id + 1] - all.first_members[id] < 2) continue;
+            for (at = all.first_members[id]; at < all.first_members[id + 1]; at++)
+                apart[all.members[at]] = (uint8_t)(bits >> number & 1);
+            number++;
+        }
+        assert_int_equal(tl_plan_fusion(x->env, &desc, &fusion), TL_OK);
+        search_formats(x, &fusion.graph, &fusion);
+        tl_free_fusion_plan(x->env, &fusion);
+    }
+    tl_free_fusion_plan(x->env, &all);
+}
+
+// The least cost of any combination; UINT64_MAX = none fits.
+static uint64_t search_all(tl_env *env, small_case *s, long *planned) {
+    static search x;
+    uint64_t parts;
+    memset(&x, 0, sizeof x);
+    x.env = env;
+    x.s = s;
+    x.best = UINT64_MAX;
+    for (parts = 1; parts <= (s->desc.may_split ? s->graph.batch : 1); parts++)
+        if (s->graph.batch % parts == 0 && make_part(&x, parts)) search_chains(&x);
+    *planned += x.planned;
+    return x.best;
+}
+
+// -- tests --
+
+// The plan is what the simulator says, fits, and costs what the choice says.
+static void check_compiled(tl_env *env, const small_case *s, const tl_compiled_plan *c) {
+    tl_simulate_desc simulate;
+    tl_report report;
+    memset(&simulate, 0, sizeof simulate);
+    simulate.graph = c->graph;
+    simulate.plan = &c->plan;
+    assert_int_equal(tl_simulate_plan(env, &simulate, &report), TL_OK);
+    assert_int_equal(report.cost * (uint64_t)c->choice.part_count +
+                     s->desc.split_cost * (uint64_t)(c->choice.part_count - 1), c->choice.cost);
+    assert_int_equal(report.arena_bytes, c->choice.arena_bytes);
+    assert_int_equal(c->plan.repeat_count, c->choice.part_count);
+    if (s->desc.budget_bytes) assert_true(report.arena_bytes + s->desc.base_bytes <= s->desc.budget_bytes);
+    assert_true(c->bound_cost <= c->choice.cost);
+    assert_int_equal(c->proven, c->bound_cost == c->choice.cost);
+    assert_true(s->strategy.precision != TL_PRECISION_MIXED || c->choice.loss <= s->precision.loss_limit);
+}
+
+static void equals_exhaustive_search(void **state) {
+    tl_env env = {0};
+    tl_random random = {9};
+    long count = sampled(2500), i, planned = 0, fits = 0, unproven = 0;
+    (void)state;
+    for (i = 0; i < count; i++) {
+        static small_case s;
+        tl_compiled_plan compiled;
+        uint64_t best;
+        tl_result result;
+        make_case(&env, &random, &s, 3 + (int32_t)pick(&random, 5));
+        best = search_all(&env, &s, &planned);
+        result = tl_compile(&env, &s.desc, &compiled);
+        if (best == UINT64_MAX) {
+            assert_int_equal(result, TL_ERROR_INFEASIBLE);
+        } else {
+            if (result || compiled.choice.cost != best)
+                print_message("case %ld: %s, cost %llu, best %llu\n", i, tl_name_result(result),
+                              (unsigned long long)compiled.choice.cost, (unsigned long long)best);
+            assert_int_equal(result, TL_OK);
+            check_compiled(&env, &s, &compiled);
+            assert_int_equal(compiled.choice.cost, best);
+            fits++;
+            unproven += !compiled.proven;
+            tl_free_compiled_plan(&env, &compiled);
+            // With little work nothing is complete, and what bounds is the relaxed graph.
+            s.desc.work_limit = 2000;
+            result = tl_compile(&env, &s.desc, &compiled);
+            if (!result) {
+                assert_true(compiled.bound_cost <= best);
+                assert_true(compiled.choice.cost >= best);
+            }
+            tl_free_compiled_plan(&env, &compiled);
+        }
+        tl_free_graph(&env, &s.graph);
+    }
+    print_message("%ld cases, %ld fit, %ld not proven, %ld combinations\n", count, fits, unproven, planned);
+    assert_true(fits > count / 3);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_exhaustive_search),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
