@@ -3806,6 +3806,19 @@ typedef struct tl_run_desc {
     // that are given are of a fused graph then and need its fusion. Where a node is fused there is no random
     // hook: members take turns.
     const struct tl_fusion_plan *fusion;  // of tl_plan_fusion; must outlive the run; 0 = none
+
+    // Compiled plans. A strategy that leaves more open than a plan, fusion, precision mixed, parts of a batch,
+    // is compiled ([9]) within budget_bytes when the run is made; or give what tl_compile made of `graph`, with
+    // the alignment of the backend, and no plan, checkpoints, formats or fusion. The run's graph is the
+    // compiled one; kernels, and the tensors that are written and read, stay those of `graph`, scaled to a part
+    // where the batch is split: load hooks write the samples of one micro-batch. Options that leave out [7] or
+    // planners leave this out.
+    const struct tl_compiled_plan  *compiled;   // must outlive the run; 0 = none
+    const struct tl_precision_desc *precision;  // of precision mixed, as in tl_compile_desc; read during the
+                                      // call; schemes for which the backend has no codec are left out. 0 = f32
+                                      // and bf16
+    int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
+    uint64_t    split_cost;           // as in tl_compile_desc
 } tl_run_desc;
 
 // What the last pass did.
@@ -4005,8 +4018,14 @@ TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
 #endif
 
-// The graph of a run: that of the desc, the fused one, or the one that a layer run has made. Valid until the
-// run is freed.
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// The compiled plan of a run: what was chosen, at what cost, and how far from the best. NULL: the strategy left
+// nothing open beside the plan. Valid until the run is freed.
+TLDEF const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run);
+#endif
+
+// The graph of a run: that of the desc, the fused or compiled one, or the one that a layer run has made. Valid
+// until the run is freed.
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 #ifdef __cplusplus
@@ -5543,7 +5562,16 @@ static size_t tli_finish(tli_writer *w) {
       "fusion: scratch of %1 bytes holds no block that is aligned to %0, see alignment_bytes: node %s", \
       "bytes of the alignment, of the scratch") \
     X(CLEAR_FAILED, "fill of a gradient: %s", "step, node") \
-    X(TENSOR_INSIDE_OF_A_FUSED_NODE, "tensor: inside of a fused node, never whole in memory", "")
+    X(TENSOR_INSIDE_OF_A_FUSED_NODE, "tensor: inside of a fused node, never whole in memory", "") \
+    X(COMPILED_GIVE_NOTHING_BESIDE_IT, \
+      "compiled: give no plan, checkpoints, formats or fusion, and no layers beside it", "") \
+    X(COMPILED_NOT_OF_THE_GRAPH, "compiled: not made by tl_compile for this graph", "") \
+    X(COMPILED_BUT_STRATEGY_SAYS_OTHERWISE, \
+      "compiled: the strategy decides online, or computes gradients where it does not", "") \
+    X(REPEAT_COUNT_IS_NOT_THAT_OF_THE_PARTS, \
+      "repeat_count: %0, but the batch is split in %1 parts", "repeat_count, parts") \
+    X(COMPILED_WAS_LEFT_OUT, \
+      "compiled, may_split, precision: TL_NO_PLANNERS or TL_NO_PRECISION left them out", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -37731,7 +37759,7 @@ typedef struct tli_asked {
     const tl_device *device;        // may be NULL
     tli_budget       live, arena;   // what binds the one kind of plan, and the other
     uint64_t         alignment_bytes, block_bytes;
-    uint64_t         work_limit;    // of tl_plan_remat; 0 = its default
+    uint64_t         work_limit;    // of tl_plan_remat and tl_plan_order; 0 = their defaults
     int            (*progress)(const tl_remat_progress *progress, void *user);
     void            *user;
 } tli_asked;
@@ -37781,6 +37809,7 @@ static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_r
 // by the caller.
 static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
     tl_order_desc order;
+    tl_order_report found;
     tl_plan ordered;
     tl_result result;
     tli_quiet quiet;
@@ -37788,12 +37817,15 @@ static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_rep
     order.graph = a->graph;
     order.inference = a->inference;
     order.alignment_bytes = a->alignment_bytes;
-    result = tl_plan_order(a->env, &order, plan, NULL);
+    order.work_limit = a->work_limit;
+    result = tl_plan_order(a->env, &order, plan, &found);
+    report->work = found.work;
     if (result || !tli_may_run_again(a) || (!a->arena.is_over && plan->arena_bytes <= a->arena.bytes))
         return result;
     ordered = *plan;
     quiet = tli_begin_quiet(a->env);
     result = tli_plan_cheapest(a, plan, report);
+    report->work += found.work;
     if (result == TL_ERROR_INFEASIBLE &&
         tli_add_base(&a->arena, ordered.arena_bytes) <= report->least_budget_bytes) {
         *plan = ordered;
@@ -37805,7 +37837,7 @@ static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_rep
     return result;
 }
 
-// Make the plan. report: zeroes, unless tl_plan_remat made it or was refused.
+// Make the plan. report: zeroes but for the work, unless tl_plan_remat made it or was refused.
 static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
     tli_zero(report, sizeof *report);
     if (a->gradient && a->gradient->checkpoint_interval) return tli_plan_interval(a, plan);
@@ -38368,8 +38400,8 @@ static tl_result tli_plan_graph(tli_compile *c, const tl_precision_graph *applie
     if (!c->budget.is_over && tli_compiled_bytes(c, plan) <= c->budget.bytes &&
         (c->in_arena ? plan->host_arena_bytes : plan->host_peak_bytes) <= c->budget.host_bytes) return TL_OK;
     tli_note_least(c, tli_add_base(&c->budget, tli_compiled_bytes(c, plan)), -1);
+    *proven = plan->peak_bytes > c->budget.bytes && !c->fewest && !report.bound_cost;
     tl_free_plan(c->env, plan);
-    *proven = 0;
     return TL_ERROR_INFEASIBLE;
 }
 
@@ -38716,7 +38748,7 @@ static void tli_close_relaxed(const tli_compile *c, tli_relaxed *r) {
 // The share of their costs that the members of a chain have at least, fused or not.
 static void tli_find_chain_share(const tli_compile *c, int32_t id, uint64_t *part, uint64_t *of) {
     const tl_node *fused = &c->all.graph.nodes[id];
-    uint64_t fwd = 0, bwd = 0, fused_bwd = c->inference ? 0 : fused->bwd_cost;
+    uint64_t fwd = 0, bwd = 0, fused_bwd = c->inference ? 0 : fused->bwd_cost, whole = UINT64_C(1) << 60;
     int32_t at;
     for (at = c->all.first_members[id]; at < c->all.first_members[id + 1]; at++) {
         const tl_node *node = &c->source.nodes[c->all.members[at]];
@@ -38725,9 +38757,12 @@ static void tli_find_chain_share(const tli_compile *c, int32_t id, uint64_t *par
     }
     *part = *of = 1;
     if (fused->fwd_cost < fwd) { *part = fused->fwd_cost; *of = fwd; }
-    // fused_bwd / bwd below part / of, compared by shares of a large number
-    if (fused_bwd < bwd && tli_multiply_ratio(UINT64_C(1) << 60, fused_bwd, bwd, 0) <
-                               tli_multiply_ratio(UINT64_C(1) << 60, *part, *of, 0)) { *part = fused_bwd; *of = bwd; }
+    // fused_bwd / bwd is less than part / of, compared by shares of a large number
+    if (fused_bwd < bwd && tli_multiply_ratio(whole, fused_bwd, bwd, 0) <
+                               tli_multiply_ratio(whole, *part, *of, 0)) {
+        *part = fused_bwd;
+        *of = bwd;
+    }
 }
 
 // The times of a node in each scheme that it may have, times part / of.
@@ -39088,7 +39123,7 @@ static tl_result tli_improve_plan(tli_compile *c, const tl_precision_graph *appl
     tl_plan plan;
     tl_result result;
     if (left <= c->try_work || c->stopped || c->bound == c->choice.cost || c->is_complete) return TL_OK;
-    result = tli_plan_graph(c, applied, left, &plan, &proven);
+    result = tli_plan_graph(c, applied, c->desc->work_limit ? left : 0, &plan, &proven);
     if (result == TL_ERROR_INFEASIBLE) return TL_OK;    // with more work other plans are found, mostly better
     if (result) return result;
     if (c->fewest ? tli_compiled_bytes(c, &plan) < tli_compiled_bytes(c, &c->plan)
@@ -42879,6 +42914,8 @@ typedef struct tli_cache {
 typedef struct tli_members {
     const tl_graph *graph;          // the caller's; NULL = the run's own is it, and all below is 0
     const int32_t  *nodes;          // [nodes of it] the run's node that computes it
+    const int32_t  *tensors;        // [tensors of it] the run's tensor that holds it, -1 = none does; NULL =
+                                    // the same output of that node, if it is the last of the node's members
     const int32_t  *first_members;  // [node_count + 1] index into members
     const int32_t  *members;        // nodes of the caller's graph, each a reader of the one before
     const int32_t  *remade_counts;  // [node_count] members, from the first on, that run again in backward
@@ -42902,6 +42939,10 @@ struct tl_run {
     tli_members     members;
 #ifndef TL_NO_PLANNERS
     tl_fusion_plan  own_fusion;      // of the strategy
+#ifndef TL_NO_PRECISION
+    const tl_compiled_plan *compiled;  // whose graph the run has; NULL = none
+    tl_compiled_plan own_compiled;   // of the strategy
+#endif
 #endif
     tl_kernel      *kernels;
     int32_t        *kernel_of;       // [node_count] index into kernels, -1 = input, TLI_CONVERSION
@@ -42994,6 +43035,16 @@ static int tli_has_members(const tl_run *run) {
     return 0;
 #else
     return run->members.graph != NULL;
+#endif
+}
+
+// Whether the run's graph and plan are those of a compiled plan.
+static int tli_has_compiled(const tl_run *run) {
+#if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
+    (void)run;
+    return 0;
+#else
+    return run->compiled != NULL;
 #endif
 }
 
@@ -43677,18 +43728,25 @@ static int tli_is_fusion_of(const tl_graph *graph, const tl_fusion_plan *fusion)
 #define TLI_RUN_FUSION_BLOCK 16384          // of a block in memory of the host, in a quarter of a tensor
 #define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // of a device, where each call costs more, in a whole tensor
 
-// Fuse what says that it takes blocks. The blocks suit the backend.
+// Bytes of a block that suit the backend, and the part of a tensor that its blocks may take.
+static uint64_t tli_find_fusion_block(const tl_run *run) {
+    uint64_t block = run->limits.host_visible ? TLI_RUN_FUSION_BLOCK : TLI_RUN_FUSION_DEVICE_BLOCK;
+    return tli_larger_u64(block, run->limits.alignment_bytes);
+}
+
+static uint64_t tli_find_fusion_parts(const tl_run *run) { return run->limits.host_visible ? 4 : 1; }
+
+// Fuse what says that it takes blocks.
 static tl_result tli_fuse_strategy(tl_run *run) {
     tl_fusion_desc desc;
-    uint64_t block = run->limits.host_visible ? TLI_RUN_FUSION_BLOCK : TLI_RUN_FUSION_DEVICE_BLOCK;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
     desc.inference = run->inference;
     desc.blocks_only = 1;
     desc.alignment_bytes = run->limits.alignment_bytes;
-    desc.block_bytes = tli_larger_u64(block, run->limits.alignment_bytes);
-    desc.scratch_parts = run->limits.host_visible ? 4 : 1;
+    desc.block_bytes = tli_find_fusion_block(run);
+    desc.scratch_parts = tli_find_fusion_parts(run);
     result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
     if (result || !run->own_fusion.fused_count || (!run->desc.plan && !run->desc.formats)) return result;
     return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
@@ -43711,6 +43769,7 @@ static tl_result tli_take_fusion(tl_run *run) {
     const tl_strategy *strategy = run->desc.strategy;
     tl_result result = TL_OK;
     tli_rule why = TLI_NO_RULE;
+    if (tli_has_compiled(run)) return TL_OK;
     if (!fusion && (!strategy || !strategy->enable_fusion || run->owns_layers)) return TL_OK;
     if (fusion) result = tl_check_graph(run->env, &fusion->graph);
     else result = tli_fuse_strategy(run);
@@ -43736,6 +43795,17 @@ static tl_result tli_take_fusion(tl_run *run) {
 }
 #endif
 
+// The same of a compiled plan, where results may be those of conversions.
+static tl_result tli_find_mapped_tensor(const tl_run *run, tli_function function, tl_tensor *tensor) {
+    const tl_node *node = &run->members.graph->nodes[tensor->node];
+    int32_t mapped = run->members.tensors[node->first_output + tensor->output];
+    if (mapped < 0)
+        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function, TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE));
+    tensor->node = run->graph->outputs[mapped].node;
+    tensor->output = run->graph->outputs[mapped].output;
+    return TL_OK;
+}
+
 // The tensor of the run's graph that is one of the caller's graph. Those between members are nowhere.
 static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function, tl_tensor *tensor) {
     const tl_graph *graph = tli_caller_graph(run);
@@ -43744,6 +43814,7 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
         tensor->output >= graph->nodes[tensor->node].output_count)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(TENSOR_NOT_OF_THIS_GRAPH));
     if (!tli_has_members(run)) return TL_OK;
+    if (run->members.tensors) return tli_find_mapped_tensor(run, function, tensor);
     id = run->members.nodes[tensor->node];
     if (tli_find_member(run, id, tli_count_members(run, id) - 1) != tensor->node)
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function, TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE));
@@ -44466,6 +44537,231 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
 #endif  // TL_NO_ONLINE
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- runs of a compiled plan --
+//
+// What a strategy leaves open beside the plan itself, fused chains, formats and the parts of a batch, is
+// compiled before anything else is prepared. The run's graph is the compiled one then, and its map leads from
+// there to the caller's nodes:
+//
+//     caller's graph --tl_compile--> graph, plan, map --> kernels, arena, steps
+//
+// Online runs and those that keep results take the graph and make decisions, or plans, of their own.
+
+#ifndef TL_NO_PLANNERS
+// The blocks of an arena of so many bytes at most, where each two neighbours hold more than one can.
+static uint64_t tli_most_blocks(const tl_run *run, uint64_t bytes) {
+    uint64_t cut = tli_run_cut(run);
+    return cut && bytes > cut ? bytes / cut * 2 + 2 : 1;
+}
+
+// What the backend takes beside an aligned arena of so many bytes at most: overhead, and what rounding adds.
+static uint64_t tli_beside_arena(const tl_run *run, tl_tier tier, uint64_t bytes) {
+    uint64_t beside = run->limits.block_overhead_bytes[tier], sum;
+    if (run->limits.granularity_bytes > run->limits.alignment_bytes)
+        beside += run->limits.granularity_bytes - run->limits.alignment_bytes;
+    return tli_mul_u64(beside, tli_most_blocks(run, bytes), &sum) ? sum : UINT64_MAX;
+}
+
+// The largest arena for which the backend takes no more than so many bytes.
+static uint64_t tli_arena_room(const tl_run *run, tl_tier tier, uint64_t bytes) {
+    uint64_t overhead = run->limits.block_overhead_bytes[tier];
+    uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
+    if (bytes == UINT64_MAX) return bytes;
+    if (tli_most_blocks(run, bytes) > 1) overhead = tli_beside_arena(run, tier, bytes);
+    bytes -= bytes < overhead ? bytes : overhead;
+    return bytes - bytes % granularity;
+}
+
+// The budgets of the arenas: without what the backend takes beside them. On the device it counts as base, with
+// what rounding to the granularity adds to an aligned arena at most, so that a refusal names bytes that do.
+static tli_budget tli_arena_budget(const tl_run *run) {
+    tli_budget budget = run->budget;
+    uint64_t beside = tli_beside_arena(run, TL_TIER_DEVICE, budget.bytes);
+    budget.is_over |= budget.bytes < run->limits.block_overhead_bytes[TL_TIER_DEVICE];
+    budget.host_bytes = tli_arena_room(run, TL_TIER_HOST, budget.host_bytes);
+    if (budget.bytes == UINT64_MAX) return budget;
+    budget.bytes = tli_arena_room(run, TL_TIER_DEVICE, budget.bytes);
+    budget.base_bytes = tli_needed_bytes(run, beside);
+    return budget;
+}
+#endif
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+static int tli_computes_mixed(const tl_run *run) {
+    return run->desc.strategy->precision == TL_PRECISION_MIXED &&
+           (run->desc.kernel_precisions & (1u << TL_PRECISION_MIXED));
+}
+
+// Whether the strategy leaves more open than a plan of the graph as it is. Decisions made online need all chains
+// fused, whatever that costs: nobody knows what they would pay otherwise.
+static int tli_is_open(const tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    if (!desc->strategy || desc->plan || desc->checkpoints || desc->formats || desc->fusion) return 0;
+    if (desc->strategy->enable_fusion && !run->owns_layers && !run->is_online) return 1;
+    return tli_computes_mixed(run) || desc->may_split;
+}
+
+// Those of some schemes that the run can convert. Of f16 and bf16 one, where the backend's memory is not the
+// host's, because to convert between the two it needs scratch.
+static uint32_t tli_find_convertible(const tl_run *run, uint32_t schemes) {
+    uint32_t can = TLI_BIT(TL_SCHEME_F32);
+    if (TLI_CODECS && run->limits.codecs & (1u << TL_CODEC_F16)) can |= TLI_BIT(TL_SCHEME_F16);
+    if (TLI_CODECS && run->limits.codecs & (1u << TL_CODEC_BF16)) can |= TLI_BIT(TL_SCHEME_BF16);
+    schemes &= can;
+    if (!run->limits.host_visible && schemes & TLI_BIT(TL_SCHEME_BF16)) schemes &= ~TLI_BIT(TL_SCHEME_F16);
+    return schemes;
+}
+
+// How the run chooses formats.
+static tl_precision_desc tli_ask_run_formats(const tl_run *run) {
+    tl_precision_desc ask;
+    tli_zero(&ask, sizeof ask);
+    if (run->desc.precision) ask = *run->desc.precision;
+    else {
+        ask.loss_limit = tli_infinity();
+        ask.schemes = TLI_BIT(TL_SCHEME_BF16);
+        ask.allow_sensitive = ask.allow_unknown = 1;
+    }
+    if (!ask.schemes) ask.schemes = TLI_FLOAT_SCHEMES;
+    ask.schemes = tli_find_convertible(run, ask.schemes | TLI_BIT(TL_SCHEME_F32));
+    return ask;
+}
+
+static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy) {
+    tl_precision_desc formats = tli_ask_run_formats(run);
+    tli_budget budget = run->in_arena ? tli_arena_budget(run) : run->budget;
+    tl_compile_desc desc;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = run->graph;
+    desc.strategy = strategy;
+    desc.device = run->desc.device;
+    desc.alignment_bytes = run->limits.alignment_bytes;
+    desc.block_bytes = tli_run_cut(run);
+    desc.kernel_precisions = run->desc.kernel_precisions;
+    desc.precision = &formats;
+    desc.may_split = run->desc.may_split;
+    desc.split_cost = run->desc.split_cost;
+    desc.fusion_block_bytes = tli_find_fusion_block(run);
+    desc.fusion_scratch_parts = tli_find_fusion_parts(run);
+    if (run->is_online) {       // decides by itself what stays
+        budget.bytes = budget.host_bytes = UINT64_MAX;
+        budget.is_limited = budget.is_over = 0;
+    }
+    return tli_compile_within(run->env, &desc, &budget, &run->own_compiled);
+}
+
+// Whether the backend cannot carry out a conversion, because it cannot add to a gradient.
+static int tli_lacks_conversion(const tl_run *run, const tl_compiled_plan *compiled) {
+    const tl_graph *graph = compiled->graph;
+    int32_t id, reader, k;
+    if (run->limits.host_visible || !compiled->formats || run->inference) return 0;
+    for (id = 0; id < graph->node_count; id++) {
+        int32_t tensor;
+        int is_conversion = compiled->first_members[id + 1] == compiled->first_members[id];
+        if (!is_conversion || !graph->nodes[id].has_grad) continue;
+        tensor = graph->inputs[graph->nodes[id].first_input].tensor;
+        for (reader = id + 1; reader < graph->node_count; reader++)
+            for (k = 0; k < graph->nodes[reader].input_count && graph->nodes[reader].has_grad; k++)
+                if (graph->inputs[graph->nodes[reader].first_input + k].tensor == tensor) return 1;
+    }
+    return 0;
+}
+
+// Compile the strategy of the desc. Where the backend cannot convert what was chosen, everything is f32.
+static tl_result tli_compile_strategy(tl_run *run) {
+    tl_strategy strategy = *run->desc.strategy;
+    tl_result result;
+    strategy.mode = TL_MODE_LAZY;
+    if (run->owns_layers) strategy.enable_fusion = 0;
+    if (strategy.memory == TL_MEMORY_MINIMAL_PEAK && run->is_online) strategy.memory = TL_MEMORY_POOLED;
+    result = tli_compile_run(run, &strategy);
+    if (result || !tli_lacks_conversion(run, &run->own_compiled)) return result;
+    tl_free_compiled_plan(run->env, &run->own_compiled);
+    strategy.precision = TL_PRECISION_SINGLE;
+    return tli_compile_run(run, &strategy);
+}
+
+// Whether a compiled plan that was given is one of the desc's graph, and nothing contradicts it.
+static tli_rule tli_find_compiled_rule(const tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    const tl_compiled_plan *compiled = desc->compiled;
+    if (desc->plan || desc->checkpoints || desc->formats || desc->fusion || run->owns_layers)
+        return TLI_RULE(COMPILED_GIVE_NOTHING_BESIDE_IT);
+    if (!compiled->memory || compiled->source->node_count != run->graph->node_count ||
+        compiled->source->inputs != run->graph->inputs) return TLI_RULE(COMPILED_NOT_OF_THE_GRAPH);
+    if (desc->strategy && (run->is_online || run->inference != compiled->inference))
+        return TLI_RULE(COMPILED_BUT_STRATEGY_SAYS_OTHERWISE);
+    return TLI_NO_RULE;
+}
+
+// Go on with the compiled graph; kernels see the caller's.
+static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled) {
+    tli_members *members = &run->members;
+    run->compiled = compiled;
+    run->graph = compiled->graph;
+    run->inference = compiled->inference;
+    run->precision = compiled->formats ? TL_PRECISION_MIXED : compiled->precision;
+    run->desc.formats = compiled->formats;
+    if (!compiled->nodes) return TL_OK;
+    members->graph = compiled->source;
+    members->nodes = compiled->nodes;
+    members->tensors = compiled->tensors;
+    members->first_members = compiled->first_members;
+    members->members = compiled->members;
+    members->remade_counts = compiled->remade_counts;
+    members->fused_count = compiled->choice.fused_count;
+    return tli_map_members(run);
+}
+
+// Take the compiled plan that was given, or compile what the strategy leaves open.
+static tl_result tli_take_compiled(tl_run *run) {
+    tl_run_desc *desc = &run->desc;
+    const tl_compiled_plan *compiled = desc->compiled;
+    tli_rule why = compiled ? tli_find_compiled_rule(run) : TLI_NO_RULE;
+    tl_result result = TL_OK;
+    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
+    if (!compiled && !tli_is_open(run)) return TL_OK;
+    if (!compiled) {
+        result = tli_compile_strategy(run);
+        compiled = &run->own_compiled;
+    } else {
+        run->is_online = 0;
+    }
+    if (result) return result;
+    if (compiled->choice.fused_count && desc->random)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                        TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
+    if (compiled->plan.repeat_count > 1) {
+        if (desc->repeat_count && desc->repeat_count != compiled->plan.repeat_count)
+            return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                   TLI_RULE(REPEAT_COUNT_IS_NOT_THAT_OF_THE_PARTS),
+                                   (uint64_t)desc->repeat_count, (uint64_t)compiled->plan.repeat_count);
+        desc->repeat_count = compiled->plan.repeat_count;
+    }
+    return tli_use_compiled(run, compiled);
+}
+
+static void tli_take_compiled_plan(tl_run *run) {
+    run->plan = run->compiled->plan;
+    run->owns_plan = 0;
+}
+
+TLI_IMPL const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run) {
+    TL_ASSERT(run);
+    return run->compiled;
+}
+#else
+static void tli_take_compiled_plan(tl_run *run) { (void)run; }
+
+static tl_result tli_take_compiled(tl_run *run) {
+    if (!run->desc.compiled && !run->desc.may_split && !run->desc.precision) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(COMPILED_WAS_LEFT_OUT));
+}
+#endif
+
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
@@ -46422,10 +46718,6 @@ static int tli_decides_online(const tl_run_desc *desc, const tl_strategy *strate
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     int placed = desc->plan && desc->plan->offset_count > 0;
-    if (strategy->precision == TL_PRECISION_MIXED && !desc->formats &&
-        (desc->kernel_precisions & (1u << TL_PRECISION_MIXED)))
-        return tli_unsupported(
-            run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
     if ((strategy->memory == TL_MEMORY_POOLED || strategy->memory == TL_MEMORY_CACHED) && desc->evict)
         return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_CACHED && desc->version) {
@@ -46609,6 +46901,7 @@ static tl_result tli_scale_graph(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.formats) return tli_check_formats(run);
 #endif
+    if (tli_has_compiled(run)) return TL_OK;
     if (run->precision == TL_PRECISION_FULL) run->precision = tli_find_widest(can);
     if (run->precision == TL_PRECISION_MIXED) run->precision = TL_PRECISION_SINGLE;  // nothing to choose from
     if (!(can & (1u << run->precision)))
@@ -46758,7 +47051,8 @@ static tl_result tli_find_kernels(tl_run *run) {
             if (result) return result;
             continue;
         }
-        if (run->owns_layers) run->kernel_of[id] = id - 1;  // as tl_init_layer_run made them
+        if (run->owns_layers && tli_count_members(run, id))  // as tl_init_layer_run made them
+            run->kernel_of[id] = tli_find_member(run, id, 0) - 1;
         else run->kernel_of[id] = tli_find_kernel(run, tl_name_op(graph, id));
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
@@ -46778,43 +47072,6 @@ static tl_result tli_find_kernels(tl_run *run) {
 }
 
 #ifndef TL_NO_PLANNERS
-// The blocks of an arena of so many bytes at most, where each two neighbours hold more than one can.
-static uint64_t tli_most_blocks(const tl_run *run, uint64_t bytes) {
-    uint64_t cut = tli_run_cut(run);
-    return cut && bytes > cut ? bytes / cut * 2 + 2 : 1;
-}
-
-// What the backend takes beside an aligned arena of so many bytes at most: overhead, and what rounding adds.
-static uint64_t tli_beside_arena(const tl_run *run, tl_tier tier, uint64_t bytes) {
-    uint64_t beside = run->limits.block_overhead_bytes[tier], sum;
-    if (run->limits.granularity_bytes > run->limits.alignment_bytes)
-        beside += run->limits.granularity_bytes - run->limits.alignment_bytes;
-    return tli_mul_u64(beside, tli_most_blocks(run, bytes), &sum) ? sum : UINT64_MAX;
-}
-
-// The largest arena for which the backend takes no more than so many bytes.
-static uint64_t tli_arena_room(const tl_run *run, tl_tier tier, uint64_t bytes) {
-    uint64_t overhead = run->limits.block_overhead_bytes[tier];
-    uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
-    if (bytes == UINT64_MAX) return bytes;
-    if (tli_most_blocks(run, bytes) > 1) overhead = tli_beside_arena(run, tier, bytes);
-    bytes -= bytes < overhead ? bytes : overhead;
-    return bytes - bytes % granularity;
-}
-
-// The budgets of the arenas: without what the backend takes beside them. On the device it counts as base, with
-// what rounding to the granularity adds to an aligned arena at most, so that a refusal names bytes that do.
-static tli_budget tli_arena_budget(const tl_run *run) {
-    tli_budget budget = run->budget;
-    uint64_t beside = tli_beside_arena(run, TL_TIER_DEVICE, budget.bytes);
-    budget.is_over |= budget.bytes < run->limits.block_overhead_bytes[TL_TIER_DEVICE];
-    budget.host_bytes = tli_arena_room(run, TL_TIER_HOST, budget.host_bytes);
-    if (budget.bytes == UINT64_MAX) return budget;
-    budget.bytes = tli_arena_room(run, TL_TIER_DEVICE, budget.bytes);
-    budget.base_bytes = tli_needed_bytes(run, beside);
-    return budget;
-}
-
 // What the strategy, or none, asks of the run's graph.
 static tli_asked tli_ask_for_run(const tl_run *run) {
     tli_asked asked;
@@ -46953,6 +47210,7 @@ static tl_result tli_take_run_plan(tl_run *run) {
     tl_plan bare;
     run->owns_plan = !run->desc.plan;
     if (run->desc.plan) run->plan = *run->desc.plan;
+    else if (tli_has_compiled(run)) tli_take_compiled_plan(run);
     else result = tli_plan_desc(run);
     if (result || !run->in_arena) return result;
     if (!tli_lacks_places(run, &bare)) {
@@ -47456,11 +47714,12 @@ static tl_result tli_prepare_run(tl_run *run) {
     tl_result result = tl_check_graph(run->env, run->graph);
     if (!result) result = tli_check_run_desc(run);
     if (!result) result = tli_apply_strategy(run);
+    if (!result) tli_set_budget(run);
+    if (!result) result = tli_take_compiled(run);
     if (!result) result = tli_take_fusion(run);
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
-    if (!result) tli_set_budget(run);
     if (!result) result = tli_check_sizes(run);
 #ifndef TL_NO_PLANNERS
     if (!result) result = tli_open_cache(run, tli_plan_desc);
@@ -47493,6 +47752,7 @@ static tl_result tli_prepare_run(tl_run *run) {
 // Forget pointers that are valid during the call only.
 static void tli_forget_desc(tl_run *run) {
     run->desc.strategy = NULL;
+    run->desc.precision = NULL;
     run->desc.checkpoints = NULL;
     run->desc.device = NULL;
     run->desc.kernels = NULL;
@@ -47582,6 +47842,9 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->members.outer);
 #ifndef TL_NO_PLANNERS
     tl_free_fusion_plan(env, &run->own_fusion);
+#ifndef TL_NO_PRECISION
+    tl_free_compiled_plan(env, &run->own_compiled);
+#endif
 #endif
     if (run->owns_layers) tl_free_graph(env, &run->layer_graph);
     tli_release(env, run);

@@ -1019,7 +1019,16 @@
       "fusion: scratch of %1 bytes holds no block that is aligned to %0, see alignment_bytes: node %s", \
       "bytes of the alignment, of the scratch") \
     X(CLEAR_FAILED, "fill of a gradient: %s", "step, node") \
-    X(TENSOR_INSIDE_OF_A_FUSED_NODE, "tensor: inside of a fused node, never whole in memory", "")
+    X(TENSOR_INSIDE_OF_A_FUSED_NODE, "tensor: inside of a fused node, never whole in memory", "") \
+    X(COMPILED_GIVE_NOTHING_BESIDE_IT, \
+      "compiled: give no plan, checkpoints, formats or fusion, and no layers beside it", "") \
+    X(COMPILED_NOT_OF_THE_GRAPH, "compiled: not made by tl_compile for this graph", "") \
+    X(COMPILED_BUT_STRATEGY_SAYS_OTHERWISE, \
+      "compiled: the strategy decides online, or computes gradients where it does not", "") \
+    X(REPEAT_COUNT_IS_NOT_THAT_OF_THE_PARTS, \
+      "repeat_count: %0, but the batch is split in %1 parts", "repeat_count, parts") \
+    X(COMPILED_WAS_LEFT_OUT, \
+      "compiled, may_split, precision: TL_NO_PLANNERS or TL_NO_PRECISION left them out", "")
 
 // -- errors: rules of [13] TRACE --
 

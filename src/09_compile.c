@@ -157,7 +157,7 @@ static tl_result tli_improve_plan(tli_compile *c, const tl_precision_graph *appl
     tl_plan plan;
     tl_result result;
     if (left <= c->try_work || c->stopped || c->bound == c->choice.cost || c->is_complete) return TL_OK;
-    result = tli_plan_graph(c, applied, left, &plan, &proven);
+    result = tli_plan_graph(c, applied, c->desc->work_limit ? left : 0, &plan, &proven);
     if (result == TL_ERROR_INFEASIBLE) return TL_OK;    // with more work other plans are found, mostly better
     if (result) return result;
     if (c->fewest ? tli_compiled_bytes(c, &plan) < tli_compiled_bytes(c, &c->plan)

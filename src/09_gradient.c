@@ -26,7 +26,7 @@ typedef struct tli_asked {
     const tl_device *device;        // may be NULL
     tli_budget       live, arena;   // what binds the one kind of plan, and the other
     uint64_t         alignment_bytes, block_bytes;
-    uint64_t         work_limit;    // of tl_plan_remat; 0 = its default
+    uint64_t         work_limit;    // of tl_plan_remat and tl_plan_order; 0 = their defaults
     int            (*progress)(const tl_remat_progress *progress, void *user);
     void            *user;
 } tli_asked;
@@ -76,6 +76,7 @@ static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_r
 // by the caller.
 static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
     tl_order_desc order;
+    tl_order_report found;
     tl_plan ordered;
     tl_result result;
     tli_quiet quiet;
@@ -83,12 +84,15 @@ static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_rep
     order.graph = a->graph;
     order.inference = a->inference;
     order.alignment_bytes = a->alignment_bytes;
-    result = tl_plan_order(a->env, &order, plan, NULL);
+    order.work_limit = a->work_limit;
+    result = tl_plan_order(a->env, &order, plan, &found);
+    report->work = found.work;
     if (result || !tli_may_run_again(a) || (!a->arena.is_over && plan->arena_bytes <= a->arena.bytes))
         return result;
     ordered = *plan;
     quiet = tli_begin_quiet(a->env);
     result = tli_plan_cheapest(a, plan, report);
+    report->work += found.work;
     if (result == TL_ERROR_INFEASIBLE &&
         tli_add_base(&a->arena, ordered.arena_bytes) <= report->least_budget_bytes) {
         *plan = ordered;
@@ -100,7 +104,7 @@ static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_rep
     return result;
 }
 
-// Make the plan. report: zeroes, unless tl_plan_remat made it or was refused.
+// Make the plan. report: zeroes but for the work, unless tl_plan_remat made it or was refused.
 static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
     tli_zero(report, sizeof *report);
     if (a->gradient && a->gradient->checkpoint_interval) return tli_plan_interval(a, plan);

@@ -165,8 +165,8 @@ static tl_result tli_plan_graph(tli_compile *c, const tl_precision_graph *applie
     if (!c->budget.is_over && tli_compiled_bytes(c, plan) <= c->budget.bytes &&
         (c->in_arena ? plan->host_arena_bytes : plan->host_peak_bytes) <= c->budget.host_bytes) return TL_OK;
     tli_note_least(c, tli_add_base(&c->budget, tli_compiled_bytes(c, plan)), -1);
+    *proven = plan->peak_bytes > c->budget.bytes && !c->fewest && !report.bound_cost;
     tl_free_plan(c->env, plan);
-    *proven = 0;
     return TL_ERROR_INFEASIBLE;
 }
 

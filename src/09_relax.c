@@ -50,7 +50,7 @@ static void tli_close_relaxed(const tli_compile *c, tli_relaxed *r) {
 // The share of their costs that the members of a chain have at least, fused or not.
 static void tli_find_chain_share(const tli_compile *c, int32_t id, uint64_t *part, uint64_t *of) {
     const tl_node *fused = &c->all.graph.nodes[id];
-    uint64_t fwd = 0, bwd = 0, fused_bwd = c->inference ? 0 : fused->bwd_cost;
+    uint64_t fwd = 0, bwd = 0, fused_bwd = c->inference ? 0 : fused->bwd_cost, whole = UINT64_C(1) << 60;
     int32_t at;
     for (at = c->all.first_members[id]; at < c->all.first_members[id + 1]; at++) {
         const tl_node *node = &c->source.nodes[c->all.members[at]];
@@ -59,9 +59,12 @@ static void tli_find_chain_share(const tli_compile *c, int32_t id, uint64_t *par
     }
     *part = *of = 1;
     if (fused->fwd_cost < fwd) { *part = fused->fwd_cost; *of = fwd; }
-    // fused_bwd / bwd below part / of, compared by shares of a large number
-    if (fused_bwd < bwd && tli_multiply_ratio(UINT64_C(1) << 60, fused_bwd, bwd, 0) <
-                               tli_multiply_ratio(UINT64_C(1) << 60, *part, *of, 0)) { *part = fused_bwd; *of = bwd; }
+    // fused_bwd / bwd is less than part / of, compared by shares of a large number
+    if (fused_bwd < bwd && tli_multiply_ratio(whole, fused_bwd, bwd, 0) <
+                               tli_multiply_ratio(whole, *part, *of, 0)) {
+        *part = fused_bwd;
+        *of = bwd;
+    }
 }
 
 // The times of a node in each scheme that it may have, times part / of.

@@ -135,6 +135,8 @@ typedef struct tli_cache {
 typedef struct tli_members {
     const tl_graph *graph;          // the caller's; NULL = the run's own is it, and all below is 0
     const int32_t  *nodes;          // [nodes of it] the run's node that computes it
+    const int32_t  *tensors;        // [tensors of it] the run's tensor that holds it, -1 = none does; NULL =
+                                    // the same output of that node, if it is the last of the node's members
     const int32_t  *first_members;  // [node_count + 1] index into members
     const int32_t  *members;        // nodes of the caller's graph, each a reader of the one before
     const int32_t  *remade_counts;  // [node_count] members, from the first on, that run again in backward
@@ -158,6 +160,10 @@ struct tl_run {
     tli_members     members;
 #ifndef TL_NO_PLANNERS
     tl_fusion_plan  own_fusion;      // of the strategy
+#ifndef TL_NO_PRECISION
+    const tl_compiled_plan *compiled;  // whose graph the run has; NULL = none
+    tl_compiled_plan own_compiled;   // of the strategy
+#endif
 #endif
     tl_kernel      *kernels;
     int32_t        *kernel_of;       // [node_count] index into kernels, -1 = input, TLI_CONVERSION
@@ -250,6 +256,16 @@ static int tli_has_members(const tl_run *run) {
     return 0;
 #else
     return run->members.graph != NULL;
+#endif
+}
+
+// Whether the run's graph and plan are those of a compiled plan.
+static int tli_has_compiled(const tl_run *run) {
+#if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
+    (void)run;
+    return 0;
+#else
+    return run->compiled != NULL;
 #endif
 }
 

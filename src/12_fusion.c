@@ -356,18 +356,25 @@ static int tli_is_fusion_of(const tl_graph *graph, const tl_fusion_plan *fusion)
 #define TLI_RUN_FUSION_BLOCK 16384          // of a block in memory of the host, in a quarter of a tensor
 #define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // of a device, where each call costs more, in a whole tensor
 
-// Fuse what says that it takes blocks. The blocks suit the backend.
+// Bytes of a block that suit the backend, and the part of a tensor that its blocks may take.
+static uint64_t tli_find_fusion_block(const tl_run *run) {
+    uint64_t block = run->limits.host_visible ? TLI_RUN_FUSION_BLOCK : TLI_RUN_FUSION_DEVICE_BLOCK;
+    return tli_larger_u64(block, run->limits.alignment_bytes);
+}
+
+static uint64_t tli_find_fusion_parts(const tl_run *run) { return run->limits.host_visible ? 4 : 1; }
+
+// Fuse what says that it takes blocks.
 static tl_result tli_fuse_strategy(tl_run *run) {
     tl_fusion_desc desc;
-    uint64_t block = run->limits.host_visible ? TLI_RUN_FUSION_BLOCK : TLI_RUN_FUSION_DEVICE_BLOCK;
     tl_result result;
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
     desc.inference = run->inference;
     desc.blocks_only = 1;
     desc.alignment_bytes = run->limits.alignment_bytes;
-    desc.block_bytes = tli_larger_u64(block, run->limits.alignment_bytes);
-    desc.scratch_parts = run->limits.host_visible ? 4 : 1;
+    desc.block_bytes = tli_find_fusion_block(run);
+    desc.scratch_parts = tli_find_fusion_parts(run);
     result = tl_plan_fusion(run->env, &desc, &run->own_fusion);
     if (result || !run->own_fusion.fused_count || (!run->desc.plan && !run->desc.formats)) return result;
     return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
@@ -390,6 +397,7 @@ static tl_result tli_take_fusion(tl_run *run) {
     const tl_strategy *strategy = run->desc.strategy;
     tl_result result = TL_OK;
     tli_rule why = TLI_NO_RULE;
+    if (tli_has_compiled(run)) return TL_OK;
     if (!fusion && (!strategy || !strategy->enable_fusion || run->owns_layers)) return TL_OK;
     if (fusion) result = tl_check_graph(run->env, &fusion->graph);
     else result = tli_fuse_strategy(run);
@@ -415,6 +423,17 @@ static tl_result tli_take_fusion(tl_run *run) {
 }
 #endif
 
+// The same of a compiled plan, where results may be those of conversions.
+static tl_result tli_find_mapped_tensor(const tl_run *run, tli_function function, tl_tensor *tensor) {
+    const tl_node *node = &run->members.graph->nodes[tensor->node];
+    int32_t mapped = run->members.tensors[node->first_output + tensor->output];
+    if (mapped < 0)
+        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function, TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE));
+    tensor->node = run->graph->outputs[mapped].node;
+    tensor->output = run->graph->outputs[mapped].output;
+    return TL_OK;
+}
+
 // The tensor of the run's graph that is one of the caller's graph. Those between members are nowhere.
 static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function, tl_tensor *tensor) {
     const tl_graph *graph = tli_caller_graph(run);
@@ -423,6 +442,7 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
         tensor->output >= graph->nodes[tensor->node].output_count)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(TENSOR_NOT_OF_THIS_GRAPH));
     if (!tli_has_members(run)) return TL_OK;
+    if (run->members.tensors) return tli_find_mapped_tensor(run, function, tensor);
     id = run->members.nodes[tensor->node];
     if (tli_find_member(run, id, tli_count_members(run, id) - 1) != tensor->node)
         return tli_fail(run->env, TL_ERROR_NOT_FOUND, function, TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE));

@@ -21,10 +21,6 @@ static int tli_decides_online(const tl_run_desc *desc, const tl_strategy *strate
 static tl_result tli_support_strategy(tl_run *run, const tl_strategy *strategy) {
     const tl_run_desc *desc = &run->desc;
     int placed = desc->plan && desc->plan->offset_count > 0;
-    if (strategy->precision == TL_PRECISION_MIXED && !desc->formats &&
-        (desc->kernel_precisions & (1u << TL_PRECISION_MIXED)))
-        return tli_unsupported(
-            run, TLI_RULE(STRATEGY_PRECISION_MIXED_NEEDS_FORMATS));
     if ((strategy->memory == TL_MEMORY_POOLED || strategy->memory == TL_MEMORY_CACHED) && desc->evict)
         return tli_unsupported(run, TLI_RULE(STRATEGY_MEMORY_POOLED_NEEDS_PLAN));
     if (strategy->memory == TL_MEMORY_CACHED && desc->version) {
@@ -208,6 +204,7 @@ static tl_result tli_scale_graph(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.formats) return tli_check_formats(run);
 #endif
+    if (tli_has_compiled(run)) return TL_OK;
     if (run->precision == TL_PRECISION_FULL) run->precision = tli_find_widest(can);
     if (run->precision == TL_PRECISION_MIXED) run->precision = TL_PRECISION_SINGLE;  // nothing to choose from
     if (!(can & (1u << run->precision)))
@@ -357,7 +354,8 @@ static tl_result tli_find_kernels(tl_run *run) {
             if (result) return result;
             continue;
         }
-        if (run->owns_layers) run->kernel_of[id] = id - 1;  // as tl_init_layer_run made them
+        if (run->owns_layers && tli_count_members(run, id))  // as tl_init_layer_run made them
+            run->kernel_of[id] = tli_find_member(run, id, 0) - 1;
         else run->kernel_of[id] = tli_find_kernel(run, tl_name_op(graph, id));
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
@@ -377,43 +375,6 @@ static tl_result tli_find_kernels(tl_run *run) {
 }
 
 #ifndef TL_NO_PLANNERS
-// The blocks of an arena of so many bytes at most, where each two neighbours hold more than one can.
-static uint64_t tli_most_blocks(const tl_run *run, uint64_t bytes) {
-    uint64_t cut = tli_run_cut(run);
-    return cut && bytes > cut ? bytes / cut * 2 + 2 : 1;
-}
-
-// What the backend takes beside an aligned arena of so many bytes at most: overhead, and what rounding adds.
-static uint64_t tli_beside_arena(const tl_run *run, tl_tier tier, uint64_t bytes) {
-    uint64_t beside = run->limits.block_overhead_bytes[tier], sum;
-    if (run->limits.granularity_bytes > run->limits.alignment_bytes)
-        beside += run->limits.granularity_bytes - run->limits.alignment_bytes;
-    return tli_mul_u64(beside, tli_most_blocks(run, bytes), &sum) ? sum : UINT64_MAX;
-}
-
-// The largest arena for which the backend takes no more than so many bytes.
-static uint64_t tli_arena_room(const tl_run *run, tl_tier tier, uint64_t bytes) {
-    uint64_t overhead = run->limits.block_overhead_bytes[tier];
-    uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
-    if (bytes == UINT64_MAX) return bytes;
-    if (tli_most_blocks(run, bytes) > 1) overhead = tli_beside_arena(run, tier, bytes);
-    bytes -= bytes < overhead ? bytes : overhead;
-    return bytes - bytes % granularity;
-}
-
-// The budgets of the arenas: without what the backend takes beside them. On the device it counts as base, with
-// what rounding to the granularity adds to an aligned arena at most, so that a refusal names bytes that do.
-static tli_budget tli_arena_budget(const tl_run *run) {
-    tli_budget budget = run->budget;
-    uint64_t beside = tli_beside_arena(run, TL_TIER_DEVICE, budget.bytes);
-    budget.is_over |= budget.bytes < run->limits.block_overhead_bytes[TL_TIER_DEVICE];
-    budget.host_bytes = tli_arena_room(run, TL_TIER_HOST, budget.host_bytes);
-    if (budget.bytes == UINT64_MAX) return budget;
-    budget.bytes = tli_arena_room(run, TL_TIER_DEVICE, budget.bytes);
-    budget.base_bytes = tli_needed_bytes(run, beside);
-    return budget;
-}
-
 // What the strategy, or none, asks of the run's graph.
 static tli_asked tli_ask_for_run(const tl_run *run) {
     tli_asked asked;
@@ -552,6 +513,7 @@ static tl_result tli_take_run_plan(tl_run *run) {
     tl_plan bare;
     run->owns_plan = !run->desc.plan;
     if (run->desc.plan) run->plan = *run->desc.plan;
+    else if (tli_has_compiled(run)) tli_take_compiled_plan(run);
     else result = tli_plan_desc(run);
     if (result || !run->in_arena) return result;
     if (!tli_lacks_places(run, &bare)) {
@@ -1055,11 +1017,12 @@ static tl_result tli_prepare_run(tl_run *run) {
     tl_result result = tl_check_graph(run->env, run->graph);
     if (!result) result = tli_check_run_desc(run);
     if (!result) result = tli_apply_strategy(run);
+    if (!result) tli_set_budget(run);
+    if (!result) result = tli_take_compiled(run);
     if (!result) result = tli_take_fusion(run);
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
-    if (!result) tli_set_budget(run);
     if (!result) result = tli_check_sizes(run);
 #ifndef TL_NO_PLANNERS
     if (!result) result = tli_open_cache(run, tli_plan_desc);
@@ -1092,6 +1055,7 @@ static tl_result tli_prepare_run(tl_run *run) {
 // Forget pointers that are valid during the call only.
 static void tli_forget_desc(tl_run *run) {
     run->desc.strategy = NULL;
+    run->desc.precision = NULL;
     run->desc.checkpoints = NULL;
     run->desc.device = NULL;
     run->desc.kernels = NULL;
@@ -1181,6 +1145,9 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->members.outer);
 #ifndef TL_NO_PLANNERS
     tl_free_fusion_plan(env, &run->own_fusion);
+#ifndef TL_NO_PRECISION
+    tl_free_compiled_plan(env, &run->own_compiled);
+#endif
 #endif
     if (run->owns_layers) tl_free_graph(env, &run->layer_graph);
     tli_release(env, run);

@@ -215,6 +215,19 @@ typedef struct tl_run_desc {
     // that are given are of a fused graph then and need its fusion. Where a node is fused there is no random
     // hook: members take turns.
     const struct tl_fusion_plan *fusion;  // of tl_plan_fusion; must outlive the run; 0 = none
+
+    // Compiled plans. A strategy that leaves more open than a plan, fusion, precision mixed, parts of a batch,
+    // is compiled ([9]) within budget_bytes when the run is made; or give what tl_compile made of `graph`, with
+    // the alignment of the backend, and no plan, checkpoints, formats or fusion. The run's graph is the
+    // compiled one; kernels, and the tensors that are written and read, stay those of `graph`, scaled to a part
+    // where the batch is split: load hooks write the samples of one micro-batch. Options that leave out [7] or
+    // planners leave this out.
+    const struct tl_compiled_plan  *compiled;   // must outlive the run; 0 = none
+    const struct tl_precision_desc *precision;  // of precision mixed, as in tl_compile_desc; read during the
+                                      // call; schemes for which the backend has no codec are left out. 0 = f32
+                                      // and bf16
+    int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
+    uint64_t    split_cost;           // as in tl_compile_desc
 } tl_run_desc;
 
 // What the last pass did.
@@ -414,8 +427,14 @@ TLDEF tl_result tl_enable_checkpoints(tl_run *run, int32_t on);
 TLDEF int       tl_uses_checkpoints(const tl_run *run);
 #endif
 
-// The graph of a run: that of the desc, the fused one, or the one that a layer run has made. Valid until the
-// run is freed.
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// The compiled plan of a run: what was chosen, at what cost, and how far from the best. NULL: the strategy left
+// nothing open beside the plan. Valid until the run is freed.
+TLDEF const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run);
+#endif
+
+// The graph of a run: that of the desc, the fused or compiled one, or the one that a layer run has made. Valid
+// until the run is freed.
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
 #ifdef __cplusplus

@@ -1,0 +1,225 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- runs of a compiled plan --
+//
+// What a strategy leaves open beside the plan itself, fused chains, formats and the parts of a batch, is
+// compiled before anything else is prepared. The run's graph is the compiled one then, and its map leads from
+// there to the caller's nodes:
+//
+//     caller's graph --tl_compile--> graph, plan, map --> kernels, arena, steps
+//
+// Online runs and those that keep results take the graph and make decisions, or plans, of their own.
+
+#ifndef TL_NO_PLANNERS
+// The blocks of an arena of so many bytes at most, where each two neighbours hold more than one can.
+static uint64_t tli_most_blocks(const tl_run *run, uint64_t bytes) {
+    uint64_t cut = tli_run_cut(run);
+    return cut && bytes > cut ? bytes / cut * 2 + 2 : 1;
+}
+
+// What the backend takes beside an aligned arena of so many bytes at most: overhead, and what rounding adds.
+static uint64_t tli_beside_arena(const tl_run *run, tl_tier tier, uint64_t bytes) {
+    uint64_t beside = run->limits.block_overhead_bytes[tier], sum;
+    if (run->limits.granularity_bytes > run->limits.alignment_bytes)
+        beside += run->limits.granularity_bytes - run->limits.alignment_bytes;
+    return tli_mul_u64(beside, tli_most_blocks(run, bytes), &sum) ? sum : UINT64_MAX;
+}
+
+// The largest arena for which the backend takes no more than so many bytes.
+static uint64_t tli_arena_room(const tl_run *run, tl_tier tier, uint64_t bytes) {
+    uint64_t overhead = run->limits.block_overhead_bytes[tier];
+    uint64_t granularity = run->limits.granularity_bytes ? run->limits.granularity_bytes : 1;
+    if (bytes == UINT64_MAX) return bytes;
+    if (tli_most_blocks(run, bytes) > 1) overhead = tli_beside_arena(run, tier, bytes);
+    bytes -= bytes < overhead ? bytes : overhead;
+    return bytes - bytes % granularity;
+}
+
+// The budgets of the arenas: without what the backend takes beside them. On the device it counts as base, with
+// what rounding to the granularity adds to an aligned arena at most, so that a refusal names bytes that do.
+static tli_budget tli_arena_budget(const tl_run *run) {
+    tli_budget budget = run->budget;
+    uint64_t beside = tli_beside_arena(run, TL_TIER_DEVICE, budget.bytes);
+    budget.is_over |= budget.bytes < run->limits.block_overhead_bytes[TL_TIER_DEVICE];
+    budget.host_bytes = tli_arena_room(run, TL_TIER_HOST, budget.host_bytes);
+    if (budget.bytes == UINT64_MAX) return budget;
+    budget.bytes = tli_arena_room(run, TL_TIER_DEVICE, budget.bytes);
+    budget.base_bytes = tli_needed_bytes(run, beside);
+    return budget;
+}
+#endif
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+static int tli_computes_mixed(const tl_run *run) {
+    return run->desc.strategy->precision == TL_PRECISION_MIXED &&
+           (run->desc.kernel_precisions & (1u << TL_PRECISION_MIXED));
+}
+
+// Whether the strategy leaves more open than a plan of the graph as it is. Decisions made online need all chains
+// fused, whatever that costs: nobody knows what they would pay otherwise.
+static int tli_is_open(const tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    if (!desc->strategy || desc->plan || desc->checkpoints || desc->formats || desc->fusion) return 0;
+    if (desc->strategy->enable_fusion && !run->owns_layers && !run->is_online) return 1;
+    return tli_computes_mixed(run) || desc->may_split;
+}
+
+// Those of some schemes that the run can convert. Of f16 and bf16 one, where the backend's memory is not the
+// host's, because to convert between the two it needs scratch.
+static uint32_t tli_find_convertible(const tl_run *run, uint32_t schemes) {
+    uint32_t can = TLI_BIT(TL_SCHEME_F32);
+    if (TLI_CODECS && run->limits.codecs & (1u << TL_CODEC_F16)) can |= TLI_BIT(TL_SCHEME_F16);
+    if (TLI_CODECS && run->limits.codecs & (1u << TL_CODEC_BF16)) can |= TLI_BIT(TL_SCHEME_BF16);
+    schemes &= can;
+    if (!run->limits.host_visible && schemes & TLI_BIT(TL_SCHEME_BF16)) schemes &= ~TLI_BIT(TL_SCHEME_F16);
+    return schemes;
+}
+
+// How the run chooses formats.
+static tl_precision_desc tli_ask_run_formats(const tl_run *run) {
+    tl_precision_desc ask;
+    tli_zero(&ask, sizeof ask);
+    if (run->desc.precision) ask = *run->desc.precision;
+    else {
+        ask.loss_limit = tli_infinity();
+        ask.schemes = TLI_BIT(TL_SCHEME_BF16);
+        ask.allow_sensitive = ask.allow_unknown = 1;
+    }
+    if (!ask.schemes) ask.schemes = TLI_FLOAT_SCHEMES;
+    ask.schemes = tli_find_convertible(run, ask.schemes | TLI_BIT(TL_SCHEME_F32));
+    return ask;
+}
+
+static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy) {
+    tl_precision_desc formats = tli_ask_run_formats(run);
+    tli_budget budget = run->in_arena ? tli_arena_budget(run) : run->budget;
+    tl_compile_desc desc;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = run->graph;
+    desc.strategy = strategy;
+    desc.device = run->desc.device;
+    desc.alignment_bytes = run->limits.alignment_bytes;
+    desc.block_bytes = tli_run_cut(run);
+    desc.kernel_precisions = run->desc.kernel_precisions;
+    desc.precision = &formats;
+    desc.may_split = run->desc.may_split;
+    desc.split_cost = run->desc.split_cost;
+    desc.fusion_block_bytes = tli_find_fusion_block(run);
+    desc.fusion_scratch_parts = tli_find_fusion_parts(run);
+    if (run->is_online) {       // decides by itself what stays
+        budget.bytes = budget.host_bytes = UINT64_MAX;
+        budget.is_limited = budget.is_over = 0;
+    }
+    return tli_compile_within(run->env, &desc, &budget, &run->own_compiled);
+}
+
+// Whether the backend cannot carry out a conversion, because it cannot add to a gradient.
+static int tli_lacks_conversion(const tl_run *run, const tl_compiled_plan *compiled) {
+    const tl_graph *graph = compiled->graph;
+    int32_t id, reader, k;
+    if (run->limits.host_visible || !compiled->formats || run->inference) return 0;
+    for (id = 0; id < graph->node_count; id++) {
+        int32_t tensor;
+        int is_conversion = compiled->first_members[id + 1] == compiled->first_members[id];
+        if (!is_conversion || !graph->nodes[id].has_grad) continue;
+        tensor = graph->inputs[graph->nodes[id].first_input].tensor;
+        for (reader = id + 1; reader < graph->node_count; reader++)
+            for (k = 0; k < graph->nodes[reader].input_count && graph->nodes[reader].has_grad; k++)
+                if (graph->inputs[graph->nodes[reader].first_input + k].tensor == tensor) return 1;
+    }
+    return 0;
+}
+
+// Compile the strategy of the desc. Where the backend cannot convert what was chosen, everything is f32.
+static tl_result tli_compile_strategy(tl_run *run) {
+    tl_strategy strategy = *run->desc.strategy;
+    tl_result result;
+    strategy.mode = TL_MODE_LAZY;
+    if (run->owns_layers) strategy.enable_fusion = 0;
+    if (strategy.memory == TL_MEMORY_MINIMAL_PEAK && run->is_online) strategy.memory = TL_MEMORY_POOLED;
+    result = tli_compile_run(run, &strategy);
+    if (result || !tli_lacks_conversion(run, &run->own_compiled)) return result;
+    tl_free_compiled_plan(run->env, &run->own_compiled);
+    strategy.precision = TL_PRECISION_SINGLE;
+    return tli_compile_run(run, &strategy);
+}
+
+// Whether a compiled plan that was given is one of the desc's graph, and nothing contradicts it.
+static tli_rule tli_find_compiled_rule(const tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    const tl_compiled_plan *compiled = desc->compiled;
+    if (desc->plan || desc->checkpoints || desc->formats || desc->fusion || run->owns_layers)
+        return TLI_RULE(COMPILED_GIVE_NOTHING_BESIDE_IT);
+    if (!compiled->memory || compiled->source->node_count != run->graph->node_count ||
+        compiled->source->inputs != run->graph->inputs) return TLI_RULE(COMPILED_NOT_OF_THE_GRAPH);
+    if (desc->strategy && (run->is_online || run->inference != compiled->inference))
+        return TLI_RULE(COMPILED_BUT_STRATEGY_SAYS_OTHERWISE);
+    return TLI_NO_RULE;
+}
+
+// Go on with the compiled graph; kernels see the caller's.
+static tl_result tli_use_compiled(tl_run *run, const tl_compiled_plan *compiled) {
+    tli_members *members = &run->members;
+    run->compiled = compiled;
+    run->graph = compiled->graph;
+    run->inference = compiled->inference;
+    run->precision = compiled->formats ? TL_PRECISION_MIXED : compiled->precision;
+    run->desc.formats = compiled->formats;
+    if (!compiled->nodes) return TL_OK;
+    members->graph = compiled->source;
+    members->nodes = compiled->nodes;
+    members->tensors = compiled->tensors;
+    members->first_members = compiled->first_members;
+    members->members = compiled->members;
+    members->remade_counts = compiled->remade_counts;
+    members->fused_count = compiled->choice.fused_count;
+    return tli_map_members(run);
+}
+
+// Take the compiled plan that was given, or compile what the strategy leaves open.
+static tl_result tli_take_compiled(tl_run *run) {
+    tl_run_desc *desc = &run->desc;
+    const tl_compiled_plan *compiled = desc->compiled;
+    tli_rule why = compiled ? tli_find_compiled_rule(run) : TLI_NO_RULE;
+    tl_result result = TL_OK;
+    if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
+    if (!compiled && !tli_is_open(run)) return TL_OK;
+    if (!compiled) {
+        result = tli_compile_strategy(run);
+        compiled = &run->own_compiled;
+    } else {
+        run->is_online = 0;
+    }
+    if (result) return result;
+    if (compiled->choice.fused_count && desc->random)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                        TLI_RULE(FUSION_RANDOM_HOOK_SEES_NODES_IN_ORDER));
+    if (compiled->plan.repeat_count > 1) {
+        if (desc->repeat_count && desc->repeat_count != compiled->plan.repeat_count)
+            return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                   TLI_RULE(REPEAT_COUNT_IS_NOT_THAT_OF_THE_PARTS),
+                                   (uint64_t)desc->repeat_count, (uint64_t)compiled->plan.repeat_count);
+        desc->repeat_count = compiled->plan.repeat_count;
+    }
+    return tli_use_compiled(run, compiled);
+}
+
+static void tli_take_compiled_plan(tl_run *run) {
+    run->plan = run->compiled->plan;
+    run->owns_plan = 0;
+}
+
+TLI_IMPL const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run) {
+    TL_ASSERT(run);
+    return run->compiled;
+}
+#else
+static void tli_take_compiled_plan(tl_run *run) { (void)run; }
+
+static tl_result tli_take_compiled(tl_run *run) {
+    if (!run->desc.compiled && !run->desc.may_split && !run->desc.precision) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), TLI_RULE(COMPILED_WAS_LEFT_OUT));
+}
+#endif
+
+#endif  // TL_STRATEGY_IMPLEMENTATION
