@@ -3020,6 +3020,114 @@ typedef struct tl_compiled_plan {
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_compile(tl_env *env, const tl_compile_desc *desc, tl_compiled_plan *compiled);
 TLDEF void      tl_free_compiled_plan(tl_env *env, tl_compiled_plan *compiled);  // accepts zeroed ones
+
+#ifndef TL_NO_TEXT
+// Explain a compiled plan in plain text: what was chosen, what the best of the other combinations would have
+// cost, how far the plan can be from the best, and what one more MiB of budget would buy, for which it compiles
+// again.
+//
+//   desc   that of the call of tl_compile
+//
+// Errors:  those of tl_compile, but for TL_ERROR_INFEASIBLE; what the sink returned.
+// Cost:    that of tl_compile, where there is a budget.
+TLDEF tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc, const tl_compiled_plan *compiled,
+                                    tl_sink sink);
+#endif
+
+// -- curves --
+
+typedef struct tl_compile_point {
+    uint64_t budget_bytes;         // for which it was compiled
+    tl_compile_choice choice;
+    uint64_t bound_cost;           // of that budget
+} tl_compile_point;
+
+typedef struct tl_compile_front {
+    const tl_compile_point *points;  // [point_count] bytes rise, cost falls
+    int32_t  point_count;
+    int32_t  knee;                 // the point farthest from the line between the ends, both axes scaled to 1
+    uint64_t work;                 // elementary steps done
+    void    *memory;               // released by tl_free_compile_front
+} tl_compile_front;
+
+// Find the Pareto curve of bytes against cost over all combinations: compile for budgets between the fewest
+// bytes found and the bytes at which nothing gets cheaper, evenly spaced, each with its part of the work.
+//
+//   desc          the budget is not read
+//   point_limit   most points, at least 2; 0 = 16
+//   front         overwritten; release with tl_free_compile_front
+//
+// Errors:  as tl_compile. *front is all zero then.
+// Cost:    work_limit.
+TLDEF tl_result tl_plan_compile_front(tl_env *env, const tl_compile_desc *desc, int32_t point_limit,
+                                      tl_compile_front *front);
+TLDEF void      tl_free_compile_front(tl_env *env, tl_compile_front *front);  // accepts zeroed ones
+
+// -- recommend --
+
+// id, name, what is wanted
+#define TL_WISHES(X) \
+    X(TL_WISH_LEAST_TIME,  "least-time",  "the least cost within budget_bytes")           \
+    X(TL_WISH_LEAST_BYTES, "least-bytes", "the fewest bytes at a cost of cost_limit")     \
+    X(TL_WISH_KNEE,        "knee",        "where fewer bytes begin to cost much")
+
+// id, name, why a strategy was not recommended
+#define TL_OUTCOMES(X) \
+    X(TL_OUTCOME_CHOSEN, "chosen", "it is the one")                                      \
+    X(TL_OUTCOME_SLOWER, "slower", "costs as much or more")                              \
+    X(TL_OUTCOME_LARGER, "larger", "takes as many bytes or more")                        \
+    X(TL_OUTCOME_OVER,   "over",   "does not fit the bytes, or the cost limit")          \
+    X(TL_OUTCOME_LOSS,   "loss",   "no choice of formats keeps the limit of the loss")
+
+typedef enum tl_wish { TL_WISHES(TLI_ENUM) TL_WISH_COUNT } tl_wish;
+typedef enum tl_outcome { TL_OUTCOMES(TLI_ENUM) TL_OUTCOME_COUNT } tl_outcome;
+
+typedef struct tl_recommend_desc {
+    tl_compile_desc compile;       // graph, device, budgets and what kernels can do; its strategy must be 0
+    int32_t  inference;            // 1 = forward only
+    tl_wish  wish;                 // 0 = the least time within budget_bytes
+    uint64_t cost_limit;           // of a step; least-bytes: > 0
+} tl_recommend_desc;
+
+// A strategy that was compiled.
+typedef struct tl_recommend_row {
+    tl_strategy strategy;
+    tl_outcome  outcome;
+    tl_compile_choice choice;      // its best by the wish; zeroes where nothing fits
+    uint64_t    least_bytes;       // nothing fits: the budget that would do; else 0
+} tl_recommend_row;
+
+typedef struct tl_recommendation {
+    tl_strategy      strategy;
+    tl_compiled_plan compiled;     // its plan; its graph refers to the desc's
+    const tl_recommend_row *rows;  // [row_count] all that were compiled, the chosen one too
+    int32_t          row_count;
+    void            *memory;       // released by tl_free_recommendation, with all of the above
+} tl_recommendation;
+
+// Recommend a strategy for a graph and a device, by compiling those that can be: gradients kept or
+// checkpointed, pooled or of the least peak, one format or mixed, fused or not. Of equal ones the one that asks
+// for less is taken. Model and pipeline parallelism are left out.
+//
+//   recommendation   overwritten; release with tl_free_recommendation; desc->compile.graph must outlive it
+//
+// Errors:  those of tl_compile; TL_ERROR_INFEASIBLE: no strategy fits; the error names the least budget found,
+//          or the least cost; TL_ERROR_INVALID_ARG. *recommendation is all zero then.
+// Cost:    three times compile.work_limit, of which each strategy gets an eighth; knee and least-bytes eight to
+//          ten times that.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_recommendation *recommendation);
+TLDEF void      tl_free_recommendation(tl_env *env, tl_recommendation *recommendation);  // accepts zeroed ones
+
+TLDEF const char *tl_name_wish(tl_wish wish);           // "knee"; "?" out of range
+TLDEF const char *tl_name_outcome(tl_outcome outcome);  // "slower"
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_wish(const char *text, tl_wish *wish);  // 1 and the value, or 0
+
+// Write the rows as a table for people: what each strategy asks for, its bytes and cost, and why it was not
+// recommended. Returns the length needed without the final 0.
+TLDEF size_t tl_print_recommendation(const tl_recommendation *recommendation, char *buf, size_t size);
+#endif
 #endif
 
 #ifdef __cplusplus
@@ -4708,7 +4816,10 @@ static size_t tli_finish(tli_writer *w) {
     X(CHOOSE_SLOT, "tl_choose_slot") \
     X(WRITE_TABLE, "tl_write_table") \
     X(INIT_RUN_PLAN, "tl_init_run: plan") \
-    X(COMPILE, "tl_compile")
+    X(COMPILE, "tl_compile") \
+    X(PLAN_COMPILE_FRONT, "tl_plan_compile_front") \
+    X(RECOMMEND, "tl_recommend") \
+    X(EXPLAIN_COMPILED, "tl_explain_compiled")
 
 // -- errors: rules --
 //
@@ -5297,7 +5408,16 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_COMBINATION_FITS, \
       "%s: no combination fits %0 bytes; the least that one was found for is %1%s", "budget, least budget") \
     X(ALIGNMENT_OF_COMPILE_POWER_OF_TWO, "alignment_bytes: must be 0 or a power of two up to 2^30", "") \
-    X(NO_MEMORY_TO_COMPILE, "no memory to compile", "")
+    X(NO_MEMORY_TO_COMPILE, "no memory to compile", "") \
+    X(POINT_LIMIT_AT_LEAST_2, "point_limit: must be 0 or at least 2", "") \
+    X(RECOMMEND_STRATEGY_MUST_BE_0, "compile.strategy: must be 0, it is what is searched", "") \
+    X(WISH_UNKNOWN, "wish: unknown kind", "") \
+    X(RECOMMEND_INFERENCE_MUST_BE_0_OR_1, "inference: must be 0 or 1", "") \
+    X(COST_LIMIT_MUST_BE_POSITIVE, "cost_limit: must be positive for the fewest bytes", "") \
+    X(NO_STRATEGY_IS_SO_FAST, "cost_limit: no strategy costs %0 or less; the least found is %1", \
+      "cost limit, least cost") \
+    X(NO_STRATEGY_FITS, "compile.budget_bytes: no strategy fits %0 bytes; the least found is %1", \
+      "budget, least budget")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -5810,6 +5930,7 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_BYTES_ARE_TOO_FEW_FOR_ANY_PLAN ||
            rule == TLI_RULE_NO_PLAN_WAS_FOUND_FOR_BYTES ||
            rule == TLI_RULE_NO_COMBINATION_FITS ||
+           rule == TLI_RULE_NO_STRATEGY_FITS ||
            rule == TLI_RULE_PLAN_TAKES_BYTES;
 }
 
@@ -39359,6 +39480,521 @@ TLI_IMPL void tl_free_compiled_plan(tl_env *env, tl_compiled_plan *compiled) {
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+
+// -- curves --
+//
+// The curve is compiled from both ends: without a budget, where nothing is cheaper; with one of a byte, whose
+// refusal names the fewest bytes found; then at budgets evenly spaced between.
+
+#define TLI_FRONT_POINTS 16
+
+// Compile within a budget, quietly, with so much work, and note what was chosen. least: after
+// TL_ERROR_INFEASIBLE the budget that would do, 0 = not known, UINT64_MAX = none because of a loss.
+static tl_result tli_compile_point(tl_env *env, const tl_compile_desc *desc, uint64_t budget_bytes,
+                                   uint64_t work_limit, tl_compile_point *point, uint64_t *least,
+                                   uint64_t *work) {
+    tl_compile_desc one = *desc;
+    tl_compiled_plan compiled;
+    tli_quiet quiet = tli_begin_quiet(env);
+    tl_env own;
+    tl_result result;
+    tli_zero(&own, sizeof own);
+    if (env) own = *env;
+    own.log = NULL;
+    one.budget_bytes = budget_bytes;
+    one.work_limit = work_limit;
+    tli_zero(point, sizeof *point);
+    result = tl_compile(&own, &one, &compiled);
+    *work += compiled.work;
+    point->budget_bytes = budget_bytes;
+    point->choice = compiled.choice;
+    point->bound_cost = compiled.bound_cost;
+    *least = result == TL_ERROR_INFEASIBLE ? tl_find_least_budget(&own.error) : 0;
+    if (*least == UINT64_MAX && (own.error.site & 0xFFFF) != TLI_RULE_LOSS_LIMIT_NO_CHOICE_OF_FORMATS) *least = 0;
+    tl_free_compiled_plan(&own, &compiled);
+    if (env) env->error = own.error;
+    tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);
+    return result;
+}
+
+// Insert a point by its bytes, and take out what it, or what takes fewer bytes, makes useless.
+static int32_t tli_add_point(tl_compile_point *points, int32_t count, const tl_compile_point *point) {
+    int32_t at = 0, k, kept;
+    while (at < count && points[at].choice.arena_bytes < point->choice.arena_bytes) at++;
+    for (k = count; k > at; k--) points[k] = points[k - 1];
+    points[at] = *point;
+    for (k = kept = 0; k <= count; k++) {
+        int useless = kept && points[k].choice.cost >= points[kept - 1].choice.cost;
+        while (!useless && kept && points[kept - 1].choice.arena_bytes >= points[k].choice.arena_bytes) kept--;
+        if (!useless) points[kept++] = points[k];
+    }
+    return kept;
+}
+
+// The point farthest from the line between the ends, both axes scaled to 1.
+static int32_t tli_find_farthest(const tl_compile_point *points, int32_t count) {
+    const tl_compile_choice *low = &points[0].choice, *high = &points[count - 1].choice;
+    double best = 0;
+    int32_t knee = 0, k;
+    for (k = 1; k + 1 < count; k++) {
+        double right = (double)(points[k].choice.arena_bytes - low->arena_bytes) /
+                       (double)(high->arena_bytes - low->arena_bytes);
+        double down = (double)(low->cost - points[k].choice.cost) / (double)(low->cost - high->cost);
+        if (down - right > best) { best = down - right; knee = k; }
+    }
+    return knee;
+}
+
+// The two ends of the curve. The lower one: the budget that a refusal of one byte names.
+static tl_result tli_compile_ends(tl_env *env, const tl_compile_desc *desc, uint64_t work_limit,
+                                  tl_compile_point *ends, uint64_t *work) {
+    uint64_t least = 0, none;
+    tl_result result = tli_compile_point(env, desc, 0, work_limit, &ends[1], &none, work);
+    if (result) return result;
+    result = tli_compile_point(env, desc, 1, work_limit, &ends[0], &least, work);
+    if (result != TL_ERROR_INFEASIBLE) return result;
+    if (least && least != UINT64_MAX)
+        result = tli_compile_point(env, desc, least, work_limit, &ends[0], &none, work);
+    if (result == TL_ERROR_INFEASIBLE) { ends[0] = ends[1]; result = TL_OK; }
+    return result;
+}
+
+// points: room for limit + 1.
+static tl_result tli_compile_curve(tl_env *env, const tl_compile_desc *desc, int32_t limit,
+                                   tl_compile_point *points, int32_t *count, uint64_t *work) {
+    uint64_t each = tli_or_default(desc->work_limit, TLI_COMPILE_WORK) / (uint64_t)limit + 1, low, high, none;
+    tl_compile_point ends[2], point;
+    tl_result result = tli_compile_ends(env, desc, each, ends, work);
+    int32_t k;
+    *count = 0;
+    if (result) return result;
+    *count = tli_add_point(points, 0, &ends[0]);
+    *count = tli_add_point(points, *count, &ends[1]);
+    low = ends[0].choice.arena_bytes + desc->base_bytes;
+    high = ends[1].choice.arena_bytes + desc->base_bytes;
+    for (k = 1; k + 1 < limit && high > low && !result; k++) {
+        uint64_t budget = low + tli_multiply_ratio(high - low, (uint64_t)k, (uint64_t)limit - 1, 0);
+        result = tli_compile_point(env, desc, budget, each, &point, &none, work);
+        if (!result) *count = tli_add_point(points, *count, &point);
+        else if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
+    }
+    return result;
+}
+
+TLI_IMPL tl_result tl_plan_compile_front(tl_env *env, const tl_compile_desc *desc, int32_t point_limit,
+                                         tl_compile_front *front) {
+    int32_t limit = point_limit ? point_limit : TLI_FRONT_POINTS, count = 0;
+    tl_compile_point *points;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && desc->strategy && front);
+    tli_zero(front, sizeof *front);
+    if (limit < 2)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_COMPILE_FRONT),
+                        TLI_RULE(POINT_LIMIT_AT_LEAST_2));
+    points = (tl_compile_point *)tli_alloc_array(env, (uint64_t)limit + 1, sizeof *points);
+    result = points ? tli_compile_curve(env, desc, limit, points, &count, &front->work)
+                    : tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_COMPILE_FRONT),
+                               TLI_RULE(NO_MEMORY_TO_COMPILE));
+    front->points = points;
+    front->point_count = count;
+    front->memory = points;
+    if (count > 2) front->knee = tli_find_farthest(points, count);
+    if (result) tl_free_compile_front(env, front);
+    return result;
+}
+
+TLI_IMPL void tl_free_compile_front(tl_env *env, tl_compile_front *front) {
+    if (!front) return;
+    tli_release(env, front->memory);
+    tli_zero(front, sizeof *front);
+}
+
+// -- recommend --
+//
+// Each candidate gives points of bytes and cost, one or several by the wish; the best point of all is compiled
+// once more with all of the work.
+
+static const char *const tli_wish_names[] = { TL_WISHES(TLI_NAME) };
+static const char *const tli_outcome_names[] = { TL_OUTCOMES(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_wish(tl_wish wish) {
+    return tli_name(tli_wish_names, TL_WISH_COUNT, (int64_t)wish);
+}
+
+TLI_IMPL const char *tl_name_outcome(tl_outcome outcome) {
+    return tli_name(tli_outcome_names, TL_OUTCOME_COUNT, (int64_t)outcome);
+}
+
+#define TLI_WISH_POINTS 8       // of the curve of a candidate, or turns of a bisection
+#define TLI_MOST_CANDIDATES 16
+
+typedef struct tli_recommend {
+    tl_env *env;
+    const tl_recommend_desc *desc;
+    tl_compile_desc compile;        // with the strategy at hand
+    tl_recommend_row *rows;         // [TLI_MOST_CANDIDATES]
+    uint64_t *budgets;              // [TLI_MOST_CANDIDATES] at which the row's choice was compiled
+    int32_t   count;
+    uint64_t  each;                 // work of one compilation
+    uint64_t  least;                // budget that any would do with, where none fits; UINT64_MAX = not known
+    uint64_t  least_cost;           // likewise the cost
+} tli_recommend;
+
+// The candidates, from those that ask for less to those that ask for more.
+static int32_t tli_list_candidates(const tl_recommend_desc *desc, tl_recommend_row *rows) {
+    int mixes = (desc->compile.kernel_precisions >> TL_PRECISION_MIXED & 1) != 0;
+    int mixed, fused, fewest, again;
+    int32_t count = 0;
+    for (mixed = 0; mixed <= mixes; mixed++)
+        for (fused = 0; fused < 2; fused++)
+            for (fewest = 0; fewest < 2; fewest++)
+                for (again = 0; again < (desc->inference ? 1 : 2); again++) {
+                    tl_strategy *strategy = &rows[count++].strategy;
+                    strategy->mode = TL_MODE_LAZY;
+                    strategy->precision = mixed ? TL_PRECISION_MIXED : TL_PRECISION_FULL;
+                    strategy->memory = fewest ? TL_MEMORY_MINIMAL_PEAK : TL_MEMORY_POOLED;
+                    strategy->enable_fusion = fused;
+                    if (!desc->inference)
+                        strategy->gradient = again ? tl_gradient_checkpointed(0) : tl_gradient_full();
+                }
+    return count;
+}
+
+// The fewest bytes at a cost within the limit, by bisection between the ends of the curve.
+static tl_result tli_bisect_bytes(tli_recommend *r, tl_compile_point *best, uint64_t *work) {
+    uint64_t limit = r->desc->cost_limit, low, high, none;
+    tl_compile_point ends[2], point;
+    tl_result result = tli_compile_ends(r->env, &r->compile, r->each, ends, work);
+    int turn;
+    if (result) return result;
+    *best = ends[1];
+    if (ends[1].choice.cost < r->least_cost) r->least_cost = ends[1].choice.cost;
+    if (ends[1].choice.cost > limit) return TL_ERROR_INFEASIBLE;
+    if (ends[0].choice.cost <= limit) { *best = ends[0]; return TL_OK; }
+    low = ends[0].choice.arena_bytes + r->compile.base_bytes;
+    high = ends[1].choice.arena_bytes + r->compile.base_bytes;
+    for (turn = 0; turn < TLI_WISH_POINTS && high - low > 1 && high > low; turn++) {
+        uint64_t middle = low + (high - low) / 2;
+        result = tli_compile_point(r->env, &r->compile, middle, r->each, &point, &none, work);
+        if (result && result != TL_ERROR_INFEASIBLE) return result;
+        if (result || point.choice.cost > limit) { low = middle; continue; }
+        if (point.choice.arena_bytes < best->choice.arena_bytes) *best = point;
+        high = point.choice.arena_bytes + r->compile.base_bytes;
+    }
+    return TL_OK;
+}
+
+// The knee of the candidate's own curve.
+static tl_result tli_find_knee_point(tli_recommend *r, tl_compile_point *best, uint64_t *work) {
+    tl_compile_point points[TLI_WISH_POINTS + 1];
+    tl_compile_desc desc = r->compile;
+    int32_t count;
+    tl_result result;
+    desc.work_limit = r->each * TLI_WISH_POINTS;
+    result = tli_compile_curve(r->env, &desc, TLI_WISH_POINTS, points, &count, work);
+    if (!result) *best = points[count > 2 ? tli_find_farthest(points, count) : 0];
+    return result;
+}
+
+// Compile a candidate by the wish.
+static tl_result tli_try_candidate(tli_recommend *r, int32_t index) {
+    tl_recommend_row *row = &r->rows[index];
+    tl_compile_point point;
+    uint64_t least = 0, work = 0;
+    tl_result result = TL_OK;
+    tli_zero(&point, sizeof point);
+    r->compile.strategy = &row->strategy;
+    switch (r->desc->wish) {
+    case TL_WISH_LEAST_TIME:
+        result = tli_compile_point(r->env, &r->compile, r->desc->compile.budget_bytes, r->each, &point, &least,
+                                   &work);
+        break;
+    case TL_WISH_LEAST_BYTES: result = tli_bisect_bytes(r, &point, &work); break;
+    case TL_WISH_KNEE: result = tli_find_knee_point(r, &point, &work); break;
+    case TL_WISH_COUNT: break;
+    }
+    row->choice = point.choice;
+    row->outcome = TL_OUTCOME_SLOWER;
+    r->budgets[index] = point.budget_bytes;
+    if (r->desc->wish == TL_WISH_LEAST_TIME) r->budgets[index] = r->desc->compile.budget_bytes;
+    if (result != TL_ERROR_INFEASIBLE) return result;
+    row->outcome = least == UINT64_MAX ? TL_OUTCOME_LOSS : TL_OUTCOME_OVER;
+    row->least_bytes = least == UINT64_MAX ? 0 : least;
+    if (least && least < r->least) r->least = least;
+    return TL_OK;
+}
+
+static int tli_is_candidate(const tl_recommend_row *row) {
+    return row->outcome != TL_OUTCOME_OVER && row->outcome != TL_OUTCOME_LOSS;
+}
+
+// The least product of bytes and cost: the knees of several curves, compared.
+static int tli_is_row_better(tl_wish wish, const tl_compile_choice *a, const tl_compile_choice *b) {
+    if (wish == TL_WISH_KNEE)
+        return (double)a->arena_bytes * (double)a->cost < (double)b->arena_bytes * (double)b->cost;
+    if (wish == TL_WISH_LEAST_BYTES && a->arena_bytes != b->arena_bytes) return a->arena_bytes < b->arena_bytes;
+    return a->cost < b->cost || (a->cost == b->cost && wish == TL_WISH_LEAST_TIME &&
+                                 a->arena_bytes < b->arena_bytes);
+}
+
+// The best row; -1 = nothing fits.
+static int32_t tli_choose_row(const tli_recommend *r) {
+    int32_t best = -1, k;
+    for (k = 0; k < r->count; k++) {
+        if (!tli_is_candidate(&r->rows[k])) continue;
+        if (best < 0 || tli_is_row_better(r->desc->wish, &r->rows[k].choice, &r->rows[best].choice)) best = k;
+    }
+    return best;
+}
+
+static void tli_judge_rows(tli_recommend *r, int32_t chosen) {
+    int32_t k;
+    for (k = 0; k < r->count; k++)
+        if (tli_is_candidate(&r->rows[k]))
+            r->rows[k].outcome = r->rows[k].choice.cost >= r->rows[chosen].choice.cost ? TL_OUTCOME_SLOWER
+                                                                                      : TL_OUTCOME_LARGER;
+    r->rows[chosen].outcome = TL_OUTCOME_CHOSEN;
+}
+
+static tl_result tli_refuse_wish(const tli_recommend *r) {
+    if (r->desc->wish == TL_WISH_LEAST_BYTES)
+        return tli_fail_values(r->env, TL_ERROR_INFEASIBLE, TLI_IN(RECOMMEND), TLI_RULE(NO_STRATEGY_IS_SO_FAST),
+                               r->desc->cost_limit, r->least_cost);
+    return tli_fail_values(r->env, TL_ERROR_INFEASIBLE, TLI_IN(RECOMMEND), TLI_RULE(NO_STRATEGY_FITS),
+                           r->desc->compile.budget_bytes, r->least);
+}
+
+// Compile the chosen one with all of the work; where that finds worse, as it was found.
+static tl_result tli_compile_chosen(tli_recommend *r, int32_t chosen, tl_compiled_plan *compiled) {
+    tl_recommend_row *row = &r->rows[chosen];
+    tl_result result;
+    r->compile.strategy = &row->strategy;
+    r->compile.budget_bytes = r->budgets[chosen];
+    r->compile.work_limit = r->desc->compile.work_limit;
+    result = tl_compile(r->env, &r->compile, compiled);
+    if (!result && !tli_is_row_better(r->desc->wish, &row->choice, &compiled->choice)) return TL_OK;
+    tl_free_compiled_plan(r->env, compiled);
+    r->compile.work_limit = r->desc->wish == TL_WISH_KNEE ? r->each + 1 : r->each;
+    return tl_compile(r->env, &r->compile, compiled);
+}
+
+static tli_rule tli_find_recommend_rule(const tl_recommend_desc *desc) {
+    if (desc->compile.strategy) return TLI_RULE(RECOMMEND_STRATEGY_MUST_BE_0);
+    if ((uint32_t)desc->wish >= TL_WISH_COUNT) return TLI_RULE(WISH_UNKNOWN);
+    if (desc->inference & ~1) return TLI_RULE(RECOMMEND_INFERENCE_MUST_BE_0_OR_1);
+    if (desc->wish == TL_WISH_LEAST_BYTES && !desc->cost_limit) return TLI_RULE(COST_LIMIT_MUST_BE_POSITIVE);
+    return TLI_NO_RULE;
+}
+
+static tl_result tli_run_recommend(tli_recommend *r, tl_recommendation *recommendation) {
+    int32_t chosen, k;
+    tl_result result = TL_OK;
+    r->count = tli_list_candidates(r->desc, r->rows);
+    for (k = 0; k < r->count && !result; k++) result = tli_try_candidate(r, k);
+    if (result) return result;
+    chosen = tli_choose_row(r);
+    if (chosen < 0) return tli_refuse_wish(r);
+    result = tli_compile_chosen(r, chosen, &recommendation->compiled);
+    if (result) return result;
+    r->rows[chosen].choice = recommendation->compiled.choice;
+    tli_judge_rows(r, chosen);
+    recommendation->strategy = r->rows[chosen].strategy;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_recommendation *recommendation) {
+    tli_recommend r;
+    tli_rule rule;
+    tl_result result;
+    TL_ASSERT(desc && desc->compile.graph && recommendation);
+    tli_zero(recommendation, sizeof *recommendation);
+    rule = tli_find_recommend_rule(desc);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(RECOMMEND), rule);
+    tli_zero(&r, sizeof r);
+    r.env = env;
+    r.desc = desc;
+    r.compile = desc->compile;
+    r.each = tli_or_default(desc->compile.work_limit, TLI_COMPILE_WORK) / 8 + 1;
+    r.least = r.least_cost = UINT64_MAX;
+    r.rows = (tl_recommend_row *)tli_alloc_array(env, TLI_MOST_CANDIDATES, sizeof *r.rows + sizeof *r.budgets);
+    if (!r.rows) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(RECOMMEND), TLI_RULE(NO_MEMORY_TO_COMPILE));
+    r.budgets = (uint64_t *)(void *)(r.rows + TLI_MOST_CANDIDATES);
+    result = tli_run_recommend(&r, recommendation);
+    recommendation->rows = r.rows;
+    recommendation->row_count = r.count;
+    recommendation->memory = r.rows;
+    if (result) tl_free_recommendation(env, recommendation);
+    return result;
+}
+
+TLI_IMPL void tl_free_recommendation(tl_env *env, tl_recommendation *recommendation) {
+    if (!recommendation) return;
+    tl_free_compiled_plan(env, &recommendation->compiled);
+    tli_release(env, recommendation->memory);
+    tli_zero(recommendation, sizeof *recommendation);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_wish(const char *text, tl_wish *wish) {
+    int32_t value;
+    int ok = tli_parse_name(tli_wish_names, TL_WISH_COUNT, text, tli_text_length(text), &value);
+    *wish = (tl_wish)value;
+    return ok;
+}
+
+// -- compiled plans as text --
+
+// By how much one number is above another, in percent, two digits after the point.
+static void tli_put_above(tli_writer *w, uint64_t value, uint64_t of) {
+    if (of) tli_put_fixed(w, value >= of ? (double)(value - of) * 100.0 / (double)of : 0, 2);
+    tli_put(w, " %");
+}
+
+static void tli_put_choice(tli_writer *w, const tl_compile_choice *choice) {
+    int32_t k, formats = 0;
+    tli_put(w, "cost ");
+    tli_put_u64(w, choice->cost);
+    tli_put(w, ", ");
+    tli_put_u64(w, choice->arena_bytes);
+    tli_put(w, " bytes");
+    if (choice->part_count > 1) {
+        tli_put(w, ", the batch in ");
+        tli_put_i64(w, choice->part_count);
+        tli_put(w, " parts");
+    }
+    if (choice->fused_count) {
+        tli_put(w, ", fused nodes: ");
+        tli_put_i64(w, choice->fused_count);
+    }
+    for (k = 0; k < TL_FORMAT_COUNT; k++) formats += choice->format_counts[k] > 0;
+    for (k = 0; k < TL_FORMAT_COUNT && formats > 1; k++) {
+        if (!choice->format_counts[k]) continue;
+        tli_put(w, ", ");
+        tli_put_i64(w, choice->format_counts[k]);
+        tli_put(w, " nodes in ");
+        tli_put(w, tl_name_format((tl_format)k));
+    }
+    if (choice->conversion_count) {
+        tli_put(w, ", conversions: ");
+        tli_put_i64(w, choice->conversion_count);
+    }
+    if (choice->copy_count) {
+        tli_put(w, ", copies to and from the host: ");
+        tli_put_i64(w, choice->copy_count);
+    }
+}
+
+static void tli_put_candidate(tli_writer *w, const tl_strategy *strategy) {
+    tli_put(w, !strategy->gradient.computes ? "forward     " : strategy->gradient.checkpointed ? "checkpointed"
+                                                                                              : "full        ");
+    tli_put(w, strategy->memory == TL_MEMORY_MINIMAL_PEAK ? "  minimal-peak" : "  pooled      ");
+    tli_put(w, strategy->precision == TL_PRECISION_MIXED ? "  mixed" : "  full ");
+    tli_put(w, strategy->enable_fusion ? "  fused  " : "  as it is");
+}
+
+static void tli_put_row(tli_writer *w, const tl_recommendation *recommendation, const tl_recommend_row *row) {
+    const tl_compile_choice *chosen = &recommendation->compiled.choice;
+    tli_put_candidate(w, &row->strategy);
+    tli_put(w, "  ");
+    switch (row->outcome) {
+    case TL_OUTCOME_CHOSEN: tli_put(w, "chosen: "); break;
+    case TL_OUTCOME_SLOWER:
+        tli_put(w, "slower by ");
+        tli_put_above(w, row->choice.cost, chosen->cost);
+        tli_put(w, ": ");
+        break;
+    case TL_OUTCOME_LARGER:
+        tli_put(w, "larger by ");
+        tli_put_above(w, row->choice.arena_bytes, chosen->arena_bytes);
+        tli_put(w, ": ");
+        break;
+    case TL_OUTCOME_OVER:
+        tli_put(w, "does not fit");
+        if (!row->least_bytes) break;
+        tli_put(w, ", takes ");
+        tli_put_u64(w, row->least_bytes);
+        tli_put(w, " bytes");
+        break;
+    case TL_OUTCOME_LOSS: tli_put(w, "loses more than its limit"); break;
+    case TL_OUTCOME_COUNT: break;
+    }
+    if (tli_is_candidate(row)) tli_put_choice(w, &row->choice);
+    tli_put(w, "\n");
+}
+
+TLI_IMPL size_t tl_print_recommendation(const tl_recommendation *recommendation, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    int32_t k;
+    TL_ASSERT(recommendation);
+    for (k = 0; k < recommendation->row_count; k++) tli_put_row(&w, recommendation, &recommendation->rows[k]);
+    return tli_finish(&w);
+}
+
+static void tli_send_choice(tli_stream *s, const char *before, const tl_compile_choice *choice) {
+    char text[400];
+    tli_writer w = tli_writer_of(text, sizeof text);
+    tli_put_choice(&w, choice);
+    tli_finish(&w);
+    tli_send(s, before);
+    tli_send(s, text);
+    tli_send(s, "\n");
+}
+
+static void tli_send_above(tli_stream *s, uint64_t value, uint64_t of) {
+    char text[80];
+    tli_writer w = tli_writer_of(text, sizeof text);
+    tli_put_above(&w, value, of);
+    tli_finish(&w);
+    tli_send(s, text);
+}
+
+// What the same budget and a MiB would give.
+static tl_result tli_explain_next(tl_env *env, const tl_compile_desc *desc, const tl_compiled_plan *compiled,
+                                  tli_stream *s) {
+    uint64_t budget = desc->budget_bytes, none, work = 0;
+    tl_compile_point point;
+    tl_result result;
+    if (!budget || budget > UINT64_MAX - 1048576) return TL_OK;
+    result = tli_compile_point(env, desc, budget + 1048576, desc->work_limit, &point, &none, &work);
+    if (result) return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+    if (point.choice.cost >= compiled->choice.cost) {
+        tli_send(s, "one more MiB buys nothing\n");
+        return TL_OK;
+    }
+    tli_send_choice(s, "one more MiB: ", &point.choice);
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc,
+                                       const tl_compiled_plan *compiled, tl_sink sink) {
+    tli_stream stream;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && desc->strategy && compiled && sink.write);
+    tli_open_stream(&stream, sink);
+    tli_send_choice(&stream, "chosen: ", &compiled->choice);
+    tli_send(&stream, "no combination costs less than ");
+    tli_send_u64(&stream, compiled->bound_cost);
+    if (compiled->proven) tli_send(&stream, ": proven\n");
+    else {
+        tli_send(&stream, ": at most ");
+        tli_send_above(&stream, compiled->choice.cost, compiled->bound_cost);
+        tli_send(&stream, " above\n");
+    }
+    if (compiled->runner_up.cost) {
+        tli_send_choice(&stream, "runner-up: ", &compiled->runner_up);
+        tli_send(&stream, "    above the chosen one by ");
+        tli_send_above(&stream, compiled->runner_up.cost, compiled->choice.cost);
+        tli_send(&stream, "\n");
+    }
+    result = tli_explain_next(env, desc, compiled, &stream);
+    if (result) return result;
+    return tli_close_stream(&stream, env, TLI_IN(EXPLAIN_COMPILED));
+}
+#endif
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // ============================================================================
 // [10] BACKEND (implementation)
@@ -44594,8 +45230,8 @@ static int tli_computes_mixed(const tl_run *run) {
            (run->desc.kernel_precisions & (1u << TL_PRECISION_MIXED));
 }
 
-// Whether the strategy leaves more open than a plan of the graph as it is. Decisions made online need all chains
-// fused, whatever that costs: nobody knows what they would pay otherwise.
+// Whether the strategy leaves more open than a plan of the graph as it is. For decisions made online all chains
+// are fused, whatever that costs: nobody knows what they would pay otherwise.
 static int tli_is_open(const tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     if (!desc->strategy || desc->plan || desc->checkpoints || desc->formats || desc->fusion) return 0;

@@ -165,7 +165,10 @@
     X(CHOOSE_SLOT, "tl_choose_slot") \
     X(WRITE_TABLE, "tl_write_table") \
     X(INIT_RUN_PLAN, "tl_init_run: plan") \
-    X(COMPILE, "tl_compile")
+    X(COMPILE, "tl_compile") \
+    X(PLAN_COMPILE_FRONT, "tl_plan_compile_front") \
+    X(RECOMMEND, "tl_recommend") \
+    X(EXPLAIN_COMPILED, "tl_explain_compiled")
 
 // -- errors: rules --
 //
@@ -754,7 +757,16 @@
     X(NO_COMBINATION_FITS, \
       "%s: no combination fits %0 bytes; the least that one was found for is %1%s", "budget, least budget") \
     X(ALIGNMENT_OF_COMPILE_POWER_OF_TWO, "alignment_bytes: must be 0 or a power of two up to 2^30", "") \
-    X(NO_MEMORY_TO_COMPILE, "no memory to compile", "")
+    X(NO_MEMORY_TO_COMPILE, "no memory to compile", "") \
+    X(POINT_LIMIT_AT_LEAST_2, "point_limit: must be 0 or at least 2", "") \
+    X(RECOMMEND_STRATEGY_MUST_BE_0, "compile.strategy: must be 0, it is what is searched", "") \
+    X(WISH_UNKNOWN, "wish: unknown kind", "") \
+    X(RECOMMEND_INFERENCE_MUST_BE_0_OR_1, "inference: must be 0 or 1", "") \
+    X(COST_LIMIT_MUST_BE_POSITIVE, "cost_limit: must be positive for the fewest bytes", "") \
+    X(NO_STRATEGY_IS_SO_FAST, "cost_limit: no strategy costs %0 or less; the least found is %1", \
+      "cost limit, least cost") \
+    X(NO_STRATEGY_FITS, "compile.budget_bytes: no strategy fits %0 bytes; the least found is %1", \
+      "budget, least budget")
 
 // -- errors: rules of [10] BACKEND --
 

@@ -128,6 +128,114 @@ typedef struct tl_compiled_plan {
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_compile(tl_env *env, const tl_compile_desc *desc, tl_compiled_plan *compiled);
 TLDEF void      tl_free_compiled_plan(tl_env *env, tl_compiled_plan *compiled);  // accepts zeroed ones
+
+#ifndef TL_NO_TEXT
+// Explain a compiled plan in plain text: what was chosen, what the best of the other combinations would have
+// cost, how far the plan can be from the best, and what one more MiB of budget would buy, for which it compiles
+// again.
+//
+//   desc   that of the call of tl_compile
+//
+// Errors:  those of tl_compile, but for TL_ERROR_INFEASIBLE; what the sink returned.
+// Cost:    that of tl_compile, where there is a budget.
+TLDEF tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc, const tl_compiled_plan *compiled,
+                                    tl_sink sink);
+#endif
+
+// -- curves --
+
+typedef struct tl_compile_point {
+    uint64_t budget_bytes;         // for which it was compiled
+    tl_compile_choice choice;
+    uint64_t bound_cost;           // of that budget
+} tl_compile_point;
+
+typedef struct tl_compile_front {
+    const tl_compile_point *points;  // [point_count] bytes rise, cost falls
+    int32_t  point_count;
+    int32_t  knee;                 // the point farthest from the line between the ends, both axes scaled to 1
+    uint64_t work;                 // elementary steps done
+    void    *memory;               // released by tl_free_compile_front
+} tl_compile_front;
+
+// Find the Pareto curve of bytes against cost over all combinations: compile for budgets between the fewest
+// bytes found and the bytes at which nothing gets cheaper, evenly spaced, each with its part of the work.
+//
+//   desc          the budget is not read
+//   point_limit   most points, at least 2; 0 = 16
+//   front         overwritten; release with tl_free_compile_front
+//
+// Errors:  as tl_compile. *front is all zero then.
+// Cost:    work_limit.
+TLDEF tl_result tl_plan_compile_front(tl_env *env, const tl_compile_desc *desc, int32_t point_limit,
+                                      tl_compile_front *front);
+TLDEF void      tl_free_compile_front(tl_env *env, tl_compile_front *front);  // accepts zeroed ones
+
+// -- recommend --
+
+// id, name, what is wanted
+#define TL_WISHES(X) \
+    X(TL_WISH_LEAST_TIME,  "least-time",  "the least cost within budget_bytes")           \
+    X(TL_WISH_LEAST_BYTES, "least-bytes", "the fewest bytes at a cost of cost_limit")     \
+    X(TL_WISH_KNEE,        "knee",        "where fewer bytes begin to cost much")
+
+// id, name, why a strategy was not recommended
+#define TL_OUTCOMES(X) \
+    X(TL_OUTCOME_CHOSEN, "chosen", "it is the one")                                      \
+    X(TL_OUTCOME_SLOWER, "slower", "costs as much or more")                              \
+    X(TL_OUTCOME_LARGER, "larger", "takes as many bytes or more")                        \
+    X(TL_OUTCOME_OVER,   "over",   "does not fit the bytes, or the cost limit")          \
+    X(TL_OUTCOME_LOSS,   "loss",   "no choice of formats keeps the limit of the loss")
+
+typedef enum tl_wish { TL_WISHES(TLI_ENUM) TL_WISH_COUNT } tl_wish;
+typedef enum tl_outcome { TL_OUTCOMES(TLI_ENUM) TL_OUTCOME_COUNT } tl_outcome;
+
+typedef struct tl_recommend_desc {
+    tl_compile_desc compile;       // graph, device, budgets and what kernels can do; its strategy must be 0
+    int32_t  inference;            // 1 = forward only
+    tl_wish  wish;                 // 0 = the least time within budget_bytes
+    uint64_t cost_limit;           // of a step; least-bytes: > 0
+} tl_recommend_desc;
+
+// A strategy that was compiled.
+typedef struct tl_recommend_row {
+    tl_strategy strategy;
+    tl_outcome  outcome;
+    tl_compile_choice choice;      // its best by the wish; zeroes where nothing fits
+    uint64_t    least_bytes;       // nothing fits: the budget that would do; else 0
+} tl_recommend_row;
+
+typedef struct tl_recommendation {
+    tl_strategy      strategy;
+    tl_compiled_plan compiled;     // its plan; its graph refers to the desc's
+    const tl_recommend_row *rows;  // [row_count] all that were compiled, the chosen one too
+    int32_t          row_count;
+    void            *memory;       // released by tl_free_recommendation, with all of the above
+} tl_recommendation;
+
+// Recommend a strategy for a graph and a device, by compiling those that can be: gradients kept or
+// checkpointed, pooled or of the least peak, one format or mixed, fused or not. Of equal ones the one that asks
+// for less is taken. Model and pipeline parallelism are left out.
+//
+//   recommendation   overwritten; release with tl_free_recommendation; desc->compile.graph must outlive it
+//
+// Errors:  those of tl_compile; TL_ERROR_INFEASIBLE: no strategy fits; the error names the least budget found,
+//          or the least cost; TL_ERROR_INVALID_ARG. *recommendation is all zero then.
+// Cost:    three times compile.work_limit, of which each strategy gets an eighth; knee and least-bytes eight to
+//          ten times that.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_recommendation *recommendation);
+TLDEF void      tl_free_recommendation(tl_env *env, tl_recommendation *recommendation);  // accepts zeroed ones
+
+TLDEF const char *tl_name_wish(tl_wish wish);           // "knee"; "?" out of range
+TLDEF const char *tl_name_outcome(tl_outcome outcome);  // "slower"
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_wish(const char *text, tl_wish *wish);  // 1 and the value, or 0
+
+// Write the rows as a table for people: what each strategy asks for, its bytes and cost, and why it was not
+// recommended. Returns the length needed without the final 0.
+TLDEF size_t tl_print_recommendation(const tl_recommendation *recommendation, char *buf, size_t size);
+#endif
 #endif
 
 #ifdef __cplusplus

@@ -55,8 +55,8 @@ static int tli_computes_mixed(const tl_run *run) {
            (run->desc.kernel_precisions & (1u << TL_PRECISION_MIXED));
 }
 
-// Whether the strategy leaves more open than a plan of the graph as it is. Decisions made online need all chains
-// fused, whatever that costs: nobody knows what they would pay otherwise.
+// Whether the strategy leaves more open than a plan of the graph as it is. For decisions made online all chains
+// are fused, whatever that costs: nobody knows what they would pay otherwise.
 static int tli_is_open(const tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     if (!desc->strategy || desc->plan || desc->checkpoints || desc->formats || desc->fusion) return 0;

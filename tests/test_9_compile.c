@@ -343,7 +343,7 @@ static void check_compiled(tl_env *env, const small_case *s, const tl_compiled_p
 static void equals_exhaustive_search(void **state) {
     tl_env env = {0};
     tl_random random = {9};
-    long count = sampled(2500), i, planned = 0, fits = 0, unproven = 0;
+    long count = (long)(getenv("SOAK") ? 2500 : sampled(200)), i, planned = 0, fits = 0, unproven = 0;
     (void)state;
     for (i = 0; i < count; i++) {
         static small_case s;
@@ -380,9 +380,262 @@ static void equals_exhaustive_search(void **state) {
     assert_true(fits > count / 3);
 }
 
+// -- curves and recommendations --
+
+// A transformer-like graph: blocks of a wide node, elementwise chains and a narrow end.
+static void make_blocks(tl_env *env, tl_graph *graph, int32_t blocks) {
+    static const char *const kinds[] = { "linear", "gelu", "scale", "relu", "linear" };
+    static const uint64_t bytes[] = { 64000, 64000, 64000, 64000, 16000 };
+    static const uint64_t costs[] = { 400, 20, 10, 10, 300 };
+    int32_t b, k;
+    tl_node_desc node;
+    uint64_t input = 16000;
+    memset(&node, 0, sizeof node);
+    tl_init_graph(graph);
+    graph->batch = 8;
+    node.op = "input";
+    node.output_bytes = &input;
+    node.output_count = 1;
+    assert_int_equal(tl_add_node(env, graph, &node, NULL), TL_OK);
+    for (b = 0; b < blocks; b++)
+        for (k = 0; k < 5; k++) {
+            tl_tensor from = { 0, 0 };
+            from.node = graph->node_count - 1;
+            memset(&node, 0, sizeof node);
+            node.op = kinds[k];
+            node.inputs = &from;
+            node.input_count = 1;
+            node.output_bytes = &bytes[k];
+            node.output_count = 1;
+            node.needs = k == 3 ? "out" : k == 2 ? "none" : "in";
+            node.fwd_cost = costs[k];
+            node.bwd_cost = 2 * costs[k];
+            node.takes_blocks = k > 0 && k < 4;
+            node.keep = b + 1 == blocks && k == 4;
+            assert_int_equal(tl_add_node(env, graph, &node, NULL), TL_OK);
+        }
+}
+
+static void curve_falls_and_holds_its_bounds(void **state) {
+    tl_env env = {0};
+    tl_strategy strategy = tl_with_fusion(tl_with_memory(tl_with_mode(tl_strategy_new(), TL_MODE_LAZY), TL_MEMORY_POOLED), 1);
+    tl_compile_desc desc;
+    tl_compile_front front;
+    tl_graph graph;
+    int32_t k;
+    (void)state;
+    make_blocks(&env, &graph, 4);
+    strategy.gradient = tl_gradient_checkpointed(0);
+    strategy.precision = TL_PRECISION_MIXED;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.strategy = &strategy;
+    desc.kernel_precisions = 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_MIXED;
+    desc.may_split = 1;
+    desc.split_cost = 50;
+    desc.work_limit = 400000000;
+    assert_int_equal(tl_plan_compile_front(&env, &desc, 12, &front), TL_OK);
+    assert_true(front.point_count > 3);
+    for (k = 0; k < front.point_count; k++) {
+        const tl_compile_point *point = &front.points[k];
+        assert_true(point->bound_cost <= point->choice.cost);
+        if (!k) continue;
+        assert_true(point->choice.arena_bytes > point[-1].choice.arena_bytes);
+        assert_true(point->choice.cost < point[-1].choice.cost);
+        assert_true(point->bound_cost <= point[-1].choice.cost);
+    }
+    assert_true(front.knee >= 0 && front.knee < front.point_count);
+    tl_free_compile_front(&env, &front);
+    assert_int_equal(tl_plan_compile_front(&env, &desc, 1, &front), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_plan_compile_front: point_limit: must be 0 or at least 2");
+    tl_free_graph(&env, &graph);
+}
+
+static tl_recommend_desc recommend_desc(const tl_graph *graph, tl_wish wish) {
+    tl_recommend_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.compile.graph = graph;
+    desc.compile.kernel_precisions = 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_MIXED;
+    desc.compile.work_limit = 200000000;
+    desc.wish = wish;
+    return desc;
+}
+
+// Every row is what compiling its strategy gives, and none is better than the chosen one.
+static void recommended_is_the_best_of_the_rows(void **state) {
+    tl_env env = {0};
+    tl_graph graph;
+    tl_plan plan;
+    int wish;
+    (void)state;
+    make_blocks(&env, &graph, 3);
+    assert_int_equal(tl_plan_keep_all(&env, &graph, 0, &plan), TL_OK);
+    for (wish = 0; wish < TL_WISH_COUNT; wish++) {
+        tl_recommend_desc desc = recommend_desc(&graph, (tl_wish)wish);
+        tl_recommendation found;
+        int32_t k, chosen = 0;
+        char text[8000];
+        tl_wish parsed;
+        desc.compile.budget_bytes = plan.peak_bytes * 2 / 5;
+        desc.cost_limit = plan.cost + plan.cost / 20;
+        if (tl_recommend(&env, &desc, &found)) fail_msg("%s", env.error.text);
+        assert_int_equal(found.row_count, 16);
+        assert_true(tl_print_recommendation(&found, text, sizeof text) < sizeof text);
+        if (wish == TL_WISH_LEAST_TIME) assert_true(found.compiled.choice.arena_bytes <= desc.compile.budget_bytes);
+        if (wish == TL_WISH_LEAST_BYTES) assert_true(found.compiled.choice.cost <= desc.cost_limit);
+        for (k = 0; k < found.row_count; k++) {
+            const tl_recommend_row *row = &found.rows[k];
+            chosen += row->outcome == TL_OUTCOME_CHOSEN;
+            if (row->outcome == TL_OUTCOME_OVER || row->outcome == TL_OUTCOME_LOSS) continue;
+            if (wish == TL_WISH_LEAST_TIME) assert_true(row->choice.cost >= found.compiled.choice.cost);
+            if (wish == TL_WISH_LEAST_BYTES) assert_true(row->choice.arena_bytes >= found.compiled.choice.arena_bytes);
+        }
+        assert_int_equal(chosen, 1);
+        assert_true(tl_parse_wish(tl_name_wish((tl_wish)wish), &parsed) && (int)parsed == wish);
+        tl_free_recommendation(&env, &found);
+    }
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+}
+
+static void wishes_that_cannot_be_met_are_refused(void **state) {
+    tl_env env = {0};
+    tl_graph graph;
+    tl_recommendation found;
+    tl_recommend_desc desc;
+    tl_strategy strategy = tl_strategy_new();
+    uint64_t least;
+    (void)state;
+    make_blocks(&env, &graph, 2);
+    desc = recommend_desc(&graph, TL_WISH_LEAST_TIME);
+    desc.compile.budget_bytes = 1000;
+    assert_int_equal(tl_recommend(&env, &desc, &found), TL_ERROR_INFEASIBLE);
+    assert_non_null(strstr(env.error.text, "no strategy fits 1000 bytes; the least found is "));
+    least = tl_find_least_budget(&env.error);
+    desc.compile.budget_bytes = least;
+    assert_int_equal(tl_recommend(&env, &desc, &found), TL_OK);
+    assert_true(found.compiled.choice.arena_bytes <= least);
+    tl_free_recommendation(&env, &found);
+    desc = recommend_desc(&graph, TL_WISH_LEAST_BYTES);
+    assert_int_equal(tl_recommend(&env, &desc, &found), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_recommend: cost_limit: must be positive for the fewest bytes");
+    desc.cost_limit = 5;
+    assert_int_equal(tl_recommend(&env, &desc, &found), TL_ERROR_INFEASIBLE);
+    assert_non_null(strstr(env.error.text, "cost_limit: no strategy costs 5 or less; the least found is "));
+    desc = recommend_desc(&graph, TL_WISH_COUNT);
+    assert_int_equal(tl_recommend(&env, &desc, &found), TL_ERROR_INVALID_ARG);
+    desc = recommend_desc(&graph, TL_WISH_KNEE);
+    desc.compile.strategy = &strategy;
+    assert_int_equal(tl_recommend(&env, &desc, &found), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_recommend: compile.strategy: must be 0, it is what is searched");
+    desc.compile.strategy = NULL;
+    desc.inference = 2;
+    assert_int_equal(tl_recommend(&env, &desc, &found), TL_ERROR_INVALID_ARG);
+    tl_free_graph(&env, &graph);
+}
+
+// -- what is refused --
+
+static void assert_refused(tl_env *env, const tl_compile_desc *desc, tl_result code, const char *text) {
+    tl_compiled_plan compiled;
+    assert_int_equal(tl_compile(env, desc, &compiled), code);
+    if (!strstr(env->error.text, text)) fail_msg("%s", env->error.text);
+    assert_null(compiled.memory);
+    assert_null(compiled.plan.steps);
+}
+
+static void contradictions_are_refused(void **state) {
+    tl_env env = {0};
+    tl_graph graph;
+    tl_strategy strategy = tl_strategy_new(), lazy = tl_with_mode(strategy, TL_MODE_LAZY);
+    tl_precision_desc precision;
+    tl_compile_desc desc;
+    (void)state;
+    make_blocks(&env, &graph, 1);
+    memset(&desc, 0, sizeof desc);
+    memset(&precision, 0, sizeof precision);
+    desc.graph = &graph;
+    desc.strategy = &strategy;
+    assert_refused(&env, &desc, TL_ERROR_INVALID_ARG, "strategy.mode: eager decides in the run");
+    desc.strategy = &lazy;
+    lazy.parallelism = tl_parallelism_pipeline(2);
+    assert_refused(&env, &desc, TL_ERROR_UNSUPPORTED, "strategy.parallelism: model and pipeline");
+    lazy.parallelism = tl_parallelism_none();
+    lazy.precision = TL_PRECISION_DOUBLE;
+    assert_refused(&env, &desc, TL_ERROR_UNSUPPORTED, "strategy.precision: not among kernel_precisions");
+    lazy.precision = TL_PRECISION_SINGLE;
+    desc.may_split = 2;
+    assert_refused(&env, &desc, TL_ERROR_INVALID_ARG, "may_split: must be 0 or 1");
+    desc.may_split = 1;
+    lazy.gradient = tl_gradient_accumulated(3);
+    assert_refused(&env, &desc, TL_ERROR_INVALID_ARG, "a batch of 8 cannot be split in 3 equal parts");
+    lazy.gradient = tl_gradient_full();
+    desc.alignment_bytes = 12;
+    assert_refused(&env, &desc, TL_ERROR_INVALID_ARG, "alignment_bytes: must be 0 or a power of two");
+    desc.alignment_bytes = 0;
+    precision.schemes = 1u << TL_SCHEME_I8;
+    desc.precision = &precision;
+    assert_refused(&env, &desc, TL_ERROR_INVALID_ARG, "precision: criterion, objective and evaluate must be 0");
+    precision.schemes = 0;
+    precision.criterion = TL_CRITERION_BALANCED;
+    assert_refused(&env, &desc, TL_ERROR_INVALID_ARG, "precision: criterion, objective and evaluate must be 0");
+    precision.criterion = TL_CRITERION_PERFORMANCE;
+    precision.schemes = 1u << TL_SCHEME_BF16;   // loses something everywhere
+    lazy.precision = TL_PRECISION_MIXED;
+    desc.kernel_precisions = 1u << TL_PRECISION_MIXED;
+    assert_refused(&env, &desc, TL_ERROR_INFEASIBLE, "");
+    desc.precision = NULL;
+    desc.budget_bytes = 100;
+    assert_refused(&env, &desc, TL_ERROR_INFEASIBLE, "budget_bytes: no combination fits 100 bytes; the least that one was found for is ");
+    desc.budget_bytes = tl_find_least_budget(&env.error);
+    {
+        tl_compiled_plan compiled;
+        assert_int_equal(tl_compile(&env, &desc, &compiled), TL_OK);
+        tl_free_compiled_plan(&env, &compiled);
+    }
+    tl_free_graph(&env, &graph);
+}
+
+// Each allocation fails once, and nothing is lost.
+static void every_allocation_fails_in_turn(void **state) {
+    long at;
+    (void)state;
+    for (at = 0;; at += 1 + at / 40) {
+        failing_alloc f = {0};
+        tl_env env = failing_env(&f, at), plain = {0};
+        tl_strategy strategy = tl_with_fusion(tl_with_mode(tl_strategy_new(), TL_MODE_LAZY), 1);
+        tl_compile_desc desc;
+        tl_compiled_plan compiled;
+        tl_graph graph;
+        tl_result result;
+        make_blocks(&plain, &graph, 1);
+        memset(&desc, 0, sizeof desc);
+        strategy.gradient = tl_gradient_checkpointed(0);
+        strategy.memory = TL_MEMORY_POOLED;
+        strategy.precision = TL_PRECISION_MIXED;
+        desc.kernel_precisions = 1u << TL_PRECISION_MIXED;
+        desc.graph = &graph;
+        desc.strategy = &strategy;
+        desc.may_split = 1;
+        desc.work_limit = 3000000;
+        result = tl_compile(&env, &desc, &compiled);
+        if (f.count > at) assert_int_equal(result, TL_ERROR_NO_MEMORY);
+        tl_free_compiled_plan(&env, &compiled);
+        assert_int_equal(f.live, 0);
+        tl_free_graph(&plain, &graph);
+        if (f.count <= at) break;
+    }
+    assert_true(at > 100);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equals_exhaustive_search),
+        cmocka_unit_test(curve_falls_and_holds_its_bounds),
+        cmocka_unit_test(recommended_is_the_best_of_the_rows),
+        cmocka_unit_test(wishes_that_cannot_be_met_are_refused),
+        cmocka_unit_test(contradictions_are_refused),
+        cmocka_unit_test(every_allocation_fails_in_turn),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
