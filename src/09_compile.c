@@ -150,6 +150,21 @@ static tl_result tli_improve_chains(tli_compile *c) {
     return result;
 }
 
+// Turn formats beside the best, with half of the work that is left.
+static tl_result tli_improve_formats(tli_compile *c) {
+    uint64_t limit = c->work_limit;
+    tl_result result;
+    if (!c->is_mixed || !c->best_parts || c->fewest || tli_is_out_of_work(c)) return TL_OK;
+    if (c->has_best && (c->is_complete || c->bound == c->choice.cost)) return TL_OK;
+    c->work_limit = c->work + (c->work_limit - c->work) / 2;
+    result = tli_open_best(c);
+    if (!result) result = tli_turn_formats(c);
+    tli_close_variant(c);
+    tli_close_part(c);
+    c->work_limit = limit;
+    return result;
+}
+
 // Plan the best combination once more with the work that is left. The graphs are open.
 static tl_result tli_improve_plan(tli_compile *c, const tl_precision_graph *applied) {
     uint64_t left = c->work_limit > c->work ? c->work_limit - c->work : 0;
@@ -340,6 +355,7 @@ static tl_result tli_search_combinations(tli_compile *c) {
     tli_quiet quiet = tli_begin_quiet(c->env);
     tl_result result = tli_try_parts(c);
     if (!result) result = tli_improve_chains(c);
+    if (!result) result = tli_improve_formats(c);
     tli_end_quiet(&quiet, result);
     if (result) return result;
     return c->has_best ? TL_OK : tli_refuse_compile(c);

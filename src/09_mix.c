@@ -185,9 +185,16 @@ static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *
     }
     for (id = 0; id < c->graph->node_count; id++) {
         int32_t scheme = c->is_mixed ? c->schemes[id] : TL_SCHEME_F32;
-        choice->format_counts[tl_find_scheme_format((tl_scheme)scheme)]++;
+        choice->format_counts[tli_scheme_formats[scheme]]++;
         if (c->is_mixed) choice->loss += c->choices->node_losses[(size_t)id * TL_SCHEME_COUNT + (size_t)scheme];
     }
+}
+
+// Remember the numbers that make the graphs at hand again.
+static void tli_remember_mix(tli_compile *c) {
+    c->best_parts = c->parts;
+    tli_copy(c->best_apart, c->apart, (size_t)c->source.node_count);
+    tli_copy(c->best_schemes, c->schemes, (size_t)c->graph->node_count);
 }
 
 // Take a plan for the best, or for the runner-up, or release it.
@@ -200,9 +207,7 @@ static void tli_offer_choice(tli_compile *c, const tl_precision_graph *applied, 
         c->plan = *plan;
         c->choice = choice;
         c->has_best = 1;
-        c->best_parts = c->parts;
-        tli_copy(c->best_apart, c->apart, (size_t)c->source.node_count);
-        tli_copy(c->best_schemes, c->schemes, (size_t)c->graph->node_count);
+        tli_remember_mix(c);
         return;
     }
     if (tli_is_better(c, &choice, &c->runner_up)) c->runner_up = choice;
@@ -213,6 +218,7 @@ static void tli_offer_choice(tli_compile *c, const tl_precision_graph *applied, 
 static tl_result tli_try_mix(tli_compile *c) {
     tl_precision_graph applied;
     tl_plan plan;
+    uint64_t least = c->least;
     int32_t proven = 0;
     uint8_t *is_wanted;
     tl_result result = tli_apply_mix(c, &applied);
@@ -232,6 +238,7 @@ static tl_result tli_try_mix(tli_compile *c) {
         result = tli_plan_graph(c, &applied, c->try_work, &plan, &proven);
         if (!result || result == TL_ERROR_INFEASIBLE) c->is_complete &= proven;
         if (!result) tli_offer_choice(c, &applied, &plan);
+        else if (!c->has_best && c->least < least) tli_remember_mix(c);
         tli_report_progress(c);
     }
     tl_free_precision_graph(c->env, &applied);
@@ -241,7 +248,7 @@ static tl_result tli_try_mix(tli_compile *c) {
 // -- compile: mixes of formats --
 
 // Prices of a byte, in units of the time of all calls over all bytes.
-static const double tli_byte_prices[] = { 0, 0.03125, 0.125, 0.25, 0.5, 1, 2, 8, 64, 4096 };
+static const double tli_byte_prices[] = { 0, 0.03125, 0.0625, 0.125, 0.25, 0.5, 1, 2, 8, 32, 4096 };
 
 // Whether a mix was tried; if not, remember it.
 static int tli_is_mix_known(tli_compile *c) {
@@ -254,45 +261,55 @@ static int tli_is_mix_known(tli_compile *c) {
     return 0;
 }
 
-// The bytes of a node in a scheme: of its outputs, or with kept_only of those that a backward reads, and what
-// it saves.
-static uint64_t tli_count_priced(const tli_compile *c, int32_t id, int32_t scheme, int kept_only) {
-    const tl_node *node = &c->graph->nodes[id];
-    tl_format format = tl_find_scheme_format((tl_scheme)scheme);
-    uint64_t bytes = c->inference ? 0 : tl_find_format_bytes(format, node->saved_bytes);
-    int32_t k;
-    for (k = node->first_output; k < node->first_output + node->output_count; k++)
-        if (!kept_only || c->is_kept[k]) bytes += tl_find_format_bytes(format, c->graph->outputs[k].bytes);
-    return bytes;
-}
+// What a price of a byte is for.
+typedef enum tli_price_rule {
+    TLI_PRICE_ALL,    // every output, and copies in other formats
+    TLI_PRICE_MADE,   // outputs alone
+    TLI_PRICE_KEPT,   // outputs that a backward reads, and their copies
+    TLI_PRICE_OVER,   // outputs, by the part of the steps over the budget in which they live, if all is kept
+    TLI_PRICE_RULES
+} tli_price_rule;
 
-// price x bytes, at most 10^16, so that sums over a graph stay within the bits of a choice.
+// price x bytes, at most `most`, so that sums over a graph stay within the bits of a choice.
 static uint64_t tli_price_bytes(double price, uint64_t bytes, uint64_t most) {
     double cost = price * (double)bytes;
     return cost < (double)most ? (uint64_t)cost : most;
 }
 
+// The priced bytes of a node in a scheme: of its outputs, and of what it saves for its backward.
+static uint64_t tli_price_node(const tli_compile *c, int32_t id, int32_t scheme, double price, uint64_t most) {
+    const tl_node *node = &c->graph->nodes[id];
+    tl_format format = tl_find_scheme_format((tl_scheme)scheme);
+    uint64_t saved = c->inference ? 0 : tl_find_format_bytes(format, node->saved_bytes);
+    uint64_t sum = tli_price_bytes(price, saved, most);
+    int32_t k;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+        uint64_t bytes = tl_find_format_bytes(format, c->graph->outputs[k].bytes);
+        sum += tli_price_bytes(price * c->weights[k], bytes, most);
+    }
+    return sum < most ? sum : most;
+}
+
 // Choose formats by time and a price of a byte.
-static tl_result tli_pick_priced(tli_compile *c, tli_precision *p, double price, int kept_only) {
+static tl_result tli_pick_priced(tli_compile *c, tli_precision *p, double price, int copies) {
     uint64_t places = (uint64_t)c->graph->node_count * TL_SCHEME_COUNT, i;
     uint64_t most = (UINT64_C(1) << 58) / ((uint64_t)p->node_count + (uint64_t)p->net_count * TL_FORMAT_COUNT);
     const uint64_t *net_costs = c->unpriced + (uint64_t)p->node_count * TL_SCHEME_COUNT;
     uint64_t net_places = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
     tli_pick pick;
     tl_result result;
-    for (i = 0; i < places; i++) {
-        int32_t id = (int32_t)(i / TL_SCHEME_COUNT), scheme = (int32_t)(i % TL_SCHEME_COUNT);
+    for (i = 0; i < places; i++)
         if (c->unpriced[i] != TL_FORBIDDEN)
-            p->costs[i] = c->unpriced[i] +
-                          tli_price_bytes(price, tli_count_priced(c, id, scheme, kept_only), most);
-    }
+            p->costs[i] = c->unpriced[i] + tli_price_node(c, (int32_t)(i / TL_SCHEME_COUNT),
+                                                          (int32_t)(i % TL_SCHEME_COUNT), price, most);
     for (i = 0; i < net_places; i++) {
         int32_t tensor = p->net_tensors[i / (TL_FORMAT_COUNT * TL_FORMAT_COUNT)];
         tl_format from = (tl_format)(i / TL_FORMAT_COUNT % TL_FORMAT_COUNT);
         tl_format to = (tl_format)(i % TL_FORMAT_COUNT);
         uint64_t bytes = tl_find_format_bytes(to, c->graph->outputs[tensor].bytes);
-        if (from != to && (!kept_only || c->is_kept[tensor]))
-            p->net_costs[i] = net_costs[i] + tli_price_bytes(price, bytes, most);
+        if (from == to) continue;
+        p->net_costs[i] = net_costs[i];
+        if (copies) p->net_costs[i] += tli_price_bytes(price * c->weights[tensor], bytes, most);
     }
     result = tli_pick_cost(p, p->loss_units, &pick);
     c->work += (uint64_t)c->graph->node_count * 4096;
@@ -305,59 +322,112 @@ static tl_result tli_pick_priced(tli_compile *c, tli_precision *p, double price,
 
 // Room for what prices are added to; 0 = no memory.
 static int tli_open_prices(tli_compile *c, const tli_precision *p) {
-    const tl_graph *graph = c->graph;
     uint64_t costs = (uint64_t)p->node_count * TL_SCHEME_COUNT;
     uint64_t net_costs = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
-    int32_t k;
     c->unpriced = (uint64_t *)tli_alloc_array(c->env, costs + net_costs, sizeof *c->unpriced);
-    c->is_kept = (uint8_t *)tli_alloc_array(c->env, (uint64_t)graph->tensor_count, 1);
-    if (!c->unpriced || !c->is_kept) return 0;
+    c->weights = (double *)tli_alloc_array(c->env, (uint64_t)c->graph->tensor_count, sizeof *c->weights);
+    if (!c->unpriced || !c->weights) return 0;
     tli_copy(c->unpriced, p->costs, (size_t)costs * sizeof *c->unpriced);
     tli_copy(c->unpriced + costs, p->net_costs, (size_t)net_costs * sizeof *c->unpriced);
-    for (k = 0; k < graph->tensor_count; k++) c->is_kept[k] = graph->outputs[k].needed;
-    for (k = 0; k < graph->input_count; k++)
-        if (graph->inputs[k].needed) c->is_kept[graph->inputs[k].tensor] = 1;
     return 1;
 }
 
 static void tli_close_prices(tli_compile *c, tli_precision *p) {
     uint64_t costs = (uint64_t)p->node_count * TL_SCHEME_COUNT;
     uint64_t net_costs = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
-    if (c->unpriced && c->is_kept) {
+    if (c->unpriced && c->weights) {
         tli_copy(p->costs, c->unpriced, (size_t)costs * sizeof *c->unpriced);
         tli_copy(p->net_costs, c->unpriced + costs, (size_t)net_costs * sizeof *c->unpriced);
     }
     tli_release(c->env, c->unpriced);
-    tli_release(c->env, c->is_kept);
+    tli_release(c->env, c->weights);
     c->unpriced = NULL;
-    c->is_kept = NULL;
+    c->weights = NULL;
+}
+
+// Add to the weight of each output the steps over the budget in which it lives. over: [steps + 1] how many
+// there are before each step.
+static void tli_add_over(tli_compile *c, const tl_lifetimes *lifetimes, const int32_t *over, int32_t steps) {
+    int32_t k;
+    for (k = 0; k < lifetimes->count; k++) {
+        const tl_lifetime *l = &lifetimes->items[k];
+        int32_t first = l->first_step < 0 ? 0 : l->first_step;
+        if (l->use != TL_USE_OUTPUT || !over[steps]) continue;
+        c->weights[c->graph->nodes[l->node].first_output + l->output] +=
+            (double)(over[l->end_step] - over[first]) / (double)over[steps];
+    }
+}
+
+// Weigh the outputs by the steps of a plan that keeps all, of which those over the budget count.
+static tl_result tli_weigh_over(tli_compile *c) {
+    tl_simulate_desc simulate;
+    tl_lifetimes lifetimes;
+    tl_report report;
+    tl_plan plan;
+    uint64_t *live;
+    int32_t *over, k;
+    tl_result result = tl_plan_keep_all(c->env, c->graph, c->inference, &plan);
+    if (result) return result;
+    live = (uint64_t *)tli_alloc_array(c->env, (uint64_t)plan.step_count, sizeof *live);
+    over = (int32_t *)tli_alloc_array(c->env, (uint64_t)plan.step_count + 1, sizeof *over);
+    tli_zero(&lifetimes, sizeof lifetimes);
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = c->graph;
+    simulate.plan = &plan;
+    simulate.live_bytes = live;
+    if (!live || !over) result = tli_fail_compile(c);
+    if (!result) result = tl_simulate_plan(c->env, &simulate, &report);
+    if (!result) result = tl_find_lifetimes(c->env, c->graph, &plan, &lifetimes);
+    for (k = 0; k < plan.step_count && !result; k++) over[k + 1] = over[k] + (live[k] > c->budget.bytes);
+    if (!result) tli_add_over(c, &lifetimes, over, plan.step_count);
+    tl_free_lifetimes(c->env, &lifetimes);
+    tli_release(c->env, live);
+    tli_release(c->env, over);
+    tl_free_plan(c->env, &plan);
+    return result;
+}
+
+// Set the weights of a rule.
+static tl_result tli_weigh_tensors(tli_compile *c, tli_price_rule rule) {
+    const tl_graph *graph = c->graph;
+    int32_t k;
+    for (k = 0; k < graph->tensor_count; k++)
+        c->weights[k] = rule == TLI_PRICE_OVER ? 0 : rule == TLI_PRICE_KEPT ? graph->outputs[k].needed : 1;
+    for (k = 0; k < graph->input_count && rule == TLI_PRICE_KEPT; k++)
+        if (graph->inputs[k].needed) c->weights[graph->inputs[k].tensor] = 1;
+    return rule == TLI_PRICE_OVER ? tli_weigh_over(c) : TL_OK;
 }
 
 // The time of all calls over all bytes, in f32.
 static double tli_find_price_unit(const tli_compile *c) {
     uint64_t time = 0, bytes = 1;
-    int32_t id;
-    for (id = 0; id < c->graph->node_count; id++) {
-        time += tli_find_call_costs(c, &c->graph->nodes[id]);
-        bytes += tli_count_priced(c, id, TL_SCHEME_F32, 0);
-    }
+    int32_t id, k;
+    for (id = 0; id < c->graph->node_count; id++) time += tli_find_call_costs(c, &c->graph->nodes[id]);
+    for (k = 0; k < c->graph->tensor_count; k++) bytes += c->graph->outputs[k].bytes;
     return (double)(time + 1) / (double)bytes;
+}
+
+// Plan the mixes that the prices of one rule lead to.
+static tl_result tli_try_rule(tli_compile *c, tli_precision *p, tli_price_rule rule) {
+    size_t rows = sizeof tli_byte_prices / sizeof tli_byte_prices[0], i;
+    double unit = tli_find_price_unit(c);
+    tl_result result = tli_weigh_tensors(c, rule);
+    for (i = 0; i < rows && !result && !tli_is_out_of_work(c); i++) {
+        result = tli_pick_priced(c, p, unit * tli_byte_prices[i], rule != TLI_PRICE_MADE);
+        if (!result && !tli_is_mix_known(c)) result = tli_try_mix(c);
+    }
+    return result;
 }
 
 // Plan the mixes that prices of a byte lead to, the first of them with none.
 static tl_result tli_try_prices(tli_compile *c) {
     tli_precision *p = c->graph == &c->source ? &c->tables : &c->options;
-    size_t rows = sizeof tli_byte_prices / sizeof tli_byte_prices[0], i;
-    int kept_only;
-    double unit;
     tl_result result = tli_open_prices(c, p) ? TL_OK : tli_fail_compile(c);
-    if (!result) unit = tli_find_price_unit(c);
-    else unit = 0;
-    for (kept_only = 0; kept_only < (c->inference ? 1 : 2) && !result; kept_only++)
-        for (i = 0; i < rows && !result && !tli_is_out_of_work(c); i++) {
-            result = tli_pick_priced(c, p, unit * tli_byte_prices[i], kept_only);
-            if (!result && !tli_is_mix_known(c)) result = tli_try_mix(c);
-        }
+    int rule;
+    for (rule = 0; rule < TLI_PRICE_RULES && !result; rule++) {
+        if (c->inference && rule == TLI_PRICE_KEPT) continue;   // nothing is kept for a backward
+        result = tli_try_rule(c, p, (tli_price_rule)rule);
+    }
     tli_close_prices(c, p);
     return result;
 }
@@ -444,6 +514,80 @@ static tl_result tli_try_all(tli_compile *c) {
     }
     tli_release(c->env, at);
     tli_release(c->env, scheme);
+    return result;
+}
+
+// -- compile: mixes of formats, run by run --
+//
+// Beside the best mix, or where nothing fits the one that takes the fewest bytes: runs of 1, 2, 4 and 8 nodes
+// in another format, those with the most bytes first, as long as that helps.
+
+// Whether the mix at hand keeps the limit of the loss.
+static int tli_keeps_loss(const tli_compile *c) {
+    const tli_precision *p = c->choices;
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < c->graph->node_count; id++)
+        sum += p->losses[(size_t)id * TL_SCHEME_COUNT + c->schemes[id]];
+    return p->loss_units == TL_UNLIMITED || sum <= p->loss_units;
+}
+
+// Put a run of nodes into a scheme, as far as they may have it; 0 = that changes nothing.
+static int tli_turn_run(tli_compile *c, int32_t first, int32_t count, int32_t scheme) {
+    int32_t id, changed = 0;
+    tli_copy(c->schemes, c->best_schemes, (size_t)c->graph->node_count);
+    for (id = first; id < first + count && id < c->graph->node_count; id++) {
+        if (c->choices->costs[(size_t)id * TL_SCHEME_COUNT + (size_t)scheme] == TL_FORBIDDEN) continue;
+        changed |= c->schemes[id] != scheme;
+        c->schemes[id] = (uint8_t)scheme;
+    }
+    return changed && c->best_schemes[first] != scheme;
+}
+
+// The node with the most bytes that was not tried yet; -1 = all were.
+static int32_t tli_find_largest_node(const tli_compile *c, const uint8_t *is_tried) {
+    uint64_t most = 0;
+    int32_t id, k, largest = -1;
+    for (id = 0; id < c->graph->node_count; id++) {
+        const tl_node *node = &c->graph->nodes[id];
+        uint64_t bytes = 1 + node->saved_bytes;
+        for (k = node->first_output; k < node->first_output + node->output_count; k++)
+            bytes += c->graph->outputs[k].bytes;
+        if (!is_tried[id] && !node->is_input && bytes > most) { most = bytes; largest = id; }
+    }
+    return largest;
+}
+
+// Turn runs that begin with one node. *helped: whether a better mix was found.
+static tl_result tli_turn_runs(tli_compile *c, int32_t first, int *helped) {
+    tl_result result = TL_OK;
+    int32_t count, scheme;
+    for (count = 1; count <= 8; count *= 2)
+        for (scheme = 0; scheme < TL_SCHEME_COUNT && !result && !tli_is_out_of_work(c); scheme++) {
+            uint64_t before = c->has_best ? c->choice.cost : c->least;
+            int had_best = c->has_best;
+            if (!tli_turn_run(c, first, count, scheme) || !tli_keeps_loss(c)) continue;
+            result = tli_try_mix(c);
+            *helped |= had_best != c->has_best || (c->has_best ? c->choice.cost : c->least) < before;
+        }
+    return result;
+}
+
+// The graphs of the best are open.
+static tl_result tli_turn_formats(tli_compile *c) {
+    uint8_t *is_tried = (uint8_t *)tli_alloc_array(c->env, (uint64_t)c->graph->node_count, 1);
+    tl_result result = is_tried ? TL_OK : tli_fail_compile(c);
+    int32_t id = 0;
+    int helped = 1;
+    while (helped && !result && !tli_is_out_of_work(c)) {
+        helped = 0;
+        tli_zero(is_tried, (size_t)c->graph->node_count);
+        while (!result && !tli_is_out_of_work(c) && (id = tli_find_largest_node(c, is_tried)) >= 0) {
+            is_tried[id] = 1;
+            result = tli_turn_runs(c, id, &helped);
+        }
+    }
+    tli_release(c->env, is_tried);
     return result;
 }
 

@@ -16,7 +16,7 @@
 
 #define TLI_COMPILE_WORK      UINT64_C(1600000000)  // steps by default
 #define TLI_COMPILE_TRY_WORK  UINT64_C(15000000)    // of the plan of a combination, and 4000 a node
-#define TLI_COMPILE_MIXES     40      // mixes by prices of a byte that are remembered, to plan none twice
+#define TLI_COMPILE_MIXES     64      // mixes by prices of a byte that are remembered, to plan none twice
 #define TLI_COMPILE_MOST      4096    // combinations, up to which all are enumerated
 #define TLI_COMPILE_CHAINS    16      // chains, up to which each is tried apart, or fused, beside the best
 
@@ -50,7 +50,7 @@ typedef struct tli_compile {
     tli_precision    options;        // of graph, where it is not source
     const tli_precision *choices;    // of graph
     uint64_t        *unpriced;       // costs of the choice, and then of its nets, before prices are added
-    uint8_t         *is_kept;        // [tensors] a backward reads it
+    double          *weights;        // [tensors] of the price of its bytes, 0 .. 1
     uint8_t         *mixes;          // [TLI_COMPILE_MIXES x nodes] those tried
     int32_t          mix_count;
     uint8_t         *schemes;        // [nodes] of the mix at hand

@@ -30,7 +30,8 @@ static tl_result tli_compile_point(tl_env *env, const tl_compile_desc *desc, uin
     point->choice = compiled.choice;
     point->bound_cost = compiled.bound_cost;
     *least = result == TL_ERROR_INFEASIBLE ? tl_find_least_budget(&own.error) : 0;
-    if (*least == UINT64_MAX && (own.error.site & 0xFFFF) != TLI_RULE_LOSS_LIMIT_NO_CHOICE_OF_FORMATS) *least = 0;
+    if (*least == UINT64_MAX && (own.error.site & 0xFFFF) != TLI_RULE_LOSS_LIMIT_NO_CHOICE_OF_FORMATS)
+        *least = 0;
     tl_free_compiled_plan(&own, &compiled);
     if (env) env->error = own.error;
     tli_end_quiet(&quiet, result == TL_ERROR_INFEASIBLE ? TL_OK : result);
