@@ -2570,11 +2570,13 @@ typedef struct tl_precision_profile {
     double   speedup[TL_SCHEME_COUNT];  // time in f32 / time in the scheme; > 0
     tl_scheme recommended;        // preferred among choices of equal value
     int32_t  sensitive;           // 1 = only schemes of 16 bits and more, unless allow_sensitive
+    const char *measured_on;      // the machine that the speed-ups were measured on; 0 = they are assumed
 } tl_precision_profile;
 
-// Return the library's own rows, a const table: the ops that [3] makes, and "*". They are derived from word
-// lengths, as the implementation explains row by row, not measured on any machine. To replace them, measure
-// losses with tl_measure_sensitivity, and times.
+// Return the library's own rows, a const table: the ops that [3] makes, and "*". Losses are derived from word
+// lengths, as the implementation explains row by row; every speed-up is 1, because no figure holds on all
+// machines. To replace them, measure losses with tl_measure_sensitivity or tl_estimate_sensitivity, and times
+// with tl_measure_profiles.
 TLDEF const tl_precision_profile *tl_find_default_profiles(int32_t *count);
 
 // Find the row of a node: the first whose op, device and elements fit. For an op "add+relu" without a row of
@@ -2595,6 +2597,28 @@ TLDEF const tl_precision_profile *tl_find_profile(const tl_precision_profile *pr
 // Errors:  TL_ERROR_INVALID_ARG names the row.
 // Cost:    O(rows squared).
 TLDEF tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profiles, int32_t profile_count);
+
+// -- where speeds come from --
+
+// id, name, where the time of a node in a scheme comes from; from the least trusted on
+#define TL_SPEED_SOURCES(X) \
+    X(TL_SPEED_EXACT,       "exact",    "the node is in f32: 1 by definition")                                         \
+    X(TL_SPEED_ASSUMED,     "assumed",  "a table that names no machine; that of the library says 1 x")      \
+    X(TL_SPEED_FROM_DEVICE, "device",   "tl_device: its arithmetic in the scheme / in f32, for products")   \
+    X(TL_SPEED_GIVEN,       "given",    "costs of the caller that name no machine")                         \
+    X(TL_SPEED_MEASURED,    "measured", "a table, or costs, that name the machine they were measured on")
+
+typedef enum tl_speed_source { TL_SPEED_SOURCES(TLI_ENUM) TL_SPEED_SOURCE_COUNT } tl_speed_source;
+
+// What is known of the times behind a choice. What is proven is proven for these times.
+typedef struct tl_speeds {
+    int32_t  counts[TL_SPEED_SOURCE_COUNT];  // nodes by the least trusted source among their possible schemes;
+                                       // exact = only f32 is possible; graph inputs are left out
+    tl_speed_source conversions;       // device = by its rates; assumed = 1 an element
+    char     measured_on[64];          // the machine, cut after 63 bytes; "" = none; of several "A and others"
+} tl_speeds;
+
+TLDEF const char *tl_name_speed_source(tl_speed_source source);  // "assumed"; "?" out of range
 
 // -- precision plan --
 
@@ -2655,6 +2679,11 @@ typedef struct tl_precision_desc {
     void            *user;
     int32_t          round_limit;      // 0 = 8
     tl_loss_source   loss_source;      // where `losses` come from; 0 = measured
+    const char      *measured_on;      // the machine that `costs` were measured on; 0 = they are given
+    int32_t          allow_f16;        // training: 1 = f16 everywhere: your word that its range holds tensors
+                                       // and gradients; 0 = only where f16_nodes says so, else bf16
+    const uint8_t   *f16_nodes;        // [node_count] training: 1 = observed: tl_is_f16_safe of what the node
+                                       // hands on and of its gradients; 0 = of none
 } tl_precision_desc;
 
 typedef struct tl_precision_node {
@@ -2670,6 +2699,7 @@ typedef struct tl_precision_node {
     double    runner_up_loss;          // loss of the whole graph in that choice
     int32_t   conversion_count;        // of its outputs, to other formats
     uint64_t  conversion_cost;
+    tl_speed_source speed_source;      // where the speed-up comes from
 } tl_precision_node;
 
 struct tl_precision_plan {
@@ -2691,6 +2721,7 @@ struct tl_precision_plan {
     int32_t  scheme_counts[TL_SCHEME_COUNT];  // nodes in each scheme, without graph inputs
     void    *memory;                   // released by tl_free_precision_plan
     tl_precision_objective objective;
+    tl_speeds speeds;                  // where the times come from
 };
 
 TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  // NULL = all defaults
@@ -2698,13 +2729,18 @@ TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  //
 //
 //   plan   overwritten; release with tl_free_precision_plan
 //
-// Time: a node costs fwd / speed-up, in training (fwd + bwd) / speed-up, rounded up. A tensor of E elements
+// Time: a node costs fwd / speed-up, in training (fwd + bwd) / speed-up, rounded up. The speed-up is that of the
+// profile. Under the library's table everything is as fast as in f32, but for ops of products in f16 and bf16:
+// flops_per_second of the device in this format / that in f32, where both are known. A tensor of E elements
 // is converted once for each other format that its readers want. A conversion costs E (bytes of one format
 // + bytes of the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16
 // 4 E / codec_bytes_per_second, if that is known); without a device that has these rates it costs E, like
 // an elementwise call in FLOP. In training a conversion costs twice that if the tensor has a gradient,
 // which is converted back; this is an upper bound where only readers without a gradient want the format.
 // Bytes: weights and tensors in their formats, and their converted copies; graph inputs count as f32.
+//
+// Losses know noise and no range: gradients below 2^-24 vanish in f16, and tensors above 65504 overflow. So in
+// training f16 needs evidence (allow_f16, f16_nodes); bf16 has the range of f32.
 //
 // Losses add up over nodes. The choice works on integers: losses in units of loss_limit / 2^40, rounded up,
 // so that a limit is never exceeded; without a limit in units of the power of two that brings the sum of
@@ -2756,6 +2792,7 @@ typedef struct tl_precision_front {
     int32_t  knee;                     // the point that balanced takes, with the weights of the desc
     uint64_t base_cost, base_bytes;    // of everything in f32
     void    *memory;                   // released by tl_free_precision_front
+    tl_speeds speeds;                  // where the times come from
 } tl_precision_front;
 
 // Find the Pareto front of loss and cost: the least cost for each loss. Criterion and limits are not read.
@@ -2861,8 +2898,19 @@ TLDEF const char *tl_name_objective(tl_precision_objective objective);  // "byte
 // Accepts exactly what tl_name_objective returns: 1 and the value, or 0.
 TLDEF int tl_parse_objective(const char *text, tl_precision_objective *objective);
 
-// Write a plan as a table for people, one line per node: scheme, loss, speed-up, runner-up and its additional
-// cost, conversions; then the sums. Numbers are rounded to four digits.
+// Write a table of profiles as text, one line per row, in the form that examples/tl_plan.c reads back exactly
+// (--profiles): comments that explain it, "machine NAME .." before the rows that were measured on it, with the
+// rates of a device of that name, and "profile OP ..". Spaces in names become "-".
+//
+//   device   NULL = no rates: flops_per_second in f32, bytes_per_second and codec_bytes_per_second are written
+TLDEF size_t tl_print_profiles(const tl_precision_profile *profiles, int32_t profile_count,
+                               const tl_device *device, char *buf, size_t size);
+
+// Write where the times come from: "speeds: measured on NAME of 20, assumed of 3; conversions: ..".
+TLDEF size_t tl_explain_speeds(const tl_speeds *speeds, char *buf, size_t size);
+
+// Write a plan as a table for people, one line per node: scheme, loss, speed-up and where it comes from,
+// runner-up and its additional cost, conversions; then the sums. Numbers are rounded to four digits.
 TLDEF size_t tl_print_precision_plan(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
                                      size_t size);
 
@@ -2871,8 +2919,8 @@ TLDEF size_t tl_print_precision_plan(const tl_graph *graph, const tl_precision_p
 TLDEF size_t tl_print_precision_json(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
                                      size_t size);
 
-// Write a sentence about one node: its scheme, where the loss comes from, the runner-up and its price, and how
-// often its outputs are converted.
+// Write a sentence about one node: its scheme, where loss and speed-up come from, the runner-up and its price,
+// and how often its outputs are converted.
 TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision_plan *plan, int32_t node,
                                        char *buf, size_t size);
 #endif
@@ -5121,7 +5169,8 @@ static size_t tli_finish(tli_writer *w) {
     X(DEVICE_TIME_OF_CONVERSION_MUST_FIT_64, \
       "device: the time of a conversion must fit 64 bits", "node, line") \
     X(SPEEDUP_COST_MUST_FIT_64_BITS, "speedup: the cost must fit 64 bits", "node, line") \
-    X(NO_MEMORY_FOR_NEW_GRAPH, "no memory for the new graph", "")
+    X(NO_MEMORY_FOR_NEW_GRAPH, "no memory for the new graph", "") \
+    X(ALLOW_F16_MUST_BE_0_OR_1, "allow_f16: must be 0 or 1", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -35057,8 +35106,8 @@ static void tli_free_choice_front(tl_env *env, tli_choice_front *front) {
 
 // -- profiles --
 //
-// The table of losses and speed-ups by op, used where nothing was measured, and the search for the row of a
-// node. The numbers are derived from word lengths, as the comments below say; they are not measurements.
+// The table of losses by op, used where nothing was measured, and the search for the row of a node. Losses are
+// derived from word lengths, as the comments below say; they are not measurements. Speed-ups are all 1.
 
 static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes % 4 != 0); }
 
@@ -35093,13 +35142,11 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
       2 * TLI_NOISE_I16 + TLI_NOISE_W8, TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR, \
       2 * TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR }
 
-// Speed-ups, to be replaced by measurements. Ops that multiply and add are rated by the products of one
-// instruction of 128 bits with sums of 32 bits: 4 in f32, 8 in 16 bits, 16 in 8 bits; w8a16 multiplies in 16
-// bits; dynamic loses a quarter of its gain to quantising its inputs. Ops that only move data are rated by
-// the bytes read and written. fake gains nothing, and costs ops that move data two more passes.
-#define TLI_SPEEDUPS_OF_PRODUCTS { 1, 2, 2, 2, 4, 4, 2, 3, 1 }
-#define TLI_SPEEDUPS_OF_BYTES    { 1, 2, 2, 2, 4, 4, 4, 4, 0.5 }
-#define TLI_SPEEDUPS_OF_LOOKUPS  { 1, 1, 1, 1, 1, 1, 1, 1.6, 1 }  // 8 bytes per element become 1 + 4: 8 / 5
+// No speed-up is built in. A linear layer with the integer kernels of examples/ runs 0.6 to 1.8 times as fast as
+// in f32, by scheme and machine, where word lengths promise 2 to 4: any figure here would be wrong somewhere, and
+// a plan proven by it could be slower than f32. So every scheme is as fast as f32 until a device or a measured
+// table says otherwise.
+#define TLI_SPEEDUPS { 1, 1, 1, 1, 1, 1, 1, 1, 1 }
 
 #define TLI_BIT(scheme) ((uint32_t)1 << (scheme))
 #define TLI_FLOAT_SCHEMES (TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_F16) | TLI_BIT(TL_SCHEME_BF16))
@@ -35115,42 +35162,40 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
 #define TLI_NARROW_SCHEMES (TLI_BIT(TL_SCHEME_I8) | TLI_BIT(TL_SCHEME_I8_CHANNEL) | TLI_BIT(TL_SCHEME_W8A16) | \
                             TLI_BIT(TL_SCHEME_DYNAMIC) | TLI_BIT(TL_SCHEME_FAKE))
 
-#define TLI_WEIGHTED(op, most, speedups) \
-    { op, NULL, 0, most, TLI_WEIGHT_SCHEMES, TLI_LOSSES_OF_WEIGHTS, speedups, TL_SCHEME_I8_CHANNEL, 0 }
+#define TLI_WEIGHTED(op) \
+    { op, NULL, 0, 0, TLI_WEIGHT_SCHEMES, TLI_LOSSES_OF_WEIGHTS, TLI_SPEEDUPS, TL_SCHEME_I8_CHANNEL, 0, NULL }
 #define TLI_CELL(op) \
-    { op, NULL, 0, 0, TLI_CELL_SCHEMES, TLI_LOSSES_OF_WEIGHTS, TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_W8A16, 0 }
+    { op, NULL, 0, 0, TLI_CELL_SCHEMES, TLI_LOSSES_OF_WEIGHTS, TLI_SPEEDUPS, TL_SCHEME_W8A16, 0, NULL }
 #define TLI_MOVED(op, factor, tensors) \
-    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), TLI_SPEEDUPS_OF_BYTES, TL_SCHEME_I8, 0 }
-#define TLI_SENSITIVE(op, factor, tensors, speedups) \
-    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), speedups, TL_SCHEME_I16, 1 }
+    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), TLI_SPEEDUPS, TL_SCHEME_I8, 0, NULL }
+#define TLI_SENSITIVE(op, factor, tensors) \
+    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), TLI_SPEEDUPS, TL_SCHEME_I16, 1, NULL }
 
 static const tl_precision_profile tli_default_profiles[] = {
-    // up to 4096 outputs the time goes into reading the matrix once: bytes count
-    TLI_WEIGHTED("linear", 4096, TLI_SPEEDUPS_OF_BYTES),
-    TLI_WEIGHTED("linear", 0, TLI_SPEEDUPS_OF_PRODUCTS),
-    TLI_WEIGHTED("conv2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),  // also depthwise: [3] gives it the same op
-    TLI_WEIGHTED("conv", 0, TLI_SPEEDUPS_OF_PRODUCTS),
-    TLI_WEIGHTED("convt2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),
+    TLI_WEIGHTED("linear"),
+    TLI_WEIGHTED("conv2d"),  // also depthwise: [3] gives it the same op
+    TLI_WEIGHTED("conv"),
+    TLI_WEIGHTED("convt2d"),
     TLI_CELL("rnn"),
     TLI_CELL("gru"),
     TLI_CELL("lstm"),
     { "embedding", NULL, 0, 0, TLI_TABLE_SCHEMES, { 0, 0, 0, 0, 0, 0, 0, TLI_NOISE_W8_TENSOR, 0 },
-      TLI_SPEEDUPS_OF_LOOKUPS, TL_SCHEME_DYNAMIC, 0 },
-    { "bmm", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
-    { "matmul", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
+      TLI_SPEEDUPS, TL_SCHEME_F32, 0, NULL },
+    { "bmm", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS, TL_SCHEME_I8, 0, NULL },
+    { "matmul", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS, TL_SCHEME_I8, 0, NULL },
     // exp turns an error added to a score into a factor: noise is multiplied by the power of the scores, 16
     // for scores with a standard deviation of 4
-    TLI_SENSITIVE("attention", 16, 4, TLI_SPEEDUPS_OF_PRODUCTS),
-    TLI_SENSITIVE("softmax", 16, 2, TLI_SPEEDUPS_OF_BYTES),
+    TLI_SENSITIVE("attention", 16, 4),
+    TLI_SENSITIVE("softmax", 16, 2),
     // noise stays while subtracting the mean makes the signal smaller: 4 times in power. With known statistics
     // bn is a scale and an addition for each channel, which tolerates 8 bits
-    TLI_SENSITIVE("layernorm", 4, 2, TLI_SPEEDUPS_OF_BYTES),
+    TLI_SENSITIVE("layernorm", 4, 2),
     TLI_MOVED("bn", 4, 2),
     TLI_MOVED("batchnorm", 4, 2),
     // f32 only: losses take little time, and labels must not be converted
-    { "loss", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES, TL_SCHEME_F32, 1 },
-    { "cross_entropy", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES,
-      TL_SCHEME_F32, 1 },
+    { "loss", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS, TL_SCHEME_F32, 1, NULL },
+    { "cross_entropy", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS,
+      TL_SCHEME_F32, 1, NULL },
     TLI_MOVED("relu", 1, 2),
     TLI_MOVED("sigmoid", 1, 2),
     TLI_MOVED("tanh", 1, 2),
@@ -35167,9 +35212,8 @@ static const tl_precision_profile tli_default_profiles[] = {
     TLI_MOVED("upsample", 1, 2),
     TLI_MOVED("concat", 1, 2),
     TLI_MOVED("split", 1, 2),
-    // unknown op: the losses of a norm with two inputs, and half of the gain by bytes
-    { "*", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(4, 3), { 1, 1.5, 1.5, 1.5, 2, 2, 2, 2, 0.5 },
-      TL_SCHEME_I16, 1 },
+    // unknown op: the losses of a norm with two inputs
+    { "*", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(4, 3), TLI_SPEEDUPS, TL_SCHEME_I16, 1, NULL },
 };
 
 TLI_IMPL const tl_precision_profile *tl_find_default_profiles(int32_t *count) {
@@ -35239,6 +35283,23 @@ TLI_IMPL const tl_precision_profile *tl_find_profile(const tl_precision_profile 
     row = tli_find_row(&p, op, tli_text_length(op));
     if (!row) row = tli_find_row_of_parts(&p, op);
     return row ? row : tli_find_row(&p, "*", 1);
+}
+
+// Ops whose time goes into multiplying and adding. What a device says of its arithmetic speeds them up; the
+// others wait for memory.
+static const char *const tli_product_ops[] = {
+    "linear", "conv2d", "conv", "convt2d", "rnn", "gru", "lstm", "bmm", "matmul", "attention"
+};
+
+// Whether an op, or a part of "conv2d+relu", is one of these.
+static int tli_has_product(const char *op) {
+    size_t length = tli_text_length(op), at = 0, end, i;
+    for (; at <= length; at = end + 1) {
+        for (end = at; end < length && op[end] != '+'; end++) {}
+        for (i = 0; i < sizeof tli_product_ops / sizeof tli_product_ops[0]; i++)
+            if (tli_is_same_op(tli_product_ops[i], op + at, end - at)) return 1;
+    }
+    return 0;
 }
 
 static tli_rule tli_find_profile_rule(const tl_precision_profile *row) {
@@ -35344,8 +35405,9 @@ typedef struct tli_precision {
     int32_t  *readers;           // of all nets
     int32_t  *first_nets;        // [node_count + 1] into node_nets
     int32_t  *node_nets;         // nets that a node makes or reads
-    uint8_t  *marks;             // the block that holds the next three
+    uint8_t  *marks;             // the block that holds the next four
     uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; preference in ties, 0 = first
+    uint8_t  *speed_sources;     // [node_count x schemes] tl_speed_source
     uint8_t  *schemes;           // [node_count] the present choice
     tli_choice_net *nets;         // [net_count]
     int32_t  formats[TL_SCHEME_COUNT];
@@ -35357,6 +35419,9 @@ typedef struct tli_precision {
     uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
     uint64_t nearest_cost;       // the least cost, if cost_limit cannot be met; 0 = loss_limit cannot be met
     int32_t  nearest_proven;     // 1 = nearest_cost is proven to be the least
+    tl_speeds speeds;
+    const char *machine;         // the first that a speed was measured on; borrowed, NULL = none
+    int      has_machines;       // 1 = there are others
 } tli_precision;
 
 // The present choice, in the units of the choice; its schemes are in tli_precision.
@@ -35477,6 +35542,7 @@ static tli_rule tli_find_precision_rule(const tl_precision_desc *desc) {
     if ((desc->training | desc->allow_sensitive | desc->allow_unknown | desc->any_result) & ~1)
         return TLI_RULE(TRAINING_ALLOW_SENSITIVE_ALLOW_UNKNOWN);
     if (desc->schemes >> TL_SCHEME_COUNT) return TLI_RULE(SCHEMES_UNKNOWN_BIT);
+    if (desc->allow_f16 & ~1) return TLI_RULE(ALLOW_F16_MUST_BE_0_OR_1);
     if (desc->training && (desc->schemes & ~TLI_FLOAT_SCHEMES))
         return TLI_RULE(SCHEMES_TRAINING_TAKES_F32_F16);
     if (!tli_is_amount(desc->performance_weight) || !tli_is_amount(desc->accuracy_weight))
@@ -35553,6 +35619,11 @@ static int tli_has_given_cost(const tli_option *o, int32_t k) {
     return o->costs && o->costs[k] != TL_FORBIDDEN;
 }
 
+// Whether something says that f16 holds what a node hands on and its gradients.
+static int tli_has_f16_range(const tl_precision_desc *desc, int32_t id) {
+    return !desc->training || desc->allow_f16 || (desc->f16_nodes && desc->f16_nodes[id]);
+}
+
 static tli_option tli_find_option(const tli_precision *p, int32_t id) {
     const tl_precision_desc *desc = &p->desc;
     uint32_t limit = desc->node_schemes && desc->node_schemes[id] ? desc->node_schemes[id] : ~(uint32_t)0;
@@ -35569,6 +35640,7 @@ static tli_option tli_find_option(const tli_precision *p, int32_t id) {
         if (tli_has_given_loss(&o, k) && (tli_has_given_cost(&o, k) || desc->objective == TL_OBJECTIVE_BYTES))
             o.schemes |= TLI_BIT(k);
     if (o.row && o.row->sensitive && !desc->allow_sensitive) o.schemes &= ~TLI_NARROW_SCHEMES;
+    if (!tli_has_f16_range(desc, id)) o.schemes &= ~TLI_BIT(TL_SCHEME_F16);
     o.schemes &= desc->schemes & limit;
     return o;
 }
@@ -35593,22 +35665,96 @@ static uint64_t tli_find_node_bytes(const tli_precision *p, int32_t id, int32_t 
     return bytes;
 }
 
+// FLOP a second in f32; 0 = not known.
+static double tli_find_f32_rate(const tl_device *device) {
+    double rate = device->flops_per_second[TL_PRECISION_SINGLE];
+    return rate > 0 ? rate : device->flops_per_second[TL_PRECISION_FULL];
+}
+
+// How many times as fast as in f32 a device computes in a scheme; 0 = it does not say.
+static double tli_find_device_speedup(const tl_device *device, int32_t scheme) {
+    tl_precision narrow = scheme == TL_SCHEME_F16 ? TL_PRECISION_HALF : TL_PRECISION_BF16;
+    double base, rate;
+    if (!device || (scheme != TL_SCHEME_F16 && scheme != TL_SCHEME_BF16)) return 0;
+    base = tli_find_f32_rate(device);
+    rate = device->flops_per_second[narrow];
+    return base > 0 && rate > 0 && tli_is_amount(rate / base) ? rate / base : 0;
+}
+
+// How many times as fast as in f32 a node runs in a scheme without a given cost, and who says so.
+static double tli_find_row_speedup(const tli_precision *p, int32_t id, const tli_option *o, int32_t k,
+                                   tl_speed_source *source) {
+    int own = p->desc.profiles == tli_default_profiles && tli_has_product(tl_name_op(p->graph, id));
+    double rate = own ? tli_find_device_speedup(p->desc.device, k) : 0;
+    *source = TL_SPEED_ASSUMED;
+    if (rate > 0) {
+        *source = TL_SPEED_FROM_DEVICE;
+        return rate;
+    }
+    if (!o->row || !(o->row->schemes >> k & 1)) return 1;
+    if (o->row->measured_on) *source = TL_SPEED_MEASURED;
+    return o->row->speedup[k];
+}
+
+static tl_speed_source tli_find_speed(const tli_precision *p, int32_t id, const tli_option *o, int32_t k,
+                                      double *speedup) {
+    tl_speed_source source;
+    *speedup = 1;
+    if (k == TL_SCHEME_F32) return TL_SPEED_EXACT;
+    if (tli_has_given_cost(o, k)) return p->desc.measured_on ? TL_SPEED_MEASURED : TL_SPEED_GIVEN;
+    *speedup = tli_find_row_speedup(p, id, o, k, &source);
+    return source;
+}
+
 static void tli_fill_option(tli_precision *p, int32_t id, const tli_option *o, int32_t k) {
     const tl_node *node = &p->graph->nodes[id];
     size_t at = (size_t)id * TL_SCHEME_COUNT + (size_t)k;
     uint64_t time = node->fwd_cost + (p->desc.training ? node->bwd_cost : 0);  // the sum of all fits
-    double speedup = o->row && o->row->schemes >> k & 1 ? o->row->speedup[k] : 1;
+    double speedup;
     double loss = o->row && o->row->schemes >> k & 1 ? o->row->loss[k] : 0;
     if (tli_has_given_loss(o, k)) {
         loss = o->losses[k];
         p->sources[at] = (uint8_t)p->desc.loss_source;
     }
     p->node_losses[at] = k == TL_SCHEME_F32 ? 0 : loss;
+    p->speed_sources[at] = (uint8_t)tli_find_speed(p, id, o, k, &speedup);
     p->times[at] = tli_has_given_cost(o, k) ? o->costs[k] : tli_divide_by_f64(time, speedup, 1);
     p->bytes[at] = tli_find_node_bytes(p, id, k);
     p->ranks[at] = tli_find_rank(p, o, k);
     if (o->schemes >> k & 1)
         p->costs[at] = p->desc.objective == TL_OBJECTIVE_TIME ? p->times[at] : p->bytes[at];
+}
+
+// Note the name of a machine: the first one is shown, and whether there are others.
+static void tli_note_machine(tli_precision *p, const char *name) {
+    if (!p->machine) p->machine = name;
+    else if (!tli_same_text(p->machine, name)) p->has_machines = 1;
+}
+
+// Copy the noted name: a plan holds no pointer of the caller.
+static void tli_name_machine(tli_precision *p) {
+    static const char others[] = " and others";
+    char *name = p->speeds.measured_on;
+    size_t size = sizeof p->speeds.measured_on - (p->has_machines ? sizeof others - 1 : 0);
+    tli_writer w = tli_writer_of(name, size);
+    if (!p->machine) return;
+    tli_put(&w, p->machine);
+    tli_finish(&w);
+    if (p->has_machines) tli_copy(name + tli_text_length(name), others, sizeof others);
+}
+
+// Count a node by the least trusted source among its possible schemes.
+static void tli_count_speed(tli_precision *p, int32_t id, const tli_option *o) {
+    const uint8_t *sources = p->speed_sources + (size_t)id * TL_SCHEME_COUNT;
+    int32_t least = TL_SPEED_SOURCE_COUNT, k;
+    if (p->graph->nodes[id].is_input) return;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        if (k == TL_SCHEME_F32 || !(o->schemes >> k & 1)) continue;
+        if (sources[k] < least) least = sources[k];
+        if (sources[k] == TL_SPEED_MEASURED)
+            tli_note_machine(p, tli_has_given_cost(o, k) ? p->desc.measured_on : o->row->measured_on);
+    }
+    p->speeds.counts[least == TL_SPEED_SOURCE_COUNT ? TL_SPEED_EXACT : least]++;
 }
 
 static tl_result tli_fill_options(tli_precision *p) {
@@ -35622,7 +35768,9 @@ static tl_result tli_fill_options(tli_precision *p) {
             return tli_fail_item(&rules, TL_ERROR_INFEASIBLE, "node", id, tl_name_node(p->graph, id),
                                  TLI_RULE(SCHEMES_NONE_IS_LEFT_OF_THOSE));
         for (k = 0; k < TL_SCHEME_COUNT; k++) tli_fill_option(p, id, &o, k);
+        tli_count_speed(p, id, &o);
     }
+    tli_name_machine(p);
     for (; id < p->node_count; id++) p->costs[(size_t)id * TL_SCHEME_COUNT + TL_SCHEME_F32] = 0;
     return TL_OK;
 }
@@ -35817,7 +35965,7 @@ static int tli_add_precision_arrays(tli_precision *p) {
         sizeof *p->numbers);
     p->node_losses = (double *)tli_alloc_array(p->env, old * TL_SCHEME_COUNT, sizeof *p->node_losses);
     p->indices = (int32_t *)tli_alloc_array(p->env, nodes + 1 + 2 * tensors + 2 * reads, sizeof *p->indices);
-    p->marks = (uint8_t *)tli_alloc_array(p->env, nodes * (2 * TL_SCHEME_COUNT + 1), 1);
+    p->marks = (uint8_t *)tli_alloc_array(p->env, nodes * (3 * TL_SCHEME_COUNT + 1), 1);
     p->nets = (tli_choice_net *)tli_alloc_array(p->env, tensors, sizeof *p->nets);
     if (!p->numbers || !p->node_losses || !p->indices || !p->marks || !p->nets) return 0;
     p->costs = p->numbers;
@@ -35830,7 +35978,8 @@ static int tli_add_precision_arrays(tli_precision *p) {
     p->first_nets = p->readers + reads;
     p->node_nets = p->first_nets + nodes + 1;
     p->sources = p->marks;
-    p->ranks = p->sources + nodes * TL_SCHEME_COUNT;
+    p->speed_sources = p->sources + nodes * TL_SCHEME_COUNT;
+    p->ranks = p->speed_sources + nodes * TL_SCHEME_COUNT;
     p->schemes = p->ranks + nodes * TL_SCHEME_COUNT;
     return 1;
 }
@@ -35862,6 +36011,8 @@ static tl_result tli_open_precision(tl_env *env, tli_function function, const tl
     p->function = function;
     p->graph = graph;
     p->desc = tl_default_precision(desc);
+    p->speeds.conversions = desc->device && desc->device->bytes_per_second ? TL_SPEED_FROM_DEVICE
+                                                                           : TL_SPEED_ASSUMED;
     for (i = 0; i < graph->tensor_count && !desc->any_result; i++)
         nodes += graph->nodes[graph->outputs[i].node].keep;
     p->node_count = (int32_t)nodes;
@@ -36342,6 +36493,7 @@ static void tli_fill_chosen(const tli_precision *p, int32_t id, tl_precision_nod
     node->scheme = (tl_scheme)p->schemes[id];
     node->format = tl_find_scheme_format(node->scheme);
     node->source = (tl_loss_source)p->sources[at];
+    node->speed_source = (tl_speed_source)p->speed_sources[at];
     node->loss = p->node_losses[at];
     node->speedup = tli_find_speedup(p->times[row + TL_SCHEME_F32], p->times[at]);
     node->runner_up = TL_SCHEME_COUNT;
@@ -36362,6 +36514,7 @@ static void tli_fill_precision_plan(const tli_precision *p, const tli_pick *pick
     plan->node_count = p->graph->node_count;
     plan->criterion = p->desc.criterion;
     plan->objective = p->desc.objective;
+    plan->speeds = p->speeds;
     plan->conversion_cost = 0;
     plan->conversion_count = 0;
     for (id = 0; id < plan->node_count; id++) {
@@ -36631,6 +36784,7 @@ static tl_result tli_fill_front(tli_precision *p, const tli_choice_front *chosen
     front->knee = tli_find_knee(p, chosen);
     front->base_cost = p->base_cost;
     front->base_bytes = p->base_bytes;
+    front->speeds = p->speeds;
     for (i = 0; i < chosen->point_count; i++, point++, schemes += nodes) {
         const tli_front_point *from = &chosen->points[i];
         tli_copy(schemes, from->schemes, (size_t)nodes);
@@ -37194,6 +37348,12 @@ TLI_IMPL const char *tl_name_criterion(tl_criterion criterion) {
     return tli_name(tli_criterion_names, TL_CRITERION_COUNT, (int64_t)criterion);
 }
 
+static const char *const tli_speed_source_names[] = { TL_SPEED_SOURCES(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_speed_source(tl_speed_source source) {
+    return tli_name(tli_speed_source_names, TL_SPEED_SOURCE_COUNT, (int64_t)source);
+}
+
 TLI_IMPL const char *tl_name_objective(tl_precision_objective objective) {
     return tli_name(tli_objective_names, TL_OBJECTIVE_COUNT, (int64_t)objective);
 }
@@ -37206,6 +37366,78 @@ TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *object
     known = tli_parse_name(tli_objective_names, TL_OBJECTIVE_COUNT, text, tli_text_length(text), &value);
     *objective = (tl_precision_objective)value;
     return known;
+}
+
+// -- text: profiles --
+
+static const char tli_profiles_head[] =
+    "profiles 1\n"
+    "# machine NAME [flops=N] [memory=N] [codec=N]\n"
+    "#   what the lines below were measured on; - is none: speed-ups are assumed. N a second: FLOP in f32, bytes\n"
+    "#   of conversions read and written, bytes of f32 converted to and from 16-bit floats\n"
+    "# profile OP [device=NAME] [least=N] [most=N] [best=SCHEME] [sensitive] SCHEME=LOSS:SPEEDUP ...\n"
+    "#   the first line that fits a node counts; * is any op; least and most: elements of its first output;\n"
+    "#   LOSS adds up over nodes (noise power / signal power); SPEEDUP is time in f32 / time in the scheme\n"
+    "# node NAME SCHEME=LOSS[:COST] ...\n"
+    "#   of one node, measured: instead of what its profile says; LOSS may be - where only COST is known\n";
+
+// Write a name as one word.
+static void tli_put_word(tli_writer *w, const char *name) {
+    for (; *name; name++) tli_put_bytes(w, (unsigned char)*name <= ' ' || *name == '#' ? "-" : name, 1);
+}
+
+static void tli_put_count(tli_writer *w, const char *key, uint64_t value) {
+    if (value) tli_put_fact(w, key, value, "");
+}
+
+static void tli_put_machine(tli_writer *w, const char *name, const tl_device *device) {
+    tli_put(w, "machine ");
+    tli_put_word(w, name ? name : "-");
+    if (name && device && device->name && tli_same_text(device->name, name)) {
+        double rate = tli_find_f32_rate(device);
+        if (rate > 0) { tli_put(w, " flops="); tli_put_f64(w, rate); }
+        tli_put_count(w, " memory=", device->bytes_per_second);
+        tli_put_count(w, " codec=", device->codec_bytes_per_second);
+    }
+    tli_put(w, "\n");
+}
+
+static void tli_put_profile(tli_writer *w, const tl_precision_profile *row) {
+    int32_t k;
+    tli_put(w, "profile ");
+    tli_put_word(w, row->op);
+    if (row->device) { tli_put(w, " device="); tli_put_word(w, row->device); }
+    tli_put_count(w, " least=", row->least_elements);
+    tli_put_count(w, " most=", row->most_elements);
+    tli_put(w, " best=");
+    tli_put(w, tl_name_scheme(row->recommended));
+    if (row->sensitive) tli_put(w, " sensitive");
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        if (!(row->schemes >> k & 1)) continue;
+        tli_put(w, " ");
+        tli_put(w, tl_name_scheme((tl_scheme)k));
+        tli_put(w, "=");
+        tli_put_f64(w, row->loss[k]);
+        tli_put(w, ":");
+        tli_put_f64(w, row->speedup[k]);
+    }
+    tli_put(w, "\n");
+}
+
+TLI_IMPL size_t tl_print_profiles(const tl_precision_profile *profiles, int32_t profile_count,
+                                  const tl_device *device, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    const char *machine = NULL;
+    int32_t i;
+    TL_ASSERT(profiles || profile_count <= 0);
+    tli_put(&w, tli_profiles_head);
+    for (i = 0; i < profile_count; i++) {
+        const char *name = profiles[i].measured_on;
+        if (!name != !machine || (name && !tli_same_text(name, machine))) tli_put_machine(&w, name, device);
+        machine = name;
+        tli_put_profile(&w, &profiles[i]);
+    }
+    return tli_finish(&w);
 }
 
 // Write text padded to a width, and at least one space after it.
@@ -37243,6 +37475,22 @@ static void tli_put_price(tli_writer *w, const tl_precision_plan *plan, const tl
     else tli_put_more_cost(w, plan, node);
 }
 
+// Write a speed-up and who says so: "1.44 measured"; of f32 the number alone.
+static void tli_put_speed(tli_writer *w, const tl_precision_node *node) {
+    tli_put_rounded(w, node->speedup);
+    if (node->speed_source == TL_SPEED_EXACT) return;
+    tli_put(w, " ");
+    tli_put(w, tl_name_speed_source(node->speed_source));
+}
+
+static void tli_put_padded_speed(tli_writer *w, const tl_precision_node *node, size_t width) {
+    char text[48];
+    tli_writer speed = tli_writer_of(text, sizeof text);
+    tli_put_speed(&speed, node);
+    tli_finish(&speed);
+    tli_put_padded(w, text, width);
+}
+
 static void tli_put_precision_row(tli_writer *w, const tl_graph *graph, const tl_precision_plan *plan,
                                   int32_t id) {
     const tl_precision_node *node = &plan->nodes[id];
@@ -37256,7 +37504,7 @@ static void tli_put_precision_row(tli_writer *w, const tl_graph *graph, const tl
     tli_put_padded(w, tl_name_op(graph, id), 14);
     tli_put_padded(w, tl_name_scheme(node->scheme), 10);
     tli_put_padded_number(w, node->loss, 10);
-    tli_put_padded_number(w, node->speedup, 8);
+    tli_put_padded_speed(w, node, 15);
     tli_put_padded(w, node->runner_up == TL_SCHEME_COUNT ? "-" : tl_name_scheme(node->runner_up), 10);
     tli_put_padded(w, text, 16);
     if (node->conversion_count) {
@@ -37298,6 +37546,38 @@ static void tli_put_precision_loss(tli_writer *w, const tl_precision_plan *plan)
     tli_put(w, "\n");
 }
 
+// Write how many nodes have their times from where.
+static void tli_put_speeds(tli_writer *w, const tl_speeds *speeds) {
+    static const char *const sources[] = { "in f32 alone", "assumed", "from the device", "given", "measured" };
+    int32_t i, shown = 0;
+    tli_put(w, "speeds:");
+    for (i = TL_SPEED_SOURCE_COUNT - 1; i >= 0; i--) {
+        if (!speeds->counts[i]) continue;
+        tli_put(w, shown++ ? ", " : " ");
+        tli_put(w, sources[i]);
+        if (i == TL_SPEED_MEASURED) {
+            tli_put(w, " on ");
+            tli_put(w, speeds->measured_on);
+        }
+        tli_put_fact(w, " of ", (uint64_t)speeds->counts[i], "");
+    }
+    if (!shown) tli_put(w, " of no node");
+    if (speeds->conversions == TL_SPEED_ASSUMED) tli_put(w, "; conversions: assumed, 1 an element");
+    if (speeds->conversions == TL_SPEED_FROM_DEVICE) tli_put(w, "; conversions: the device's rate of memory");
+}
+
+TLI_IMPL size_t tl_explain_speeds(const tl_speeds *speeds, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    TL_ASSERT(speeds);
+    tli_put_speeds(&w, speeds);
+    return tli_finish(&w);
+}
+
+// Whether a proof rests on times that no one measured.
+static int tli_is_assumed(const tl_precision_plan *plan) {
+    return plan->objective == TL_OBJECTIVE_TIME && plan->speeds.counts[TL_SPEED_ASSUMED] > 0;
+}
+
 static void tli_put_precision_cost(tli_writer *w, const tl_precision_plan *plan) {
     tli_put(w, tl_name_objective(plan->objective));
     tli_put_fact(w, ": ", plan->cost, ", in f32 ");
@@ -37306,7 +37586,8 @@ static void tli_put_precision_cost(tli_writer *w, const tl_precision_plan *plan)
     tli_put(w, " times as good");
     if (plan->criterion != TL_CRITERION_ACCURACY) {
         if (plan->proven) {
-            tli_put(w, "; proven: no choice within the loss costs less");
+            tli_put(w, tli_is_assumed(plan) ? "; proven for assumed speeds" : "; proven");
+            tli_put(w, ": no choice within the loss costs less");
         } else {
             tli_put_fact(w, "; no choice within the loss costs less than ", plan->bound_cost, ": at most ");
             tli_put_share(w, plan->gap_ratio);
@@ -37315,6 +37596,8 @@ static void tli_put_precision_cost(tli_writer *w, const tl_precision_plan *plan)
     }
     tli_put_fact(w, "\nconversions: ", (uint64_t)plan->conversion_count, ", of that ");
     tli_put_fact(w, "", plan->conversion_cost, "\n");
+    tli_put_speeds(w, &plan->speeds);
+    tli_put(w, "\n");
     tli_put_fact(w, "bytes of weights and tensors: ", plan->bytes, ", in f32 ");
     tli_put_fact(w, "", plan->base_bytes, "\n");
 }
@@ -37324,7 +37607,7 @@ TLI_IMPL size_t tl_print_precision_plan(const tl_graph *graph, const tl_precisio
     tli_writer w = tli_writer_of(buf, size);
     int32_t i, shown = 0;
     TL_ASSERT(graph && plan);
-    tli_put(&w, "node                 op             scheme     loss       speed-up "
+    tli_put(&w, "node                 op             scheme     loss       speed-up        "
                 "runner-up  price            conversions\n");
     for (i = 0; i < plan->node_count; i++) tli_put_precision_row(&w, graph, plan, i);
     tli_put(&w, "criterion: ");
@@ -37385,6 +37668,7 @@ static void tli_put_json_node(tli_writer *w, const tl_graph *graph, const tl_pre
                        tli_name(tli_loss_source_names, TL_LOSS_SOURCE_COUNT, (int64_t)node->source));
     tli_put_named_f64(w, "loss", node->loss);
     tli_put_named_f64(w, "speedup", node->speedup);
+    tli_put_named_text(w, "speed_source", tl_name_speed_source(node->speed_source));
     tli_put_named_f64(w, "confidence", node->confidence);
     tli_put_name_of(w, "runner_up");
     if (node->runner_up == TL_SCHEME_COUNT) {
@@ -37399,6 +37683,17 @@ static void tli_put_json_node(tli_writer *w, const tl_graph *graph, const tl_pre
     }
     tli_put_named_u64(w, "conversion_count", (uint64_t)node->conversion_count);
     tli_put_named_u64(w, "conversion_cost", node->conversion_cost);
+    tli_put(w, "}");
+}
+
+static void tli_put_json_speeds(tli_writer *w, const tl_speeds *speeds) {
+    int32_t i;
+    tli_put_name_of(w, "speeds");
+    tli_put(w, "{\"conversions\":");
+    tli_put_json_text(w, tl_name_speed_source(speeds->conversions));
+    tli_put_named_text(w, "measured_on", speeds->measured_on);
+    for (i = 0; i < TL_SPEED_SOURCE_COUNT; i++)
+        tli_put_named_u64(w, tli_speed_source_names[i], (uint64_t)speeds->counts[i]);
     tli_put(w, "}");
 }
 
@@ -37433,6 +37728,7 @@ TLI_IMPL size_t tl_print_precision_json(const tl_graph *graph, const tl_precisio
         tli_put_i64(&w, plan->scheme_counts[i]);
     }
     tli_put(&w, "}");
+    tli_put_json_speeds(&w, &plan->speeds);
     tli_put_name_of(&w, "nodes");
     tli_put(&w, "[");
     for (i = 0; i < plan->node_count; i++) tli_put_json_node(&w, graph, &plan->nodes[i], i);
@@ -37498,7 +37794,12 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
             tli_put(&w, tli_explain_source(chosen));
             tli_put(&w, ", ");
             tli_put_rounded(&w, chosen->speedup);
-            tli_put(&w, " times as fast as in f32");
+            tli_put(&w, " times as fast as in f32, ");
+            tli_put(&w, tl_name_speed_source(chosen->speed_source));
+            if (chosen->speed_source == TL_SPEED_MEASURED) {
+                tli_put(&w, " on ");
+                tli_put(&w, plan->speeds.measured_on);
+            }
         }
         tli_explain_runner_up(&w, plan, chosen);
     }

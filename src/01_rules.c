@@ -734,7 +734,8 @@
     X(DEVICE_TIME_OF_CONVERSION_MUST_FIT_64, \
       "device: the time of a conversion must fit 64 bits", "node, line") \
     X(SPEEDUP_COST_MUST_FIT_64_BITS, "speedup: the cost must fit 64 bits", "node, line") \
-    X(NO_MEMORY_FOR_NEW_GRAPH, "no memory for the new graph", "")
+    X(NO_MEMORY_FOR_NEW_GRAPH, "no memory for the new graph", "") \
+    X(ALLOW_F16_MUST_BE_0_OR_1, "allow_f16: must be 0 or 1", "")
 
 // -- errors: rules of [10] BACKEND --
 

@@ -375,11 +375,13 @@ typedef struct tl_precision_profile {
     double   speedup[TL_SCHEME_COUNT];  // time in f32 / time in the scheme; > 0
     tl_scheme recommended;        // preferred among choices of equal value
     int32_t  sensitive;           // 1 = only schemes of 16 bits and more, unless allow_sensitive
+    const char *measured_on;      // the machine that the speed-ups were measured on; 0 = they are assumed
 } tl_precision_profile;
 
-// Return the library's own rows, a const table: the ops that [3] makes, and "*". They are derived from word
-// lengths, as the implementation explains row by row, not measured on any machine. To replace them, measure
-// losses with tl_measure_sensitivity, and times.
+// Return the library's own rows, a const table: the ops that [3] makes, and "*". Losses are derived from word
+// lengths, as the implementation explains row by row; every speed-up is 1, because no figure holds on all
+// machines. To replace them, measure losses with tl_measure_sensitivity or tl_estimate_sensitivity, and times
+// with tl_measure_profiles.
 TLDEF const tl_precision_profile *tl_find_default_profiles(int32_t *count);
 
 // Find the row of a node: the first whose op, device and elements fit. For an op "add+relu" without a row of
@@ -400,6 +402,28 @@ TLDEF const tl_precision_profile *tl_find_profile(const tl_precision_profile *pr
 // Errors:  TL_ERROR_INVALID_ARG names the row.
 // Cost:    O(rows squared).
 TLDEF tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profiles, int32_t profile_count);
+
+// -- where speeds come from --
+
+// id, name, where the time of a node in a scheme comes from; from the least trusted on
+#define TL_SPEED_SOURCES(X) \
+    X(TL_SPEED_EXACT,       "exact",    "the node is in f32: 1 by definition")                                         \
+    X(TL_SPEED_ASSUMED,     "assumed",  "a table that names no machine; that of the library says 1 x")      \
+    X(TL_SPEED_FROM_DEVICE, "device",   "tl_device: its arithmetic in the scheme / in f32, for products")   \
+    X(TL_SPEED_GIVEN,       "given",    "costs of the caller that name no machine")                         \
+    X(TL_SPEED_MEASURED,    "measured", "a table, or costs, that name the machine they were measured on")
+
+typedef enum tl_speed_source { TL_SPEED_SOURCES(TLI_ENUM) TL_SPEED_SOURCE_COUNT } tl_speed_source;
+
+// What is known of the times behind a choice. What is proven is proven for these times.
+typedef struct tl_speeds {
+    int32_t  counts[TL_SPEED_SOURCE_COUNT];  // nodes by the least trusted source among their possible schemes;
+                                       // exact = only f32 is possible; graph inputs are left out
+    tl_speed_source conversions;       // device = by its rates; assumed = 1 an element
+    char     measured_on[64];          // the machine, cut after 63 bytes; "" = none; of several "A and others"
+} tl_speeds;
+
+TLDEF const char *tl_name_speed_source(tl_speed_source source);  // "assumed"; "?" out of range
 
 // -- precision plan --
 
@@ -460,6 +484,11 @@ typedef struct tl_precision_desc {
     void            *user;
     int32_t          round_limit;      // 0 = 8
     tl_loss_source   loss_source;      // where `losses` come from; 0 = measured
+    const char      *measured_on;      // the machine that `costs` were measured on; 0 = they are given
+    int32_t          allow_f16;        // training: 1 = f16 everywhere: your word that its range holds tensors
+                                       // and gradients; 0 = only where f16_nodes says so, else bf16
+    const uint8_t   *f16_nodes;        // [node_count] training: 1 = observed: tl_is_f16_safe of what the node
+                                       // hands on and of its gradients; 0 = of none
 } tl_precision_desc;
 
 typedef struct tl_precision_node {
@@ -475,6 +504,7 @@ typedef struct tl_precision_node {
     double    runner_up_loss;          // loss of the whole graph in that choice
     int32_t   conversion_count;        // of its outputs, to other formats
     uint64_t  conversion_cost;
+    tl_speed_source speed_source;      // where the speed-up comes from
 } tl_precision_node;
 
 struct tl_precision_plan {
@@ -496,6 +526,7 @@ struct tl_precision_plan {
     int32_t  scheme_counts[TL_SCHEME_COUNT];  // nodes in each scheme, without graph inputs
     void    *memory;                   // released by tl_free_precision_plan
     tl_precision_objective objective;
+    tl_speeds speeds;                  // where the times come from
 };
 
 TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  // NULL = all defaults
@@ -503,13 +534,18 @@ TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  //
 //
 //   plan   overwritten; release with tl_free_precision_plan
 //
-// Time: a node costs fwd / speed-up, in training (fwd + bwd) / speed-up, rounded up. A tensor of E elements
+// Time: a node costs fwd / speed-up, in training (fwd + bwd) / speed-up, rounded up. The speed-up is that of the
+// profile. Under the library's table everything is as fast as in f32, but for ops of products in f16 and bf16:
+// flops_per_second of the device in this format / that in f32, where both are known. A tensor of E elements
 // is converted once for each other format that its readers want. A conversion costs E (bytes of one format
 // + bytes of the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16
 // 4 E / codec_bytes_per_second, if that is known); without a device that has these rates it costs E, like
 // an elementwise call in FLOP. In training a conversion costs twice that if the tensor has a gradient,
 // which is converted back; this is an upper bound where only readers without a gradient want the format.
 // Bytes: weights and tensors in their formats, and their converted copies; graph inputs count as f32.
+//
+// Losses know noise and no range: gradients below 2^-24 vanish in f16, and tensors above 65504 overflow. So in
+// training f16 needs evidence (allow_f16, f16_nodes); bf16 has the range of f32.
 //
 // Losses add up over nodes. The choice works on integers: losses in units of loss_limit / 2^40, rounded up,
 // so that a limit is never exceeded; without a limit in units of the power of two that brings the sum of
@@ -561,6 +597,7 @@ typedef struct tl_precision_front {
     int32_t  knee;                     // the point that balanced takes, with the weights of the desc
     uint64_t base_cost, base_bytes;    // of everything in f32
     void    *memory;                   // released by tl_free_precision_front
+    tl_speeds speeds;                  // where the times come from
 } tl_precision_front;
 
 // Find the Pareto front of loss and cost: the least cost for each loss. Criterion and limits are not read.
@@ -666,8 +703,19 @@ TLDEF const char *tl_name_objective(tl_precision_objective objective);  // "byte
 // Accepts exactly what tl_name_objective returns: 1 and the value, or 0.
 TLDEF int tl_parse_objective(const char *text, tl_precision_objective *objective);
 
-// Write a plan as a table for people, one line per node: scheme, loss, speed-up, runner-up and its additional
-// cost, conversions; then the sums. Numbers are rounded to four digits.
+// Write a table of profiles as text, one line per row, in the form that examples/tl_plan.c reads back exactly
+// (--profiles): comments that explain it, "machine NAME .." before the rows that were measured on it, with the
+// rates of a device of that name, and "profile OP ..". Spaces in names become "-".
+//
+//   device   NULL = no rates: flops_per_second in f32, bytes_per_second and codec_bytes_per_second are written
+TLDEF size_t tl_print_profiles(const tl_precision_profile *profiles, int32_t profile_count,
+                               const tl_device *device, char *buf, size_t size);
+
+// Write where the times come from: "speeds: measured on NAME of 20, assumed of 3; conversions: ..".
+TLDEF size_t tl_explain_speeds(const tl_speeds *speeds, char *buf, size_t size);
+
+// Write a plan as a table for people, one line per node: scheme, loss, speed-up and where it comes from,
+// runner-up and its additional cost, conversions; then the sums. Numbers are rounded to four digits.
 TLDEF size_t tl_print_precision_plan(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
                                      size_t size);
 
@@ -676,8 +724,8 @@ TLDEF size_t tl_print_precision_plan(const tl_graph *graph, const tl_precision_p
 TLDEF size_t tl_print_precision_json(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
                                      size_t size);
 
-// Write a sentence about one node: its scheme, where the loss comes from, the runner-up and its price, and how
-// often its outputs are converted.
+// Write a sentence about one node: its scheme, where loss and speed-up come from, the runner-up and its price,
+// and how often its outputs are converted.
 TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision_plan *plan, int32_t node,
                                        char *buf, size_t size);
 #endif
