@@ -164,7 +164,8 @@
     X(PLAN_BANKS, "tl_plan_banks") \
     X(CHOOSE_SLOT, "tl_choose_slot") \
     X(WRITE_TABLE, "tl_write_table") \
-    X(INIT_RUN_PLAN, "tl_init_run: plan")
+    X(INIT_RUN_PLAN, "tl_init_run: plan") \
+    X(MEASURE_PROFILES, "tl_measure_profiles")
 
 // -- errors: rules --
 //
@@ -735,7 +736,14 @@
       "device: the time of a conversion must fit 64 bits", "node, line") \
     X(SPEEDUP_COST_MUST_FIT_64_BITS, "speedup: the cost must fit 64 bits", "node, line") \
     X(NO_MEMORY_FOR_NEW_GRAPH, "no memory for the new graph", "") \
-    X(ALLOW_F16_MUST_BE_0_OR_1, "allow_f16: must be 0 or 1", "")
+    X(ALLOW_F16_MUST_BE_0_OR_1, "allow_f16: must be 0 or 1", "") \
+    X(NAME_MUST_NOT_BE_EMPTY, "name: must not be empty", "") \
+    X(RUN_MUST_NOT_BE_NULL, "run: must not be NULL", "") \
+    X(NOW_NS_MUST_NOT_BE_NULL, "now_ns: must not be NULL", "") \
+    X(SAMPLES_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "") \
+    X(RUN_NODE_FAILED, "run: node %s: %s", "result") \
+    X(CONVERT_TENSOR_FAILED, "convert: %s: %s", "result") \
+    X(NO_MEMORY_FOR_TIMES, "no memory for the times", "")
 
 // -- errors: rules of [10] BACKEND --
 

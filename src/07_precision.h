@@ -407,10 +407,10 @@ TLDEF tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profi
 
 // id, name, where the time of a node in a scheme comes from; from the least trusted on
 #define TL_SPEED_SOURCES(X) \
-    X(TL_SPEED_EXACT,       "exact",    "the node is in f32: 1 by definition")                                         \
-    X(TL_SPEED_ASSUMED,     "assumed",  "a table that names no machine; that of the library says 1 x")      \
-    X(TL_SPEED_FROM_DEVICE, "device",   "tl_device: its arithmetic in the scheme / in f32, for products")   \
-    X(TL_SPEED_GIVEN,       "given",    "costs of the caller that name no machine")                         \
+    X(TL_SPEED_EXACT,       "exact",    "the node is in f32: 1 by definition")                            \
+    X(TL_SPEED_ASSUMED,     "assumed",  "a table that names no machine; that of the library says 1 x")    \
+    X(TL_SPEED_FROM_DEVICE, "device",   "tl_device: its arithmetic in the scheme / in f32, for products") \
+    X(TL_SPEED_GIVEN,       "given",    "costs of the caller that name no machine")                       \
     X(TL_SPEED_MEASURED,    "measured", "a table, or costs, that name the machine they were measured on")
 
 typedef enum tl_speed_source { TL_SPEED_SOURCES(TLI_ENUM) TL_SPEED_SOURCE_COUNT } tl_speed_source;
@@ -534,11 +534,11 @@ TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  //
 //
 //   plan   overwritten; release with tl_free_precision_plan
 //
-// Time: a node costs fwd / speed-up, in training (fwd + bwd) / speed-up, rounded up. The speed-up is that of the
-// profile. Under the library's table everything is as fast as in f32, but for ops of products in f16 and bf16:
-// flops_per_second of the device in this format / that in f32, where both are known. A tensor of E elements
-// is converted once for each other format that its readers want. A conversion costs E (bytes of one format
-// + bytes of the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16
+// Time: a node costs fwd / speed-up, in training (fwd + bwd) / speed-up, rounded up. The speed-up is that of
+// the profile. Under the library's table everything is as fast as in f32, but for ops of products in f16 and
+// bf16: flops_per_second of the device in this format / that in f32, where both are known. A tensor of E
+// elements is converted once for each other format that its readers want. A conversion costs E (bytes of one
+// format + bytes of the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16
 // 4 E / codec_bytes_per_second, if that is known); without a device that has these rates it costs E, like
 // an elementwise call in FLOP. In training a conversion costs twice that if the tensor has a gradient,
 // which is converted back; this is an upper bound where only readers without a gradient want the format.
@@ -634,6 +634,59 @@ typedef struct tl_sensitivity_desc {
 //          loss that is not finite. *losses is all NaN after TL_ERROR_KERNEL, and unchanged after the others.
 // Cost:    one call of evaluate for each node and scheme.
 TL_EXPERIMENTAL tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses);
+
+// -- times: measured speed-ups of each node in each scheme --
+//
+//     graph, kernels, a clock --tl_measure_profiles--> profiles, ns of each node, rates of conversions
+
+typedef struct tl_measure_profiles_desc {
+    const tl_graph *graph;             // not NULL; its sizes are those that are measured
+    const char     *name;              // not NULL: of the machine, for measured_on
+    uint32_t        schemes;           // bits 1 << tl_scheme to measure; 0 = all but fake; f32 always is
+    const uint32_t *node_schemes;      // [node_count] those that a node has kernels for; NULL, or 0 = all
+    // Make a node's inputs and weights ready in a scheme; not timed. 0 = there is nothing to make.
+    tl_result     (*prepare)(int32_t node, tl_scheme scheme, void *user);
+    // Run the kernels of a node in a scheme, so many times, and wait until they are done.
+    tl_result     (*run)(int32_t node, tl_scheme scheme, int32_t count, void *user);  // not NULL
+    // Convert a tensor from f32 to a format and back, so many times. 0 = conversions are not measured.
+    tl_result     (*convert)(int32_t tensor, tl_format format, int32_t count, void *user);
+    void           *user;
+    uint64_t      (*now_ns)(void *clock);  // not NULL: a clock that never goes back, as that of tl_backend
+    void           *clock;
+    const double   *losses;            // [node_count x TL_SCHEME_COUNT] for the rows: the largest of a row's
+                                       // nodes; NULL, or NaN = those of the library's table
+    int32_t         sample_count;      // 0 = 15; at most 31
+    uint64_t        least_ns;          // a sample repeats until it has taken so long; 0 = 100 us
+    int           (*progress)(int32_t done, int32_t all, void *user);  // of nodes and tensors; 1 = stop here
+} tl_measure_profiles_desc;
+
+typedef struct tl_measured_profiles {
+    const tl_precision_profile *profiles;  // [profile_count] for tl_precision_desc and tl_print_profiles
+    int32_t         profile_count;
+    const uint64_t *costs;             // [node_count x TL_SCHEME_COUNT] ns of a call, for the desc of a plan;
+                                       // TL_FORBIDDEN = not measured
+    tl_device       device;            // name; units of the graph's cost a second in f32 (FLOP, if that);
+                                       // both rates of conversions; 0 = not known
+    void           *memory;            // released by tl_free_measured_profiles
+} tl_measured_profiles;
+
+// Measure what each scheme gains on this machine.
+//
+//   measured   overwritten; release with tl_free_measured_profiles
+//
+// The schemes of a node take turns; the first turn warms up. Its time is the lower quartile of the samples:
+// what else runs makes calls longer, never shorter. One row for each op and size of output 0: the time of its
+// nodes in f32 / in the scheme, for sizes up to the middle between it and the next one. Schemes without a loss,
+// given or of the library's table, are left out. The library's rows follow for the ops that were not measured:
+// their speed-ups stay assumed. Forward calls are timed; in training these speed-ups stand for both directions.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_KERNEL: a callback failed;
+//          TL_ERROR_NO_MEMORY. *measured is all zero then.
+// Cost:    sample_count + 1 turns of each node and scheme, each of least_ns or one call.
+TL_EXPERIMENTAL tl_result tl_measure_profiles(tl_env *env, const tl_measure_profiles_desc *desc,
+                                              tl_measured_profiles *measured);
+// Accepts zeroed ones.
+TL_EXPERIMENTAL void tl_free_measured_profiles(tl_env *env, tl_measured_profiles *measured);
 
 // -- apply --
 //

@@ -40,10 +40,10 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
       2 * TLI_NOISE_I16 + TLI_NOISE_W8, TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR, \
       2 * TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR }
 
-// No speed-up is built in. A linear layer with the integer kernels of examples/ runs 0.6 to 1.8 times as fast as
-// in f32, by scheme and machine, where word lengths promise 2 to 4: any figure here would be wrong somewhere, and
-// a plan proven by it could be slower than f32. So every scheme is as fast as f32 until a device or a measured
-// table says otherwise.
+// No speed-up is built in. A linear layer with the integer kernels of examples/ runs 0.6 to 1.8 times as fast
+// as in f32, by scheme and machine, where word lengths promise 2 to 4: any figure here would be wrong
+// somewhere, and a plan proven by it could be slower than f32. So every scheme is as fast as f32 until a device
+// or a measured table says otherwise.
 #define TLI_SPEEDUPS { 1, 1, 1, 1, 1, 1, 1, 1, 1 }
 
 #define TLI_BIT(scheme) ((uint32_t)1 << (scheme))

@@ -38,8 +38,8 @@ TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *object
 static const char tli_profiles_head[] =
     "profiles 1\n"
     "# machine NAME [flops=N] [memory=N] [codec=N]\n"
-    "#   what the lines below were measured on; - is none: speed-ups are assumed. N a second: FLOP in f32, bytes\n"
-    "#   of conversions read and written, bytes of f32 converted to and from 16-bit floats\n"
+    "#   what the lines below were measured on; - is none: speed-ups are assumed. N a second: FLOP in f32,\n"
+    "#   bytes of conversions read and written, bytes of f32 converted to and from 16-bit floats\n"
     "# profile OP [device=NAME] [least=N] [most=N] [best=SCHEME] [sensitive] SCHEME=LOSS:SPEEDUP ...\n"
     "#   the first line that fits a node counts; * is any op; least and most: elements of its first output;\n"
     "#   LOSS adds up over nodes (noise power / signal power); SPEEDUP is time in f32 / time in the scheme\n"
