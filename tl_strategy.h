@@ -2871,7 +2871,7 @@ typedef struct tl_measured_profiles {
 //
 // The schemes of a node take turns; the first turn warms up. Its time is the lower quartile of the samples:
 // what else runs makes calls longer, never shorter. One row for each op and size of output 0: the time of its
-// nodes in f32 / in the scheme, for sizes up to the middle between it and the next one. Schemes without a loss,
+// nodes in f32 / in the scheme, to four decimals, for sizes up to the middle between it and the next one. Schemes without a loss,
 // given or of the library's table, are left out. The library's rows follow for the ops that were not measured:
 // their speed-ups stay assumed. Forward calls are timed; in training these speed-ups stand for both directions.
 //
@@ -37593,6 +37593,11 @@ static double tli_find_row_loss(const tli_timing *t, const tl_precision_profile 
     return known && known->schemes >> k & 1 ? known->loss[k] : -1;
 }
 
+// To four decimals, which is more than was measured: text is short and reads back the same.
+static double tli_round_speedup(double ratio) {
+    return ratio < 0.001 || ratio > 1e9 ? ratio : (double)(uint64_t)(ratio * 10000 + 0.5) / 10000;
+}
+
 // Fill a row from all nodes of its op and size: elements are in least_elements.
 static void tli_fill_row(const tli_timing *t, tl_precision_profile *row, const tl_precision_profile *known) {
     uint64_t base[TL_SCHEME_COUNT], narrow[TL_SCHEME_COUNT];
@@ -37619,7 +37624,7 @@ static void tli_fill_row(const tli_timing *t, tl_precision_profile *row, const t
     for (k = 1; k < TL_SCHEME_COUNT; k++) {
         if (!narrow[k] || unknown >> k & 1) { row->loss[k] = 0; continue; }
         row->schemes |= TLI_BIT(k);
-        row->speedup[k] = (double)base[k] / (double)narrow[k];
+        row->speedup[k] = tli_round_speedup((double)base[k] / (double)narrow[k]);
     }
     if (known && row->schemes >> known->recommended & 1) row->recommended = known->recommended;
     row->sensitive = known ? known->sensitive : 0;

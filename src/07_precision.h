@@ -676,7 +676,7 @@ typedef struct tl_measured_profiles {
 //
 // The schemes of a node take turns; the first turn warms up. Its time is the lower quartile of the samples:
 // what else runs makes calls longer, never shorter. One row for each op and size of output 0: the time of its
-// nodes in f32 / in the scheme, for sizes up to the middle between it and the next one. Schemes without a loss,
+// nodes in f32 / in the scheme, to four decimals, for sizes up to the middle between it and the next one. Schemes without a loss,
 // given or of the library's table, are left out. The library's rows follow for the ops that were not measured:
 // their speed-ups stay assumed. Forward calls are timed; in training these speed-ups stand for both directions.
 //

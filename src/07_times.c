@@ -197,6 +197,11 @@ static double tli_find_row_loss(const tli_timing *t, const tl_precision_profile 
     return known && known->schemes >> k & 1 ? known->loss[k] : -1;
 }
 
+// To four decimals, which is more than was measured: text is short and reads back the same.
+static double tli_round_speedup(double ratio) {
+    return ratio < 0.001 || ratio > 1e9 ? ratio : (double)(uint64_t)(ratio * 10000 + 0.5) / 10000;
+}
+
 // Fill a row from all nodes of its op and size: elements are in least_elements.
 static void tli_fill_row(const tli_timing *t, tl_precision_profile *row, const tl_precision_profile *known) {
     uint64_t base[TL_SCHEME_COUNT], narrow[TL_SCHEME_COUNT];
@@ -223,7 +228,7 @@ static void tli_fill_row(const tli_timing *t, tl_precision_profile *row, const t
     for (k = 1; k < TL_SCHEME_COUNT; k++) {
         if (!narrow[k] || unknown >> k & 1) { row->loss[k] = 0; continue; }
         row->schemes |= TLI_BIT(k);
-        row->speedup[k] = (double)base[k] / (double)narrow[k];
+        row->speedup[k] = tli_round_speedup((double)base[k] / (double)narrow[k]);
     }
     if (known && row->schemes >> known->recommended & 1) row->recommended = known->recommended;
     row->sensitive = known ? known->sensitive : 0;

@@ -574,6 +574,11 @@ def machines_say_where_their_speeds_come_from():
     slow = chosen(MODEL, 'loss=1,memory=1GB/s,schemes=f32+i8', '--profiles', file, '--cost-unit', 'flop@20GFLOPS')[1]
     check_choice(Evaluation(nodes, read_profiles(text), ALL, moved=5 * 10**7), slow)  # the word counts before the file
     assert 'measured on board-7 of %d' % convs in planned(MODEL, '--front', '--profiles', file)
+    shipped = os.path.join(HERE, '..', 'examples', 'x86-64.profiles')
+    for model in [MODEL] + sorted(small_graphs().values())[:5]:
+        got = chosen(model, 'loss=1', '--profiles', shipped)[1]
+        assert got['speeds']['measured_on'].startswith('x86-64') or not got['speeds']['measured'], got
+    assert chosen(MODEL, 'loss=1', '--profiles', shipped)[1]['speeds']['measured'] >= convs
     for line, rule in (('machine', 'name'), ('machine a memory', 'at least 1'), ('machine a memory=0', 'at least 1'), ('machine a speed=1', 'flops='), ('machine a codec=x', 'at least 1'), ('machine a flops=1e19', 'at least 1')):
         refused(1, ['line 2', rule], MODEL, '--precision', 'loss=1', '--profiles', write('bad.profiles', 'profiles 1\n%s\n' % line))
 
