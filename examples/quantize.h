@@ -369,6 +369,7 @@ static inline tl_result quantize_find_weight_scales(quantize_net *net, const qua
     tl_result result;
     int32_t j;
     memset(&desc, 0, sizeof desc);
+    desc.kind = TL_OBSERVER_MIN_MAX;
     desc.channel_count = channels;  // weights are (K, N): neighbours are of different channels
     result = tl_init_observer(net->env, &desc, &observer);
     if (!result) result = tl_observe_data(observer, net->params + n->weight, n->weight_count);
