@@ -32,7 +32,8 @@
 //                           keeps the tolerance
 //
 // CONTENTS       (search for "// -- ")
-//                options    study    text    images    training    sensitivity    costs    choice
+//                options    study    text    images    training    sensitivity    estimates    costs
+//                choice
 //                rules    times    table    picture    profiles    command line    main
 
 #define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, isatty, mkdir
@@ -116,6 +117,7 @@ typedef struct study {
     double   most_deviation;      // of planned times from measured ones
     training_progress progress;
     uint64_t start_ns;            // of what is going on
+    uint64_t sensitivity_ns;      // that measuring losses took
 } study;
 
 static int fail_result(const study *s, const char *what, tl_result result) {
@@ -478,10 +480,79 @@ static int measure_sensitivity(study *s) {
     desc.user = s;
     desc.progress = show_evaluations;
     s->start_ns = training_wall_ns();
+    s->sensitivity_ns = now_ns();
     result = tl_measure_sensitivity(&s->env, &desc, s->losses);
+    s->sensitivity_ns = now_ns() - s->sensitivity_ns;
     training_clear_progress(&s->progress);
     if (training_interrupted) return stop_if_interrupted();
     return result ? fail_result(s, "sensitivity", result) : TRAINING_OK;
+}
+
+// -- estimates: the same from a few runs in f32, forward and backward --
+
+static tl_result run_in_f32(int32_t batch, void *user) {
+    study *s = (study *)user;
+    quantize_net *net = &s->net;
+    memcpy(quantize_get_tensor(net, 0), s->tuned[batch].input, net->nodes[0].elements * 4);
+    (void)quantize_run_backward(net, s->tuned[batch].targets);
+    return TL_OK;
+}
+
+static tl_result find_tensor(int32_t id, tl_sample *sample, void *user) {
+    study *s = (study *)user;
+    if (!id && s->net.has_tokens) return TL_OK;
+    sample->values = quantize_get_tensor(&s->net, id);
+    sample->gradients = s->net.dtensors[id];
+    sample->count = s->net.nodes[id].elements;
+    return TL_OK;
+}
+
+static tl_result find_weights(int32_t id, tl_sample *sample, void *user) {
+    study *s = (study *)user;
+    const quantize_node *n = &s->net.nodes[id];
+    if (!quantize_count_products(n)) return TL_OK;
+    sample->values = s->net.params + n->weight;
+    sample->gradients = s->net.grads + n->weight;
+    sample->count = n->weight_count;
+    sample->channel_count = (int32_t)n->N;
+    return TL_OK;
+}
+
+static int compare_numbers(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+// How far estimates are from what was measured, node by node and scheme by scheme.
+static int compare_estimates(study *s) {
+    size_t places = (size_t)s->net.graph.node_count * TL_SCHEME_COUNT, count = 0, i;
+    double *losses = (double *)quantize_take(&s->net, places, sizeof *losses);
+    double *ratios = (double *)quantize_take(&s->net, places, sizeof *ratios);
+    uint64_t start = now_ns();
+    tl_estimate_sensitivity_desc desc;
+    tl_result result;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &s->net.graph;
+    desc.node_schemes = s->schemes;
+    desc.batch_count = BATCHES;
+    desc.row_count = s->net.rows;
+    desc.run = run_in_f32;
+    desc.find_tensor = find_tensor;
+    desc.find_weights = find_weights;
+    desc.user = s;
+    result = tl_estimate_sensitivity(&s->env, &desc, losses, NULL, NULL);
+    if (result) return fail_result(s, "estimates", result);
+    start = now_ns() - start;
+    for (i = 0; i < places; i++)
+        if (i % TL_SCHEME_COUNT && losses[i] > 0.0 && s->losses[i] > 0.0)
+            ratios[count++] = losses[i] / s->losses[i];
+    qsort(ratios, count, sizeof *ratios, compare_numbers);
+    printf("%-10s %zu losses measured in %.1f s; estimated in %.1f s, %d runs: %.2f times as much in the"
+           " median,\n%-10s %.2f to %.2f times for nine tenths of them\n", "", count,
+           (double)s->sensitivity_ns * 1e-9, (double)start * 1e-9, 2 * BATCHES, ratios[count / 2],
+           "", ratios[count / 20], ratios[count - 1 - count / 20]);
+    fflush(stdout);
+    return TRAINING_OK;
 }
 
 // -- costs: what each op takes in each scheme, and what a conversion takes --
@@ -1214,6 +1285,7 @@ static int run_study(study *s, uint64_t steps, float rate) {
     int code = train(s, steps, rate);
     if (!code) code = load_batches(s);
     if (!code) code = measure_sensitivity(s);
+    if (!code) code = compare_estimates(s);
     if (!code) code = measure_costs(s);
     if (code) return code;
     print_costs(s);

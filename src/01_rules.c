@@ -165,7 +165,8 @@
     X(CHOOSE_SLOT, "tl_choose_slot") \
     X(WRITE_TABLE, "tl_write_table") \
     X(INIT_RUN_PLAN, "tl_init_run: plan") \
-    X(MEASURE_PROFILES, "tl_measure_profiles")
+    X(MEASURE_PROFILES, "tl_measure_profiles") \
+    X(ESTIMATE_SENSITIVITY, "tl_estimate_sensitivity")
 
 // -- errors: rules --
 //
@@ -743,7 +744,16 @@
     X(SAMPLES_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "") \
     X(RUN_NODE_FAILED, "run: node %s: %s", "result") \
     X(CONVERT_TENSOR_FAILED, "convert: %s: %s", "result") \
-    X(NO_MEMORY_FOR_TIMES, "no memory for the times", "")
+    X(NO_MEMORY_FOR_TIMES, "no memory for the times", "") \
+    X(BATCH_COUNT_MUST_BE_POSITIVE, "batch_count: must be > 0", "") \
+    X(ROW_COUNT_MUST_BE_POSITIVE, "row_count: must be > 0", "") \
+    X(FIND_TENSOR_MUST_NOT_BE_NULL, "find_tensor: must not be NULL", "") \
+    X(SAMPLE_COUNTS_MUST_BE_POSITIVE, "sample: counts must be > 0", "") \
+    X(SAMPLE_VALUE_IS_NOT_FINITE, "sample: a value or gradient is not finite", "") \
+    X(FIND_TENSOR_FAILED, "find_tensor: failed: %s", "result") \
+    X(FIND_WEIGHTS_FAILED, "find_weights: failed: %s", "result") \
+    X(RUN_FAILED, "run: failed: %s", "result") \
+    X(NO_MEMORY_FOR_SUMS, "no memory for the sums", "")
 
 // -- errors: rules of [10] BACKEND --
 

@@ -638,6 +638,54 @@ typedef struct tl_sensitivity_desc {
 // Cost:    one call of evaluate for each node and scheme.
 TL_EXPERIMENTAL tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses);
 
+// -- sensitivity, estimated: losses of all nodes in all schemes from runs in f32 --
+
+// What is known of a tensor, or of the weights of a node, after a run.
+typedef struct tl_sample {
+    const float *values;               // [count] 0 = these are no numbers, as tokens
+    const float *gradients;            // [count] of the loss by the values; 0 = it does not depend on them
+    uint64_t     count;
+    int32_t      channel_count;        // weights: channels with a scale of their own; 0 = 1
+    uint64_t     inner_count;          // elements of one channel side by side; 0 = 1
+} tl_sample;
+
+typedef struct tl_estimate_sensitivity_desc {
+    const tl_graph *graph;             // not NULL
+    uint32_t        schemes;           // bits 1 << tl_scheme to estimate; 0 = all but f32 and fake
+    const uint32_t *node_schemes;      // [node_count] further limits, per node; NULL, or 0 for a node = none
+    int32_t         batch_count;       // > 0
+    uint64_t        row_count;         // > 0: rows of a batch, over which the loss is a mean
+    // Run the network on a batch in f32, forward and backward. Called twice for each batch.
+    tl_result     (*run)(int32_t batch, void *user);  // not NULL
+    // Fill in a tensor, or the weights of a node, of the last run; the sample is zeroed before.
+    tl_result     (*find_tensor)(int32_t tensor, tl_sample *sample, void *user);  // not NULL
+    tl_result     (*find_weights)(int32_t node, tl_sample *sample, void *user);   // 0 = weights lose nothing
+    void           *user;
+    tl_observer_kind observer;         // of tensors in i8, affine; 0 = mse
+} tl_estimate_sensitivity_desc;
+
+// Estimate the loss of every node in every scheme: the cheap sibling of tl_measure_sensitivity.
+//
+//   losses         [node_count x TL_SCHEME_COUNT] overwritten: for tl_precision_desc.losses, source data.
+//                  NaN where not estimated, 0 for f32
+//   narrow, wide   [tensor_count] overwritten: the quantisations found, for tl_apply_desc; scale 0 = no
+//                  numbers; NULL = not wanted
+//
+// Noise e changes the loss of a row by (g e)^2 / 2 to second order, g the gradient of this row's loss
+// (empirical Fisher information). So the loss of a node in a scheme is row_count / 2 x the mean over batches of
+// the sum of squared gradients x squared errors, over what the scheme stores in another way: inputs and outputs
+// in its format, weights in theirs; dynamic quantises inputs and weights alone. Ranges of tensors in i8 are
+// found by the observer in the first half of the runs, those in i16 are all that was seen; weights are
+// symmetric, narrow. Noise of tensors is taken as independent; the result is good to a factor, not to percents.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: also a sample of another count, or not finite;
+//          TL_ERROR_KERNEL: a callback failed; TL_ERROR_NO_MEMORY. *losses is all NaN after the last two and a
+//          bad sample, and the quantisations are 0; all are unchanged after the others.
+// Cost:    2 batch_count runs; O(values x formats), an observer of 33 KiB for each tensor.
+TL_EXPERIMENTAL tl_result tl_estimate_sensitivity(tl_env *env, const tl_estimate_sensitivity_desc *desc,
+                                                  double *losses, tl_quantization *narrow,
+                                                  tl_quantization *wide);
+
 // -- times: measured speed-ups of each node in each scheme --
 //
 //     graph, kernels, a clock --tl_measure_profiles--> profiles, ns of each node, rates of conversions
@@ -681,8 +729,8 @@ typedef struct tl_measured_profiles {
 // what else runs makes calls longer, never shorter. One row for each op and size of output 0: the time of its
 // nodes in f32 / in the scheme, to four decimals, for sizes up to the middle between it and the next one.
 // Schemes without a loss, given or of the library's table, are left out. The rows of that table follow for the
-// ops that were not measured: their speed-ups stay assumed. Forward calls are timed; in training their speed-ups
-// stand for both directions.
+// ops that were not measured: their speed-ups stay assumed. Forward calls are timed; in training these
+// speed-ups stand for both directions.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_KERNEL: a callback failed;
 //          TL_ERROR_NO_MEMORY. *measured is all zero then.
