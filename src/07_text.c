@@ -186,6 +186,11 @@ static void tli_put_share(tli_writer *w, double ratio) {
     tli_put(w, " %");
 }
 
+// Whether a proof rests on times that no one measured.
+static int tli_is_assumed(const tl_precision_plan *plan) {
+    return plan->objective == TL_OBJECTIVE_TIME && plan->speeds.counts[TL_SPEED_ASSUMED] > 0;
+}
+
 static void tli_put_precision_loss(tli_writer *w, const tl_precision_plan *plan) {
     tli_put(w, "loss: ");
     tli_put_rounded(w, plan->loss);
@@ -199,8 +204,8 @@ static void tli_put_precision_loss(tli_writer *w, const tl_precision_plan *plan)
         tli_put_fact(w, " in round ", (uint64_t)plan->round_count, "");
     }
     if (plan->criterion == TL_CRITERION_ACCURACY) {
-        tli_put(w, plan->proven ? "; proven: no choice as good loses less"
-                                : "; no choice as good loses less than ");
+        if (plan->proven) tli_put(w, tli_is_assumed(plan) ? "; proven for assumed speeds" : "; proven");
+        tli_put(w, plan->proven ? ": no choice as good loses less" : "; no choice as good loses less than ");
         if (!plan->proven) {
             tli_put_rounded(w, plan->bound_loss);
             tli_put(w, ": at most ");
@@ -236,11 +241,6 @@ TLI_IMPL size_t tl_explain_speeds(const tl_speeds *speeds, char *buf, size_t siz
     TL_ASSERT(speeds);
     tli_put_speeds(&w, speeds);
     return tli_finish(&w);
-}
-
-// Whether a proof rests on times that no one measured.
-static int tli_is_assumed(const tl_precision_plan *plan) {
-    return plan->objective == TL_OBJECTIVE_TIME && plan->speeds.counts[TL_SPEED_ASSUMED] > 0;
 }
 
 static void tli_put_precision_cost(tli_writer *w, const tl_precision_plan *plan) {
