@@ -2884,7 +2884,12 @@ static int write_front_json(program *p) {
     int code = open_writer(p->o.json, &w);
     if (code) return code;
     put_head_json(p, &w);
-    put(&w, ", \"complete\": %s, \"knee\": %d, \"points\": [", front->complete ? "true" : "false",
+    put(&w, ", \"speeds\": {\"measured_on\": ");
+    put_json_text(&w, front->speeds.measured_on);
+    put(&w, ", \"conversions\": \"%s\"", tl_name_speed_source(front->speeds.conversions));
+    for (i = 0; i < TL_SPEED_SOURCE_COUNT; i++)
+        put(&w, ", \"%s\": %d", tl_name_speed_source((tl_speed_source)i), (int)front->speeds.counts[i]);
+    put(&w, "}, \"complete\": %s, \"knee\": %d, \"points\": [", front->complete ? "true" : "false",
         (int)front->knee);
     for (i = 0; i < front->point_count; i++) {
         const tl_precision_point *at = &front->points[i];

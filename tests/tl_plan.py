@@ -574,6 +574,7 @@ def machines_say_where_their_speeds_come_from():
     slow = chosen(MODEL, 'loss=1,memory=1GB/s,schemes=f32+i8', '--profiles', file, '--cost-unit', 'flop@20GFLOPS')[1]
     check_choice(Evaluation(nodes, read_profiles(text), ALL, moved=5 * 10**7), slow)  # the word counts before the file
     assert 'measured on board-7 of %d' % convs in planned(MODEL, '--front', '--profiles', file)
+    assert json.loads(planned(MODEL, '--front', '--profiles', file, '--json', '-'))['speeds'] == got['speeds']
     shipped = os.path.join(HERE, '..', 'examples', 'x86-64.profiles')
     for model in [MODEL] + sorted(small_graphs().values())[:5]:
         got = chosen(model, 'loss=1', '--profiles', shipped)[1]
