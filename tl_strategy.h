@@ -2407,7 +2407,10 @@ TLDEF int tl_has_overflow(const float *data, uint64_t count);  // 1 = data holds
 //      least   range  most     outlier
 //
 // The memory of an observer is fixed per channel, whatever the amount of data. A wide range loses by
-// rounding, a narrow one by clipping: min-max clips nothing, the last three kinds balance the two.
+// rounding, a narrow one by clipping: min-max clips nothing; mse finds the least sum of both on the data, so no
+// kind has less noise. Entropy looks at the share of values, not at their size: under heavy tails (Student's t
+// with 3 degrees of freedom, of 8 bits) it clips few but large values, and they alone lose several times as
+// much as all the rounding of min-max. Take it where a tool that is compared with does.
 //
 // References: Migacz, 8-bit Inference with TensorRT, GTC 2017 (entropy; P with the tail, Q without). Here
 // each level is made of whole bins, zeros are left out because they are exact, and the threshold is the
@@ -2416,24 +2419,24 @@ TLDEF int tl_has_overflow(const float *data, uint64_t count);  // 1 = data holds
 
 // id, name, which range it finds
 #define TL_OBSERVERS(X) \
+    X(TL_OBSERVER_MSE,            "mse",            "with the least squared error")                        \
     X(TL_OBSERVER_MIN_MAX,        "min-max",        "least and largest value")                             \
     X(TL_OBSERVER_MOVING_AVERAGE, "moving-average", "of the least and the largest of each batch")          \
     X(TL_OBSERVER_PERCENTILE,     "percentile",     "a share of all magnitudes lies within, nearest rank") \
-    X(TL_OBSERVER_MSE,            "mse",            "with the least squared error")                        \
     X(TL_OBSERVER_ENTROPY,        "entropy",        "that loses the least information (Kullback-Leibler)")
 
 typedef enum tl_observer_kind { TL_OBSERVERS(TLI_ENUM) TL_OBSERVER_COUNT } tl_observer_kind;
 
 typedef struct tl_observer_desc {
-    tl_observer_kind kind;     // 0 = min-max
+    tl_observer_kind kind;     // 0 = mse
     int32_t  channel_count;    // ranges to find; 0 = 1
     uint64_t inner_count;      // elements of one channel side by side; 0 = 1
     double   rate;             // moving-average: weight of a new batch; 0 = 0.01; (0, 1]
     double   percentile_ratio; // percentile: share of magnitudes within the range; 0 = 0.999; (0, 1]
     int32_t  high;             // mse, entropy: largest integer of the quantisation; 0 = 127; 1 .. 32767
     tl_range_rule rule;        // mse: rule of the quantisation; 0 = affine, on -high-1 .. high
-    int32_t  bin_count;        // bins for each sign, a power of two, 128 .. 8192; 0 = 2048 for the last
-                               // three kinds, no histogram for the first two. 16 bytes for both signs
+    int32_t  bin_count;        // bins for each sign, a power of two, 128 .. 8192; 0 = 2048, no histogram for
+                               // min-max and moving-average. 16 bytes for both signs
 } tl_observer_desc;
 
 typedef struct tl_observer tl_observer;
@@ -2571,11 +2574,13 @@ typedef struct tl_precision_profile {
     double   speedup[TL_SCHEME_COUNT];  // time in f32 / time in the scheme; > 0
     tl_scheme recommended;        // preferred among choices of equal value
     int32_t  sensitive;           // 1 = only schemes of 16 bits and more, unless allow_sensitive
+    const char *measured_on;      // the machine that the speed-ups were measured on; 0 = they are assumed
 } tl_precision_profile;
 
-// Return the library's own rows, a const table: the ops that [3] makes, and "*". They are derived from word
-// lengths, as the implementation explains row by row, not measured on any machine. To replace them, measure
-// losses with tl_measure_sensitivity, and times.
+// Return the library's own rows, a const table: the ops that [3] makes, and "*". Losses are derived from word
+// lengths, as the implementation explains row by row; every speed-up is 1, because no figure holds on all
+// machines. To replace them, measure losses with tl_measure_sensitivity or tl_estimate_sensitivity, and times
+// with tl_measure_profiles.
 TLDEF const tl_precision_profile *tl_find_default_profiles(int32_t *count);
 
 // Find the row of a node: the first whose op, device and elements fit. For an op "add+relu" without a row of
@@ -2596,6 +2601,28 @@ TLDEF const tl_precision_profile *tl_find_profile(const tl_precision_profile *pr
 // Errors:  TL_ERROR_INVALID_ARG names the row.
 // Cost:    O(rows squared).
 TLDEF tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profiles, int32_t profile_count);
+
+// -- where speeds come from --
+
+// id, name, where the time of a node in a scheme comes from; from the least trusted on
+#define TL_SPEED_SOURCES(X) \
+    X(TL_SPEED_EXACT,       "exact",    "the node is in f32: 1 by definition")                            \
+    X(TL_SPEED_ASSUMED,     "assumed",  "a table that names no machine; that of the library says 1 x")    \
+    X(TL_SPEED_FROM_DEVICE, "device",   "tl_device: its arithmetic in the scheme / in f32, for products") \
+    X(TL_SPEED_GIVEN,       "given",    "costs of the caller that name no machine")                       \
+    X(TL_SPEED_MEASURED,    "measured", "a table, or costs, that name the machine they were measured on")
+
+typedef enum tl_speed_source { TL_SPEED_SOURCES(TLI_ENUM) TL_SPEED_SOURCE_COUNT } tl_speed_source;
+
+// What is known of the times behind a choice. What is proven is proven for these times.
+typedef struct tl_speeds {
+    int32_t  counts[TL_SPEED_SOURCE_COUNT];  // nodes by the least trusted source among their possible schemes;
+                                       // exact = only f32 is possible; graph inputs are left out
+    tl_speed_source conversions;       // device = by its rates; assumed = 1 an element
+    char     measured_on[64];          // the machine, cut after 63 bytes; "" = none; of several "A and others"
+} tl_speeds;
+
+TLDEF const char *tl_name_speed_source(tl_speed_source source);  // "assumed"; "?" out of range
 
 // -- precision plan --
 
@@ -2656,6 +2683,11 @@ typedef struct tl_precision_desc {
     void            *user;
     int32_t          round_limit;      // 0 = 8
     tl_loss_source   loss_source;      // where `losses` come from; 0 = measured
+    const char      *measured_on;      // the machine that `costs` were measured on; 0 = they are given
+    int32_t          allow_f16;        // training: 1 = f16 everywhere: your word that its range holds tensors
+                                       // and gradients; 0 = only where f16_nodes says so, else bf16
+    const uint8_t   *f16_nodes;        // [node_count] training: 1 = observed: tl_is_f16_safe of what the node
+                                       // hands on and of its gradients; 0 = of none
 } tl_precision_desc;
 
 typedef struct tl_precision_node {
@@ -2671,6 +2703,7 @@ typedef struct tl_precision_node {
     double    runner_up_loss;          // loss of the whole graph in that choice
     int32_t   conversion_count;        // of its outputs, to other formats
     uint64_t  conversion_cost;
+    tl_speed_source speed_source;      // where the speed-up comes from
 } tl_precision_node;
 
 struct tl_precision_plan {
@@ -2692,6 +2725,7 @@ struct tl_precision_plan {
     int32_t  scheme_counts[TL_SCHEME_COUNT];  // nodes in each scheme, without graph inputs
     void    *memory;                   // released by tl_free_precision_plan
     tl_precision_objective objective;
+    tl_speeds speeds;                  // where the times come from
 };
 
 TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  // NULL = all defaults
@@ -2699,13 +2733,18 @@ TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  //
 //
 //   plan   overwritten; release with tl_free_precision_plan
 //
-// Time: a node costs fwd / speed-up, in training (fwd + bwd) / speed-up, rounded up. A tensor of E elements
-// is converted once for each other format that its readers want. A conversion costs E (bytes of one format
-// + bytes of the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16
+// Time: a node costs fwd / speed-up, in training (fwd + bwd) / speed-up, rounded up. The speed-up is that of
+// the profile. Under the library's table everything is as fast as in f32, but for ops of products in f16 and
+// bf16: flops_per_second of the device in this format / that in f32, where both are known. A tensor of E
+// elements is converted once for each other format that its readers want. A conversion costs E (bytes of one
+// format + bytes of the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16
 // 4 E / codec_bytes_per_second, if that is known); without a device that has these rates it costs E, like
 // an elementwise call in FLOP. In training a conversion costs twice that if the tensor has a gradient,
 // which is converted back; this is an upper bound where only readers without a gradient want the format.
 // Bytes: weights and tensors in their formats, and their converted copies; graph inputs count as f32.
+//
+// Losses know noise and no range: gradients below 2^-24 vanish in f16, and tensors above 65504 overflow. So in
+// training f16 needs evidence (allow_f16, f16_nodes); bf16 has the range of f32.
 //
 // Losses add up over nodes. The choice works on integers: losses in units of loss_limit / 2^40, rounded up,
 // so that a limit is never exceeded; without a limit in units of the power of two that brings the sum of
@@ -2757,6 +2796,7 @@ typedef struct tl_precision_front {
     int32_t  knee;                     // the point that balanced takes, with the weights of the desc
     uint64_t base_cost, base_bytes;    // of everything in f32
     void    *memory;                   // released by tl_free_precision_front
+    tl_speeds speeds;                  // where the times come from
 } tl_precision_front;
 
 // Find the Pareto front of loss and cost: the least cost for each loss. Criterion and limits are not read.
@@ -2793,6 +2833,108 @@ typedef struct tl_sensitivity_desc {
 //          loss that is not finite. *losses is all NaN after TL_ERROR_KERNEL, and unchanged after the others.
 // Cost:    one call of evaluate for each node and scheme.
 TL_EXPERIMENTAL tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses);
+
+// -- sensitivity, estimated: losses of all nodes in all schemes from runs in f32 --
+
+// What is known of a tensor, or of the weights of a node, after a run.
+typedef struct tl_sample {
+    const float *values;               // [count] 0 = these are no numbers, as tokens
+    const float *gradients;            // [count] of the loss by the values; 0 = it does not depend on them
+    uint64_t     count;
+    int32_t      channel_count;        // weights: channels with a scale of their own; 0 = 1
+    uint64_t     inner_count;          // elements of one channel side by side; 0 = 1
+} tl_sample;
+
+typedef struct tl_estimate_sensitivity_desc {
+    const tl_graph *graph;             // not NULL
+    uint32_t        schemes;           // bits 1 << tl_scheme to estimate; 0 = all but f32 and fake
+    const uint32_t *node_schemes;      // [node_count] further limits, per node; NULL, or 0 for a node = none
+    int32_t         batch_count;       // > 0
+    uint64_t        row_count;         // > 0: rows of a batch, over which the loss is a mean
+    // Run the network on a batch in f32, forward and backward. Called twice for each batch.
+    tl_result     (*run)(int32_t batch, void *user);  // not NULL
+    // Fill in a tensor, or the weights of a node, of the last run; the sample is zeroed before.
+    tl_result     (*find_tensor)(int32_t tensor, tl_sample *sample, void *user);  // not NULL
+    tl_result     (*find_weights)(int32_t node, tl_sample *sample, void *user);   // 0 = weights lose nothing
+    void           *user;
+    tl_observer_kind observer;         // of tensors in i8, affine; 0 = mse
+} tl_estimate_sensitivity_desc;
+
+// Estimate the loss of every node in every scheme: the cheap sibling of tl_measure_sensitivity.
+//
+//   losses         [node_count x TL_SCHEME_COUNT] overwritten: for tl_precision_desc.losses, source data.
+//                  NaN where not estimated, 0 for f32
+//   narrow, wide   [tensor_count] overwritten: the quantisations found, for tl_apply_desc; scale 0 = no
+//                  numbers; NULL = not wanted
+//
+// Noise e changes the loss of a row by (g e)^2 / 2 to second order, g the gradient of this row's loss
+// (empirical Fisher information). So the loss of a node in a scheme is row_count / 2 x the mean over batches of
+// the sum of squared gradients x squared errors, over what the scheme stores in another way: inputs and outputs
+// in its format, weights in theirs; dynamic quantises inputs and weights alone. Ranges of tensors in i8 are
+// found by the observer in the first half of the runs, those in i16 are all that was seen; weights are
+// symmetric, narrow. Noise of tensors is taken as independent; the result is good to a factor, not to percents.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: also a sample of another count, or not finite;
+//          TL_ERROR_KERNEL: a callback failed; TL_ERROR_NO_MEMORY. *losses is all NaN after the last two and a
+//          bad sample, and the quantisations are 0; all are unchanged after the others.
+// Cost:    2 batch_count runs; O(values x formats), an observer of 33 KiB for each tensor.
+TL_EXPERIMENTAL tl_result tl_estimate_sensitivity(tl_env *env, const tl_estimate_sensitivity_desc *desc,
+                                                  double *losses, tl_quantization *narrow,
+                                                  tl_quantization *wide);
+
+// -- times: measured speed-ups of each node in each scheme --
+//
+//     graph, kernels, a clock --tl_measure_profiles--> profiles, ns of each node, rates of conversions
+
+typedef struct tl_measure_profiles_desc {
+    const tl_graph *graph;             // not NULL; its sizes are those that are measured
+    const char     *name;              // not NULL: of the machine, for measured_on
+    uint32_t        schemes;           // bits 1 << tl_scheme to measure; 0 = all but fake; f32 always is
+    const uint32_t *node_schemes;      // [node_count] those that a node has kernels for; NULL, or 0 = all
+    // Make a node's inputs and weights ready in a scheme; not timed. 0 = there is nothing to make.
+    tl_result     (*prepare)(int32_t node, tl_scheme scheme, void *user);
+    // Run the kernels of a node in a scheme, so many times, and wait until they are done.
+    tl_result     (*run)(int32_t node, tl_scheme scheme, int32_t count, void *user);  // not NULL
+    // Convert a tensor from f32 to a format and back, so many times. 0 = conversions are not measured.
+    tl_result     (*convert)(int32_t tensor, tl_format format, int32_t count, void *user);
+    void           *user;
+    uint64_t      (*now_ns)(void *clock);  // not NULL: a clock that never goes back, as that of tl_backend
+    void           *clock;
+    const double   *losses;            // [node_count x TL_SCHEME_COUNT] for the rows: the largest of a row's
+                                       // nodes; NULL, or NaN = those of the library's table
+    int32_t         sample_count;      // 0 = 15; at most 31
+    uint64_t        least_ns;          // a sample repeats until it has taken so long; 0 = 100 us
+    int           (*progress)(int32_t done, int32_t all, void *user);  // of nodes and tensors; 1 = stop here
+} tl_measure_profiles_desc;
+
+typedef struct tl_measured_profiles {
+    const tl_precision_profile *profiles;  // [profile_count] for tl_precision_desc and tl_print_profiles
+    int32_t         profile_count;
+    const uint64_t *costs;             // [node_count x TL_SCHEME_COUNT] ns of a call, for the desc of a plan;
+                                       // TL_FORBIDDEN = not measured
+    tl_device       device;            // name; units of the graph's cost a second in f32 (FLOP, if that);
+                                       // both rates of conversions; 0 = not known
+    void           *memory;            // released by tl_free_measured_profiles
+} tl_measured_profiles;
+
+// Measure what each scheme gains on this machine.
+//
+//   measured   overwritten; release with tl_free_measured_profiles
+//
+// The schemes of a node take turns; the first turn warms up. Its time is the lower quartile of the samples:
+// what else runs makes calls longer, never shorter. One row for each op and size of output 0: the time of its
+// nodes in f32 / in the scheme, to four decimals, for sizes up to the middle between it and the next one.
+// Schemes without a loss, given or of the library's table, are left out. The rows of that table follow for the
+// ops that were not measured: their speed-ups stay assumed. Forward calls are timed; in training these
+// speed-ups stand for both directions.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_KERNEL: a callback failed;
+//          TL_ERROR_NO_MEMORY. *measured is all zero then.
+// Cost:    sample_count + 1 turns of each node and scheme, each of least_ns or one call.
+TL_EXPERIMENTAL tl_result tl_measure_profiles(tl_env *env, const tl_measure_profiles_desc *desc,
+                                              tl_measured_profiles *measured);
+// Accepts zeroed ones.
+TL_EXPERIMENTAL void tl_free_measured_profiles(tl_env *env, tl_measured_profiles *measured);
 
 // -- apply --
 //
@@ -2862,8 +3004,19 @@ TLDEF const char *tl_name_objective(tl_precision_objective objective);  // "byte
 // Accepts exactly what tl_name_objective returns: 1 and the value, or 0.
 TLDEF int tl_parse_objective(const char *text, tl_precision_objective *objective);
 
-// Write a plan as a table for people, one line per node: scheme, loss, speed-up, runner-up and its additional
-// cost, conversions; then the sums. Numbers are rounded to four digits.
+// Write a table of profiles as text, one line per row, in the form that examples/tl_plan.c reads back exactly
+// (--profiles): comments that explain it, "machine NAME .." before the rows that were measured on it, with the
+// rates of a device of that name, and "profile OP ..". Spaces in names become "-".
+//
+//   device   NULL = no rates: flops_per_second in f32, bytes_per_second and codec_bytes_per_second are written
+TLDEF size_t tl_print_profiles(const tl_precision_profile *profiles, int32_t profile_count,
+                               const tl_device *device, char *buf, size_t size);
+
+// Write where the times come from: "speeds: measured on NAME of 20, assumed of 3; conversions: ..".
+TLDEF size_t tl_explain_speeds(const tl_speeds *speeds, char *buf, size_t size);
+
+// Write a plan as a table for people, one line per node: scheme, loss, speed-up and where it comes from,
+// runner-up and its additional cost, conversions; then the sums. Numbers are rounded to four digits.
 TLDEF size_t tl_print_precision_plan(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
                                      size_t size);
 
@@ -2872,8 +3025,8 @@ TLDEF size_t tl_print_precision_plan(const tl_graph *graph, const tl_precision_p
 TLDEF size_t tl_print_precision_json(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
                                      size_t size);
 
-// Write a sentence about one node: its scheme, where the loss comes from, the runner-up and its price, and how
-// often its outputs are converted.
+// Write a sentence about one node: its scheme, where loss and speed-up come from, the runner-up and its price,
+// and how often its outputs are converted.
 TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision_plan *plan, int32_t node,
                                        char *buf, size_t size);
 #endif
@@ -4816,6 +4969,8 @@ static size_t tli_finish(tli_writer *w) {
     X(CHOOSE_SLOT, "tl_choose_slot") \
     X(WRITE_TABLE, "tl_write_table") \
     X(INIT_RUN_PLAN, "tl_init_run: plan") \
+    X(MEASURE_PROFILES, "tl_measure_profiles") \
+    X(ESTIMATE_SENSITIVITY, "tl_estimate_sensitivity") \
     X(COMPILE, "tl_compile") \
     X(PLAN_COMPILE_FRONT, "tl_plan_compile_front") \
     X(RECOMMEND, "tl_recommend") \
@@ -5389,7 +5544,24 @@ static size_t tli_finish(tli_writer *w) {
     X(DEVICE_TIME_OF_CONVERSION_MUST_FIT_64, \
       "device: the time of a conversion must fit 64 bits", "node, line") \
     X(SPEEDUP_COST_MUST_FIT_64_BITS, "speedup: the cost must fit 64 bits", "node, line") \
-    X(NO_MEMORY_FOR_NEW_GRAPH, "no memory for the new graph", "")
+    X(NO_MEMORY_FOR_NEW_GRAPH, "no memory for the new graph", "") \
+    X(ALLOW_F16_MUST_BE_0_OR_1, "allow_f16: must be 0 or 1", "") \
+    X(NAME_MUST_NOT_BE_EMPTY, "name: must not be empty", "") \
+    X(RUN_MUST_NOT_BE_NULL, "run: must not be NULL", "") \
+    X(NOW_NS_MUST_NOT_BE_NULL, "now_ns: must not be NULL", "") \
+    X(SAMPLES_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "") \
+    X(RUN_NODE_FAILED, "run: node %s: %s", "result") \
+    X(CONVERT_TENSOR_FAILED, "convert: %s: %s", "result") \
+    X(NO_MEMORY_FOR_TIMES, "no memory for the times", "") \
+    X(BATCH_COUNT_MUST_BE_POSITIVE, "batch_count: must be > 0", "") \
+    X(ROW_COUNT_MUST_BE_POSITIVE, "row_count: must be > 0", "") \
+    X(FIND_TENSOR_MUST_NOT_BE_NULL, "find_tensor: must not be NULL", "") \
+    X(SAMPLE_COUNTS_MUST_BE_POSITIVE, "sample: counts must be > 0", "") \
+    X(SAMPLE_VALUE_IS_NOT_FINITE, "sample: a value or gradient is not finite", "") \
+    X(FIND_TENSOR_FAILED, "find_tensor: failed: %s", "result") \
+    X(FIND_WEIGHTS_FAILED, "find_weights: failed: %s", "result") \
+    X(RUN_FAILED, "run: failed: %s", "result") \
+    X(NO_MEMORY_FOR_SUMS, "no memory for the sums", "")
 
 // -- errors: rules of [9] COMPILE --
 
@@ -31703,6 +31875,11 @@ struct tl_observer {
     int32_t          bin_bits;  // bin_count = 2^bin_bits
 };
 
+// Whether a kind needs no histogram.
+static int tli_takes_extremes(tl_observer_kind kind) {
+    return kind == TL_OBSERVER_MIN_MAX || kind == TL_OBSERVER_MOVING_AVERAGE;
+}
+
 static tl_observer_desc tli_fill_observer(const tl_observer_desc *desc) {
     tl_observer_desc filled = *desc;
     if (!filled.channel_count) filled.channel_count = 1;
@@ -31710,7 +31887,7 @@ static tl_observer_desc tli_fill_observer(const tl_observer_desc *desc) {
     if (filled.rate == 0) filled.rate = 0.01;
     if (filled.percentile_ratio == 0) filled.percentile_ratio = 0.999;
     if (!filled.high) filled.high = 127;
-    if (!filled.bin_count && filled.kind >= TL_OBSERVER_PERCENTILE) filled.bin_count = 2048;
+    if (!filled.bin_count && !tli_takes_extremes(filled.kind)) filled.bin_count = 2048;
     return filled;
 }
 
@@ -31928,7 +32105,7 @@ TLI_IMPL tl_result tl_observe_extremes(tl_observer *observer, int32_t channel, f
     tli_rule why = TLI_NO_RULE;
     tli_channel *c;
     TL_ASSERT(observer);
-    if (observer->bins || observer->desc.kind > TL_OBSERVER_MOVING_AVERAGE)
+    if (observer->bins || !tli_takes_extremes(observer->desc.kind))
         return tli_fail(observer->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(OBSERVER_HISTOGRAM_NEEDS_DATA));
     if (!tli_is_below(channel, observer->desc.channel_count)) why = TLI_RULE(CHANNEL_NO_SUCH_CHANNEL);
     else if (!tli_is_finite_f32(least)) why = TLI_RULE(LEAST_MUST_BE_FINITE);
@@ -35394,8 +35571,8 @@ static void tli_free_choice_front(tl_env *env, tli_choice_front *front) {
 
 // -- profiles --
 //
-// The table of losses and speed-ups by op, used where nothing was measured, and the search for the row of a
-// node. The numbers are derived from word lengths, as the comments below say; they are not measurements.
+// The table of losses by op, used where nothing was measured, and the search for the row of a node. Losses are
+// derived from word lengths, as the comments below say; they are not measurements. Speed-ups are all 1.
 
 static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes % 4 != 0); }
 
@@ -35430,13 +35607,11 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
       2 * TLI_NOISE_I16 + TLI_NOISE_W8, TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR, \
       2 * TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR }
 
-// Speed-ups, to be replaced by measurements. Ops that multiply and add are rated by the products of one
-// instruction of 128 bits with sums of 32 bits: 4 in f32, 8 in 16 bits, 16 in 8 bits; w8a16 multiplies in 16
-// bits; dynamic loses a quarter of its gain to quantising its inputs. Ops that only move data are rated by
-// the bytes read and written. fake gains nothing, and costs ops that move data two more passes.
-#define TLI_SPEEDUPS_OF_PRODUCTS { 1, 2, 2, 2, 4, 4, 2, 3, 1 }
-#define TLI_SPEEDUPS_OF_BYTES    { 1, 2, 2, 2, 4, 4, 4, 4, 0.5 }
-#define TLI_SPEEDUPS_OF_LOOKUPS  { 1, 1, 1, 1, 1, 1, 1, 1.6, 1 }  // 8 bytes per element become 1 + 4: 8 / 5
+// No speed-up is built in. A linear layer with the integer kernels of examples/ runs 0.6 to 1.8 times as fast
+// as in f32, by scheme and machine, where word lengths promise 2 to 4: any figure here would be wrong
+// somewhere, and a plan proven by it could be slower than f32. So every scheme is as fast as f32 until a device
+// or a measured table says otherwise.
+#define TLI_SPEEDUPS { 1, 1, 1, 1, 1, 1, 1, 1, 1 }
 
 #define TLI_BIT(scheme) ((uint32_t)1 << (scheme))
 #define TLI_FLOAT_SCHEMES (TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_F16) | TLI_BIT(TL_SCHEME_BF16))
@@ -35452,42 +35627,40 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
 #define TLI_NARROW_SCHEMES (TLI_BIT(TL_SCHEME_I8) | TLI_BIT(TL_SCHEME_I8_CHANNEL) | TLI_BIT(TL_SCHEME_W8A16) | \
                             TLI_BIT(TL_SCHEME_DYNAMIC) | TLI_BIT(TL_SCHEME_FAKE))
 
-#define TLI_WEIGHTED(op, most, speedups) \
-    { op, NULL, 0, most, TLI_WEIGHT_SCHEMES, TLI_LOSSES_OF_WEIGHTS, speedups, TL_SCHEME_I8_CHANNEL, 0 }
+#define TLI_WEIGHTED(op) \
+    { op, NULL, 0, 0, TLI_WEIGHT_SCHEMES, TLI_LOSSES_OF_WEIGHTS, TLI_SPEEDUPS, TL_SCHEME_I8_CHANNEL, 0, NULL }
 #define TLI_CELL(op) \
-    { op, NULL, 0, 0, TLI_CELL_SCHEMES, TLI_LOSSES_OF_WEIGHTS, TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_W8A16, 0 }
+    { op, NULL, 0, 0, TLI_CELL_SCHEMES, TLI_LOSSES_OF_WEIGHTS, TLI_SPEEDUPS, TL_SCHEME_W8A16, 0, NULL }
 #define TLI_MOVED(op, factor, tensors) \
-    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), TLI_SPEEDUPS_OF_BYTES, TL_SCHEME_I8, 0 }
-#define TLI_SENSITIVE(op, factor, tensors, speedups) \
-    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), speedups, TL_SCHEME_I16, 1 }
+    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), TLI_SPEEDUPS, TL_SCHEME_I8, 0, NULL }
+#define TLI_SENSITIVE(op, factor, tensors) \
+    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), TLI_SPEEDUPS, TL_SCHEME_I16, 1, NULL }
 
 static const tl_precision_profile tli_default_profiles[] = {
-    // up to 4096 outputs the time goes into reading the matrix once: bytes count
-    TLI_WEIGHTED("linear", 4096, TLI_SPEEDUPS_OF_BYTES),
-    TLI_WEIGHTED("linear", 0, TLI_SPEEDUPS_OF_PRODUCTS),
-    TLI_WEIGHTED("conv2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),  // also depthwise: [3] gives it the same op
-    TLI_WEIGHTED("conv", 0, TLI_SPEEDUPS_OF_PRODUCTS),
-    TLI_WEIGHTED("convt2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),
+    TLI_WEIGHTED("linear"),
+    TLI_WEIGHTED("conv2d"),  // also depthwise: [3] gives it the same op
+    TLI_WEIGHTED("conv"),
+    TLI_WEIGHTED("convt2d"),
     TLI_CELL("rnn"),
     TLI_CELL("gru"),
     TLI_CELL("lstm"),
     { "embedding", NULL, 0, 0, TLI_TABLE_SCHEMES, { 0, 0, 0, 0, 0, 0, 0, TLI_NOISE_W8_TENSOR, 0 },
-      TLI_SPEEDUPS_OF_LOOKUPS, TL_SCHEME_DYNAMIC, 0 },
-    { "bmm", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
-    { "matmul", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
+      TLI_SPEEDUPS, TL_SCHEME_F32, 0, NULL },
+    { "bmm", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS, TL_SCHEME_I8, 0, NULL },
+    { "matmul", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS, TL_SCHEME_I8, 0, NULL },
     // exp turns an error added to a score into a factor: noise is multiplied by the power of the scores, 16
     // for scores with a standard deviation of 4
-    TLI_SENSITIVE("attention", 16, 4, TLI_SPEEDUPS_OF_PRODUCTS),
-    TLI_SENSITIVE("softmax", 16, 2, TLI_SPEEDUPS_OF_BYTES),
+    TLI_SENSITIVE("attention", 16, 4),
+    TLI_SENSITIVE("softmax", 16, 2),
     // noise stays while subtracting the mean makes the signal smaller: 4 times in power. With known statistics
     // bn is a scale and an addition for each channel, which tolerates 8 bits
-    TLI_SENSITIVE("layernorm", 4, 2, TLI_SPEEDUPS_OF_BYTES),
+    TLI_SENSITIVE("layernorm", 4, 2),
     TLI_MOVED("bn", 4, 2),
     TLI_MOVED("batchnorm", 4, 2),
     // f32 only: losses take little time, and labels must not be converted
-    { "loss", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES, TL_SCHEME_F32, 1 },
-    { "cross_entropy", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES,
-      TL_SCHEME_F32, 1 },
+    { "loss", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS, TL_SCHEME_F32, 1, NULL },
+    { "cross_entropy", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS,
+      TL_SCHEME_F32, 1, NULL },
     TLI_MOVED("relu", 1, 2),
     TLI_MOVED("sigmoid", 1, 2),
     TLI_MOVED("tanh", 1, 2),
@@ -35504,9 +35677,8 @@ static const tl_precision_profile tli_default_profiles[] = {
     TLI_MOVED("upsample", 1, 2),
     TLI_MOVED("concat", 1, 2),
     TLI_MOVED("split", 1, 2),
-    // unknown op: the losses of a norm with two inputs, and half of the gain by bytes
-    { "*", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(4, 3), { 1, 1.5, 1.5, 1.5, 2, 2, 2, 2, 0.5 },
-      TL_SCHEME_I16, 1 },
+    // unknown op: the losses of a norm with two inputs
+    { "*", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(4, 3), TLI_SPEEDUPS, TL_SCHEME_I16, 1, NULL },
 };
 
 TLI_IMPL const tl_precision_profile *tl_find_default_profiles(int32_t *count) {
@@ -35576,6 +35748,23 @@ TLI_IMPL const tl_precision_profile *tl_find_profile(const tl_precision_profile 
     row = tli_find_row(&p, op, tli_text_length(op));
     if (!row) row = tli_find_row_of_parts(&p, op);
     return row ? row : tli_find_row(&p, "*", 1);
+}
+
+// Ops whose time goes into multiplying and adding. What a device says of its arithmetic speeds them up; the
+// others wait for memory.
+static const char *const tli_product_ops[] = {
+    "linear", "conv2d", "conv", "convt2d", "rnn", "gru", "lstm", "bmm", "matmul", "attention"
+};
+
+// Whether an op, or a part of "conv2d+relu", is one of these.
+static int tli_has_product(const char *op) {
+    size_t length = tli_text_length(op), at = 0, end, i;
+    for (; at <= length; at = end + 1) {
+        for (end = at; end < length && op[end] != '+'; end++) {}
+        for (i = 0; i < sizeof tli_product_ops / sizeof tli_product_ops[0]; i++)
+            if (tli_is_same_op(tli_product_ops[i], op + at, end - at)) return 1;
+    }
+    return 0;
 }
 
 static tli_rule tli_find_profile_rule(const tl_precision_profile *row) {
@@ -35681,8 +35870,9 @@ typedef struct tli_precision {
     int32_t  *readers;           // of all nets
     int32_t  *first_nets;        // [node_count + 1] into node_nets
     int32_t  *node_nets;         // nets that a node makes or reads
-    uint8_t  *marks;             // the block that holds the next three
+    uint8_t  *marks;             // the block that holds the next four
     uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; preference in ties, 0 = first
+    uint8_t  *speed_sources;     // [node_count x schemes] tl_speed_source
     uint8_t  *schemes;           // [node_count] the present choice
     tli_choice_net *nets;         // [net_count]
     int32_t  formats[TL_SCHEME_COUNT];
@@ -35694,6 +35884,9 @@ typedef struct tli_precision {
     uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
     uint64_t nearest_cost;       // the least cost, if cost_limit cannot be met; 0 = loss_limit cannot be met
     int32_t  nearest_proven;     // 1 = nearest_cost is proven to be the least
+    tl_speeds speeds;
+    const char *machine;         // the first that a speed was measured on; borrowed, NULL = none
+    int      has_machines;       // 1 = there are others
 } tli_precision;
 
 // The present choice, in the units of the choice; its schemes are in tli_precision.
@@ -35814,6 +36007,7 @@ static tli_rule tli_find_precision_rule(const tl_precision_desc *desc) {
     if ((desc->training | desc->allow_sensitive | desc->allow_unknown | desc->any_result) & ~1)
         return TLI_RULE(TRAINING_ALLOW_SENSITIVE_ALLOW_UNKNOWN);
     if (desc->schemes >> TL_SCHEME_COUNT) return TLI_RULE(SCHEMES_UNKNOWN_BIT);
+    if (desc->allow_f16 & ~1) return TLI_RULE(ALLOW_F16_MUST_BE_0_OR_1);
     if (desc->training && (desc->schemes & ~TLI_FLOAT_SCHEMES))
         return TLI_RULE(SCHEMES_TRAINING_TAKES_F32_F16);
     if (!tli_is_amount(desc->performance_weight) || !tli_is_amount(desc->accuracy_weight))
@@ -35890,6 +36084,11 @@ static int tli_has_given_cost(const tli_option *o, int32_t k) {
     return o->costs && o->costs[k] != TL_FORBIDDEN;
 }
 
+// Whether something says that f16 holds what a node hands on and its gradients.
+static int tli_has_f16_range(const tl_precision_desc *desc, int32_t id) {
+    return !desc->training || desc->allow_f16 || (desc->f16_nodes && desc->f16_nodes[id]);
+}
+
 static tli_option tli_find_option(const tli_precision *p, int32_t id) {
     const tl_precision_desc *desc = &p->desc;
     uint32_t limit = desc->node_schemes && desc->node_schemes[id] ? desc->node_schemes[id] : ~(uint32_t)0;
@@ -35906,6 +36105,7 @@ static tli_option tli_find_option(const tli_precision *p, int32_t id) {
         if (tli_has_given_loss(&o, k) && (tli_has_given_cost(&o, k) || desc->objective == TL_OBJECTIVE_BYTES))
             o.schemes |= TLI_BIT(k);
     if (o.row && o.row->sensitive && !desc->allow_sensitive) o.schemes &= ~TLI_NARROW_SCHEMES;
+    if (!tli_has_f16_range(desc, id)) o.schemes &= ~TLI_BIT(TL_SCHEME_F16);
     o.schemes &= desc->schemes & limit;
     return o;
 }
@@ -35930,22 +36130,96 @@ static uint64_t tli_find_node_bytes(const tli_precision *p, int32_t id, int32_t 
     return bytes;
 }
 
+// FLOP a second in f32; 0 = not known.
+static double tli_find_f32_rate(const tl_device *device) {
+    double rate = device->flops_per_second[TL_PRECISION_SINGLE];
+    return rate > 0 ? rate : device->flops_per_second[TL_PRECISION_FULL];
+}
+
+// How many times as fast as in f32 a device computes in a scheme; 0 = it does not say.
+static double tli_find_device_speedup(const tl_device *device, int32_t scheme) {
+    tl_precision narrow = scheme == TL_SCHEME_F16 ? TL_PRECISION_HALF : TL_PRECISION_BF16;
+    double base, rate;
+    if (!device || (scheme != TL_SCHEME_F16 && scheme != TL_SCHEME_BF16)) return 0;
+    base = tli_find_f32_rate(device);
+    rate = device->flops_per_second[narrow];
+    return base > 0 && rate > 0 && tli_is_amount(rate / base) ? rate / base : 0;
+}
+
+// How many times as fast as in f32 a node runs in a scheme without a given cost, and who says so.
+static double tli_find_row_speedup(const tli_precision *p, int32_t id, const tli_option *o, int32_t k,
+                                   tl_speed_source *source) {
+    int own = p->desc.profiles == tli_default_profiles && tli_has_product(tl_name_op(p->graph, id));
+    double rate = own ? tli_find_device_speedup(p->desc.device, k) : 0;
+    *source = TL_SPEED_ASSUMED;
+    if (rate > 0) {
+        *source = TL_SPEED_FROM_DEVICE;
+        return rate;
+    }
+    if (!o->row || !(o->row->schemes >> k & 1)) return 1;
+    if (o->row->measured_on) *source = TL_SPEED_MEASURED;
+    return o->row->speedup[k];
+}
+
+static tl_speed_source tli_find_speed(const tli_precision *p, int32_t id, const tli_option *o, int32_t k,
+                                      double *speedup) {
+    tl_speed_source source;
+    *speedup = 1;
+    if (k == TL_SCHEME_F32) return TL_SPEED_EXACT;
+    if (tli_has_given_cost(o, k)) return p->desc.measured_on ? TL_SPEED_MEASURED : TL_SPEED_GIVEN;
+    *speedup = tli_find_row_speedup(p, id, o, k, &source);
+    return source;
+}
+
 static void tli_fill_option(tli_precision *p, int32_t id, const tli_option *o, int32_t k) {
     const tl_node *node = &p->graph->nodes[id];
     size_t at = (size_t)id * TL_SCHEME_COUNT + (size_t)k;
     uint64_t time = node->fwd_cost + (p->desc.training ? node->bwd_cost : 0);  // the sum of all fits
-    double speedup = o->row && o->row->schemes >> k & 1 ? o->row->speedup[k] : 1;
+    double speedup;
     double loss = o->row && o->row->schemes >> k & 1 ? o->row->loss[k] : 0;
     if (tli_has_given_loss(o, k)) {
         loss = o->losses[k];
         p->sources[at] = (uint8_t)p->desc.loss_source;
     }
     p->node_losses[at] = k == TL_SCHEME_F32 ? 0 : loss;
+    p->speed_sources[at] = (uint8_t)tli_find_speed(p, id, o, k, &speedup);
     p->times[at] = tli_has_given_cost(o, k) ? o->costs[k] : tli_divide_by_f64(time, speedup, 1);
     p->bytes[at] = tli_find_node_bytes(p, id, k);
     p->ranks[at] = tli_find_rank(p, o, k);
     if (o->schemes >> k & 1)
         p->costs[at] = p->desc.objective == TL_OBJECTIVE_TIME ? p->times[at] : p->bytes[at];
+}
+
+// Note the name of a machine: the first one is shown, and whether there are others.
+static void tli_note_machine(tli_precision *p, const char *name) {
+    if (!p->machine) p->machine = name;
+    else if (!tli_same_text(p->machine, name)) p->has_machines = 1;
+}
+
+// Copy the noted name: a plan holds no pointer of the caller.
+static void tli_name_machine(tli_precision *p) {
+    static const char others[] = " and others";
+    char *name = p->speeds.measured_on;
+    size_t size = sizeof p->speeds.measured_on - (p->has_machines ? sizeof others - 1 : 0);
+    tli_writer w = tli_writer_of(name, size);
+    if (!p->machine) return;
+    tli_put(&w, p->machine);
+    tli_finish(&w);
+    if (p->has_machines) tli_copy(name + tli_text_length(name), others, sizeof others);
+}
+
+// Count a node by the least trusted source among its possible schemes.
+static void tli_count_speed(tli_precision *p, int32_t id, const tli_option *o) {
+    const uint8_t *sources = p->speed_sources + (size_t)id * TL_SCHEME_COUNT;
+    int32_t least = TL_SPEED_SOURCE_COUNT, k;
+    if (p->graph->nodes[id].is_input) return;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        if (k == TL_SCHEME_F32 || !(o->schemes >> k & 1)) continue;
+        if (sources[k] < least) least = sources[k];
+        if (sources[k] == TL_SPEED_MEASURED)
+            tli_note_machine(p, tli_has_given_cost(o, k) ? p->desc.measured_on : o->row->measured_on);
+    }
+    p->speeds.counts[least == TL_SPEED_SOURCE_COUNT ? TL_SPEED_EXACT : least]++;
 }
 
 static tl_result tli_fill_options(tli_precision *p) {
@@ -35959,7 +36233,9 @@ static tl_result tli_fill_options(tli_precision *p) {
             return tli_fail_item(&rules, TL_ERROR_INFEASIBLE, "node", id, tl_name_node(p->graph, id),
                                  TLI_RULE(SCHEMES_NONE_IS_LEFT_OF_THOSE));
         for (k = 0; k < TL_SCHEME_COUNT; k++) tli_fill_option(p, id, &o, k);
+        tli_count_speed(p, id, &o);
     }
+    tli_name_machine(p);
     for (; id < p->node_count; id++) p->costs[(size_t)id * TL_SCHEME_COUNT + TL_SCHEME_F32] = 0;
     return TL_OK;
 }
@@ -36154,7 +36430,7 @@ static int tli_add_precision_arrays(tli_precision *p) {
         sizeof *p->numbers);
     p->node_losses = (double *)tli_alloc_array(p->env, old * TL_SCHEME_COUNT, sizeof *p->node_losses);
     p->indices = (int32_t *)tli_alloc_array(p->env, nodes + 1 + 2 * tensors + 2 * reads, sizeof *p->indices);
-    p->marks = (uint8_t *)tli_alloc_array(p->env, nodes * (2 * TL_SCHEME_COUNT + 1), 1);
+    p->marks = (uint8_t *)tli_alloc_array(p->env, nodes * (3 * TL_SCHEME_COUNT + 1), 1);
     p->nets = (tli_choice_net *)tli_alloc_array(p->env, tensors, sizeof *p->nets);
     if (!p->numbers || !p->node_losses || !p->indices || !p->marks || !p->nets) return 0;
     p->costs = p->numbers;
@@ -36167,7 +36443,8 @@ static int tli_add_precision_arrays(tli_precision *p) {
     p->first_nets = p->readers + reads;
     p->node_nets = p->first_nets + nodes + 1;
     p->sources = p->marks;
-    p->ranks = p->sources + nodes * TL_SCHEME_COUNT;
+    p->speed_sources = p->sources + nodes * TL_SCHEME_COUNT;
+    p->ranks = p->speed_sources + nodes * TL_SCHEME_COUNT;
     p->schemes = p->ranks + nodes * TL_SCHEME_COUNT;
     return 1;
 }
@@ -36199,6 +36476,8 @@ static tl_result tli_open_precision(tl_env *env, tli_function function, const tl
     p->function = function;
     p->graph = graph;
     p->desc = tl_default_precision(desc);
+    p->speeds.conversions = desc->device && desc->device->bytes_per_second ? TL_SPEED_FROM_DEVICE
+                                                                           : TL_SPEED_ASSUMED;
     for (i = 0; i < graph->tensor_count && !desc->any_result; i++)
         nodes += graph->nodes[graph->outputs[i].node].keep;
     p->node_count = (int32_t)nodes;
@@ -36679,6 +36958,7 @@ static void tli_fill_chosen(const tli_precision *p, int32_t id, tl_precision_nod
     node->scheme = (tl_scheme)p->schemes[id];
     node->format = tl_find_scheme_format(node->scheme);
     node->source = (tl_loss_source)p->sources[at];
+    node->speed_source = (tl_speed_source)p->speed_sources[at];
     node->loss = p->node_losses[at];
     node->speedup = tli_find_speedup(p->times[row + TL_SCHEME_F32], p->times[at]);
     node->runner_up = TL_SCHEME_COUNT;
@@ -36699,6 +36979,7 @@ static void tli_fill_precision_plan(const tli_precision *p, const tli_pick *pick
     plan->node_count = p->graph->node_count;
     plan->criterion = p->desc.criterion;
     plan->objective = p->desc.objective;
+    plan->speeds = p->speeds;
     plan->conversion_cost = 0;
     plan->conversion_count = 0;
     for (id = 0; id < plan->node_count; id++) {
@@ -36968,6 +37249,7 @@ static tl_result tli_fill_front(tli_precision *p, const tli_choice_front *chosen
     front->knee = tli_find_knee(p, chosen);
     front->base_cost = p->base_cost;
     front->base_bytes = p->base_bytes;
+    front->speeds = p->speeds;
     for (i = 0; i < chosen->point_count; i++, point++, schemes += nodes) {
         const tli_front_point *from = &chosen->points[i];
         tli_copy(schemes, from->schemes, (size_t)nodes);
@@ -37520,6 +37802,677 @@ TLI_IMPL void tl_free_precision_graph(tl_env *env, tl_precision_graph *applied) 
 #ifndef TL_NO_PRECISION
 #ifndef TL_NO_PLANNERS
 
+// -- sensitivity, estimated --
+//
+//     runs of the first half:   tensors --observers--> ranges
+//     runs of the second half:  tensors, gradients --> sum of g^2 e^2 of each tensor in each format, of the
+//                               weights of each node in each scheme --> losses of nodes
+//
+// What a tensor loses in a format is found once, however many nodes store or read it so.
+
+typedef struct tli_estimate {
+    tl_env *env;
+    const tl_estimate_sensitivity_desc *desc;
+    const tl_graph  *graph;
+    tl_observer    **observers;   // [tensor_count] NULL = no numbers
+    tl_quantization *narrow, *wide;  // [tensor_count]
+    double          *tensor_sums;    // [tensor_count x formats] of g^2 e^2 over all batches
+    double          *weight_sums;    // [node_count x schemes]
+} tli_estimate;
+
+static tl_result tli_check_estimate(tl_env *env, const tl_estimate_sensitivity_desc *desc) {
+    const tli_function function = TLI_IN(ESTIMATE_SENSITIVITY);
+    tl_result result;
+    int32_t i;
+    tli_rule rule = TLI_NO_RULE;
+    if (desc->schemes >> TL_SCHEME_COUNT) rule = TLI_RULE(SCHEMES_UNKNOWN_BIT);
+    else if (desc->batch_count <= 0) rule = TLI_RULE(BATCH_COUNT_MUST_BE_POSITIVE);
+    else if (!desc->row_count) rule = TLI_RULE(ROW_COUNT_MUST_BE_POSITIVE);
+    else if (!desc->run) rule = TLI_RULE(RUN_MUST_NOT_BE_NULL);
+    else if (!desc->find_tensor) rule = TLI_RULE(FIND_TENSOR_MUST_NOT_BE_NULL);
+    else if (!tli_is_below((int64_t)desc->observer, TL_OBSERVER_COUNT)) rule = TLI_RULE(KIND_NO_SUCH_OBSERVER);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
+    result = tl_check_graph(env, desc->graph);
+    for (i = 0; !result && desc->node_schemes && i < desc->graph->node_count; i++)
+        if (desc->node_schemes[i] >> TL_SCHEME_COUNT)
+            result = tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(NODE_SCHEMES_UNKNOWN_BIT));
+    return result;
+}
+
+static tl_result tli_fail_estimate(const tli_estimate *e, tli_rule rule, tl_result code) {
+    tli_sentence s = tli_begin_error(e->env, TL_ERROR_KERNEL, TLI_IN(ESTIMATE_SENSITIVITY), rule,
+                                     (uint64_t)code, 0);
+    tli_put_text(&s, tl_name_result(code));
+    return tli_end_error(e->env, &s, TL_ERROR_KERNEL);
+}
+
+// The schemes of a node to estimate, as bits.
+static uint32_t tli_find_estimated(const tli_estimate *e, int32_t id) {
+    const tl_estimate_sensitivity_desc *desc = e->desc;
+    uint32_t schemes = desc->schemes ? desc->schemes
+                                     : (TLI_BIT(TL_SCHEME_COUNT) - 1) & ~TLI_BIT(TL_SCHEME_FAKE);
+    if (e->graph->nodes[id].is_input) return 0;
+    if (desc->node_schemes && desc->node_schemes[id]) schemes &= desc->node_schemes[id];
+    return schemes & ~TLI_BIT(TL_SCHEME_F32);
+}
+
+// -- samples --
+
+static tl_result tli_check_sample(const tli_estimate *e, const tl_sample *sample) {
+    const tli_function function = TLI_IN(ESTIMATE_SENSITIVITY);
+    uint64_t i;
+    if (sample->channel_count < 0 || (sample->values && !sample->count))
+        return tli_fail(e->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SAMPLE_COUNTS_MUST_BE_POSITIVE));
+    for (i = 0; sample->values && i < sample->count; i++)
+        if (!tli_is_finite_f32(sample->values[i]) ||
+            (sample->gradients && !tli_is_finite_f32(sample->gradients[i])))
+            return tli_fail(e->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SAMPLE_VALUE_IS_NOT_FINITE));
+    return TL_OK;
+}
+
+static tl_result tli_take_tensor(const tli_estimate *e, int32_t tensor, tl_sample *sample) {
+    tl_result result;
+    tli_zero(sample, sizeof *sample);
+    result = e->desc->find_tensor(tensor, sample, e->desc->user);
+    return result ? tli_fail_estimate(e, TLI_RULE(FIND_TENSOR_FAILED), result) : tli_check_sample(e, sample);
+}
+
+static tl_result tli_take_weights(const tli_estimate *e, int32_t id, tl_sample *sample) {
+    tl_result result;
+    tli_zero(sample, sizeof *sample);
+    if (!e->desc->find_weights) return TL_OK;
+    result = e->desc->find_weights(id, sample, e->desc->user);
+    return result ? tli_fail_estimate(e, TLI_RULE(FIND_WEIGHTS_FAILED), result) : tli_check_sample(e, sample);
+}
+
+// -- ranges --
+
+static tl_result tli_observe_sample(const tli_estimate *e, int32_t tensor) {
+    tl_observer_desc desc;
+    tl_sample sample;
+    tl_result result = tli_take_tensor(e, tensor, &sample);
+    if (result || !sample.values) return result;
+    tli_zero(&desc, sizeof desc);
+    desc.kind = e->desc->observer;
+    if (!e->observers[tensor]) result = tl_init_observer(e->env, &desc, &e->observers[tensor]);
+    return result ? result : tl_observe_data(e->observers[tensor], sample.values, sample.count);
+}
+
+static tl_result tli_find_ranges(const tli_estimate *e) {
+    tl_observation seen;
+    int32_t i;
+    for (i = 0; i < e->graph->tensor_count; i++) {
+        const tl_observer *observer = e->observers[i];
+        tl_result result;
+        if (!observer) continue;
+        result = tl_find_observed_quantization(observer, 0, TL_RANGE_AFFINE, -128, 127, &e->narrow[i]);
+        if (!result) result = tl_measure_observer(observer, 0, &seen);
+        if (!result)
+            result = tl_find_quantization(e->env, TL_RANGE_NARROW, seen.least, seen.most, -32768, 32767,
+                                          &e->wide[i]);
+        if (result) return result;
+    }
+    return TL_OK;
+}
+
+// -- noise --
+
+static double tli_weigh_error(float value, float stored, float gradient) {
+    double error = ((double)value - (double)stored) * (double)gradient;
+    return error * error;
+}
+
+static float tli_round_by(const tl_quantization *q, float value) {
+    return tli_dequantize_integer(q, tli_clamp_integer(q, tli_quantize_freely(q, value)));
+}
+
+// Sum of squared gradients x squared errors of a sample in a format; q: of integers.
+static double tli_sum_noise(const tl_sample *sample, tl_format format, const tl_quantization *q) {
+    int is_half = format == TL_FORMAT_F16 || format == TL_FORMAT_BF16, clipped;
+    double sum = 0;
+    uint64_t i;
+    if (!sample->gradients || format == TL_FORMAT_F32) return 0;
+    for (i = 0; i < sample->count; i++) {
+        float value = sample->values[i];
+        sum += tli_weigh_error(value, is_half ? tli_round_to_format(format, value, &clipped)
+                                              : tli_round_by(q, value), sample->gradients[i]);
+    }
+    return sum;
+}
+
+// Find the symmetric quantisation of each channel of weights.
+static tl_result tli_find_weight_ranges(const tli_estimate *e, const tl_sample *weights, int32_t channels,
+                                        int32_t high, tl_quantization *q) {
+    uint64_t inner = weights->inner_count ? weights->inner_count : 1, i;
+    tl_result result = TL_OK;
+    int32_t c;
+    for (i = 0; i < weights->count; i++) {  // scale: first the largest magnitude
+        float size = weights->values[i] < 0 ? -weights->values[i] : weights->values[i];
+        tl_quantization *of = &q[i / inner % (uint64_t)channels];
+        if (size > of->scale) of->scale = size;
+    }
+    for (c = 0; c < channels && !result; c++)
+        result = tl_find_quantization(e->env, TL_RANGE_NARROW, -q[c].scale, q[c].scale, -high, high, &q[c]);
+    return result;
+}
+
+// The same of weights as integers, with a scale for each channel or for all of them.
+static tl_result tli_sum_weight_noise(const tli_estimate *e, const tl_sample *weights, int per_channel,
+                                      int32_t high, double *sum) {
+    int32_t channels = per_channel && weights->channel_count ? weights->channel_count : 1;
+    uint64_t inner = weights->inner_count ? weights->inner_count : 1, i;
+    tl_quantization *q = (tl_quantization *)tli_alloc_array(e->env, (uint64_t)channels, sizeof *q);
+    tl_result result;
+    if (!q)
+        return tli_fail(e->env, TL_ERROR_NO_MEMORY, TLI_IN(ESTIMATE_SENSITIVITY),
+                        TLI_RULE(NO_MEMORY_FOR_SUMS));
+    result = tli_find_weight_ranges(e, weights, channels, high, q);
+    for (i = 0; i < weights->count && !result; i++) {
+        float value = weights->values[i];
+        *sum += tli_weigh_error(value, tli_round_by(&q[i / inner % (uint64_t)channels], value),
+                                weights->gradients[i]);
+    }
+    tli_release(e->env, q);
+    return result;
+}
+
+// Add the noise of a node's weights in each scheme.
+static tl_result tli_add_weight_noise(const tli_estimate *e, int32_t id) {
+    double *sums = e->weight_sums + (size_t)id * TL_SCHEME_COUNT, channel = 0, whole = 0, wide = 0;
+    tl_sample weights;
+    tl_result result = tli_take_weights(e, id, &weights);
+    if (result || !weights.values || !weights.gradients) return result;
+    result = tli_sum_weight_noise(e, &weights, 1, 127, &channel);
+    if (!result) result = tli_sum_weight_noise(e, &weights, 0, 127, &whole);
+    if (!result) result = tli_sum_weight_noise(e, &weights, 0, 32767, &wide);
+    if (result) return result;
+    sums[TL_SCHEME_F16] += tli_sum_noise(&weights, TL_FORMAT_F16, NULL);
+    sums[TL_SCHEME_BF16] += tli_sum_noise(&weights, TL_FORMAT_BF16, NULL);
+    sums[TL_SCHEME_I16] += wide;
+    sums[TL_SCHEME_I8] += whole;
+    sums[TL_SCHEME_FAKE] += whole;
+    sums[TL_SCHEME_I8_CHANNEL] += channel;
+    sums[TL_SCHEME_W8A16] += channel;
+    sums[TL_SCHEME_DYNAMIC] += channel;
+    return TL_OK;
+}
+
+static tl_result tli_add_tensor_noise(const tli_estimate *e, int32_t tensor) {
+    double *sums = e->tensor_sums + (size_t)tensor * TL_FORMAT_COUNT;
+    tl_sample sample;
+    int32_t k;
+    tl_result result = tli_take_tensor(e, tensor, &sample);
+    if (result || !sample.values || !e->observers[tensor]) return result;
+    for (k = 0; k < TL_FORMAT_COUNT; k++)
+        sums[k] += tli_sum_noise(&sample, (tl_format)k,
+                                 k == TL_FORMAT_I8 ? &e->narrow[tensor] : &e->wide[tensor]);
+    return TL_OK;
+}
+
+static tl_result tli_run_batches(const tli_estimate *e, int is_second) {
+    int32_t batch, i;
+    for (batch = 0; batch < e->desc->batch_count; batch++) {
+        tl_result result = e->desc->run(batch, e->desc->user);
+        if (result) return tli_fail_estimate(e, TLI_RULE(RUN_FAILED), result);
+        for (i = 0; i < e->graph->tensor_count && !result; i++)
+            result = is_second ? tli_add_tensor_noise(e, i) : tli_observe_sample(e, i);
+        for (i = 0; is_second && i < e->graph->node_count && !result; i++)
+            if (!e->graph->nodes[i].is_input) result = tli_add_weight_noise(e, i);
+        if (result) return result;
+    }
+    return TL_OK;
+}
+
+// -- losses --
+
+static double tli_estimate_node(const tli_estimate *e, int32_t id, int32_t scheme) {
+    const tl_node *node = &e->graph->nodes[id];
+    tl_format format = tl_find_scheme_format((tl_scheme)scheme), read = format;
+    double sum = e->weight_sums[(size_t)id * TL_SCHEME_COUNT + (size_t)scheme];
+    int32_t i;
+    if (scheme == TL_SCHEME_DYNAMIC || scheme == TL_SCHEME_FAKE) read = TL_FORMAT_I8;
+    if (scheme == TL_SCHEME_FAKE) format = TL_FORMAT_I8;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        sum += e->tensor_sums[(size_t)e->graph->inputs[i].tensor * TL_FORMAT_COUNT + (size_t)read];
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        sum += e->tensor_sums[(size_t)i * TL_FORMAT_COUNT + (size_t)format];
+    return sum * (double)e->desc->row_count / 2 / e->desc->batch_count;
+}
+
+static void tli_fill_estimates(const tli_estimate *e, double *losses) {
+    int32_t id, k;
+    for (id = 0; id < e->graph->node_count; id++)
+        for (k = 0; k < TL_SCHEME_COUNT; k++)
+            if (tli_find_estimated(e, id) >> k & 1)
+                losses[(size_t)id * TL_SCHEME_COUNT + (size_t)k] = tli_estimate_node(e, id, k);
+}
+
+static void tli_close_estimate(tli_estimate *e) {
+    int32_t i;
+    for (i = 0; e->observers && i < e->graph->tensor_count; i++) tl_free_observer(e->observers[i]);
+    tli_release(e->env, e->observers);
+    tli_release(e->env, e->narrow);
+    tli_release(e->env, e->tensor_sums);
+}
+
+static tl_result tli_open_estimate(tli_estimate *e) {
+    uint64_t tensors = (uint64_t)e->graph->tensor_count, nodes = (uint64_t)e->graph->node_count;
+    e->observers = (tl_observer **)tli_alloc_array(e->env, tensors, sizeof *e->observers);
+    e->narrow = (tl_quantization *)tli_alloc_array(e->env, 2 * tensors, sizeof *e->narrow);
+    e->tensor_sums = (double *)tli_alloc_array(e->env, tensors * TL_FORMAT_COUNT + nodes * TL_SCHEME_COUNT,
+                                               sizeof *e->tensor_sums);
+    if (!e->observers || !e->narrow || !e->tensor_sums)
+        return tli_fail(e->env, TL_ERROR_NO_MEMORY, TLI_IN(ESTIMATE_SENSITIVITY),
+                        TLI_RULE(NO_MEMORY_FOR_SUMS));
+    e->wide = e->narrow + tensors;
+    e->weight_sums = e->tensor_sums + tensors * TL_FORMAT_COUNT;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_estimate_sensitivity(tl_env *env, const tl_estimate_sensitivity_desc *desc,
+                                           double *losses, tl_quantization *narrow, tl_quantization *wide) {
+    size_t bytes;
+    tli_estimate e;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && losses);
+    result = tli_check_estimate(env, desc);
+    if (result) return result;
+    tli_zero(&e, sizeof e);
+    e.env = env;
+    e.desc = desc;
+    e.graph = desc->graph;
+    bytes = (size_t)e.graph->tensor_count * sizeof *narrow;
+    result = tli_open_estimate(&e);
+    if (!result) result = tli_run_batches(&e, 0);
+    if (!result) result = tli_find_ranges(&e);
+    if (!result) result = tli_run_batches(&e, 1);
+    tli_reset_losses(e.graph, result ? tli_not_a_number() : 0, losses);
+    if (narrow) tli_zero(narrow, bytes);
+    if (wide) tli_zero(wide, bytes);
+    if (!result) {
+        tli_fill_estimates(&e, losses);
+        if (narrow) tli_copy(narrow, e.narrow, bytes);
+        if (wide) tli_copy(wide, e.wide, bytes);
+    }
+    tli_close_estimate(&e);
+    return result;
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
+#ifndef TL_NO_PLANNERS
+
+// -- times --
+//
+// Run the caller's kernels node by node, scheme by scheme, and make a table of what was measured:
+//
+//     turn 0:  f32 i8 w8a16 ..   warms up, and tells how many calls make a sample
+//     turn 1:  f32 i8 w8a16 ..   one sample each; a disturbance meets all schemes
+//      ..                        time of a scheme = lower quartile of its samples
+
+#define TLI_MOST_TURNS 31
+
+typedef struct tli_timing {
+    tl_env *env;
+    const tl_measure_profiles_desc *desc;
+    const tl_graph *graph;
+    int32_t  turns, done, all;
+    int      stopped;             // 1 = progress said so
+    uint64_t least_ns;
+    uint64_t *costs;              // [node_count x schemes] ns
+    tl_precision_profile *rows;   // room for one per node, then the library's
+    int32_t  row_count;
+    char    *name;                // copy of the machine's
+} tli_timing;
+
+static tl_result tli_check_timing(tl_env *env, const tl_measure_profiles_desc *desc) {
+    const tli_function function = TLI_IN(MEASURE_PROFILES);
+    tl_result result;
+    int32_t i;
+    if (!desc->name || !desc->name[0])
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(NAME_MUST_NOT_BE_EMPTY));
+    if (!desc->run) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_MUST_NOT_BE_NULL));
+    if (!desc->now_ns) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(NOW_NS_MUST_NOT_BE_NULL));
+    if (desc->sample_count < 0 || desc->sample_count > TLI_MOST_TURNS)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SAMPLES_MUST_BE_0_TO_31));
+    if (desc->schemes >> TL_SCHEME_COUNT)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SCHEMES_UNKNOWN_BIT));
+    result = tl_check_graph(env, desc->graph);
+    for (i = 0; !result && desc->node_schemes && i < desc->graph->node_count; i++)
+        if (desc->node_schemes[i] >> TL_SCHEME_COUNT)
+            result = tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(NODE_SCHEMES_UNKNOWN_BIT));
+    return result;
+}
+
+static tl_result tli_fail_timing(const tli_timing *t, tli_rule rule, const char *what, tl_result code) {
+    tli_sentence s = tli_begin_error(t->env, TL_ERROR_KERNEL, TLI_IN(MEASURE_PROFILES), rule,
+                                     (uint64_t)code, 0);
+    tli_put_text(&s, what);
+    tli_put_text(&s, tl_name_result(code));
+    return tli_end_error(t->env, &s, TL_ERROR_KERNEL);
+}
+
+// The schemes of a node to time, as bits; 0 for graph inputs.
+static uint32_t tli_find_timed(const tli_timing *t, int32_t id) {
+    const tl_measure_profiles_desc *desc = t->desc;
+    uint32_t schemes = desc->schemes ? desc->schemes
+                                     : (TLI_BIT(TL_SCHEME_COUNT) - 1) & ~TLI_BIT(TL_SCHEME_FAKE);
+    if (t->graph->nodes[id].is_input) return 0;
+    if (desc->node_schemes && desc->node_schemes[id]) schemes &= desc->node_schemes[id];
+    return schemes | TLI_BIT(TL_SCHEME_F32);
+}
+
+// Time so many calls of a node in a scheme; *ns of all of them, at least 1.
+static tl_result tli_time_calls(const tli_timing *t, int32_t id, int32_t scheme, int32_t count, uint64_t *ns) {
+    const tl_measure_profiles_desc *desc = t->desc;
+    uint64_t start, end;
+    tl_result result = TL_OK;
+    if (desc->prepare) result = desc->prepare(id, (tl_scheme)scheme, desc->user);
+    start = desc->now_ns(desc->clock);
+    if (!result) result = desc->run(id, (tl_scheme)scheme, count, desc->user);
+    end = desc->now_ns(desc->clock);
+    *ns = end > start ? end - start : 1;
+    return result ? tli_fail_timing(t, TLI_RULE(RUN_NODE_FAILED), tl_name_node(t->graph, id), result) : TL_OK;
+}
+
+static tl_result tli_time_conversion(const tli_timing *t, int32_t tensor, int32_t format, int32_t count,
+                                     uint64_t *ns) {
+    const tl_measure_profiles_desc *desc = t->desc;
+    uint64_t start = desc->now_ns(desc->clock), end;
+    tl_result result = desc->convert(tensor, (tl_format)format, count, desc->user);
+    end = desc->now_ns(desc->clock);
+    *ns = end > start ? end - start : 1;
+    if (!result) return TL_OK;
+    return tli_fail_timing(t, TLI_RULE(CONVERT_TENSOR_FAILED), tl_name_format((tl_format)format), result);
+}
+
+// Calls that make a sample, by the time of one of them.
+static int32_t tli_count_calls(const tli_timing *t, uint64_t ns) {
+    uint64_t count = t->least_ns / ns + 1;
+    return count < 1000000 ? (int32_t)count : 1000000;
+}
+
+static uint64_t tli_find_lower_quartile(uint64_t *samples, int32_t count) {
+    int32_t i, k;
+    for (i = 1; i < count; i++) {
+        uint64_t sample = samples[i];
+        for (k = i; k > 0 && samples[k - 1] > sample; k--) samples[k] = samples[k - 1];
+        samples[k] = sample;
+    }
+    return samples[(count - 1) / 4];
+}
+
+// Time what there is of one thing, by turns: the schemes of a node, or the formats of a tensor. costs: ns of
+// one call; those of bits that are not set stay as they are.
+static tl_result tli_take_turns(const tli_timing *t, int32_t id, uint32_t bits, int32_t kinds, int converts,
+                                uint64_t *costs) {
+    uint64_t samples[TL_SCHEME_COUNT][TLI_MOST_TURNS], ns;
+    int32_t counts[TL_SCHEME_COUNT], turn, k;
+    for (k = 0; k < kinds; k++) counts[k] = 1;
+    for (turn = -1; turn < t->turns; turn++)
+        for (k = 0; k < kinds; k++) {
+            tl_result result;
+            if (!(bits >> k & 1)) continue;
+            result = converts ? tli_time_conversion(t, id, k, counts[k], &ns)
+                              : tli_time_calls(t, id, k, counts[k], &ns);
+            if (result) return result;
+            if (turn < 0) counts[k] = tli_count_calls(t, ns);
+            else samples[k][turn] = (ns + (uint64_t)counts[k] - 1) / (uint64_t)counts[k];
+        }
+    for (k = 0; k < kinds; k++)
+        if (bits >> k & 1) costs[k] = tli_find_lower_quartile(samples[k], t->turns);
+    return TL_OK;
+}
+
+static void tli_report_timing(tli_timing *t) {
+    t->done++;
+    if (t->desc->progress && t->desc->progress(t->done, t->all, t->desc->user)) t->stopped = 1;
+}
+
+static tl_result tli_time_nodes(tli_timing *t) {
+    int32_t id;
+    uint64_t i, places = (uint64_t)t->graph->node_count * TL_SCHEME_COUNT;
+    for (i = 0; i < places; i++) t->costs[i] = TL_FORBIDDEN;
+    for (id = 0; id < t->graph->node_count && !t->stopped; id++) {
+        uint64_t *costs = t->costs + (size_t)id * TL_SCHEME_COUNT;
+        tl_result result = tli_take_turns(t, id, tli_find_timed(t, id), TL_SCHEME_COUNT, 0, costs);
+        if (result) return result;
+        tli_report_timing(t);
+    }
+    return TL_OK;
+}
+
+static uint64_t tli_find_rate(uint64_t bytes, uint64_t ns) {
+    double rate = ns ? (double)bytes / (double)ns * 1e9 : 0;
+    return rate < 1e18 ? (uint64_t)rate : UINT64_C(1000000000000000000);
+}
+
+// There and back of all tensors: integers as memory traffic, 16-bit floats by their side in f32, as
+// tli_price_conversion counts them.
+static tl_result tli_time_conversions(tli_timing *t, tl_device *device) {
+    static const uint32_t bits = TLI_BIT(TL_FORMAT_F16) | TLI_BIT(TL_FORMAT_I16) | TLI_BIT(TL_FORMAT_I8);
+    uint64_t costs[TL_FORMAT_COUNT], bytes[2] = { 0, 0 }, ns[2] = { 0, 0 };
+    int32_t i, k;
+    if (!t->desc->convert) return TL_OK;
+    for (i = 0; i < t->graph->tensor_count && !t->stopped; i++) {
+        uint64_t elements = tli_count_elements(t->graph->outputs[i].bytes);
+        tl_result result;
+        if (t->graph->nodes[t->graph->outputs[i].node].is_input) continue;
+        result = tli_take_turns(t, i, bits, TL_FORMAT_COUNT, 1, costs);
+        if (result) return result;
+        for (k = 0; k < TL_FORMAT_COUNT; k++) {
+            int is_half = k == TL_FORMAT_F16;
+            if (!(bits >> k & 1)) continue;
+            bytes[is_half] += 2 * elements * (is_half ? 4 : 4 + tl_find_format_bytes((tl_format)k, 4));
+            ns[is_half] += costs[k];
+        }
+        tli_report_timing(t);
+    }
+    device->bytes_per_second = tli_find_rate(bytes[0], ns[0]);
+    device->codec_bytes_per_second = tli_find_rate(bytes[1], ns[1]);
+    return TL_OK;
+}
+
+// -- times: rows --
+
+static uint64_t tli_find_output_elements(const tl_graph *graph, int32_t id) {
+    return tli_count_elements(graph->outputs[graph->nodes[id].first_output].bytes);
+}
+
+static int tli_has_op(const tl_precision_profile *row, const char *op) {
+    return tli_is_same_op(row->op, op, tli_text_length(op));
+}
+
+static int tli_is_measured_op(const tli_timing *t, const char *op) {
+    int32_t i;
+    for (i = 0; i < t->row_count; i++)
+        if (tli_has_op(&t->rows[i], op)) return 1;
+    return 0;
+}
+
+// The loss of a node in a scheme: given, else the library's; negative where neither knows it.
+static double tli_find_row_loss(const tli_timing *t, const tl_precision_profile *known, int32_t id, int32_t k) {
+    const double *losses = t->desc->losses ? t->desc->losses + (size_t)id * TL_SCHEME_COUNT : NULL;
+    if (losses && losses[k] == losses[k]) return losses[k];
+    return known && known->schemes >> k & 1 ? known->loss[k] : -1;
+}
+
+// To four decimals, which is more than was measured: text is short and reads back the same.
+static double tli_round_speedup(double ratio) {
+    return ratio < 0.001 || ratio > 1e9 ? ratio : (double)(uint64_t)(ratio * 10000 + 0.5) / 10000;
+}
+
+// Fill a row from all nodes of its op and size: elements are in least_elements.
+static void tli_fill_row(const tli_timing *t, tl_precision_profile *row, const tl_precision_profile *known) {
+    uint64_t base[TL_SCHEME_COUNT], narrow[TL_SCHEME_COUNT];
+    uint32_t unknown = 0;
+    int32_t id, k;
+    tli_zero(base, sizeof base);
+    tli_zero(narrow, sizeof narrow);
+    for (id = 0; id < t->graph->node_count; id++) {
+        const uint64_t *costs = t->costs + (size_t)id * TL_SCHEME_COUNT;
+        const char *op = tl_name_op(t->graph, id);
+        if (costs[TL_SCHEME_F32] == TL_FORBIDDEN || !tli_has_op(row, op) ||
+            tli_find_output_elements(t->graph, id) != row->least_elements) continue;
+        for (k = 1; k < TL_SCHEME_COUNT; k++) {
+            double loss = tli_find_row_loss(t, known, id, k);
+            if (costs[k] == TL_FORBIDDEN) continue;
+            if (loss < 0) unknown |= TLI_BIT(k);
+            if (loss > row->loss[k]) row->loss[k] = loss;
+            base[k] += costs[TL_SCHEME_F32];
+            narrow[k] += costs[k];
+        }
+    }
+    row->schemes = TLI_BIT(TL_SCHEME_F32);
+    row->speedup[TL_SCHEME_F32] = 1;
+    for (k = 1; k < TL_SCHEME_COUNT; k++) {
+        if (!narrow[k] || unknown >> k & 1) { row->loss[k] = 0; continue; }
+        row->schemes |= TLI_BIT(k);
+        row->speedup[k] = tli_round_speedup((double)base[k] / (double)narrow[k]);
+    }
+    if (known && row->schemes >> known->recommended & 1) row->recommended = known->recommended;
+    row->sensitive = known ? known->sensitive : 0;
+}
+
+static int tli_has_row(const tli_timing *t, const char *op, uint64_t elements) {
+    int32_t i;
+    for (i = 0; i < t->row_count; i++)
+        if (t->rows[i].least_elements == elements && tli_has_op(&t->rows[i], op)) return 1;
+    return 0;
+}
+
+// The next larger size of a row's op; 0 = there is none.
+static uint64_t tli_find_next_size(const tli_timing *t, const tl_precision_profile *row) {
+    uint64_t next = 0;
+    int32_t i;
+    for (i = 0; i < t->row_count; i++) {
+        const tl_precision_profile *other = &t->rows[i];
+        if (other->least_elements > row->least_elements && (!next || other->least_elements < next) &&
+            tli_has_op(other, row->op)) next = other->least_elements;
+    }
+    return next;
+}
+
+// Sizes of an op become ranges: each ends in the middle between its size and the next larger one, and the rows
+// are sorted by size, so that the first that fits is the right one.
+static void tli_spread_sizes(tli_timing *t) {
+    int32_t i, k;
+    for (i = 0; i < t->row_count; i++) {
+        uint64_t next = tli_find_next_size(t, &t->rows[i]), size = t->rows[i].least_elements;
+        t->rows[i].most_elements = next ? size + (next - size) / 2 : 0;
+    }
+    for (i = 1; i < t->row_count; i++) {  // no two are equal in op and size
+        tl_precision_profile row = t->rows[i];
+        for (k = i; k > 0 && t->rows[k - 1].least_elements > row.least_elements; k--)
+            t->rows[k] = t->rows[k - 1];
+        t->rows[k] = row;
+    }
+    for (i = 0; i < t->row_count; i++) t->rows[i].least_elements = 0;
+}
+
+static void tli_add_measured_rows(tli_timing *t, char *text) {
+    int32_t count, id;
+    const tl_precision_profile *defaults = tl_find_default_profiles(&count);
+    for (id = 0; id < t->graph->node_count; id++) {
+        const char *op = tl_name_op(t->graph, id);
+        size_t length = tli_text_length(op) + 1;
+        tl_precision_profile *row = &t->rows[t->row_count];
+        uint64_t elements = tli_find_output_elements(t->graph, id);
+        if (t->costs[(size_t)id * TL_SCHEME_COUNT + TL_SCHEME_F32] == TL_FORBIDDEN ||
+            tli_has_row(t, op, elements)) continue;
+        tli_copy(text, op, length);
+        row->op = text;
+        text += length;
+        row->least_elements = elements;
+        row->measured_on = t->name;
+        tli_fill_row(t, row, tl_find_profile(defaults, count, t->graph, id, NULL));
+        t->row_count++;
+    }
+    tli_spread_sizes(t);
+}
+
+static void tli_add_assumed_rows(tli_timing *t) {
+    int32_t count, measured = t->row_count, rows = measured, i;
+    const tl_precision_profile *defaults = tl_find_default_profiles(&count);
+    for (i = 0; i < count; i++)
+        if (!tli_is_measured_op(t, defaults[i].op)) t->rows[rows++] = defaults[i];
+    t->row_count = rows;
+}
+
+// Units of cost a second in f32, over all nodes.
+static double tli_find_cost_rate(const tli_timing *t) {
+    double units = 0, ns = 0;
+    int32_t id;
+    for (id = 0; id < t->graph->node_count; id++) {
+        uint64_t cost = t->costs[(size_t)id * TL_SCHEME_COUNT + TL_SCHEME_F32];
+        if (cost == TL_FORBIDDEN) continue;
+        units += (double)t->graph->nodes[id].fwd_cost;
+        ns += (double)cost;
+    }
+    return ns > 0 ? units / ns * 1e9 : 0;
+}
+
+TLI_IMPL tl_result tl_measure_profiles(tl_env *env, const tl_measure_profiles_desc *desc,
+                                       tl_measured_profiles *measured) {
+    uint64_t nodes, text;
+    tli_timing t;
+    tl_result result;
+    int32_t count, i;
+    TL_ASSERT(desc && desc->graph && measured);
+    tli_zero(measured, sizeof *measured);
+    result = tli_check_timing(env, desc);
+    if (result) return result;
+    tli_zero(&t, sizeof t);
+    t.env = env;
+    t.desc = desc;
+    t.graph = desc->graph;
+    t.turns = desc->sample_count ? desc->sample_count : 15;
+    t.least_ns = desc->least_ns ? desc->least_ns : 100000;
+    nodes = (uint64_t)t.graph->node_count;
+    t.all = t.graph->node_count;
+    for (i = 0; desc->convert && i < t.graph->tensor_count; i++)
+        t.all += !t.graph->nodes[t.graph->outputs[i].node].is_input;
+    (void)tl_find_default_profiles(&count);
+    text = tli_text_length(desc->name) + 1;
+    for (i = 0; i < t.graph->node_count; i++) text += tli_text_length(tl_name_op(t.graph, i)) + 1;
+    measured->memory = tli_alloc_array(env, nodes * (sizeof *t.rows + TL_SCHEME_COUNT * sizeof *t.costs) +
+                                                (uint64_t)count * sizeof *t.rows + text, 1);
+    if (!measured->memory)
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(MEASURE_PROFILES), TLI_RULE(NO_MEMORY_FOR_TIMES));
+    t.rows = (tl_precision_profile *)measured->memory;
+    t.costs = (uint64_t *)(t.rows + nodes + (uint64_t)count);
+    t.name = (char *)(t.costs + nodes * TL_SCHEME_COUNT);
+    tli_copy(t.name, desc->name, tli_text_length(desc->name) + 1);
+    result = tli_time_nodes(&t);
+    if (!result) result = tli_time_conversions(&t, &measured->device);
+    if (result) {
+        tl_free_measured_profiles(env, measured);
+        return result;
+    }
+    tli_add_measured_rows(&t, t.name + tli_text_length(t.name) + 1);
+    tli_add_assumed_rows(&t);
+    measured->profiles = t.rows;
+    measured->profile_count = t.row_count;
+    measured->costs = t.costs;
+    measured->device.name = t.name;
+    measured->device.flops_per_second[TL_PRECISION_SINGLE] = tli_find_cost_rate(&t);
+    return TL_OK;
+}
+
+TLI_IMPL void tl_free_measured_profiles(tl_env *env, tl_measured_profiles *measured) {
+    if (!measured) return;
+    tli_release(env, measured->memory);
+    tli_zero(measured, sizeof *measured);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_NO_PRECISION
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PRECISION
+#ifndef TL_NO_PLANNERS
+
 // -- text --
 //
 // Names and parsers of the enums of this section; a plan as a table, as JSON, and a node as a sentence.
@@ -37529,6 +38482,12 @@ static const char *const tli_objective_names[] = { TL_PRECISION_OBJECTIVES(TLI_N
 
 TLI_IMPL const char *tl_name_criterion(tl_criterion criterion) {
     return tli_name(tli_criterion_names, TL_CRITERION_COUNT, (int64_t)criterion);
+}
+
+static const char *const tli_speed_source_names[] = { TL_SPEED_SOURCES(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_speed_source(tl_speed_source source) {
+    return tli_name(tli_speed_source_names, TL_SPEED_SOURCE_COUNT, (int64_t)source);
 }
 
 TLI_IMPL const char *tl_name_objective(tl_precision_objective objective) {
@@ -37543,6 +38502,78 @@ TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *object
     known = tli_parse_name(tli_objective_names, TL_OBJECTIVE_COUNT, text, tli_text_length(text), &value);
     *objective = (tl_precision_objective)value;
     return known;
+}
+
+// -- text: profiles --
+
+static const char tli_profiles_head[] =
+    "profiles 1\n"
+    "# machine NAME [flops=N] [memory=N] [codec=N]\n"
+    "#   what the lines below were measured on; - is none: speed-ups are assumed. N a second: FLOP in f32,\n"
+    "#   bytes of conversions read and written, bytes of f32 converted to and from 16-bit floats\n"
+    "# profile OP [device=NAME] [least=N] [most=N] [best=SCHEME] [sensitive] SCHEME=LOSS:SPEEDUP ...\n"
+    "#   the first line that fits a node counts; * is any op; least and most: elements of its first output;\n"
+    "#   LOSS adds up over nodes (noise power / signal power); SPEEDUP is time in f32 / time in the scheme\n"
+    "# node NAME SCHEME=LOSS[:COST] ...\n"
+    "#   of one node, measured: instead of what its profile says; LOSS may be - where only COST is known\n";
+
+// Write a name as one word.
+static void tli_put_word(tli_writer *w, const char *name) {
+    for (; *name; name++) tli_put_bytes(w, (unsigned char)*name <= ' ' || *name == '#' ? "-" : name, 1);
+}
+
+static void tli_put_count(tli_writer *w, const char *key, uint64_t value) {
+    if (value) tli_put_fact(w, key, value, "");
+}
+
+static void tli_put_machine(tli_writer *w, const char *name, const tl_device *device) {
+    tli_put(w, "machine ");
+    tli_put_word(w, name ? name : "-");
+    if (name && device && device->name && tli_same_text(device->name, name)) {
+        double rate = tli_find_f32_rate(device);
+        if (rate > 0) { tli_put(w, " flops="); tli_put_f64(w, rate); }
+        tli_put_count(w, " memory=", device->bytes_per_second);
+        tli_put_count(w, " codec=", device->codec_bytes_per_second);
+    }
+    tli_put(w, "\n");
+}
+
+static void tli_put_profile(tli_writer *w, const tl_precision_profile *row) {
+    int32_t k;
+    tli_put(w, "profile ");
+    tli_put_word(w, row->op);
+    if (row->device) { tli_put(w, " device="); tli_put_word(w, row->device); }
+    tli_put_count(w, " least=", row->least_elements);
+    tli_put_count(w, " most=", row->most_elements);
+    tli_put(w, " best=");
+    tli_put(w, tl_name_scheme(row->recommended));
+    if (row->sensitive) tli_put(w, " sensitive");
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        if (!(row->schemes >> k & 1)) continue;
+        tli_put(w, " ");
+        tli_put(w, tl_name_scheme((tl_scheme)k));
+        tli_put(w, "=");
+        tli_put_f64(w, row->loss[k]);
+        tli_put(w, ":");
+        tli_put_f64(w, row->speedup[k]);
+    }
+    tli_put(w, "\n");
+}
+
+TLI_IMPL size_t tl_print_profiles(const tl_precision_profile *profiles, int32_t profile_count,
+                                  const tl_device *device, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    const char *machine = NULL;
+    int32_t i;
+    TL_ASSERT(profiles || profile_count <= 0);
+    tli_put(&w, tli_profiles_head);
+    for (i = 0; i < profile_count; i++) {
+        const char *name = profiles[i].measured_on;
+        if (!name != !machine || (name && !tli_same_text(name, machine))) tli_put_machine(&w, name, device);
+        machine = name;
+        tli_put_profile(&w, &profiles[i]);
+    }
+    return tli_finish(&w);
 }
 
 // Write text padded to a width, and at least one space after it.
@@ -37580,6 +38611,22 @@ static void tli_put_price(tli_writer *w, const tl_precision_plan *plan, const tl
     else tli_put_more_cost(w, plan, node);
 }
 
+// Write a speed-up and who says so: "1.44 measured"; of f32 the number alone.
+static void tli_put_speed(tli_writer *w, const tl_precision_node *node) {
+    tli_put_rounded(w, node->speedup);
+    if (node->speed_source == TL_SPEED_EXACT) return;
+    tli_put(w, " ");
+    tli_put(w, tl_name_speed_source(node->speed_source));
+}
+
+static void tli_put_padded_speed(tli_writer *w, const tl_precision_node *node, size_t width) {
+    char text[48];
+    tli_writer speed = tli_writer_of(text, sizeof text);
+    tli_put_speed(&speed, node);
+    tli_finish(&speed);
+    tli_put_padded(w, text, width);
+}
+
 static void tli_put_precision_row(tli_writer *w, const tl_graph *graph, const tl_precision_plan *plan,
                                   int32_t id) {
     const tl_precision_node *node = &plan->nodes[id];
@@ -37593,7 +38640,7 @@ static void tli_put_precision_row(tli_writer *w, const tl_graph *graph, const tl
     tli_put_padded(w, tl_name_op(graph, id), 14);
     tli_put_padded(w, tl_name_scheme(node->scheme), 10);
     tli_put_padded_number(w, node->loss, 10);
-    tli_put_padded_number(w, node->speedup, 8);
+    tli_put_padded_speed(w, node, 15);
     tli_put_padded(w, node->runner_up == TL_SCHEME_COUNT ? "-" : tl_name_scheme(node->runner_up), 10);
     tli_put_padded(w, text, 16);
     if (node->conversion_count) {
@@ -37610,6 +38657,11 @@ static void tli_put_share(tli_writer *w, double ratio) {
     tli_put(w, " %");
 }
 
+// Whether a proof rests on times that no one measured.
+static int tli_is_assumed(const tl_precision_plan *plan) {
+    return plan->objective == TL_OBJECTIVE_TIME && plan->speeds.counts[TL_SPEED_ASSUMED] > 0;
+}
+
 static void tli_put_precision_loss(tli_writer *w, const tl_precision_plan *plan) {
     tli_put(w, "loss: ");
     tli_put_rounded(w, plan->loss);
@@ -37623,8 +38675,8 @@ static void tli_put_precision_loss(tli_writer *w, const tl_precision_plan *plan)
         tli_put_fact(w, " in round ", (uint64_t)plan->round_count, "");
     }
     if (plan->criterion == TL_CRITERION_ACCURACY) {
-        tli_put(w, plan->proven ? "; proven: no choice as good loses less"
-                                : "; no choice as good loses less than ");
+        if (plan->proven) tli_put(w, tli_is_assumed(plan) ? "; proven for assumed speeds" : "; proven");
+        tli_put(w, plan->proven ? ": no choice as good loses less" : "; no choice as good loses less than ");
         if (!plan->proven) {
             tli_put_rounded(w, plan->bound_loss);
             tli_put(w, ": at most ");
@@ -37635,6 +38687,33 @@ static void tli_put_precision_loss(tli_writer *w, const tl_precision_plan *plan)
     tli_put(w, "\n");
 }
 
+// Write how many nodes have their times from where.
+static void tli_put_speeds(tli_writer *w, const tl_speeds *speeds) {
+    static const char *const sources[] = { "in f32 alone", "assumed", "from the device", "given", "measured" };
+    int32_t i, shown = 0;
+    tli_put(w, "speeds:");
+    for (i = TL_SPEED_SOURCE_COUNT - 1; i >= 0; i--) {
+        if (!speeds->counts[i]) continue;
+        tli_put(w, shown++ ? ", " : " ");
+        tli_put(w, sources[i]);
+        if (i == TL_SPEED_MEASURED) {
+            tli_put(w, " on ");
+            tli_put(w, speeds->measured_on);
+        }
+        tli_put_fact(w, " of ", (uint64_t)speeds->counts[i], "");
+    }
+    if (!shown) tli_put(w, " of no node");
+    if (speeds->conversions == TL_SPEED_ASSUMED) tli_put(w, "; conversions: assumed, 1 an element");
+    if (speeds->conversions == TL_SPEED_FROM_DEVICE) tli_put(w, "; conversions: the device's rate of memory");
+}
+
+TLI_IMPL size_t tl_explain_speeds(const tl_speeds *speeds, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    TL_ASSERT(speeds);
+    tli_put_speeds(&w, speeds);
+    return tli_finish(&w);
+}
+
 static void tli_put_precision_cost(tli_writer *w, const tl_precision_plan *plan) {
     tli_put(w, tl_name_objective(plan->objective));
     tli_put_fact(w, ": ", plan->cost, ", in f32 ");
@@ -37643,7 +38722,8 @@ static void tli_put_precision_cost(tli_writer *w, const tl_precision_plan *plan)
     tli_put(w, " times as good");
     if (plan->criterion != TL_CRITERION_ACCURACY) {
         if (plan->proven) {
-            tli_put(w, "; proven: no choice within the loss costs less");
+            tli_put(w, tli_is_assumed(plan) ? "; proven for assumed speeds" : "; proven");
+            tli_put(w, ": no choice within the loss costs less");
         } else {
             tli_put_fact(w, "; no choice within the loss costs less than ", plan->bound_cost, ": at most ");
             tli_put_share(w, plan->gap_ratio);
@@ -37652,6 +38732,8 @@ static void tli_put_precision_cost(tli_writer *w, const tl_precision_plan *plan)
     }
     tli_put_fact(w, "\nconversions: ", (uint64_t)plan->conversion_count, ", of that ");
     tli_put_fact(w, "", plan->conversion_cost, "\n");
+    tli_put_speeds(w, &plan->speeds);
+    tli_put(w, "\n");
     tli_put_fact(w, "bytes of weights and tensors: ", plan->bytes, ", in f32 ");
     tli_put_fact(w, "", plan->base_bytes, "\n");
 }
@@ -37661,7 +38743,7 @@ TLI_IMPL size_t tl_print_precision_plan(const tl_graph *graph, const tl_precisio
     tli_writer w = tli_writer_of(buf, size);
     int32_t i, shown = 0;
     TL_ASSERT(graph && plan);
-    tli_put(&w, "node                 op             scheme     loss       speed-up "
+    tli_put(&w, "node                 op             scheme     loss       speed-up        "
                 "runner-up  price            conversions\n");
     for (i = 0; i < plan->node_count; i++) tli_put_precision_row(&w, graph, plan, i);
     tli_put(&w, "criterion: ");
@@ -37722,6 +38804,7 @@ static void tli_put_json_node(tli_writer *w, const tl_graph *graph, const tl_pre
                        tli_name(tli_loss_source_names, TL_LOSS_SOURCE_COUNT, (int64_t)node->source));
     tli_put_named_f64(w, "loss", node->loss);
     tli_put_named_f64(w, "speedup", node->speedup);
+    tli_put_named_text(w, "speed_source", tl_name_speed_source(node->speed_source));
     tli_put_named_f64(w, "confidence", node->confidence);
     tli_put_name_of(w, "runner_up");
     if (node->runner_up == TL_SCHEME_COUNT) {
@@ -37736,6 +38819,17 @@ static void tli_put_json_node(tli_writer *w, const tl_graph *graph, const tl_pre
     }
     tli_put_named_u64(w, "conversion_count", (uint64_t)node->conversion_count);
     tli_put_named_u64(w, "conversion_cost", node->conversion_cost);
+    tli_put(w, "}");
+}
+
+static void tli_put_json_speeds(tli_writer *w, const tl_speeds *speeds) {
+    int32_t i;
+    tli_put_name_of(w, "speeds");
+    tli_put(w, "{\"conversions\":");
+    tli_put_json_text(w, tl_name_speed_source(speeds->conversions));
+    tli_put_named_text(w, "measured_on", speeds->measured_on);
+    for (i = 0; i < TL_SPEED_SOURCE_COUNT; i++)
+        tli_put_named_u64(w, tli_speed_source_names[i], (uint64_t)speeds->counts[i]);
     tli_put(w, "}");
 }
 
@@ -37770,6 +38864,7 @@ TLI_IMPL size_t tl_print_precision_json(const tl_graph *graph, const tl_precisio
         tli_put_i64(&w, plan->scheme_counts[i]);
     }
     tli_put(&w, "}");
+    tli_put_json_speeds(&w, &plan->speeds);
     tli_put_name_of(&w, "nodes");
     tli_put(&w, "[");
     for (i = 0; i < plan->node_count; i++) tli_put_json_node(&w, graph, &plan->nodes[i], i);
@@ -37835,7 +38930,12 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
             tli_put(&w, tli_explain_source(chosen));
             tli_put(&w, ", ");
             tli_put_rounded(&w, chosen->speedup);
-            tli_put(&w, " times as fast as in f32");
+            tli_put(&w, " times as fast as in f32, ");
+            tli_put(&w, tl_name_speed_source(chosen->speed_source));
+            if (chosen->speed_source == TL_SPEED_MEASURED) {
+                tli_put(&w, " on ");
+                tli_put(&w, plan->speeds.measured_on);
+            }
         }
         tli_explain_runner_up(&w, plan, chosen);
     }

@@ -269,15 +269,11 @@ static inline void quantize_start_training(quantize_net *net) {
     }
 }
 
-// One step on batch number `step`, counted from 1; returns the loss before it.
-static inline float quantize_train_step(quantize_net *net, uint64_t step, float rate,
-                                        int32_t *targets) {
-    nn_adamw opt = { 0.0f, 0.9f, 0.99f, 1e-8f, 0.0f };
+// Forward and backward in f32 on the input that is in tensor 0; returns the loss.
+static inline float quantize_run_backward(quantize_net *net, const int32_t *targets) {
     int32_t id, last = net->logits;
     float loss;
-    opt.rate = rate;
     net->trains = 1;
-    net->load(net, step * net->B, quantize_get_tensor(net, 0), targets);
     for (id = 0; id <= last; id++) {
         const quantize_node *n = &net->nodes[id];
         if (n->op != QUANTIZE_INPUT)
@@ -293,9 +289,20 @@ static inline float quantize_train_step(quantize_net *net, uint64_t step, float 
     nn_cross_entropy_backward(net->dtensors[last], 1.0f, quantize_get_tensor(net, last), targets,
                               net->rows, net->classes);
     for (id = last; id >= 0; id--) quantize_backpropagate(net, id);
+    net->trains = 0;
+    return loss;
+}
+
+// One step on batch number `step`, counted from 1; returns the loss before it.
+static inline float quantize_train_step(quantize_net *net, uint64_t step, float rate,
+                                        int32_t *targets) {
+    nn_adamw opt = { 0.0f, 0.9f, 0.99f, 1e-8f, 0.0f };
+    float loss;
+    opt.rate = rate;
+    net->load(net, step * net->B, quantize_get_tensor(net, 0), targets);
+    loss = quantize_run_backward(net, targets);
     nn_adamw_update(net->params, net->means, net->squares, net->grads, net->param_count, step,
                     &opt);
-    net->trains = 0;
     return loss;
 }
 
@@ -369,6 +376,7 @@ static inline tl_result quantize_find_weight_scales(quantize_net *net, const qua
     tl_result result;
     int32_t j;
     memset(&desc, 0, sizeof desc);
+    desc.kind = TL_OBSERVER_MIN_MAX;
     desc.channel_count = channels;  // weights are (K, N): neighbours are of different channels
     result = tl_init_observer(net->env, &desc, &observer);
     if (!result) result = tl_observe_data(observer, net->params + n->weight, n->weight_count);

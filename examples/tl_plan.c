@@ -387,13 +387,16 @@ static const char *const usage[] = {
     "      sensitive       below 16 bits, too, where a profile says that this op is sensitive",
     "      unknown         ops without a profile may leave f32",
     "      any-result      results need not be converted back to f32",
-    "      memory=900GB/s  conversions take what moving their bytes takes, see --cost-unit; else a",
-    "                      unit of cost an element",
+    "      f16-fits        in training: the range of f16 holds tensors and gradients; else bf16 alone",
+    "      memory=900GB/s  conversions take what moving their bytes takes, see --cost-unit; else what",
+    "                      the machine of the profiles takes; else a unit of cost an element",
     "      device=NAME     rows of profiles for this device count, too",
     "  --front           loss against time, or bytes: every point between which there is a choice",
     "  --profiles FILE   what schemes lose and gain, op by op, and for single nodes where it was",
-    "                    measured, instead of the default table; - is standard input",
-    "  --default-profiles  print that table, in the form that FILE has",
+    "                    measured, instead of the default table; - is standard input. Of a machine like",
+    "                    that of examples/x86-64.profiles; 05_quantize --profiles writes that of yours",
+    "  --default-profiles  print that table, in the form that FILE has: nothing is faster than f32,",
+    "                    because no one measured it",
     "",
     "FILE is written whole or not at all, a pipe or a device as it is; - is standard output, for one of",
     "them. A FILE that is also read, and a FILE that two options name, are refused before any work:",
@@ -426,7 +429,7 @@ static const char *const usage[] = {
     "  tl_plan unet.tlg --pareto --html unet.html",
     "  python3 export.py | tl_plan - --budget 512MiB --inference",
     "  tl_plan resnet18.tlg --precision loss=0.01,training --budget 50%",
-    "  tl_plan resnet18.tlg --front --svg front.svg",
+    "  tl_plan resnet18.tlg --front --profiles examples/x86-64.profiles --svg front.svg",
     "",
     "exit code: 0 planned; 1 bad input, or a file that cannot be written; 2 no plan was found that",
     "fits: the sentence names the least budget at which one was, and the node that sets it, or the",
@@ -485,7 +488,8 @@ static int check_options(const options *o) {
         return fail(CODE_INPUT, "--host-budget: needs --link, the speed of the copies");
     if (o->link && !o->host_budget)
         return fail(CODE_INPUT, "--link: needs --host-budget, the bytes that may go there");
-    if (o->cost_unit && !o->link && !(o->precision && strstr(o->precision, "memory=")))
+    if (o->cost_unit && !o->link && !o->profiles &&
+        !(o->precision && strstr(o->precision, "memory=")))
         return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
     if (o->policy && o->host_budget) return fail(CODE_INPUT, "--policy: none of them copies to the host");
     if (o->name && !o->c_table) return fail(CODE_INPUT, "--name: is for --c-table, which is missing");
@@ -690,6 +694,9 @@ static int check_files(options *o) {
 typedef struct choice {
     tl_precision_desc desc;
     tl_device device;                // conversions; its nanosecond is one unit of cost
+    tl_device rates;                 // of the machine of --profiles, a second
+    const char *machine;             // on which what is read was measured; NULL = none
+    int       has_machine;           // 1 = there was one
     char     *words, *text;          // of --precision and of --profiles, cut into pieces
     tl_precision_profile *profiles;
     double   *losses;                // [node_count x TL_SCHEME_COUNT] measured, or NULL
@@ -2354,15 +2361,6 @@ static int write_plan_page(program *p, const lives *l) {
 
 // -- profiles: what schemes lose and gain, as text --
 
-static const char *const profiles_head[] = {
-    "profiles 1",
-    "# profile OP [device=NAME] [least=N] [most=N] [best=SCHEME] [sensitive] SCHEME=LOSS:SPEEDUP ...",
-    "#   the first line that fits a node counts; * is any op; least and most: elements of its first output;",
-    "#   LOSS adds up over nodes (noise power / signal power); SPEEDUP is time in f32 / time in the scheme",
-    "# node NAME SCHEME=LOSS[:COST] ...",
-    "#   of one node, measured: instead of what its profile says; LOSS may be - where only COST is known",
-};
-
 // A number that is finite and not negative: 0.01, 1e-3. 1 = it is one.
 static int read_number(const char *text, double *value) {
     size_t length = strlen(text);
@@ -2373,34 +2371,17 @@ static int read_number(const char *text, double *value) {
     return !*end && *value >= 0 && *value < 1e300;
 }
 
-// The fewest digits that read back the same.
-static label number_label(double value) {
-    label l;
-    int digits = 1;
-    do snprintf(l.text, sizeof l.text, "%.*g", digits, value);
-    while (strtod(l.text, NULL) != value && digits++ < 17);
-    return l;
-}
-
 static int write_default_profiles(program *p) {
     writer w;
-    int32_t count, i;
-    int k, code = open_writer("-", &w);
+    int32_t count;
     const tl_precision_profile *rows = tl_find_default_profiles(&count);
-    put_lines(&w, profiles_head, sizeof profiles_head / sizeof *profiles_head);
-    for (i = 0; i < count; i++) {
-        const tl_precision_profile *row = &rows[i];
-        put(&w, "profile %s", row->op);
-        if (row->device) put(&w, " device=%s", row->device);
-        if (row->least_elements) put(&w, " least=%llu", (ull)row->least_elements);
-        if (row->most_elements) put(&w, " most=%llu", (ull)row->most_elements);
-        put(&w, " best=%s%s", tl_name_scheme(row->recommended), row->sensitive ? " sensitive" : "");
-        for (k = 0; k < TL_SCHEME_COUNT; k++)
-            if (row->schemes >> k & 1)
-                put(&w, " %s=%s:%s", tl_name_scheme((tl_scheme)k), number_label(row->loss[k]).text,
-                    number_label(row->speedup[k]).text);
-        put(&w, "\n");
-    }
+    size_t length = tl_print_profiles(rows, count, NULL, NULL, 0);
+    char *text = (char *)malloc(length + 1);
+    int code = open_writer("-", &w);
+    if (!text) return fail(CODE_INPUT, "no memory for profiles");
+    tl_print_profiles(rows, count, NULL, text, length + 1);
+    put_text(&w, text, length);
+    free(text);
     return code ? code : close_writer(p, &w);
 }
 
@@ -2471,9 +2452,35 @@ static int read_profile_row(program *p, profile_line *l) {
     char *word = next_word(l);
     if (!word) return fail_line(l, "profile", "must be followed by an op");
     row->op = word;
+    row->measured_on = p->choice.machine;
     while ((word = next_word(l)) != NULL)
         if (read_profile_word(l, word, row)) return CODE_INPUT;
     return row->schemes ? CODE_OK : fail_line(l, row->op, "has no scheme");
+}
+
+// machine NAME [flops=N] [memory=N] [codec=N]: of the rows below. The rates of the first one count.
+static int read_machine(program *p, profile_line *l) {
+    choice *c = &p->choice;
+    char *word = next_word(l);
+    int is_first = !c->has_machine;
+    if (!word) return fail_line(l, "machine", "must be followed by its name");
+    c->machine = strcmp(word, "-") == 0 ? NULL : word;
+    if (c->machine) c->has_machine = 1;
+    while ((word = next_word(l)) != NULL) {
+        char *value = strchr(word, '=');
+        double rate = 0;
+        uint64_t *bytes = NULL;
+        if (value) *value++ = 0;
+        if (strcmp(word, "memory") == 0) bytes = &c->rates.bytes_per_second;
+        if (strcmp(word, "codec") == 0) bytes = &c->rates.codec_bytes_per_second;
+        if (!bytes && strcmp(word, "flops") != 0)
+            return fail_line(l, word, "must be flops=, memory= or codec=, of a machine");
+        if (!value || !read_number(value, &rate) || rate < 1 || rate > 1e18)
+            return fail_line(l, word, "must be a number of at least 1 a second");
+        if (is_first && bytes) *bytes = (uint64_t)rate;
+        else if (is_first) c->rates.flops_per_second[TL_PRECISION_SINGLE] = rate;
+    }
+    return CODE_OK;
 }
 
 static int32_t find_node(const tl_graph *graph, const char *name) {
@@ -2497,6 +2504,7 @@ static int start_measured(program *p) {
     }
     c->desc.losses = c->losses;
     c->desc.costs = c->costs;
+    c->desc.measured_on = c->machine;
     return CODE_OK;
 }
 
@@ -2524,7 +2532,8 @@ static int read_profile_line(program *p, profile_line *l, int *has_head) {
     if (!word) return CODE_OK;
     if (*has_head && strcmp(word, "profile") == 0) return read_profile_row(p, l);
     if (*has_head && strcmp(word, "node") == 0) return read_node_row(p, l);
-    if (*has_head) return fail_line(l, word, "must be profile or node");
+    if (*has_head && strcmp(word, "machine") == 0) return read_machine(p, l);
+    if (*has_head) return fail_line(l, word, "must be machine, profile or node");
     version = next_word(l);
     if (strcmp(word, "profiles") != 0 || !version || strcmp(version, "1") != 0)
         return fail_line(l, word, "the first line must be: profiles 1");
@@ -2578,7 +2587,7 @@ static int read_profiles(program *p) {
 // The words of --precision: the values of those that were there.
 typedef struct choice_words {
     const char *loss, *speedup, *balanced, *objective, *schemes, *memory, *device;
-    const char *training, *sensitive, *unknown, *any_result;
+    const char *training, *sensitive, *unknown, *any_result, *f16_fits;
     const char *criterion;
 } choice_words;
 
@@ -2592,6 +2601,7 @@ static int take_choice_word(choice_words *words, char *word) {
         { "balanced", WORD_ALONE | WORD_WITH_VALUE, &words->balanced },
         { "training", WORD_ALONE, &words->training },      { "sensitive", WORD_ALONE, &words->sensitive },
         { "unknown", WORD_ALONE, &words->unknown },        { "any-result", WORD_ALONE, &words->any_result },
+        { "f16-fits", WORD_ALONE, &words->f16_fits },
         { "performance", WORD_ALONE, &words->criterion },  { "accuracy", WORD_ALONE, &words->criterion },
         { "custom", WORD_ALONE, &words->criterion },
     };
@@ -2677,17 +2687,27 @@ static int choose_criterion(const choice_words *words, tl_precision_desc *desc) 
     return CODE_OK;
 }
 
+// The rates at which conversions move bytes: those of memory=, else those of the machine of --profiles, where a
+// unit of cost is a FLOP at its speed, unless --cost-unit says something else.
 static int parse_choice_device(program *p, const choice_words *words) {
-    uint64_t rate = 0;
-    int code;
-    if (!words->memory && !words->device) return CODE_OK;
-    p->choice.device.name = words->device;
-    p->choice.desc.device = &p->choice.device;
-    if (!words->memory) return CODE_OK;
-    code = parse_rate("--precision: memory", words->memory, "GB", "/s", &rate);
-    if (!code) code = parse_cost_unit(p);
-    if (!code)
-        code = scale_rate(p, "--precision: memory", words->memory, rate, &p->choice.device.bytes_per_second);
+    tl_device *device = &p->choice.device, *rates = &p->choice.rates;
+    uint64_t rate = rates->bytes_per_second, codec = words->memory ? 0 : rates->codec_bytes_per_second;
+    double flops = rates->flops_per_second[TL_PRECISION_SINGLE];
+    const char *text = words->memory ? words->memory : "of the machine";
+    char unit[64];
+    int code = CODE_OK;
+    if (!words->memory && !words->device && !rate) return CODE_OK;
+    device->name = words->device;
+    p->choice.desc.device = device;
+    if (words->memory) code = parse_rate("--precision: memory", words->memory, "GB", "/s", &rate);
+    if (code || !rate) return code;
+    snprintf(unit, sizeof unit, "flop@%.9fGFLOPS", flops * 1e-9);
+    if (!p->o.cost_unit && !words->memory && flops > 0) p->o.cost_unit = unit;
+    code = parse_cost_unit(p);
+    if (p->o.cost_unit == unit) p->o.cost_unit = NULL;
+    if (!code) code = scale_rate(p, "--precision: memory", text, rate, &device->bytes_per_second);
+    if (!code && codec)
+        code = scale_rate(p, "--profiles: codec", text, codec, &device->codec_bytes_per_second);
     return code;
 }
 
@@ -2705,12 +2725,13 @@ static int prepare_choice(program *p) {
     if (words.schemes && parse_schemes(words.schemes, &desc->schemes)) return CODE_INPUT;
     if (words.training && p->o.inference)
         return fail(CODE_INPUT, "--inference: and the word training of --precision exclude each other");
-    if (parse_choice_device(p, &words) || read_profiles(p)) return CODE_INPUT;
+    if (read_profiles(p) || parse_choice_device(p, &words)) return CODE_INPUT;
     desc->graph = &p->graph;
     desc->training = words.training != NULL;
     desc->allow_sensitive = words.sensitive != NULL;
     desc->allow_unknown = words.unknown != NULL;
     desc->any_result = words.any_result != NULL;
+    desc->allow_f16 = words.f16_fits != NULL;
     desc->work_limit = p->work_limit;
     p->o.inference = !desc->training;
     return CODE_OK;
@@ -2767,6 +2788,9 @@ static int print_choice(const program *p, FILE *out) {
         fprintf(out, "%s\n", sentence);
     }
     if (p->o.explain) fprintf(out, "\n");
+    if (c->plan.objective == TL_OBJECTIVE_TIME && c->plan.speeds.counts[TL_SPEED_ASSUMED] && !p->o.profiles)
+        fprintf(out, "No one measured what a scheme gains here, so none counts as faster than f32: --profiles\n"
+                     "takes what was measured, objective=bytes counts what is known\n\n");
     return CODE_OK;
 }
 
@@ -2832,6 +2856,7 @@ static void count_schemes(const program *p, const tl_precision_point *at, char *
 
 static void print_front(const program *p, FILE *out) {
     const tl_precision_front *front = &p->choice.front;
+    char speeds[256];
     int32_t i;
     fprintf(out, "%s: %d nodes, precisions for %s, %s against loss\n\n", p->model, (int)p->graph.node_count,
             p->o.inference ? "inference" : "training", tl_name_objective(p->choice.desc.objective));
@@ -2845,9 +2870,10 @@ static void print_front(const program *p, FILE *out) {
                 (ull)at->bytes, bytes_label(at->bytes).text, (ull)at->cost,
                 gap_label(at->cost, at->bound_cost).text, schemes, i == front->knee ? "  <- knee" : "");
     }
-    fprintf(out, "\n%d points, %s; bytes: of weights and of the tensors handed on\n%.2f s\n",
+    tl_explain_speeds(&front->speeds, speeds, sizeof speeds);
+    fprintf(out, "\n%d points, %s; bytes: of weights and of the tensors handed on\n%s\n%.2f s\n",
             (int)front->point_count,
-            front->complete ? "all there are" : "a selection, from one end to the other",
+            front->complete ? "all there are" : "a selection, from one end to the other", speeds,
             now_seconds() - p->start);
 }
 
@@ -2858,7 +2884,12 @@ static int write_front_json(program *p) {
     int code = open_writer(p->o.json, &w);
     if (code) return code;
     put_head_json(p, &w);
-    put(&w, ", \"complete\": %s, \"knee\": %d, \"points\": [", front->complete ? "true" : "false",
+    put(&w, ", \"speeds\": {\"measured_on\": ");
+    put_json_text(&w, front->speeds.measured_on);
+    put(&w, ", \"conversions\": \"%s\"", tl_name_speed_source(front->speeds.conversions));
+    for (i = 0; i < TL_SPEED_SOURCE_COUNT; i++)
+        put(&w, ", \"%s\": %d", tl_name_speed_source((tl_speed_source)i), (int)front->speeds.counts[i]);
+    put(&w, "}, \"complete\": %s, \"knee\": %d, \"points\": [", front->complete ? "true" : "false",
         (int)front->knee);
     for (i = 0; i < front->point_count; i++) {
         const tl_precision_point *at = &front->points[i];

@@ -165,6 +165,8 @@
     X(CHOOSE_SLOT, "tl_choose_slot") \
     X(WRITE_TABLE, "tl_write_table") \
     X(INIT_RUN_PLAN, "tl_init_run: plan") \
+    X(MEASURE_PROFILES, "tl_measure_profiles") \
+    X(ESTIMATE_SENSITIVITY, "tl_estimate_sensitivity") \
     X(COMPILE, "tl_compile") \
     X(PLAN_COMPILE_FRONT, "tl_plan_compile_front") \
     X(RECOMMEND, "tl_recommend") \
@@ -738,7 +740,24 @@
     X(DEVICE_TIME_OF_CONVERSION_MUST_FIT_64, \
       "device: the time of a conversion must fit 64 bits", "node, line") \
     X(SPEEDUP_COST_MUST_FIT_64_BITS, "speedup: the cost must fit 64 bits", "node, line") \
-    X(NO_MEMORY_FOR_NEW_GRAPH, "no memory for the new graph", "")
+    X(NO_MEMORY_FOR_NEW_GRAPH, "no memory for the new graph", "") \
+    X(ALLOW_F16_MUST_BE_0_OR_1, "allow_f16: must be 0 or 1", "") \
+    X(NAME_MUST_NOT_BE_EMPTY, "name: must not be empty", "") \
+    X(RUN_MUST_NOT_BE_NULL, "run: must not be NULL", "") \
+    X(NOW_NS_MUST_NOT_BE_NULL, "now_ns: must not be NULL", "") \
+    X(SAMPLES_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "") \
+    X(RUN_NODE_FAILED, "run: node %s: %s", "result") \
+    X(CONVERT_TENSOR_FAILED, "convert: %s: %s", "result") \
+    X(NO_MEMORY_FOR_TIMES, "no memory for the times", "") \
+    X(BATCH_COUNT_MUST_BE_POSITIVE, "batch_count: must be > 0", "") \
+    X(ROW_COUNT_MUST_BE_POSITIVE, "row_count: must be > 0", "") \
+    X(FIND_TENSOR_MUST_NOT_BE_NULL, "find_tensor: must not be NULL", "") \
+    X(SAMPLE_COUNTS_MUST_BE_POSITIVE, "sample: counts must be > 0", "") \
+    X(SAMPLE_VALUE_IS_NOT_FINITE, "sample: a value or gradient is not finite", "") \
+    X(FIND_TENSOR_FAILED, "find_tensor: failed: %s", "result") \
+    X(FIND_WEIGHTS_FAILED, "find_weights: failed: %s", "result") \
+    X(RUN_FAILED, "run: failed: %s", "result") \
+    X(NO_MEMORY_FOR_SUMS, "no memory for the sums", "")
 
 // -- errors: rules of [9] COMPILE --
 

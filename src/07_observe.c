@@ -155,6 +155,11 @@ struct tl_observer {
     int32_t          bin_bits;  // bin_count = 2^bin_bits
 };
 
+// Whether a kind needs no histogram.
+static int tli_takes_extremes(tl_observer_kind kind) {
+    return kind == TL_OBSERVER_MIN_MAX || kind == TL_OBSERVER_MOVING_AVERAGE;
+}
+
 static tl_observer_desc tli_fill_observer(const tl_observer_desc *desc) {
     tl_observer_desc filled = *desc;
     if (!filled.channel_count) filled.channel_count = 1;
@@ -162,7 +167,7 @@ static tl_observer_desc tli_fill_observer(const tl_observer_desc *desc) {
     if (filled.rate == 0) filled.rate = 0.01;
     if (filled.percentile_ratio == 0) filled.percentile_ratio = 0.999;
     if (!filled.high) filled.high = 127;
-    if (!filled.bin_count && filled.kind >= TL_OBSERVER_PERCENTILE) filled.bin_count = 2048;
+    if (!filled.bin_count && !tli_takes_extremes(filled.kind)) filled.bin_count = 2048;
     return filled;
 }
 
@@ -380,7 +385,7 @@ TLI_IMPL tl_result tl_observe_extremes(tl_observer *observer, int32_t channel, f
     tli_rule why = TLI_NO_RULE;
     tli_channel *c;
     TL_ASSERT(observer);
-    if (observer->bins || observer->desc.kind > TL_OBSERVER_MOVING_AVERAGE)
+    if (observer->bins || !tli_takes_extremes(observer->desc.kind))
         return tli_fail(observer->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(OBSERVER_HISTOGRAM_NEEDS_DATA));
     if (!tli_is_below(channel, observer->desc.channel_count)) why = TLI_RULE(CHANNEL_NO_SUCH_CHANNEL);
     else if (!tli_is_finite_f32(least)) why = TLI_RULE(LEAST_MUST_BE_FINITE);

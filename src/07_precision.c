@@ -35,8 +35,9 @@ typedef struct tli_precision {
     int32_t  *readers;           // of all nets
     int32_t  *first_nets;        // [node_count + 1] into node_nets
     int32_t  *node_nets;         // nets that a node makes or reads
-    uint8_t  *marks;             // the block that holds the next three
+    uint8_t  *marks;             // the block that holds the next four
     uint8_t  *sources, *ranks;   // [node_count x schemes] tl_loss_source; preference in ties, 0 = first
+    uint8_t  *speed_sources;     // [node_count x schemes] tl_speed_source
     uint8_t  *schemes;           // [node_count] the present choice
     tli_choice_net *nets;         // [net_count]
     int32_t  formats[TL_SCHEME_COUNT];
@@ -48,6 +49,9 @@ typedef struct tli_precision {
     uint64_t most_loss;          // loss limit of the last choice, which binds runners-up, too
     uint64_t nearest_cost;       // the least cost, if cost_limit cannot be met; 0 = loss_limit cannot be met
     int32_t  nearest_proven;     // 1 = nearest_cost is proven to be the least
+    tl_speeds speeds;
+    const char *machine;         // the first that a speed was measured on; borrowed, NULL = none
+    int      has_machines;       // 1 = there are others
 } tli_precision;
 
 // The present choice, in the units of the choice; its schemes are in tli_precision.
@@ -168,6 +172,7 @@ static tli_rule tli_find_precision_rule(const tl_precision_desc *desc) {
     if ((desc->training | desc->allow_sensitive | desc->allow_unknown | desc->any_result) & ~1)
         return TLI_RULE(TRAINING_ALLOW_SENSITIVE_ALLOW_UNKNOWN);
     if (desc->schemes >> TL_SCHEME_COUNT) return TLI_RULE(SCHEMES_UNKNOWN_BIT);
+    if (desc->allow_f16 & ~1) return TLI_RULE(ALLOW_F16_MUST_BE_0_OR_1);
     if (desc->training && (desc->schemes & ~TLI_FLOAT_SCHEMES))
         return TLI_RULE(SCHEMES_TRAINING_TAKES_F32_F16);
     if (!tli_is_amount(desc->performance_weight) || !tli_is_amount(desc->accuracy_weight))
@@ -244,6 +249,11 @@ static int tli_has_given_cost(const tli_option *o, int32_t k) {
     return o->costs && o->costs[k] != TL_FORBIDDEN;
 }
 
+// Whether something says that f16 holds what a node hands on and its gradients.
+static int tli_has_f16_range(const tl_precision_desc *desc, int32_t id) {
+    return !desc->training || desc->allow_f16 || (desc->f16_nodes && desc->f16_nodes[id]);
+}
+
 static tli_option tli_find_option(const tli_precision *p, int32_t id) {
     const tl_precision_desc *desc = &p->desc;
     uint32_t limit = desc->node_schemes && desc->node_schemes[id] ? desc->node_schemes[id] : ~(uint32_t)0;
@@ -260,6 +270,7 @@ static tli_option tli_find_option(const tli_precision *p, int32_t id) {
         if (tli_has_given_loss(&o, k) && (tli_has_given_cost(&o, k) || desc->objective == TL_OBJECTIVE_BYTES))
             o.schemes |= TLI_BIT(k);
     if (o.row && o.row->sensitive && !desc->allow_sensitive) o.schemes &= ~TLI_NARROW_SCHEMES;
+    if (!tli_has_f16_range(desc, id)) o.schemes &= ~TLI_BIT(TL_SCHEME_F16);
     o.schemes &= desc->schemes & limit;
     return o;
 }
@@ -284,22 +295,96 @@ static uint64_t tli_find_node_bytes(const tli_precision *p, int32_t id, int32_t 
     return bytes;
 }
 
+// FLOP a second in f32; 0 = not known.
+static double tli_find_f32_rate(const tl_device *device) {
+    double rate = device->flops_per_second[TL_PRECISION_SINGLE];
+    return rate > 0 ? rate : device->flops_per_second[TL_PRECISION_FULL];
+}
+
+// How many times as fast as in f32 a device computes in a scheme; 0 = it does not say.
+static double tli_find_device_speedup(const tl_device *device, int32_t scheme) {
+    tl_precision narrow = scheme == TL_SCHEME_F16 ? TL_PRECISION_HALF : TL_PRECISION_BF16;
+    double base, rate;
+    if (!device || (scheme != TL_SCHEME_F16 && scheme != TL_SCHEME_BF16)) return 0;
+    base = tli_find_f32_rate(device);
+    rate = device->flops_per_second[narrow];
+    return base > 0 && rate > 0 && tli_is_amount(rate / base) ? rate / base : 0;
+}
+
+// How many times as fast as in f32 a node runs in a scheme without a given cost, and who says so.
+static double tli_find_row_speedup(const tli_precision *p, int32_t id, const tli_option *o, int32_t k,
+                                   tl_speed_source *source) {
+    int own = p->desc.profiles == tli_default_profiles && tli_has_product(tl_name_op(p->graph, id));
+    double rate = own ? tli_find_device_speedup(p->desc.device, k) : 0;
+    *source = TL_SPEED_ASSUMED;
+    if (rate > 0) {
+        *source = TL_SPEED_FROM_DEVICE;
+        return rate;
+    }
+    if (!o->row || !(o->row->schemes >> k & 1)) return 1;
+    if (o->row->measured_on) *source = TL_SPEED_MEASURED;
+    return o->row->speedup[k];
+}
+
+static tl_speed_source tli_find_speed(const tli_precision *p, int32_t id, const tli_option *o, int32_t k,
+                                      double *speedup) {
+    tl_speed_source source;
+    *speedup = 1;
+    if (k == TL_SCHEME_F32) return TL_SPEED_EXACT;
+    if (tli_has_given_cost(o, k)) return p->desc.measured_on ? TL_SPEED_MEASURED : TL_SPEED_GIVEN;
+    *speedup = tli_find_row_speedup(p, id, o, k, &source);
+    return source;
+}
+
 static void tli_fill_option(tli_precision *p, int32_t id, const tli_option *o, int32_t k) {
     const tl_node *node = &p->graph->nodes[id];
     size_t at = (size_t)id * TL_SCHEME_COUNT + (size_t)k;
     uint64_t time = node->fwd_cost + (p->desc.training ? node->bwd_cost : 0);  // the sum of all fits
-    double speedup = o->row && o->row->schemes >> k & 1 ? o->row->speedup[k] : 1;
+    double speedup;
     double loss = o->row && o->row->schemes >> k & 1 ? o->row->loss[k] : 0;
     if (tli_has_given_loss(o, k)) {
         loss = o->losses[k];
         p->sources[at] = (uint8_t)p->desc.loss_source;
     }
     p->node_losses[at] = k == TL_SCHEME_F32 ? 0 : loss;
+    p->speed_sources[at] = (uint8_t)tli_find_speed(p, id, o, k, &speedup);
     p->times[at] = tli_has_given_cost(o, k) ? o->costs[k] : tli_divide_by_f64(time, speedup, 1);
     p->bytes[at] = tli_find_node_bytes(p, id, k);
     p->ranks[at] = tli_find_rank(p, o, k);
     if (o->schemes >> k & 1)
         p->costs[at] = p->desc.objective == TL_OBJECTIVE_TIME ? p->times[at] : p->bytes[at];
+}
+
+// Note the name of a machine: the first one is shown, and whether there are others.
+static void tli_note_machine(tli_precision *p, const char *name) {
+    if (!p->machine) p->machine = name;
+    else if (!tli_same_text(p->machine, name)) p->has_machines = 1;
+}
+
+// Copy the noted name: a plan holds no pointer of the caller.
+static void tli_name_machine(tli_precision *p) {
+    static const char others[] = " and others";
+    char *name = p->speeds.measured_on;
+    size_t size = sizeof p->speeds.measured_on - (p->has_machines ? sizeof others - 1 : 0);
+    tli_writer w = tli_writer_of(name, size);
+    if (!p->machine) return;
+    tli_put(&w, p->machine);
+    tli_finish(&w);
+    if (p->has_machines) tli_copy(name + tli_text_length(name), others, sizeof others);
+}
+
+// Count a node by the least trusted source among its possible schemes.
+static void tli_count_speed(tli_precision *p, int32_t id, const tli_option *o) {
+    const uint8_t *sources = p->speed_sources + (size_t)id * TL_SCHEME_COUNT;
+    int32_t least = TL_SPEED_SOURCE_COUNT, k;
+    if (p->graph->nodes[id].is_input) return;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        if (k == TL_SCHEME_F32 || !(o->schemes >> k & 1)) continue;
+        if (sources[k] < least) least = sources[k];
+        if (sources[k] == TL_SPEED_MEASURED)
+            tli_note_machine(p, tli_has_given_cost(o, k) ? p->desc.measured_on : o->row->measured_on);
+    }
+    p->speeds.counts[least == TL_SPEED_SOURCE_COUNT ? TL_SPEED_EXACT : least]++;
 }
 
 static tl_result tli_fill_options(tli_precision *p) {
@@ -313,7 +398,9 @@ static tl_result tli_fill_options(tli_precision *p) {
             return tli_fail_item(&rules, TL_ERROR_INFEASIBLE, "node", id, tl_name_node(p->graph, id),
                                  TLI_RULE(SCHEMES_NONE_IS_LEFT_OF_THOSE));
         for (k = 0; k < TL_SCHEME_COUNT; k++) tli_fill_option(p, id, &o, k);
+        tli_count_speed(p, id, &o);
     }
+    tli_name_machine(p);
     for (; id < p->node_count; id++) p->costs[(size_t)id * TL_SCHEME_COUNT + TL_SCHEME_F32] = 0;
     return TL_OK;
 }
@@ -508,7 +595,7 @@ static int tli_add_precision_arrays(tli_precision *p) {
         sizeof *p->numbers);
     p->node_losses = (double *)tli_alloc_array(p->env, old * TL_SCHEME_COUNT, sizeof *p->node_losses);
     p->indices = (int32_t *)tli_alloc_array(p->env, nodes + 1 + 2 * tensors + 2 * reads, sizeof *p->indices);
-    p->marks = (uint8_t *)tli_alloc_array(p->env, nodes * (2 * TL_SCHEME_COUNT + 1), 1);
+    p->marks = (uint8_t *)tli_alloc_array(p->env, nodes * (3 * TL_SCHEME_COUNT + 1), 1);
     p->nets = (tli_choice_net *)tli_alloc_array(p->env, tensors, sizeof *p->nets);
     if (!p->numbers || !p->node_losses || !p->indices || !p->marks || !p->nets) return 0;
     p->costs = p->numbers;
@@ -521,7 +608,8 @@ static int tli_add_precision_arrays(tli_precision *p) {
     p->first_nets = p->readers + reads;
     p->node_nets = p->first_nets + nodes + 1;
     p->sources = p->marks;
-    p->ranks = p->sources + nodes * TL_SCHEME_COUNT;
+    p->speed_sources = p->sources + nodes * TL_SCHEME_COUNT;
+    p->ranks = p->speed_sources + nodes * TL_SCHEME_COUNT;
     p->schemes = p->ranks + nodes * TL_SCHEME_COUNT;
     return 1;
 }
@@ -553,6 +641,8 @@ static tl_result tli_open_precision(tl_env *env, tli_function function, const tl
     p->function = function;
     p->graph = graph;
     p->desc = tl_default_precision(desc);
+    p->speeds.conversions = desc->device && desc->device->bytes_per_second ? TL_SPEED_FROM_DEVICE
+                                                                           : TL_SPEED_ASSUMED;
     for (i = 0; i < graph->tensor_count && !desc->any_result; i++)
         nodes += graph->nodes[graph->outputs[i].node].keep;
     p->node_count = (int32_t)nodes;
@@ -1033,6 +1123,7 @@ static void tli_fill_chosen(const tli_precision *p, int32_t id, tl_precision_nod
     node->scheme = (tl_scheme)p->schemes[id];
     node->format = tl_find_scheme_format(node->scheme);
     node->source = (tl_loss_source)p->sources[at];
+    node->speed_source = (tl_speed_source)p->speed_sources[at];
     node->loss = p->node_losses[at];
     node->speedup = tli_find_speedup(p->times[row + TL_SCHEME_F32], p->times[at]);
     node->runner_up = TL_SCHEME_COUNT;
@@ -1053,6 +1144,7 @@ static void tli_fill_precision_plan(const tli_precision *p, const tli_pick *pick
     plan->node_count = p->graph->node_count;
     plan->criterion = p->desc.criterion;
     plan->objective = p->desc.objective;
+    plan->speeds = p->speeds;
     plan->conversion_cost = 0;
     plan->conversion_count = 0;
     for (id = 0; id < plan->node_count; id++) {
@@ -1322,6 +1414,7 @@ static tl_result tli_fill_front(tli_precision *p, const tli_choice_front *chosen
     front->knee = tli_find_knee(p, chosen);
     front->base_cost = p->base_cost;
     front->base_bytes = p->base_bytes;
+    front->speeds = p->speeds;
     for (i = 0; i < chosen->point_count; i++, point++, schemes += nodes) {
         const tli_front_point *from = &chosen->points[i];
         tli_copy(schemes, from->schemes, (size_t)nodes);

@@ -211,7 +211,10 @@ TLDEF int tl_has_overflow(const float *data, uint64_t count);  // 1 = data holds
 //      least   range  most     outlier
 //
 // The memory of an observer is fixed per channel, whatever the amount of data. A wide range loses by
-// rounding, a narrow one by clipping: min-max clips nothing, the last three kinds balance the two.
+// rounding, a narrow one by clipping: min-max clips nothing; mse finds the least sum of both on the data, so no
+// kind has less noise. Entropy looks at the share of values, not at their size: under heavy tails (Student's t
+// with 3 degrees of freedom, of 8 bits) it clips few but large values, and they alone lose several times as
+// much as all the rounding of min-max. Take it where a tool that is compared with does.
 //
 // References: Migacz, 8-bit Inference with TensorRT, GTC 2017 (entropy; P with the tail, Q without). Here
 // each level is made of whole bins, zeros are left out because they are exact, and the threshold is the
@@ -220,24 +223,24 @@ TLDEF int tl_has_overflow(const float *data, uint64_t count);  // 1 = data holds
 
 // id, name, which range it finds
 #define TL_OBSERVERS(X) \
+    X(TL_OBSERVER_MSE,            "mse",            "with the least squared error")                        \
     X(TL_OBSERVER_MIN_MAX,        "min-max",        "least and largest value")                             \
     X(TL_OBSERVER_MOVING_AVERAGE, "moving-average", "of the least and the largest of each batch")          \
     X(TL_OBSERVER_PERCENTILE,     "percentile",     "a share of all magnitudes lies within, nearest rank") \
-    X(TL_OBSERVER_MSE,            "mse",            "with the least squared error")                        \
     X(TL_OBSERVER_ENTROPY,        "entropy",        "that loses the least information (Kullback-Leibler)")
 
 typedef enum tl_observer_kind { TL_OBSERVERS(TLI_ENUM) TL_OBSERVER_COUNT } tl_observer_kind;
 
 typedef struct tl_observer_desc {
-    tl_observer_kind kind;     // 0 = min-max
+    tl_observer_kind kind;     // 0 = mse
     int32_t  channel_count;    // ranges to find; 0 = 1
     uint64_t inner_count;      // elements of one channel side by side; 0 = 1
     double   rate;             // moving-average: weight of a new batch; 0 = 0.01; (0, 1]
     double   percentile_ratio; // percentile: share of magnitudes within the range; 0 = 0.999; (0, 1]
     int32_t  high;             // mse, entropy: largest integer of the quantisation; 0 = 127; 1 .. 32767
     tl_range_rule rule;        // mse: rule of the quantisation; 0 = affine, on -high-1 .. high
-    int32_t  bin_count;        // bins for each sign, a power of two, 128 .. 8192; 0 = 2048 for the last
-                               // three kinds, no histogram for the first two. 16 bytes for both signs
+    int32_t  bin_count;        // bins for each sign, a power of two, 128 .. 8192; 0 = 2048, no histogram for
+                               // min-max and moving-average. 16 bytes for both signs
 } tl_observer_desc;
 
 typedef struct tl_observer tl_observer;
@@ -375,11 +378,13 @@ typedef struct tl_precision_profile {
     double   speedup[TL_SCHEME_COUNT];  // time in f32 / time in the scheme; > 0
     tl_scheme recommended;        // preferred among choices of equal value
     int32_t  sensitive;           // 1 = only schemes of 16 bits and more, unless allow_sensitive
+    const char *measured_on;      // the machine that the speed-ups were measured on; 0 = they are assumed
 } tl_precision_profile;
 
-// Return the library's own rows, a const table: the ops that [3] makes, and "*". They are derived from word
-// lengths, as the implementation explains row by row, not measured on any machine. To replace them, measure
-// losses with tl_measure_sensitivity, and times.
+// Return the library's own rows, a const table: the ops that [3] makes, and "*". Losses are derived from word
+// lengths, as the implementation explains row by row; every speed-up is 1, because no figure holds on all
+// machines. To replace them, measure losses with tl_measure_sensitivity or tl_estimate_sensitivity, and times
+// with tl_measure_profiles.
 TLDEF const tl_precision_profile *tl_find_default_profiles(int32_t *count);
 
 // Find the row of a node: the first whose op, device and elements fit. For an op "add+relu" without a row of
@@ -400,6 +405,28 @@ TLDEF const tl_precision_profile *tl_find_profile(const tl_precision_profile *pr
 // Errors:  TL_ERROR_INVALID_ARG names the row.
 // Cost:    O(rows squared).
 TLDEF tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profiles, int32_t profile_count);
+
+// -- where speeds come from --
+
+// id, name, where the time of a node in a scheme comes from; from the least trusted on
+#define TL_SPEED_SOURCES(X) \
+    X(TL_SPEED_EXACT,       "exact",    "the node is in f32: 1 by definition")                            \
+    X(TL_SPEED_ASSUMED,     "assumed",  "a table that names no machine; that of the library says 1 x")    \
+    X(TL_SPEED_FROM_DEVICE, "device",   "tl_device: its arithmetic in the scheme / in f32, for products") \
+    X(TL_SPEED_GIVEN,       "given",    "costs of the caller that name no machine")                       \
+    X(TL_SPEED_MEASURED,    "measured", "a table, or costs, that name the machine they were measured on")
+
+typedef enum tl_speed_source { TL_SPEED_SOURCES(TLI_ENUM) TL_SPEED_SOURCE_COUNT } tl_speed_source;
+
+// What is known of the times behind a choice. What is proven is proven for these times.
+typedef struct tl_speeds {
+    int32_t  counts[TL_SPEED_SOURCE_COUNT];  // nodes by the least trusted source among their possible schemes;
+                                       // exact = only f32 is possible; graph inputs are left out
+    tl_speed_source conversions;       // device = by its rates; assumed = 1 an element
+    char     measured_on[64];          // the machine, cut after 63 bytes; "" = none; of several "A and others"
+} tl_speeds;
+
+TLDEF const char *tl_name_speed_source(tl_speed_source source);  // "assumed"; "?" out of range
 
 // -- precision plan --
 
@@ -460,6 +487,11 @@ typedef struct tl_precision_desc {
     void            *user;
     int32_t          round_limit;      // 0 = 8
     tl_loss_source   loss_source;      // where `losses` come from; 0 = measured
+    const char      *measured_on;      // the machine that `costs` were measured on; 0 = they are given
+    int32_t          allow_f16;        // training: 1 = f16 everywhere: your word that its range holds tensors
+                                       // and gradients; 0 = only where f16_nodes says so, else bf16
+    const uint8_t   *f16_nodes;        // [node_count] training: 1 = observed: tl_is_f16_safe of what the node
+                                       // hands on and of its gradients; 0 = of none
 } tl_precision_desc;
 
 typedef struct tl_precision_node {
@@ -475,6 +507,7 @@ typedef struct tl_precision_node {
     double    runner_up_loss;          // loss of the whole graph in that choice
     int32_t   conversion_count;        // of its outputs, to other formats
     uint64_t  conversion_cost;
+    tl_speed_source speed_source;      // where the speed-up comes from
 } tl_precision_node;
 
 struct tl_precision_plan {
@@ -496,6 +529,7 @@ struct tl_precision_plan {
     int32_t  scheme_counts[TL_SCHEME_COUNT];  // nodes in each scheme, without graph inputs
     void    *memory;                   // released by tl_free_precision_plan
     tl_precision_objective objective;
+    tl_speeds speeds;                  // where the times come from
 };
 
 TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  // NULL = all defaults
@@ -503,13 +537,18 @@ TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  //
 //
 //   plan   overwritten; release with tl_free_precision_plan
 //
-// Time: a node costs fwd / speed-up, in training (fwd + bwd) / speed-up, rounded up. A tensor of E elements
-// is converted once for each other format that its readers want. A conversion costs E (bytes of one format
-// + bytes of the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16
+// Time: a node costs fwd / speed-up, in training (fwd + bwd) / speed-up, rounded up. The speed-up is that of
+// the profile. Under the library's table everything is as fast as in f32, but for ops of products in f16 and
+// bf16: flops_per_second of the device in this format / that in f32, where both are known. A tensor of E
+// elements is converted once for each other format that its readers want. A conversion costs E (bytes of one
+// format + bytes of the other) / bytes_per_second of the device, in ns, rounded up (between f32 and f16 or bf16
 // 4 E / codec_bytes_per_second, if that is known); without a device that has these rates it costs E, like
 // an elementwise call in FLOP. In training a conversion costs twice that if the tensor has a gradient,
 // which is converted back; this is an upper bound where only readers without a gradient want the format.
 // Bytes: weights and tensors in their formats, and their converted copies; graph inputs count as f32.
+//
+// Losses know noise and no range: gradients below 2^-24 vanish in f16, and tensors above 65504 overflow. So in
+// training f16 needs evidence (allow_f16, f16_nodes); bf16 has the range of f32.
 //
 // Losses add up over nodes. The choice works on integers: losses in units of loss_limit / 2^40, rounded up,
 // so that a limit is never exceeded; without a limit in units of the power of two that brings the sum of
@@ -561,6 +600,7 @@ typedef struct tl_precision_front {
     int32_t  knee;                     // the point that balanced takes, with the weights of the desc
     uint64_t base_cost, base_bytes;    // of everything in f32
     void    *memory;                   // released by tl_free_precision_front
+    tl_speeds speeds;                  // where the times come from
 } tl_precision_front;
 
 // Find the Pareto front of loss and cost: the least cost for each loss. Criterion and limits are not read.
@@ -597,6 +637,108 @@ typedef struct tl_sensitivity_desc {
 //          loss that is not finite. *losses is all NaN after TL_ERROR_KERNEL, and unchanged after the others.
 // Cost:    one call of evaluate for each node and scheme.
 TL_EXPERIMENTAL tl_result tl_measure_sensitivity(tl_env *env, const tl_sensitivity_desc *desc, double *losses);
+
+// -- sensitivity, estimated: losses of all nodes in all schemes from runs in f32 --
+
+// What is known of a tensor, or of the weights of a node, after a run.
+typedef struct tl_sample {
+    const float *values;               // [count] 0 = these are no numbers, as tokens
+    const float *gradients;            // [count] of the loss by the values; 0 = it does not depend on them
+    uint64_t     count;
+    int32_t      channel_count;        // weights: channels with a scale of their own; 0 = 1
+    uint64_t     inner_count;          // elements of one channel side by side; 0 = 1
+} tl_sample;
+
+typedef struct tl_estimate_sensitivity_desc {
+    const tl_graph *graph;             // not NULL
+    uint32_t        schemes;           // bits 1 << tl_scheme to estimate; 0 = all but f32 and fake
+    const uint32_t *node_schemes;      // [node_count] further limits, per node; NULL, or 0 for a node = none
+    int32_t         batch_count;       // > 0
+    uint64_t        row_count;         // > 0: rows of a batch, over which the loss is a mean
+    // Run the network on a batch in f32, forward and backward. Called twice for each batch.
+    tl_result     (*run)(int32_t batch, void *user);  // not NULL
+    // Fill in a tensor, or the weights of a node, of the last run; the sample is zeroed before.
+    tl_result     (*find_tensor)(int32_t tensor, tl_sample *sample, void *user);  // not NULL
+    tl_result     (*find_weights)(int32_t node, tl_sample *sample, void *user);   // 0 = weights lose nothing
+    void           *user;
+    tl_observer_kind observer;         // of tensors in i8, affine; 0 = mse
+} tl_estimate_sensitivity_desc;
+
+// Estimate the loss of every node in every scheme: the cheap sibling of tl_measure_sensitivity.
+//
+//   losses         [node_count x TL_SCHEME_COUNT] overwritten: for tl_precision_desc.losses, source data.
+//                  NaN where not estimated, 0 for f32
+//   narrow, wide   [tensor_count] overwritten: the quantisations found, for tl_apply_desc; scale 0 = no
+//                  numbers; NULL = not wanted
+//
+// Noise e changes the loss of a row by (g e)^2 / 2 to second order, g the gradient of this row's loss
+// (empirical Fisher information). So the loss of a node in a scheme is row_count / 2 x the mean over batches of
+// the sum of squared gradients x squared errors, over what the scheme stores in another way: inputs and outputs
+// in its format, weights in theirs; dynamic quantises inputs and weights alone. Ranges of tensors in i8 are
+// found by the observer in the first half of the runs, those in i16 are all that was seen; weights are
+// symmetric, narrow. Noise of tensors is taken as independent; the result is good to a factor, not to percents.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: also a sample of another count, or not finite;
+//          TL_ERROR_KERNEL: a callback failed; TL_ERROR_NO_MEMORY. *losses is all NaN after the last two and a
+//          bad sample, and the quantisations are 0; all are unchanged after the others.
+// Cost:    2 batch_count runs; O(values x formats), an observer of 33 KiB for each tensor.
+TL_EXPERIMENTAL tl_result tl_estimate_sensitivity(tl_env *env, const tl_estimate_sensitivity_desc *desc,
+                                                  double *losses, tl_quantization *narrow,
+                                                  tl_quantization *wide);
+
+// -- times: measured speed-ups of each node in each scheme --
+//
+//     graph, kernels, a clock --tl_measure_profiles--> profiles, ns of each node, rates of conversions
+
+typedef struct tl_measure_profiles_desc {
+    const tl_graph *graph;             // not NULL; its sizes are those that are measured
+    const char     *name;              // not NULL: of the machine, for measured_on
+    uint32_t        schemes;           // bits 1 << tl_scheme to measure; 0 = all but fake; f32 always is
+    const uint32_t *node_schemes;      // [node_count] those that a node has kernels for; NULL, or 0 = all
+    // Make a node's inputs and weights ready in a scheme; not timed. 0 = there is nothing to make.
+    tl_result     (*prepare)(int32_t node, tl_scheme scheme, void *user);
+    // Run the kernels of a node in a scheme, so many times, and wait until they are done.
+    tl_result     (*run)(int32_t node, tl_scheme scheme, int32_t count, void *user);  // not NULL
+    // Convert a tensor from f32 to a format and back, so many times. 0 = conversions are not measured.
+    tl_result     (*convert)(int32_t tensor, tl_format format, int32_t count, void *user);
+    void           *user;
+    uint64_t      (*now_ns)(void *clock);  // not NULL: a clock that never goes back, as that of tl_backend
+    void           *clock;
+    const double   *losses;            // [node_count x TL_SCHEME_COUNT] for the rows: the largest of a row's
+                                       // nodes; NULL, or NaN = those of the library's table
+    int32_t         sample_count;      // 0 = 15; at most 31
+    uint64_t        least_ns;          // a sample repeats until it has taken so long; 0 = 100 us
+    int           (*progress)(int32_t done, int32_t all, void *user);  // of nodes and tensors; 1 = stop here
+} tl_measure_profiles_desc;
+
+typedef struct tl_measured_profiles {
+    const tl_precision_profile *profiles;  // [profile_count] for tl_precision_desc and tl_print_profiles
+    int32_t         profile_count;
+    const uint64_t *costs;             // [node_count x TL_SCHEME_COUNT] ns of a call, for the desc of a plan;
+                                       // TL_FORBIDDEN = not measured
+    tl_device       device;            // name; units of the graph's cost a second in f32 (FLOP, if that);
+                                       // both rates of conversions; 0 = not known
+    void           *memory;            // released by tl_free_measured_profiles
+} tl_measured_profiles;
+
+// Measure what each scheme gains on this machine.
+//
+//   measured   overwritten; release with tl_free_measured_profiles
+//
+// The schemes of a node take turns; the first turn warms up. Its time is the lower quartile of the samples:
+// what else runs makes calls longer, never shorter. One row for each op and size of output 0: the time of its
+// nodes in f32 / in the scheme, to four decimals, for sizes up to the middle between it and the next one.
+// Schemes without a loss, given or of the library's table, are left out. The rows of that table follow for the
+// ops that were not measured: their speed-ups stay assumed. Forward calls are timed; in training these
+// speed-ups stand for both directions.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_KERNEL: a callback failed;
+//          TL_ERROR_NO_MEMORY. *measured is all zero then.
+// Cost:    sample_count + 1 turns of each node and scheme, each of least_ns or one call.
+TL_EXPERIMENTAL tl_result tl_measure_profiles(tl_env *env, const tl_measure_profiles_desc *desc,
+                                              tl_measured_profiles *measured);
+// Accepts zeroed ones.
+TL_EXPERIMENTAL void tl_free_measured_profiles(tl_env *env, tl_measured_profiles *measured);
 
 // -- apply --
 //
@@ -666,8 +808,19 @@ TLDEF const char *tl_name_objective(tl_precision_objective objective);  // "byte
 // Accepts exactly what tl_name_objective returns: 1 and the value, or 0.
 TLDEF int tl_parse_objective(const char *text, tl_precision_objective *objective);
 
-// Write a plan as a table for people, one line per node: scheme, loss, speed-up, runner-up and its additional
-// cost, conversions; then the sums. Numbers are rounded to four digits.
+// Write a table of profiles as text, one line per row, in the form that examples/tl_plan.c reads back exactly
+// (--profiles): comments that explain it, "machine NAME .." before the rows that were measured on it, with the
+// rates of a device of that name, and "profile OP ..". Spaces in names become "-".
+//
+//   device   NULL = no rates: flops_per_second in f32, bytes_per_second and codec_bytes_per_second are written
+TLDEF size_t tl_print_profiles(const tl_precision_profile *profiles, int32_t profile_count,
+                               const tl_device *device, char *buf, size_t size);
+
+// Write where the times come from: "speeds: measured on NAME of 20, assumed of 3; conversions: ..".
+TLDEF size_t tl_explain_speeds(const tl_speeds *speeds, char *buf, size_t size);
+
+// Write a plan as a table for people, one line per node: scheme, loss, speed-up and where it comes from,
+// runner-up and its additional cost, conversions; then the sums. Numbers are rounded to four digits.
 TLDEF size_t tl_print_precision_plan(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
                                      size_t size);
 
@@ -676,8 +829,8 @@ TLDEF size_t tl_print_precision_plan(const tl_graph *graph, const tl_precision_p
 TLDEF size_t tl_print_precision_json(const tl_graph *graph, const tl_precision_plan *plan, char *buf,
                                      size_t size);
 
-// Write a sentence about one node: its scheme, where the loss comes from, the runner-up and its price, and how
-// often its outputs are converted.
+// Write a sentence about one node: its scheme, where loss and speed-up come from, the runner-up and its price,
+// and how often its outputs are converted.
 TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision_plan *plan, int32_t node,
                                        char *buf, size_t size);
 #endif

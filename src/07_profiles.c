@@ -4,8 +4,8 @@
 
 // -- profiles --
 //
-// The table of losses and speed-ups by op, used where nothing was measured, and the search for the row of a
-// node. The numbers are derived from word lengths, as the comments below say; they are not measurements.
+// The table of losses by op, used where nothing was measured, and the search for the row of a node. Losses are
+// derived from word lengths, as the comments below say; they are not measurements. Speed-ups are all 1.
 
 static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes % 4 != 0); }
 
@@ -40,13 +40,11 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
       2 * TLI_NOISE_I16 + TLI_NOISE_W8, TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR, \
       2 * TLI_NOISE_I8 + TLI_NOISE_W8_TENSOR }
 
-// Speed-ups, to be replaced by measurements. Ops that multiply and add are rated by the products of one
-// instruction of 128 bits with sums of 32 bits: 4 in f32, 8 in 16 bits, 16 in 8 bits; w8a16 multiplies in 16
-// bits; dynamic loses a quarter of its gain to quantising its inputs. Ops that only move data are rated by
-// the bytes read and written. fake gains nothing, and costs ops that move data two more passes.
-#define TLI_SPEEDUPS_OF_PRODUCTS { 1, 2, 2, 2, 4, 4, 2, 3, 1 }
-#define TLI_SPEEDUPS_OF_BYTES    { 1, 2, 2, 2, 4, 4, 4, 4, 0.5 }
-#define TLI_SPEEDUPS_OF_LOOKUPS  { 1, 1, 1, 1, 1, 1, 1, 1.6, 1 }  // 8 bytes per element become 1 + 4: 8 / 5
+// No speed-up is built in. A linear layer with the integer kernels of examples/ runs 0.6 to 1.8 times as fast
+// as in f32, by scheme and machine, where word lengths promise 2 to 4: any figure here would be wrong
+// somewhere, and a plan proven by it could be slower than f32. So every scheme is as fast as f32 until a device
+// or a measured table says otherwise.
+#define TLI_SPEEDUPS { 1, 1, 1, 1, 1, 1, 1, 1, 1 }
 
 #define TLI_BIT(scheme) ((uint32_t)1 << (scheme))
 #define TLI_FLOAT_SCHEMES (TLI_BIT(TL_SCHEME_F32) | TLI_BIT(TL_SCHEME_F16) | TLI_BIT(TL_SCHEME_BF16))
@@ -62,42 +60,40 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
 #define TLI_NARROW_SCHEMES (TLI_BIT(TL_SCHEME_I8) | TLI_BIT(TL_SCHEME_I8_CHANNEL) | TLI_BIT(TL_SCHEME_W8A16) | \
                             TLI_BIT(TL_SCHEME_DYNAMIC) | TLI_BIT(TL_SCHEME_FAKE))
 
-#define TLI_WEIGHTED(op, most, speedups) \
-    { op, NULL, 0, most, TLI_WEIGHT_SCHEMES, TLI_LOSSES_OF_WEIGHTS, speedups, TL_SCHEME_I8_CHANNEL, 0 }
+#define TLI_WEIGHTED(op) \
+    { op, NULL, 0, 0, TLI_WEIGHT_SCHEMES, TLI_LOSSES_OF_WEIGHTS, TLI_SPEEDUPS, TL_SCHEME_I8_CHANNEL, 0, NULL }
 #define TLI_CELL(op) \
-    { op, NULL, 0, 0, TLI_CELL_SCHEMES, TLI_LOSSES_OF_WEIGHTS, TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_W8A16, 0 }
+    { op, NULL, 0, 0, TLI_CELL_SCHEMES, TLI_LOSSES_OF_WEIGHTS, TLI_SPEEDUPS, TL_SCHEME_W8A16, 0, NULL }
 #define TLI_MOVED(op, factor, tensors) \
-    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), TLI_SPEEDUPS_OF_BYTES, TL_SCHEME_I8, 0 }
-#define TLI_SENSITIVE(op, factor, tensors, speedups) \
-    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), speedups, TL_SCHEME_I16, 1 }
+    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), TLI_SPEEDUPS, TL_SCHEME_I8, 0, NULL }
+#define TLI_SENSITIVE(op, factor, tensors) \
+    { op, NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(factor, tensors), TLI_SPEEDUPS, TL_SCHEME_I16, 1, NULL }
 
 static const tl_precision_profile tli_default_profiles[] = {
-    // up to 4096 outputs the time goes into reading the matrix once: bytes count
-    TLI_WEIGHTED("linear", 4096, TLI_SPEEDUPS_OF_BYTES),
-    TLI_WEIGHTED("linear", 0, TLI_SPEEDUPS_OF_PRODUCTS),
-    TLI_WEIGHTED("conv2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),  // also depthwise: [3] gives it the same op
-    TLI_WEIGHTED("conv", 0, TLI_SPEEDUPS_OF_PRODUCTS),
-    TLI_WEIGHTED("convt2d", 0, TLI_SPEEDUPS_OF_PRODUCTS),
+    TLI_WEIGHTED("linear"),
+    TLI_WEIGHTED("conv2d"),  // also depthwise: [3] gives it the same op
+    TLI_WEIGHTED("conv"),
+    TLI_WEIGHTED("convt2d"),
     TLI_CELL("rnn"),
     TLI_CELL("gru"),
     TLI_CELL("lstm"),
     { "embedding", NULL, 0, 0, TLI_TABLE_SCHEMES, { 0, 0, 0, 0, 0, 0, 0, TLI_NOISE_W8_TENSOR, 0 },
-      TLI_SPEEDUPS_OF_LOOKUPS, TL_SCHEME_DYNAMIC, 0 },
-    { "bmm", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
-    { "matmul", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS_OF_PRODUCTS, TL_SCHEME_I8, 0 },
+      TLI_SPEEDUPS, TL_SCHEME_F32, 0, NULL },
+    { "bmm", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS, TL_SCHEME_I8, 0, NULL },
+    { "matmul", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(1, 3), TLI_SPEEDUPS, TL_SCHEME_I8, 0, NULL },
     // exp turns an error added to a score into a factor: noise is multiplied by the power of the scores, 16
     // for scores with a standard deviation of 4
-    TLI_SENSITIVE("attention", 16, 4, TLI_SPEEDUPS_OF_PRODUCTS),
-    TLI_SENSITIVE("softmax", 16, 2, TLI_SPEEDUPS_OF_BYTES),
+    TLI_SENSITIVE("attention", 16, 4),
+    TLI_SENSITIVE("softmax", 16, 2),
     // noise stays while subtracting the mean makes the signal smaller: 4 times in power. With known statistics
     // bn is a scale and an addition for each channel, which tolerates 8 bits
-    TLI_SENSITIVE("layernorm", 4, 2, TLI_SPEEDUPS_OF_BYTES),
+    TLI_SENSITIVE("layernorm", 4, 2),
     TLI_MOVED("bn", 4, 2),
     TLI_MOVED("batchnorm", 4, 2),
     // f32 only: losses take little time, and labels must not be converted
-    { "loss", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES, TL_SCHEME_F32, 1 },
-    { "cross_entropy", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS_OF_BYTES,
-      TL_SCHEME_F32, 1 },
+    { "loss", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS, TL_SCHEME_F32, 1, NULL },
+    { "cross_entropy", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS,
+      TL_SCHEME_F32, 1, NULL },
     TLI_MOVED("relu", 1, 2),
     TLI_MOVED("sigmoid", 1, 2),
     TLI_MOVED("tanh", 1, 2),
@@ -114,9 +110,8 @@ static const tl_precision_profile tli_default_profiles[] = {
     TLI_MOVED("upsample", 1, 2),
     TLI_MOVED("concat", 1, 2),
     TLI_MOVED("split", 1, 2),
-    // unknown op: the losses of a norm with two inputs, and half of the gain by bytes
-    { "*", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(4, 3), { 1, 1.5, 1.5, 1.5, 2, 2, 2, 2, 0.5 },
-      TL_SCHEME_I16, 1 },
+    // unknown op: the losses of a norm with two inputs
+    { "*", NULL, 0, 0, TLI_TENSOR_SCHEMES, TLI_LOSSES(4, 3), TLI_SPEEDUPS, TL_SCHEME_I16, 1, NULL },
 };
 
 TLI_IMPL const tl_precision_profile *tl_find_default_profiles(int32_t *count) {
@@ -186,6 +181,23 @@ TLI_IMPL const tl_precision_profile *tl_find_profile(const tl_precision_profile 
     row = tli_find_row(&p, op, tli_text_length(op));
     if (!row) row = tli_find_row_of_parts(&p, op);
     return row ? row : tli_find_row(&p, "*", 1);
+}
+
+// Ops whose time goes into multiplying and adding. What a device says of its arithmetic speeds them up; the
+// others wait for memory.
+static const char *const tli_product_ops[] = {
+    "linear", "conv2d", "conv", "convt2d", "rnn", "gru", "lstm", "bmm", "matmul", "attention"
+};
+
+// Whether an op, or a part of "conv2d+relu", is one of these.
+static int tli_has_product(const char *op) {
+    size_t length = tli_text_length(op), at = 0, end, i;
+    for (; at <= length; at = end + 1) {
+        for (end = at; end < length && op[end] != '+'; end++) {}
+        for (i = 0; i < sizeof tli_product_ops / sizeof tli_product_ops[0]; i++)
+            if (tli_is_same_op(tli_product_ops[i], op + at, end - at)) return 1;
+    }
+    return 0;
 }
 
 static tli_rule tli_find_profile_rule(const tl_precision_profile *row) {

@@ -205,6 +205,7 @@ static void plan_graph(reader *r, const tl_graph *graph) {
     desc.allow_sensitive = (int32_t)(head >> 4 & 1);
     desc.allow_unknown = (int32_t)(head >> 5 & 1);
     desc.any_result = (int32_t)(head >> 6 & 1);
+    desc.allow_f16 = (int32_t)(head >> 7 & 1);
     desc.work_limit = limits[more & 3];
     desc.schemes = more & 4 ? next_byte(r) | (more & 8) << 5 : 0;
     desc.loss_limit = next_number(r);

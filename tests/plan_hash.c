@@ -10,6 +10,7 @@
 #include "../tl_strategy.h"
 #include "support/random_graph.h"
 #include "support/layered_graph.h"
+#include "support/word_lengths.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -147,6 +148,7 @@ static void plan_precision(const char *name, const tl_graph *graph, int criterio
     desc.loss_limit = 0.005;
     desc.least_speedup = 1.5;
     desc.allow_sensitive = desc.allow_unknown = 1;
+    desc.profiles = word_length_profiles(&desc.profile_count);
     desc.work_limit = 10 * WORK;
     result = tl_plan_precision(&env, &desc, &plan);
     apply.graph = graph;

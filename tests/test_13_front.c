@@ -11,6 +11,7 @@
 #include "support/support.h"
 #include "support/random_graph.h"
 #include "support/sink_support.h"
+#include "support/word_lengths.h"
 
 static tl_precision_point point_of(double loss, double speedup, uint64_t cost, uint64_t bound) {
     tl_precision_point point;
@@ -151,6 +152,7 @@ static void a_planned_front_is_drawn(void **state) {
         memset(&desc, 0, sizeof desc);
         desc.graph = &graph;
         desc.allow_unknown = 1;
+        desc.profiles = word_length_profiles(&desc.profile_count);
         if (tl_plan_precision_front(&env, &desc, 0, &front)) fail_msg("%s", env.error.text);
         text = drawn(&front);
         assert_int_equal(count_of(text, "class=\"bound"), 0);  // small graphs are proven

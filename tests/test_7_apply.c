@@ -11,6 +11,7 @@
 #include "support/support.h"
 #include "support/random_graph.h"
 #include "support/texts.h"
+#include "support/word_lengths.h"
 
 // A plan by hand: schemes by their names, one a node, all of speed-up 1 or as given.
 #define MOST_NODES 64
@@ -617,7 +618,9 @@ static void sums_are_those_of_the_plan(void **state) {
         desc.device = &device;
         desc.loss_limit = tl_next_random_ratio(&random) * 0.02;
         desc.allow_unknown = 1;
+        desc.profiles = word_length_profiles(&desc.profile_count);
         desc.training = random_chance(&random, 50);
+        desc.allow_f16 = random_chance(&random, 50);
         desc.any_result = random_chance(&random, 30);
         desc.objective = random_chance(&random, 50) ? TL_OBJECTIVE_BYTES : TL_OBJECTIVE_TIME;
         for (i = 0; i < graph.node_count; i++) {

@@ -10,6 +10,7 @@
 #include "../tl_strategy.h"
 #include "support/support.h"
 #include "support/texts.h"
+#include "support/word_lengths.h"
 
 #define SOAK_TIMES(count) ((count) * (getenv("SOAK") ? 100 : 1))
 #define BIT(scheme) (1u << (scheme))
@@ -237,6 +238,7 @@ typedef struct small_case {
     tl_precision_profile rows[OPS];
     uint32_t numerators[OPS][TL_SCHEME_COUNT], denominators[OPS][TL_SCHEME_COUNT];  // of the speed-ups
     int      ops[MOST_NODES];       // row of each node; -1 = graph input
+    uint8_t  f16_nodes[MOST_NODES];
     uint32_t node_schemes[MOST_NODES];
     double   losses[MOST_NODES * TL_SCHEME_COUNT];
     uint64_t costs[MOST_NODES * TL_SCHEME_COUNT];
@@ -328,6 +330,7 @@ static int may_have(const small_case *c, int node, int scheme) {
     if (!offered) offered = c->desc.training ? 7 : 0xff;
     if (c->desc.node_schemes && c->node_schemes[node]) offered &= c->node_schemes[node];
     possible = c->rows[c->ops[node]].schemes | 1;
+    if (c->desc.training && !c->desc.allow_f16 && !(c->desc.f16_nodes && c->f16_nodes[node])) possible &= ~2u;
     if (c->rows[c->ops[node]].sensitive && !c->desc.allow_sensitive) possible &= 0xf;  // f32, f16, bf16, i16
     return (offered & possible) >> scheme & 1;
 }
@@ -428,6 +431,9 @@ static void fill_case(small_case *c, tl_random *random) {
     c->desc.allow_sensitive = (int32_t)below(random, 2);
     c->desc.schemes = below(random, 3) ? 0 : 1 | (uint32_t)below(random, BIT(TL_SCHEME_COUNT));
     if (c->desc.training) c->desc.schemes &= 7;
+    c->desc.allow_f16 = (int32_t)below(random, 2);
+    for (i = 0; i < nodes; i++) c->f16_nodes[i] = (uint8_t)below(random, 2);
+    if (below(random, 2)) c->desc.f16_nodes = c->f16_nodes;
     for (i = 0; i < nodes; i++) c->node_schemes[i] = below(random, 2) ? 0 : 1 | (uint32_t)below(random, BIT(TL_SCHEME_COUNT));
     if (below(random, 3) == 0) c->desc.node_schemes = c->node_schemes;
     if (below(random, 3) == 0) c->desc.losses = c->losses;
@@ -715,6 +721,8 @@ static tl_precision_desc desc_of(const tl_graph *graph) {
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
     desc.loss_limit = 0.01;
+    desc.profiles = word_length_profiles(&desc.profile_count);
+    desc.allow_f16 = 1;
     return desc;
 }
 
@@ -873,6 +881,7 @@ static void every_rule_of_a_desc_is_named(void **state) {
     REFUSED(desc.allow_sensitive = -1, "training, allow_sensitive, allow_unknown, any_result: must be 0 or 1");
     REFUSED(desc.allow_unknown = 4, "training, allow_sensitive, allow_unknown, any_result: must be 0 or 1");
     REFUSED(desc.any_result = 2, "training, allow_sensitive, allow_unknown, any_result: must be 0 or 1");
+    REFUSED(desc.allow_f16 = 2, "allow_f16: must be 0 or 1");
     REFUSED(desc.schemes = BIT(TL_SCHEME_COUNT), "schemes: unknown bit");
     REFUSED((desc.training = 1, desc.schemes = BIT(TL_SCHEME_I8)), "schemes: training takes f32, f16 and bf16 alone");
     REFUSED(desc.performance_weight = (double)NAN, "performance_weight, accuracy_weight: must be finite and >= 0");
@@ -884,7 +893,7 @@ static void every_rule_of_a_desc_is_named(void **state) {
     REFUSED(desc.priorities[TL_SCHEME_F32] = -(double)INFINITY, "priorities: must be finite");
     REFUSED(desc.round_limit = -1, "round_limit: must be >= 0");
     REFUSED(desc.node_schemes = bad_schemes, "node 1 (c): node_schemes: unknown bit");
-    REFUSED(desc.profile_count = 1, "profiles: must not be NULL where there are some");
+    REFUSED((desc.profiles = NULL, desc.profile_count = 1), "profiles: must not be NULL where there are some");
     REFUSED(desc.profile_count = -1, "profile_count: must be >= 0");
     REFUSED((desc.profiles = &row, desc.profile_count = 1), "profiles: row 0 (a): schemes: unknown bit");
     for (i = 0; i < 4 * TL_SCHEME_COUNT; i++) losses[i] = (double)NAN;
@@ -954,6 +963,25 @@ static tl_scheme scheme_of(const tl_precision_desc *desc, int node) {
     tl_scheme scheme = plan.nodes[node].scheme;
     tl_free_precision_plan(NULL, &plan);
     return scheme;
+}
+
+// Printed, at every size that a buffer can have.
+typedef size_t (*print)(const tl_graph *graph, const tl_precision_plan *plan, char *buf, size_t size);
+
+static char *printed(print function, const tl_graph *graph, const tl_precision_plan *plan) {
+    size_t length = function(graph, plan, NULL, 0), size;
+    char *text = (char *)malloc(length + 2), *part = (char *)malloc(length + 2);
+    assert_int_equal(function(graph, plan, text, length + 1), length);
+    assert_int_equal(strlen(text), length);
+    for (size = 1; size <= length; size += 1 + size / 9) {
+        memset(part, '#', length + 2);
+        assert_int_equal(function(graph, plan, part, size), length);
+        assert_int_equal(strlen(part), size - 1);
+        assert_memory_equal(part, text, size - 1);
+        assert_int_equal(part[size], '#');
+    }
+    free(part);
+    return text;
 }
 
 static uint64_t cost_of(const tl_precision_desc *desc) {
@@ -1111,6 +1139,128 @@ static void training_counts_backward_and_offers_floats(void **state) {
     tl_free_precision_plan(NULL, &plan);
     desc.schemes = BIT(TL_SCHEME_F32) | BIT(TL_SCHEME_BF16);
     assert_int_equal(scheme_of(&desc, 1), TL_SCHEME_BF16);
+    tl_free_graph(NULL, &graph);
+}
+
+// The table knows noise: by it f16 loses less than bf16 and is as fast. What it does not know is range.
+static void f16_needs_evidence_of_range_in_training(void **state) {
+    static const float within[] = { 1, -3, 0.001f, 40 }, beyond[] = { 1, -3, 70000, 40 };
+    const float *const data[] = { within, beyond };
+    uint8_t safe[4] = { 0 };
+    tl_graph graph = graph_of(THREE);
+    tl_precision_desc desc = desc_of(&graph);
+    tl_precision_plan plan;
+    int i;
+    (void)state;
+    desc.training = 1;
+    desc.allow_f16 = 0;
+    plan = planned(&desc);
+    assert_int_equal(plan.scheme_counts[TL_SCHEME_F16], 0);
+    assert_int_equal(plan.scheme_counts[TL_SCHEME_BF16], 3);
+    tl_free_precision_plan(NULL, &plan);
+    for (i = 0; i < 2; i++) {  // of tensor and gradient; here of the same numbers
+        tl_observer_desc kind;
+        tl_observer *observer;
+        memset(&kind, 0, sizeof kind);
+        assert_int_equal(tl_init_observer(NULL, &kind, &observer), TL_OK);
+        assert_int_equal(tl_observe_data(observer, data[i], 4), TL_OK);
+        safe[i + 1] = (uint8_t)tl_is_f16_safe(observer, 1, 0);
+        tl_free_observer(observer);
+    }
+    desc.f16_nodes = safe;
+    desc.schemes = BIT(TL_SCHEME_F32) | BIT(TL_SCHEME_F16);
+    plan = planned(&desc);
+    assert_int_equal(plan.nodes[1].scheme, TL_SCHEME_F16);
+    assert_int_equal(plan.nodes[2].scheme, TL_SCHEME_F32);
+    tl_free_precision_plan(NULL, &plan);
+    desc.f16_nodes = NULL;
+    desc.allow_f16 = 1;
+    plan = planned(&desc);
+    assert_int_equal(plan.scheme_counts[TL_SCHEME_F16], 3);
+    tl_free_precision_plan(NULL, &plan);
+    desc.training = desc.allow_f16 = 0;  // inference has no gradients: losses decide
+    plan = planned(&desc);
+    assert_int_equal(plan.scheme_counts[TL_SCHEME_F16], 3);
+    tl_free_precision_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// Nothing is faster than f32 because of a figure that is built in.
+static void speeds_are_those_of_f32_until_someone_says_otherwise(void **state) {
+    uint64_t costs[4 * TL_SCHEME_COUNT];
+    tl_precision_profile rows[3];
+    tl_device device;
+    tl_graph graph = graph_of(THREE);
+    tl_precision_desc desc = desc_of(&graph);
+    tl_precision_plan plan;
+    char *text;
+    int i;
+    (void)state;
+    memset(&device, 0, sizeof device);
+    desc.profiles = NULL;
+    desc.profile_count = 0;
+    desc.loss_limit = 1;
+    plan = planned(&desc);
+    assert_int_equal(plan.cost, plan.base_cost);
+    assert_int_equal(plan.scheme_counts[TL_SCHEME_F32], 3);
+    assert_int_equal(plan.speeds.counts[TL_SPEED_ASSUMED], 3);
+    assert_int_equal(plan.speeds.conversions, TL_SPEED_ASSUMED);
+    assert_string_equal(plan.speeds.measured_on, "");
+    text = printed(tl_print_precision_plan, &graph, &plan);
+    assert_null(strstr(text, "; proven: "));  // no proof stands beside a speed that no one measured
+    free(text);
+    tl_free_precision_plan(NULL, &plan);
+    desc.device = &device;                    // its arithmetic is of use to products alone
+    device.bytes_per_second = UINT64_C(1000000000000);
+    device.flops_per_second[TL_PRECISION_FULL] = 1e12;
+    device.flops_per_second[TL_PRECISION_BF16] = 8e12;
+    plan = planned(&desc);
+    assert_int_equal(plan.nodes[1].scheme, TL_SCHEME_BF16);
+    assert_int_equal(plan.nodes[1].speed_source, TL_SPEED_FROM_DEVICE);
+    assert_true(plan.nodes[1].speedup > 7.9 && plan.nodes[1].speedup < 8.1);
+    assert_true(plan.nodes[3].speedup == 1);
+    assert_int_equal(plan.speeds.conversions, TL_SPEED_FROM_DEVICE);
+    tl_free_precision_plan(NULL, &plan);
+    device.flops_per_second[TL_PRECISION_SINGLE] = 4e12;  // f32 by name counts before the widest
+    plan = planned(&desc);
+    assert_true(plan.nodes[1].speedup > 1.9 && plan.nodes[1].speedup < 2.1);
+    tl_free_precision_plan(NULL, &plan);
+    rows[0] = profile_of("conv2d", BIT(TL_SCHEME_I8), 0, 1.25);
+    rows[1] = profile_of("softmax", 0, 0, 1);
+    rows[2] = profile_of("relu", BIT(TL_SCHEME_BF16), 0, 1.5);
+    rows[0].measured_on = "a board";
+    desc.profiles = rows;
+    desc.profile_count = 3;
+    plan = planned(&desc);
+    assert_int_equal(plan.nodes[1].speed_source, TL_SPEED_MEASURED);
+    assert_int_equal(plan.nodes[2].speed_source, TL_SPEED_EXACT);
+    assert_int_equal(plan.speeds.counts[TL_SPEED_MEASURED], 1);
+    assert_int_equal(plan.speeds.counts[TL_SPEED_EXACT], 1);
+    assert_int_equal(plan.speeds.counts[TL_SPEED_ASSUMED], 1);
+    assert_string_equal(plan.speeds.measured_on, "a board");
+    tl_free_precision_plan(NULL, &plan);
+    for (i = 0; i < 4 * TL_SCHEME_COUNT; i++) costs[i] = TL_FORBIDDEN;
+    costs[3 * TL_SCHEME_COUNT + TL_SCHEME_BF16] = 7;
+    desc.costs = costs;
+    plan = planned(&desc);
+    assert_int_equal(plan.speeds.counts[TL_SPEED_GIVEN], 1);
+    assert_int_equal(plan.speeds.counts[TL_SPEED_ASSUMED], 0);
+    tl_free_precision_plan(NULL, &plan);
+    desc.measured_on = "a machine whose name is so long that it must be cut somewhere, at the end";
+    plan = planned(&desc);
+    assert_int_equal(plan.speeds.counts[TL_SPEED_MEASURED], 2);
+    assert_string_equal(plan.speeds.measured_on, "a board and others");
+    text = printed(tl_print_precision_plan, &graph, &plan);
+    assert_non_null(strstr(text, "1.25 measured"));
+    assert_non_null(strstr(text, "speeds: measured on a board and others of 2, in f32 alone of 1; conversions: the device's "));
+    assert_non_null(strstr(text, "; proven: "));
+    free(text);
+    tl_free_precision_plan(NULL, &plan);
+    rows[0].measured_on = desc.measured_on;
+    plan = planned(&desc);
+    assert_memory_equal(plan.speeds.measured_on, desc.measured_on, 63);
+    assert_int_equal(strlen(plan.speeds.measured_on), 63);
+    tl_free_precision_plan(NULL, &plan);
     tl_free_graph(NULL, &graph);
 }
 
@@ -1682,30 +1832,12 @@ static void names_parse_back(void **state) {
     assert_string_equal(tl_name_objective(TL_OBJECTIVE_COUNT), "?");
 }
 
-typedef size_t (*print)(const tl_graph *graph, const tl_precision_plan *plan, char *buf, size_t size);
 
 static size_t explain_conv(const tl_graph *graph, const tl_precision_plan *plan, char *buf, size_t size) {
     return tl_explain_precision_node(graph, plan, 1, buf, size);
 }
 
-// Printed, at every size that a buffer can have.
-static char *printed(print function, const tl_graph *graph, const tl_precision_plan *plan) {
-    size_t length = function(graph, plan, NULL, 0), size;
-    char *text = (char *)malloc(length + 2), *part = (char *)malloc(length + 2);
-    assert_int_equal(function(graph, plan, text, length + 1), length);
-    assert_int_equal(strlen(text), length);
-    for (size = 1; size <= length; size += 1 + size / 9) {
-        memset(part, '#', length + 2);
-        assert_int_equal(function(graph, plan, part, size), length);
-        assert_int_equal(strlen(part), size - 1);
-        assert_memory_equal(part, text, size - 1);
-        assert_int_equal(part[size], '#');
-    }
-    free(part);
-    return text;
-}
-
-#define HEAD "node                 op             scheme     loss       speed-up runner-up  price            conversions\n"
+#define HEAD "node                 op             scheme     loss       speed-up        runner-up  price            conversions\n"
 
 static void a_plan_is_a_table(void **state) {
     tl_graph graph = graph_of(THREE);
@@ -1714,19 +1846,20 @@ static void a_plan_is_a_table(void **state) {
     char *text = printed(tl_print_precision_plan, &graph, &plan);
     (void)state;
     assert_string_equal(text, HEAD
-        "x                    input          f32        0          1        -          -                1 for 100\n"
-        "c                    conv2d         i8-channel 0.0006851  4        i8         +0               1 for 100\n"
-        "s                    softmax        i16        5.6e-7     2        f16        +0               -\n"
-        "r                    relu           i16        3.5e-8     2        f16        +0               1 for 100\n"
+        "x                    input          f32        0          1               -          -                1 for 100\n"
+        "c                    conv2d         i8-channel 0.0006851  4 assumed       i8         +0               1 for 100\n"
+        "s                    softmax        i16        5.6e-7     2 assumed       f16        +0               -\n"
+        "r                    relu           i16        3.5e-8     2 assumed       f16        +0               1 for 100\n"
         "criterion: performance\n"
         "loss: 0.0006857, limit 0.01\n"
-        "time: 2250, in f32 6900: 3.067 times as good; proven: no choice within the loss costs less\n"
+        "time: 2250, in f32 6900: 3.067 times as good; proven for assumed speeds: no choice within the loss costs less\n"
         "conversions: 3, of that 300\n"
+        "speeds: assumed of 3; conversions: assumed, 1 an element\n"
         "bytes of weights and tensors: 1800, in f32 2400\n"
         "nodes: 2 in i16, 1 in i8-channel\n");
     free(text);
     text = printed(explain_conv, &graph, &plan);
-    assert_string_equal(text, "c (conv2d): i8-channel, loss 0.0006851 by the table, 4 times as fast as in f32; the best "
+    assert_string_equal(text, "c (conv2d): i8-channel, loss 0.0006851 by the table, 4 times as fast as in f32, assumed; the best "
                               "choice with another scheme here has i8: cost +0, loss +0.0002622 for the whole graph; what it hands on is "
                               "converted 1 time, for 100.");
     free(text);
@@ -1770,7 +1903,7 @@ static void sentences_tell_nodes_apart(void **state) {
     desc.loss_source = TL_LOSS_FROM_DATA;
     plan = planned(&desc);
     tl_explain_precision_node(&graph, &plan, 3, text, sizeof text);
-    assert_string_equal(text, "r (relu): i8, loss 0.001 from data, 4 times as fast as in f32; no other scheme is possible "
+    assert_string_equal(text, "r (relu): i8, loss 0.001 from data, 4 times as fast as in f32, assumed; no other scheme is possible "
                               "within the limits; what it hands on is converted 1 time, for 100.");
     tl_free_precision_plan(NULL, &plan);
     tl_free_graph(NULL, &graph);
@@ -1801,11 +1934,12 @@ static void tables_say_what_is_not_proven_or_was_measured(void **state) {
     plan.speedup = 3;
     text = printed(tl_print_precision_plan, &graph, &plan);
     assert_string_equal(text, HEAD
-        "a                    op             f32        0.1235     1.235e6  i16        -10?             -\n"
+        "a                    op             f32        0.1235     1.235e6         i16        -10?             -\n"
         "criterion: performance\n"
         "loss: 10, measured 12350 in round 3\n"
         "time: 100, in f32 300: 3 times as good; no choice within the loss costs less than 98: at most 2.041 % above\n"
         "conversions: 0, of that 0\n"
+        "speeds: of no node\n"
         "bytes of weights and tensors: 0, in f32 0\n"
         "nodes:\n");
     free(text);
@@ -1893,9 +2027,10 @@ static void json_has_every_field_once_and_in_order(void **state) {
     (void)state;
     expect_keys(&at, "criterion objective loss loss_limit measured_loss round_count cost base_cost conversion_cost "
                      "conversion_count bound_cost bound_loss proven gap_ratio speedup bytes base_bytes scheme_counts "
-                     "f32 f16 bf16 i16 i8 i8-channel w8a16 dynamic fake nodes");
+                     "f32 f16 bf16 i16 i8 i8-channel w8a16 dynamic fake "
+                     "speeds conversions measured_on exact assumed device given measured nodes");
     for (i = 0; i < plan.node_count; i++) {
-        expect_keys(&at, "id name op scheme format source loss speedup confidence runner_up");
+        expect_keys(&at, "id name op scheme format source loss speedup speed_source confidence runner_up");
         if (plan.nodes[i].runner_up != TL_SCHEME_COUNT) expect_keys(&at, "scheme proven cost loss");
         expect_keys(&at, "conversion_count conversion_cost");
     }
@@ -2046,6 +2181,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(unknown_ops_stay_in_f32_unless_allowed),
         cmocka_unit_test(results_are_converted_back_unless_any_will_do),
         cmocka_unit_test(training_counts_backward_and_offers_floats),
+        cmocka_unit_test(f16_needs_evidence_of_range_in_training),
+        cmocka_unit_test(speeds_are_those_of_f32_until_someone_says_otherwise),
         cmocka_unit_test(conversions_cost_what_the_device_says),
         cmocka_unit_test(rows_of_a_device_count_on_it_alone),
         cmocka_unit_test(objective_bytes_counts_weights_tensors_and_copies),

@@ -47,7 +47,6 @@ static int init_bed(bed *b, int is_text) {
     b->s->o = &b->o;
     b->s->net.env = &b->s->env;
     b->s->net.seed = b->o.seed;
-    b->s->limits = is_text ? text_limits : image_limits;
     b->s->progress.shown_ns = training_wall_ns();
     b->text.V = 40;
     b->text.length = 20000;
@@ -71,11 +70,7 @@ static int free_beds(void **state) {
     (void)state;
     for (i = 0; i < 2; i++) {
         study *s = beds[i].s;
-        int32_t k;
-        for (k = 0; s && k < s->row_count; k++) {
-            tl_free_precision_plan(&s->env, &s->rows[k].plan);
-            tl_free_precision_graph(&s->env, &s->rows[k].applied);
-        }
+        if (s) free_rows(s);
         if (s) quantize_free_net(&s->net);
         free(s);
         free(beds[i].text.ids);
@@ -174,30 +169,73 @@ static void a_node_without_its_inputs_is_a_mismatch(void **state) {
 
 // -- plans --
 
-static void budgets_are_held_and_the_last_one_is_mostly_8_bits(void **state) {
+static int find_row(const study *s, const char *label) {
+    int32_t i;
+    for (i = 0; i < s->row_count; i++)
+        if (strcmp(s->rows[i].label, label) == 0) return (int)i;
+    fail_msg("no row is called %s", label);
+    return 0;
+}
+
+static void tolerances_are_held_and_rules_are_no_better(void **state) {
     int k, i;
     (void)state;
     for (k = 0; k < 2; k++) {
         study *s = beds[k].s;
-        assert_int_equal(add_row(s, -1.0), TRAINING_OK);
-        for (i = 0; i < 3; i++) assert_int_equal(add_row(s, s->limits[i]), TRAINING_OK);
-        for (i = 1; i < 4; i++) {
+        assert_int_equal(add_rows(s, TL_OBJECTIVE_BYTES), TRAINING_OK);
+        assert_int_equal(s->row_count, ROWS);
+        assert_true(s->rows[0].loss.divergence < 1e-12 && s->rows[0].held_out.divergence < 1e-12);
+        assert_true(s->rows[0].narrow_ratio == 0.0);
+        assert_true(s->rows[find_row(s, "all i8")].narrow_ratio == 1.0);
+        for (i = 1 + UNIFORMS; i < ROWS; i++) {
             const row *r = &s->rows[i];
-            assert_true(is_near(r->loss.divergence, s->limits[i - 1] * s->base_loss));
-            assert_true(r->plan.cost <= s->rows[i - 1].plan.cost);
+            double limit = tolerances[(i - 1 - UNIFORMS) / RULES] * s->base_loss;
+            int by = (i - 1 - UNIFORMS) % RULES;
+            if (by == RULE_EDGE_BLIND) assert_true(r->plan.loss <= limit * (1.0 + 1e-9));
+            else assert_true(is_near(r->loss.divergence, limit));
             assert_true(r->weight_bytes < s->rows[0].weight_bytes);
             assert_int_equal(r->applied.conversion_count, r->plan.conversion_count);
+            if (by == RULE_EXACT)  // the sum that the blind rule kept was allowed, too
+                assert_true(r->plan.cost <= s->rows[i - RULE_EXACT + RULE_EDGE_BLIND].plan.cost ||
+                            s->rows[i - RULE_EXACT + RULE_EDGE_BLIND].loss.divergence > limit);
         }
-        assert_true(s->rows[0].loss.divergence < 1e-12);
-        assert_true(s->rows[0].narrow_ratio == 0.0);
-        assert_true(s->rows[3].narrow_ratio >= 0.5);
         assert_int_equal(check_table(s), TRAINING_OK);
     }
 }
 
+// All choices of three nodes: the blind rule finds the least sum of their costs.
+static void the_edge_blind_rule_is_exact_without_edges(void **state) {
+    study *s = beds[1].s;
+    uint32_t *kept = s->schemes, own[LAYERS] = { 0 };
+    uint8_t found[LAYERS] = { 0 };
+    double limit = 0.002 * s->base_loss;
+    uint64_t best = UINT64_MAX, cost = 0;
+    int a, b, c, i;
+    (void)state;
+    s->objective = TL_OBJECTIVE_BYTES;
+    for (i = 0; i < LAYERS; i++) own[i] = i == 1 || i == 4 || i == 9 ? kept[i] : 1u;
+    s->schemes = own;
+    choose_edge_blind(s, limit, found);
+    for (a = 0; a < TL_SCHEME_COUNT; a++)
+        for (b = 0; b < TL_SCHEME_COUNT; b++)
+            for (c = 0; c < TL_SCHEME_COUNT; c++) {
+                double sum = 0.0;
+                if (!(own[1] >> a & 1) || !(own[4] >> b & 1) || !(own[9] >> c & 1)) continue;
+                if (a) sum += ceil(find_loss(s, 1, a) / limit * UNITS);
+                if (b) sum += ceil(find_loss(s, 4, b) / limit * UNITS);
+                if (c) sum += ceil(find_loss(s, 9, c) / limit * UNITS);
+                cost = find_cost(s, 1, a) + find_cost(s, 4, b) + find_cost(s, 9, c);
+                if (sum <= UNITS && cost < best) best = cost;
+            }
+    s->schemes = kept;
+    assert_true(best == find_cost(s, 1, found[1]) + find_cost(s, 4, found[4]) +
+                            find_cost(s, 9, found[9]));
+    for (i = 1; i < LAYERS; i++) assert_true(found[i] == 0 || i == 1 || i == 4 || i == 9);
+}
+
 static void a_graph_applied_to_the_wrong_ranges_is_noticed(void **state) {
     study *s = beds[1].s;
-    row *r = &s->rows[3];
+    row *r = &s->rows[find_row(s, "all i8")];
     quantize_loss loss;
     float kept;
     quantize_weights *w = NULL;
@@ -207,11 +245,11 @@ static void a_graph_applied_to_the_wrong_ranges_is_noticed(void **state) {
     kept = s->net.narrow[4].scale;
     s->net.narrow[4].scale = 2.0f * kept;  // what reads conv2 in f32, or makes tables of it, is wrong now
     memset(s->net.weights, 0, (size_t)s->net.graph.node_count * TL_SCHEME_COUNT * sizeof *w);
-    assert_int_equal(measure_loss(s, r->schemes, 0, NULL, &loss), TL_OK);
+    assert_int_equal(measure_loss(s, s->tuned, r->schemes, 0, NULL, &loss), TL_OK);
     s->net.narrow[4].scale = kept;
     memset(s->net.weights, 0, (size_t)s->net.graph.node_count * TL_SCHEME_COUNT * sizeof *w);
     assert_true(loss.divergence != r->loss.divergence);
-    assert_int_equal(measure_loss(s, r->schemes, 0, NULL, &loss), TL_OK);
+    assert_int_equal(measure_loss(s, s->tuned, r->schemes, 0, NULL, &loss), TL_OK);
     assert_true(loss.divergence == r->loss.divergence);  // weights made again are the same
 }
 
@@ -319,7 +357,7 @@ static void training_lowers_the_loss(void **state) {
 static void options_are_refused_with_a_code(void **state) {
     static const char *const wrong[][2] = {
         { "--net", "sound" }, { "--costs", "guessed" }, { "--loss", "-1" }, { "--loss", "1x" },
-        { "--loss", "nan" }, { "--observer", "eye" }, { "--objective", "fun" }, { "--width", "17" },
+        { "--loss", "nan" }, { "--observer", "eye" }, { "--costs", "table" }, { "--width", "17" },
         { "--steps", "0" }, { "--what", "1" }
     };
     char program_name[] = "05_quantize", name[16], value[16];
@@ -348,7 +386,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_reads_tokens_stays_in_f32),
         cmocka_unit_test(narrower_schemes_lose_more),
         cmocka_unit_test(a_node_without_its_inputs_is_a_mismatch),
-        cmocka_unit_test(budgets_are_held_and_the_last_one_is_mostly_8_bits),
+        cmocka_unit_test(tolerances_are_held_and_rules_are_no_better),
+        cmocka_unit_test(the_edge_blind_rule_is_exact_without_edges),
         cmocka_unit_test(a_graph_applied_to_the_wrong_ranges_is_noticed),
         cmocka_unit_test(losses_of_a_batch_are_those_of_its_logits),
         cmocka_unit_test(images_follow_from_their_numbers),

@@ -337,6 +337,15 @@ def read_tlg(file):
         nodes.append(node)
     return nodes
 
+def words():
+    """--profiles FILE: the default table, which has no speed-ups, with those that word lengths promise."""
+    gains = {'f16': 2, 'bf16': 2, 'i16': 2, 'i8': 4, 'i8-channel': 4, 'w8a16': 2, 'dynamic': 3}
+    def gain(word):
+        scheme, _, loss = word.partition('=')
+        return '%s=%s:%d' % (scheme, loss.split(':')[0], gains[scheme]) if scheme in gains else word
+    lines = [' '.join(map(gain, line.split())) if line.startswith('profile ') else line for line in planned('--default-profiles').splitlines()]
+    return ['--profiles', write('words.profiles', '\n'.join(lines) + '\n')]
+
 def read_profiles(text):
     rows = []
     for line in text.splitlines():
@@ -354,7 +363,8 @@ def read_profiles(text):
 
 class Evaluation:
     """What a choice costs and loses: calls, conversions of each tensor to each format that is wanted, bytes."""
-    def __init__(self, nodes, rows, allowed, training=False, sensitive=False, unknown=False, any_result=False, measured={}, moved=None):
+    def __init__(self, nodes, rows, allowed, training=False, sensitive=False, unknown=False, any_result=False, measured={}, moved=None, f16=False):
+        self.f16 = f16
         self.nodes, self.training, self.any_result, self.moved = nodes, training, any_result, moved
         self.options, self.readers = [], {}
         for i, node in enumerate(nodes):
@@ -378,7 +388,7 @@ class Evaluation:
         found = {'f32': (base, Fraction(0))} if 'f32' in allowed else {}
         for scheme, (loss, speedup) in (row['schemes'] if row and (known or unknown) else {}).items():
             if scheme == 'f32' or scheme not in allowed: continue
-            if self.training and scheme not in ('f16', 'bf16'): continue
+            if self.training and scheme not in (('f16', 'bf16') if self.f16 else ('bf16',)): continue
             if row['sensitive'] and not sensitive and (WIDTH[FORMATS[scheme][0]] < 2 or FORMATS[scheme][1] < 2 or scheme == 'fake'): continue
             cost = -(-base // speedup)
             found[scheme] = (cost, loss)
@@ -436,28 +446,35 @@ ALL = set(FORMATS) - {'fake'}
 
 def choices_are_what_they_say():
     rows = read_profiles(planned('--default-profiles'))
-    assert len(rows) > 10 and rows[-1]['op'] == '*'
+    assert len(rows) > 10 and rows[-1]['op'] == '*' and all(speedup == 1 for row in rows for loss, speedup in row['schemes'].values())
+    assert chosen(MODEL, 'loss=1')[1]['speedup'] == 1 and 'No one measured' in planned(MODEL, '--precision', 'loss=1')
+    more = words()
+    rows = read_profiles(open(more[1]).read())
     nodes = read_tlg(MODEL)
     for how, options in [('loss=0.01', {}), ('loss=1e-6', {}), ('loss=0', {}), ('loss=0.5,sensitive', dict(sensitive=True)), ('loss=0.05,unknown,any-result', dict(unknown=True, any_result=True)),
-                         ('loss=0.01,training', dict(training=True)), ('loss=1', {}), ('loss=0.003,objective=bytes', None),
+                         ('loss=0.01,training', dict(training=True)), ('loss=0.01,training,f16-fits', dict(training=True, f16=True)), ('loss=1', {}), ('loss=0.003,objective=bytes', None),
                          ('loss=0.02,memory=900GB/s', dict(moved=900 * 10**9 // 10**4))]:
         limit = Fraction(float(how.split(',')[0][5:]))
-        got, precision = chosen(MODEL, how)
+        got, precision = chosen(MODEL, how, *more)
         assert set(got) == PRECISION_KEYS, got
         if options is None: continue
         evaluation = Evaluation(nodes, rows, ALL, **options)
         check_choice(evaluation, precision, limit)
-    only = chosen(MODEL, 'loss=1,schemes=f32+i16')[1]
+        kinds = set(node['scheme'] for node in precision['nodes'])
+        if 'training' in how: assert ('f16' in kinds, 'bf16' in kinds) == (('f16-fits' in how), 'f16-fits' not in how), (how, kinds)
+    only = chosen(MODEL, 'loss=1,schemes=f32+i16', *more)[1]
     assert {node['scheme'] for node in only['nodes']} == {'f32', 'i16'}, only
     out = planned(MODEL, '--precision', 'loss=0.01')
-    for words in ('precisions for inference', 's1b1_conv1', 'all in f32', 'as chosen'): assert words in out, out
+    for word in ('precisions for inference', 's1b1_conv1', 'all in f32', 'as chosen'): assert word in out, out
     assert 'training' in planned(MODEL, '--precision', 'loss=0.01,training')
     assert planned(MODEL, '--precision', 'loss=0.01', '--explain').count('\n') >= 2 * len(nodes)
+    out = planned(MODEL, '--precision', 'loss=0.01', *more)
+    assert 'proven for assumed speeds' in out and ' 4 assumed ' in out and 'speeds: assumed of' in out, out
     named = [('loss=0.01', 'performance'), ('speedup=1.5', 'accuracy'), ('loss=0.01,speedup=1.2', 'custom'), ('balanced', 'balanced')]
     for how, name in named:
-        got = chosen(MODEL, how)[1]
+        got = chosen(MODEL, how, *more)[1]
         assert got['criterion'] == name, got
-        if name != 'balanced': assert got == chosen(MODEL, how + ',' + name)[1], name
+        if name != 'balanced': assert got == chosen(MODEL, how + ',' + name, *more)[1], name
 
 PROFILES = '''profiles 1
 profile linear best=i8 f16=0.001:1.7 bf16=0.004:1.7 i16=0.0005:1.3 i8=0.02:3.1 i8-channel=0.01:2.9
@@ -486,14 +503,15 @@ def small_graphs():
 
 def small_choices_are_the_best():
     own = write('own.profiles', PROFILES)
-    tables = [([], read_profiles(planned('--default-profiles'))), (['--profiles', own], read_profiles(PROFILES))]
+    more = words()
+    tables = [([], read_profiles(planned('--default-profiles'))), (more, read_profiles(open(more[1]).read())), (['--profiles', own], read_profiles(PROFILES))]
     count = 0
     for name, model in small_graphs().items():
         for more, rows in tables:
-            for training in (False, True):
-                how = ',unknown' + (',training' if training else ',schemes=f32+f16+i8+i8-channel+w8a16')
+            for training in ('', ',training', ',training,f16-fits'):
+                how = ',unknown' + (training or ',schemes=f32+f16+i8+i8-channel+w8a16')
                 allowed = {'f32', 'f16', 'bf16'} if training else {'f32', 'f16', 'i8', 'i8-channel', 'w8a16'}
-                evaluation = Evaluation(read_tlg(model), rows, allowed, training=training, unknown=True)
+                evaluation = Evaluation(read_tlg(model), rows, allowed, training=bool(training), unknown=True, f16='fits' in training)
                 best = [(evaluation.cost(schemes)[0], schemes) for schemes in evaluation.every()]
                 most = max(evaluation.loss(schemes) for cost, schemes in best)
                 for limit in sorted({0.0, float(most) / 9, float(most) / 3, float(most) * 0.7, float(most)}):
@@ -511,7 +529,7 @@ def small_choices_are_the_best():
                     check_choice(evaluation, accurate)
                     assert abs(accurate['loss'] - float(min(within))) <= 1e-9 * float(most) and accurate['cost'] * speedup <= accurate['base_cost'], (name, more, how, speedup, accurate)
                     count += 1
-                check_front(evaluation, best, model, 'schemes=' + '+'.join(sorted(allowed)) + ',unknown' + (',training' if training else ''), *more)
+                check_front(evaluation, best, model, 'schemes=' + '+'.join(sorted(allowed)) + ',unknown' + training, *more)
     return '%d choices' % count
 
 def check_front(evaluation, best, model, how, *more):
@@ -540,6 +558,31 @@ def measured_nodes_replace_their_profile():
     code, out, err = run(model, '--precision', 'loss=0.1', '--profiles', '-', '--json', '-', text=text)
     assert code == 0 and json.loads(out)['precision'] == chosen(model, 'loss=0.1', '--profiles', file)[1], err
 
+def machines_say_where_their_speeds_come_from():
+    nodes = read_tlg(MODEL)
+    text = 'profiles 1\nmachine board-7 flops=2e10 memory=8000000000 codec=2000000000\nprofile conv2d i8=0.001:1.5 f16=0.001:1.1\n' \
+           'machine -\nprofile linear i8=0.001:2\n'
+    file = write('board.profiles', text)
+    got = chosen(MODEL, 'loss=1', '--profiles', file)[1]
+    convs, linears = sum(node.op == 'conv2d' for node in nodes), sum(node.op == 'linear' for node in nodes)
+    assert (got['speeds']['measured'], got['speeds']['assumed'], got['speeds']['measured_on'], got['speeds']['conversions']) == (convs, linears, 'board-7', 'device'), got
+    sources = {node['scheme']: node['speed_source'] for node in got['nodes'] if node['op'] == 'conv2d'}
+    assert set(sources.values()) <= {'measured', 'exact'} and 'measured' in sources.values(), sources
+    # a unit of cost is a FLOP at the machine's speed: 5 bytes an element at 8 GB/s are 5 x 20 / 8 of them
+    evaluation = Evaluation(nodes, read_profiles(text), ALL, moved=4 * 10**8)
+    check_choice(evaluation, chosen(MODEL, 'loss=1,schemes=f32+i8', '--profiles', file)[1])
+    slow = chosen(MODEL, 'loss=1,memory=1GB/s,schemes=f32+i8', '--profiles', file, '--cost-unit', 'flop@20GFLOPS')[1]
+    check_choice(Evaluation(nodes, read_profiles(text), ALL, moved=5 * 10**7), slow)  # the word counts before the file
+    assert 'measured on board-7 of %d' % convs in planned(MODEL, '--front', '--profiles', file)
+    assert json.loads(planned(MODEL, '--front', '--profiles', file, '--json', '-'))['speeds'] == got['speeds']
+    shipped = os.path.join(HERE, '..', 'examples', 'x86-64.profiles')
+    for model in [MODEL] + sorted(small_graphs().values())[:5]:
+        got = chosen(model, 'loss=1', '--profiles', shipped)[1]
+        assert got['speeds']['measured_on'].startswith('x86-64') or not got['speeds']['measured'], got
+    assert chosen(MODEL, 'loss=1', '--profiles', shipped)[1]['speeds']['measured'] >= convs
+    for line, rule in (('machine', 'name'), ('machine a memory', 'at least 1'), ('machine a memory=0', 'at least 1'), ('machine a speed=1', 'flops='), ('machine a codec=x', 'at least 1'), ('machine a flops=1e19', 'at least 1')):
+        refused(1, ['line 2', rule], MODEL, '--precision', 'loss=1', '--profiles', write('bad.profiles', 'profiles 1\n%s\n' % line))
+
 def no_rounding_exceeds_a_limit():
     """In doubles 0.1 + 0.2 is more than 0.3, by less than a part in 10^16."""
     model = write('two.tlg', head('node 0 x input fwd=0 bwd=0 out=400 needs=none in=-', 'node 1 a conv fwd=90000 bwd=0 out=400 needs=in in=0', 'node 2 b linear fwd=80000 bwd=0 out=400 needs=in in=1'))
@@ -549,27 +592,29 @@ def no_rounding_exceeds_a_limit():
     assert chosen(model, 'loss=0.3000001', '--profiles', file)[1]['scheme_counts']['i8'] == 2
 
 def choices_are_planned_in_memory():
-    got, precision = chosen(MODEL, 'loss=0.2,unknown,sensitive', '--budget', '2MiB', '--schedule', path('s'), '--svg', path('s.svg'), '--html', path('s.html'))
+    more = words()
+    got, precision = chosen(MODEL, 'loss=0.2,unknown,sensitive', *more, '--budget', '2MiB', '--schedule', path('s'), '--svg', path('s.svg'), '--html', path('s.html'))
     assert KEYS <= set(got) and got['peak_bytes'] <= got['budget_bytes'] == 2 << 20, got
     assert got['nodes'] == 52 + precision['conversion_count'] and got['base_cost'] == precision['cost'], got
     assert got['keep_all_peak_bytes'] < got['f32_peak_bytes'] and precision['bytes'] < precision['base_bytes'], got
     assert open(path('s')).read().startswith('F '); xml.parse(path('s.svg')); check_page(path('s.html'))
-    half = chosen(MODEL, 'loss=0.01,training', '--budget', '50%')[0]
+    half = chosen(MODEL, 'loss=0.01,training', *more, '--budget', '50%')[0]
     assert half['keep_all_peak_bytes'] < half['f32_peak_bytes'] * 0.8, half
-    out = planned(MODEL, '--precision', 'loss=0.01,training', '--budget', '60%', '--explain')
+    out = planned(MODEL, '--precision', 'loss=0.01,training', *more, '--budget', '60%', '--explain')
     assert 'all in f32' in out and 'The peak of' in out and 's1b1_conv1' in out, out
-    planned(MODEL, '--precision', 'loss=0.01,training', '--policy', 'chen-greedy')
-    points = json.loads(planned(MODEL, '--precision', 'loss=0.01,training', '--pareto', '--work', '100000', '--json', '-'))
+    planned(MODEL, '--precision', 'loss=0.01,training', *more, '--policy', 'chen-greedy')
+    points = json.loads(planned(MODEL, '--precision', 'loss=0.01,training', *more, '--pareto', '--work', '100000', '--json', '-'))
     assert len(points['points']) > 3 and points['precision']['criterion'] == 'performance', points
     refused(2, ['no plan fits 1 bytes; the least that one was found for'], MODEL, '--precision', 'loss=0.01', '--budget', '1')
 
 def shares_are_of_the_model_as_it_was_read():
+    more = words()
     plain = json.loads(planned(MODEL, '--budget', '50%', '--work', '1', '--json', '-'))
     for how in ('loss=0.01,training', 'loss=0,training'):
-        got = chosen(MODEL, how, '--budget', '50%', '--work', '1')[0]
+        got = chosen(MODEL, how, *more, '--budget', '50%', '--work', '1')[0]
         assert got['f32_peak_bytes'] == plain['keep_all_peak_bytes'] and got['budget_bytes'] == plain['budget_bytes'], (how, got, plain)
         assert got['peak_bytes'] <= got['budget_bytes'], got
-    out = planned(MODEL, '--precision', 'loss=0.01,training', '--budget', '50%', '--work', '1')
+    out = planned(MODEL, '--precision', 'loss=0.01,training', *more, '--budget', '50%', '--work', '1')
     rows = {line.split('  ')[0]: line.split() for line in out.splitlines() if '%' in line and line.split('  ')[0] in ('all in f32', 'keep all', 'budget')}
     assert rows['all in f32'][-2:] == ['100.00', '%'] and rows['budget'][-2:] == ['50.00', '%'] and float(rows['keep all'][-3]) < 80, out
     assert 'before --precision changes it' in planned('--help')
@@ -695,16 +740,18 @@ def limits_that_cannot_be_held_are_named():
     assert code == 2 and set(got) == {'model', 'nodes', 'precision', 'reason', 'seconds'} and got['precision'] is None and 'least_speedup' in got['reason'], got
 
 def fronts_are_shown():
-    out = planned(MODEL, '--front')
+    more = words()
+    out = planned(MODEL, '--front', *more)
+    assert 'speeds: assumed of' in out, out
     assert out.count('<- knee') == 1 and 'points, ' in out, out
-    planned(MODEL, '--front', '--svg', path('front.svg'))
+    planned(MODEL, '--front', *more, '--svg', path('front.svg'))
     root = xml.parse(path('front.svg')).getroot()
     assert root.tag == '{http://www.w3.org/2000/svg}svg' and len(list(root.iter())) > 10
-    points = json.loads(planned(MODEL, '--front', '--json', '-'))['points']
+    points = json.loads(planned(MODEL, '--front', *more, '--json', '-'))['points']
     for left, right in zip(points, points[1:]): assert left['loss'] < right['loss'] and left['cost'] > right['cost'], (left, right)
     assert points[0]['loss'] == 0 and all(point['lower_bound_cost'] <= point['cost'] for point in points)
     middle = points[len(points) // 2]
-    again = chosen(MODEL, 'loss=%r' % middle['loss'])[1]
+    again = chosen(MODEL, 'loss=%r' % middle['loss'], *more)[1]
     assert again['cost'] >= middle['lower_bound_cost'], (again, middle)
     assert 'training' in planned(MODEL, '--front', '--precision', 'training')
     assert 'bytes against loss' in planned(MODEL, '--front', '--precision', 'objective=bytes')
@@ -718,7 +765,7 @@ def hostile_precisions_are_refused():
              ('performance,accuracy,loss=1', 'second'), ('training', 'needs'), ('loss=1,training=1', 'no value'), ('loss=1,objective=speed', 'objective'), ('loss=1,objective', 'value'),
              ('loss=1,schemes=', 'value'), ('loss=1,schemes=i7', 'w8a16'), ('loss=1,schemes=i8+', '+'), ('loss=1,schemes=+i8', 'w8a16'), ('loss=1,schemes=' + 'i' * 300, 'schemes'),
              ('loss=1,memory=0', 'memory'), ('loss=1,memory=fast', 'memory'), ('loss=1,memory=', 'value'), ('loss=1,device=', 'value'), ('loss=1,frob', 'frob'), ('frob=1', 'frob'), ('=', 'unknown'),
-             ('loss=1,training,schemes=i8', 'schemes')]
+             ('loss=1,training,schemes=i8', 'schemes'), ('loss=1,f16-fits=1', 'no value')]
     for how, word in words: refused(1, [word], MODEL, '--precision=' + how)
     texts = {'': [], 'profiles 2\n': ['line 1'], 'profile x i8=1:1\n': ['line 1'], 'profiles 1\nfrob\n': ['line 2', 'frob'], 'profiles 1\n\n# c\nprofile\n': ['line 4'],
              'profiles 1\nprofile x\n': ['line 2'], 'profiles 1\nprofile x i8\n': ['line 2', 'i8'], 'profiles 1\nprofile x i8=1\n': ['line 2'], 'profiles 1\nprofile x i8=-1:1\n': ['line 2'],
@@ -953,7 +1000,7 @@ FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_sho
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need,
          tables_compile, host_copies_take_what_the_link_takes, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
-         choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, an_order_takes_the_least_bytes,
+         choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          pictures_are_xml, pages_are_whole, hostile_models_are_refused, hostile_options_are_refused,
          extreme_values_are_planned, files_are_whole_or_absent, a_file_that_may_not_be_written_is_kept, outputs_that_would_lose_a_file_are_refused, pipes_and_links_are_written_through,

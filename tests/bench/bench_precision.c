@@ -12,6 +12,7 @@
 #include "../../tl_strategy.h"
 #include "../support/support.h"
 #include "timing.h"
+#include "../support/word_lengths.h"
 
 // -- measuring --
 
@@ -81,6 +82,7 @@ static void one_network(const char *name, const tl_graph *graph, rows *all, rows
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
     desc.allow_unknown = 1;
+    desc.profiles = word_length_profiles(&desc.profile_count);
     desc.loss_limit = 1e6;  // above every sum of losses
     (void)plan_once(name, &desc, &fastest);
     for (k = 0; k < SHARES; k++) {
