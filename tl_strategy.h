@@ -39431,6 +39431,8 @@ static tl_result tli_open_options(tli_compile *c) {
     ask.losses = c->losses;
     ask.costs = c->costs;
     ask.node_schemes = c->masks;
+    ask.allow_f16 = 1;          // as far as the masks go
+    ask.f16_nodes = NULL;
     result = tli_open_precision(c->env, TLI_IN(COMPILE), &ask, tli_has_loss_limit(&ask), &c->options);
     c->choices = &c->options;
     return result;
@@ -46526,9 +46528,8 @@ static tl_precision_desc tli_ask_run_formats(const tl_run *run) {
     return ask;
 }
 
-static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy) {
+static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const tli_budget *budget) {
     tl_precision_desc formats = tli_ask_run_formats(run);
-    tli_budget budget = run->in_arena ? tli_arena_budget(run) : run->budget;
     tl_compile_desc desc;
     tli_zero(&desc, sizeof desc);
     desc.graph = run->graph;
@@ -46542,11 +46543,22 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy) {
     desc.split_cost = run->desc.split_cost;
     desc.fusion_block_bytes = tli_find_fusion_block(run);
     desc.fusion_scratch_parts = tli_find_fusion_parts(run);
-    if (run->is_online) {       // decides by itself what stays
+    return tli_compile_within(run->env, &desc, budget, &run->own_compiled);
+}
+
+// The same within the run's budget. What decides online may fit where no plan does, so it gets the graph that
+// is cheapest without a limit then.
+static tl_result tli_compile_budget(tl_run *run, const tl_strategy *strategy) {
+    tli_budget budget = run->in_arena ? tli_arena_budget(run) : run->budget;
+    tli_quiet quiet = tli_begin_quiet(run->env);
+    tl_result result = tli_compile_run(run, strategy, &budget);
+    if (result == TL_ERROR_INFEASIBLE && run->is_online) {
         budget.bytes = budget.host_bytes = UINT64_MAX;
         budget.is_limited = budget.is_over = 0;
+        result = tli_compile_run(run, strategy, &budget);
     }
-    return tli_compile_within(run->env, &desc, &budget, &run->own_compiled);
+    tli_end_quiet(&quiet, result);
+    return result;
 }
 
 // Whether the backend cannot carry out a conversion, because it cannot add to a gradient.
@@ -46573,11 +46585,11 @@ static tl_result tli_compile_strategy(tl_run *run) {
     strategy.mode = TL_MODE_LAZY;
     if (run->owns_layers) strategy.enable_fusion = 0;
     if (strategy.memory == TL_MEMORY_MINIMAL_PEAK && run->is_online) strategy.memory = TL_MEMORY_POOLED;
-    result = tli_compile_run(run, &strategy);
+    result = tli_compile_budget(run, &strategy);
     if (result || !tli_lacks_conversion(run, &run->own_compiled)) return result;
     tl_free_compiled_plan(run->env, &run->own_compiled);
     strategy.precision = TL_PRECISION_SINGLE;
-    return tli_compile_run(run, &strategy);
+    return tli_compile_budget(run, &strategy);
 }
 
 // Whether a compiled plan that was given is one of the desc's graph, and nothing contradicts it.

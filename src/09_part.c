@@ -361,6 +361,8 @@ static tl_result tli_open_options(tli_compile *c) {
     ask.losses = c->losses;
     ask.costs = c->costs;
     ask.node_schemes = c->masks;
+    ask.allow_f16 = 1;          // as far as the masks go
+    ask.f16_nodes = NULL;
     result = tli_open_precision(c->env, TLI_IN(COMPILE), &ask, tli_has_loss_limit(&ask), &c->options);
     c->choices = &c->options;
     return result;

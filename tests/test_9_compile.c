@@ -126,7 +126,7 @@ static void make_case(tl_env *env, tl_random *random, small_case *s, int32_t nod
         s->precision.losses = s->losses;
         s->precision.costs = s->costs;
         s->precision.node_schemes = s->schemes;
-        s->precision.allow_sensitive = s->precision.allow_unknown = 1;
+        s->precision.allow_sensitive = s->precision.allow_unknown = s->precision.allow_f16 = 1;
         s->precision.any_result = (int32_t)pick(random, 2);
         s->precision.loss_limit = pick(random, 2) ? (double)INFINITY : (double)(pick(random, 40) * (uint64_t)nodes) + 0.5;
         s->desc.precision = &s->precision;

@@ -110,7 +110,7 @@ static tl_precision_desc ask(cell *c, double loss) {
     desc.losses = c->losses;
     desc.costs = c->costs;
     desc.schemes = 1u << TL_SCHEME_F32 | 1u << TL_SCHEME_F16;
-    desc.allow_sensitive = desc.allow_unknown = desc.any_result = 1;
+    desc.allow_sensitive = desc.allow_unknown = desc.allow_f16 = desc.any_result = 1;
     return desc;
 }
 
