@@ -523,6 +523,7 @@ typedef struct tl_node_desc {
     int32_t  keep;                  // 1 = its outputs are results: resident at the end
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
     int32_t  takes_blocks;          // 1 = its kernels may be called for a range of elements, see tl_kernel_call
+    int32_t  dynamic;               // 1 = output_bytes are an upper bound, its forward reports the bytes
 } tl_node_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -535,6 +536,7 @@ typedef struct tl_node {
     uint8_t  is_input, has_grad, keep, fixed;
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
+    uint8_t dynamic;                // the bytes of its outputs are an upper bound
 } tl_node;
 
 typedef struct tl_node_input {
@@ -640,6 +642,9 @@ TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *
 // in another format. Scratch is given whole, its content undefined in each call. There are no saved bytes, of
 // which nobody knows the part of a range.
 //
+// dynamic is for nodes of which only the kernel knows how many bytes it makes (tl_report_bytes). No graph input
+// is, and none that takes blocks; nothing is overwritten in place by a dynamic node, nor what it made.
+//
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY.
 // Cost:    O(nodes + inputs), and O(n log n) to compare n names, for any choice of names.
 TLDEF tl_result tl_check_graph(tl_env *env, const tl_graph *graph);
@@ -673,7 +678,7 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
 //          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep]
-//          [takes_blocks] [fixed]
+//          [dynamic] [takes_blocks] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
 // out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is
@@ -4681,7 +4686,7 @@ static size_t tli_finish(tli_writer *w) {
     X(GRAPH_COUNTS_MUST_STAY_BELOW_2_31, "graph: counts must stay below 2^31", "") \
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
-    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed, takes_blocks: must be 0 or 1", "node, line") \
+    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -4789,7 +4794,11 @@ static size_t tli_finish(tli_writer *w) {
       "takes_blocks: all outputs must have the same bytes", "node, line") \
     X(TAKES_BLOCKS_INPUTS_WITH_GRADIENT, \
       "takes_blocks: inputs to which a gradient passes must have the bytes of the outputs", "node, line") \
-    X(BLOCKS_ONLY_MUST_BE_0_OR_1, "blocks_only: must be 0 or 1", "")
+    X(BLOCKS_ONLY_MUST_BE_0_OR_1, "blocks_only: must be 0 or 1", "") \
+    X(DYNAMIC_INPUT_HAS_NO_KERNELS, "dynamic: an input has no kernels", "node, line") \
+    X(DYNAMIC_TAKES_NO_BLOCKS, "dynamic: such a node takes no blocks", "node, line") \
+    X(DYNAMIC_NOTHING_IN_PLACE, \
+      "inplace: neither a dynamic node nor what one made is run in place", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -7667,7 +7676,7 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
 static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
-        node->takes_blocks > 1)
+        node->takes_blocks > 1 || node->dynamic > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
@@ -7705,6 +7714,17 @@ static tli_rule tli_check_blocks(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
+// Whether the bytes of its outputs may be an upper bound, or those of what it overwrites: dynamic.
+static tli_rule tli_check_dynamic_node(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t over = node->inplace < 0 ? -1 : graph->inputs[node->first_input + node->inplace].tensor;
+    if (node->dynamic && node->is_input) return TLI_RULE(DYNAMIC_INPUT_HAS_NO_KERNELS);
+    if (node->dynamic && node->takes_blocks) return TLI_RULE(DYNAMIC_TAKES_NO_BLOCKS);
+    if (over >= 0 && (node->dynamic || graph->nodes[graph->outputs[over].node].dynamic))
+        return TLI_RULE(DYNAMIC_NOTHING_IN_PLACE);
+    return TLI_NO_RULE;
+}
+
 // Add a node to the sums of bytes (each output twice, because of its gradient), costs and weights.
 // While these fit 64 bits, so does every sum that planners and the simulator form.
 static tli_rule tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, const tl_node *node) {
@@ -7732,6 +7752,7 @@ static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, i
     if (!rule) rule = tli_check_tensors(graph, id);
     if (!rule) rule = tli_check_inplace(graph, id);
     if (!rule) rule = tli_check_blocks(graph, id);
+    if (!rule) rule = tli_check_dynamic_node(graph, id);
     if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
     rule = tli_add_sums(rules, graph, &graph->nodes[id]);
     if (rule) return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, tl_name_node(graph, id), rule);
@@ -7987,7 +8008,7 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     return TLI_NO_RULE;
 }
@@ -8011,6 +8032,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->keep = (uint8_t)desc->keep;
     node->fixed = (uint8_t)desc->fixed;
     node->takes_blocks = (uint8_t)desc->takes_blocks;
+    node->dynamic = (uint8_t)desc->dynamic;
     node->fwd_cost = desc->fwd_cost;
     node->bwd_cost = desc->bwd_cost;
     node->saved_bytes = desc->saved_bytes;
@@ -8298,6 +8320,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
     if (node->keep) tli_put(w, " keep");
+    if (node->dynamic) tli_put(w, " dynamic");
     if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
     tli_put(w, "\n");
@@ -8321,12 +8344,12 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
 enum {  // attributes; those whose value is a 64-bit number first, those without a value last
     TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_PARAM, TLI_TLG_NUMBER_COUNT,
     TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT,
-    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
+    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
 };
 
 static const char *const tli_tlg_keys[] = {
     "fwd", "bwd", "saved", "fwork", "bwork", "param", "out", "needs", "in", "inplace", "layer", "unit", "grad",
-    "keep", "takes_blocks", "fixed"
+    "keep", "dynamic", "takes_blocks", "fixed"
 };
 
 typedef struct tli_tlg {
@@ -8414,6 +8437,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
         return tli_fail_key(t, TLI_TLG_GRAD, TLI_RULE(CAN_ONLY_BE_NO));
     desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
     desc->keep = t->values[TLI_TLG_KEEP].text != NULL;
+    desc->dynamic = t->values[TLI_TLG_DYNAMIC].text != NULL;
     desc->takes_blocks = t->values[TLI_TLG_TAKES_BLOCKS].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
     return TL_OK;
@@ -9935,7 +9959,7 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t bytes = graph->outputs[node->first_output].bytes;
     int32_t k;
-    if (f->desc->blocks_only && !node->takes_blocks) return 0;
+    if ((f->desc->blocks_only && !node->takes_blocks) || node->dynamic) return 0;
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
         node->saved_bytes || !bytes) return 0;
     for (k = node->first_input; k < node->first_input + node->input_count; k++)
@@ -10260,6 +10284,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
     desc.no_grad = !end->is_input && !end->has_grad;
     desc.keep = end->keep; desc.fixed = end->fixed; desc.takes_blocks = takes_blocks;
+    desc.dynamic = end->dynamic;
     if (count > 1) {
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
@@ -17218,7 +17243,8 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *
     tli_send(s, "    { ");
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
-    tli_send(s, node->takes_blocks ? ", 1 },  // " : ", 0 },  // ");
+    tli_send(s, node->takes_blocks ? ", 1" : ", 0");
+    tli_send(s, node->dynamic ? ", 1 },  // " : ", 0 },  // ");
     tli_send_ascii(s, tl_name_node(named, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
@@ -37070,6 +37096,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
     desc.fixed = node->fixed; desc.takes_blocks = node->takes_blocks;
+    desc.dynamic = node->dynamic;
     desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);

@@ -294,7 +294,7 @@
     X(GRAPH_COUNTS_MUST_STAY_BELOW_2_31, "graph: counts must stay below 2^31", "") \
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
-    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed, takes_blocks: must be 0 or 1", "node, line") \
+    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -402,7 +402,11 @@
       "takes_blocks: all outputs must have the same bytes", "node, line") \
     X(TAKES_BLOCKS_INPUTS_WITH_GRADIENT, \
       "takes_blocks: inputs to which a gradient passes must have the bytes of the outputs", "node, line") \
-    X(BLOCKS_ONLY_MUST_BE_0_OR_1, "blocks_only: must be 0 or 1", "")
+    X(BLOCKS_ONLY_MUST_BE_0_OR_1, "blocks_only: must be 0 or 1", "") \
+    X(DYNAMIC_INPUT_HAS_NO_KERNELS, "dynamic: an input has no kernels", "node, line") \
+    X(DYNAMIC_TAKES_NO_BLOCKS, "dynamic: such a node takes no blocks", "node, line") \
+    X(DYNAMIC_NOTHING_IN_PLACE, \
+      "inplace: neither a dynamic node nor what one made is run in place", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
