@@ -3086,6 +3086,11 @@ typedef struct tl_backend {
     // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
     // that for every block. Another backend may cut small blocks from memory that it keeps.
     tl_result (*add_arena)(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *block);
+
+    // End the lifetime of what lies behind the first `bytes` bytes of a claimed range: these stay claimed, with
+    // their content. account: on which the range was claimed, 0 = none; bytes: > 0, at most those of the range,
+    // which is not mapped. 0 = the backend cannot: what turns out to be smaller than its bound stays whole.
+    tl_result (*shorten)(void *self, uint64_t account, tl_range range, uint64_t bytes);
 } tl_backend;
 
 // One more memory of the device tier.
@@ -3485,6 +3490,17 @@ extern "C" {
 // The decisions depend on the simulator alone, so tl_init_run tries them out: a budget that is
 // too small is refused before anything runs.
 //
+// A hybrid run plans what is known before it, and decides the rest when it is known. A dynamic node has an
+// upper bound on the bytes that it makes; its forward reports the real ones (tl_report_bytes):
+//
+//     arena   |== a ==|=== v: bound =======|==== b ====|     until v reports
+//             |== a ==|== v ==|== c ==|    |==== b ====|     then: c, dropped and made again by the plan, stays
+//
+// The plan is made and placed by the bounds, so it holds whatever is reported, and no pass fails for memory.
+// After a report the rest of it is looked at again: what it drops and runs again later stays, where that fits
+// into the bytes that are free then. What is to come is placed beside what is there; what has not
+// reported yet counts with its bound.
+//
 // Mixed precision is a graph whose tensors have formats, as tl_apply_precision makes them:
 //
 //     a (f32) --> [convert] --> a_bf16 (bf16) --> [c]        forward   a_bf16 = round(a)
@@ -3527,6 +3543,7 @@ typedef struct tl_kernel_call {
                                        // 0 and total, unless the node takes blocks, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
                                        // (without formats: of the precision)
+    tl_run           *run;             // that makes the call
 } tl_kernel_call;
 
 // Compute one call. Any result but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
@@ -3705,6 +3722,8 @@ typedef struct tl_run_report {
     uint64_t cached_bytes;        // cached: of the results that are kept from pass to pass
     int32_t  cached_count;        // nodes not run in this pass, because results were kept from one before
     int32_t  fused_count;         // nodes of the run's graph that stand for several of the caller's
+    int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
+    uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
 } tl_run_report;
 
 // Prepare a run.
@@ -3744,8 +3763,14 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Choose the micro-batch slot whose tensors these two write and read: slot 0 at first, and at the start of a
-// load hook, for the length of the hook, that of its micro-batch.
+// Find the bytes of a tensor of the desc's graph, in the slot of the caller: those that the two calls above
+// take. Of a dynamic node they are what it reported in the pass under way or the last one, else its bound.
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NOT_FOUND: inside of a fused node. *bytes is 0 then.
+TLDEF tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t *bytes);
+
+// Choose the micro-batch slot whose tensors these three take: slot 0 at first, and at the start of a load hook,
+// for the length of the hook, that of its micro-batch.
 //
 // Errors:  TL_ERROR_INVALID_ARG: the plan has no such slot.
 TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
@@ -3803,9 +3828,33 @@ TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 // Say that a compute step was carried out: its kernel was called, or recorded, by the caller. Ends the
 // mapping of its operands. A step that is no compute step is passed over.
 //
-// Errors:  TL_ERROR_STALE: not the compute step yielded last, or carried out already; those of the backend,
-//          and the pass is given up then.
+// Errors:  TL_ERROR_STALE: not the compute step yielded last, or carried out already; TL_ERROR_INVALID_ARG: a
+//          report was refused, see tl_report_bytes; those of the backend, and the pass is given up then.
 TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
+
+#ifndef TL_NO_ONLINE
+// Report how many bytes the forward of a dynamic node makes of an output: by its kernel (call->run), or by
+// the caller between tl_next_step and tl_finish_step. Whoever reads the output is given a range of so many
+// bytes, its gradient has as many, and tl_find_tensor_bytes tells them. Not reported, they are the bound.
+// Where the node runs again in a pass it is given as many bytes as it reported before, and may leave the
+// report out.
+//
+// What is behind these bytes is free from the next step on in a run with strategy.mode hybrid whose plan has
+// one arena, one slot and no entry, on a backend that can shorten a range. In all others the bound stays
+// taken: in eager and lazy mode, without a strategy, with results kept from pass to pass, with an eviction
+// function, where nodes are fused, and with memory standard.
+//
+//   output   which of the node's outputs, from 0
+//   bytes    not above its bound; 0 = none, readers are given a range of 0 bytes then
+//
+// Errors:  TL_ERROR_INVALID_ARG: no forward of a dynamic node is being carried out, or there is no such output;
+//          more bytes than the bound, or not those reported before in this pass: the step cannot end then
+//          before a right report (tl_finish_step returns this error, and the step is as it was), and
+//          tl_run_step_kernel gives up the pass with this error, whatever the kernel returns.
+// Cost:    none; tl_next_step then looks at the rest of the plan: at most half a million simulated steps, and
+//          layouts of what is to come. It takes memory from the env; without, the plan stays as it is.
+TLDEF tl_result tl_report_bytes(tl_run *run, int32_t output, uint64_t bytes);
+#endif
 
 // Map the operands of a compute step for the host, on any backend, and write their addresses to step->call.
 // Needed only where tl_next_step could not map them: the bytes are copied from the device and back.
@@ -3826,10 +3875,11 @@ TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 // Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
-// Report the last pass; and the plan of a run: the one given or made, or the record of the last online
-// pass (before the first, of the one that tl_init_run tried out), which is valid until the next pass. Where
-// results are kept from pass to pass, it is the plan that the last pass ran, and before the first pass the one
-// that runs everything.
+// Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
+// (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that
+// of a hybrid run with dynamic nodes: the steps of the last pass, in a graph (tl_find_run_graph) whose
+// tensors have the bytes that were reported in it. Where results are kept from pass to pass, it is the plan
+// that the last pass ran, and before the first pass the one that runs everything.
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
@@ -4556,7 +4606,10 @@ static size_t tli_finish(tli_writer *w) {
     X(PLAN_BANKS, "tl_plan_banks") \
     X(CHOOSE_SLOT, "tl_choose_slot") \
     X(WRITE_TABLE, "tl_write_table") \
-    X(INIT_RUN_PLAN, "tl_init_run: plan")
+    X(INIT_RUN_PLAN, "tl_init_run: plan") \
+    X(BACKEND_SHORTEN, "shorten") \
+    X(REPORT_BYTES, "tl_report_bytes") \
+    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes")
 
 // -- errors: rules --
 //
@@ -4686,7 +4739,8 @@ static size_t tli_finish(tli_writer *w) {
     X(GRAPH_COUNTS_MUST_STAY_BELOW_2_31, "graph: counts must stay below 2^31", "") \
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
-    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1", "node, line") \
+    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, \
+      "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -5195,7 +5249,8 @@ static size_t tli_finish(tli_writer *w) {
     X(BANK_UNKNOWN, "bank: there is no such bank in this tier", "") \
     X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "") \
     X(NO_ROOM_FOR_BLOCK_WITH_GUARDS, \
-      "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes")
+      "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes") \
+    X(BYTES_NOT_PART_OF_RANGE, "bytes: must be > 0 and not above those of the range", "")
 
 // -- errors: rules of [11] MANAGER --
 
@@ -5395,7 +5450,15 @@ static size_t tli_finish(tli_writer *w) {
       "fusion: scratch of %1 bytes holds no block that is aligned to %0, see alignment_bytes: node %s", \
       "bytes of the alignment, of the scratch") \
     X(CLEAR_FAILED, "fill of a gradient: %s", "step, node") \
-    X(TENSOR_INSIDE_OF_A_FUSED_NODE, "tensor: inside of a fused node, never whole in memory", "")
+    X(TENSOR_INSIDE_OF_A_FUSED_NODE, "tensor: inside of a fused node, never whole in memory", "") \
+    X(NO_FORWARD_OF_DYNAMIC_NODE, "run: no forward of a dynamic node is being carried out", "") \
+    X(OUTPUT_NOT_BELOW_COUNT, "output: the node makes no such one", "") \
+    X(BYTES_ABOVE_BOUND, "bytes: %0 are more than the %1 that are its bound: output of node %s", \
+      "reported bytes, bound") \
+    X(BYTES_DIFFER_FROM_REPORT, \
+      "bytes: %0, but %1 where it ran before in this pass: output of node %s", "reported bytes, bytes before") \
+    X(FORMATS_CONVERSION_OF_DYNAMIC, \
+      "formats: the run converts no tensor whose bytes are known only when it is made, give a kernel", "node")
 
 // -- errors: rules of [13] TRACE --
 
@@ -9963,7 +10026,8 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
         node->saved_bytes || !bytes) return 0;
     for (k = node->first_input; k < node->first_input + node->input_count; k++)
-        if (graph->outputs[graph->inputs[k].tensor].bytes != bytes) return 0;
+        if (graph->outputs[graph->inputs[k].tensor].bytes != bytes ||
+            graph->nodes[graph->outputs[graph->inputs[k].tensor].node].dynamic) return 0;
     return tli_is_elementwise_op(f->desc, tl_name_op(graph, id));
 }
 
@@ -38539,6 +38603,29 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     return result;
 }
 
+#ifndef TL_NO_ONLINE
+// End the lifetime of the last `less` bytes of a claimed range.
+static tl_result tli_cut_claim(tli_cpu *cpu, tli_cpu_block *block, tl_range range, uint64_t less) {
+    int32_t at = tli_is_checked(cpu) ? tli_find_span(block, range.offset) : -1;
+    if (!block->claim_count || block->claimed_bytes < range.bytes)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN),
+                            TLI_RULE(RANGE_WAS_NOT_CLAIMED));
+    if (at >= 0 && (at == block->span_count || block->spans[at].start != range.offset ||
+                    block->spans[at].end != range.offset + range.bytes))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN),
+                            TLI_RULE(RANGE_WAS_NOT_CLAIMED_AS_IT_IS));
+    if (tli_is_mapped(cpu, range, 1))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN), TLI_RULE(RANGE_IS_MAPPED));
+    block->claimed_bytes -= less;
+    cpu->counters.live_bytes[block->tier] -= less;
+    if (at < 0) return TL_OK;
+    block->spans[at].end -= less;
+    range.offset += range.bytes - less;
+    range.bytes = less;
+    return tli_enqueue(cpu, TLI_WORK_RELEASE, TL_CODEC_NONE, &range, NULL, 0);
+}
+#endif
+
 #ifndef TL_NO_ACCOUNTS
 // -- the functions of the table: accounts --
 
@@ -38631,6 +38718,34 @@ static tl_result tli_cpu_release_on(void *self, uint64_t handle, tl_range range)
     account->counters.live_bytes[block->tier] -= range.bytes;
     return TL_OK;
 }
+
+#ifndef TL_NO_ONLINE
+static tl_result tli_cpu_shorten(void *self, uint64_t handle, tl_range range, uint64_t bytes) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_cpu_block *block = tli_find_range(cpu, &range, TLI_IN(BACKEND_SHORTEN), &result);
+    uint64_t less = range.bytes - bytes;
+    if (!block) return result;
+    if (!bytes || bytes > range.bytes)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN),
+                            TLI_RULE(BYTES_NOT_PART_OF_RANGE));
+#ifndef TL_NO_ACCOUNTS
+    if (handle) {
+        tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_SHORTEN), &result);
+        if (!account) return result;
+        if (account->counters.live_bytes[block->tier] < range.bytes)
+            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN),
+                                TLI_RULE(RANGE_WAS_NOT_CLAIMED_ON_THIS_ACCOUNT));
+        result = tli_cut_claim(cpu, block, range, less);
+        if (!result) account->counters.live_bytes[block->tier] -= less;
+        return result;
+    }
+#else
+    (void)handle;
+#endif
+    return tli_cut_claim(cpu, block, range, less);
+}
+#endif
 
 static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t resets,
                                          tl_account_counters *counters) {
@@ -38935,6 +39050,9 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->limits = tli_cpu_limits;
     backend->counters = tli_cpu_counters;
     backend->reset_peaks = tli_cpu_reset_peaks;
+#ifndef TL_NO_ONLINE
+    backend->shorten = tli_cpu_shorten;
+#endif
 #ifndef TL_NO_ACCOUNTS
     backend->open_account = tli_cpu_open_account;
     backend->close_account = tli_cpu_close_account;
@@ -41011,7 +41129,13 @@ typedef struct tli_call {
     int32_t     outputs_ready;
     int32_t     depends_on;  // of the call for the first elements
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
+#ifndef TL_NO_ONLINE
+    uint64_t   *reported;    // [output_count] what a dynamic node made, right or wrong, or TLI_UNREPORTED
+    int32_t     is_inside;   // 1 = its kernel is running
+#endif
 } tli_call;
+
+#define TLI_UNREPORTED UINT64_MAX    // nothing is known but the bound
 
 // The last accesses of a range, for tl_run_step.depends_on.
 typedef struct tli_touched {
@@ -41149,6 +41273,10 @@ struct tl_run {
     tli_buffer     *all_saved;       // [slot_count * node_count]
     uint8_t        *all_ran;         // [slot_count * node_count]
     int32_t         caller_slot;     // of tl_write_tensor and tl_read_tensor
+#ifndef TL_NO_ONLINE
+    uint64_t       *real_bytes;      // [slot_count * tensor_count] reported of dynamic tensors in this pass, or
+                                     // TLI_UNREPORTED; NULL = the graph has none
+#endif
     uint8_t        *is_read;         // [tensor_count] a node reads it
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
@@ -41185,6 +41313,27 @@ static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     run->gradients = run->all_gradients + tensors;
     run->saved = run->all_saved + nodes;
     run->ran = run->all_ran + nodes;
+}
+
+// The bytes of a tensor in a slot as far as they are known.
+static uint64_t tli_known_bytes(const tl_run *run, int32_t slot, int32_t tensor) {
+    uint64_t bytes = run->graph->outputs[tensor].bytes;
+#ifndef TL_NO_ONLINE
+    if (run->real_bytes) {
+        uint64_t real = run->real_bytes[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
+        if (real < bytes) return real;
+    }
+#else
+    (void)slot;
+#endif
+    return bytes;
+}
+
+// The part of a tensor's range, or of its gradient's, that is known to be used.
+static tl_range tli_known_range(const tl_run *run, int32_t tensor, tl_range whole) {
+    uint64_t bytes = tli_known_bytes(run, run->slot, tensor);
+    if (bytes < whole.bytes) whole.bytes = bytes;
+    return whole;
 }
 
 // Whether results are kept from pass to pass, so that one of two plans is replayed.
@@ -41435,7 +41584,7 @@ static uint64_t tli_element_bytes(const tl_run *run, int32_t tensor) {
 
 // The elements of a tensor; the last may be incomplete.
 static uint64_t tli_tensor_elements(const tl_run *run, int32_t tensor) {
-    uint64_t bytes = run->graph->outputs[tensor].bytes, size = tli_element_bytes(run, tensor);
+    uint64_t bytes = tli_known_bytes(run, run->slot, tensor), size = tli_element_bytes(run, tensor);
     return bytes / size + (bytes % size != 0);
 }
 
@@ -41543,6 +41692,12 @@ static void tli_call_operand(tli_call *call, const tl_range *range, int writes) 
     operand->format = TL_FORMAT_F32;
     call->access_of[call->operand_count++] = access;
     if (access >= 0 && writes) call->writable[access] = 1;
+}
+
+// The same for a tensor, or its gradient: what is known of it.
+static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
+    tl_range range = tli_known_range(run, tensor, *whole);
+    tli_call_operand(&run->call, &range, writes);
 }
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
@@ -43266,6 +43421,91 @@ static tl_result tli_open_cache(tl_run *run, tl_result (*make)(tl_run *run)) {
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_ONLINE
+
+// -- dynamic nodes: reports --
+//
+// What a forward reports is taken over when its step is closed. From then on readers of a tensor, and of its
+// gradient, are given the reported bytes alone.
+
+static int tli_has_dynamic(const tl_graph *graph) {
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++)
+        if (graph->nodes[id].dynamic) return 1;
+    return 0;
+}
+
+// Room for reports. 0 = no memory.
+static int tli_alloc_reports(tl_run *run, uint64_t tensor_count, uint64_t output_count) {
+    uint64_t i;
+    run->real_bytes = (uint64_t *)tli_alloc_array(run->env, tensor_count, sizeof *run->real_bytes);
+    run->call.reported = (uint64_t *)tli_alloc_array(run->env, output_count, sizeof *run->call.reported);
+    for (i = 0; i < tensor_count && run->real_bytes; i++) run->real_bytes[i] = TLI_UNREPORTED;
+    return run->real_bytes && run->call.reported;
+}
+
+// A call begins: nothing is reported.
+static void tli_clear_reports(tl_run *run) {
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    int32_t i;
+    for (i = 0; i < node->output_count && node->dynamic; i++) run->call.reported[i] = TLI_UNREPORTED;
+}
+
+static tl_result tli_fail_report(tl_run *run, tli_rule rule, uint64_t bytes, uint64_t most) {
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES), rule, bytes, most);
+    tli_put_text(&s, tl_name_node(run->graph, run->last.node));
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+// Whether what was reported of an output can be: no more than its bound, and what it reported before.
+static tl_result tli_check_report(tl_run *run, int32_t output) {
+    int32_t tensor = run->graph->nodes[run->last.node].first_output + output;
+    uint64_t bytes = run->call.reported[output], bound = run->graph->outputs[tensor].bytes;
+    uint64_t known = run->real_bytes[(size_t)run->slot * (size_t)run->graph->tensor_count + (size_t)tensor];
+    if (bytes == TLI_UNREPORTED) return TL_OK;
+    if (known != TLI_UNREPORTED && bytes != known)
+        return tli_fail_report(run, TLI_RULE(BYTES_DIFFER_FROM_REPORT), bytes, known);
+    return bytes > bound ? tli_fail_report(run, TLI_RULE(BYTES_ABOVE_BOUND), bytes, bound) : TL_OK;
+}
+
+static tl_result tli_note_report(tl_run *run, int32_t output, uint64_t bytes) {
+    run->call.reported[output] = bytes < TLI_UNREPORTED ? bytes : TLI_UNREPORTED - 1;   // is above any bound
+    return tli_check_report(run, output);
+}
+
+// A step cannot end with a wrong report.
+static tl_result tli_check_reports(tl_run *run) {
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < node->output_count && node->dynamic && !result; i++) result = tli_check_report(run, i);
+    return result;
+}
+
+// A forward has ended: its reports count.
+static tl_result tli_take_reports(tl_run *run) {
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    size_t first = (size_t)run->slot * (size_t)run->graph->tensor_count + (size_t)node->first_output;
+    int32_t i;
+    for (i = 0; i < node->output_count && node->dynamic && run->last.kind != TL_STEP_BACKWARD; i++)
+        if (run->call.reported[i] != TLI_UNREPORTED) run->real_bytes[first + (size_t)i] = run->call.reported[i];
+    return TL_OK;
+}
+
+// A pass begins: nothing is known but of what stays from the pass before.
+static void tli_forget_reports(tl_run *run) {
+    size_t count = (size_t)run->slot_count * (size_t)run->graph->tensor_count, i;
+    for (i = 0; i < count && run->real_bytes; i++)
+        if (!run->all_tensors[i].is_entry) run->real_bytes[i] = TLI_UNREPORTED;
+}
+
+static void tli_free_reports(tl_run *run) {
+    tli_release(run->env, run->real_bytes);
+    tli_release(run->env, run->call.reported);
+}
+#endif  // TL_NO_ONLINE
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- the executor --
 //
@@ -43350,6 +43590,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->first = call->first;
     out->count = call->count;
     out->total = call->total;
+    out->run = run;
 }
 
 // Saved bytes and scratch are part of a call itself: give it their present addresses.
@@ -43410,12 +43651,12 @@ static void tli_describe_forward(tl_run *run) {
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_operand(call, &run->tensors[tensor].device.range, 0);
+        tli_call_tensor(run, tensor, &run->tensors[tensor].device.range, 0);
     }
     for (i = 0; i < node->output_count; i++) {
         const tl_range *own = &run->tensors[node->first_output + i].device.range;
         const tl_range *twice = &call->twice[i].range;
-        tli_call_operand(call, twice->bytes ? twice : own, !call->outputs_ready);
+        tli_call_tensor(run, node->first_output + i, twice->bytes ? twice : own, !call->outputs_ready);
     }
     for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);
     tli_call_operand(
@@ -43508,14 +43749,17 @@ static void tli_describe_backward(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_operand(call, input->needed ? &run->tensors[input->tensor].device.range : &none, 0);
+        tli_call_tensor(run, input->tensor, input->needed ? &run->tensors[input->tensor].device.range : &none,
+                        0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, graph->outputs[i].needed ? &run->tensors[i].device.range : &none, 0);
+        tli_call_tensor(run, i, graph->outputs[i].needed ? &run->tensors[i].device.range : &none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, &run->gradients[i].device.range, 0);
-    for (i = 0; i < node->input_count; i++)
-        tli_call_operand(call, &run->gradients[graph->inputs[node->first_input + i].tensor].device.range, 1);
+        tli_call_tensor(run, i, &run->gradients[i].device.range, 0);
+    for (i = 0; i < node->input_count; i++) {
+        int32_t tensor = graph->inputs[node->first_input + i].tensor;
+        tli_call_tensor(run, tensor, &run->gradients[tensor].device.range, 1);
+    }
     tli_call_operand(call, &run->saved[run->last.node].device.range, 0);
     tli_call_operand(call, &call->scratch.range, 1);
 }
@@ -43814,6 +44058,9 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     }
     tli_start_turns(run, &cut);
     run->call.outputs_ready = 0;
+#ifndef TL_NO_ONLINE
+    tli_clear_reports(run);
+#endif
     result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
     run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
@@ -44148,6 +44395,9 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
 #endif
     tli_release_buffers(run, 0);
+#ifndef TL_NO_ONLINE
+    tli_forget_reports(run);
+#endif
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
     if (micro_batch == 0) tli_start_training_step(run);
@@ -44244,6 +44494,9 @@ static tl_result tli_close_compute(tl_run *run) {
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
     if (run->last.kind == TL_STEP_BACKWARD)
         tli_keep_first(&first, tli_buffer_drop(run, &run->saved[run->last.node]));
+#ifndef TL_NO_ONLINE
+    tli_keep_first(&first, tli_take_reports(run));
+#endif
     if (first) return tli_run_fail_backend(run, first, TLI_RULE(RELEASE_FAILED));
     if (!run->event.end_ns) run->event.end_ns = tli_run_now(run);
     tli_observe_step(run);
@@ -44365,11 +44618,20 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     tli_update_call(run, &call);
     if (!backward && !call.first) tli_start_random(run);
     start = tli_run_now(run);
+#ifndef TL_NO_ONLINE
+    run->call.is_inside = 1;
+#endif
     result = function(&call, step->kernel->user);
+#ifndef TL_NO_ONLINE
+    run->call.is_inside = 0;
+#endif
     end = tli_run_now(run);
     run->event.end_ns = end;
     run->report.compute_ns += end - start;
     if (result || !tli_has_more_ranges(run)) tli_end_random(run);
+#ifndef TL_NO_ONLINE
+    if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
+#endif
     return result ? tli_fail_kernel(run, result) : TL_OK;
 }
 
@@ -44410,6 +44672,21 @@ TLI_IMPL tl_result tl_map_step(tl_run *run, tl_run_step *step) {
     return result;
 }
 
+#ifndef TL_NO_ONLINE
+TLI_IMPL tl_result tl_report_bytes(tl_run *run, int32_t output, uint64_t bytes) {
+    const tl_node *node;
+    TL_ASSERT(run);
+    node = &run->graph->nodes[run->last.node];
+    if (!run->active || !(run->computing == TLI_COMPUTING_YIELDED || run->call.is_inside) ||
+        run->last.kind == TL_STEP_BACKWARD || !node->dynamic)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES),
+                        TLI_RULE(NO_FORWARD_OF_DYNAMIC_NODE));
+    if (output < 0 || output >= node->output_count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES), TLI_RULE(OUTPUT_NOT_BELOW_COUNT));
+    return tli_note_report(run, output, bytes);
+}
+#endif
+
 TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     const tli_function function = TLI_IN(RUN_STEP_KERNEL);
     tl_result result;
@@ -44425,6 +44702,9 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     TL_ASSERT(run && step);
     if (!step->is_compute) return TL_OK;
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, TLI_IN(FINISH_STEP));
+#ifndef TL_NO_ONLINE
+    if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
+#endif
     run->event.end_ns = tli_run_now(run);
     return tli_leave_kernel(run, TL_OK);
 }
@@ -44545,7 +44825,7 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     int32_t index;
     *buffer = NULL;
     index = graph->nodes[tensor.node].first_output + tensor.output;
-    if (bytes != graph->outputs[index].bytes)
+    if (bytes != tli_known_bytes(run, run->caller_slot, index))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
@@ -44557,12 +44837,13 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     return TL_OK;
 }
 
-static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range range, tl_map_mode mode,
-                                 void *to, const void *from) {
+static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range range, uint64_t bytes,
+                                 tl_map_mode mode, void *to, const void *from) {
     tl_access access;
     void *host = NULL;
     tl_result result;
-    if (!range.bytes) return TL_OK;
+    if (!bytes) return TL_OK;
+    range.bytes = bytes;    // of a dynamic tensor there may be more
     access.range = range;
     access.writes = mode == TL_MAP_WRITE;
     // On a backend that works in order, map itself waits for the work on the range.
@@ -44617,7 +44898,8 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
 #endif
-    return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, TL_MAP_WRITE, NULL, data);
+    return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, bytes, TL_MAP_WRITE, NULL,
+                           data);
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
@@ -44627,7 +44909,19 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     result = tli_find_caller_tensor(run, TLI_IN(READ_TENSOR), &tensor);
     if (!result) result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
     if (result) return result;
-    return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, TL_MAP_READ, data, NULL);
+    return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, bytes, TL_MAP_READ, data,
+                           NULL);
+}
+
+TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t *bytes) {
+    tl_result result;
+    TL_ASSERT(run && bytes);
+    *bytes = 0;
+    result = tli_find_caller_tensor(run, TLI_IN(FIND_TENSOR_BYTES), &tensor);
+    if (result) return result;
+    *bytes = tli_known_bytes(run, run->caller_slot,
+                             run->graph->nodes[tensor.node].first_output + tensor.output);
+    return TL_OK;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
@@ -44926,6 +45220,8 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
     tli_rule why = TLI_NO_RULE;
     tl_result code = TL_ERROR_INVALID_ARG;
     int trains = !run->inference && node->has_grad;
+    if (node->dynamic || (node->input_count && graph->nodes[tli_input_node(graph, node->first_input)].dynamic))
+        return tli_fail_conversion(run, TL_ERROR_UNSUPPORTED, TLI_RULE(FORMATS_CONVERSION_OF_DYNAMIC), id);
     if (node->input_count != 1 || node->output_count != 1 || node->inplace >= 0 || node->saved_bytes)
         return tli_fail_conversion(run, code,
                                    TLI_RULE(FORMATS_CONVERSION_HAS_ONE_INPUT_ONE),
@@ -45585,6 +45881,10 @@ static tl_result tli_alloc_run(tl_run *run) {
         !run->call.access_of || !run->call.accesses || !run->call.writable || !run->call.hosts ||
         !run->call.twice || !run->call.made)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+#ifndef TL_NO_ONLINE
+    if (tli_has_dynamic(graph) && !tli_alloc_reports(run, slots * tensors, outputs))
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+#endif
     tli_run_choose_slot(run, 0);
     tli_copy(run->kernels, run->desc.kernels,
              (size_t)run->desc.kernel_count * sizeof *run->kernels);
@@ -45840,6 +46140,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     }
 #ifndef TL_NO_ONLINE
     tli_free_online(run);
+    tli_free_reports(run);
 #endif
 #ifndef TL_NO_PLANNERS
     tli_free_cache(run);

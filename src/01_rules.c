@@ -164,7 +164,10 @@
     X(PLAN_BANKS, "tl_plan_banks") \
     X(CHOOSE_SLOT, "tl_choose_slot") \
     X(WRITE_TABLE, "tl_write_table") \
-    X(INIT_RUN_PLAN, "tl_init_run: plan")
+    X(INIT_RUN_PLAN, "tl_init_run: plan") \
+    X(BACKEND_SHORTEN, "shorten") \
+    X(REPORT_BYTES, "tl_report_bytes") \
+    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes")
 
 // -- errors: rules --
 //
@@ -294,7 +297,8 @@
     X(GRAPH_COUNTS_MUST_STAY_BELOW_2_31, "graph: counts must stay below 2^31", "") \
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
-    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1", "node, line") \
+    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, \
+      "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -803,7 +807,8 @@
     X(BANK_UNKNOWN, "bank: there is no such bank in this tier", "") \
     X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "") \
     X(NO_ROOM_FOR_BLOCK_WITH_GUARDS, \
-      "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes")
+      "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes") \
+    X(BYTES_NOT_PART_OF_RANGE, "bytes: must be > 0 and not above those of the range", "")
 
 // -- errors: rules of [11] MANAGER --
 
@@ -1003,7 +1008,15 @@
       "fusion: scratch of %1 bytes holds no block that is aligned to %0, see alignment_bytes: node %s", \
       "bytes of the alignment, of the scratch") \
     X(CLEAR_FAILED, "fill of a gradient: %s", "step, node") \
-    X(TENSOR_INSIDE_OF_A_FUSED_NODE, "tensor: inside of a fused node, never whole in memory", "")
+    X(TENSOR_INSIDE_OF_A_FUSED_NODE, "tensor: inside of a fused node, never whole in memory", "") \
+    X(NO_FORWARD_OF_DYNAMIC_NODE, "run: no forward of a dynamic node is being carried out", "") \
+    X(OUTPUT_NOT_BELOW_COUNT, "output: the node makes no such one", "") \
+    X(BYTES_ABOVE_BOUND, "bytes: %0 are more than the %1 that are its bound: output of node %s", \
+      "reported bytes, bound") \
+    X(BYTES_DIFFER_FROM_REPORT, \
+      "bytes: %0, but %1 where it ran before in this pass: output of node %s", "reported bytes, bytes before") \
+    X(FORMATS_CONVERSION_OF_DYNAMIC, \
+      "formats: the run converts no tensor whose bytes are known only when it is made, give a kernel", "node")
 
 // -- errors: rules of [13] TRACE --
 

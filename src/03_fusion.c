@@ -61,7 +61,8 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
         node->saved_bytes || !bytes) return 0;
     for (k = node->first_input; k < node->first_input + node->input_count; k++)
-        if (graph->outputs[graph->inputs[k].tensor].bytes != bytes) return 0;
+        if (graph->outputs[graph->inputs[k].tensor].bytes != bytes ||
+            graph->nodes[graph->outputs[graph->inputs[k].tensor].node].dynamic) return 0;
     return tli_is_elementwise_op(f->desc, tl_name_op(graph, id));
 }
 

@@ -293,6 +293,8 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
     tli_rule why = TLI_NO_RULE;
     tl_result code = TL_ERROR_INVALID_ARG;
     int trains = !run->inference && node->has_grad;
+    if (node->dynamic || (node->input_count && graph->nodes[tli_input_node(graph, node->first_input)].dynamic))
+        return tli_fail_conversion(run, TL_ERROR_UNSUPPORTED, TLI_RULE(FORMATS_CONVERSION_OF_DYNAMIC), id);
     if (node->input_count != 1 || node->output_count != 1 || node->inplace >= 0 || node->saved_bytes)
         return tli_fail_conversion(run, code,
                                    TLI_RULE(FORMATS_CONVERSION_HAS_ONE_INPUT_ONE),
@@ -952,6 +954,10 @@ static tl_result tli_alloc_run(tl_run *run) {
         !run->call.access_of || !run->call.accesses || !run->call.writable || !run->call.hosts ||
         !run->call.twice || !run->call.made)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+#ifndef TL_NO_ONLINE
+    if (tli_has_dynamic(graph) && !tli_alloc_reports(run, slots * tensors, outputs))
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+#endif
     tli_run_choose_slot(run, 0);
     tli_copy(run->kernels, run->desc.kernels,
              (size_t)run->desc.kernel_count * sizeof *run->kernels);
@@ -1207,6 +1213,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     }
 #ifndef TL_NO_ONLINE
     tli_free_online(run);
+    tli_free_reports(run);
 #endif
 #ifndef TL_NO_PLANNERS
     tli_free_cache(run);
