@@ -409,6 +409,8 @@
     X(BLOCKS_ONLY_MUST_BE_0_OR_1, "blocks_only: must be 0 or 1", "") \
     X(DYNAMIC_INPUT_HAS_NO_KERNELS, "dynamic: an input has no kernels", "node, line") \
     X(DYNAMIC_TAKES_NO_BLOCKS, "dynamic: such a node takes no blocks", "node, line") \
+    X(DYNAMIC_READ_IN_NO_BLOCKS, \
+      "takes_blocks: nobody knows how many elements an input of a dynamic node has", "node, line") \
     X(DYNAMIC_NOTHING_IN_PLACE, \
       "inplace: neither a dynamic node nor what one made is run in place", "node, line")
 

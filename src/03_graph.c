@@ -232,9 +232,13 @@ static tli_rule tli_check_blocks(const tl_graph *graph, int32_t id) {
 // Whether the bytes of its outputs may be an upper bound, or those of what it overwrites: dynamic.
 static tli_rule tli_check_dynamic_node(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
-    int32_t over = node->inplace < 0 ? -1 : graph->inputs[node->first_input + node->inplace].tensor;
+    int32_t over = node->inplace < 0 ? -1 : graph->inputs[node->first_input + node->inplace].tensor, k;
     if (node->dynamic && node->is_input) return TLI_RULE(DYNAMIC_INPUT_HAS_NO_KERNELS);
     if (node->dynamic && node->takes_blocks) return TLI_RULE(DYNAMIC_TAKES_NO_BLOCKS);
+    for (k = 0; k < node->input_count && node->takes_blocks; k++) {
+        const tl_node_output *from = &graph->outputs[graph->inputs[node->first_input + k].tensor];
+        if (graph->nodes[from->node].dynamic) return TLI_RULE(DYNAMIC_READ_IN_NO_BLOCKS);
+    }
     if (over >= 0 && (node->dynamic || graph->nodes[graph->outputs[over].node].dynamic))
         return TLI_RULE(DYNAMIC_NOTHING_IN_PLACE);
     return TLI_NO_RULE;

@@ -185,7 +185,8 @@ TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *
 // which nobody knows the part of a range.
 //
 // dynamic is for nodes of which only the kernel knows how many bytes it makes (tl_report_bytes). No graph input
-// is, and none that takes blocks; nothing is overwritten in place by a dynamic node, nor what it made.
+// is; no node that takes blocks is, or reads what one made; nothing is overwritten in place by a dynamic node,
+// nor what it made.
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY.
 // Cost:    O(nodes + inputs), and O(n log n) to compare n names, for any choice of names.

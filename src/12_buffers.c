@@ -150,6 +150,19 @@ typedef struct tli_members {
                                     // fused node
 } tli_members;
 
+#ifndef TL_NO_ONLINE
+// A plan whose rest is decided again when a dynamic node has reported less than its bound.
+typedef struct tli_hybrid {
+    tl_plan   bounds;                // what each pass begins with
+    uint64_t *bound_bytes;           // [tensor_count]
+    tl_step  *steps;                 // of this pass, once they differ; else NULL
+    uint64_t *offsets;               // likewise
+    tli_sim   sim;                   // in step with the executor
+    uint64_t  high_bytes;            // aligned end of the highest place of this pass
+    int32_t   is_on;                 // 1 = dynamic tensors take the bytes that they report
+} tli_hybrid;
+#endif
+
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
 struct tl_run {
@@ -173,6 +186,7 @@ struct tl_run {
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph and own_source are the run's
+    int32_t         is_hybrid;       // 1 = strategy.mode says so
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
                                      // arenas need it
@@ -220,6 +234,7 @@ struct tl_run {
 #endif
 #ifndef TL_NO_ONLINE
     tli_online      online;
+    tli_hybrid      hybrid;
 #endif
 };
 
@@ -269,6 +284,7 @@ static int tli_keeps_results(const tl_run *run) {
 static const tl_report *tli_planned_pass(const tl_run *run) {
 #ifndef TL_NO_ONLINE
     if (run->is_online) return &run->online.sim.report;
+    if (run->hybrid.is_on) return &run->hybrid.sim.report;
 #endif
     return &run->planned;
 }

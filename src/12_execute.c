@@ -209,15 +209,17 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
     int doubles = run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run);
+    tl_range range;
     tl_result result;
     if (gradient->state != TLI_ABSENT || !run->graph->nodes[output->node].has_grad) return TL_OK;
     result = tli_claim_device(run, output->bytes, &gradient->device);
     if (result) return result;
     gradient->state = TLI_RESIDENT;
-    (void)tli_call_access(&run->call, &gradient->device.range, 1);
-    if (run->is_read[tensor]) return tli_fill_range(&run->store, &gradient->device.range, 0);
-    if (doubles) return tli_fill_doubles(run, gradient->device.range);
-    return tli_fill_range(&run->store, &gradient->device.range, tli_first_word(run, tensor));
+    range = tli_known_range(run, tensor, gradient->device.range);
+    (void)tli_call_access(&run->call, &range, 1);
+    if (run->is_read[tensor]) return tli_fill_range(&run->store, &range, 0);
+    if (doubles) return tli_fill_doubles(run, range);
+    return tli_fill_range(&run->store, &range, tli_first_word(run, tensor));
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -780,6 +782,9 @@ static uint64_t tli_planned_arena_bytes(const tl_run *run) {
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on) return run->cache.high_bytes[run->cache.is_warm];
 #endif
+#ifndef TL_NO_ONLINE
+    if (run->hybrid.is_on) return run->hybrid.high_bytes;
+#endif
     for (k = 0; k < arena->block_count; k++) highest = tli_larger_u64(highest, arena->blocks[k].bytes);
     return highest;
 }
@@ -812,6 +817,7 @@ static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
     report->end_bytes = counters->live_bytes[TL_TIER_DEVICE];
 #ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
+    if (run->hybrid.is_on) report->spared_count = run->planned.recompute_count - planned->recompute_count;
 #endif
 }
 
@@ -860,6 +866,7 @@ static tl_result tli_end_pass(tl_run *run) {
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(SUBMIT_FAILED));
 #ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
+    if (run->hybrid.is_on) result = tli_sim_end(&run->hybrid.sim);
 #endif
     return result ? result : tli_check_pass(run);
 }
@@ -890,6 +897,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_release_buffers(run, 0);
 #ifndef TL_NO_ONLINE
     tli_forget_reports(run);
+    if (run->hybrid.is_on && tli_start_hybrid(run))
+        return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(START_PASS), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #endif
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
@@ -1026,6 +1035,10 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
     run->position++;
     run->report.step_count++;
+#ifndef TL_NO_ONLINE
+    if (run->hybrid.is_on) result = tli_follow_step(run, &step);
+    if (result) return result;
+#endif
     if (step.kind <= TL_STEP_BACKWARD) {
         tli_count_compute(run);
         result = tli_begin_compute(run, out);
@@ -1292,6 +1305,7 @@ TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     }
 #ifndef TL_NO_ONLINE
     if (run->is_online) tli_copy_record(run, plan);
+    if (run->hybrid.is_on) tli_copy_figures(run, plan);
 #endif
 }
 

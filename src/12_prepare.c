@@ -89,6 +89,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     result = tli_match_strategy(run, strategy);
     if (result) return result;
     run->is_online = tli_decides_online(desc, strategy);
+    run->is_hybrid = strategy->mode == TL_MODE_HYBRID;
     run->in_arena = strategy->memory != TL_MEMORY_STANDARD;
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
@@ -1113,6 +1114,16 @@ static tl_result tli_take_memory(tl_run *run) {
                   : TL_OK;
 }
 
+#ifndef TL_NO_ONLINE
+// Get ready to take what dynamic nodes report: the run's graph is its own, so that its bytes can follow.
+static tl_result tli_prepare_hybrid(tl_run *run) {
+    tl_result result = TL_OK;
+    if (!run->owns_nodes) result = tli_scale_copy(run, run->graph, &run->own_graph);
+    run->graph = &run->own_graph;
+    return result ? result : tli_open_hybrid(run);
+}
+#endif
+
 static tl_result tli_prepare_run(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     tl_result result = tl_check_graph(run->env, run->graph);
@@ -1139,6 +1150,9 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_check_budget(run);
     if (!result) result = tli_check_run_banks(run);
     if (!result) result = tli_check_present(run);
+#ifndef TL_NO_ONLINE
+    if (!result && tli_can_follow(run)) result = tli_prepare_hybrid(run);
+#endif
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
@@ -1213,6 +1227,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     }
 #ifndef TL_NO_ONLINE
     tli_free_online(run);
+    tli_free_hybrid(run);
     tli_free_reports(run);
 #endif
 #ifndef TL_NO_PLANNERS

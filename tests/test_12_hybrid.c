@@ -1,0 +1,348 @@
+// [12] RUN in hybrid mode: dynamic nodes report their bytes. Readers see these, what is behind them is used for forwards that
+// need not run again, outcomes stay, no pass takes more than was planned, and a wrong report is refused.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/run_support.h"
+#include "support/run_bed.h"
+#include "support/texts.h"
+
+static long rounds_of(long count) { return getenv("SOAK") ? 20 * count : getenv("SAMPLE") ? count / 8 : count; }
+
+// -- kernels that report --
+
+// How much of their bounds dynamic nodes make.
+typedef enum share { SHARE_BOUND, SHARE_HALF, SHARE_NONE, SHARE_RANDOM } share;
+
+typedef struct reporter {
+    const tl_graph *graph;       // with the bounds
+    share     shares;
+    uint64_t  salt;
+    uint64_t  gradients[MIXER_NODES];
+    uint64_t  real[MIXER_NODES];  // by tensor, in this pass
+    int       ran[MIXER_NODES];   // forwards in this pass
+    long      forwards, again, reports;
+    uint64_t  excess;            // the next report is above the bound by so much
+    int       ignores;           // 1 = what tl_report_bytes says is not passed on
+    int       is_silent_again;   // 1 = no report where a node runs again
+    int       changes_again;     // 1 = another report where a node runs again
+} reporter;
+
+static uint64_t real_bytes(const reporter *r, uint64_t step, int32_t tensor) {
+    uint64_t bound = r->graph->outputs[tensor].bytes, number = tl_mix_u64(tl_mix_u64(r->salt, step), (uint64_t)tensor);
+    switch (r->shares) {
+    case SHARE_BOUND: break;
+    case SHARE_HALF: return bound / 2;
+    case SHARE_NONE: return 0;
+    case SHARE_RANDOM: return number % 4 ? number / 4 % (bound + 1) : bound;
+    }
+    return bound;
+}
+
+static tl_result report_forward(const tl_kernel_call *call, void *user) {
+    reporter *r = (reporter *)user;
+    const tl_node *node = &r->graph->nodes[call->node];
+    uint64_t sum = tl_mix_u64(call->seed, (uint64_t)call->node);
+    int32_t i;
+    r->forwards++;
+    r->again += r->ran[call->node] > 0;
+    assert_int_equal(call->recompute, r->ran[call->node] > 0);
+    for (i = 0; i < node->input_count; i++) {
+        int32_t tensor = r->graph->inputs[node->first_input + i].tensor;
+        const tl_node *from = &r->graph->nodes[r->graph->outputs[tensor].node];
+        assert_int_equal(call->inputs[i].range.bytes, from->dynamic ? r->real[tensor] : r->graph->outputs[tensor].bytes);
+        sum = mix_bytes(sum, &call->inputs[i]);
+    }
+    mix_into(sum + 1000, &call->scratch, 1);
+    for (i = 0; i < node->output_count; i++) {
+        tl_operand output = call->outputs[i];
+        int32_t tensor = node->first_output + i;
+        if (node->dynamic) {
+            uint64_t bytes = real_bytes(r, call->step, tensor);
+            if (!r->ran[call->node]) r->real[tensor] = bytes;
+            assert_int_equal(output.range.bytes, r->ran[call->node] ? bytes : r->graph->outputs[tensor].bytes);
+            if (r->excess) bytes = r->graph->outputs[tensor].bytes + r->excess;
+            if (r->changes_again && r->ran[call->node]) bytes++;
+            if (!r->ran[call->node] || !r->is_silent_again) {
+                tl_result result = tl_report_bytes(call->run, i, bytes);
+                r->reports++;
+                if (result && !r->ignores) return result;
+                if (result) bytes = 0;
+            }
+            if (bytes < output.range.bytes) output.range.bytes = bytes;    // what is behind stays untouched
+        }
+        if (!call->outputs_ready) mix_into(sum + (uint64_t)i, &output, 0);
+    }
+    mix_into(sum + 77, &call->saved, 0);
+    r->ran[call->node]++;
+    return TL_OK;
+}
+
+static tl_result report_backward(const tl_kernel_call *call, void *user) {
+    reporter *r = (reporter *)user;
+    const tl_node *node = &r->graph->nodes[call->node];
+    uint64_t sum = tl_mix_u64((uint64_t)call->node, call->seed);
+    int32_t i;
+    if (node->dynamic) assert_int_equal(tl_report_bytes(call->run, 0, 0), TL_ERROR_INVALID_ARG);
+    for (i = 0; i < node->input_count; i++) sum = mix_bytes(sum, &call->inputs[i]);
+    for (i = 0; i < node->output_count; i++) {
+        int32_t tensor = node->first_output + i;
+        assert_int_equal(call->output_grads[i].range.bytes, node->dynamic ? r->real[tensor] : r->graph->outputs[tensor].bytes);
+        sum = mix_bytes(sum, &call->outputs[i]);
+        sum = mix_bytes(sum, &call->output_grads[i]);
+    }
+    sum = mix_bytes(sum, &call->saved);
+    mix_into(sum + 1000, &call->scratch, 1);
+    r->gradients[call->node] = tl_mix_u64(r->gradients[call->node], sum);
+    for (i = 0; i < node->input_count; i++) mix_into(sum + (uint64_t)i, &call->input_grads[i], 1);
+    return TL_OK;
+}
+
+// -- a bed whose kernels report --
+
+typedef struct hybrid_bed { bed b; reporter r; tl_strategy strategy; } hybrid_bed;
+
+static tl_result hybrid_load(tl_run *run, int32_t micro_batch, void *user) {
+    hybrid_bed *h = (hybrid_bed *)user;
+    memset(h->r.ran, 0, sizeof h->r.ran);
+    return bed_load(run, micro_batch, &h->b);
+}
+
+static void hybrid_open(hybrid_bed *h, const tl_graph *graph, int kind, uint64_t seed, uint64_t alignment, share shares) {
+    int32_t k;
+    memset(&h->r, 0, sizeof h->r);
+    bed_open(&h->b, graph, kind, seed, alignment);
+    h->r.graph = graph;
+    h->r.shares = shares;
+    h->r.salt = seed;
+    for (k = 0; k < h->b.desc.kernel_count; k++) {
+        h->b.kernels[k].forward = report_forward;
+        h->b.kernels[k].backward = report_backward;
+        h->b.kernels[k].user = &h->r;
+    }
+    h->b.desc.load = hybrid_load;
+    h->b.desc.load_user = h;
+    memset(&h->strategy, 0, sizeof h->strategy);
+    h->strategy.mode = TL_MODE_HYBRID;
+    h->strategy.memory = TL_MEMORY_POOLED;
+    h->strategy.gradient.computes = 1;
+    h->strategy.gradient.checkpointed = 1;
+    h->b.desc.strategy = &h->strategy;
+}
+
+// What a step computed: gradients, and the real bytes of results.
+static uint64_t hybrid_outcome(hybrid_bed *h) {
+    const tl_graph *graph = h->r.graph;
+    unsigned char bytes[512];
+    uint64_t sum = 1, count, k;
+    int32_t i;
+    for (i = 0; i < graph->node_count; i++) sum = tl_mix_u64(sum, h->r.gradients[i]);
+    for (i = 0; i < graph->tensor_count; i++) {
+        tl_tensor tensor;
+        if (!graph->nodes[graph->outputs[i].node].keep) continue;
+        tensor.node = graph->outputs[i].node;
+        tensor.output = graph->outputs[i].output;
+        assert_int_equal(tl_find_tensor_bytes(h->b.run, tensor, &count), TL_OK);
+        if (graph->nodes[tensor.node].dynamic) assert_int_equal(count, h->r.real[i]);
+        if (tl_read_tensor(h->b.run, tensor, bytes, count)) fail_msg("%s", h->b.env.error.text);
+        if (count) assert_int_equal(tl_read_tensor(h->b.run, tensor, bytes, count - 1), TL_ERROR_INVALID_ARG);
+        for (k = 0; k < count; k++) sum = tl_mix_u64(sum, bytes[k]);
+    }
+    return sum;
+}
+
+static uint64_t hybrid_step(hybrid_bed *h) {
+    if (tl_run_plan(h->b.run)) fail_msg("%s (%s)", h->b.env.error.text, h->b.backend_env.error.text);
+    return hybrid_outcome(h);
+}
+
+// Outcome of steps that keep everything, with the same reports; the arena of them.
+static uint64_t hybrid_keep_all(const tl_graph *graph, uint64_t seed, share shares, int steps, uint64_t *arena) {
+    static hybrid_bed h;
+    tl_plan plan;
+    uint64_t sum = 0;
+    hybrid_open(&h, graph, 0, seed, 1, shares);
+    if (tl_plan_keep_all(&h.b.env, graph, 0, &plan)) fail_msg("%s", h.b.env.error.text);
+    h.b.desc.strategy = NULL;
+    h.b.desc.plan = &plan;
+    bed_must_init(&h.b);
+    while (steps-- > 0) sum = hybrid_step(&h);
+    *arena = bed_report(&h.b).taken_bytes;
+    assert_int_equal(bed_report(&h.b).spared_bytes, 0);
+    bed_close(&h.b);
+    tl_free_plan(&h.b.env, &plan);
+    return sum;
+}
+
+// -- what dynamic changes --
+
+// A chain whose middle is dynamic.
+static tl_graph dynamic_chain(void) {
+    tl_graph graph;
+    tl_env env;
+    char text[4096];
+    int length = snprintf(text, sizeof text, "tlg 1\nnode 0 x input fwd=0 bwd=0 out=40 needs=none in=-\n"), i;
+    memset(&env, 0, sizeof env);
+    for (i = 1; i <= 12; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length, "node %d n%d op%d fwd=10 bwd=10 out=%d needs=in in=%d%s\n", i, i, i,
+                           i == 6 ? 200 : 40, i - 1, i == 6 ? " dynamic" : i == 12 ? " keep" : "");
+    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    return graph;
+}
+
+// One step of a chain in a mode, with so much reported.
+static tl_run_report run_chain(const tl_graph *graph, tl_mode mode, share shares, uint64_t budget, uint64_t *outcome) {
+    static hybrid_bed h;
+    tl_run_report report;
+    hybrid_open(&h, graph, BACKEND_CHECKED, 7, 8, shares);
+    h.strategy.mode = mode;
+    h.b.desc.budget_bytes = budget;
+    bed_must_init(&h.b);
+    (void)hybrid_step(&h);
+    *outcome = hybrid_step(&h);
+    report = bed_report(&h.b);
+    bed_close(&h.b);
+    return report;
+}
+
+static void what_is_not_reported_is_used_for_forwards_that_need_not_run_again(void **state) {
+    tl_graph graph = dynamic_chain();
+    uint64_t arena, lazy_sum, sum, expected = hybrid_keep_all(&graph, 7, SHARE_HALF, 2, &arena);
+    tl_run_report lazy, hybrid;
+    (void)state;
+    lazy = run_chain(&graph, TL_MODE_LAZY, SHARE_HALF, 600, &lazy_sum);
+    hybrid = run_chain(&graph, TL_MODE_HYBRID, SHARE_HALF, 600, &sum);
+    printf("lazy: peak %d of %d bytes taken, %d forwards; hybrid: peak %d of %d, %d forwards, %d spared, %d bytes\n",
+           (int)lazy.measured_peak_bytes, (int)lazy.taken_bytes, (int)lazy.forward_count, (int)hybrid.measured_peak_bytes,
+           (int)hybrid.taken_bytes, (int)hybrid.forward_count, (int)hybrid.spared_count, (int)hybrid.spared_bytes);
+    assert_true(lazy_sum == expected && sum == expected);
+    assert_int_equal(hybrid.taken_bytes, lazy.taken_bytes);
+    assert_int_equal(hybrid.spared_bytes, 100);
+    assert_int_equal(lazy.spared_bytes, 0);
+    assert_true(lazy.recompute_count > 0 && hybrid.forward_count < lazy.forward_count);
+    assert_int_equal(hybrid.spared_count, lazy.forward_count - hybrid.forward_count);
+    assert_true(hybrid.planned_cost < lazy.planned_cost);
+    // Where nothing runs again the peak is lower.
+    lazy = run_chain(&graph, TL_MODE_LAZY, SHARE_HALF, 0, &lazy_sum);
+    hybrid = run_chain(&graph, TL_MODE_HYBRID, SHARE_HALF, 0, &sum);
+    assert_true(lazy_sum == expected && sum == expected);
+    printf("without a budget: lazy peak %d, hybrid %d\n", (int)lazy.measured_peak_bytes, (int)hybrid.measured_peak_bytes);
+    assert_true(hybrid.measured_peak_bytes < lazy.measured_peak_bytes);
+    assert_int_equal(hybrid.forward_count, lazy.forward_count);
+    // The bound is reached: as in lazy mode, to the step.
+    lazy = run_chain(&graph, TL_MODE_LAZY, SHARE_BOUND, 600, &lazy_sum);
+    hybrid = run_chain(&graph, TL_MODE_HYBRID, SHARE_BOUND, 600, &sum);
+    assert_int_equal(sum, lazy_sum);
+    assert_memory_equal(&hybrid, &lazy, sizeof hybrid);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- random graphs --
+
+static void make_dynamic(tl_random *random, tl_graph *graph, int percent) {
+    tl_node *nodes = (tl_node *)graph->nodes;
+    int32_t i;
+    for (i = 0; i < graph->node_count; i++) nodes[i].takes_blocks = 0;
+    for (i = 0; i < graph->node_count; i++) {
+        if (!random_chance(random, percent)) continue;
+        nodes[i].dynamic = 1;
+        if (tl_check_graph(NULL, graph)) nodes[i].dynamic = 0;
+    }
+}
+
+// A plan that drops a part of what is kept and runs forwards again, with spills now and then.
+static void dropping_plan(const tl_graph *graph, long round, uint64_t arena, tl_plan *plan) {
+    tl_env env;
+    tl_remat_desc remat;
+    tl_policy_desc policy;
+    memset(&env, 0, sizeof env);
+    memset(&remat, 0, sizeof remat);
+    memset(&policy, 0, sizeof policy);
+    remat.graph = policy.graph = graph;
+    remat.budget_bytes = arena * (50 + (uint64_t)round % 40) / 100;
+    remat.work_limit = 20000;
+    if (round % 7 == 0) remat.host_budget_bytes = arena;
+    policy.policy = TL_POLICY_CHEN_SQRT;
+    if (round % 3 == 0 && tl_plan_remat(&env, &remat, plan, NULL) == TL_OK) return;
+    if (tl_plan_policy(&env, &policy, plan)) fail_msg("%s", env.error.text);
+}
+
+static void outcomes_stay_and_nothing_takes_more_than_was_planned(void **state) {
+    static hybrid_bed h;
+    tl_random random = { 15 };
+    long round, rounds = rounds_of(600), runs = 0, spared = 0, recomputes = 0, less = 0, lower = 0;
+    (void)state;
+    for (round = 0; round < rounds; round++) {
+        static const uint64_t alignments[] = { 1, 4, 16, 64 };
+        tl_graph graph;
+        uint64_t arena, expected, lazy_sum = 0, alignment = alignments[round % 4];
+        share shares = round % 5 == 0 ? SHARE_NONE : round % 5 == 1 ? SHARE_BOUND : round % 5 == 2 ? SHARE_HALF : SHARE_RANDOM;
+        tl_run_report lazy, hybrid;
+        tl_plan plan;
+        int mode;
+        if (random_graph(NULL, &random, round % 3 ? 24 : 60, &graph)) fail_msg("%s", "no graph");
+        make_dynamic(&random, &graph, 40);
+        expected = hybrid_keep_all(&graph, (uint64_t)round, shares, 3, &arena);
+        memset(&lazy, 0, sizeof lazy);
+        dropping_plan(&graph, round, arena, &plan);
+        for (mode = 0; mode < 2; mode++) {
+            hybrid_open(&h, &graph, (int)(round % BACKEND_KINDS), (uint64_t)round, alignment, shares);
+            h.strategy.mode = mode ? TL_MODE_HYBRID : TL_MODE_LAZY;
+            h.b.desc.plan = &plan;
+            if (round % 20 == 0) {      // the strategy makes the plan
+                h.b.desc.plan = NULL;
+                h.b.desc.budget_bytes = arena * (60 + (uint64_t)round % 40) / 100 + 16 * alignment;
+            }
+            h.r.is_silent_again = round % 2 == 0;
+            if (bed_init(&h.b)) {
+                assert_int_equal(h.b.env.error.code, TL_ERROR_INFEASIBLE);
+                assert_false(mode && lazy_sum);
+                bed_close(&h.b);
+                continue;
+            }
+            (void)hybrid_step(&h);
+            (void)hybrid_step(&h);
+            lazy_sum = hybrid_step(&h);
+            if (lazy_sum != expected) fail_msg("round %ld, mode %d: other gradients or results", round, mode);
+            hybrid = bed_report(&h.b);
+            assert_int_equal(hybrid.measured_peak_bytes, hybrid.planned_peak_bytes);
+            assert_int_equal(hybrid.measured_arena_bytes, hybrid.planned_arena_bytes);
+            bed_check_taken(&hybrid);
+            assert_true(hybrid.measured_arena_bytes <= hybrid.taken_bytes);
+            if (!mode) lazy = hybrid;
+            else {
+                assert_int_equal(hybrid.taken_bytes, lazy.taken_bytes);
+                assert_true(hybrid.forward_count <= lazy.forward_count && hybrid.planned_cost <= lazy.planned_cost);
+                assert_int_equal(hybrid.backward_count, lazy.backward_count);
+                assert_int_equal(hybrid.spared_count, lazy.recompute_count - hybrid.recompute_count);
+                if (shares == SHARE_BOUND) assert_memory_equal(&hybrid, &lazy, sizeof lazy);
+                runs++;
+                less += hybrid.spared_bytes > 0;
+                spared += hybrid.spared_count;
+                recomputes += lazy.recompute_count;
+                lower += hybrid.measured_peak_bytes < lazy.measured_peak_bytes;
+            }
+            bed_close(&h.b);
+        }
+        tl_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%ld runs, %ld with fewer bytes than the bounds; %ld of %ld forwards again spared, %ld lower peaks\n", runs, less, spared,
+           recomputes, lower);
+    assert_true(runs > rounds / 2 && less > runs / 3 && spared > recomputes / 50 && lower > runs / 20);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_not_reported_is_used_for_forwards_that_need_not_run_again),
+        cmocka_unit_test(outcomes_stay_and_nothing_takes_more_than_was_planned),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
