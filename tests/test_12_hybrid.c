@@ -295,7 +295,7 @@ static void outcomes_stay_and_nothing_takes_more_than_was_planned(void **state) 
             hybrid_open(&h, &graph, (int)(round % BACKEND_KINDS), (uint64_t)round, alignment, shares);
             h.strategy.mode = mode ? TL_MODE_HYBRID : TL_MODE_LAZY;
             h.b.desc.plan = &plan;
-            if (round % 20 == 0) {      // the strategy makes the plan
+            if (round % 60 == 0) {      // the strategy makes the plan
                 h.b.desc.plan = NULL;
                 h.b.desc.budget_bytes = arena * (60 + (uint64_t)round % 40) / 100 + 16 * alignment;
             }
@@ -338,10 +338,238 @@ static void outcomes_stay_and_nothing_takes_more_than_was_planned(void **state) 
     assert_true(runs > rounds / 2 && less > runs / 3 && spared > recomputes / 50 && lower > runs / 20);
 }
 
+// -- online, inference, mixed with other options --
+
+static void every_mode_gives_readers_what_was_reported(void **state) {
+    static const tl_mode modes[] = { TL_MODE_EAGER, TL_MODE_LAZY, TL_MODE_HYBRID };
+    static const tl_memory memories[] = { TL_MEMORY_STANDARD, TL_MEMORY_POOLED, TL_MEMORY_CACHED, TL_MEMORY_MINIMAL_PEAK };
+    static hybrid_bed h;
+    tl_random random = { 8 };
+    long round, rounds = rounds_of(60), runs = 0;
+    (void)state;
+    for (round = 0; round < rounds; round++) {
+        tl_graph graph;
+        uint64_t arena, expected;
+        int mode, memory;
+        if (random_graph(NULL, &random, 12, &graph)) fail_msg("%s", "no graph");
+        make_dynamic(&random, &graph, 50);
+        expected = hybrid_keep_all(&graph, (uint64_t)round, SHARE_RANDOM, 1, &arena);
+        for (mode = 0; mode < 3; mode++)
+            for (memory = 0; memory < 4; memory++) {
+                if (!mode && memory == 3) continue;     // needs a plan
+                hybrid_open(&h, &graph, (int)(round % BACKEND_KINDS), (uint64_t)round, 4, SHARE_RANDOM);
+                h.strategy.mode = modes[mode];
+                h.strategy.memory = memories[memory];
+                h.strategy.gradient.checkpoint_interval = round % 2 ? 2 : 0;
+                h.b.desc.budget_bytes = round % 3 && !h.strategy.gradient.checkpoint_interval ? arena : 0;
+                h.b.desc.codec = TL_CODEC_NONE;
+                if (bed_init(&h.b)) {
+                    assert_int_equal(h.b.env.error.code, TL_ERROR_INFEASIBLE);
+                } else {
+                    if (hybrid_step(&h) != expected) fail_msg("round %ld: mode %d, memory %d", round, mode, memory);
+                    if (mode < 2 || memory % 3 == 0) assert_true(mode == 2 || !bed_report(&h.b).spared_bytes);
+                    runs++;
+                }
+                bed_close(&h.b);
+            }
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%ld runs\n", runs);
+    assert_true(runs > 8 * rounds);
+}
+
+// Where memory runs out inside a pass the rest stays as it was planned.
+typedef struct starving { int32_t left; } starving;
+static void *starve(void *user, size_t bytes) { return ((starving *)user)->left-- > 0 ? malloc(bytes ? bytes : 1) : NULL; }
+static void starve_release(void *user, void *at) { (void)user; free(at); }
+
+static void without_memory_in_a_pass_the_plan_holds(void **state) {
+    static hybrid_bed h;
+    tl_graph graph = dynamic_chain();
+    uint64_t arena, expected = hybrid_keep_all(&graph, 7, SHARE_HALF, 1, &arena);
+    int32_t left, spared = 0, kept = 0;
+    (void)state;
+    for (left = 0; left < 80; left++) {
+        starving s = { INT32_MAX };
+        tl_run_report report;
+        hybrid_open(&h, &graph, 0, 7, 8, SHARE_HALF);
+        h.b.env.alloc = starve;
+        h.b.env.release = starve_release;
+        h.b.env.user = &s;
+        h.b.env.log = NULL;
+        h.b.desc.budget_bytes = 600;
+        bed_must_init(&h.b);
+        s.left = left;
+        assert_int_equal(hybrid_step(&h), expected);
+        report = bed_report(&h.b);
+        assert_int_equal(report.spared_bytes, 100);
+        assert_true(h.b.env.error.code != TL_ERROR_NO_MEMORY);
+        spared += report.spared_count > 0;
+        kept += report.spared_count == 0;
+        bed_close(&h.b);
+    }
+    printf("%d spared, %d kept\n", (int)spared, (int)kept);
+    assert_true(spared > 0 && kept > 5);
+    tl_free_graph(NULL, &graph);
+}
+
+// The plan of a run is the steps that the last pass took, valid in the graph of the run.
+static void the_plan_of_a_pass_is_valid_for_the_bytes_that_were_reported(void **state) {
+    static hybrid_bed h;
+    tl_graph graph = dynamic_chain();
+    tl_simulate_desc simulate;
+    tl_report replay;
+    tl_plan plan;
+    int32_t first, k, forwards = 0;
+    (void)state;
+    hybrid_open(&h, &graph, 0, 7, 8, SHARE_HALF);
+    h.b.desc.budget_bytes = 600;
+    bed_must_init(&h.b);
+    tl_find_run_plan(h.b.run, &plan);
+    first = plan.step_count;
+    assert_int_equal(tl_find_run_graph(h.b.run)->outputs[6].bytes, 200);
+    (void)hybrid_step(&h);
+    tl_find_run_plan(h.b.run, &plan);
+    assert_true(plan.step_count < first);
+    assert_int_equal(tl_find_run_graph(h.b.run)->outputs[6].bytes, 100);
+    assert_int_equal(graph.outputs[6].bytes, 200);
+    memset(&simulate, 0, sizeof simulate);
+    simulate.graph = tl_find_run_graph(h.b.run);
+    simulate.plan = &plan;
+    if (tl_simulate_plan(&h.b.env, &simulate, &replay)) fail_msg("%s", h.b.env.error.text);
+    assert_int_equal(replay.forward_count, bed_report(&h.b).forward_count);
+    assert_int_equal(replay.cost, plan.cost);
+    assert_true(replay.peak_bytes <= plan.peak_bytes && replay.arena_bytes <= plan.arena_bytes);
+    for (k = 0; k < plan.step_count; k++) forwards += tl_find_step(&plan, k).kind == TL_STEP_FORWARD;
+    assert_int_equal(forwards, bed_report(&h.b).forward_count);
+    bed_close(&h.b);
+    tl_free_graph(NULL, &graph);
+}
+
+// -- wrong reports --
+
+static void a_report_above_the_bound_is_refused_and_the_run_goes_on(void **state) {
+    static hybrid_bed h;
+    tl_graph graph = dynamic_chain();
+    uint64_t arena, expected = hybrid_keep_all(&graph, 7, SHARE_HALF, 1, &arena);
+    int mode, ignores;
+    (void)state;
+    for (mode = 0; mode < 3; mode++)
+        for (ignores = 0; ignores < 2; ignores++) {
+            hybrid_open(&h, &graph, BACKEND_CHECKED, 7, 8, SHARE_HALF);
+            h.strategy.mode = (tl_mode)mode;
+            h.b.desc.budget_bytes = 600;
+            bed_must_init(&h.b);
+            h.r.excess = 1;
+            h.r.ignores = ignores;
+            assert_int_equal(tl_run_plan(h.b.run), TL_ERROR_INVALID_ARG);
+            assert_string_equal(h.b.env.error.text, "tl_report_bytes: bytes: 201 are more than the 200 that are its bound: output of node n6");
+            assert_true(h.b.env.error.values[0] == 201 && h.b.env.error.values[1] == 200);
+            h.r.excess = UINT64_MAX - 200;
+            assert_int_equal(tl_run_plan(h.b.run), TL_ERROR_INVALID_ARG);
+            h.r.excess = 0;
+            memset(h.r.gradients, 0, sizeof h.r.gradients);
+            assert_int_equal(hybrid_step(&h), expected);    // the same training step again
+            bed_close(&h.b);
+        }
+    // Where the node runs again the report must be the same.
+    for (ignores = 0; ignores < 2; ignores++) {
+        tl_plan plan;
+        uint8_t keep[13];
+        memset(keep, 1, sizeof keep);
+        keep[6] = 0;
+        if (tl_plan_kept_set(NULL, &graph, keep, &plan)) fail_msg("%s", "no plan");
+        hybrid_open(&h, &graph, 0, 7, 8, SHARE_HALF);
+        h.strategy.mode = TL_MODE_LAZY;
+        h.b.desc.plan = &plan;
+        bed_must_init(&h.b);
+        h.r.changes_again = 1;
+        h.r.ignores = ignores;
+        assert_int_equal(tl_run_plan(h.b.run), TL_ERROR_INVALID_ARG);
+        assert_string_equal(h.b.env.error.text, "tl_report_bytes: bytes: 101, but 100 where it ran before in this pass: output of node n6");
+        h.r.changes_again = 0;
+        memset(h.r.gradients, 0, sizeof h.r.gradients);
+        assert_int_equal(hybrid_step(&h), expected);
+        bed_close(&h.b);
+        tl_free_plan(NULL, &plan);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+// Callers that carry out the steps themselves report between tl_next_step and tl_finish_step.
+static void a_caller_reports_before_it_finishes_the_step(void **state) {
+    static hybrid_bed h;
+    tl_graph graph = dynamic_chain();
+    tl_run_step step;
+    int32_t done = 0, seen = 0;
+    (void)state;
+    hybrid_open(&h, &graph, 0, 7, 8, SHARE_HALF);
+    bed_must_init(&h.b);
+    assert_int_equal(tl_report_bytes(h.b.run, 0, 1), TL_ERROR_INVALID_ARG);     // no pass
+    assert_int_equal(tl_start_pass(h.b.run, 0), TL_OK);
+    assert_int_equal(tl_report_bytes(h.b.run, 0, 1), TL_ERROR_INVALID_ARG);     // no step
+    while (!tl_next_step(h.b.run, &step, &done) && !done) {
+        if (!step.is_compute) continue;
+        if (step.call.node != 6 || step.call.kind == TL_STEP_BACKWARD) {
+            assert_int_equal(tl_report_bytes(h.b.run, 0, 1), TL_ERROR_INVALID_ARG);
+            assert_string_equal(h.b.env.error.text, "tl_report_bytes: run: no forward of a dynamic node is being carried out");
+            if (step.call.node == 7 && step.call.kind == TL_STEP_FORWARD) assert_int_equal(step.call.inputs[0].range.bytes, 60);
+            if (step.call.node == 6) assert_int_equal(step.call.output_grads[0].range.bytes, 60);
+            if (step.call.node == 7 && step.call.kind == TL_STEP_BACKWARD) assert_int_equal(step.call.input_grads[0].range.bytes, 60);
+            assert_int_equal(tl_finish_step(h.b.run, &step), TL_OK);
+            continue;
+        }
+        seen++;
+        assert_int_equal(tl_report_bytes(h.b.run, 1, 1), TL_ERROR_INVALID_ARG);
+        assert_string_equal(h.b.env.error.text, "tl_report_bytes: output: the node makes no such one");
+        assert_int_equal(tl_report_bytes(h.b.run, -1, 1), TL_ERROR_INVALID_ARG);
+        assert_int_equal(tl_report_bytes(h.b.run, 0, 201), TL_ERROR_INVALID_ARG);
+        assert_int_equal(tl_finish_step(h.b.run, &step), TL_ERROR_INVALID_ARG);
+        assert_non_null(strstr(h.b.env.error.text, "201 are more than the 200"));
+        assert_int_equal(tl_next_step(h.b.run, &step, &done), TL_ERROR_INVALID_ARG);     // it was not carried out
+        assert_int_equal(tl_report_bytes(h.b.run, 0, 80), TL_OK);
+        assert_int_equal(tl_report_bytes(h.b.run, 0, 60), TL_OK);       // the last one counts
+        assert_int_equal(tl_finish_step(h.b.run, &step), TL_OK);
+        assert_int_equal(tl_report_bytes(h.b.run, 0, 60), TL_ERROR_INVALID_ARG);    // too late
+    }
+    assert_true(done && seen == 1);
+    assert_int_equal(bed_report(&h.b).spared_bytes, 140);
+    bed_close(&h.b);
+    tl_free_graph(NULL, &graph);
+}
+
+// A backend that cannot shorten keeps the bounds, and one that fails gives the pass up.
+static void shortening_is_the_choice_of_the_backend(void **state) {
+    static hybrid_bed h;
+    tl_graph graph = dynamic_chain();
+    uint64_t arena, expected = hybrid_keep_all(&graph, 7, SHARE_HALF, 1, &arena);
+    (void)state;
+    hybrid_open(&h, &graph, 0, 7, 8, SHARE_HALF);
+    h.b.backend.shorten = NULL;
+    bed_must_init(&h.b);
+    assert_int_equal(hybrid_step(&h), expected);
+    assert_int_equal(bed_report(&h.b).spared_bytes, 0);
+    bed_close(&h.b);
+    hybrid_open(&h, &graph, 0, 7, 8, SHARE_HALF);
+    h.b.spy.fail_function = SPY_SHORTEN;
+    bed_must_init(&h.b);
+    assert_int_equal(tl_run_plan(h.b.run), TL_ERROR_BACKEND);
+    memset(h.r.gradients, 0, sizeof h.r.gradients);
+    assert_int_equal(hybrid_step(&h), expected);
+    bed_close(&h.b);
+    tl_free_graph(NULL, &graph);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_reported_is_used_for_forwards_that_need_not_run_again),
         cmocka_unit_test(outcomes_stay_and_nothing_takes_more_than_was_planned),
+        cmocka_unit_test(every_mode_gives_readers_what_was_reported),
+        cmocka_unit_test(without_memory_in_a_pass_the_plan_holds),
+        cmocka_unit_test(the_plan_of_a_pass_is_valid_for_the_bytes_that_were_reported),
+        cmocka_unit_test(a_report_above_the_bound_is_refused_and_the_run_goes_on),
+        cmocka_unit_test(a_caller_reports_before_it_finishes_the_step),
+        cmocka_unit_test(shortening_is_the_choice_of_the_backend),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
