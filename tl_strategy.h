@@ -288,7 +288,7 @@ extern "C" {
 #define TL_MODES(X) \
     X(TL_MODE_EAGER,  "eager",  "Eager",  "no plan: the manager decides online, under the budget") \
     X(TL_MODE_LAZY,   "lazy",   "Lazy",   "the whole step is planned, then replayed")              \
-    X(TL_MODE_HYBRID, "hybrid", "Hybrid", "planned, but for what an eviction function decides")
+    X(TL_MODE_HYBRID, "hybrid", "Hybrid", "planned, but for what evictions of the caller or dynamic nodes decide")
 
 #define TL_PRECISIONS(X) \
     X(TL_PRECISION_FULL,   "full",  "Full",   "the widest that the kernels compute, mostly f32")    \
@@ -3843,7 +3843,7 @@ TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
 // What is behind these bytes is free from the next step on in a run with strategy.mode hybrid whose plan has
 // one arena, one slot and no entry, on a backend that can shorten a range. In all others the bound stays
 // taken: in eager and lazy mode, without a strategy, with results kept from pass to pass, with an eviction
-// function, where nodes are fused, and with memory standard.
+// function, and with memory standard.
 //
 //   output   which of the node's outputs, from 0
 //   bytes    not above its bound; 0 = none, readers are given a range of 0 bytes then
@@ -43547,7 +43547,7 @@ static void tli_free_hybrid(tl_run *run) {
 // Whether the plan of a run can follow what is reported.
 static int tli_can_follow(const tl_run *run) {
     return run->is_hybrid && run->real_bytes && !run->is_online && run->in_arena && run->backend.shorten &&
-           !tli_keeps_results(run) && !tli_has_members(run) && run->slot_count == 1 && run->plan.offset_count &&
+           !tli_keeps_results(run) && run->slot_count == 1 && run->plan.offset_count &&
            !run->plan.block_count && !run->plan.entry_count;
 }
 

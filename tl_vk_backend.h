@@ -2332,7 +2332,8 @@ static tl_result tli_vk_shorten(void *self, uint64_t handle, tl_range range, uin
     uint64_t less = range.bytes - bytes;
     if (!block) return result;
     if (!bytes || bytes > range.bytes)
-        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "shorten", "bytes: must be > 0 and not above those of the range");
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "shorten",
+                           "bytes: must be > 0 and not above those of the range");
     if (!block->claim_count || block->claimed_bytes < range.bytes ||
         (account && account->counters.live_bytes[block->tier] < range.bytes))
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "shorten", "range: was not claimed");

@@ -92,7 +92,7 @@ static void tli_free_hybrid(tl_run *run) {
 // Whether the plan of a run can follow what is reported.
 static int tli_can_follow(const tl_run *run) {
     return run->is_hybrid && run->real_bytes && !run->is_online && run->in_arena && run->backend.shorten &&
-           !tli_keeps_results(run) && !tli_has_members(run) && run->slot_count == 1 && run->plan.offset_count &&
+           !tli_keeps_results(run) && run->slot_count == 1 && run->plan.offset_count &&
            !run->plan.block_count && !run->plan.entry_count;
 }
 

@@ -197,11 +197,12 @@ static tl_graph dynamic_chain(void) {
 }
 
 // One step of a chain in a mode, with so much reported.
-static tl_run_report run_chain(const tl_graph *graph, tl_mode mode, share shares, uint64_t budget, uint64_t *outcome) {
+static tl_run_report run_chain(const tl_graph *graph, tl_mode mode, int fuses, share shares, uint64_t budget, uint64_t *outcome) {
     static hybrid_bed h;
     tl_run_report report;
     hybrid_open(&h, graph, BACKEND_CHECKED, 7, 8, shares);
     h.strategy.mode = mode;
+    h.strategy.enable_fusion = fuses;
     h.b.desc.budget_bytes = budget;
     bed_must_init(&h.b);
     (void)hybrid_step(&h);
@@ -214,10 +215,10 @@ static tl_run_report run_chain(const tl_graph *graph, tl_mode mode, share shares
 static void what_is_not_reported_is_used_for_forwards_that_need_not_run_again(void **state) {
     tl_graph graph = dynamic_chain();
     uint64_t arena, lazy_sum, sum, expected = hybrid_keep_all(&graph, 7, SHARE_HALF, 2, &arena);
-    tl_run_report lazy, hybrid;
+    tl_run_report lazy, hybrid, fused;
     (void)state;
-    lazy = run_chain(&graph, TL_MODE_LAZY, SHARE_HALF, 600, &lazy_sum);
-    hybrid = run_chain(&graph, TL_MODE_HYBRID, SHARE_HALF, 600, &sum);
+    lazy = run_chain(&graph, TL_MODE_LAZY, 0, SHARE_HALF, 600, &lazy_sum);
+    hybrid = run_chain(&graph, TL_MODE_HYBRID, 0, SHARE_HALF, 600, &sum);
     printf("lazy: peak %d of %d bytes taken, %d forwards; hybrid: peak %d of %d, %d forwards, %d spared, %d bytes\n",
            (int)lazy.measured_peak_bytes, (int)lazy.taken_bytes, (int)lazy.forward_count, (int)hybrid.measured_peak_bytes,
            (int)hybrid.taken_bytes, (int)hybrid.forward_count, (int)hybrid.spared_count, (int)hybrid.spared_bytes);
@@ -228,16 +229,19 @@ static void what_is_not_reported_is_used_for_forwards_that_need_not_run_again(vo
     assert_true(lazy.recompute_count > 0 && hybrid.forward_count < lazy.forward_count);
     assert_int_equal(hybrid.spared_count, lazy.forward_count - hybrid.forward_count);
     assert_true(hybrid.planned_cost < lazy.planned_cost);
+    fused = run_chain(&graph, TL_MODE_HYBRID, 1, SHARE_HALF, 600, &sum);     // where nothing is to be fused
+    assert_int_equal(sum, expected);
+    assert_memory_equal(&fused, &hybrid, sizeof hybrid);
     // Where nothing runs again the peak is lower.
-    lazy = run_chain(&graph, TL_MODE_LAZY, SHARE_HALF, 0, &lazy_sum);
-    hybrid = run_chain(&graph, TL_MODE_HYBRID, SHARE_HALF, 0, &sum);
+    lazy = run_chain(&graph, TL_MODE_LAZY, 0, SHARE_HALF, 0, &lazy_sum);
+    hybrid = run_chain(&graph, TL_MODE_HYBRID, 0, SHARE_HALF, 0, &sum);
     assert_true(lazy_sum == expected && sum == expected);
     printf("without a budget: lazy peak %d, hybrid %d\n", (int)lazy.measured_peak_bytes, (int)hybrid.measured_peak_bytes);
     assert_true(hybrid.measured_peak_bytes < lazy.measured_peak_bytes);
     assert_int_equal(hybrid.forward_count, lazy.forward_count);
     // The bound is reached: as in lazy mode, to the step.
-    lazy = run_chain(&graph, TL_MODE_LAZY, SHARE_BOUND, 600, &lazy_sum);
-    hybrid = run_chain(&graph, TL_MODE_HYBRID, SHARE_BOUND, 600, &sum);
+    lazy = run_chain(&graph, TL_MODE_LAZY, 0, SHARE_BOUND, 600, &lazy_sum);
+    hybrid = run_chain(&graph, TL_MODE_HYBRID, 0, SHARE_BOUND, 600, &sum);
     assert_int_equal(sum, lazy_sum);
     assert_memory_equal(&hybrid, &lazy, sizeof hybrid);
     tl_free_graph(NULL, &graph);
