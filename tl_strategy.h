@@ -288,7 +288,7 @@ extern "C" {
 #define TL_MODES(X) \
     X(TL_MODE_EAGER,  "eager",  "Eager",  "no plan: the manager decides online, under the budget") \
     X(TL_MODE_LAZY,   "lazy",   "Lazy",   "the whole step is planned, then replayed")              \
-    X(TL_MODE_HYBRID, "hybrid", "Hybrid", "planned, but for what evictions of the caller or dynamic nodes decide")
+    X(TL_MODE_HYBRID, "hybrid", "Hybrid", "planned, but for what evictions or dynamic nodes decide")
 
 #define TL_PRECISIONS(X) \
     X(TL_PRECISION_FULL,   "full",  "Full",   "the widest that the kernels compute, mostly f32")    \
@@ -3843,7 +3843,7 @@ TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
 // What is behind these bytes is free from the next step on in a run with strategy.mode hybrid whose plan has
 // one arena, one slot and no entry, on a backend that can shorten a range. In all others the bound stays
 // taken: in eager and lazy mode, without a strategy, with results kept from pass to pass, with an eviction
-// function, and with memory standard.
+// function, with memory standard, and under TL_NO_PLANNERS.
 //
 //   output   which of the node's outputs, from 0
 //   bytes    not above its bound; 0 = none, readers are given a range of 0 bytes then
@@ -38610,7 +38610,7 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     return result;
 }
 
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
 // End the lifetime of the last `less` bytes of a claimed range.
 static tl_result tli_cut_claim(tli_cpu *cpu, tli_cpu_block *block, tl_range range, uint64_t less) {
     int32_t at = tli_is_checked(cpu) ? tli_find_span(block, range.offset) : -1;
@@ -38726,7 +38726,25 @@ static tl_result tli_cpu_release_on(void *self, uint64_t handle, tl_range range)
     return TL_OK;
 }
 
-#ifndef TL_NO_ONLINE
+static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t resets,
+                                         tl_account_counters *counters) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_MEASURE_ACCOUNT), &result);
+    int tier;
+    tli_zero(counters, sizeof *counters);
+    if (!account) return result;
+    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++) {
+        account->counters.peak_bytes[tier] = account->counters.live_bytes[tier];
+        account->counters.peak_taken_bytes[tier] = account->counters.taken_bytes[tier];
+    }
+    if (resets) account->counters.arena_bytes = 0;
+    *counters = account->counters;
+    return TL_OK;
+}
+#endif
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
 static tl_result tli_cpu_shorten(void *self, uint64_t handle, tl_range range, uint64_t bytes) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
@@ -38751,24 +38769,6 @@ static tl_result tli_cpu_shorten(void *self, uint64_t handle, tl_range range, ui
     (void)handle;
 #endif
     return tli_cut_claim(cpu, block, range, less);
-}
-#endif
-
-static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t resets,
-                                         tl_account_counters *counters) {
-    tli_cpu *cpu = (tli_cpu *)self;
-    tl_result result = TL_OK;
-    tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_MEASURE_ACCOUNT), &result);
-    int tier;
-    tli_zero(counters, sizeof *counters);
-    if (!account) return result;
-    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++) {
-        account->counters.peak_bytes[tier] = account->counters.live_bytes[tier];
-        account->counters.peak_taken_bytes[tier] = account->counters.taken_bytes[tier];
-    }
-    if (resets) account->counters.arena_bytes = 0;
-    *counters = account->counters;
-    return TL_OK;
 }
 #endif
 
@@ -39057,7 +39057,7 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->limits = tli_cpu_limits;
     backend->counters = tli_cpu_counters;
     backend->reset_peaks = tli_cpu_reset_peaks;
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     backend->shorten = tli_cpu_shorten;
 #endif
 #ifndef TL_NO_ACCOUNTS
@@ -39743,7 +39743,7 @@ static tl_result tli_abandon(tli_store *store, tli_held *held) {
     return result;
 }
 
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
 // Give back what is behind the first bytes of held ones, at least one. The backend can.
 static tl_result tli_shorten_held(tli_store *store, tli_held *held, uint64_t bytes) {
     tl_result result = store->backend->shorten(store->backend->self, tli_account_of(store), held->range,
@@ -39753,7 +39753,9 @@ static tl_result tli_shorten_held(tli_store *store, tli_held *held, uint64_t byt
     held->range.bytes = bytes;
     return TL_OK;
 }
+#endif
 
+#ifndef TL_NO_ONLINE
 // Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
 static tl_result tli_unmap_held(tli_store *store, const tli_held *held, tl_map_mode mode, void *host) {
     tl_result result = store->backend->unmap(store->backend->self, held->range, mode, host);
@@ -41248,7 +41250,7 @@ typedef struct tli_members {
                                     // fused node
 } tli_members;
 
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
 // A plan whose rest is decided again when a dynamic node has reported less than its bound.
 typedef struct tli_hybrid {
     tl_plan   bounds;                // what each pass begins with
@@ -41258,6 +41260,7 @@ typedef struct tli_hybrid {
     tli_sim   sim;                   // in step with the executor
     uint64_t  high_bytes;            // aligned end of the highest place of this pass
     int32_t   is_on;                 // 1 = dynamic tensors take the bytes that they report
+    int32_t   has_room;              // 1 = bytes were freed since the rest was decided
 } tli_hybrid;
 #endif
 
@@ -41332,6 +41335,8 @@ struct tl_run {
 #endif
 #ifndef TL_NO_ONLINE
     tli_online      online;
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     tli_hybrid      hybrid;
 #endif
 };
@@ -41382,6 +41387,8 @@ static int tli_keeps_results(const tl_run *run) {
 static const tl_report *tli_planned_pass(const tl_run *run) {
 #ifndef TL_NO_ONLINE
     if (run->is_online) return &run->online.sim.report;
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) return &run->hybrid.sim.report;
 #endif
     return &run->planned;
@@ -43520,6 +43527,7 @@ static void tli_free_reports(tl_run *run) {
     tli_release(run->env, run->call.reported);
 }
 
+#ifndef TL_NO_PLANNERS
 // -- hybrid runs: the rest of a plan --
 //
 // A pass begins with the plan by bounds. When a dynamic node has reported less, its range is shortened, the
@@ -43586,6 +43594,7 @@ static tl_result tli_start_hybrid(tl_run *run) {
     run->plan.offsets = h->bounds.offsets;
     run->plan.offset_count = run->arenas[TL_TIER_DEVICE].offset_count = h->bounds.offset_count;
     h->high_bytes = run->input_arena_bytes;
+    h->has_room = 0;
     return tli_reset_sim(&h->sim);
 }
 
@@ -44041,8 +44050,6 @@ static int tli_open_rest(tl_run *run, tli_rest *r) {
     tl_env *env = run->env;
     uint64_t tensors = (uint64_t)run->graph->tensor_count, nodes = (uint64_t)run->graph->node_count, count;
     tl_plan flags;
-    tli_zero(r, sizeof *r);
-    r->run = run;
     r->graph = run->graph;
     r->from = run->position;
     r->count = run->plan.step_count - run->position;
@@ -44075,14 +44082,17 @@ static void tli_close_rest(tli_rest *r) {
     tli_release(env, r->worth);
 }
 
-// Decide the rest of the pass again. Whatever fails here, the rest stays as it is.
+// Decide the rest of the pass again, if there is room now. Whatever fails here, the rest stays as it is.
 static void tli_improve_rest(tl_run *run) {
     tli_quiet quiet = tli_begin_quiet(run->env);
     uint64_t arena = run->hybrid.bounds.arena_bytes, cost, height = 0;
     tl_result result = TL_ERROR_INFEASIBLE;
     tli_rest r;
-    int turn;
-    if (tli_open_rest(run, &r)) {
+    int turn, has_room = run->hybrid.has_room;
+    run->hybrid.has_room = 0;
+    tli_zero(&r, sizeof r);
+    r.run = run;
+    if (has_room && tli_open_rest(run, &r)) {
         tli_find_forwards_again(&r);
         r.room = arena;
         for (turn = 0; turn < TLI_REST_TURNS && r.again_count && result == TL_ERROR_INFEASIBLE; turn++) {
@@ -44108,14 +44118,18 @@ static tl_result tli_take_real_bytes(tl_run *run, int32_t tensor, uint64_t bytes
     less = output->bytes - bytes;
     output->bytes = bytes;
     run->hybrid.sim.live_bytes -= less;
+    run->hybrid.has_room |= less > 0;
     run->report.spared_bytes += less;
     return less ? tli_shorten_held(&run->store, &run->tensors[tensor].device, bytes) : TL_OK;
 }
+#endif  // TL_NO_PLANNERS
+
+// -- dynamic nodes: what is known in a pass --
 
 // A forward has ended: its reports count.
 static tl_result tli_take_reports(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->last.node];
-    uint64_t *real = run->real_bytes, spared = run->report.spared_bytes;
+    uint64_t *real = run->real_bytes;
     tl_result result = TL_OK;
     int32_t i;
     if (!node->dynamic || run->last.kind == TL_STEP_BACKWARD) return TL_OK;
@@ -44123,9 +44137,13 @@ static tl_result tli_take_reports(tl_run *run) {
     for (i = 0; i < node->output_count && !result; i++) {
         if (run->call.reported[i] == TLI_UNREPORTED || real[i] != TLI_UNREPORTED) continue;
         real[i] = run->call.reported[i];
+#ifndef TL_NO_PLANNERS
         if (run->hybrid.is_on) result = tli_take_real_bytes(run, node->first_output + i, real[i]);
+#endif
     }
-    if (!result && run->report.spared_bytes > spared) tli_improve_rest(run);
+#ifndef TL_NO_PLANNERS
+    if (!result && run->hybrid.is_on) tli_improve_rest(run);
+#endif
     return result;
 }
 
@@ -44921,7 +44939,7 @@ static uint64_t tli_planned_arena_bytes(const tl_run *run) {
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on) return run->cache.high_bytes[run->cache.is_warm];
 #endif
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) return run->hybrid.high_bytes;
 #endif
     for (k = 0; k < arena->block_count; k++) highest = tli_larger_u64(highest, arena->blocks[k].bytes);
@@ -44956,6 +44974,8 @@ static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
     report->end_bytes = counters->live_bytes[TL_TIER_DEVICE];
 #ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) report->spared_count = run->planned.recompute_count - planned->recompute_count;
 #endif
 }
@@ -45005,6 +45025,8 @@ static tl_result tli_end_pass(tl_run *run) {
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(SUBMIT_FAILED));
 #ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) result = tli_sim_end(&run->hybrid.sim);
 #endif
     return result ? result : tli_check_pass(run);
@@ -45036,6 +45058,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_release_buffers(run, 0);
 #ifndef TL_NO_ONLINE
     tli_forget_reports(run);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on && tli_start_hybrid(run))
         return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(START_PASS), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #endif
@@ -45174,7 +45198,7 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
     run->position++;
     run->report.step_count++;
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) result = tli_follow_step(run, &step);
     if (result) return result;
 #endif
@@ -45444,6 +45468,8 @@ TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     }
 #ifndef TL_NO_ONLINE
     if (run->is_online) tli_copy_record(run, plan);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) tli_copy_figures(run, plan);
 #endif
 }
@@ -46687,7 +46713,7 @@ static tl_result tli_take_memory(tl_run *run) {
                   : TL_OK;
 }
 
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
 // Get ready to take what dynamic nodes report: the run's graph is its own, so that its bytes can follow.
 static tl_result tli_prepare_hybrid(tl_run *run) {
     tl_result result = TL_OK;
@@ -46723,7 +46749,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_check_budget(run);
     if (!result) result = tli_check_run_banks(run);
     if (!result) result = tli_check_present(run);
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (!result && tli_can_follow(run)) result = tli_prepare_hybrid(run);
 #endif
     if (result) return result;
@@ -46800,8 +46826,10 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     }
 #ifndef TL_NO_ONLINE
     tli_free_online(run);
-    tli_free_hybrid(run);
     tli_free_reports(run);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    tli_free_hybrid(run);
 #endif
 #ifndef TL_NO_PLANNERS
     tli_free_cache(run);

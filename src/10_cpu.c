@@ -629,7 +629,7 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     return result;
 }
 
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
 // End the lifetime of the last `less` bytes of a claimed range.
 static tl_result tli_cut_claim(tli_cpu *cpu, tli_cpu_block *block, tl_range range, uint64_t less) {
     int32_t at = tli_is_checked(cpu) ? tli_find_span(block, range.offset) : -1;
@@ -745,7 +745,25 @@ static tl_result tli_cpu_release_on(void *self, uint64_t handle, tl_range range)
     return TL_OK;
 }
 
-#ifndef TL_NO_ONLINE
+static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t resets,
+                                         tl_account_counters *counters) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_MEASURE_ACCOUNT), &result);
+    int tier;
+    tli_zero(counters, sizeof *counters);
+    if (!account) return result;
+    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++) {
+        account->counters.peak_bytes[tier] = account->counters.live_bytes[tier];
+        account->counters.peak_taken_bytes[tier] = account->counters.taken_bytes[tier];
+    }
+    if (resets) account->counters.arena_bytes = 0;
+    *counters = account->counters;
+    return TL_OK;
+}
+#endif
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
 static tl_result tli_cpu_shorten(void *self, uint64_t handle, tl_range range, uint64_t bytes) {
     tli_cpu *cpu = (tli_cpu *)self;
     tl_result result = TL_OK;
@@ -770,24 +788,6 @@ static tl_result tli_cpu_shorten(void *self, uint64_t handle, tl_range range, ui
     (void)handle;
 #endif
     return tli_cut_claim(cpu, block, range, less);
-}
-#endif
-
-static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t resets,
-                                         tl_account_counters *counters) {
-    tli_cpu *cpu = (tli_cpu *)self;
-    tl_result result = TL_OK;
-    tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_MEASURE_ACCOUNT), &result);
-    int tier;
-    tli_zero(counters, sizeof *counters);
-    if (!account) return result;
-    for (tier = 0; tier < TL_TIER_COUNT && resets; tier++) {
-        account->counters.peak_bytes[tier] = account->counters.live_bytes[tier];
-        account->counters.peak_taken_bytes[tier] = account->counters.taken_bytes[tier];
-    }
-    if (resets) account->counters.arena_bytes = 0;
-    *counters = account->counters;
-    return TL_OK;
 }
 #endif
 
@@ -1076,7 +1076,7 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->limits = tli_cpu_limits;
     backend->counters = tli_cpu_counters;
     backend->reset_peaks = tli_cpu_reset_peaks;
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     backend->shorten = tli_cpu_shorten;
 #endif
 #ifndef TL_NO_ACCOUNTS

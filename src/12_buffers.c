@@ -150,7 +150,7 @@ typedef struct tli_members {
                                     // fused node
 } tli_members;
 
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
 // A plan whose rest is decided again when a dynamic node has reported less than its bound.
 typedef struct tli_hybrid {
     tl_plan   bounds;                // what each pass begins with
@@ -160,6 +160,7 @@ typedef struct tli_hybrid {
     tli_sim   sim;                   // in step with the executor
     uint64_t  high_bytes;            // aligned end of the highest place of this pass
     int32_t   is_on;                 // 1 = dynamic tensors take the bytes that they report
+    int32_t   has_room;              // 1 = bytes were freed since the rest was decided
 } tli_hybrid;
 #endif
 
@@ -234,6 +235,8 @@ struct tl_run {
 #endif
 #ifndef TL_NO_ONLINE
     tli_online      online;
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     tli_hybrid      hybrid;
 #endif
 };
@@ -284,6 +287,8 @@ static int tli_keeps_results(const tl_run *run) {
 static const tl_report *tli_planned_pass(const tl_run *run) {
 #ifndef TL_NO_ONLINE
     if (run->is_online) return &run->online.sim.report;
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) return &run->hybrid.sim.report;
 #endif
     return &run->planned;

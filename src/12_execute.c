@@ -782,7 +782,7 @@ static uint64_t tli_planned_arena_bytes(const tl_run *run) {
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on) return run->cache.high_bytes[run->cache.is_warm];
 #endif
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) return run->hybrid.high_bytes;
 #endif
     for (k = 0; k < arena->block_count; k++) highest = tli_larger_u64(highest, arena->blocks[k].bytes);
@@ -817,6 +817,8 @@ static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
     report->end_bytes = counters->live_bytes[TL_TIER_DEVICE];
 #ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) report->spared_count = run->planned.recompute_count - planned->recompute_count;
 #endif
 }
@@ -866,6 +868,8 @@ static tl_result tli_end_pass(tl_run *run) {
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(SUBMIT_FAILED));
 #ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) result = tli_sim_end(&run->hybrid.sim);
 #endif
     return result ? result : tli_check_pass(run);
@@ -897,6 +901,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tli_release_buffers(run, 0);
 #ifndef TL_NO_ONLINE
     tli_forget_reports(run);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on && tli_start_hybrid(run))
         return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(START_PASS), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #endif
@@ -1035,7 +1041,7 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
     run->position++;
     run->report.step_count++;
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) result = tli_follow_step(run, &step);
     if (result) return result;
 #endif
@@ -1305,6 +1311,8 @@ TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
     }
 #ifndef TL_NO_ONLINE
     if (run->is_online) tli_copy_record(run, plan);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) tli_copy_figures(run, plan);
 #endif
 }

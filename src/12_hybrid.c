@@ -65,6 +65,7 @@ static void tli_free_reports(tl_run *run) {
     tli_release(run->env, run->call.reported);
 }
 
+#ifndef TL_NO_PLANNERS
 // -- hybrid runs: the rest of a plan --
 //
 // A pass begins with the plan by bounds. When a dynamic node has reported less, its range is shortened, the
@@ -131,6 +132,7 @@ static tl_result tli_start_hybrid(tl_run *run) {
     run->plan.offsets = h->bounds.offsets;
     run->plan.offset_count = run->arenas[TL_TIER_DEVICE].offset_count = h->bounds.offset_count;
     h->high_bytes = run->input_arena_bytes;
+    h->has_room = 0;
     return tli_reset_sim(&h->sim);
 }
 
@@ -586,8 +588,6 @@ static int tli_open_rest(tl_run *run, tli_rest *r) {
     tl_env *env = run->env;
     uint64_t tensors = (uint64_t)run->graph->tensor_count, nodes = (uint64_t)run->graph->node_count, count;
     tl_plan flags;
-    tli_zero(r, sizeof *r);
-    r->run = run;
     r->graph = run->graph;
     r->from = run->position;
     r->count = run->plan.step_count - run->position;
@@ -620,14 +620,17 @@ static void tli_close_rest(tli_rest *r) {
     tli_release(env, r->worth);
 }
 
-// Decide the rest of the pass again. Whatever fails here, the rest stays as it is.
+// Decide the rest of the pass again, if there is room now. Whatever fails here, the rest stays as it is.
 static void tli_improve_rest(tl_run *run) {
     tli_quiet quiet = tli_begin_quiet(run->env);
     uint64_t arena = run->hybrid.bounds.arena_bytes, cost, height = 0;
     tl_result result = TL_ERROR_INFEASIBLE;
     tli_rest r;
-    int turn;
-    if (tli_open_rest(run, &r)) {
+    int turn, has_room = run->hybrid.has_room;
+    run->hybrid.has_room = 0;
+    tli_zero(&r, sizeof r);
+    r.run = run;
+    if (has_room && tli_open_rest(run, &r)) {
         tli_find_forwards_again(&r);
         r.room = arena;
         for (turn = 0; turn < TLI_REST_TURNS && r.again_count && result == TL_ERROR_INFEASIBLE; turn++) {
@@ -653,14 +656,18 @@ static tl_result tli_take_real_bytes(tl_run *run, int32_t tensor, uint64_t bytes
     less = output->bytes - bytes;
     output->bytes = bytes;
     run->hybrid.sim.live_bytes -= less;
+    run->hybrid.has_room |= less > 0;
     run->report.spared_bytes += less;
     return less ? tli_shorten_held(&run->store, &run->tensors[tensor].device, bytes) : TL_OK;
 }
+#endif  // TL_NO_PLANNERS
+
+// -- dynamic nodes: what is known in a pass --
 
 // A forward has ended: its reports count.
 static tl_result tli_take_reports(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->last.node];
-    uint64_t *real = run->real_bytes, spared = run->report.spared_bytes;
+    uint64_t *real = run->real_bytes;
     tl_result result = TL_OK;
     int32_t i;
     if (!node->dynamic || run->last.kind == TL_STEP_BACKWARD) return TL_OK;
@@ -668,9 +675,13 @@ static tl_result tli_take_reports(tl_run *run) {
     for (i = 0; i < node->output_count && !result; i++) {
         if (run->call.reported[i] == TLI_UNREPORTED || real[i] != TLI_UNREPORTED) continue;
         real[i] = run->call.reported[i];
+#ifndef TL_NO_PLANNERS
         if (run->hybrid.is_on) result = tli_take_real_bytes(run, node->first_output + i, real[i]);
+#endif
     }
-    if (!result && run->report.spared_bytes > spared) tli_improve_rest(run);
+#ifndef TL_NO_PLANNERS
+    if (!result && run->hybrid.is_on) tli_improve_rest(run);
+#endif
     return result;
 }
 

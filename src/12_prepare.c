@@ -1114,7 +1114,7 @@ static tl_result tli_take_memory(tl_run *run) {
                   : TL_OK;
 }
 
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
 // Get ready to take what dynamic nodes report: the run's graph is its own, so that its bytes can follow.
 static tl_result tli_prepare_hybrid(tl_run *run) {
     tl_result result = TL_OK;
@@ -1150,7 +1150,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_check_budget(run);
     if (!result) result = tli_check_run_banks(run);
     if (!result) result = tli_check_present(run);
-#ifndef TL_NO_ONLINE
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (!result && tli_can_follow(run)) result = tli_prepare_hybrid(run);
 #endif
     if (result) return result;
@@ -1227,8 +1227,10 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     }
 #ifndef TL_NO_ONLINE
     tli_free_online(run);
-    tli_free_hybrid(run);
     tli_free_reports(run);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    tli_free_hybrid(run);
 #endif
 #ifndef TL_NO_PLANNERS
     tli_free_cache(run);

@@ -378,7 +378,7 @@ TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
 // What is behind these bytes is free from the next step on in a run with strategy.mode hybrid whose plan has
 // one arena, one slot and no entry, on a backend that can shorten a range. In all others the bound stays
 // taken: in eager and lazy mode, without a strategy, with results kept from pass to pass, with an eviction
-// function, and with memory standard.
+// function, with memory standard, and under TL_NO_PLANNERS.
 //
 //   output   which of the node's outputs, from 0
 //   bytes    not above its bound; 0 = none, readers are given a range of 0 bytes then
