@@ -247,6 +247,55 @@ static void what_is_not_reported_is_used_for_forwards_that_need_not_run_again(vo
     tl_free_graph(NULL, &graph);
 }
 
+// What becomes of the steps of a plan after a report that leaves much room.
+static void what_was_run_again_is_kept(void **state) {
+#define X "tlg 1\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+    static const struct { const char *graph, *plan, *rest; int spared; } cases[] = {
+        // The first forward saves what a later one made.
+        { X "node 1 d o1 fwd=1 bwd=1 out=400 needs=none in=0 dynamic\nnode 2 a o2 fwd=1 bwd=1 out=40 needs=in in=1 saved=16\n"
+            "node 3 b o3 fwd=1 bwd=1 out=40 needs=in in=2\nnode 4 c o4 fwd=1 bwd=1 out=40 needs=in in=3\n"
+            "node 5 e o5 fwd=1 bwd=1 out=8 needs=in in=4 keep\n",
+          "F 1\nF 2\nF 3\nD 2.0\nF 4\nD 3.0\nF 5\nB 5\nD 4.0\nF 2\nF 3\nD 2.0\nB 4\nD 3.0\nS 2\nB 3\nD 2.0\nB 2\nD 1.0\nB 1\n",
+          "F 1\nS 2\nF 3\nF 4\nF 5\nB 5\nD 4.0\nB 4\nD 3.0\nB 3\nD 2.0\nB 2\nD 1.0\nB 1\n", 3 },
+        // What ran again only for that is not run either.
+        { X "node 1 a o1 fwd=1 bwd=1 out=40 needs=none in=0\nnode 2 b o2 fwd=1 bwd=1 out=40 needs=none in=1\n"
+            "node 3 d o3 fwd=1 bwd=1 out=400 needs=none in=2 dynamic\nnode 4 c o4 fwd=1 bwd=1 out=8 needs=in0 in=2,3 keep\n",
+          "F 1\nF 2\nD 1.0\nF 3\nF 4\nD 2.0\nD 3.0\nF 1\nF 2\nD 1.0\nB 4\nD 2.0\nB 3\nB 2\nB 1\n",
+          "F 1\nF 2\nD 1.0\nF 3\nF 4\nD 3.0\nB 4\nD 2.0\nB 3\nB 2\nB 1\n", 2 },
+        // What was overwritten is not.
+        { X "node 1 d o1 fwd=1 bwd=1 out=400 needs=none in=0 dynamic\nnode 2 b o2 fwd=1 bwd=1 out=40 needs=none in=1\n"
+            "node 3 r o3 fwd=1 bwd=1 out=40 needs=in in=2 inplace=0\nnode 4 e o4 fwd=1 bwd=1 out=8 needs=none in=3 keep\n",
+          "F 1\nF 2\nI 3\nF 4\nD 3.0\nB 4\nF 2\nD 1.0\nB 3\nD 2.0\nB 2\nB 1\n",
+          "F 1\nF 2\nF 3\nF 4\nD 3.0\nB 4\nD 1.0\nB 3\nD 2.0\nB 2\nB 1\n", 1 },
+    };
+#undef X
+    static hybrid_bed h;
+    int i;
+    (void)state;
+    for (i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        char text[1000];
+        tl_graph graph;
+        tl_plan plan, rest;
+        tl_env env;
+        uint64_t arena, expected;
+        memset(&env, 0, sizeof env);
+        if (tl_parse_graph(&env, cases[i].graph, strlen(cases[i].graph), &graph)) fail_msg("%s", env.error.text);
+        if (tl_parse_schedule(&env, cases[i].plan, strlen(cases[i].plan), &plan)) fail_msg("%s", env.error.text);
+        expected = hybrid_keep_all(&graph, 3, SHARE_HALF, 1, &arena);
+        hybrid_open(&h, &graph, BACKEND_CHECKED, 3, 4, SHARE_HALF);
+        h.b.desc.plan = &plan;
+        bed_must_init(&h.b);
+        assert_int_equal(hybrid_step(&h), expected);
+        tl_find_run_plan(h.b.run, &rest);
+        (void)tl_print_schedule(&rest, text, sizeof text);
+        assert_string_equal(text, cases[i].rest);
+        assert_int_equal(bed_report(&h.b).spared_count, cases[i].spared);
+        bed_close(&h.b);
+        tl_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
 // -- random graphs --
 
 static void make_dynamic(tl_random *random, tl_graph *graph, int percent) {
@@ -567,6 +616,7 @@ static void shortening_is_the_choice_of_the_backend(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_reported_is_used_for_forwards_that_need_not_run_again),
+        cmocka_unit_test(what_was_run_again_is_kept),
         cmocka_unit_test(outcomes_stay_and_nothing_takes_more_than_was_planned),
         cmocka_unit_test(every_mode_gives_readers_what_was_reported),
         cmocka_unit_test(without_memory_in_a_pass_the_plan_holds),
