@@ -288,7 +288,7 @@ extern "C" {
 #define TL_MODES(X) \
     X(TL_MODE_EAGER,  "eager",  "Eager",  "no plan: the manager decides online, under the budget") \
     X(TL_MODE_LAZY,   "lazy",   "Lazy",   "the whole step is planned, then replayed")              \
-    X(TL_MODE_HYBRID, "hybrid", "Hybrid", "planned, but for what an eviction function decides")
+    X(TL_MODE_HYBRID, "hybrid", "Hybrid", "planned, but for what evictions or dynamic nodes decide")
 
 #define TL_PRECISIONS(X) \
     X(TL_PRECISION_FULL,   "full",  "Full",   "the widest that the kernels compute, mostly f32")    \
@@ -523,6 +523,7 @@ typedef struct tl_node_desc {
     int32_t  keep;                  // 1 = its outputs are results: resident at the end
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
     int32_t  takes_blocks;          // 1 = its kernels may be called for a range of elements, see tl_kernel_call
+    int32_t  dynamic;               // 1 = output_bytes are an upper bound, its forward reports the bytes
 } tl_node_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -535,6 +536,7 @@ typedef struct tl_node {
     uint8_t  is_input, has_grad, keep, fixed;
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
+    uint8_t dynamic;                // the bytes of its outputs are an upper bound
 } tl_node;
 
 typedef struct tl_node_input {
@@ -640,6 +642,10 @@ TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *
 // in another format. Scratch is given whole, its content undefined in each call. There are no saved bytes, of
 // which nobody knows the part of a range.
 //
+// dynamic is for nodes of which only the kernel knows how many bytes it makes (tl_report_bytes). No graph input
+// is; no node that takes blocks is, or reads what one made; nothing is overwritten in place by a dynamic node,
+// nor what it made.
+//
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY.
 // Cost:    O(nodes + inputs), and O(n log n) to compare n names, for any choice of names.
 TLDEF tl_result tl_check_graph(tl_env *env, const tl_graph *graph);
@@ -673,7 +679,7 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
 //          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep]
-//          [takes_blocks] [fixed]
+//          [dynamic] [takes_blocks] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
 // out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is
@@ -3479,6 +3485,11 @@ typedef struct tl_backend {
     // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
     // that for every block. Another backend may cut small blocks from memory that it keeps.
     tl_result (*add_arena)(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *block);
+
+    // End the lifetime of what lies behind the first `bytes` bytes of a claimed range: these stay claimed, with
+    // their content. account: on which the range was claimed, 0 = none; bytes: > 0, at most those of the range,
+    // which is not mapped. 0 = the backend cannot: what turns out to be smaller than its bound stays whole.
+    tl_result (*shorten)(void *self, uint64_t account, tl_range range, uint64_t bytes);
 } tl_backend;
 
 // One more memory of the device tier.
@@ -3878,6 +3889,17 @@ extern "C" {
 // The decisions depend on the simulator alone, so tl_init_run tries them out: a budget that is
 // too small is refused before anything runs.
 //
+// A hybrid run plans what is known before it, and decides the rest when it is known. A dynamic node has an
+// upper bound on the bytes that it makes; its forward reports the real ones (tl_report_bytes):
+//
+//     arena   |== a ==|=== v: bound =======|==== b ====|     until v reports
+//             |== a ==|== v ==|== c ==|    |==== b ====|     then: c, dropped and made again by the plan, stays
+//
+// The plan is made and placed by the bounds, so it holds whatever is reported, and no pass fails for memory.
+// After a report the rest of it is looked at again: what it drops and runs again later stays, where that fits
+// into the bytes that are free then. What is to come is placed beside what is there; what has not
+// reported yet counts with its bound.
+//
 // Mixed precision is a graph whose tensors have formats, as tl_apply_precision makes them:
 //
 //     a (f32) --> [convert] --> a_bf16 (bf16) --> [c]        forward   a_bf16 = round(a)
@@ -3920,6 +3942,7 @@ typedef struct tl_kernel_call {
                                        // 0 and total, unless the node takes blocks, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
                                        // (without formats: of the precision)
+    tl_run           *run;             // that makes the call
 } tl_kernel_call;
 
 // Compute one call. Any result but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
@@ -4111,6 +4134,8 @@ typedef struct tl_run_report {
     uint64_t cached_bytes;        // cached: of the results that are kept from pass to pass
     int32_t  cached_count;        // nodes not run in this pass, because results were kept from one before
     int32_t  fused_count;         // nodes of the run's graph that stand for several of the caller's
+    int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
+    uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
 } tl_run_report;
 
 // Prepare a run.
@@ -4150,8 +4175,14 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Choose the micro-batch slot whose tensors these two write and read: slot 0 at first, and at the start of a
-// load hook, for the length of the hook, that of its micro-batch.
+// Find the bytes of a tensor of the desc's graph, in the slot of the caller: those that the two calls above
+// take. Of a dynamic node they are what it reported in the pass under way or the last one, else its bound.
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NOT_FOUND: inside of a fused node. *bytes is 0 then.
+TLDEF tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t *bytes);
+
+// Choose the micro-batch slot whose tensors these three take: slot 0 at first, and at the start of a load hook,
+// for the length of the hook, that of its micro-batch.
 //
 // Errors:  TL_ERROR_INVALID_ARG: the plan has no such slot.
 TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
@@ -4209,9 +4240,33 @@ TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 // Say that a compute step was carried out: its kernel was called, or recorded, by the caller. Ends the
 // mapping of its operands. A step that is no compute step is passed over.
 //
-// Errors:  TL_ERROR_STALE: not the compute step yielded last, or carried out already; those of the backend,
-//          and the pass is given up then.
+// Errors:  TL_ERROR_STALE: not the compute step yielded last, or carried out already; TL_ERROR_INVALID_ARG: a
+//          report was refused, see tl_report_bytes; those of the backend, and the pass is given up then.
 TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
+
+#ifndef TL_NO_ONLINE
+// Report how many bytes the forward of a dynamic node makes of an output: by its kernel (call->run), or by
+// the caller between tl_next_step and tl_finish_step. Whoever reads the output is given a range of so many
+// bytes, its gradient has as many, and tl_find_tensor_bytes tells them. Not reported, they are the bound.
+// Where the node runs again in a pass it is given as many bytes as it reported before, and may leave the
+// report out.
+//
+// What is behind these bytes is free from the next step on in a run with strategy.mode hybrid whose plan has
+// one arena, one slot and no entry, on a backend that can shorten a range. In all others the bound stays
+// taken: in eager and lazy mode, without a strategy, with results kept from pass to pass, with an eviction
+// function, with memory standard, and under TL_NO_PLANNERS.
+//
+//   output   which of the node's outputs, from 0
+//   bytes    not above its bound; 0 = none, readers are given a range of 0 bytes then
+//
+// Errors:  TL_ERROR_INVALID_ARG: no forward of a dynamic node is being carried out, or there is no such output;
+//          more bytes than the bound, or not those reported before in this pass: the step cannot end then
+//          before a right report (tl_finish_step returns this error, and the step is as it was), and
+//          tl_run_step_kernel gives up the pass with this error, whatever the kernel returns.
+// Cost:    none; tl_next_step then looks at the rest of the plan: at most half a million simulated steps, and
+//          layouts of what is to come. It takes memory from the env; without, the plan stays as it is.
+TLDEF tl_result tl_report_bytes(tl_run *run, int32_t output, uint64_t bytes);
+#endif
 
 // Map the operands of a compute step for the host, on any backend, and write their addresses to step->call.
 // Needed only where tl_next_step could not map them: the bytes are copied from the device and back.
@@ -4232,10 +4287,11 @@ TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 // Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
-// Report the last pass; and the plan of a run: the one given or made, or the record of the last online
-// pass (before the first, of the one that tl_init_run tried out), which is valid until the next pass. Where
-// results are kept from pass to pass, it is the plan that the last pass ran, and before the first pass the one
-// that runs everything.
+// Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
+// (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that
+// of a hybrid run with dynamic nodes: the steps of the last pass, in a graph (tl_find_run_graph) whose
+// tensors have the bytes that were reported in it. Where results are kept from pass to pass, it is the plan
+// that the last pass ran, and before the first pass the one that runs everything.
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
@@ -4974,7 +5030,10 @@ static size_t tli_finish(tli_writer *w) {
     X(COMPILE, "tl_compile") \
     X(PLAN_COMPILE_FRONT, "tl_plan_compile_front") \
     X(RECOMMEND, "tl_recommend") \
-    X(EXPLAIN_COMPILED, "tl_explain_compiled")
+    X(EXPLAIN_COMPILED, "tl_explain_compiled") \
+    X(BACKEND_SHORTEN, "shorten") \
+    X(REPORT_BYTES, "tl_report_bytes") \
+    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes")
 
 // -- errors: rules --
 //
@@ -5104,7 +5163,8 @@ static size_t tli_finish(tli_writer *w) {
     X(GRAPH_COUNTS_MUST_STAY_BELOW_2_31, "graph: counts must stay below 2^31", "") \
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
-    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed, takes_blocks: must be 0 or 1", "node, line") \
+    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, \
+      "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -5212,7 +5272,13 @@ static size_t tli_finish(tli_writer *w) {
       "takes_blocks: all outputs must have the same bytes", "node, line") \
     X(TAKES_BLOCKS_INPUTS_WITH_GRADIENT, \
       "takes_blocks: inputs to which a gradient passes must have the bytes of the outputs", "node, line") \
-    X(BLOCKS_ONLY_MUST_BE_0_OR_1, "blocks_only: must be 0 or 1", "")
+    X(BLOCKS_ONLY_MUST_BE_0_OR_1, "blocks_only: must be 0 or 1", "") \
+    X(DYNAMIC_INPUT_HAS_NO_KERNELS, "dynamic: an input has no kernels", "node, line") \
+    X(DYNAMIC_TAKES_NO_BLOCKS, "dynamic: such a node takes no blocks", "node, line") \
+    X(DYNAMIC_READ_IN_NO_BLOCKS, \
+      "takes_blocks: nobody knows how many elements an input of a dynamic node has", "node, line") \
+    X(DYNAMIC_NOTHING_IN_PLACE, \
+      "inplace: neither a dynamic node nor what one made is run in place", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -5654,7 +5720,8 @@ static size_t tli_finish(tli_writer *w) {
     X(BANK_UNKNOWN, "bank: there is no such bank in this tier", "") \
     X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "") \
     X(NO_ROOM_FOR_BLOCK_WITH_GUARDS, \
-      "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes")
+      "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes") \
+    X(BYTES_NOT_PART_OF_RANGE, "bytes: must be > 0 and not above those of the range", "")
 
 // -- errors: rules of [11] MANAGER --
 
@@ -5863,7 +5930,15 @@ static size_t tli_finish(tli_writer *w) {
     X(REPEAT_COUNT_IS_NOT_THAT_OF_THE_PARTS, \
       "repeat_count: %0, but the batch is split in %1 parts", "repeat_count, parts") \
     X(COMPILED_WAS_LEFT_OUT, \
-      "compiled, may_split, precision: TL_NO_PLANNERS or TL_NO_PRECISION left them out", "")
+      "compiled, may_split, precision: TL_NO_PLANNERS or TL_NO_PRECISION left them out", "") \
+    X(NO_FORWARD_OF_DYNAMIC_NODE, "run: no forward of a dynamic node is being carried out", "") \
+    X(OUTPUT_NOT_BELOW_COUNT, "output: the node makes no such one", "") \
+    X(BYTES_ABOVE_BOUND, "bytes: %0 are more than the %1 that are its bound: output of node %s", \
+      "reported bytes, bound") \
+    X(BYTES_DIFFER_FROM_REPORT, \
+      "bytes: %0, but %1 where it ran before in this pass: output of node %s", "reported bytes, bytes before") \
+    X(FORMATS_CONVERSION_OF_DYNAMIC, \
+      "formats: the run converts no tensor whose bytes are known only when it is made, give a kernel", "node")
 
 // -- errors: rules of [13] TRACE --
 
@@ -8149,7 +8224,7 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
 static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
-        node->takes_blocks > 1)
+        node->takes_blocks > 1 || node->dynamic > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
@@ -8187,6 +8262,21 @@ static tli_rule tli_check_blocks(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
+// Whether the bytes of its outputs may be an upper bound, or those of what it overwrites: dynamic.
+static tli_rule tli_check_dynamic_node(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t over = node->inplace < 0 ? -1 : graph->inputs[node->first_input + node->inplace].tensor, k;
+    if (node->dynamic && node->is_input) return TLI_RULE(DYNAMIC_INPUT_HAS_NO_KERNELS);
+    if (node->dynamic && node->takes_blocks) return TLI_RULE(DYNAMIC_TAKES_NO_BLOCKS);
+    for (k = 0; k < node->input_count && node->takes_blocks; k++) {
+        const tl_node_output *from = &graph->outputs[graph->inputs[node->first_input + k].tensor];
+        if (graph->nodes[from->node].dynamic) return TLI_RULE(DYNAMIC_READ_IN_NO_BLOCKS);
+    }
+    if (over >= 0 && (node->dynamic || graph->nodes[graph->outputs[over].node].dynamic))
+        return TLI_RULE(DYNAMIC_NOTHING_IN_PLACE);
+    return TLI_NO_RULE;
+}
+
 // Add a node to the sums of bytes (each output twice, because of its gradient), costs and weights.
 // While these fit 64 bits, so does every sum that planners and the simulator form.
 static tli_rule tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, const tl_node *node) {
@@ -8214,6 +8304,7 @@ static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, i
     if (!rule) rule = tli_check_tensors(graph, id);
     if (!rule) rule = tli_check_inplace(graph, id);
     if (!rule) rule = tli_check_blocks(graph, id);
+    if (!rule) rule = tli_check_dynamic_node(graph, id);
     if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
     rule = tli_add_sums(rules, graph, &graph->nodes[id]);
     if (rule) return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, tl_name_node(graph, id), rule);
@@ -8469,7 +8560,7 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     return TLI_NO_RULE;
 }
@@ -8493,6 +8584,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->keep = (uint8_t)desc->keep;
     node->fixed = (uint8_t)desc->fixed;
     node->takes_blocks = (uint8_t)desc->takes_blocks;
+    node->dynamic = (uint8_t)desc->dynamic;
     node->fwd_cost = desc->fwd_cost;
     node->bwd_cost = desc->bwd_cost;
     node->saved_bytes = desc->saved_bytes;
@@ -8780,6 +8872,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
     if (node->keep) tli_put(w, " keep");
+    if (node->dynamic) tli_put(w, " dynamic");
     if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
     tli_put(w, "\n");
@@ -8803,12 +8896,12 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
 enum {  // attributes; those whose value is a 64-bit number first, those without a value last
     TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_PARAM, TLI_TLG_NUMBER_COUNT,
     TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT,
-    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
+    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
 };
 
 static const char *const tli_tlg_keys[] = {
     "fwd", "bwd", "saved", "fwork", "bwork", "param", "out", "needs", "in", "inplace", "layer", "unit", "grad",
-    "keep", "takes_blocks", "fixed"
+    "keep", "dynamic", "takes_blocks", "fixed"
 };
 
 typedef struct tli_tlg {
@@ -8896,6 +8989,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
         return tli_fail_key(t, TLI_TLG_GRAD, TLI_RULE(CAN_ONLY_BE_NO));
     desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
     desc->keep = t->values[TLI_TLG_KEEP].text != NULL;
+    desc->dynamic = t->values[TLI_TLG_DYNAMIC].text != NULL;
     desc->takes_blocks = t->values[TLI_TLG_TAKES_BLOCKS].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
     return TL_OK;
@@ -10443,12 +10537,13 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t bytes = graph->outputs[node->first_output].bytes;
     int32_t k;
-    if (f->desc->blocks_only && !node->takes_blocks) return 0;
+    if ((f->desc->blocks_only && !node->takes_blocks) || node->dynamic) return 0;
     if (f->desc->apart && f->desc->apart[id]) return 0;
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
         node->saved_bytes || !bytes) return 0;
     for (k = node->first_input; k < node->first_input + node->input_count; k++)
-        if (graph->outputs[graph->inputs[k].tensor].bytes != bytes) return 0;
+        if (graph->outputs[graph->inputs[k].tensor].bytes != bytes ||
+            graph->nodes[graph->outputs[graph->inputs[k].tensor].node].dynamic) return 0;
     return tli_is_elementwise_op(f->desc, tl_name_op(graph, id));
 }
 
@@ -10769,6 +10864,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
     desc.no_grad = !end->is_input && !end->has_grad;
     desc.keep = end->keep; desc.fixed = end->fixed; desc.takes_blocks = takes_blocks;
+    desc.dynamic = end->dynamic;
     if (count > 1) {
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
@@ -17727,7 +17823,8 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *
     tli_send(s, "    { ");
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
-    tli_send(s, node->takes_blocks ? ", 1 },  // " : ", 0 },  // ");
+    tli_send(s, node->takes_blocks ? ", 1" : ", 0");
+    tli_send(s, node->dynamic ? ", 1 },  // " : ", 0 },  // ");
     tli_send_ascii(s, tl_name_node(named, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
@@ -37689,6 +37786,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
     desc.fixed = node->fixed; desc.takes_blocks = node->takes_blocks;
+    desc.dynamic = node->dynamic;
     desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
@@ -39324,6 +39422,20 @@ static tl_precision_desc tli_ask_formats(tli_compile *c) {
     return ask;
 }
 
+// Runs convert no tensor whose bytes are known only when it is made: its node and what reads it stay in f32.
+static void tli_keep_dynamic_wide(tli_compile *c) {
+    const tl_graph *graph = &c->source;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int is_dynamic = node->dynamic;
+        for (k = node->first_input; k < node->first_input + node->input_count; k++)
+            is_dynamic |= graph->nodes[graph->outputs[graph->inputs[k].tensor].node].dynamic;
+        for (k = 0; k < TL_SCHEME_COUNT && is_dynamic; k++)
+            if (k != TL_SCHEME_F32) c->tables.costs[(size_t)id * TL_SCHEME_COUNT + (size_t)k] = TL_FORBIDDEN;
+    }
+}
+
 static tl_result tli_open_tables(tli_compile *c) {
     tl_precision_desc ask = tli_ask_formats(c);
     tl_result result;
@@ -39332,6 +39444,7 @@ static tl_result tli_open_tables(tli_compile *c) {
     result = tli_check_precision_of(c->env, TLI_IN(COMPILE), &ask);
     if (!result)
         result = tli_open_precision(c->env, TLI_IN(COMPILE), &ask, tli_has_loss_limit(&ask), &c->tables);
+    if (!result) tli_keep_dynamic_wide(c);
     return result;
 }
 
@@ -42254,6 +42367,29 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     return result;
 }
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+// End the lifetime of the last `less` bytes of a claimed range.
+static tl_result tli_cut_claim(tli_cpu *cpu, tli_cpu_block *block, tl_range range, uint64_t less) {
+    int32_t at = tli_is_checked(cpu) ? tli_find_span(block, range.offset) : -1;
+    if (!block->claim_count || block->claimed_bytes < range.bytes)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN),
+                            TLI_RULE(RANGE_WAS_NOT_CLAIMED));
+    if (at >= 0 && (at == block->span_count || block->spans[at].start != range.offset ||
+                    block->spans[at].end != range.offset + range.bytes))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN),
+                            TLI_RULE(RANGE_WAS_NOT_CLAIMED_AS_IT_IS));
+    if (tli_is_mapped(cpu, range, 1))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN), TLI_RULE(RANGE_IS_MAPPED));
+    block->claimed_bytes -= less;
+    cpu->counters.live_bytes[block->tier] -= less;
+    if (at < 0) return TL_OK;
+    block->spans[at].end -= less;
+    range.offset += range.bytes - less;
+    range.bytes = less;
+    return tli_enqueue(cpu, TLI_WORK_RELEASE, TL_CODEC_NONE, &range, NULL, 0);
+}
+#endif
+
 #ifndef TL_NO_ACCOUNTS
 // -- the functions of the table: accounts --
 
@@ -42362,6 +42498,34 @@ static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t re
     if (resets) account->counters.arena_bytes = 0;
     *counters = account->counters;
     return TL_OK;
+}
+#endif
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+static tl_result tli_cpu_shorten(void *self, uint64_t handle, tl_range range, uint64_t bytes) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_cpu_block *block = tli_find_range(cpu, &range, TLI_IN(BACKEND_SHORTEN), &result);
+    uint64_t less = range.bytes - bytes;
+    if (!block) return result;
+    if (!bytes || bytes > range.bytes)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN),
+                            TLI_RULE(BYTES_NOT_PART_OF_RANGE));
+#ifndef TL_NO_ACCOUNTS
+    if (handle) {
+        tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_SHORTEN), &result);
+        if (!account) return result;
+        if (account->counters.live_bytes[block->tier] < range.bytes)
+            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN),
+                                TLI_RULE(RANGE_WAS_NOT_CLAIMED_ON_THIS_ACCOUNT));
+        result = tli_cut_claim(cpu, block, range, less);
+        if (!result) account->counters.live_bytes[block->tier] -= less;
+        return result;
+    }
+#else
+    (void)handle;
+#endif
+    return tli_cut_claim(cpu, block, range, less);
 }
 #endif
 
@@ -42650,6 +42814,9 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->limits = tli_cpu_limits;
     backend->counters = tli_cpu_counters;
     backend->reset_peaks = tli_cpu_reset_peaks;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    backend->shorten = tli_cpu_shorten;
+#endif
 #ifndef TL_NO_ACCOUNTS
     backend->open_account = tli_cpu_open_account;
     backend->close_account = tli_cpu_close_account;
@@ -43332,6 +43499,18 @@ static tl_result tli_abandon(tli_store *store, tli_held *held) {
     tli_zero(&held->range, sizeof held->range);
     return result;
 }
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+// Give back what is behind the first bytes of held ones, at least one. The backend can.
+static tl_result tli_shorten_held(tli_store *store, tli_held *held, uint64_t bytes) {
+    tl_result result = store->backend->shorten(store->backend->self, tli_account_of(store), held->range,
+                                               bytes);
+    if (result) return result;
+    store->bytes[held->tier] -= held->range.bytes - bytes;
+    held->range.bytes = bytes;
+    return TL_OK;
+}
+#endif
 
 #ifndef TL_NO_ONLINE
 // Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
@@ -44726,7 +44905,13 @@ typedef struct tli_call {
     int32_t     outputs_ready;
     int32_t     depends_on;  // of the call for the first elements
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
+#ifndef TL_NO_ONLINE
+    uint64_t   *reported;    // [output_count] what a dynamic node made, right or wrong, or TLI_UNREPORTED
+    int32_t     is_inside;   // 1 = its kernel is running
+#endif
 } tli_call;
+
+#define TLI_UNREPORTED UINT64_MAX    // nothing is known but the bound
 
 // The last accesses of a range, for tl_run_step.depends_on.
 typedef struct tli_touched {
@@ -44824,6 +45009,20 @@ typedef struct tli_members {
                                     // fused node
 } tli_members;
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+// A plan whose rest is decided again when a dynamic node has reported less than its bound.
+typedef struct tli_hybrid {
+    tl_plan   bounds;                // what each pass begins with
+    uint64_t *bound_bytes;           // [tensor_count]
+    tl_step  *steps;                 // of this pass, once they differ; else NULL
+    uint64_t *offsets;               // likewise
+    tli_sim   sim;                   // in step with the executor
+    uint64_t  high_bytes;            // aligned end of the highest place of this pass
+    int32_t   is_on;                 // 1 = dynamic tensors take the bytes that they report
+    int32_t   has_room;              // 1 = bytes were freed since the rest was decided
+} tli_hybrid;
+#endif
+
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
 struct tl_run {
@@ -44851,6 +45050,7 @@ struct tl_run {
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph and own_source are the run's
+    int32_t         is_hybrid;       // 1 = strategy.mode says so
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
                                      // arenas need it
@@ -44870,6 +45070,10 @@ struct tl_run {
     tli_buffer     *all_saved;       // [slot_count * node_count]
     uint8_t        *all_ran;         // [slot_count * node_count]
     int32_t         caller_slot;     // of tl_write_tensor and tl_read_tensor
+#ifndef TL_NO_ONLINE
+    uint64_t       *real_bytes;      // [slot_count * tensor_count] reported of dynamic tensors in this pass, or
+                                     // TLI_UNREPORTED; NULL = the graph has none
+#endif
     uint8_t        *is_read;         // [tensor_count] a node reads it
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
@@ -44895,6 +45099,9 @@ struct tl_run {
 #ifndef TL_NO_ONLINE
     tli_online      online;
 #endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    tli_hybrid      hybrid;
+#endif
 };
 
 // Go on with the buffers of a slot.
@@ -44906,6 +45113,27 @@ static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     run->gradients = run->all_gradients + tensors;
     run->saved = run->all_saved + nodes;
     run->ran = run->all_ran + nodes;
+}
+
+// The bytes of a tensor in a slot as far as they are known.
+static uint64_t tli_known_bytes(const tl_run *run, int32_t slot, int32_t tensor) {
+    uint64_t bytes = run->graph->outputs[tensor].bytes;
+#ifndef TL_NO_ONLINE
+    if (run->real_bytes) {
+        uint64_t real = run->real_bytes[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
+        if (real < bytes) return real;
+    }
+#else
+    (void)slot;
+#endif
+    return bytes;
+}
+
+// The part of a tensor's range, or of its gradient's, that is known to be used.
+static tl_range tli_known_range(const tl_run *run, int32_t tensor, tl_range whole) {
+    uint64_t bytes = tli_known_bytes(run, run->slot, tensor);
+    if (bytes < whole.bytes) whole.bytes = bytes;
+    return whole;
 }
 
 // Whether results are kept from pass to pass, so that one of two plans is replayed.
@@ -44922,6 +45150,9 @@ static int tli_keeps_results(const tl_run *run) {
 static const tl_report *tli_planned_pass(const tl_run *run) {
 #ifndef TL_NO_ONLINE
     if (run->is_online) return &run->online.sim.report;
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) return &run->hybrid.sim.report;
 #endif
     return &run->planned;
 }
@@ -45153,7 +45384,7 @@ static uint64_t tli_element_bytes(const tl_run *run, int32_t tensor) {
 
 // The elements of a tensor; the last may be incomplete.
 static uint64_t tli_tensor_elements(const tl_run *run, int32_t tensor) {
-    uint64_t bytes = run->graph->outputs[tensor].bytes, size = tli_element_bytes(run, tensor);
+    uint64_t bytes = tli_known_bytes(run, run->slot, tensor), size = tli_element_bytes(run, tensor);
     return bytes / size + (bytes % size != 0);
 }
 
@@ -45261,6 +45492,12 @@ static void tli_call_operand(tli_call *call, const tl_range *range, int writes) 
     operand->format = TL_FORMAT_F32;
     call->access_of[call->operand_count++] = access;
     if (access >= 0 && writes) call->writable[access] = 1;
+}
+
+// The same for a tensor, or its gradient: what is known of it.
+static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
+    tl_range range = tli_known_range(run, tensor, *whole);
+    tli_call_operand(&run->call, &range, writes);
 }
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
@@ -47239,6 +47476,701 @@ static tl_result tli_open_cache(tl_run *run, tl_result (*make)(tl_run *run)) {
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_ONLINE
+
+// -- dynamic nodes: reports --
+//
+// What a forward reports is taken over when its step is closed. From then on readers of a tensor, and of its
+// gradient, are given the reported bytes alone.
+
+static int tli_has_dynamic(const tl_graph *graph) {
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++)
+        if (graph->nodes[id].dynamic) return 1;
+    return 0;
+}
+
+// Room for reports. 0 = no memory.
+static int tli_alloc_reports(tl_run *run, uint64_t tensor_count, uint64_t output_count) {
+    uint64_t i;
+    run->real_bytes = (uint64_t *)tli_alloc_array(run->env, tensor_count, sizeof *run->real_bytes);
+    run->call.reported = (uint64_t *)tli_alloc_array(run->env, output_count, sizeof *run->call.reported);
+    for (i = 0; i < tensor_count && run->real_bytes; i++) run->real_bytes[i] = TLI_UNREPORTED;
+    return run->real_bytes && run->call.reported;
+}
+
+// A call begins: nothing is reported.
+static void tli_clear_reports(tl_run *run) {
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    int32_t i;
+    for (i = 0; i < node->output_count && node->dynamic; i++) run->call.reported[i] = TLI_UNREPORTED;
+}
+
+static tl_result tli_fail_report(tl_run *run, tli_rule rule, uint64_t bytes, uint64_t most) {
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES), rule, bytes, most);
+    tli_put_text(&s, tl_name_node(run->graph, run->last.node));
+    return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+// Whether what was reported of an output can be: no more than its bound, and what it reported before.
+static tl_result tli_check_report(tl_run *run, int32_t output) {
+    int32_t tensor = run->graph->nodes[run->last.node].first_output + output;
+    uint64_t bytes = run->call.reported[output], bound = run->graph->outputs[tensor].bytes;
+    uint64_t known = run->real_bytes[(size_t)run->slot * (size_t)run->graph->tensor_count + (size_t)tensor];
+    if (bytes == TLI_UNREPORTED) return TL_OK;
+    if (known != TLI_UNREPORTED && bytes != known)
+        return tli_fail_report(run, TLI_RULE(BYTES_DIFFER_FROM_REPORT), bytes, known);
+    return bytes > bound ? tli_fail_report(run, TLI_RULE(BYTES_ABOVE_BOUND), bytes, bound) : TL_OK;
+}
+
+static tl_result tli_note_report(tl_run *run, int32_t output, uint64_t bytes) {
+    run->call.reported[output] = bytes < TLI_UNREPORTED ? bytes : TLI_UNREPORTED - 1;   // is above any bound
+    return tli_check_report(run, output);
+}
+
+// A step cannot end with a wrong report.
+static tl_result tli_check_reports(tl_run *run) {
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < node->output_count && node->dynamic && !result; i++) result = tli_check_report(run, i);
+    return result;
+}
+
+static void tli_free_reports(tl_run *run) {
+    tli_release(run->env, run->real_bytes);
+    tli_release(run->env, run->call.reported);
+}
+
+#ifndef TL_NO_PLANNERS
+// -- hybrid runs: the rest of a plan --
+//
+// A pass begins with the plan by bounds. When a dynamic node has reported less, its range is shortened, the
+// run's graph gets the bytes that are known, and the steps that are left are looked at again:
+//
+//     plan      F a  F v  D a | F w  B w  F a  B v  B a         v is dynamic, | is where it has reported
+//     rest                    | F w  B w       B v  B a         with a kept: neither D a nor F a
+//
+// A forward that runs again is left out by leaving out the drops of what it makes. What was run again only for
+// it is not needed then either. A simulator that is in step with the executor tells whether the rest is a
+// valid plan, and what is live; a layout finds places for all that is to come, around what is there. If it
+// does not fit the arena, fewer live bytes are tried; if nothing fits, the rest stays as it is, and its places
+// hold, because no tensor has more bytes than when they were found.
+
+static void tli_free_hybrid(tl_run *run) {
+    tli_hybrid *h = &run->hybrid;
+    if (h->sim.graph) tli_free_sim(&h->sim);
+    tl_free_plan(run->env, &h->bounds);
+    tli_release(run->env, h->bound_bytes);
+    tli_release(run->env, h->steps);
+    tli_release(run->env, h->offsets);
+    tli_zero(h, sizeof *h);
+}
+
+// Whether the plan of a run can follow what is reported.
+static int tli_can_follow(const tl_run *run) {
+    return run->is_hybrid && run->real_bytes && !run->is_online && run->in_arena && run->backend.shorten &&
+           !tli_keeps_results(run) && run->slot_count == 1 && run->plan.offset_count &&
+           !run->plan.block_count && !run->plan.entry_count;
+}
+
+// The plan has been made, and the run's graph is its own.
+static tl_result tli_open_hybrid(tl_run *run) {
+    tli_hybrid *h = &run->hybrid;
+    uint64_t tensors = (uint64_t)run->graph->tensor_count;
+    tl_plan flags;
+    tl_result result = tli_join_plan(run->env, TLI_IN(INIT_RUN), &run->plan, &h->bounds);
+    int32_t i;
+    if (result) return result;
+    h->bound_bytes = (uint64_t *)tli_alloc_array(run->env, tensors, sizeof *h->bound_bytes);
+    if (!h->bound_bytes)
+        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    for (i = 0; i < run->graph->tensor_count; i++) h->bound_bytes[i] = run->graph->outputs[i].bytes;
+    tli_zero(&flags, sizeof flags);
+    flags.inference = h->bounds.inference;
+    flags.any_order = h->bounds.any_order;
+    result = tli_init_sim(run->env, &h->sim, TLI_IN(RUN_PLAN), run->graph, run->desc.device, &flags, NULL);
+    h->is_on = !result;
+    return result;
+}
+
+// A pass begins: every bound may be reached.
+static tl_result tli_start_hybrid(tl_run *run) {
+    tli_hybrid *h = &run->hybrid;
+    int32_t i;
+    for (i = 0; i < run->graph->tensor_count; i++)
+        ((tl_node_output *)run->graph->outputs)[i].bytes = h->bound_bytes[i];
+    tli_release(run->env, h->steps);
+    tli_release(run->env, h->offsets);
+    h->steps = NULL;
+    h->offsets = NULL;
+    run->plan.steps = h->bounds.steps;
+    run->plan.step_count = h->bounds.step_count;
+    run->plan.offsets = h->bounds.offsets;
+    run->plan.offset_count = run->arenas[TL_TIER_DEVICE].offset_count = h->bounds.offset_count;
+    h->high_bytes = run->input_arena_bytes;
+    h->has_room = 0;
+    return tli_reset_sim(&h->sim);
+}
+
+// Simulate the step that the executor is about to carry out, and note where its allocations are to lie.
+static tl_result tli_follow_step(tl_run *run, const tl_step *step) {
+    tli_hybrid *h = &run->hybrid;
+    int32_t number = run->arenas[TL_TIER_DEVICE].next_offset, i;
+    tl_result result = tli_sim_step(&h->sim, step);
+    for (i = 0; i < h->sim.made_count && !result; i++) {
+        uint64_t end = tl_find_offset(&run->plan, number++, 0) + h->sim.made[i].bytes;
+        h->high_bytes = tli_larger_u64(h->high_bytes, tli_align_up(end, run->limits.alignment_bytes));
+    }
+    return result;
+}
+
+// The figures of the last pass, as far as it came.
+static void tli_copy_figures(const tl_run *run, tl_plan *plan) {
+    const tl_report *report = &run->hybrid.sim.report;
+    if (!report->forward_count) return;    // before the first pass
+    plan->peak_bytes = report->peak_bytes;
+    plan->host_peak_bytes = report->host_peak_bytes;
+    plan->cost = report->cost;
+    plan->arena_bytes = run->hybrid.high_bytes;
+}
+
+// -- hybrid runs: steps that are being changed --
+
+enum { TLI_LEFT_OUT = TL_STEP_COUNT };  // kind of a step that is left out: the others keep their indices
+
+#define TLI_REST_WORK  500000   // steps that are simulated at most after a report
+#define TLI_REST_TURNS 4        // times that places are looked for at most, for fewer live bytes each time
+#define TLI_REST_PLACE_WORK 100000  // steps of a layout
+
+typedef struct tli_rest {
+    tl_run   *run;
+    const tl_graph *graph;
+    int32_t   from, count;     // steps of the plan: count from `from` on
+    tl_step  *steps, *trial;   // [count] as they are, and as they are tried
+    uint8_t  *states;          // [tensor_count] tli_state before the step at hand
+    uint8_t  *wanted;          // [tensor_count + node_count] read later; saved bytes behind the tensors
+    uint8_t  *saved, *ran;     // [node_count]
+    uint8_t  *is_first;        // [count] 1 = no forward of its node ran before in the pass
+    int32_t  *again, *order;   // [again_count] steps that run a forward again; the best first
+    uint64_t *worth;           // [again_count] the less the better
+    int32_t   again_count;
+    uint64_t  room, cost;      // most live bytes; compute cost of the pass
+    uint64_t  work;
+    tli_sim   sim;             // of a trial
+} tli_rest;
+
+static int tli_runs_forward(const tl_step *step) {
+    return step->kind == TL_STEP_FORWARD || step->kind == TL_STEP_FORWARD_SAVE ||
+           step->kind == TL_STEP_FORWARD_INPLACE;
+}
+
+// The input that a step overwrites; -1 = none.
+static int32_t tli_overwritten(const tl_graph *graph, const tl_step *step) {
+    const tl_node *node = &graph->nodes[step->node];
+    return step->kind == TL_STEP_FORWARD_INPLACE ? graph->inputs[node->first_input + node->inplace].tensor : -1;
+}
+
+// Leave a forward out. What it would have overwritten is dropped.
+static void tli_leave_out(const tl_graph *graph, tl_step *step) {
+    int32_t over = tli_overwritten(graph, step);
+    step->kind = TLI_LEFT_OUT;
+    if (over < 0) return;
+    *step = tli_step_of(TL_STEP_DROP, graph->outputs[over].node, graph->outputs[over].output);
+}
+
+// Whether a step on tensors names this one.
+static int tli_names_tensor(const tl_graph *graph, const tl_step *step, int32_t tensor) {
+    const tl_node_output *output = &graph->outputs[tensor];
+    return step->node == output->node && (step->output == TL_ALL_OUTPUTS || step->output == output->output);
+}
+
+// Keep a tensor until a step: undo what took it away last. One dropped together with others is not kept.
+static void tli_keep_tensor(tli_rest *r, int32_t tensor, int32_t until) {
+    int32_t id = r->graph->outputs[tensor].node, is_alone;
+    while (until-- > 0) {
+        tl_step *step = &r->trial[until];
+        if (step->kind == TLI_LEFT_OUT) continue;
+        if (tli_overwritten(r->graph, step) == tensor) { step->kind = TL_STEP_FORWARD; return; }
+        if (tli_runs_forward(step) && step->node == id) return;
+        if (tli_acts_on_node((tl_step_kind)step->kind) || !tli_names_tensor(r->graph, step, tensor)) continue;
+        is_alone = step->output != TL_ALL_OUTPUTS || r->graph->nodes[id].output_count == 1;
+        if (step->kind == TL_STEP_DROP && is_alone) step->kind = TLI_LEFT_OUT;
+        return;
+    }
+}
+
+// The same for the saved bytes of a node: an earlier forward makes them.
+static void tli_keep_saved(tli_rest *r, int32_t id, int32_t until) {
+    while (until-- > 0) {
+        tl_step *step = &r->trial[until];
+        if (step->kind == TLI_LEFT_OUT || step->node != id) continue;
+        if (step->kind == TL_STEP_FORWARD) step->kind = TL_STEP_FORWARD_SAVE;
+        else if (step->kind == TL_STEP_DROP_SAVED) step->kind = TLI_LEFT_OUT;
+        else if (!tli_runs_forward(step)) continue;
+        return;
+    }
+}
+
+// Leave out a forward that runs again, and the drops before it.
+static void tli_spare_forward(tli_rest *r, int32_t at) {
+    const tl_node *node = &r->graph->nodes[r->trial[at].node];
+    int32_t i;
+    if (!tli_runs_forward(&r->trial[at])) return;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) tli_keep_tensor(r, i, at);
+    if (r->trial[at].kind == TL_STEP_FORWARD_SAVE) tli_keep_saved(r, r->trial[at].node, at);
+    tli_leave_out(r->graph, &r->trial[at]);
+}
+
+// -- hybrid runs: what remains valid of the steps --
+
+static void tli_start_states(tli_rest *r) {
+    const tli_sim *now = &r->run->hybrid.sim;
+    int32_t i;
+    for (i = 0; i < r->graph->tensor_count; i++) r->states[i] = now->tensors[i].state;
+    for (i = 0; i < r->graph->node_count; i++) {
+        r->saved[i] = now->nodes[i].has_saved;
+        r->ran[i] = now->nodes[i].ran;
+    }
+}
+
+// A forward that has nothing to make is left out; one that has only a part to make is of another kind.
+static void tli_settle_forward(tli_rest *r, tl_step *step) {
+    const tl_node *node = &r->graph->nodes[step->node];
+    int32_t i, missing = 0, over;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        missing += r->states[i] == TLI_ABSENT;
+    if (step->kind == TL_STEP_FORWARD_INPLACE && (!missing || r->states[node->first_output] != TLI_ABSENT)) {
+        if (missing) step->kind = TL_STEP_FORWARD;
+        else tli_leave_out(r->graph, step);
+    }
+    if (step->kind == TL_STEP_FORWARD_SAVE && r->saved[step->node]) step->kind = TL_STEP_FORWARD;
+    if (step->kind == TL_STEP_FORWARD && !missing) step->kind = TLI_LEFT_OUT;
+    if (!tli_runs_forward(step)) return;
+    over = tli_overwritten(r->graph, step);
+    if (over >= 0) r->states[over] = TLI_ABSENT;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        r->states[i] = TLI_RESIDENT;
+    r->saved[step->node] |= step->kind == TL_STEP_FORWARD_SAVE;
+}
+
+// The state of a tensor after a step on it.
+static tli_state tli_state_after(tl_step_kind kind, tli_state before) {
+    switch (kind) {
+    case TL_STEP_DROP: return TLI_ABSENT;
+    case TL_STEP_SPILL: return TLI_LEAVING;
+    case TL_STEP_FETCH: return TLI_COMING;
+    case TL_STEP_WAIT: return before == TLI_LEAVING ? TLI_ABSENT : TLI_RESIDENT;
+    case TL_STEP_COMPRESS: return TLI_PACKED;
+    case TL_STEP_EXPAND: return TLI_RESIDENT;
+    case TL_STEP_DROP_HOST:
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+    case TL_STEP_BACKWARD:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_COUNT: break;
+    }
+    return before;
+}
+
+static void tli_settle_tensors(tli_rest *r, tl_step *step) {
+    const tl_node *node = &r->graph->nodes[step->node];
+    int32_t i, acted = step->kind == TL_STEP_DROP_HOST;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        tli_state state = (tli_state)r->states[i];
+        if (!tli_names_tensor(r->graph, step, i) || step->kind == TL_STEP_DROP_HOST) continue;
+        if (!tli_acts_in_state((tl_step_kind)step->kind, state, 1)) continue;
+        r->states[i] = (uint8_t)tli_state_after((tl_step_kind)step->kind, state);
+        acted = 1;
+    }
+    if (!acted) step->kind = TLI_LEFT_OUT;
+}
+
+// Leave out what has nothing to act on any more, in the order of the steps.
+static void tli_settle_steps(tli_rest *r) {
+    int32_t k;
+    tli_start_states(r);
+    for (k = 0; k < r->count; k++) {
+        tl_step *step = &r->trial[k];
+        if (step->kind == TL_STEP_DROP_SAVED && !r->saved[step->node]) step->kind = TLI_LEFT_OUT;
+        if (step->kind == TL_STEP_DROP_SAVED || step->kind == TL_STEP_BACKWARD) r->saved[step->node] = 0;
+        if (tli_runs_forward(step)) tli_settle_forward(r, step);
+        if (step->kind != TLI_LEFT_OUT && !tli_acts_on_node((tl_step_kind)step->kind))
+            tli_settle_tensors(r, step);
+        r->is_first[k] = (uint8_t)(tli_runs_forward(step) && !r->ran[step->node]);
+        if (tli_runs_forward(step)) r->ran[step->node] = 1;
+    }
+}
+
+// Whether something that a forward makes is read later, or stays.
+static int tli_is_wanted(const tli_rest *r, const tl_step *step) {
+    const tl_node *node = &r->graph->nodes[step->node];
+    int32_t i;
+    if (step->kind == TL_STEP_FORWARD_SAVE && r->wanted[r->graph->tensor_count + step->node]) return 1;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (r->wanted[i]) return 1;
+    return 0;
+}
+
+// Note what a call reads and makes, from the last step to the first.
+static void tli_want_reads(tli_rest *r, const tl_step *step) {
+    const tl_graph *graph = r->graph;
+    const tl_node *node = &graph->nodes[step->node];
+    int backward = step->kind == TL_STEP_BACKWARD;
+    int32_t i;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        if (!backward || graph->outputs[i].needed) r->wanted[i] = (uint8_t)backward;
+    if (backward || step->kind == TL_STEP_FORWARD_SAVE)
+        r->wanted[graph->tensor_count + step->node] = (uint8_t)backward;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (!backward || graph->inputs[i].needed) r->wanted[graph->inputs[i].tensor] = 1;
+}
+
+// Leave out forwards that ran before and whose outputs nobody reads now.
+static void tli_leave_out_unread(tli_rest *r) {
+    const tl_graph *graph = r->graph;
+    int32_t k, i, end;
+    tli_zero(r->wanted, (size_t)graph->tensor_count + (size_t)graph->node_count);
+    tli_copy(r->wanted, r->run->is_result, (size_t)graph->tensor_count);
+    for (k = r->count; k-- > 0;) {
+        tl_step *step = &r->trial[k];
+        if (tli_runs_forward(step) && !r->is_first[k] && !tli_is_wanted(r, step)) tli_leave_out(graph, step);
+        if (step->kind == TLI_LEFT_OUT || step->kind == TL_STEP_DROP_SAVED) continue;
+        if (tli_acts_on_node((tl_step_kind)step->kind)) { tli_want_reads(r, step); continue; }
+        if (step->kind == TL_STEP_WAIT || step->kind == TL_STEP_EXPAND || step->kind == TL_STEP_DROP_HOST)
+            continue;
+        i = graph->nodes[step->node].first_output;
+        for (end = i + graph->nodes[step->node].output_count; i < end; i++)
+            if (tli_names_tensor(graph, step, i))
+                r->wanted[i] = step->kind == TL_STEP_SPILL || step->kind == TL_STEP_COMPRESS;
+    }
+}
+
+// -- hybrid runs: the search --
+
+// Go on from where another simulation of the same graph stands.
+static void tli_copy_sim(tli_sim *to, const tli_sim *from) {
+    tli_copy(to->all_tensors, from->all_tensors, (size_t)from->graph->tensor_count * sizeof *from->tensors);
+    tli_copy(to->all_nodes, from->all_nodes, (size_t)from->graph->node_count * sizeof *from->nodes);
+    to->next_backward[0] = from->next_backward[0];
+    to->live_bytes = from->live_bytes;
+    to->host_bytes = from->host_bytes;
+    to->now = from->now;
+    to->link_free = from->link_free;
+    to->step_count = from->step_count;
+    to->report = from->report;
+    to->call_bytes = 0;
+}
+
+// Whether the steps of the trial are valid and stay within the room. *cost: of the pass.
+static int tli_try_rest(tli_rest *r, uint64_t *cost) {
+    tl_result result = TL_OK;
+    int32_t k;
+    tli_copy_sim(&r->sim, &r->run->hybrid.sim);
+    for (k = 0; k < r->count && !result; k++) {
+        r->work++;
+        if (r->trial[k].kind == TLI_LEFT_OUT) continue;
+        result = tli_sim_step(&r->sim, &r->trial[k]);
+        if (r->sim.step_bytes > r->room) return 0;
+    }
+    if (result || tli_sim_end(&r->sim)) return 0;
+    *cost = r->sim.report.compute_cost;
+    return 1;
+}
+
+// Take the trial over if it is valid, fits and costs less.
+static int tli_judge_trial(tli_rest *r) {
+    uint64_t cost;
+    tli_settle_steps(r);
+    tli_leave_out_unread(r);
+    tli_settle_steps(r);
+    if (!tli_try_rest(r, &cost) || cost >= r->cost) return 0;
+    r->cost = cost;
+    tli_copy(r->steps, r->trial, (size_t)r->count * sizeof *r->steps);
+    return 1;
+}
+
+// How dear it is to leave a forward out: bytes x steps that are held, for its cost.
+static uint64_t tli_rate_forward(const tli_rest *r, int32_t at) {
+    const tl_step *step = &r->steps[at];
+    const tl_node *node = &r->graph->nodes[step->node];
+    uint64_t bytes = step->kind == TL_STEP_FORWARD_SAVE ? node->saved_bytes : 0, price;
+    int32_t i, since = at;
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        bytes += r->graph->outputs[i].bytes;
+    while (since > 0 && (r->steps[since - 1].kind != TL_STEP_DROP || r->steps[since - 1].node != step->node))
+        since--;
+    if (!tli_mul_u64(bytes, (uint64_t)(at - since) + 1, &price) || !tli_mul_u64(price, 1024, &price))
+        price = UINT64_MAX;
+    return price / (node->fwd_cost + 1);
+}
+
+static void tli_find_forwards_again(tli_rest *r) {
+    int32_t k;
+    tli_copy(r->trial, r->steps, (size_t)r->count * sizeof *r->steps);
+    tli_settle_steps(r);    // changes nothing: a plan is valid
+    r->again_count = 0;
+    for (k = 0; k < r->count; k++) {
+        if (!tli_runs_forward(&r->steps[k]) || r->is_first[k]) continue;
+        r->worth[r->again_count] = tli_rate_forward(r, k);
+        r->again[r->again_count++] = k;
+    }
+    tli_sort_numbers(r->order, r->again_count, r->worth);
+}
+
+// Leave out as many of the forwards that run again as there is room for: all, or one after the other.
+static int tli_spare_forwards(tli_rest *r) {
+    int32_t k, found = 0;
+    tli_copy(r->steps, r->run->plan.steps + r->from, (size_t)r->count * sizeof *r->steps);
+    for (k = 0; k < r->again_count; k++) tli_spare_forward(r, r->again[k]);
+    if (tli_judge_trial(r)) return 1;
+    for (k = 0; k < r->again_count && r->work < TLI_REST_WORK; k++) {
+        tli_copy(r->trial, r->steps, (size_t)r->count * sizeof *r->steps);
+        tli_spare_forward(r, r->again[r->order[k]]);
+        found |= tli_judge_trial(r);
+    }
+    return found;
+}
+
+// -- hybrid runs: places of the rest --
+
+// What is to be placed: the numbers are those of a replay of the whole pass.
+typedef struct tli_rest_places {
+    tl_step  *steps;             // of the whole pass
+    tl_lifetimes lifetimes;
+    tl_layout_buffer *buffers;   // [count]; then those that are live from now on
+    int32_t  *numbers;           // [member_count]
+    int32_t   count, member_count;
+    int32_t   before;            // allocations before now
+    tl_plan   plan;
+} tli_rest_places;
+
+// Where an allocation that is live between two steps lies now.
+static uint64_t tli_present_offset(const tl_run *run, const tl_lifetime *life) {
+    int32_t tensor = run->graph->nodes[life->node].first_output + life->output;
+    if (life->use == TL_USE_SAVED) return run->saved[life->node].device.range.offset;
+    if (life->use == TL_USE_GRADIENT) return run->gradients[tensor].device.range.offset;
+    return run->tensors[tensor].device.range.offset;
+}
+
+// One buffer for each number, from the first to the last lifetime that has it; those of the past are left out.
+static void tli_make_rest_buffers(const tli_rest *r, tli_rest_places *p) {
+    int32_t i;
+    for (i = 0; i < p->lifetimes.count; i++) {
+        const tl_lifetime *life = &p->lifetimes.items[i];
+        tl_layout_buffer *buffer = &p->buffers[life->number];
+        if (life->use == TL_USE_HOST) continue;
+        if (!buffer->bytes) buffer->first_step = life->first_step;
+        buffer->bytes = life->bytes;
+        buffer->last_step = life->end_step > life->first_step ? life->end_step - 1 : life->first_step;
+        buffer->alignment = r->run->limits.alignment_bytes;
+        if (life->first_step >= r->from) continue;
+        buffer->is_pinned = 1;
+        if (life->end_step >= r->from) buffer->pinned_offset = tli_present_offset(r->run, life);
+    }
+    for (i = 0; i < p->count; i++) {
+        p->before += p->buffers[i].is_pinned;
+        if (p->buffers[i].last_step < r->from) continue;
+        p->buffers[p->member_count] = p->buffers[i];
+        p->numbers[p->member_count++] = i;
+    }
+}
+
+// Join the steps that were carried out and those that are left.
+static tl_result tli_join_steps(const tli_rest *r, tli_rest_places *p) {
+    const tl_run *run = r->run;
+    int32_t k;
+    p->steps = (tl_step *)tli_alloc_array(run->env, (uint64_t)run->plan.step_count, sizeof *p->steps);
+    if (!p->steps) return TL_ERROR_NO_MEMORY;
+    tli_copy(p->steps, run->plan.steps, (size_t)r->from * sizeof *p->steps);
+    p->plan.steps = p->steps;
+    p->plan.step_count = r->from;
+    for (k = 0; k < r->count; k++)
+        if (r->steps[k].kind != TLI_LEFT_OUT) p->steps[p->plan.step_count++] = r->steps[k];
+    p->plan.inference = run->plan.inference;
+    p->plan.any_order = run->plan.any_order;
+    return TL_OK;
+}
+
+static tl_result tli_find_rest_buffers(const tli_rest *r, tli_rest_places *p) {
+    tl_env *env = r->run->env;
+    tl_simulate_desc simulate;
+    tl_report report;
+    tl_result result = tli_join_steps(r, p);
+    if (result) return result;
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = r->graph;
+    simulate.plan = &p->plan;
+    result = tli_find_lifetimes(env, TLI_IN(RUN_PLAN), &simulate, &p->lifetimes, &report);
+    if (result) return result;
+    p->count = report.allocation_count;
+    p->buffers = (tl_layout_buffer *)tli_alloc_array(env, (uint64_t)p->count, sizeof *p->buffers);
+    p->numbers = (int32_t *)tli_alloc_array(env, (uint64_t)p->count, sizeof *p->numbers);
+    if (!p->buffers || !p->numbers) return TL_ERROR_NO_MEMORY;
+    tli_make_rest_buffers(r, p);
+    return TL_OK;
+}
+
+// Give the run the steps and the places.
+static tl_result tli_take_rest(const tli_rest *r, tli_rest_places *p, const uint64_t *places) {
+    tl_run *run = r->run;
+    tli_hybrid *h = &run->hybrid;
+    int32_t next = run->arenas[TL_TIER_DEVICE].next_offset, count = next + p->count - p->before, i;
+    uint64_t *offsets = (uint64_t *)tli_alloc_array(run->env, (uint64_t)count, sizeof *offsets);
+    if (!offsets) return TL_ERROR_NO_MEMORY;
+    tli_copy(offsets, run->plan.offsets, (size_t)next * sizeof *offsets);
+    for (i = 0; i < p->member_count; i++)
+        if (p->numbers[i] >= p->before) offsets[next + p->numbers[i] - p->before] = places[i];
+    tli_release(run->env, h->steps);
+    tli_release(run->env, h->offsets);
+    run->plan.steps = h->steps = p->steps;
+    run->plan.step_count = p->plan.step_count;
+    run->plan.offsets = h->offsets = offsets;
+    run->plan.offset_count = run->arenas[TL_TIER_DEVICE].offset_count = count;
+    p->steps = NULL;
+    return TL_OK;
+}
+
+// Place the rest. TL_ERROR_INFEASIBLE: *height was found.
+static tl_result tli_place_rest(const tli_rest *r, uint64_t *height) {
+    tl_env *env = r->run->env;
+    tl_layout_desc desc;
+    tl_layout_plan layout;
+    tli_rest_places p;
+    tl_result result;
+    tli_zero(&p, sizeof p);
+    result = tli_find_rest_buffers(r, &p);
+    if (!result) {
+        tli_zero(&desc, sizeof desc);
+        desc.buffers = p.buffers;
+        desc.buffer_count = p.member_count;
+        desc.capacity_bytes = r->run->hybrid.bounds.arena_bytes;
+        desc.work_limit = TLI_REST_PLACE_WORK;
+        result = tl_plan_layout(env, &desc, &layout);
+        *height = layout.height_bytes;
+        if (!result) result = tli_take_rest(r, &p, layout.offsets);
+        tl_free_layout_plan(env, &layout);
+    }
+    tl_free_lifetimes(env, &p.lifetimes);
+    tli_release(env, p.steps);
+    tli_release(env, p.buffers);
+    tli_release(env, p.numbers);
+    return result;
+}
+
+// -- hybrid runs: after a report --
+
+static int tli_open_rest(tl_run *run, tli_rest *r) {
+    tl_env *env = run->env;
+    uint64_t tensors = (uint64_t)run->graph->tensor_count, nodes = (uint64_t)run->graph->node_count, count;
+    tl_plan flags;
+    r->graph = run->graph;
+    r->from = run->position;
+    r->count = run->plan.step_count - run->position;
+    count = (uint64_t)r->count;
+    r->steps = (tl_step *)tli_alloc_array(env, 2 * count, sizeof *r->steps);
+    r->states = (uint8_t *)tli_alloc_array(env, 2 * tensors + 3 * nodes + count, 1);
+    r->again = (int32_t *)tli_alloc_array(env, 2 * count, sizeof *r->again);
+    r->worth = (uint64_t *)tli_alloc_array(env, count, sizeof *r->worth);
+    tli_zero(&flags, sizeof flags);
+    flags.inference = run->plan.inference;
+    flags.any_order = run->plan.any_order;
+    if (!r->steps || !r->states || !r->again || !r->worth ||
+        tli_init_sim(env, &r->sim, TLI_IN(RUN_PLAN), run->graph, NULL, &flags, NULL)) return 0;
+    r->trial = r->steps + count;
+    r->wanted = r->states + tensors;
+    r->saved = r->wanted + tensors + nodes;
+    r->ran = r->saved + nodes;
+    r->is_first = r->ran + nodes;
+    r->order = r->again + count;
+    tli_copy(r->steps, run->plan.steps + r->from, (size_t)count * sizeof *r->steps);
+    return 1;
+}
+
+static void tli_close_rest(tli_rest *r) {
+    tl_env *env = r->run->env;
+    if (r->sim.graph) tli_free_sim(&r->sim);
+    tli_release(env, r->steps);
+    tli_release(env, r->states);
+    tli_release(env, r->again);
+    tli_release(env, r->worth);
+}
+
+// Decide the rest of the pass again, if there is room now. Whatever fails here, the rest stays as it is.
+static void tli_improve_rest(tl_run *run) {
+    tli_quiet quiet = tli_begin_quiet(run->env);
+    uint64_t arena = run->hybrid.bounds.arena_bytes, cost, height = 0;
+    tl_result result = TL_ERROR_INFEASIBLE;
+    tli_rest r;
+    int turn, has_room = run->hybrid.has_room;
+    run->hybrid.has_room = 0;
+    tli_zero(&r, sizeof r);
+    r.run = run;
+    if (has_room && tli_open_rest(run, &r)) {
+        tli_find_forwards_again(&r);
+        r.room = arena;
+        for (turn = 0; turn < TLI_REST_TURNS && r.again_count && result == TL_ERROR_INFEASIBLE; turn++) {
+            tli_copy(r.trial, run->plan.steps + r.from, (size_t)r.count * sizeof *r.trial);
+            r.cost = tli_try_rest(&r, &cost) ? cost : UINT64_MAX;
+            tli_copy(r.trial, run->plan.steps + r.from, (size_t)r.count * sizeof *r.trial);
+            if (!tli_spare_forwards(&r)) break;
+            result = tli_place_rest(&r, &height);
+            cost = tli_larger_u64(arena / 16, height > arena ? height - arena : 0);
+            r.room -= cost < r.room ? cost : r.room;
+        }
+    }
+    tli_close_rest(&r);
+    tli_end_quiet(&quiet, TL_OK);
+}
+
+// An output of a hybrid run takes the bytes that were reported; one byte at least, so that the allocations of
+// the plan keep their numbers.
+static tl_result tli_take_real_bytes(tl_run *run, int32_t tensor, uint64_t bytes) {
+    tl_node_output *output = (tl_node_output *)&run->graph->outputs[tensor];
+    uint64_t less;
+    if (!bytes && output->bytes) bytes = 1;
+    less = output->bytes - bytes;
+    output->bytes = bytes;
+    run->hybrid.sim.live_bytes -= less;
+    run->hybrid.has_room |= less > 0;
+    run->report.spared_bytes += less;
+    return less ? tli_shorten_held(&run->store, &run->tensors[tensor].device, bytes) : TL_OK;
+}
+#endif  // TL_NO_PLANNERS
+
+// -- dynamic nodes: what is known in a pass --
+
+// A forward has ended: its reports count.
+static tl_result tli_take_reports(tl_run *run) {
+    const tl_node *node = &run->graph->nodes[run->last.node];
+    uint64_t *real = run->real_bytes;
+    tl_result result = TL_OK;
+    int32_t i;
+    if (!node->dynamic || run->last.kind == TL_STEP_BACKWARD) return TL_OK;
+    real += (size_t)run->slot * (size_t)run->graph->tensor_count + (size_t)node->first_output;
+    for (i = 0; i < node->output_count && !result; i++) {
+        if (run->call.reported[i] == TLI_UNREPORTED || real[i] != TLI_UNREPORTED) continue;
+        real[i] = run->call.reported[i];
+#ifndef TL_NO_PLANNERS
+        if (run->hybrid.is_on) result = tli_take_real_bytes(run, node->first_output + i, real[i]);
+#endif
+    }
+#ifndef TL_NO_PLANNERS
+    if (!result && run->hybrid.is_on) tli_improve_rest(run);
+#endif
+    return result;
+}
+
+// A pass begins: nothing is known but of what stays from the pass before.
+static void tli_forget_reports(tl_run *run) {
+    size_t count = (size_t)run->slot_count * (size_t)run->graph->tensor_count, i;
+    for (i = 0; i < count && run->real_bytes; i++)
+        if (!run->all_tensors[i].is_entry) run->real_bytes[i] = TLI_UNREPORTED;
+}
+#endif  // TL_NO_ONLINE
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- the executor --
 //
@@ -47323,6 +48255,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->first = call->first;
     out->count = call->count;
     out->total = call->total;
+    out->run = run;
 }
 
 // Saved bytes and scratch are part of a call itself: give it their present addresses.
@@ -47383,12 +48316,12 @@ static void tli_describe_forward(tl_run *run) {
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_operand(call, &run->tensors[tensor].device.range, 0);
+        tli_call_tensor(run, tensor, &run->tensors[tensor].device.range, 0);
     }
     for (i = 0; i < node->output_count; i++) {
         const tl_range *own = &run->tensors[node->first_output + i].device.range;
         const tl_range *twice = &call->twice[i].range;
-        tli_call_operand(call, twice->bytes ? twice : own, !call->outputs_ready);
+        tli_call_tensor(run, node->first_output + i, twice->bytes ? twice : own, !call->outputs_ready);
     }
     for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);
     tli_call_operand(
@@ -47448,15 +48381,17 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
     int doubles = run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run);
+    tl_range range;
     tl_result result;
     if (gradient->state != TLI_ABSENT || !run->graph->nodes[output->node].has_grad) return TL_OK;
     result = tli_claim_device(run, output->bytes, &gradient->device);
     if (result) return result;
     gradient->state = TLI_RESIDENT;
-    (void)tli_call_access(&run->call, &gradient->device.range, 1);
-    if (run->is_read[tensor]) return tli_fill_range(&run->store, &gradient->device.range, 0);
-    if (doubles) return tli_fill_doubles(run, gradient->device.range);
-    return tli_fill_range(&run->store, &gradient->device.range, tli_first_word(run, tensor));
+    range = tli_known_range(run, tensor, gradient->device.range);
+    (void)tli_call_access(&run->call, &range, 1);
+    if (run->is_read[tensor]) return tli_fill_range(&run->store, &range, 0);
+    if (doubles) return tli_fill_doubles(run, range);
+    return tli_fill_range(&run->store, &range, tli_first_word(run, tensor));
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -47481,14 +48416,17 @@ static void tli_describe_backward(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_operand(call, input->needed ? &run->tensors[input->tensor].device.range : &none, 0);
+        tli_call_tensor(run, input->tensor, input->needed ? &run->tensors[input->tensor].device.range : &none,
+                        0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, graph->outputs[i].needed ? &run->tensors[i].device.range : &none, 0);
+        tli_call_tensor(run, i, graph->outputs[i].needed ? &run->tensors[i].device.range : &none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, &run->gradients[i].device.range, 0);
-    for (i = 0; i < node->input_count; i++)
-        tli_call_operand(call, &run->gradients[graph->inputs[node->first_input + i].tensor].device.range, 1);
+        tli_call_tensor(run, i, &run->gradients[i].device.range, 0);
+    for (i = 0; i < node->input_count; i++) {
+        int32_t tensor = graph->inputs[node->first_input + i].tensor;
+        tli_call_tensor(run, tensor, &run->gradients[tensor].device.range, 1);
+    }
     tli_call_operand(call, &run->saved[run->last.node].device.range, 0);
     tli_call_operand(call, &call->scratch.range, 1);
 }
@@ -47787,6 +48725,9 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     }
     tli_start_turns(run, &cut);
     run->call.outputs_ready = 0;
+#ifndef TL_NO_ONLINE
+    tli_clear_reports(run);
+#endif
     result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
     run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
@@ -48013,6 +48954,9 @@ static uint64_t tli_planned_arena_bytes(const tl_run *run) {
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on) return run->cache.high_bytes[run->cache.is_warm];
 #endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) return run->hybrid.high_bytes;
+#endif
     for (k = 0; k < arena->block_count; k++) highest = tli_larger_u64(highest, arena->blocks[k].bytes);
     return highest;
 }
@@ -48045,6 +48989,9 @@ static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
     report->end_bytes = counters->live_bytes[TL_TIER_DEVICE];
 #ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) report->spared_count = run->planned.recompute_count - planned->recompute_count;
 #endif
 }
 
@@ -48094,6 +49041,9 @@ static tl_result tli_end_pass(tl_run *run) {
 #ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
 #endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) result = tli_sim_end(&run->hybrid.sim);
+#endif
     return result ? result : tli_check_pass(run);
 }
 
@@ -48121,6 +49071,13 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
 #endif
     tli_release_buffers(run, 0);
+#ifndef TL_NO_ONLINE
+    tli_forget_reports(run);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on && tli_start_hybrid(run))
+        return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(START_PASS), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+#endif
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
     if (micro_batch == 0) tli_start_training_step(run);
@@ -48217,6 +49174,9 @@ static tl_result tli_close_compute(tl_run *run) {
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
     if (run->last.kind == TL_STEP_BACKWARD)
         tli_keep_first(&first, tli_buffer_drop(run, &run->saved[run->last.node]));
+#ifndef TL_NO_ONLINE
+    tli_keep_first(&first, tli_take_reports(run));
+#endif
     if (first) return tli_run_fail_backend(run, first, TLI_RULE(RELEASE_FAILED));
     if (!run->event.end_ns) run->event.end_ns = tli_run_now(run);
     tli_observe_step(run);
@@ -48253,6 +49213,10 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
     run->position++;
     run->report.step_count++;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) result = tli_follow_step(run, &step);
+    if (result) return result;
+#endif
     if (step.kind <= TL_STEP_BACKWARD) {
         tli_count_compute(run);
         result = tli_begin_compute(run, out);
@@ -48338,11 +49302,20 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     tli_update_call(run, &call);
     if (!backward && !call.first) tli_start_random(run);
     start = tli_run_now(run);
+#ifndef TL_NO_ONLINE
+    run->call.is_inside = 1;
+#endif
     result = function(&call, step->kernel->user);
+#ifndef TL_NO_ONLINE
+    run->call.is_inside = 0;
+#endif
     end = tli_run_now(run);
     run->event.end_ns = end;
     run->report.compute_ns += end - start;
     if (result || !tli_has_more_ranges(run)) tli_end_random(run);
+#ifndef TL_NO_ONLINE
+    if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
+#endif
     return result ? tli_fail_kernel(run, result) : TL_OK;
 }
 
@@ -48383,6 +49356,21 @@ TLI_IMPL tl_result tl_map_step(tl_run *run, tl_run_step *step) {
     return result;
 }
 
+#ifndef TL_NO_ONLINE
+TLI_IMPL tl_result tl_report_bytes(tl_run *run, int32_t output, uint64_t bytes) {
+    const tl_node *node;
+    TL_ASSERT(run);
+    node = &run->graph->nodes[run->last.node];
+    if (!run->active || !(run->computing == TLI_COMPUTING_YIELDED || run->call.is_inside) ||
+        run->last.kind == TL_STEP_BACKWARD || !node->dynamic)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES),
+                        TLI_RULE(NO_FORWARD_OF_DYNAMIC_NODE));
+    if (output < 0 || output >= node->output_count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES), TLI_RULE(OUTPUT_NOT_BELOW_COUNT));
+    return tli_note_report(run, output, bytes);
+}
+#endif
+
 TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     const tli_function function = TLI_IN(RUN_STEP_KERNEL);
     tl_result result;
@@ -48398,6 +49386,9 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     TL_ASSERT(run && step);
     if (!step->is_compute) return TL_OK;
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, TLI_IN(FINISH_STEP));
+#ifndef TL_NO_ONLINE
+    if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
+#endif
     run->event.end_ns = tli_run_now(run);
     return tli_leave_kernel(run, TL_OK);
 }
@@ -48493,6 +49484,9 @@ TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
 #ifndef TL_NO_ONLINE
     if (run->is_online) tli_copy_record(run, plan);
 #endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) tli_copy_figures(run, plan);
+#endif
 }
 
 TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
@@ -48518,7 +49512,7 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     int32_t index;
     *buffer = NULL;
     index = graph->nodes[tensor.node].first_output + tensor.output;
-    if (bytes != graph->outputs[index].bytes)
+    if (bytes != tli_known_bytes(run, run->caller_slot, index))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
@@ -48530,12 +49524,13 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     return TL_OK;
 }
 
-static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range range, tl_map_mode mode,
-                                 void *to, const void *from) {
+static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range range, uint64_t bytes,
+                                 tl_map_mode mode, void *to, const void *from) {
     tl_access access;
     void *host = NULL;
     tl_result result;
-    if (!range.bytes) return TL_OK;
+    if (!bytes) return TL_OK;
+    range.bytes = bytes;    // of a dynamic tensor there may be more
     access.range = range;
     access.writes = mode == TL_MAP_WRITE;
     // On a backend that works in order, map itself waits for the work on the range.
@@ -48590,7 +49585,8 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
 #endif
-    return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, TL_MAP_WRITE, NULL, data);
+    return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, bytes, TL_MAP_WRITE, NULL,
+                           data);
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
@@ -48600,7 +49596,19 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     result = tli_find_caller_tensor(run, TLI_IN(READ_TENSOR), &tensor);
     if (!result) result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
     if (result) return result;
-    return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, TL_MAP_READ, data, NULL);
+    return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, bytes, TL_MAP_READ, data,
+                           NULL);
+}
+
+TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t *bytes) {
+    tl_result result;
+    TL_ASSERT(run && bytes);
+    *bytes = 0;
+    result = tli_find_caller_tensor(run, TLI_IN(FIND_TENSOR_BYTES), &tensor);
+    if (result) return result;
+    *bytes = tli_known_bytes(run, run->caller_slot,
+                             run->graph->nodes[tensor.node].first_output + tensor.output);
+    return TL_OK;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
@@ -48691,6 +49699,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     result = tli_match_strategy(run, strategy);
     if (result) return result;
     run->is_online = tli_decides_online(desc, strategy);
+    run->is_hybrid = strategy->mode == TL_MODE_HYBRID;
     run->in_arena = strategy->memory != TL_MEMORY_STANDARD;
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
@@ -48886,6 +49895,8 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
     tli_rule why = TLI_NO_RULE;
     tl_result code = TL_ERROR_INVALID_ARG;
     int trains = !run->inference && node->has_grad;
+    if (node->dynamic || (node->input_count && graph->nodes[tli_input_node(graph, node->first_input)].dynamic))
+        return tli_fail_conversion(run, TL_ERROR_UNSUPPORTED, TLI_RULE(FORMATS_CONVERSION_OF_DYNAMIC), id);
     if (node->input_count != 1 || node->output_count != 1 || node->inplace >= 0 || node->saved_bytes)
         return tli_fail_conversion(run, code,
                                    TLI_RULE(FORMATS_CONVERSION_HAS_ONE_INPUT_ONE),
@@ -49463,6 +50474,10 @@ static tl_result tli_alloc_run(tl_run *run) {
         !run->call.access_of || !run->call.accesses || !run->call.writable || !run->call.hosts ||
         !run->call.twice || !run->call.made)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+#ifndef TL_NO_ONLINE
+    if (tli_has_dynamic(graph) && !tli_alloc_reports(run, slots * tensors, outputs))
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+#endif
     tli_run_choose_slot(run, 0);
     tli_copy(run->kernels, run->desc.kernels,
              (size_t)run->desc.kernel_count * sizeof *run->kernels);
@@ -49618,6 +50633,16 @@ static tl_result tli_take_memory(tl_run *run) {
                   : TL_OK;
 }
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+// Get ready to take what dynamic nodes report: the run's graph is its own, so that its bytes can follow.
+static tl_result tli_prepare_hybrid(tl_run *run) {
+    tl_result result = TL_OK;
+    if (!run->owns_nodes) result = tli_scale_copy(run, run->graph, &run->own_graph);
+    run->graph = &run->own_graph;
+    return result ? result : tli_open_hybrid(run);
+}
+#endif
+
 static tl_result tli_prepare_run(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     tl_result result = tl_check_graph(run->env, run->graph);
@@ -49645,6 +50670,9 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_check_budget(run);
     if (!result) result = tli_check_run_banks(run);
     if (!result) result = tli_check_present(run);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (!result && tli_can_follow(run)) result = tli_prepare_hybrid(run);
+#endif
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
@@ -49720,6 +50748,10 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     }
 #ifndef TL_NO_ONLINE
     tli_free_online(run);
+    tli_free_reports(run);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    tli_free_hybrid(run);
 #endif
 #ifndef TL_NO_PLANNERS
     tli_free_cache(run);

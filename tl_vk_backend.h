@@ -2324,6 +2324,25 @@ static tl_result tli_vk_release_on(void *self, uint64_t handle, tl_range range) 
     return TL_OK;
 }
 
+static tl_result tli_vk_shorten(void *self, uint64_t handle, tl_range range, uint64_t bytes) {
+    tli_vk *b = (tli_vk *)self;
+    tl_result result = TL_OK;
+    tli_vk_account *account = handle ? tli_vk_find_account(b, handle, "shorten", &result) : NULL;
+    tli_vk_block *block = result ? NULL : tli_vk_find_range(b, &range, "shorten", &result);
+    uint64_t less = range.bytes - bytes;
+    if (!block) return result;
+    if (!bytes || bytes > range.bytes)
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "shorten",
+                           "bytes: must be > 0 and not above those of the range");
+    if (!block->claim_count || block->claimed_bytes < range.bytes ||
+        (account && account->counters.live_bytes[block->tier] < range.bytes))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, "shorten", "range: was not claimed");
+    block->claimed_bytes -= less;
+    b->counters.live_bytes[block->tier] -= less;
+    if (account) account->counters.live_bytes[block->tier] -= less;
+    return TL_OK;
+}
+
 static tl_result tli_vk_measure_account(void *self, uint64_t handle, int32_t resets,
                                         tl_account_counters *counters) {
     tli_vk *b = (tli_vk *)self;
@@ -4061,6 +4080,7 @@ static void tli_vk_fill_backend(tl_backend *backend, tli_vk *b) {
     backend->release_on = tli_vk_release_on;
     backend->measure_account = tli_vk_measure_account;
     backend->add_arena = tli_vk_add_arena;
+    backend->shorten = tli_vk_shorten;
 }
 
 static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {

@@ -170,7 +170,10 @@
     X(COMPILE, "tl_compile") \
     X(PLAN_COMPILE_FRONT, "tl_plan_compile_front") \
     X(RECOMMEND, "tl_recommend") \
-    X(EXPLAIN_COMPILED, "tl_explain_compiled")
+    X(EXPLAIN_COMPILED, "tl_explain_compiled") \
+    X(BACKEND_SHORTEN, "shorten") \
+    X(REPORT_BYTES, "tl_report_bytes") \
+    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes")
 
 // -- errors: rules --
 //
@@ -300,7 +303,8 @@
     X(GRAPH_COUNTS_MUST_STAY_BELOW_2_31, "graph: counts must stay below 2^31", "") \
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
-    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, "no_grad, keep, fixed, takes_blocks: must be 0 or 1", "node, line") \
+    X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, \
+      "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -408,7 +412,13 @@
       "takes_blocks: all outputs must have the same bytes", "node, line") \
     X(TAKES_BLOCKS_INPUTS_WITH_GRADIENT, \
       "takes_blocks: inputs to which a gradient passes must have the bytes of the outputs", "node, line") \
-    X(BLOCKS_ONLY_MUST_BE_0_OR_1, "blocks_only: must be 0 or 1", "")
+    X(BLOCKS_ONLY_MUST_BE_0_OR_1, "blocks_only: must be 0 or 1", "") \
+    X(DYNAMIC_INPUT_HAS_NO_KERNELS, "dynamic: an input has no kernels", "node, line") \
+    X(DYNAMIC_TAKES_NO_BLOCKS, "dynamic: such a node takes no blocks", "node, line") \
+    X(DYNAMIC_READ_IN_NO_BLOCKS, \
+      "takes_blocks: nobody knows how many elements an input of a dynamic node has", "node, line") \
+    X(DYNAMIC_NOTHING_IN_PLACE, \
+      "inplace: neither a dynamic node nor what one made is run in place", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -850,7 +860,8 @@
     X(BANK_UNKNOWN, "bank: there is no such bank in this tier", "") \
     X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "") \
     X(NO_ROOM_FOR_BLOCK_WITH_GUARDS, \
-      "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes")
+      "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes") \
+    X(BYTES_NOT_PART_OF_RANGE, "bytes: must be > 0 and not above those of the range", "")
 
 // -- errors: rules of [11] MANAGER --
 
@@ -1059,7 +1070,15 @@
     X(REPEAT_COUNT_IS_NOT_THAT_OF_THE_PARTS, \
       "repeat_count: %0, but the batch is split in %1 parts", "repeat_count, parts") \
     X(COMPILED_WAS_LEFT_OUT, \
-      "compiled, may_split, precision: TL_NO_PLANNERS or TL_NO_PRECISION left them out", "")
+      "compiled, may_split, precision: TL_NO_PLANNERS or TL_NO_PRECISION left them out", "") \
+    X(NO_FORWARD_OF_DYNAMIC_NODE, "run: no forward of a dynamic node is being carried out", "") \
+    X(OUTPUT_NOT_BELOW_COUNT, "output: the node makes no such one", "") \
+    X(BYTES_ABOVE_BOUND, "bytes: %0 are more than the %1 that are its bound: output of node %s", \
+      "reported bytes, bound") \
+    X(BYTES_DIFFER_FROM_REPORT, \
+      "bytes: %0, but %1 where it ran before in this pass: output of node %s", "reported bytes, bytes before") \
+    X(FORMATS_CONVERSION_OF_DYNAMIC, \
+      "formats: the run converts no tensor whose bytes are known only when it is made, give a kernel", "node")
 
 // -- errors: rules of [13] TRACE --
 

@@ -24,7 +24,7 @@ extern "C" {
 #define TL_MODES(X) \
     X(TL_MODE_EAGER,  "eager",  "Eager",  "no plan: the manager decides online, under the budget") \
     X(TL_MODE_LAZY,   "lazy",   "Lazy",   "the whole step is planned, then replayed")              \
-    X(TL_MODE_HYBRID, "hybrid", "Hybrid", "planned, but for what an eviction function decides")
+    X(TL_MODE_HYBRID, "hybrid", "Hybrid", "planned, but for what evictions or dynamic nodes decide")
 
 #define TL_PRECISIONS(X) \
     X(TL_PRECISION_FULL,   "full",  "Full",   "the widest that the kernels compute, mostly f32")    \

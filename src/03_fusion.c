@@ -57,12 +57,13 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t bytes = graph->outputs[node->first_output].bytes;
     int32_t k;
-    if (f->desc->blocks_only && !node->takes_blocks) return 0;
+    if ((f->desc->blocks_only && !node->takes_blocks) || node->dynamic) return 0;
     if (f->desc->apart && f->desc->apart[id]) return 0;
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
         node->saved_bytes || !bytes) return 0;
     for (k = node->first_input; k < node->first_input + node->input_count; k++)
-        if (graph->outputs[graph->inputs[k].tensor].bytes != bytes) return 0;
+        if (graph->outputs[graph->inputs[k].tensor].bytes != bytes ||
+            graph->nodes[graph->outputs[graph->inputs[k].tensor].node].dynamic) return 0;
     return tli_is_elementwise_op(f->desc, tl_name_op(graph, id));
 }
 
@@ -383,6 +384,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
     desc.no_grad = !end->is_input && !end->has_grad;
     desc.keep = end->keep; desc.fixed = end->fixed; desc.takes_blocks = takes_blocks;
+    desc.dynamic = end->dynamic;
     if (count > 1) {
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;

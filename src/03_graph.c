@@ -191,7 +191,7 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
 static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
-        node->takes_blocks > 1)
+        node->takes_blocks > 1 || node->dynamic > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
@@ -229,6 +229,21 @@ static tli_rule tli_check_blocks(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
+// Whether the bytes of its outputs may be an upper bound, or those of what it overwrites: dynamic.
+static tli_rule tli_check_dynamic_node(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t over = node->inplace < 0 ? -1 : graph->inputs[node->first_input + node->inplace].tensor, k;
+    if (node->dynamic && node->is_input) return TLI_RULE(DYNAMIC_INPUT_HAS_NO_KERNELS);
+    if (node->dynamic && node->takes_blocks) return TLI_RULE(DYNAMIC_TAKES_NO_BLOCKS);
+    for (k = 0; k < node->input_count && node->takes_blocks; k++) {
+        const tl_node_output *from = &graph->outputs[graph->inputs[node->first_input + k].tensor];
+        if (graph->nodes[from->node].dynamic) return TLI_RULE(DYNAMIC_READ_IN_NO_BLOCKS);
+    }
+    if (over >= 0 && (node->dynamic || graph->nodes[graph->outputs[over].node].dynamic))
+        return TLI_RULE(DYNAMIC_NOTHING_IN_PLACE);
+    return TLI_NO_RULE;
+}
+
 // Add a node to the sums of bytes (each output twice, because of its gradient), costs and weights.
 // While these fit 64 bits, so does every sum that planners and the simulator form.
 static tli_rule tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, const tl_node *node) {
@@ -256,6 +271,7 @@ static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, i
     if (!rule) rule = tli_check_tensors(graph, id);
     if (!rule) rule = tli_check_inplace(graph, id);
     if (!rule) rule = tli_check_blocks(graph, id);
+    if (!rule) rule = tli_check_dynamic_node(graph, id);
     if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
     rule = tli_add_sums(rules, graph, &graph->nodes[id]);
     if (rule) return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, tl_name_node(graph, id), rule);
@@ -511,7 +527,7 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     return TLI_NO_RULE;
 }
@@ -535,6 +551,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->keep = (uint8_t)desc->keep;
     node->fixed = (uint8_t)desc->fixed;
     node->takes_blocks = (uint8_t)desc->takes_blocks;
+    node->dynamic = (uint8_t)desc->dynamic;
     node->fwd_cost = desc->fwd_cost;
     node->bwd_cost = desc->bwd_cost;
     node->saved_bytes = desc->saved_bytes;
@@ -822,6 +839,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
     if (node->keep) tli_put(w, " keep");
+    if (node->dynamic) tli_put(w, " dynamic");
     if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
     tli_put(w, "\n");
@@ -845,12 +863,12 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
 enum {  // attributes; those whose value is a 64-bit number first, those without a value last
     TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_PARAM, TLI_TLG_NUMBER_COUNT,
     TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT,
-    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
+    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
 };
 
 static const char *const tli_tlg_keys[] = {
     "fwd", "bwd", "saved", "fwork", "bwork", "param", "out", "needs", "in", "inplace", "layer", "unit", "grad",
-    "keep", "takes_blocks", "fixed"
+    "keep", "dynamic", "takes_blocks", "fixed"
 };
 
 typedef struct tli_tlg {
@@ -938,6 +956,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
         return tli_fail_key(t, TLI_TLG_GRAD, TLI_RULE(CAN_ONLY_BE_NO));
     desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
     desc->keep = t->values[TLI_TLG_KEEP].text != NULL;
+    desc->dynamic = t->values[TLI_TLG_DYNAMIC].text != NULL;
     desc->takes_blocks = t->values[TLI_TLG_TAKES_BLOCKS].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
     return TL_OK;

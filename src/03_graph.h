@@ -65,6 +65,7 @@ typedef struct tl_node_desc {
     int32_t  keep;                  // 1 = its outputs are results: resident at the end
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
     int32_t  takes_blocks;          // 1 = its kernels may be called for a range of elements, see tl_kernel_call
+    int32_t  dynamic;               // 1 = output_bytes are an upper bound, its forward reports the bytes
 } tl_node_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -77,6 +78,7 @@ typedef struct tl_node {
     uint8_t  is_input, has_grad, keep, fixed;
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
+    uint8_t dynamic;                // the bytes of its outputs are an upper bound
 } tl_node;
 
 typedef struct tl_node_input {
@@ -182,6 +184,10 @@ TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *
 // in another format. Scratch is given whole, its content undefined in each call. There are no saved bytes, of
 // which nobody knows the part of a range.
 //
+// dynamic is for nodes of which only the kernel knows how many bytes it makes (tl_report_bytes). No graph input
+// is; no node that takes blocks is, or reads what one made; nothing is overwritten in place by a dynamic node,
+// nor what it made.
+//
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY.
 // Cost:    O(nodes + inputs), and O(n log n) to compare n names, for any choice of names.
 TLDEF tl_result tl_check_graph(tl_env *env, const tl_graph *graph);
@@ -215,7 +221,7 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
 //          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep]
-//          [takes_blocks] [fixed]
+//          [dynamic] [takes_blocks] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
 // out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is

@@ -661,7 +661,8 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *
     tli_send(s, "    { ");
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
-    tli_send(s, node->takes_blocks ? ", 1 },  // " : ", 0 },  // ");
+    tli_send(s, node->takes_blocks ? ", 1" : ", 0");
+    tli_send(s, node->dynamic ? ", 1 },  // " : ", 0 },  // ");
     tli_send_ascii(s, tl_name_node(named, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);

@@ -254,6 +254,20 @@ static tl_precision_desc tli_ask_formats(tli_compile *c) {
     return ask;
 }
 
+// Runs convert no tensor whose bytes are known only when it is made: its node and what reads it stay in f32.
+static void tli_keep_dynamic_wide(tli_compile *c) {
+    const tl_graph *graph = &c->source;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int is_dynamic = node->dynamic;
+        for (k = node->first_input; k < node->first_input + node->input_count; k++)
+            is_dynamic |= graph->nodes[graph->outputs[graph->inputs[k].tensor].node].dynamic;
+        for (k = 0; k < TL_SCHEME_COUNT && is_dynamic; k++)
+            if (k != TL_SCHEME_F32) c->tables.costs[(size_t)id * TL_SCHEME_COUNT + (size_t)k] = TL_FORBIDDEN;
+    }
+}
+
 static tl_result tli_open_tables(tli_compile *c) {
     tl_precision_desc ask = tli_ask_formats(c);
     tl_result result;
@@ -262,6 +276,7 @@ static tl_result tli_open_tables(tli_compile *c) {
     result = tli_check_precision_of(c->env, TLI_IN(COMPILE), &ask);
     if (!result)
         result = tli_open_precision(c->env, TLI_IN(COMPILE), &ask, tli_has_loss_limit(&ask), &c->tables);
+    if (!result) tli_keep_dynamic_wide(c);
     return result;
 }
 

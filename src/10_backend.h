@@ -190,6 +190,11 @@ typedef struct tl_backend {
     // granularity_bytes, and block_overhead_bytes, which goes back when the block is freed. 0 = add_block does
     // that for every block. Another backend may cut small blocks from memory that it keeps.
     tl_result (*add_arena)(void *self, tl_tier tier, int32_t bank, uint64_t bytes, uint64_t *block);
+
+    // End the lifetime of what lies behind the first `bytes` bytes of a claimed range: these stay claimed, with
+    // their content. account: on which the range was claimed, 0 = none; bytes: > 0, at most those of the range,
+    // which is not mapped. 0 = the backend cannot: what turns out to be smaller than its bound stays whole.
+    tl_result (*shorten)(void *self, uint64_t account, tl_range range, uint64_t bytes);
 } tl_backend;
 
 // One more memory of the device tier.

@@ -629,6 +629,29 @@ static tl_result tli_cpu_release(void *self, tl_range range) {
     return result;
 }
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+// End the lifetime of the last `less` bytes of a claimed range.
+static tl_result tli_cut_claim(tli_cpu *cpu, tli_cpu_block *block, tl_range range, uint64_t less) {
+    int32_t at = tli_is_checked(cpu) ? tli_find_span(block, range.offset) : -1;
+    if (!block->claim_count || block->claimed_bytes < range.bytes)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN),
+                            TLI_RULE(RANGE_WAS_NOT_CLAIMED));
+    if (at >= 0 && (at == block->span_count || block->spans[at].start != range.offset ||
+                    block->spans[at].end != range.offset + range.bytes))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN),
+                            TLI_RULE(RANGE_WAS_NOT_CLAIMED_AS_IT_IS));
+    if (tli_is_mapped(cpu, range, 1))
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN), TLI_RULE(RANGE_IS_MAPPED));
+    block->claimed_bytes -= less;
+    cpu->counters.live_bytes[block->tier] -= less;
+    if (at < 0) return TL_OK;
+    block->spans[at].end -= less;
+    range.offset += range.bytes - less;
+    range.bytes = less;
+    return tli_enqueue(cpu, TLI_WORK_RELEASE, TL_CODEC_NONE, &range, NULL, 0);
+}
+#endif
+
 #ifndef TL_NO_ACCOUNTS
 // -- the functions of the table: accounts --
 
@@ -737,6 +760,34 @@ static tl_result tli_cpu_measure_account(void *self, uint64_t handle, int32_t re
     if (resets) account->counters.arena_bytes = 0;
     *counters = account->counters;
     return TL_OK;
+}
+#endif
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+static tl_result tli_cpu_shorten(void *self, uint64_t handle, tl_range range, uint64_t bytes) {
+    tli_cpu *cpu = (tli_cpu *)self;
+    tl_result result = TL_OK;
+    tli_cpu_block *block = tli_find_range(cpu, &range, TLI_IN(BACKEND_SHORTEN), &result);
+    uint64_t less = range.bytes - bytes;
+    if (!block) return result;
+    if (!bytes || bytes > range.bytes)
+        return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN),
+                            TLI_RULE(BYTES_NOT_PART_OF_RANGE));
+#ifndef TL_NO_ACCOUNTS
+    if (handle) {
+        tli_account *account = tli_find_account(cpu, handle, TLI_IN(BACKEND_SHORTEN), &result);
+        if (!account) return result;
+        if (account->counters.live_bytes[block->tier] < range.bytes)
+            return tli_cpu_fail(cpu, TL_ERROR_INVALID_ARG, TLI_IN(BACKEND_SHORTEN),
+                                TLI_RULE(RANGE_WAS_NOT_CLAIMED_ON_THIS_ACCOUNT));
+        result = tli_cut_claim(cpu, block, range, less);
+        if (!result) account->counters.live_bytes[block->tier] -= less;
+        return result;
+    }
+#else
+    (void)handle;
+#endif
+    return tli_cut_claim(cpu, block, range, less);
 }
 #endif
 
@@ -1025,6 +1076,9 @@ static void tli_fill_backend(tl_backend *backend, tli_cpu *cpu) {
     backend->limits = tli_cpu_limits;
     backend->counters = tli_cpu_counters;
     backend->reset_peaks = tli_cpu_reset_peaks;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    backend->shorten = tli_cpu_shorten;
+#endif
 #ifndef TL_NO_ACCOUNTS
     backend->open_account = tli_cpu_open_account;
     backend->close_account = tli_cpu_close_account;

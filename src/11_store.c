@@ -242,6 +242,18 @@ static tl_result tli_abandon(tli_store *store, tli_held *held) {
     return result;
 }
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+// Give back what is behind the first bytes of held ones, at least one. The backend can.
+static tl_result tli_shorten_held(tli_store *store, tli_held *held, uint64_t bytes) {
+    tl_result result = store->backend->shorten(store->backend->self, tli_account_of(store), held->range,
+                                               bytes);
+    if (result) return result;
+    store->bytes[held->tier] -= held->range.bytes - bytes;
+    held->range.bytes = bytes;
+    return TL_OK;
+}
+#endif
+
 #ifndef TL_NO_ONLINE
 // Unmap; a mapping whose unmap failed is remembered, so that it ends before its range is released.
 static tl_result tli_unmap_held(tli_store *store, const tli_held *held, tl_map_mode mode, void *host) {

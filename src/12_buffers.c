@@ -48,7 +48,13 @@ typedef struct tli_call {
     int32_t     outputs_ready;
     int32_t     depends_on;  // of the call for the first elements
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
+#ifndef TL_NO_ONLINE
+    uint64_t   *reported;    // [output_count] what a dynamic node made, right or wrong, or TLI_UNREPORTED
+    int32_t     is_inside;   // 1 = its kernel is running
+#endif
 } tli_call;
+
+#define TLI_UNREPORTED UINT64_MAX    // nothing is known but the bound
 
 // The last accesses of a range, for tl_run_step.depends_on.
 typedef struct tli_touched {
@@ -146,6 +152,20 @@ typedef struct tli_members {
                                     // fused node
 } tli_members;
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+// A plan whose rest is decided again when a dynamic node has reported less than its bound.
+typedef struct tli_hybrid {
+    tl_plan   bounds;                // what each pass begins with
+    uint64_t *bound_bytes;           // [tensor_count]
+    tl_step  *steps;                 // of this pass, once they differ; else NULL
+    uint64_t *offsets;               // likewise
+    tli_sim   sim;                   // in step with the executor
+    uint64_t  high_bytes;            // aligned end of the highest place of this pass
+    int32_t   is_on;                 // 1 = dynamic tensors take the bytes that they report
+    int32_t   has_room;              // 1 = bytes were freed since the rest was decided
+} tli_hybrid;
+#endif
+
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
 struct tl_run {
@@ -173,6 +193,7 @@ struct tl_run {
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
     int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph and own_source are the run's
+    int32_t         is_hybrid;       // 1 = strategy.mode says so
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
                                      // arenas need it
@@ -192,6 +213,10 @@ struct tl_run {
     tli_buffer     *all_saved;       // [slot_count * node_count]
     uint8_t        *all_ran;         // [slot_count * node_count]
     int32_t         caller_slot;     // of tl_write_tensor and tl_read_tensor
+#ifndef TL_NO_ONLINE
+    uint64_t       *real_bytes;      // [slot_count * tensor_count] reported of dynamic tensors in this pass, or
+                                     // TLI_UNREPORTED; NULL = the graph has none
+#endif
     uint8_t        *is_read;         // [tensor_count] a node reads it
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
@@ -217,6 +242,9 @@ struct tl_run {
 #ifndef TL_NO_ONLINE
     tli_online      online;
 #endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    tli_hybrid      hybrid;
+#endif
 };
 
 // Go on with the buffers of a slot.
@@ -228,6 +256,27 @@ static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     run->gradients = run->all_gradients + tensors;
     run->saved = run->all_saved + nodes;
     run->ran = run->all_ran + nodes;
+}
+
+// The bytes of a tensor in a slot as far as they are known.
+static uint64_t tli_known_bytes(const tl_run *run, int32_t slot, int32_t tensor) {
+    uint64_t bytes = run->graph->outputs[tensor].bytes;
+#ifndef TL_NO_ONLINE
+    if (run->real_bytes) {
+        uint64_t real = run->real_bytes[(size_t)slot * (size_t)run->graph->tensor_count + (size_t)tensor];
+        if (real < bytes) return real;
+    }
+#else
+    (void)slot;
+#endif
+    return bytes;
+}
+
+// The part of a tensor's range, or of its gradient's, that is known to be used.
+static tl_range tli_known_range(const tl_run *run, int32_t tensor, tl_range whole) {
+    uint64_t bytes = tli_known_bytes(run, run->slot, tensor);
+    if (bytes < whole.bytes) whole.bytes = bytes;
+    return whole;
 }
 
 // Whether results are kept from pass to pass, so that one of two plans is replayed.
@@ -244,6 +293,9 @@ static int tli_keeps_results(const tl_run *run) {
 static const tl_report *tli_planned_pass(const tl_run *run) {
 #ifndef TL_NO_ONLINE
     if (run->is_online) return &run->online.sim.report;
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) return &run->hybrid.sim.report;
 #endif
     return &run->planned;
 }

@@ -83,6 +83,7 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->first = call->first;
     out->count = call->count;
     out->total = call->total;
+    out->run = run;
 }
 
 // Saved bytes and scratch are part of a call itself: give it their present addresses.
@@ -143,12 +144,12 @@ static void tli_describe_forward(tl_run *run) {
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_operand(call, &run->tensors[tensor].device.range, 0);
+        tli_call_tensor(run, tensor, &run->tensors[tensor].device.range, 0);
     }
     for (i = 0; i < node->output_count; i++) {
         const tl_range *own = &run->tensors[node->first_output + i].device.range;
         const tl_range *twice = &call->twice[i].range;
-        tli_call_operand(call, twice->bytes ? twice : own, !call->outputs_ready);
+        tli_call_tensor(run, node->first_output + i, twice->bytes ? twice : own, !call->outputs_ready);
     }
     for (i = 0; i < node->output_count + node->input_count; i++) tli_call_operand(call, &none, 0);
     tli_call_operand(
@@ -208,15 +209,17 @@ static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
     int doubles = run->precision == TL_PRECISION_DOUBLE && !tli_takes_word(run);
+    tl_range range;
     tl_result result;
     if (gradient->state != TLI_ABSENT || !run->graph->nodes[output->node].has_grad) return TL_OK;
     result = tli_claim_device(run, output->bytes, &gradient->device);
     if (result) return result;
     gradient->state = TLI_RESIDENT;
-    (void)tli_call_access(&run->call, &gradient->device.range, 1);
-    if (run->is_read[tensor]) return tli_fill_range(&run->store, &gradient->device.range, 0);
-    if (doubles) return tli_fill_doubles(run, gradient->device.range);
-    return tli_fill_range(&run->store, &gradient->device.range, tli_first_word(run, tensor));
+    range = tli_known_range(run, tensor, gradient->device.range);
+    (void)tli_call_access(&run->call, &range, 1);
+    if (run->is_read[tensor]) return tli_fill_range(&run->store, &range, 0);
+    if (doubles) return tli_fill_doubles(run, range);
+    return tli_fill_range(&run->store, &range, tli_first_word(run, tensor));
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -241,14 +244,17 @@ static void tli_describe_backward(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_operand(call, input->needed ? &run->tensors[input->tensor].device.range : &none, 0);
+        tli_call_tensor(run, input->tensor, input->needed ? &run->tensors[input->tensor].device.range : &none,
+                        0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, graph->outputs[i].needed ? &run->tensors[i].device.range : &none, 0);
+        tli_call_tensor(run, i, graph->outputs[i].needed ? &run->tensors[i].device.range : &none, 0);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_operand(call, &run->gradients[i].device.range, 0);
-    for (i = 0; i < node->input_count; i++)
-        tli_call_operand(call, &run->gradients[graph->inputs[node->first_input + i].tensor].device.range, 1);
+        tli_call_tensor(run, i, &run->gradients[i].device.range, 0);
+    for (i = 0; i < node->input_count; i++) {
+        int32_t tensor = graph->inputs[node->first_input + i].tensor;
+        tli_call_tensor(run, tensor, &run->gradients[tensor].device.range, 1);
+    }
     tli_call_operand(call, &run->saved[run->last.node].device.range, 0);
     tli_call_operand(call, &call->scratch.range, 1);
 }
@@ -547,6 +553,9 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     }
     tli_start_turns(run, &cut);
     run->call.outputs_ready = 0;
+#ifndef TL_NO_ONLINE
+    tli_clear_reports(run);
+#endif
     result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
     run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
@@ -773,6 +782,9 @@ static uint64_t tli_planned_arena_bytes(const tl_run *run) {
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on) return run->cache.high_bytes[run->cache.is_warm];
 #endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) return run->hybrid.high_bytes;
+#endif
     for (k = 0; k < arena->block_count; k++) highest = tli_larger_u64(highest, arena->blocks[k].bytes);
     return highest;
 }
@@ -805,6 +817,9 @@ static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
     report->end_bytes = counters->live_bytes[TL_TIER_DEVICE];
 #ifndef TL_NO_ONLINE
     if (run->is_online) report->eviction_count = run->online.eviction_count;
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) report->spared_count = run->planned.recompute_count - planned->recompute_count;
 #endif
 }
 
@@ -854,6 +869,9 @@ static tl_result tli_end_pass(tl_run *run) {
 #ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
 #endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) result = tli_sim_end(&run->hybrid.sim);
+#endif
     return result ? result : tli_check_pass(run);
 }
 
@@ -881,6 +899,13 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
 #endif
     tli_release_buffers(run, 0);
+#ifndef TL_NO_ONLINE
+    tli_forget_reports(run);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on && tli_start_hybrid(run))
+        return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(START_PASS), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+#endif
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
     if (micro_batch == 0) tli_start_training_step(run);
@@ -977,6 +1002,9 @@ static tl_result tli_close_compute(tl_run *run) {
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
     if (run->last.kind == TL_STEP_BACKWARD)
         tli_keep_first(&first, tli_buffer_drop(run, &run->saved[run->last.node]));
+#ifndef TL_NO_ONLINE
+    tli_keep_first(&first, tli_take_reports(run));
+#endif
     if (first) return tli_run_fail_backend(run, first, TLI_RULE(RELEASE_FAILED));
     if (!run->event.end_ns) run->event.end_ns = tli_run_now(run);
     tli_observe_step(run);
@@ -1013,6 +1041,10 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
     run->position++;
     run->report.step_count++;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) result = tli_follow_step(run, &step);
+    if (result) return result;
+#endif
     if (step.kind <= TL_STEP_BACKWARD) {
         tli_count_compute(run);
         result = tli_begin_compute(run, out);
@@ -1098,11 +1130,20 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     tli_update_call(run, &call);
     if (!backward && !call.first) tli_start_random(run);
     start = tli_run_now(run);
+#ifndef TL_NO_ONLINE
+    run->call.is_inside = 1;
+#endif
     result = function(&call, step->kernel->user);
+#ifndef TL_NO_ONLINE
+    run->call.is_inside = 0;
+#endif
     end = tli_run_now(run);
     run->event.end_ns = end;
     run->report.compute_ns += end - start;
     if (result || !tli_has_more_ranges(run)) tli_end_random(run);
+#ifndef TL_NO_ONLINE
+    if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
+#endif
     return result ? tli_fail_kernel(run, result) : TL_OK;
 }
 
@@ -1143,6 +1184,21 @@ TLI_IMPL tl_result tl_map_step(tl_run *run, tl_run_step *step) {
     return result;
 }
 
+#ifndef TL_NO_ONLINE
+TLI_IMPL tl_result tl_report_bytes(tl_run *run, int32_t output, uint64_t bytes) {
+    const tl_node *node;
+    TL_ASSERT(run);
+    node = &run->graph->nodes[run->last.node];
+    if (!run->active || !(run->computing == TLI_COMPUTING_YIELDED || run->call.is_inside) ||
+        run->last.kind == TL_STEP_BACKWARD || !node->dynamic)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES),
+                        TLI_RULE(NO_FORWARD_OF_DYNAMIC_NODE));
+    if (output < 0 || output >= node->output_count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REPORT_BYTES), TLI_RULE(OUTPUT_NOT_BELOW_COUNT));
+    return tli_note_report(run, output, bytes);
+}
+#endif
+
 TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     const tli_function function = TLI_IN(RUN_STEP_KERNEL);
     tl_result result;
@@ -1158,6 +1214,9 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     TL_ASSERT(run && step);
     if (!step->is_compute) return TL_OK;
     if (!tli_is_current(run, step)) return tli_fail_stale_step(run, TLI_IN(FINISH_STEP));
+#ifndef TL_NO_ONLINE
+    if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
+#endif
     run->event.end_ns = tli_run_now(run);
     return tli_leave_kernel(run, TL_OK);
 }
@@ -1253,6 +1312,9 @@ TLI_IMPL void tl_find_run_plan(const tl_run *run, tl_plan *plan) {
 #ifndef TL_NO_ONLINE
     if (run->is_online) tli_copy_record(run, plan);
 #endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (run->hybrid.is_on) tli_copy_figures(run, plan);
+#endif
 }
 
 TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
@@ -1278,7 +1340,7 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     int32_t index;
     *buffer = NULL;
     index = graph->nodes[tensor.node].first_output + tensor.output;
-    if (bytes != graph->outputs[index].bytes)
+    if (bytes != tli_known_bytes(run, run->caller_slot, index))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR));
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
@@ -1290,12 +1352,13 @@ static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor
     return TL_OK;
 }
 
-static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range range, tl_map_mode mode,
-                                 void *to, const void *from) {
+static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range range, uint64_t bytes,
+                                 tl_map_mode mode, void *to, const void *from) {
     tl_access access;
     void *host = NULL;
     tl_result result;
-    if (!range.bytes) return TL_OK;
+    if (!bytes) return TL_OK;
+    range.bytes = bytes;    // of a dynamic tensor there may be more
     access.range = range;
     access.writes = mode == TL_MAP_WRITE;
     // On a backend that works in order, map itself waits for the work on the range.
@@ -1350,7 +1413,8 @@ TLI_IMPL tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *da
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
 #endif
-    return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, TL_MAP_WRITE, NULL, data);
+    return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, bytes, TL_MAP_WRITE, NULL,
+                           data);
 }
 
 TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes) {
@@ -1360,7 +1424,19 @@ TLI_IMPL tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uin
     result = tli_find_caller_tensor(run, TLI_IN(READ_TENSOR), &tensor);
     if (!result) result = tli_access_tensor(run, TLI_IN(READ_TENSOR), tensor, bytes, &buffer);
     if (result) return result;
-    return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, TL_MAP_READ, data, NULL);
+    return tli_move_tensor(run, TLI_IN(READ_TENSOR), buffer->device.range, bytes, TL_MAP_READ, data,
+                           NULL);
+}
+
+TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t *bytes) {
+    tl_result result;
+    TL_ASSERT(run && bytes);
+    *bytes = 0;
+    result = tli_find_caller_tensor(run, TLI_IN(FIND_TENSOR_BYTES), &tensor);
+    if (result) return result;
+    *bytes = tli_known_bytes(run, run->caller_slot,
+                             run->graph->nodes[tensor.node].first_output + tensor.output);
+    return TL_OK;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 

@@ -85,6 +85,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     result = tli_match_strategy(run, strategy);
     if (result) return result;
     run->is_online = tli_decides_online(desc, strategy);
+    run->is_hybrid = strategy->mode == TL_MODE_HYBRID;
     run->in_arena = strategy->memory != TL_MEMORY_STANDARD;
     run->inference = !strategy->gradient.computes;
     run->precision = strategy->precision;
@@ -280,6 +281,8 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
     tli_rule why = TLI_NO_RULE;
     tl_result code = TL_ERROR_INVALID_ARG;
     int trains = !run->inference && node->has_grad;
+    if (node->dynamic || (node->input_count && graph->nodes[tli_input_node(graph, node->first_input)].dynamic))
+        return tli_fail_conversion(run, TL_ERROR_UNSUPPORTED, TLI_RULE(FORMATS_CONVERSION_OF_DYNAMIC), id);
     if (node->input_count != 1 || node->output_count != 1 || node->inplace >= 0 || node->saved_bytes)
         return tli_fail_conversion(run, code,
                                    TLI_RULE(FORMATS_CONVERSION_HAS_ONE_INPUT_ONE),
@@ -857,6 +860,10 @@ static tl_result tli_alloc_run(tl_run *run) {
         !run->call.access_of || !run->call.accesses || !run->call.writable || !run->call.hosts ||
         !run->call.twice || !run->call.made)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+#ifndef TL_NO_ONLINE
+    if (tli_has_dynamic(graph) && !tli_alloc_reports(run, slots * tensors, outputs))
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+#endif
     tli_run_choose_slot(run, 0);
     tli_copy(run->kernels, run->desc.kernels,
              (size_t)run->desc.kernel_count * sizeof *run->kernels);
@@ -1012,6 +1019,16 @@ static tl_result tli_take_memory(tl_run *run) {
                   : TL_OK;
 }
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+// Get ready to take what dynamic nodes report: the run's graph is its own, so that its bytes can follow.
+static tl_result tli_prepare_hybrid(tl_run *run) {
+    tl_result result = TL_OK;
+    if (!run->owns_nodes) result = tli_scale_copy(run, run->graph, &run->own_graph);
+    run->graph = &run->own_graph;
+    return result ? result : tli_open_hybrid(run);
+}
+#endif
+
 static tl_result tli_prepare_run(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     tl_result result = tl_check_graph(run->env, run->graph);
@@ -1039,6 +1056,9 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_check_budget(run);
     if (!result) result = tli_check_run_banks(run);
     if (!result) result = tli_check_present(run);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    if (!result && tli_can_follow(run)) result = tli_prepare_hybrid(run);
+#endif
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
@@ -1114,6 +1134,10 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     }
 #ifndef TL_NO_ONLINE
     tli_free_online(run);
+    tli_free_reports(run);
+#endif
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
+    tli_free_hybrid(run);
 #endif
 #ifndef TL_NO_PLANNERS
     tli_free_cache(run);

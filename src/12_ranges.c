@@ -22,7 +22,7 @@ static uint64_t tli_element_bytes(const tl_run *run, int32_t tensor) {
 
 // The elements of a tensor; the last may be incomplete.
 static uint64_t tli_tensor_elements(const tl_run *run, int32_t tensor) {
-    uint64_t bytes = run->graph->outputs[tensor].bytes, size = tli_element_bytes(run, tensor);
+    uint64_t bytes = tli_known_bytes(run, run->slot, tensor), size = tli_element_bytes(run, tensor);
     return bytes / size + (bytes % size != 0);
 }
 
@@ -130,6 +130,12 @@ static void tli_call_operand(tli_call *call, const tl_range *range, int writes) 
     operand->format = TL_FORMAT_F32;
     call->access_of[call->operand_count++] = access;
     if (access >= 0 && writes) call->writable[access] = 1;
+}
+
+// The same for a tensor, or its gradient: what is known of it.
+static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
+    tl_range range = tli_known_range(run, tensor, *whole);
+    tli_call_operand(&run->call, &range, writes);
 }
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.

@@ -26,6 +26,17 @@ extern "C" {
 // The decisions depend on the simulator alone, so tl_init_run tries them out: a budget that is
 // too small is refused before anything runs.
 //
+// A hybrid run plans what is known before it, and decides the rest when it is known. A dynamic node has an
+// upper bound on the bytes that it makes; its forward reports the real ones (tl_report_bytes):
+//
+//     arena   |== a ==|=== v: bound =======|==== b ====|     until v reports
+//             |== a ==|== v ==|== c ==|    |==== b ====|     then: c, dropped and made again by the plan, stays
+//
+// The plan is made and placed by the bounds, so it holds whatever is reported, and no pass fails for memory.
+// After a report the rest of it is looked at again: what it drops and runs again later stays, where that fits
+// into the bytes that are free then. What is to come is placed beside what is there; what has not
+// reported yet counts with its bound.
+//
 // Mixed precision is a graph whose tensors have formats, as tl_apply_precision makes them:
 //
 //     a (f32) --> [convert] --> a_bf16 (bf16) --> [c]        forward   a_bf16 = round(a)
@@ -68,6 +79,7 @@ typedef struct tl_kernel_call {
                                        // 0 and total, unless the node takes blocks, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
                                        // (without formats: of the precision)
+    tl_run           *run;             // that makes the call
 } tl_kernel_call;
 
 // Compute one call. Any result but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
@@ -259,6 +271,8 @@ typedef struct tl_run_report {
     uint64_t cached_bytes;        // cached: of the results that are kept from pass to pass
     int32_t  cached_count;        // nodes not run in this pass, because results were kept from one before
     int32_t  fused_count;         // nodes of the run's graph that stand for several of the caller's
+    int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
+    uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
 } tl_run_report;
 
 // Prepare a run.
@@ -298,8 +312,14 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 TLDEF tl_result tl_write_tensor(tl_run *run, tl_tensor tensor, const void *data, uint64_t bytes);
 TLDEF tl_result tl_read_tensor(tl_run *run, tl_tensor tensor, void *data, uint64_t bytes);
 
-// Choose the micro-batch slot whose tensors these two write and read: slot 0 at first, and at the start of a
-// load hook, for the length of the hook, that of its micro-batch.
+// Find the bytes of a tensor of the desc's graph, in the slot of the caller: those that the two calls above
+// take. Of a dynamic node they are what it reported in the pass under way or the last one, else its bound.
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_NOT_FOUND: inside of a fused node. *bytes is 0 then.
+TLDEF tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t *bytes);
+
+// Choose the micro-batch slot whose tensors these three take: slot 0 at first, and at the start of a load hook,
+// for the length of the hook, that of its micro-batch.
 //
 // Errors:  TL_ERROR_INVALID_ARG: the plan has no such slot.
 TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
@@ -357,9 +377,33 @@ TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 // Say that a compute step was carried out: its kernel was called, or recorded, by the caller. Ends the
 // mapping of its operands. A step that is no compute step is passed over.
 //
-// Errors:  TL_ERROR_STALE: not the compute step yielded last, or carried out already; those of the backend,
-//          and the pass is given up then.
+// Errors:  TL_ERROR_STALE: not the compute step yielded last, or carried out already; TL_ERROR_INVALID_ARG: a
+//          report was refused, see tl_report_bytes; those of the backend, and the pass is given up then.
 TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
+
+#ifndef TL_NO_ONLINE
+// Report how many bytes the forward of a dynamic node makes of an output: by its kernel (call->run), or by
+// the caller between tl_next_step and tl_finish_step. Whoever reads the output is given a range of so many
+// bytes, its gradient has as many, and tl_find_tensor_bytes tells them. Not reported, they are the bound.
+// Where the node runs again in a pass it is given as many bytes as it reported before, and may leave the
+// report out.
+//
+// What is behind these bytes is free from the next step on in a run with strategy.mode hybrid whose plan has
+// one arena, one slot and no entry, on a backend that can shorten a range. In all others the bound stays
+// taken: in eager and lazy mode, without a strategy, with results kept from pass to pass, with an eviction
+// function, with memory standard, and under TL_NO_PLANNERS.
+//
+//   output   which of the node's outputs, from 0
+//   bytes    not above its bound; 0 = none, readers are given a range of 0 bytes then
+//
+// Errors:  TL_ERROR_INVALID_ARG: no forward of a dynamic node is being carried out, or there is no such output;
+//          more bytes than the bound, or not those reported before in this pass: the step cannot end then
+//          before a right report (tl_finish_step returns this error, and the step is as it was), and
+//          tl_run_step_kernel gives up the pass with this error, whatever the kernel returns.
+// Cost:    none; tl_next_step then looks at the rest of the plan: at most half a million simulated steps, and
+//          layouts of what is to come. It takes memory from the env; without, the plan stays as it is.
+TLDEF tl_result tl_report_bytes(tl_run *run, int32_t output, uint64_t bytes);
+#endif
 
 // Map the operands of a compute step for the host, on any backend, and write their addresses to step->call.
 // Needed only where tl_next_step could not map them: the bytes are copied from the device and back.
@@ -380,10 +424,11 @@ TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 // Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
 TLDEF tl_result tl_reset_run(tl_run *run);
 
-// Report the last pass; and the plan of a run: the one given or made, or the record of the last online
-// pass (before the first, of the one that tl_init_run tried out), which is valid until the next pass. Where
-// results are kept from pass to pass, it is the plan that the last pass ran, and before the first pass the one
-// that runs everything.
+// Report the last pass; and the plan of a run: the one given or made, or the record of the last online pass
+// (before the first, of the one that tl_init_run tried out), which is valid until the next pass. So is that
+// of a hybrid run with dynamic nodes: the steps of the last pass, in a graph (tl_find_run_graph) whose
+// tensors have the bytes that were reported in it. Where results are kept from pass to pass, it is the plan
+// that the last pass ran, and before the first pass the one that runs everything.
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 

@@ -854,7 +854,7 @@ static void the_backend_may_fail_at_every_call(void **state) {
                 }
             }
     for (function = 0; function < SPY_COUNT; function++)
-        if (function != SPY_POLL) assert_true((failed[function] > 0) == (function > SPY_FREE_BLOCK));  // a pass makes no block
+        if (function != SPY_POLL && function != SPY_SHORTEN) assert_true((failed[function] > 0) == (function > SPY_FREE_BLOCK));  // a pass makes no block
     tl_free_plan(NULL, &lossless);
     tl_free_plan(NULL, &lossy);
     tl_free_graph(NULL, &graph);

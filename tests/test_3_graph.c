@@ -217,9 +217,10 @@ static void add_node_refuses_wrong_descs(void **state) {
     REFUSES(desc.inplace = 1, TL_ERROR_INVALID_ARG, "inplace: the input must have the bytes of output 0");
     REFUSES(desc.inplace = 2, TL_ERROR_INVALID_ARG, "inplace: a graph input must not be overwritten");
     REFUSES(desc.layer = -1, TL_ERROR_INVALID_ARG, "layer: must not be negative");
-    REFUSES(desc.keep = 2, TL_ERROR_INVALID_ARG, "no_grad, keep, fixed, takes_blocks: must be 0 or 1");
+    REFUSES(desc.keep = 2, TL_ERROR_INVALID_ARG, "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1");
     REFUSES(desc.fixed = -1, TL_ERROR_INVALID_ARG, "must be 0 or 1");
-    REFUSES(desc.takes_blocks = 2, TL_ERROR_INVALID_ARG, "takes_blocks: must be 0 or 1");
+    REFUSES(desc.takes_blocks = 2, TL_ERROR_INVALID_ARG, "takes_blocks, dynamic: must be 0 or 1");
+    REFUSES(desc.dynamic = 2, TL_ERROR_INVALID_ARG, "takes_blocks, dynamic: must be 0 or 1");
     REFUSES(desc.no_grad = 256, TL_ERROR_INVALID_ARG, "must be 0 or 1");
     REFUSES(desc.no_grad = 1, TL_ERROR_INVALID_ARG, "needs: must be none where there is no gradient");
     REFUSES((desc.no_grad = 1, desc.needs = "out"), TL_ERROR_INVALID_ARG, "needs: must be none where there is no gradient");
@@ -506,6 +507,7 @@ static void breaks(void (*change)(tl_graph *graph), tl_result code, const char *
     X(NODES(g)[2].keep = 2, "flags: must be 0 or 1") \
     X(NODES(g)[2].fixed = 2, "flags: must be 0 or 1") \
     X(NODES(g)[2].takes_blocks = 2, "flags: must be 0 or 1") \
+    X(NODES(g)[2].dynamic = 2, "flags: must be 0 or 1") \
     X(NODES(g)[1].is_input = 1, "op: must be input exactly for inputs") \
     X(NODES(g)[0].is_input = 0, "op: must be input exactly for inputs") \
     X(NODES(g)[2].layer = -2, "layer: must be a number below") \
@@ -692,6 +694,41 @@ static void takes_blocks_is_for_nodes_whose_elements_correspond(void **state) {
         }
         if (result) fail_msg("%s", env.error.text);
         assert_true(graph.nodes[3].takes_blocks && !graph.nodes[2].takes_blocks);
+        assert_prints(&graph, text);
+        tl_free_graph(&env, &graph);
+    }
+}
+
+// dynamic: the bytes of the outputs are an upper bound.
+static void dynamic_is_for_nodes_with_kernels_and_places_of_their_own(void **state) {
+    static const struct { const char *line, *rule; } lines[] = {
+        { "node 3 y pick fwd=1 bwd=1 out=8,3 needs=in in=1,2 saved=5 fwork=5 bwork=3 keep dynamic fixed", NULL },
+        { "node 3 y pick fwd=1 bwd=0 out=8 needs=none in=2 grad=no dynamic", NULL },
+        { "node 3 y relu fwd=1 bwd=1 out=8 needs=none in=1,2 inplace=0", NULL },
+        { "node 3 y input fwd=0 bwd=0 out=8 needs=none in=- dynamic", "dynamic: an input has no kernels" },
+        { "node 3 y relu fwd=1 bwd=1 out=8 needs=none in=1 dynamic takes_blocks", "dynamic: such a node takes no blocks" },
+        { "node 3 y relu fwd=1 bwd=1 out=8 needs=none in=1 inplace=0 dynamic", "inplace: neither a dynamic node nor what one made" },
+        { "node 3 y relu fwd=1 bwd=1 out=8 needs=none in=1,2 inplace=1", "inplace: neither a dynamic node nor what one made" }
+    };
+    int i;
+    (void)state;
+    for (i = 0; i < (int)(sizeof lines / sizeof *lines); i++) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        char text[512];
+        tl_result result;
+        snprintf(text, sizeof text, "tlg 1\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+                 "node 1 a conv fwd=1 bwd=1 out=8 needs=in in=0\n"
+                 "node 2 b pick fwd=1 bwd=1 out=8 needs=in in=0 dynamic\n%s\n", lines[i].line);
+        result = tl_parse_graph(&env, text, strlen(text), &graph);
+        if (lines[i].rule) {
+            assert_int_equal(result, TL_ERROR_INVALID_ARG);
+            if (!strstr(env.error.text, lines[i].rule)) fail_msg("%s", env.error.text);
+            assert_int_equal(graph.node_count, 0);
+            continue;
+        }
+        if (result) fail_msg("%s", env.error.text);
+        assert_true(graph.nodes[2].dynamic && !graph.nodes[1].dynamic);
         assert_prints(&graph, text);
         tl_free_graph(&env, &graph);
     }
@@ -1035,6 +1072,8 @@ static void parse_graph_refuses_wrong_text(void **state) {
         { NODE " fwd=1", TL_ERROR_PARSE, "line 3: fwd: is given twice" },
         { NODE " keep keep", TL_ERROR_PARSE, "line 3: keep: is given twice" },
         { NODE " takes_blocks takes_blocks", TL_ERROR_PARSE, "line 3: takes_blocks: is given twice" },
+        { NODE " dynamic dynamic", TL_ERROR_PARSE, "line 3: dynamic: is given twice" },
+        { NODE " dynamic=1", TL_ERROR_PARSE, "line 3: dynamic: takes no value" },
         { NODE " takes_blocks=1", TL_ERROR_PARSE, "line 3: takes_blocks: takes no value" },
         { NODE " takes_blocks saved=1", TL_ERROR_INVALID_ARG, "line 3: node 1 (a): takes_blocks: saved must be 0, nobody knows which part of it belongs to a range" },
         { NODE " keep=1", TL_ERROR_PARSE, "line 3: keep: takes no value" },
@@ -1209,7 +1248,7 @@ static void assert_same_graph(const tl_graph *a, const tl_graph *b) {
         assert_true(x.first_input == y.first_input && x.input_count == y.input_count && x.first_output == y.first_output &&
                     x.output_count == y.output_count && x.inplace == y.inplace && x.layer == y.layer);
         assert_true(x.is_input == y.is_input && x.has_grad == y.has_grad && x.keep == y.keep && x.fixed == y.fixed &&
-                    x.takes_blocks == y.takes_blocks);
+                    x.takes_blocks == y.takes_blocks && x.dynamic == y.dynamic);
         assert_true(x.fwd_cost == y.fwd_cost && x.bwd_cost == y.bwd_cost && x.saved_bytes == y.saved_bytes &&
                     x.fwork_bytes == y.fwork_bytes && x.bwork_bytes == y.bwork_bytes && x.param_bytes == y.param_bytes);
     }
@@ -1609,6 +1648,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(check_graph_accepts_a_graph_made_by_hand),
         cmocka_unit_test(check_graph_survives_garbage),
         cmocka_unit_test(takes_blocks_is_for_nodes_whose_elements_correspond),
+        cmocka_unit_test(dynamic_is_for_nodes_with_kernels_and_places_of_their_own),
         cmocka_unit_test(equal_names_are_found_anywhere),
         cmocka_unit_test(chain_fills_every_field),
         cmocka_unit_test(chain_zero_means_equal_layers),

@@ -617,6 +617,7 @@ static void tli_vk_fill_backend(tl_backend *backend, tli_vk *b) {
     backend->release_on = tli_vk_release_on;
     backend->measure_account = tli_vk_measure_account;
     backend->add_arena = tli_vk_add_arena;
+    backend->shorten = tli_vk_shorten;
 }
 
 static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {

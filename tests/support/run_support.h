@@ -12,7 +12,7 @@
 
 typedef enum spy_function {
     SPY_ADD_BLOCK, SPY_FREE_BLOCK, SPY_CLAIM, SPY_RELEASE, SPY_COPY, SPY_COMPRESS, SPY_EXPAND, SPY_FILL,
-    SPY_ORDER, SPY_SUBMIT, SPY_POLL, SPY_WAIT, SPY_MAP, SPY_UNMAP, SPY_CHECK, SPY_COUNT
+    SPY_ORDER, SPY_SUBMIT, SPY_POLL, SPY_WAIT, SPY_MAP, SPY_UNMAP, SPY_CHECK, SPY_SHORTEN, SPY_COUNT
 } spy_function;
 
 typedef enum spy_lie { LIE_NOT, LIE_PEAK, LIE_HOST_PEAK, LIE_ARENA, LIE_LIVE, LIE_HOST_LIVE, LIE_COUNT } spy_lie;
@@ -129,6 +129,12 @@ static tl_result spy_measure_account(void *self, uint64_t account, int32_t reset
     counters->live_bytes[TL_TIER_DEVICE] += s->lies == LIE_LIVE;
     counters->live_bytes[TL_TIER_HOST] += s->lies == LIE_HOST_LIVE;
     return result;
+}
+
+static tl_result spy_shorten(void *self, uint64_t account, tl_range range, uint64_t bytes) {
+    spy *s = (spy *)self;
+    tl_result result = spy_enter(s, SPY_SHORTEN);
+    return result ? result : s->inner.shorten(s->inner.self, account, range, bytes);
 }
 
 static tl_result spy_copy(void *self, tl_range to, tl_range from) {
@@ -279,6 +285,7 @@ static tl_backend spy_open(tl_env *env, int kind, uint64_t seed, uint64_t alignm
     backend.claim_on = spy_claim_on;
     backend.release_on = spy_release_on;
     backend.measure_account = spy_measure_account;
+    if (s->inner.shorten) backend.shorten = spy_shorten;
     return backend;
 }
 
