@@ -324,7 +324,8 @@ typedef enum tl_parallelism_kind { TL_PARALLELISMS(TLI_ENUM4) TL_PARALLELISM_COU
 typedef struct tl_gradient {
     int32_t  computes;             // 0 = forward only, 1 = a backward pass too
     int32_t  checkpointed;         // 0 = keep all that backward reads, 1 = drop and recompute
-    uint64_t checkpoint_interval;  // keep every n-th node; 0 = the planner's optimum
+    uint64_t checkpoint_interval;  // keep the nodes whose layer, or place in the listing where they have none,
+                                   // is divisible by n; 0 = the planner's optimum
     uint64_t accumulation_steps;   // micro-batches per step; 0 = 1
 } tl_gradient;
 
@@ -2134,7 +2135,7 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 // id, name, what is kept
 #define TL_POLICIES(X) \
     X(TL_POLICY_KEEP_ALL,    "keep-all",    "everything until backward has read it")                     \
-    X(TL_POLICY_EVERY_N,     "every-n",     "the first node of the listing and every n-th after it")     \
+    X(TL_POLICY_EVERY_N,     "every-n",     "the nodes whose number is divisible by n")                  \
     X(TL_POLICY_CHEN_SQRT,   "chen-sqrt",   "about sqrt(n) of the n cut nodes, evenly spaced")           \
     X(TL_POLICY_CHEN_GREEDY, "chen-greedy", "a cut node whenever so many bytes were made since the last") \
     X(TL_POLICY_SELECTIVE,   "selective",   "the nodes whose forward costs much, or much per byte")      \
@@ -2148,8 +2149,10 @@ typedef enum tl_policy { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy;
 typedef struct tl_policy_desc {
     const tl_graph *graph;      // not NULL
     tl_policy policy;           // 0 = keep-all
-    uint64_t interval;          // every-n: nodes; 0 without a budget = ceil(sqrt(nodes)). chen-sqrt: cut
-                                // nodes; 0 = the square root of their number, rounded, with any budget
+    uint64_t interval;          // every-n: of the numbers of nodes, which are their layers or, where they have
+                                // none, their places in the listing; 0 without a budget = the square root of
+                                // their count, rounded up. chen-sqrt: cut nodes; 0 = the square root of their
+                                // number, rounded, with any budget
     uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
     uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
     uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own
@@ -3476,7 +3479,17 @@ extern "C" {
 // Online, the forward pass keeps the tensors that the policy wants and evicts when the budget
 // is full. The backward pass recomputes from the nearest resident ancestors and keeps some
 // recomputed tensors at binomial distances (Griewank and Walther, Algorithm 799: Revolve,
-// 2000), so a chain of n costs O(n log n) forwards with O(log n) checkpoints, never O(n^2).
+// 2000), so a chain of n costs O(n log n) forwards with O(log n) checkpoints; with none, which the
+// least bytes leave room for, O(n^2).
+//
+// Checkpoints at an interval n, of a strategy or of the policy every-n, are the nodes whose layer, or
+// place in the listing where they have none, is divisible by n, planned and online:
+//
+//     input | 1 2 3 | 4 5 6 | 7 8       interval 3: 3 and 6 are kept
+//
+// Where a skip leads past a checkpoint, a backward needs forwards of earlier spans: of what these make,
+// only what is read in another span stays, and the rest is made again for its own span, if that lowers
+// the peak (online: without a budget_bytes).
 // The decisions depend on the simulator alone, so tl_init_run tries them out: a budget that is
 // too small is refused before anything runs.
 //
@@ -3580,8 +3593,8 @@ typedef struct tl_run_desc {
                                           // 0 = f32 only
 
     // What to run. Without a strategy the plan is replayed if there is one, else the run is online. A lazy
-    // strategy makes the plan if none is given: gradient full keeps all, an interval of n keeps every n-th
-    // node; for gradient checkpointed with interval 0, and none under a budget, tl_plan_remat finds the
+    // strategy makes the plan if none is given: gradient full keeps all, an interval keeps its
+    // checkpoints; for gradient checkpointed with interval 0, and none under a budget, tl_plan_remat finds the
     // cheapest plan within budget_bytes. With memory minimal-peak tl_plan_order finds the order of the
     // forwards and their places, in the place of gradient full's plan and wherever that fits budget_bytes;
     // where it does not, tl_plan_remat follows for the same two gradients as above. A plan that is given, or
@@ -3610,7 +3623,8 @@ typedef struct tl_run_desc {
     uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
-    tl_recompute_policy policy;       // 0 = all
+    tl_recompute_policy policy;       // 0 = all. none without budget_bytes: the least bytes that work; a chain
+                                      // of n is n * n / 2 forwards then, a budget makes it fewer
     tl_eviction eviction;             // 0 = cost
     tl_evict_fn evict;                // TL_EVICTION_CALLER only; tl_init_run calls it, too
     void       *evict_user;
@@ -16040,6 +16054,61 @@ static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     rest = b * c / (c + r - 1);  // b(c-1, r-1)
     return (int32_t)(b < n - rest ? b : n - rest);
 }
+
+// -- checkpoints at an interval --
+//
+// The number of a node is its layer or, where it has none, its place in the listing; a checkpoint is a node
+// whose number the interval divides. Checkpoints cut the listing into spans, each of which ends with one:
+//
+//     input | 1 2 3 | 4 5 6 | 7 8       interval 3: 3 and 6 are checkpoints
+//
+// A tensor that is read in another span than its own crosses. Where a backward needs one of an earlier span,
+// because a skip leads past the checkpoint, forwards run there in passing: what crosses stays, the rest is
+// dropped again until its own span is reversed. So one backward does not fill the memory with all spans.
+
+static int32_t tli_checkpoint_number(const tl_graph *graph, int32_t id) {
+    return graph->nodes[id].layer >= 0 ? graph->nodes[id].layer : id;
+}
+
+static int tli_is_checkpoint(const tl_graph *graph, int32_t id, uint64_t interval) {
+    return !graph->nodes[id].is_input && (uint64_t)tli_checkpoint_number(graph, id) % interval == 0;
+}
+
+typedef struct tli_spans {
+    int32_t *of_node;  // [node_count] number of its span
+    uint8_t *crosses;  // [tensor_count] 1 = read in another span than that of its node
+    int32_t  any;      // 1 = one that is neither a graph input's nor a checkpoint's crosses
+} tli_spans;
+
+static void tli_free_spans(tl_env *env, tli_spans *spans) {
+    tli_release(env, spans->of_node);
+    tli_release(env, spans->crosses);
+    tli_zero(spans, sizeof *spans);
+}
+
+// Release with tli_free_spans. 0 = no memory.
+static int tli_init_spans(tl_env *env, const tl_graph *graph, uint64_t interval, tli_spans *spans) {
+    int32_t id, i, span = 0;
+    spans->of_node = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *spans->of_node);
+    spans->crosses = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
+    spans->any = 0;
+    if (!spans->of_node || !spans->crosses) {
+        tli_free_spans(env, spans);
+        return 0;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        spans->of_node[id] = span;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
+            if (spans->of_node[maker] == span) continue;
+            spans->crosses[tensor] = 1;
+            spans->any |= !graph->nodes[maker].is_input && !tli_is_checkpoint(graph, maker, interval);
+        }
+        span += tli_is_checkpoint(graph, id, interval);
+    }
+    return 1;
+}
 #endif
 
 // Mark the outputs that must be resident at the end: those of nodes marked keep; in inference, if
@@ -16173,6 +16242,9 @@ typedef struct tli_remake {
     uint8_t *stays, *here;     // [tensor_count] kept from the first pass on; resident now
     uint8_t *has_saved;        // [node_count] saved bytes are resident
     int32_t *stack, *cursors;  // [node_count] nodes to be run again, and the next input of each to look at
+    const tli_spans *spans;    // of checkpoints at an interval; NULL = all that is made again stays
+    int32_t *passed;           // [node_count] what was run in passing, with spans
+    int32_t  passed_count, span;  // span: of the backward under way
 } tli_remake;
 
 static void tli_call_forward(tli_remake *r, int32_t id, int saves) {
@@ -16187,6 +16259,7 @@ static void tli_call_forward(tli_remake *r, int32_t id, int saves) {
 static void tli_make_again(tli_remake *r, int32_t root) {
     const tl_graph *graph = r->graph;
     int32_t depth = 1, i;
+    int in_passing;
     r->stack[0] = root;
     r->cursors[0] = 0;
     while (depth > 0) {
@@ -16199,9 +16272,22 @@ static void tli_make_again(tli_remake *r, int32_t root) {
             r->cursors[depth++] = 0;
             continue;
         }
-        tli_call_forward(r, id, 1);
+        in_passing = r->spans && r->spans->of_node[id] != r->span;
+        if (in_passing) r->passed[r->passed_count++] = id;
+        tli_call_forward(r, id, !in_passing);
         for (i = node->first_output; i < node->first_output + node->output_count; i++) r->here[i] = 1;
         depth--;
+    }
+}
+
+// Forget what was made in passing.
+static void tli_leave_passed(tli_remake *r) {
+    const tl_graph *graph = r->graph;
+    int32_t i;
+    while (r->passed_count > 0) {
+        const tl_node *node = &graph->nodes[r->passed[--r->passed_count]];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            r->here[i] = r->stays[i] || r->spans->crosses[i];
     }
 }
 
@@ -16210,6 +16296,7 @@ static void tli_call_backward(tli_remake *r, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t i;
     int missing = node->saved_bytes && !r->has_saved[id];
+    if (r->spans) r->span = r->spans->of_node[id];
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         missing |= graph->outputs[i].needed && !r->here[i];
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
@@ -16217,6 +16304,7 @@ static void tli_call_backward(tli_remake *r, int32_t id) {
             tli_make_again(r, graph->outputs[graph->inputs[i].tensor].node);
     if (missing) tli_make_again(r, id);
     tli_add_step(&r->calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
+    tli_leave_passed(r);
 }
 
 // Add all forwards, then all backwards, each preceded by the forwards that make what it needs.
@@ -16239,22 +16327,24 @@ static int32_t tli_call_all(tli_remake *r, const uint8_t *keep) {
     return first_count;
 }
 
-TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8_t *keep, tl_plan *plan) {
+// spans: NULL = each forward runs at most twice.
+static tl_result tli_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8_t *keep,
+                                   const tli_spans *spans, tl_plan *plan) {
     tli_remake r;
     int32_t first_count = 0;
     tl_result result;
-    TL_ASSERT(graph && plan && (keep || !graph->tensor_count));
     tli_zero(plan, sizeof *plan);
-    result = tl_check_graph(env, graph);
-    if (result) return result;
+    tli_zero(&r, sizeof r);
     r.graph = graph;
+    r.spans = spans;
     r.calls = tli_steps_of(env);
     r.stays = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
     r.here = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
     r.has_saved = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->node_count, 1);
     r.stack = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *r.stack);
     r.cursors = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *r.cursors);
-    r.calls.failed = !r.stays || !r.here || !r.has_saved || !r.stack || !r.cursors;
+    r.passed = spans ? (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *r.passed) : NULL;
+    r.calls.failed = !r.stays || !r.here || !r.has_saved || !r.stack || !r.cursors || (spans && !r.passed);
     if (!r.calls.failed) first_count = tli_call_all(&r, keep);
     result = tli_plan_calls(&r.calls, first_count, r.stays, TLI_IN(PLAN_KEPT_SET), graph, 0, plan);
     tli_release(env, r.stays);
@@ -16262,6 +16352,43 @@ TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const ui
     tli_release(env, r.has_saved);
     tli_release(env, r.stack);
     tli_release(env, r.cursors);
+    tli_release(env, r.passed);
+    return result;
+}
+
+TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8_t *keep, tl_plan *plan) {
+    tl_result result;
+    TL_ASSERT(graph && plan && (keep || !graph->tensor_count));
+    tli_zero(plan, sizeof *plan);
+    result = tl_check_graph(env, graph);
+    return result ? result : tli_plan_kept_set(env, graph, keep, NULL, plan);
+}
+
+// Make the plan of checkpoints at an interval: that of the kept set, or with spans where it peaks lower.
+static tl_result tli_plan_interval(tl_env *env, const tl_graph *graph, uint64_t interval, tl_plan *plan) {
+    uint8_t *keep = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
+    tli_spans spans;
+    tl_plan by_spans;
+    int32_t i;
+    tl_result result = TL_ERROR_NO_MEMORY;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(&spans, sizeof spans);
+    for (i = 0; i < graph->tensor_count && keep; i++)
+        keep[i] = (uint8_t)tli_is_checkpoint(graph, graph->outputs[i].node, interval);
+    if (keep) result = tli_plan_kept_set(env, graph, keep, NULL, plan);
+    if (!result && !tli_init_spans(env, graph, interval, &spans)) result = TL_ERROR_NO_MEMORY;
+    if (!result && spans.any) {
+        result = tli_plan_kept_set(env, graph, keep, &spans, &by_spans);
+        if (!result && by_spans.peak_bytes < plan->peak_bytes) {
+            tl_plan higher = *plan;
+            *plan = by_spans;
+            by_spans = higher;
+        }
+        if (!result) tl_free_plan(env, &by_spans);
+    }
+    if (result) tl_free_plan(env, plan);
+    tli_free_spans(env, &spans);
+    tli_release(env, keep);
     return result;
 }
 
@@ -27350,6 +27477,7 @@ typedef struct tli_policy {
     tli_remat_watch *watch;      // NULL = none, and no limit of the work
     uint64_t        work, work_limit;
     uint64_t        call_count;  // nodes that are not graph inputs
+    uint64_t        highest_number;  // of these, as tli_checkpoint_number
     uint64_t        fineness;    // values are tried in steps of value / fineness, at least 1
     uint8_t        *keep;        // [tensor_count] 1 = the candidate keeps it
     uint8_t        *read;        // [tensor_count] 1 = a backward reads it
@@ -27548,21 +27676,23 @@ static tl_result tli_policy_keep_all(tli_policy *p) {
 }
 
 static tl_result tli_policy_try_interval(tli_policy *p, uint64_t interval) {
-    uint64_t number = 0;
     int32_t id;
     for (id = 0; id < p->graph->node_count; id++)
-        if (!p->graph->nodes[id].is_input) tli_policy_keep(p, id, number++ % interval == 0);
+        tli_policy_keep(p, id, tli_is_checkpoint(p->graph, id, interval));
     return tli_policy_try(p);
 }
 
+// A longer interval than the highest number keeps number 0 alone, as every longer one.
 static tl_result tli_policy_every_n(tli_policy *p) {
-    uint64_t interval = p->desc->interval, root = tli_find_root(p->call_count);
+    uint64_t interval = p->desc->interval, root;
+    uint64_t count = p->highest_number < p->call_count ? p->highest_number + 1 : p->call_count;
     tl_result result = TL_OK;
-    if (!p->budget.is_limited && !interval) interval = root + (root * root < p->call_count);
+    root = tli_find_root(count);
+    if (!p->budget.is_limited && !interval) interval = root + (root * root < count);
     if (interval) return tli_policy_try_interval(p, interval);
     for (interval = 1; !result && !tli_policy_is_done(p); interval += tli_policy_step(p, interval)) {
         result = tli_policy_try_interval(p, interval);
-        if (interval >= p->call_count) break;
+        if (interval > p->highest_number) break;
     }
     return result;
 }
@@ -27983,7 +28113,12 @@ static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, const 
     p->graph = desc->graph;
     p->pool = pool;
     p->budget = *budget;
-    for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
+    for (id = 0; id < p->graph->node_count; id++) {
+        uint64_t number = (uint64_t)tli_checkpoint_number(p->graph, id);
+        if (p->graph->nodes[id].is_input) continue;
+        p->call_count++;
+        if (number > p->highest_number) p->highest_number = number;
+    }
     p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
     if (p->fineness < 32) p->fineness = 32;
     p->keep = (uint8_t *)tli_alloc_array(&p->quiet, tensors, 2);
@@ -41016,6 +41151,9 @@ typedef struct tli_online {
     int32_t   closure_count;
     int32_t   open_count;      // wanted tensors that are not held and whose node is not in the closure yet
     int32_t   save_all;        // 1 = there is room to keep everything that the closure makes
+    tli_spans spans;           // of policy every-n
+    int32_t   by_spans;        // 1 = what is made in passing is dropped, to peak lower ([5])
+    int32_t   span;            // that of the backward under way
     uint8_t  *wanted;          // [tensor_count] tli_want_kind
     int32_t  *wanted_uses;     // [tensor_count] reads left in the closure and by the goal
     int32_t  *left;            // [tensor_count] a copy of wanted_uses, counted down to look ahead
@@ -41993,8 +42131,23 @@ static int tli_online_is_held(const tl_run *run, int32_t tensor) {
 static int tli_policy_keeps(const tl_run *run, int32_t id) {
     const tl_node *node = &run->graph->nodes[id];
     if (!run->checkpoints_on) return 1;
-    return tli_wants_checkpoint(&run->desc.policy, node->layer >= 0 ? node->layer : id,
-                                node->fwd_cost);
+    return tli_wants_checkpoint(&run->desc.policy, tli_checkpoint_number(run->graph, id), node->fwd_cost);
+}
+
+static int tli_online_by_spans(const tl_run *run) {
+    return run->online.by_spans && run->checkpoints_on;
+}
+
+// Whether a node that a backward needs again runs in passing only.
+static int tli_online_in_passing(const tl_run *run, int32_t id) {
+    return tli_online_by_spans(run) && run->online.spans.of_node[id] != run->online.span;
+}
+
+// Whether the backward of a node counts as a use of its input: it reads it, or what it needs of its own span is
+// made from it.
+static int tli_online_is_use(const tl_run *run, int32_t input) {
+    const tl_node_input *read = &run->graph->inputs[input];
+    return read->needed || (tli_online_by_spans(run) && run->online.spans.crosses[read->tensor]);
 }
 
 static tl_result tli_online_emit(tl_run *run, tl_step_kind kind, int32_t node, int32_t output,
@@ -42319,7 +42472,9 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
                   goal_bytes <= free_bytes - sum.all - sum.saved;
     if (o->save_all) {
         for (k = 0; k < run->graph->tensor_count; k++)
-            if (o->wanted[k] == TLI_WANT_MADE) o->wanted[k] = TLI_WANT_SAVED;
+            if (o->wanted[k] == TLI_WANT_MADE &&
+                (!tli_online_in_passing(run, run->graph->outputs[k].node) || o->spans.crosses[k]))
+                o->wanted[k] = TLI_WANT_SAVED;
         return;
     }
     if (o->closure_count < 2 || sum.least_cut == UINT64_MAX) return;
@@ -42407,8 +42562,8 @@ static tl_result tli_online_reach(tl_run *run, int32_t goal, uint64_t goal_bytes
     for (k = 0; k < o->closure_count && !result; k++) {
         int32_t id = o->closure[k];
         const tl_node *node = &run->graph->nodes[id];
-        int with_saved =
-            o->save_all && node->saved_bytes && node->has_grad && !o->sim.nodes[id].has_saved;
+        int with_saved = o->save_all && node->saved_bytes && node->has_grad &&
+                         !o->sim.nodes[id].has_saved && !tli_online_in_passing(run, id);
         result = tli_online_run_node(run, id, with_saved);
         if (!result) result = tli_online_unwant_inputs(run, id);
     }
@@ -42474,6 +42629,7 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
     int32_t i, saved = tli_item_of_saved(run, id);
     tl_result result;
     o->pins[saved]++;
+    if (o->spans.of_node) o->span = o->spans.of_node[id];
     tli_online_want_reads(run, id, remake);
     result = tli_online_reach(
         run, id, tli_online_backward_bytes(run, id) + (remake ? node->saved_bytes : 0));
@@ -42486,9 +42642,12 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
     if (!result) result = tli_online_emit(run, TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS, TL_CODEC_NONE);
     o->pins[saved]--;
     for (i = node->first_input; i < node->first_input + node->input_count && !result; i++) {
-        if (!graph->inputs[i].needed) continue;
-        o->backward_uses[graph->inputs[i].tensor]--;
-        result = tli_online_unwant(run, graph->inputs[i].tensor);
+        int32_t tensor = graph->inputs[i].tensor;
+        if (!tli_online_is_use(run, i)) continue;
+        o->backward_uses[tensor]--;
+        if (graph->inputs[i].needed) result = tli_online_unwant(run, tensor);
+        else if (!o->wanted_uses[tensor] && !tli_online_has_uses(run, tensor))
+            result = tli_online_let_go(run, tensor);
     }
     for (i = node->first_output; i < node->first_output + node->output_count && !result; i++) {
         if (!graph->outputs[i].needed) continue;
@@ -42572,6 +42731,7 @@ static void tli_free_online(tl_run *run) {
     tli_online *o = &run->online;
     tl_env *env = run->env;
     tli_free_sim(&o->sim);
+    tli_free_spans(env, &o->spans);
     tli_release(env, o->record.steps);
     tli_release(env, o->forward_uses);
     tli_release(env, o->backward_uses);
@@ -42595,6 +42755,8 @@ static tl_result tli_init_online(tl_run *run) {
     uint64_t items = tensors + nodes;
     int asks = run->desc.eviction == TL_EVICTION_CALLER;
     tl_plan flags;
+    int has_spans = run->desc.policy.kind != TL_RECOMPUTE_POLICY_EVERY_N ||
+                    tli_init_spans(env, run->graph, run->desc.policy.as.every_n.n, &o->spans);
     o->record = tli_steps_of(env);
     o->forward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->forward_uses);
     o->backward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->backward_uses);
@@ -42611,7 +42773,7 @@ static tl_result tli_init_online(tl_run *run) {
     o->candidate_items =
         asks ? (int32_t *)tli_alloc_array(env, items, sizeof *o->candidate_items) : NULL;
     if (!o->forward_uses || !o->backward_uses || !o->pins || !o->made_at || !o->used_at ||
-        !o->closure || !o->wanted || !o->wanted_uses || !o->left || !o->cuts ||
+        !o->closure || !o->wanted || !o->wanted_uses || !o->left || !o->cuts || !has_spans ||
         (asks && (!o->candidates || !o->candidate_items)))
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(ONLINE_STATE_NO_MEMORY));
     tli_zero(&flags, sizeof flags);
@@ -42628,7 +42790,7 @@ static void tli_online_count_uses(tl_run *run) {
         int reads = !run->inference && node->has_grad;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             o->forward_uses[graph->inputs[i].tensor]++;
-            o->backward_uses[graph->inputs[i].tensor] += reads && graph->inputs[i].needed;
+            o->backward_uses[graph->inputs[i].tensor] += reads && tli_online_is_use(run, i);
         }
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             o->backward_uses[i] += reads && graph->outputs[i].needed;
@@ -44993,24 +45155,6 @@ static tl_result tli_find_kernels(tl_run *run) {
 }
 
 #ifndef TL_NO_PLANNERS
-static tl_result tli_plan_interval(tl_run *run, uint64_t interval) {
-    uint8_t *keep = (uint8_t *)tli_alloc_array(run->env, (uint64_t)run->graph->tensor_count, 1);
-    uint64_t number = 0;
-    int32_t id, i;
-    tl_result result;
-    if (!keep) return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(KEPT_SET_NO_MEMORY));
-    for (id = 0; id < run->graph->node_count; id++) {
-        const tl_node *node = &run->graph->nodes[id];
-        int kept = node->is_input || number % interval == 0;
-        number += !node->is_input;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            keep[i] = (uint8_t)kept;
-    }
-    result = tl_plan_kept_set(run->env, run->graph, keep, &run->plan);
-    tli_release(run->env, keep);
-    return result;
-}
-
 // The blocks of an arena of so many bytes at most, where each two neighbours hold more than one can.
 static uint64_t tli_most_blocks(const tl_run *run, uint64_t bytes) {
     uint64_t cut = tli_run_cut(run);
@@ -45096,6 +45240,13 @@ static tl_result tli_plan_run_order(tl_run *run, int may_run_again) {
     return result;
 }
 
+static tl_result tli_plan_run_interval(tl_run *run, uint64_t interval) {
+    tl_result result = tli_plan_interval(run->env, run->graph, interval, &run->plan);
+    return result == TL_ERROR_NO_MEMORY
+               ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(KEPT_SET_NO_MEMORY))
+               : result;
+}
+
 // The plan for the checkpoints or the strategy.
 static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
@@ -45104,7 +45255,7 @@ static tl_result tli_plan_desc(tl_run *run) {
     if (desc->checkpoints && !run->inference)
         return tli_plan_checkpoints(run->env, run->graph, desc->checkpoints, &run->budget, &run->plan);
     if (gradient && gradient->checkpoint_interval)
-        return tli_plan_interval(run, gradient->checkpoint_interval);
+        return tli_plan_run_interval(run, gradient->checkpoint_interval);
     may_run_again = gradient && (gradient->checkpointed || (run->inference && run->budget.is_limited));
     if (desc->strategy && desc->strategy->memory == TL_MEMORY_MINIMAL_PEAK)
         return tli_plan_run_order(run, may_run_again);
@@ -45386,19 +45537,43 @@ static tl_result tli_try_least_online(tl_run *run, uint64_t host_live, uint64_t 
     return result ? result : tli_settle_online(run, *least, host_live, 1);
 }
 
+// Policy none without a budget of the caller's asks for the least bytes.
+static int tli_wants_least_online(const tl_run *run) {
+    return run->desc.policy.kind == TL_RECOMPUTE_POLICY_NONE && run->checkpoints_on && !run->inference &&
+           !run->desc.budget_bytes;
+}
+
+// Decide within the budgets. Without one of the caller's, checkpoints at an interval are tried with and without
+// spans: what peaks lower is taken.
+static tl_result tli_try_online(tl_run *run) {
+    tli_online *o = &run->online;
+    uint64_t live = run->budget.bytes, host_live = run->budget.host_bytes, peak;
+    tl_result result;
+    o->by_spans = 0;
+    if (tli_wants_least_online(run)) return TL_ERROR_OVER_BUDGET;
+    result = tli_settle_online(run, live, host_live, 0);
+    if (result || run->desc.budget_bytes || !o->spans.any || !run->checkpoints_on) return result;
+    peak = o->sim.report.peak_bytes;
+    o->by_spans = 1;
+    result = tli_settle_online(run, live, host_live, 0);
+    if (result || o->sim.report.peak_bytes < peak) return result;
+    o->by_spans = 0;
+    return tli_settle_online(run, live, host_live, 0);
+}
+
 // The same, at last with the least live bytes that work; a refusal names what these take, which depends on no
 // budget of the device. What is tried and fails on the way leaves no error.
 static tl_result tli_check_online_budget(tl_run *run) {
     tli_quiet quiet = tli_begin_quiet(run->env);
     uint64_t least = 0;
     int32_t node = -1;
-    tl_result result = tli_settle_online(run, run->budget.bytes, run->budget.host_bytes, 0);
+    tl_result result = tli_try_online(run);
     int fits = result != TL_ERROR_OVER_BUDGET;
     if (!fits) result = tli_try_least_online(run, run->budget.host_bytes, &least, &node);
     if (result == TL_ERROR_OVER_BUDGET) result = tli_try_least_online(run, 0, &least, &node);
-    if (!fits && !result && run->in_arena) {
-        fits = tli_arenas_fit(run);
-        least = tli_taken_bytes(run, TL_TIER_DEVICE);
+    if (!fits && !result) {
+        fits = run->in_arena ? tli_arenas_fit(run) : !run->budget.is_over && least <= run->budget.bytes;
+        if (run->in_arena) least = tli_taken_bytes(run, TL_TIER_DEVICE);
     }
     tli_end_quiet(&quiet, result);
     return fits || result ? result
@@ -45980,17 +46155,19 @@ static tl_result tli_move_inputs(tl_run *run) {
 static tl_result tli_decide_again(tl_run *run) {
     tl_plan before = run->plan;
     uint64_t live = run->live_budget[TL_TIER_DEVICE], host_live = run->live_budget[TL_TIER_HOST];
+    int32_t by_spans = run->online.by_spans;
     tl_result result;
     run->plan.memory = NULL;        // it may be needed again
     run->owns_plan = 0;
     result = tli_check_online_budget(run);
     if (!result) {
         tl_free_plan(run->env, &before);
-        return tli_move_inputs(run);
+        return run->in_arena ? tli_move_inputs(run) : TL_OK;
     }
     if (run->owns_plan) tl_free_plan(run->env, &run->plan);
     run->plan = before;
     run->owns_plan = 1;
+    run->online.by_spans = by_spans;
     run->live_budget[TL_TIER_DEVICE] = live;
     run->live_budget[TL_TIER_HOST] = host_live;
     run->checkpoints_on = !run->checkpoints_on;
@@ -46047,7 +46224,7 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
                         TLI_RULE(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY));
     if (run->checkpoints_on == (on != 0)) return TL_OK;
     run->checkpoints_on = on != 0;
-    return run->in_arena ? tli_decide_again(run) : TL_OK;
+    return tli_decide_again(run);
 }
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }
