@@ -460,10 +460,10 @@ TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 // Dynamic chooses layers and those inner tensors that the flags allow to drop; kept tells the layers. Of up to
 // 12 choices it tries all sets, and of up to 12 layers all sets that drop what is inner. For more choices,
 // segments of up to 90 layers (45, where both units are chosen from) between two kept ones are measured in
-// evenly spaced kept sets, with the inner tensors of each kind of unit kept or not, and a label search over (live bytes, cost) combines the segments at
-// least cost; then single choices are added and exchanged. If layers read only the layer below and nothing
-// inner is chosen, this has equalled brute force on every graph tried; else it is a heuristic. Every candidate
-// is simulated, so the returned set is always within the fraction.
+// evenly spaced kept sets, with the inner tensors of each kind of unit kept or not, and a label search over
+// (live bytes, cost) combines the segments at least cost; then single choices are added and exchanged. If
+// layers read only the layer below and nothing inner is chosen, this has equalled brute force on every graph
+// tried; else it is a heuristic. Every candidate is simulated, so the set is always within the fraction.
 //
 // Errors:  those of tl_check_graph and tl_check_checkpoint_config; TL_ERROR_INFEASIBLE names the
 //          least peak found and its node.
