@@ -324,7 +324,8 @@ typedef enum tl_parallelism_kind { TL_PARALLELISMS(TLI_ENUM4) TL_PARALLELISM_COU
 typedef struct tl_gradient {
     int32_t  computes;             // 0 = forward only, 1 = a backward pass too
     int32_t  checkpointed;         // 0 = keep all that backward reads, 1 = drop and recompute
-    uint64_t checkpoint_interval;  // keep every n-th node; 0 = the planner's optimum
+    uint64_t checkpoint_interval;  // keep the nodes whose layer, or place in the listing where they have none,
+                                   // is divisible by n; 0 = the planner's optimum
     uint64_t accumulation_steps;   // micro-batches per step; 0 = 1
 } tl_gradient;
 
@@ -1652,10 +1653,12 @@ typedef struct tl_checkpoint {
 // (tl_node_desc.unit) are dropped and computed again, also in kept layers. A tensor is inner if it
 // has readers and all of them belong to its own layer. Every other tensor of a layer, and inner
 // tensors of other units, are kept if their layer is; nodes without a layer are always kept. Kind
-// None keeps everything and ignores the flags.
+// None keeps everything and ignores the flags. With kind Dynamic a flag allows to drop, and the memory
+// fraction decides which inner tensors are dropped: as few as it takes, in kept layers and in others.
 typedef struct tl_checkpoint_config {
     tl_checkpoint strategy;
-    int32_t  checkpoint_attention;     // 1 = drop inner activations of attention units, 0 = keep them
+    int32_t  checkpoint_attention;     // 1 = drop inner activations of attention units (Dynamic: or not, as
+                                       // the fraction asks for), 0 = keep them
     int32_t  checkpoint_ffn;           // the same for ffn units
     uint64_t min_checkpoint_interval;  // kept layers are at least that far apart; 0 and 1 = no limit
     void    *memory;                   // what tl_free_checkpoint_config releases; 0 = nothing
@@ -1701,16 +1704,18 @@ TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 //   kept   [layer_count] overwritten with 1 = kept, 0 = recomputed; layer_count is that of the
 //          graph: its highest layer number + 1
 //
-// Dynamic tries all kept sets of up to 12 layers. For more layers, segments of up to 90 layers
-// between two kept ones are measured in evenly spaced kept sets, and a label search over (live
-// bytes, cost) combines the segments at least cost. If layers read only the layer below, this has
-// equalled brute force on every graph tried; on other graphs it is a heuristic. Every candidate is
-// simulated, so the returned set is always within the fraction.
+// Dynamic chooses layers and those inner tensors that the flags allow to drop; kept tells the layers. Of up to
+// 12 choices it tries all sets, and of up to 12 layers all sets that drop what is inner. For more choices,
+// segments of up to 90 layers (45, where both units are chosen from) between two kept ones are measured in
+// evenly spaced kept sets, with the inner tensors of each kind of unit kept or not, and a label search over
+// (live bytes, cost) combines the segments at least cost; then single choices are added and exchanged. If
+// layers read only the layer below and nothing inner is chosen, this has equalled brute force on every graph
+// tried; else it is a heuristic. Every candidate is simulated, so the set is always within the fraction.
 //
 // Errors:  those of tl_check_graph and tl_check_checkpoint_config; TL_ERROR_INFEASIBLE names the
 //          least peak found and its node.
-// Cost:    dynamic: at most 4096 simulated plans, with more than 12 layers up to three times as
-//          many, and 5 KiB of memory per layer during the search.
+// Cost:    dynamic: at most 4096 simulated plans, with more than 12 choices up to five times as
+//          many, and 8 KiB of memory per layer during the search.
 TLDEF tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                     uint8_t *kept, uint64_t layer_count);
 
@@ -2141,7 +2146,7 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 // id, name, what is kept
 #define TL_POLICIES(X) \
     X(TL_POLICY_KEEP_ALL,    "keep-all",    "everything until backward has read it")                     \
-    X(TL_POLICY_EVERY_N,     "every-n",     "the first node of the listing and every n-th after it")     \
+    X(TL_POLICY_EVERY_N,     "every-n",     "the nodes whose number is divisible by n")                  \
     X(TL_POLICY_CHEN_SQRT,   "chen-sqrt",   "about sqrt(n) of the n cut nodes, evenly spaced")           \
     X(TL_POLICY_CHEN_GREEDY, "chen-greedy", "a cut node whenever so many bytes were made since the last") \
     X(TL_POLICY_SELECTIVE,   "selective",   "the nodes whose forward costs much, or much per byte")      \
@@ -2155,8 +2160,10 @@ typedef enum tl_policy { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy;
 typedef struct tl_policy_desc {
     const tl_graph *graph;      // not NULL
     tl_policy policy;           // 0 = keep-all
-    uint64_t interval;          // every-n: nodes; 0 without a budget = ceil(sqrt(nodes)). chen-sqrt: cut
-                                // nodes; 0 = the square root of their number, rounded, with any budget
+    uint64_t interval;          // every-n: of the numbers of nodes, which are their layers or, where they have
+                                // none, their places in the listing; 0 without a budget = the square root of
+                                // their count, rounded up. chen-sqrt: cut nodes; 0 = the square root of their
+                                // number, rounded, with any budget
     uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
     uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
     uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own
@@ -2759,6 +2766,10 @@ TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  //
 // Among choices of equal cost (accuracy: equal loss) the one of least loss (cost) is taken, as far as
 // 50 million steps go. Then single nodes change, as long as costs and conversions do not grow and limits
 // are kept, in this order of preference: the recommended scheme of the row, larger priorities, less loss.
+// Where priorities differ, the preferences count over the whole graph: of equal choices within the limits
+// (accuracy: of equal loss and cost) the one of fewest conversions is taken, of these the one with most nodes
+// in their recommended scheme, then with most in a scheme of the largest priority, of the next, and so on, of
+// these the one of least loss, as far as 60 bits and twice 50 million steps go.
 // Balanced takes the point of the front with the least sum of weight x (value - least) / (most - least),
 // and among equal ones the point that satisfies most of these preferences.
 //
@@ -3885,7 +3896,17 @@ extern "C" {
 // Online, the forward pass keeps the tensors that the policy wants and evicts when the budget
 // is full. The backward pass recomputes from the nearest resident ancestors and keeps some
 // recomputed tensors at binomial distances (Griewank and Walther, Algorithm 799: Revolve,
-// 2000), so a chain of n costs O(n log n) forwards with O(log n) checkpoints, never O(n^2).
+// 2000), so a chain of n costs O(n log n) forwards with O(log n) checkpoints; with none, which the
+// least bytes leave room for, O(n^2).
+//
+// Checkpoints at an interval n, of a strategy or of the policy every-n, are the nodes whose layer, or
+// place in the listing where they have none, is divisible by n, planned and online:
+//
+//     input | 1 2 3 | 4 5 6 | 7 8       interval 3: 3 and 6 are kept
+//
+// Where a skip leads past a checkpoint, a backward needs forwards of earlier spans: of what these make,
+// only what is read in another span stays, and the rest is made again for its own span, if that lowers
+// the peak (online: without a budget_bytes).
 // The decisions depend on the simulator alone, so tl_init_run tries them out: a budget that is
 // too small is refused before anything runs.
 //
@@ -4001,8 +4022,8 @@ typedef struct tl_run_desc {
                                           // 0 = f32 only
 
     // What to run. Without a strategy the plan is replayed if there is one, else the run is online. A lazy
-    // strategy makes the plan if none is given: gradient full keeps all, an interval of n keeps every n-th
-    // node; for gradient checkpointed with interval 0, and none under a budget, tl_plan_remat finds the
+    // strategy makes the plan if none is given: gradient full keeps all, an interval keeps its
+    // checkpoints; for gradient checkpointed with interval 0, and none under a budget, tl_plan_remat finds the
     // cheapest plan within budget_bytes. With memory minimal-peak tl_plan_order finds the order of the
     // forwards and their places, in the place of gradient full's plan and wherever that fits budget_bytes;
     // where it does not, tl_plan_remat follows for the same two gradients as above. A plan that is given, or
@@ -4031,7 +4052,8 @@ typedef struct tl_run_desc {
     uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
-    tl_recompute_policy policy;       // 0 = all
+    tl_recompute_policy policy;       // 0 = all. none without budget_bytes: the least bytes that work; a chain
+                                      // of n is n * n / 2 forwards then, a budget makes it fewer
     tl_eviction eviction;             // 0 = cost
     tl_evict_fn evict;                // TL_EVICTION_CALLER only; tl_init_run calls it, too
     void       *evict_user;
@@ -6355,6 +6377,15 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
         items[i] = largest;
         tli_sink_u64(items, 0, i);
     }
+}
+
+// a / b with 32 bits behind the point, as far as 63 bits go.
+static uint64_t tli_fixed_ratio(uint64_t a, uint64_t b) {
+    int32_t shift = tli_log2_u64(b) > 31 ? tli_log2_u64(b) - 31 : 0;
+    a >>= shift;
+    b = b >> shift ? b >> shift : 1;
+    if (a / b >> 31) return UINT64_MAX >> 1;
+    return (a / b) << 32 | ((a % b) << 32) / b;
 }
 
 static int tli_key_is_above(const uint64_t *keys, int32_t a, int32_t b) {
@@ -13593,15 +13624,6 @@ enum {
     TLI_BANKS_LISTED, TLI_BANKS_BYTES, TLI_BANKS_MOVES, TLI_BANKS_DENSITY, TLI_BANKS_SAVING, TLI_BANKS_TOLL
 };
 
-// a / b with 32 bits behind the point, as far as 63 bits go.
-static uint64_t tli_banks_ratio(uint64_t a, uint64_t b) {
-    int32_t shift = tli_log2_u64(b) > 31 ? tli_log2_u64(b) - 31 : 0;
-    a >>= shift;
-    b = b >> shift ? b >> shift : 1;
-    if (a / b >> 31) return UINT64_MAX >> 1;
-    return (a / b) << 32 | ((a % b) << 32) / b;
-}
-
 // What a buffer pays for its bytes in the sections that it is in.
 static uint64_t tli_banks_toll(const tli_banks *b, int32_t i, int32_t bank) {
     const tl_layout_buffer *buffer = &b->desc->buffers[i];
@@ -13624,13 +13646,13 @@ static uint64_t tli_banks_key(const tli_banks *b, int32_t kind, int32_t i, int32
     case TLI_BANKS_LISTED: return 0;
     case TLI_BANKS_BYTES: return buffer->bytes;
     case TLI_BANKS_MOVES: return tli_banks_moved(b, i);
-    case TLI_BANKS_DENSITY: return tli_banks_ratio(tli_banks_moved(b, i), buffer->bytes);
+    case TLI_BANKS_DENSITY: return tli_fixed_ratio(tli_banks_moved(b, i), buffer->bytes);
     default: break;
     }
     if (buffer->is_pinned) return UINT64_MAX;
     saves = tli_banks_saves(b, i, bank);
-    if (kind == TLI_BANKS_TOLL) return tli_banks_ratio(saves << b->bits, tli_banks_toll(b, i, bank) + 1);
-    return tli_banks_ratio(saves, tli_fit_area(buffer->bytes, length));
+    if (kind == TLI_BANKS_TOLL) return tli_fixed_ratio(saves << b->bits, tli_banks_toll(b, i, bank) + 1);
+    return tli_fixed_ratio(saves, tli_fit_area(buffer->bytes, length));
 }
 
 // Give each buffer, in an order, the lowest gap of the cheapest bank that has one. That is the same bank by
@@ -16645,6 +16667,61 @@ static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     rest = b * c / (c + r - 1);  // b(c-1, r-1)
     return (int32_t)(b < n - rest ? b : n - rest);
 }
+
+// -- checkpoints at an interval --
+//
+// The number of a node is its layer or, where it has none, its place in the listing; a checkpoint is a node
+// whose number the interval divides. Checkpoints cut the listing into spans, each of which ends with one:
+//
+//     input | 1 2 3 | 4 5 6 | 7 8       interval 3: 3 and 6 are checkpoints
+//
+// A tensor that is read in another span than its own crosses. Where a backward needs one of an earlier span,
+// because a skip leads past the checkpoint, forwards run there in passing: what crosses stays, the rest is
+// dropped again until its own span is reversed. So one backward does not fill the memory with all spans.
+
+static int32_t tli_checkpoint_number(const tl_graph *graph, int32_t id) {
+    return graph->nodes[id].layer >= 0 ? graph->nodes[id].layer : id;
+}
+
+static int tli_is_checkpoint(const tl_graph *graph, int32_t id, uint64_t interval) {
+    return !graph->nodes[id].is_input && (uint64_t)tli_checkpoint_number(graph, id) % interval == 0;
+}
+
+typedef struct tli_spans {
+    int32_t *of_node;  // [node_count] number of its span
+    uint8_t *crosses;  // [tensor_count] 1 = read in another span than that of its node
+    int32_t  any;      // 1 = one that is neither a graph input's nor a checkpoint's crosses
+} tli_spans;
+
+static void tli_free_spans(tl_env *env, tli_spans *spans) {
+    tli_release(env, spans->of_node);
+    tli_release(env, spans->crosses);
+    tli_zero(spans, sizeof *spans);
+}
+
+// Release with tli_free_spans. 0 = no memory.
+static int tli_init_spans(tl_env *env, const tl_graph *graph, uint64_t interval, tli_spans *spans) {
+    int32_t id, i, span = 0;
+    spans->of_node = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *spans->of_node);
+    spans->crosses = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
+    spans->any = 0;
+    if (!spans->of_node || !spans->crosses) {
+        tli_free_spans(env, spans);
+        return 0;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        spans->of_node[id] = span;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
+            if (spans->of_node[maker] == span) continue;
+            spans->crosses[tensor] = 1;
+            spans->any |= !graph->nodes[maker].is_input && !tli_is_checkpoint(graph, maker, interval);
+        }
+        span += tli_is_checkpoint(graph, id, interval);
+    }
+    return 1;
+}
 #endif
 
 // Mark the outputs that must be resident at the end: those of nodes marked keep; in inference, if
@@ -16778,6 +16855,9 @@ typedef struct tli_remake {
     uint8_t *stays, *here;     // [tensor_count] kept from the first pass on; resident now
     uint8_t *has_saved;        // [node_count] saved bytes are resident
     int32_t *stack, *cursors;  // [node_count] nodes to be run again, and the next input of each to look at
+    const tli_spans *spans;    // of checkpoints at an interval; NULL = all that is made again stays
+    int32_t *passed;           // [node_count] what was run in passing, with spans
+    int32_t  passed_count, span;  // span: of the backward under way
 } tli_remake;
 
 static void tli_call_forward(tli_remake *r, int32_t id, int saves) {
@@ -16792,6 +16872,7 @@ static void tli_call_forward(tli_remake *r, int32_t id, int saves) {
 static void tli_make_again(tli_remake *r, int32_t root) {
     const tl_graph *graph = r->graph;
     int32_t depth = 1, i;
+    int in_passing;
     r->stack[0] = root;
     r->cursors[0] = 0;
     while (depth > 0) {
@@ -16804,9 +16885,22 @@ static void tli_make_again(tli_remake *r, int32_t root) {
             r->cursors[depth++] = 0;
             continue;
         }
-        tli_call_forward(r, id, 1);
+        in_passing = r->spans && r->spans->of_node[id] != r->span;
+        if (in_passing) r->passed[r->passed_count++] = id;
+        tli_call_forward(r, id, !in_passing);
         for (i = node->first_output; i < node->first_output + node->output_count; i++) r->here[i] = 1;
         depth--;
+    }
+}
+
+// Forget what was made in passing.
+static void tli_leave_passed(tli_remake *r) {
+    const tl_graph *graph = r->graph;
+    int32_t i;
+    while (r->passed_count > 0) {
+        const tl_node *node = &graph->nodes[r->passed[--r->passed_count]];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            r->here[i] = r->stays[i] || r->spans->crosses[i];
     }
 }
 
@@ -16815,6 +16909,7 @@ static void tli_call_backward(tli_remake *r, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t i;
     int missing = node->saved_bytes && !r->has_saved[id];
+    if (r->spans) r->span = r->spans->of_node[id];
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         missing |= graph->outputs[i].needed && !r->here[i];
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
@@ -16822,6 +16917,7 @@ static void tli_call_backward(tli_remake *r, int32_t id) {
             tli_make_again(r, graph->outputs[graph->inputs[i].tensor].node);
     if (missing) tli_make_again(r, id);
     tli_add_step(&r->calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
+    tli_leave_passed(r);
 }
 
 // Add all forwards, then all backwards, each preceded by the forwards that make what it needs.
@@ -16844,22 +16940,24 @@ static int32_t tli_call_all(tli_remake *r, const uint8_t *keep) {
     return first_count;
 }
 
-TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8_t *keep, tl_plan *plan) {
+// spans: NULL = each forward runs at most twice.
+static tl_result tli_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8_t *keep,
+                                   const tli_spans *spans, tl_plan *plan) {
     tli_remake r;
     int32_t first_count = 0;
     tl_result result;
-    TL_ASSERT(graph && plan && (keep || !graph->tensor_count));
     tli_zero(plan, sizeof *plan);
-    result = tl_check_graph(env, graph);
-    if (result) return result;
+    tli_zero(&r, sizeof r);
     r.graph = graph;
+    r.spans = spans;
     r.calls = tli_steps_of(env);
     r.stays = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
     r.here = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
     r.has_saved = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->node_count, 1);
     r.stack = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *r.stack);
     r.cursors = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *r.cursors);
-    r.calls.failed = !r.stays || !r.here || !r.has_saved || !r.stack || !r.cursors;
+    r.passed = spans ? (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *r.passed) : NULL;
+    r.calls.failed = !r.stays || !r.here || !r.has_saved || !r.stack || !r.cursors || (spans && !r.passed);
     if (!r.calls.failed) first_count = tli_call_all(&r, keep);
     result = tli_plan_calls(&r.calls, first_count, r.stays, TLI_IN(PLAN_KEPT_SET), graph, 0, plan);
     tli_release(env, r.stays);
@@ -16867,6 +16965,43 @@ TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const ui
     tli_release(env, r.has_saved);
     tli_release(env, r.stack);
     tli_release(env, r.cursors);
+    tli_release(env, r.passed);
+    return result;
+}
+
+TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8_t *keep, tl_plan *plan) {
+    tl_result result;
+    TL_ASSERT(graph && plan && (keep || !graph->tensor_count));
+    tli_zero(plan, sizeof *plan);
+    result = tl_check_graph(env, graph);
+    return result ? result : tli_plan_kept_set(env, graph, keep, NULL, plan);
+}
+
+// Make the plan of checkpoints at an interval: that of the kept set, or with spans where it peaks lower.
+static tl_result tli_plan_interval(tl_env *env, const tl_graph *graph, uint64_t interval, tl_plan *plan) {
+    uint8_t *keep = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
+    tli_spans spans;
+    tl_plan by_spans;
+    int32_t i;
+    tl_result result = TL_ERROR_NO_MEMORY;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(&spans, sizeof spans);
+    for (i = 0; i < graph->tensor_count && keep; i++)
+        keep[i] = (uint8_t)tli_is_checkpoint(graph, graph->outputs[i].node, interval);
+    if (keep) result = tli_plan_kept_set(env, graph, keep, NULL, plan);
+    if (!result && !tli_init_spans(env, graph, interval, &spans)) result = TL_ERROR_NO_MEMORY;
+    if (!result && spans.any) {
+        result = tli_plan_kept_set(env, graph, keep, &spans, &by_spans);
+        if (!result && by_spans.peak_bytes < plan->peak_bytes) {
+            tl_plan higher = *plan;
+            *plan = by_spans;
+            by_spans = higher;
+        }
+        if (!result) tl_free_plan(env, &by_spans);
+    }
+    if (result) tl_free_plan(env, plan);
+    tli_free_spans(env, &spans);
+    tli_release(env, keep);
     return result;
 }
 
@@ -18492,52 +18627,76 @@ static uint64_t tli_count_layers(const tl_graph *graph) {
 #define TLI_ALWAYS_KEPT (-1)
 #define TLI_NEVER_KEPT  (-2)
 
-// A graph as layers: which tensors are kept if a layer is kept.
+enum { TLI_ATTENTION = 1, TLI_FFN = 2, TLI_UNIT_SETS = 4 };  // bits of a set of units
+
+// A graph as choices: what is kept or not. The first are the layers, each with its result and all else that
+// follows it; in a dynamic config each inner tensor that the flags allow to drop is one more.
 typedef struct tli_layers {
     tl_env         *env;
     tli_function    function;        // for error sentences
     const tl_graph *graph;
     const tli_budget *budget;        // dynamic stays within it, too; NULL = none
     uint64_t        count;           // of layers
+    uint64_t        choice_count;
     uint64_t        min_interval;
-    int32_t        *follows;         // [tensor_count] the layer with which it is kept, or one of the above
+    int32_t        *follows;         // [tensor_count] the choice with which it is kept, or one of the above
+    int32_t        *choice_layers;   // [choice_count - count] the layer of an inner tensor
+    uint8_t        *choice_units;    // [choice_count - count] its unit
+    uint32_t        units;           // of all inner tensors that are choices
     uint8_t        *keep;            // [tensor_count] for tl_plan_kept_set
 } tli_layers;
 
-// The layer with which a tensor is kept. For inner tensors of attention and ffn units the flags
-// decide instead.
-static int32_t tli_find_decider(const tl_graph *graph, const tl_checkpoint_config *config, int32_t tensor,
+// The unit whose flag decides on a tensor; 0 = it is kept with its layer.
+static uint32_t tli_find_flagged_unit(const tl_graph *graph, int32_t tensor, int is_inner) {
+    const char *unit = tl_name_unit(graph, graph->outputs[tensor].node);
+    if (!is_inner) return 0;
+    return tli_same_text(unit, "attention") ? TLI_ATTENTION : tli_same_text(unit, "ffn") ? TLI_FFN : 0;
+}
+
+// Find the choice with which a tensor is kept; that of an inner tensor is added.
+static int32_t tli_find_decider(tli_layers *layers, const tl_checkpoint_config *config, int32_t tensor,
                                 int is_inner) {
-    int32_t node = graph->outputs[tensor].node, layer = graph->nodes[node].layer;
-    const char *unit = tl_name_unit(graph, node);
+    int32_t layer = layers->graph->nodes[layers->graph->outputs[tensor].node].layer;
+    uint32_t unit = tli_find_flagged_unit(layers->graph, tensor, is_inner);
+    uint64_t inner = layers->choice_count - layers->count;
     if (layer < 0) return TLI_ALWAYS_KEPT;
-    if (is_inner && tli_same_text(unit, "attention"))
-        return config->checkpoint_attention ? TLI_NEVER_KEPT : TLI_ALWAYS_KEPT;
-    if (is_inner && tli_same_text(unit, "ffn"))
-        return config->checkpoint_ffn ? TLI_NEVER_KEPT : TLI_ALWAYS_KEPT;
-    return layer;
+    if (!unit) return layer;
+    if (!(unit == TLI_ATTENTION ? config->checkpoint_attention : config->checkpoint_ffn))
+        return TLI_ALWAYS_KEPT;
+    if (config->strategy.kind != TL_CHECKPOINT_DYNAMIC) return TLI_NEVER_KEPT;
+    if (layers->choice_count > INT32_MAX) return layer;  // more than there is memory for
+    layers->choice_layers[inner] = layer;
+    layers->choice_units[inner] = (uint8_t)unit;
+    layers->units |= unit;
+    return (int32_t)layers->choice_count++;
 }
 
 static void tli_free_layers(tli_layers *layers) {
     tli_release(layers->env, layers->follows);
+    tli_release(layers->env, layers->choice_layers);
+    tli_release(layers->env, layers->choice_units);
     tli_release(layers->env, layers->keep);
-    layers->follows = NULL; layers->keep = NULL;
+    layers->follows = layers->choice_layers = NULL;
+    layers->choice_units = layers->keep = NULL;
 }
 
 // Start with a graph that was checked; release with tli_free_layers, also after an error.
 static tl_result tli_init_layers(tl_env *env, tli_layers *layers, tli_function function, const tl_graph *graph,
                                  const tl_checkpoint_config *config) {
     enum { READ_INSIDE = 1, READ_OUTSIDE = 2 };
+    uint64_t tensors = (uint64_t)graph->tensor_count;
     int32_t id, i;
     tli_zero(layers, sizeof *layers);
     layers->env = env;
     layers->function = function;
     layers->graph = graph;
-    layers->count = tli_count_layers(graph);
+    layers->count = layers->choice_count = tli_count_layers(graph);
     layers->min_interval = config->min_checkpoint_interval;
-    layers->follows = (int32_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, sizeof *layers->follows);
-    layers->keep = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
-    if (!layers->follows || !layers->keep)
+    layers->follows = (int32_t *)tli_alloc_array(env, tensors, sizeof *layers->follows);
+    layers->choice_layers = (int32_t *)tli_alloc_array(env, tensors, sizeof *layers->choice_layers);
+    layers->choice_units = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    layers->keep = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    if (!layers->follows || !layers->choice_layers || !layers->choice_units || !layers->keep)
         return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LAYERS));
     for (id = 0; id < graph->node_count; id++) {  // until the next loop, keep[] holds READ_ flags
         const tl_node *node = &graph->nodes[id];
@@ -18548,15 +18707,15 @@ static tl_result tli_init_layers(tl_env *env, tli_layers *layers, tli_function f
         }
     }
     for (i = 0; i < graph->tensor_count; i++)
-        layers->follows[i] = tli_find_decider(graph, config, i, layers->keep[i] == READ_INSIDE);
+        layers->follows[i] = tli_find_decider(layers, config, i, layers->keep[i] == READ_INSIDE);
     return TL_OK;
 }
 
 static tl_result tli_plan_layers(tli_layers *layers, const uint8_t *kept, tl_plan *plan) {
     int32_t i;
     for (i = 0; i < layers->graph->tensor_count; i++) {
-        int32_t layer = layers->follows[i];
-        layers->keep[i] = layer >= 0 ? kept[layer] : layer == TLI_ALWAYS_KEPT;
+        int32_t choice = layers->follows[i];
+        layers->keep[i] = choice >= 0 ? kept[choice] : choice == TLI_ALWAYS_KEPT;
     }
     return tl_plan_kept_set(layers->env, layers->graph, layers->keep, plan);
 }
@@ -18565,7 +18724,7 @@ static tl_result tli_plan_layers(tli_layers *layers, const uint8_t *kept, tl_pla
 //
 // It looks for the cheapest kept set whose peak is within a limit.
 
-#define TLI_EXHAUSTIVE_LAYERS 12
+#define TLI_EXHAUSTIVE_CHOICES 12
 #define TLI_SPACED_PLANS 4096    // plans that measure segments: enough for 90 layers without a minimal interval
 #define TLI_SEGMENT_LAYERS 256   // if the minimal interval makes them longer, no segments are measured
 #define TLI_SEGMENT_LABELS 128   // labels of one place
@@ -18580,7 +18739,9 @@ typedef struct tli_segment {
 // A choice of kept layers up to a place.
 typedef struct tli_label {
     uint64_t bytes, cost;    // live bytes at the place; cost of repeated forwards below it
-    uint32_t place, number;  // the label that it extends
+    uint32_t place;          // the label that it extends
+    uint16_t number;         // of that at its place
+    uint16_t dropped;        // units whose inner tensors the segment drops
 } tli_label;
 
 typedef struct tli_search {
@@ -18592,18 +18753,22 @@ typedef struct tli_search {
     uint64_t     best_cost;   // least cost of the plans within the limit, if found
     uint64_t     least_peak;  // of all plans tried
     int          found;       // 1 = a plan within the limit was found
-    uint8_t     *kept, *best, *least;  // [count] being tried; cheapest within the limit; of least peak
+    uint8_t     *kept, *best, *least;  // [choice_count] being tried; cheapest within the limit; of least peak
+    uint8_t     *start;       // [choice_count] to be filled up
 
-    // For more than TLI_EXHAUSTIVE_LAYERS layers. Place 0 is before the first layer, place l + 1 is
+    // For more than TLI_EXHAUSTIVE_CHOICES choices. Place 0 is before the first layer, place l + 1 is
     // layer l, and one more place is behind the last: a segment goes from place p to place p +
     // length.
     uint64_t     width;       // longest segment measured
     int          useful;      // 1 = a segment of the length being measured may be part of the answer
     uint64_t     start_bytes;   // live bytes at place 0
-    tli_segment *segments;    // [count + 1][width] by first place and length - 1
+    tli_segment *segments;    // [units dropped][count + 1][width] by first place and length - 1
     tli_segment *now;         // [count + 1] of the plan being measured
     uint64_t    *starts;      // [count + 1] live bytes at their starts
     uint64_t    *segment_of;  // [count] the segment of a layer
+    uint8_t     *dropped;     // [count] units whose inner tensors the layer drops
+    uint64_t    *keys;        // [2 * choice_count] scratch of tli_rank_choices
+    int32_t     *ranks;       // [choice_count]
     tli_label   *labels;      // [count + 2][TLI_SEGMENT_LABELS] by place; bytes ascend, costs descend
     uint64_t    *label_counts;  // [count + 2] labels of a place
 } tli_search;
@@ -18625,7 +18790,7 @@ static tl_result tli_fail_search(tli_search *search) {
 
 // Plan search->kept and record it if it is the best so far. The caller releases the plan.
 static tl_result tli_try_plan(tli_search *search, tl_plan *plan) {
-    size_t count = (size_t)search->layers->count;
+    size_t count = (size_t)search->layers->choice_count;
     tl_result result = tli_plan_layers(search->layers, search->kept, plan);
     if (result) return result;
     search->peak = plan->peak_bytes;
@@ -18649,22 +18814,26 @@ static tl_result tli_try_kept(tli_search *search) {
     return result;
 }
 
-// Try all kept sets, from keeping everything on, except those that cannot be cheaper than the best.
+// Try all kept sets, from keeping everything on, except those that cannot be cheaper than the best; where there
+// are too many, those of the layers, without inner tensors.
 // A kept set runs again at least what any larger set runs again, so its cost is at least that of
-// each set with one more layer.
+// each set with one more choice.
 static tl_result tli_search_all(tli_search *search) {
-    uint32_t count = (uint32_t)search->layers->count, sets = (uint32_t)1 << count, dropped, i;
+    uint64_t choices = search->layers->choice_count;
+    uint32_t count = (uint32_t)(choices <= TLI_EXHAUSTIVE_CHOICES ? choices : search->layers->count);
+    uint32_t sets = (uint32_t)1 << count, dropped, i;
     uint64_t *costs = (uint64_t *)tli_alloc_array(search->layers->env, sets, sizeof *costs);
     tl_result result = TL_OK;
     if (!costs) return tli_fail_search(search);
+    tli_zero(search->kept, (size_t)choices);
     for (dropped = 0; dropped < sets && !result; dropped++) {
         for (i = 0; i < count; i++) {
-            uint32_t one_more = dropped & ~((uint32_t)1 << i);  // layer i kept, too
+            uint32_t one_more = dropped & ~((uint32_t)1 << i);  // choice i kept, too
             search->kept[i] = one_more == dropped;
             if (costs[one_more] > costs[dropped]) costs[dropped] = costs[one_more];
         }
         if (search->found && costs[dropped] >= search->best_cost) continue;
-        if (!tli_is_spaced(search->kept, count, search->layers->min_interval)) continue;
+        if (!tli_is_spaced(search->kept, search->layers->count, search->layers->min_interval)) continue;
         result = tli_try_kept(search);
         costs[dropped] = search->cost;
     }
@@ -18674,9 +18843,29 @@ static tl_result tli_search_all(tli_search *search) {
 
 // -- search over segments --
 //
-// For more layers, evenly spaced kept sets are planned and each segment is measured in one of them.
-// On a chain, the bytes, peak and cost of a segment depend on its two ends only, so a search over
-// labels (bytes, cost) by place finds the best combination of measured segments.
+// For more choices, evenly spaced kept sets are planned, with the inner tensors of all units, of one kind or of
+// none kept, and each segment is measured in one of them. On a chain, the bytes, peak and cost of a segment
+// depend on its two ends only, so a search over labels (bytes, cost) by place finds the best combination of
+// measured segments. Single layers and inner tensors are kept beside it, and exchanged, as far as they fit.
+
+// Whether a set of units is one of those of which the search drops the inner tensors.
+static int tli_is_unit_set(const tli_search *search, uint32_t dropped) {
+    return (dropped & ~search->layers->units) == 0;
+}
+
+// The segments of a first place, by length - 1.
+static tli_segment *tli_segments_from(const tli_search *search, uint32_t dropped, uint64_t first) {
+    return search->segments + (dropped * (search->layers->count + 1) + first) * search->width;
+}
+
+// Keep the inner tensors of what search->dropped does not name.
+static void tli_keep_inner(tli_search *search) {
+    const tli_layers *layers = search->layers;
+    uint8_t *kept = search->kept + layers->count;
+    uint64_t k;
+    for (k = 0; k < layers->choice_count - layers->count; k++)
+        kept[k] = !(search->dropped[layers->choice_layers[k]] & layers->choice_units[k]);
+}
 
 // Replay the plan of search->kept and measure its segments. A node without a layer belongs to the
 // segment before it.
@@ -18707,7 +18896,7 @@ static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, ui
 }
 
 // Plan and replay search->kept, and store its segments in the table.
-static tl_result tli_measure_segments(tli_search *search, uint64_t spacing) {
+static tl_result tli_measure_segments(tli_search *search, uint64_t spacing, uint32_t dropped) {
     uint64_t count = search->layers->count, segment_count = 1, first = 0, k, l;
     tl_plan plan;
     tl_result result = tli_try_plan(search, &plan);
@@ -18727,7 +18916,7 @@ static tl_result tli_measure_segments(tli_search *search, uint64_t spacing) {
             search->useful |= segment->peak <= bound && search->start_bytes <= bound - segment->peak &&
                               (!search->found || segment->cost < search->best_cost - search->base_cost);
         if (last - first <= search->width) {
-            tli_segment *entry = &search->segments[first * search->width + (last - first - 1)];
+            tli_segment *entry = tli_segments_from(search, dropped, first) + (last - first - 1);
             if (entry->peak == UINT64_MAX) *entry = *segment;
         }
         first = last;
@@ -18736,9 +18925,17 @@ static tl_result tli_measure_segments(tli_search *search, uint64_t spacing) {
 }
 
 static tl_result tli_measure_spaced(tli_search *search, uint64_t spacing, uint64_t offset) {
+    uint32_t dropped;
     uint64_t l;
+    tl_result result = TL_OK;
     for (l = 0; l < search->layers->count; l++) search->kept[l] = l >= offset && (l - offset) % spacing == 0;
-    return tli_measure_segments(search, spacing);
+    for (dropped = 0; dropped < TLI_UNIT_SETS && !result; dropped++) {
+        if (!tli_is_unit_set(search, dropped)) continue;
+        for (l = 0; l < search->layers->count; l++) search->dropped[l] = (uint8_t)dropped;
+        tli_keep_inner(search);
+        result = tli_measure_segments(search, spacing, dropped);
+    }
+    return result;
 }
 
 // Add a label unless another one has no more bytes and no more cost; labels that it beats in both
@@ -18763,34 +18960,45 @@ static void tli_add_label(tli_label *labels, uint64_t *count, tli_label label) {
     *count = i;
 }
 
-static void tli_label_place(tli_search *search, uint64_t limit, int by_cost, uint64_t place) {
-    uint64_t length, number, *count = &search->label_counts[place];
-    tli_label *labels = search->labels + place * TLI_SEGMENT_LABELS;
-    *count = 0;
-    for (length = 1; length <= search->width && length <= place; length++) {
-        uint64_t from = place - length;
-        const tli_segment *segment = &search->segments[from * search->width + (length - 1)];
-        if (segment->peak == UINT64_MAX) continue;
-        for (number = 0; number < search->label_counts[from]; number++) {
-            const tli_label *before = &search->labels[from * TLI_SEGMENT_LABELS + number];
-            tli_label label;
-            // later labels have more bytes
-            if (before->bytes > limit || segment->peak > limit - before->bytes) break;
-            label.bytes = before->bytes + segment->grown;
-            label.cost = before->cost + (by_cost ? segment->cost : 0);
-            label.place = (uint32_t)from;
-            label.number = (uint32_t)number;
-            if (by_cost && search->found && label.cost >= search->best_cost - search->base_cost) continue;
-            tli_add_label(labels, count, label);
-        }
+// Extend the labels of the place where a segment begins.
+static void tli_label_segment(tli_search *search, uint64_t limit, int by_cost, const tli_segment *segment,
+                              tli_label label, uint64_t place) {
+    uint64_t number, from = label.place;
+    for (number = 0; number < search->label_counts[from]; number++) {
+        const tli_label *before = &search->labels[from * TLI_SEGMENT_LABELS + number];
+        // later labels have more bytes
+        if (before->bytes > limit || segment->peak > limit - before->bytes) break;
+        label.bytes = before->bytes + segment->grown;
+        label.cost = before->cost + (by_cost ? segment->cost : 0);
+        label.number = (uint16_t)number;
+        if (by_cost && search->found && label.cost >= search->best_cost - search->base_cost) continue;
+        tli_add_label(search->labels + place * TLI_SEGMENT_LABELS, &search->label_counts[place], label);
     }
+}
+
+static void tli_label_place(tli_search *search, uint64_t limit, int by_cost, uint64_t place) {
+    uint64_t length;
+    uint32_t dropped;
+    search->label_counts[place] = 0;
+    for (length = 1; length <= search->width && length <= place; length++)
+        for (dropped = 0; dropped < TLI_UNIT_SETS; dropped++) {
+            const tli_segment *segment;
+            tli_label label;
+            if (!tli_is_unit_set(search, dropped)) continue;
+            segment = tli_segments_from(search, dropped, place - length) + (length - 1);
+            if (segment->peak == UINT64_MAX) continue;
+            tli_zero(&label, sizeof label);
+            label.place = (uint32_t)(place - length);
+            label.dropped = (uint16_t)dropped;
+            tli_label_segment(search, limit, by_cost, segment, label, place);
+        }
 }
 
 // Find the cheapest combination of segments within the limit and write its kept set to
 // search->kept. 0 if none costs less than the best plan found. With by_cost 0 costs are ignored: 0
 // if none is within the limit.
 static int tli_label_segments(tli_search *search, uint64_t limit, int by_cost) {
-    uint64_t behind = search->layers->count + 1, place, number;
+    uint64_t behind = search->layers->count + 1, place, number, l;
     tli_zero(search->labels, sizeof *search->labels);
     search->labels[0].bytes = search->start_bytes;
     search->label_counts[0] = 1;
@@ -18800,9 +19008,11 @@ static int tli_label_segments(tli_search *search, uint64_t limit, int by_cost) {
     for (place = behind, number = search->label_counts[behind] - 1; place > 0;) {
         const tli_label *label = &search->labels[place * TLI_SEGMENT_LABELS + number];
         if (place < behind) search->kept[place - 1] = 1;
+        for (l = label->place; l < place && l + 1 < behind; l++) search->dropped[l] = (uint8_t)label->dropped;
         place = label->place;
         number = label->number;
     }
+    tli_keep_inner(search);
     return 1;
 }
 
@@ -18837,15 +19047,81 @@ static tl_result tli_search_least(tli_search *search) {
     return tli_try_kept(search);
 }
 
-// Try to keep one more layer beside the best set, for each layer in turn.
-static tl_result tli_add_layers(tli_search *search) {
-    uint64_t count = search->layers->count, l;
+// Order choices by the bytes that they hold for what it costs to make them again, least first.
+static void tli_rank_choices(tli_search *search) {
+    const tli_layers *layers = search->layers;
+    const tl_graph *graph = layers->graph;
+    uint64_t *costs = search->keys + layers->choice_count, sum;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node *node = &graph->nodes[graph->outputs[i].node];
+        int32_t choice = layers->follows[i];
+        if (choice < 0) continue;
+        search->keys[choice] += graph->outputs[i].bytes;
+        if (i == node->first_output)
+            costs[choice] = tli_add_u64(costs[choice], node->fwd_cost, &sum) ? sum : UINT64_MAX;
+    }
+    for (i = 0; i < (int32_t)layers->choice_count; i++)
+        search->keys[i] = tli_fixed_ratio(search->keys[i], costs[i]);
+    tli_sort_numbers(search->ranks, (int32_t)layers->choice_count, search->keys);
+}
+
+// Keep more choices beside search->start, as far as they fit, in the order of the ranks. tries: plans left.
+static tl_result tli_fill_choices(tli_search *search, uint64_t *tries) {
+    const tli_layers *layers = search->layers;
+    uint64_t k;
     tl_result result = TL_OK;
-    for (l = 0; l < count && l < TLI_SPACED_PLANS && search->best_cost > search->base_cost && !result; l++) {
-        if (search->best[l]) continue;
-        tli_copy(search->kept, search->best, (size_t)count);
-        search->kept[l] = 1;
-        if (tli_is_spaced(search->kept, count, search->layers->min_interval)) result = tli_try_kept(search);
+    for (k = 0; k < layers->choice_count && *tries && search->best_cost > search->base_cost && !result; k++) {
+        int32_t choice = search->ranks[k];
+        if (search->start[choice]) continue;
+        tli_copy(search->kept, search->start, (size_t)layers->choice_count);
+        search->kept[choice] = 1;
+        if (!tli_is_spaced(search->kept, layers->count, layers->min_interval)) continue;
+        result = tli_try_kept(search);
+        if (!result && search->peak <= search->limit) search->start[choice] = 1;
+        --*tries;
+    }
+    return result;
+}
+
+// Change one choice of the set of the least peak, as long as that lowers the peak and none is within the limit.
+static tl_result tli_lower_least(tli_search *search) {
+    const tli_layers *layers = search->layers;
+    const uint64_t count = layers->choice_count;
+    uint64_t tries = TLI_SPACED_PLANS, k;
+    tl_result result = TL_OK;
+    for (k = 0; k < count && tries && !search->found && !result; k++) {
+        uint64_t before = search->least_peak;
+        tli_copy(search->kept, search->least, (size_t)count);
+        search->kept[k] = !search->kept[k];
+        if (!tli_is_spaced(search->kept, layers->count, layers->min_interval)) continue;
+        result = tli_try_kept(search);
+        if (search->least_peak < before) k = UINT64_MAX;  // from the first on again
+        tries--;
+    }
+    return result;
+}
+
+// Fill up the best set. Where inner tensors are choices, fill up that of the least peak as well; then leave out
+// one choice of the best set, the one that holds most bytes for its cost first, and fill up what is left, as
+// long as that makes it cheaper.
+static tl_result tli_improve_choices(tli_search *search) {
+    const uint64_t count = search->layers->choice_count;
+    uint64_t tries = TLI_SPACED_PLANS, k;
+    tl_result result;
+    tli_copy(search->start, search->best, (size_t)count);
+    result = tli_fill_choices(search, &tries);
+    if (!search->layers->units) return result;
+    if (!result) tli_copy(search->start, search->least, (size_t)count);
+    if (!result) result = tli_fill_choices(search, &tries);
+    for (k = count; k-- > 0 && tries && search->best_cost > search->base_cost && !result;) {
+        uint64_t before = search->best_cost;
+        int32_t choice = search->ranks[k];
+        if (!search->best[choice]) continue;
+        tli_copy(search->start, search->best, (size_t)count);
+        search->start[choice] = 0;
+        result = tli_fill_choices(search, &tries);
+        if (search->best_cost < before) k = count;
     }
     return result;
 }
@@ -18860,34 +19136,46 @@ static tl_result tli_run_segments(tli_search *search, uint64_t least_spacing) {
         limit -= search->peak - search->limit;  // not a chain: bytes also depend on other segments
     }
     if (!result && !search->found) result = tli_search_least(search);
-    if (!result && search->found) result = tli_add_layers(search);
+    if (!result && search->layers->units) result = tli_lower_least(search);
+    if (!result && search->found) result = tli_improve_choices(search);
     return result;
 }
 
 static tl_result tli_search_segments(tli_search *search) {
     tl_env *env = search->layers->env;
     uint64_t count = search->layers->count, spacing = search->layers->min_interval, plans = 0, entries, i;
+    uint64_t sets = 0;
     tl_result result = TL_OK;
+    for (i = 0; i < TLI_UNIT_SETS; i++) sets += (uint64_t)tli_is_unit_set(search, (uint32_t)i);
     if (spacing < 1) spacing = 1;
     if (spacing > count + 1) spacing = count + 1;
-    for (search->width = spacing - 1; search->width <= count && plans + search->width < TLI_SPACED_PLANS;)
-        plans += ++search->width;
+    search->width = spacing - 1;
+    while (search->width <= count && plans + sets * search->width < TLI_SPACED_PLANS)
+        plans += sets * ++search->width;
     if (search->width > TLI_SEGMENT_LAYERS) search->width = 0;
-    if (!tli_mul_u64(count + 1, search->width, &entries)) entries = UINT64_MAX;
+    if (!tli_mul_u64((search->layers->units + 1) * (count + 1), search->width, &entries)) entries = UINT64_MAX;
     search->segments = (tli_segment *)tli_alloc_array(env, entries, sizeof(tli_segment));
     search->now = (tli_segment *)tli_alloc_array(env, count + 1, sizeof(tli_segment));
     search->starts = (uint64_t *)tli_alloc_array(env, count + 1, sizeof(uint64_t));
     search->segment_of = (uint64_t *)tli_alloc_array(env, count, sizeof(uint64_t));
+    search->dropped = (uint8_t *)tli_alloc_array(env, count, 1);
+    search->keys = (uint64_t *)tli_alloc_array(env, 2 * search->layers->choice_count, sizeof(uint64_t));
+    search->ranks = (int32_t *)tli_alloc_array(env, search->layers->choice_count, sizeof(int32_t));
     search->labels = (tli_label *)tli_alloc_array(env, (count + 2) * TLI_SEGMENT_LABELS, sizeof(tli_label));
     search->label_counts = (uint64_t *)tli_alloc_array(env, count + 2, sizeof(uint64_t));
-    if (!search->segments || !search->now || !search->starts || !search->segment_of || !search->labels ||
-        !search->label_counts) result = tli_fail_search(search);
+    if (!search->segments || !search->now || !search->starts || !search->segment_of || !search->dropped ||
+        !search->keys || !search->ranks || !search->labels || !search->label_counts)
+        result = tli_fail_search(search);
     for (i = 0; i < entries && !result; i++) search->segments[i].peak = UINT64_MAX;
+    if (!result) tli_rank_choices(search);
     if (!result) result = tli_run_segments(search, spacing);
     tli_release(env, search->segments);
     tli_release(env, search->now);
     tli_release(env, search->starts);
     tli_release(env, search->segment_of);
+    tli_release(env, search->dropped);
+    tli_release(env, search->keys);
+    tli_release(env, search->ranks);
     tli_release(env, search->labels);
     tli_release(env, search->label_counts);
     return result;
@@ -18931,7 +19219,7 @@ static uint64_t tli_take_fraction(uint64_t bytes, double fraction) {
 
 static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *kept) {
     tl_env *env = layers->env;
-    size_t count = (size_t)layers->count;
+    size_t count = (size_t)layers->choice_count;
     tli_search search;
     tl_plan all;
     tl_result result = tl_plan_keep_all(env, layers->graph, 0, &all);
@@ -18944,12 +19232,14 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
     search.base_cost = all.cost;
     search.least_peak = UINT64_MAX;
     tl_free_plan(env, &all);
-    search.kept = (uint8_t *)tli_alloc_array(env, 3 * layers->count, 1);
+    search.kept = (uint8_t *)tli_alloc_array(env, 4 * layers->choice_count, 1);
     if (!search.kept)
         return tli_fail(env, TL_ERROR_NO_MEMORY, layers->function, TLI_RULE(NO_MEMORY_FOR_SEARCH));
     search.best = search.kept + count;
     search.least = search.best + count;
-    result = count <= TLI_EXHAUSTIVE_LAYERS ? tli_search_all(&search) : tli_search_segments(&search);
+    search.start = search.least + count;
+    if (layers->count <= TLI_EXHAUSTIVE_CHOICES) result = tli_search_all(&search);
+    if (!result && count > TLI_EXHAUSTIVE_CHOICES) result = tli_search_segments(&search);
     if (!result && search.found) tli_copy(kept, search.best, count);
     else if (!result) result = tli_fail_fraction(&search);
     tli_release(env, search.kept);
@@ -18973,6 +19263,7 @@ static tl_result tli_open_config(tl_env *env, tli_layers *layers, tli_function f
     return result;
 }
 
+// kept: [choice_count]
 static tl_result tli_find_kept(tli_layers *layers, const tl_checkpoint_config *config, uint8_t *kept) {
     if (config->strategy.kind == TL_CHECKPOINT_DYNAMIC)
         return tli_find_dynamic(layers, config->strategy.as.dynamic.memory_fraction, kept);
@@ -18988,15 +19279,25 @@ static tl_result tli_check_layer_count(tl_env *env, tli_function function, const
                            TLI_RULE(LAYER_COUNT_MUST_BE_THAT_OF_GRAPH), count, 0);
 }
 
+// The same in memory of the env, to be released also after an error.
+static tl_result tli_choose_kept(tli_layers *layers, const tl_checkpoint_config *config, uint8_t **kept) {
+    *kept = (uint8_t *)tli_alloc_array(layers->env, layers->choice_count, 1);
+    if (*kept) return tli_find_kept(layers, config, *kept);
+    return tli_fail(layers->env, TL_ERROR_NO_MEMORY, layers->function, TLI_RULE(NO_MEMORY_FOR_KEPT_LAYERS));
+}
+
 TLI_IMPL tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                        uint8_t *kept, uint64_t layer_count) {
     tli_layers layers;
+    uint8_t *choices = NULL;
     tl_result result;
     TL_ASSERT(graph && config && (kept || !layer_count));
     tli_zero(kept, (size_t)layer_count);
     result = tli_open_config(env, &layers, TLI_IN(FIND_KEPT_LAYERS), graph, config, NULL);
     if (!result) result = tli_check_layer_count(env, TLI_IN(FIND_KEPT_LAYERS), graph, layer_count);
-    if (!result) result = tli_find_kept(&layers, config, kept);
+    if (!result) result = tli_choose_kept(&layers, config, &choices);
+    if (!result) tli_copy(kept, choices, (size_t)layer_count);
+    tli_release(env, choices);
     tli_free_layers(&layers);
     return result;
 }
@@ -19009,11 +19310,7 @@ static tl_result tli_plan_config(tl_env *env, tli_function function, const tl_gr
     uint64_t i;
     tl_result result = tli_open_config(env, &layers, function, graph, config, budget);
     *kept_count = 0;
-    if (!result) {
-        kept = (uint8_t *)tli_alloc_array(env, layers.count, 1);
-        result = kept ? tli_find_kept(&layers, config, kept)
-                      : tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_KEPT_LAYERS));
-    }
+    if (!result) result = tli_choose_kept(&layers, config, &kept);
     for (i = 0; i < layers.count && kept && !result; i++) *kept_count += kept[i];
     if (!result)
         result = config->strategy.kind == TL_CHECKPOINT_NONE ? tl_plan_keep_all(env, graph, 0, plan)
@@ -27956,6 +28253,7 @@ typedef struct tli_policy {
     tli_remat_watch *watch;      // NULL = none, and no limit of the work
     uint64_t        work, work_limit;
     uint64_t        call_count;  // nodes that are not graph inputs
+    uint64_t        highest_number;  // of these, as tli_checkpoint_number
     uint64_t        fineness;    // values are tried in steps of value / fineness, at least 1
     uint8_t        *keep;        // [tensor_count] 1 = the candidate keeps it
     uint8_t        *read;        // [tensor_count] 1 = a backward reads it
@@ -28154,21 +28452,23 @@ static tl_result tli_policy_keep_all(tli_policy *p) {
 }
 
 static tl_result tli_policy_try_interval(tli_policy *p, uint64_t interval) {
-    uint64_t number = 0;
     int32_t id;
     for (id = 0; id < p->graph->node_count; id++)
-        if (!p->graph->nodes[id].is_input) tli_policy_keep(p, id, number++ % interval == 0);
+        tli_policy_keep(p, id, tli_is_checkpoint(p->graph, id, interval));
     return tli_policy_try(p);
 }
 
+// A longer interval than the highest number keeps number 0 alone, as every longer one.
 static tl_result tli_policy_every_n(tli_policy *p) {
-    uint64_t interval = p->desc->interval, root = tli_find_root(p->call_count);
+    uint64_t interval = p->desc->interval, root;
+    uint64_t count = p->highest_number < p->call_count ? p->highest_number + 1 : p->call_count;
     tl_result result = TL_OK;
-    if (!p->budget.is_limited && !interval) interval = root + (root * root < p->call_count);
+    root = tli_find_root(count);
+    if (!p->budget.is_limited && !interval) interval = root + (root * root < count);
     if (interval) return tli_policy_try_interval(p, interval);
     for (interval = 1; !result && !tli_policy_is_done(p); interval += tli_policy_step(p, interval)) {
         result = tli_policy_try_interval(p, interval);
-        if (interval >= p->call_count) break;
+        if (interval > p->highest_number) break;
     }
     return result;
 }
@@ -28589,7 +28889,12 @@ static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, const 
     p->graph = desc->graph;
     p->pool = pool;
     p->budget = *budget;
-    for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
+    for (id = 0; id < p->graph->node_count; id++) {
+        uint64_t number = (uint64_t)tli_checkpoint_number(p->graph, id);
+        if (p->graph->nodes[id].is_input) continue;
+        p->call_count++;
+        if (number > p->highest_number) p->highest_number = number;
+    }
     p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
     if (p->fineness < 32) p->fineness = 32;
     p->keep = (uint8_t *)tli_alloc_array(&p->quiet, tensors, 2);
@@ -36617,6 +36922,13 @@ static uint32_t tli_find_wanted(const tli_choice_net *net, const uint8_t *scheme
     return wanted & ~TLI_BIT(tli_scheme_formats[schemes[net->producer]]);
 }
 
+static int32_t tli_count_wanted(const tli_choice_net *net, const uint8_t *schemes) {
+    uint32_t wanted = tli_find_wanted(net, schemes);
+    int32_t count = 0;
+    for (; wanted; wanted &= wanted - 1) count++;
+    return count;
+}
+
 static uint64_t tli_sum_net(const tli_choice_net *net, const uint8_t *schemes) {
     const uint64_t *costs = net->costs + tli_scheme_formats[schemes[net->producer]] * TL_FORMAT_COUNT;
     uint32_t wanted = tli_find_wanted(net, schemes);
@@ -36636,13 +36948,22 @@ static uint64_t tli_sum_around(const tli_precision *p, int32_t id) {
     return sum;
 }
 
+// The conversions of all nets that a node makes or reads.
+static int32_t tli_count_around(const tli_precision *p, int32_t id) {
+    int32_t i, count = 0;
+    for (i = p->first_nets[id]; i < p->first_nets[id + 1]; i++)
+        count += tli_count_wanted(&p->nets[p->node_nets[i]], p->schemes);
+    return count;
+}
+
 // -- precision plan: ties --
 
-// Change one node to the preferred scheme, if neither the cost with its nets nor the cost of its conversions
-// grows and the limit is kept. Each change improves the node's preference, so repeating this ends.
+// Change one node to the preferred scheme, if neither the cost with its nets nor its conversions and their cost
+// grow and the limit is kept. Each change improves the node's preference, so repeating this ends.
 static int tli_prefer_scheme(tli_precision *p, uint64_t most_loss, tli_pick *pick, int32_t id) {
     size_t row = (size_t)id * TL_SCHEME_COUNT;
     uint64_t before = tli_sum_around(p, id), after, loss;
+    int32_t conversions = tli_count_around(p, id), grown;
     size_t now = p->schemes[id], best = now, k;
     for (k = 0; k < TL_SCHEME_COUNT; k++) {
         if (k == best || p->costs[row + k] == TL_FORBIDDEN || p->ranks[row + k] > p->ranks[row + best])
@@ -36652,9 +36973,10 @@ static int tli_prefer_scheme(tli_precision *p, uint64_t most_loss, tli_pick *pic
              (p->losses[row + k] == p->losses[row + best] && k > best))) continue;
         p->schemes[id] = (uint8_t)k;
         after = tli_sum_around(p, id);
+        grown = tli_count_around(p, id) > conversions;
         p->schemes[id] = (uint8_t)now;
         loss = pick->loss - p->losses[row + now] + p->losses[row + k];
-        if (loss > most_loss || after > before ||
+        if (loss > most_loss || after > before || grown ||
             after - p->costs[row + k] > before - p->costs[row + now]) continue;
         best = k;
     }
@@ -36816,15 +37138,12 @@ static tl_result tli_pick_knee(tli_precision *p, tli_pick *pick) {
     return TL_OK;
 }
 
-// Among choices of the same cost take the one of least loss, within a limit of work.
+// Among choices of the same cost take the one of least loss.
 static tl_result tli_lower_loss(tli_precision *p, tli_pick *pick) {
-    uint64_t limit = p->choice.work_limit;
     tli_choice_plan chosen;
     tl_result result;
     if (!pick->loss || tli_is_accuracy(p)) return TL_OK;
-    p->choice.work_limit = tli_least_work(limit);
     result = tli_choose(p, 1, 0, pick->cost, &chosen);
-    p->choice.work_limit = limit;
     if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p);
     if (result) return TL_OK;
     if (chosen.cost <= pick->cost && chosen.loss < pick->loss) {
@@ -36834,6 +37153,117 @@ static tl_result tli_lower_loss(tli_precision *p, tli_pick *pick) {
     }
     tli_free_choice_plan(p->env, &chosen);
     return TL_OK;
+}
+
+// -- precision plan: preferences over the whole graph --
+//
+// Among choices of equal cost the first is the one of fewest conversions, then the one with most nodes in a
+// scheme of the first rank, then of the second, and so on. For that, costs are multiplied, and conversions and
+// nodes pay in the units below:
+//
+//     cost' = cost x W + conversions x B^m + B^(m-1) x nodes above rank 0 + B^(m-2) x nodes above rank 1 + ...
+//
+// where B is larger than the number of nodes, and W exceeds all that follows it. As many of the ranks count as
+// there is room for; none where all priorities are equal: then the choice of least loss is taken, and changed
+// node by node.
+
+typedef struct tli_ladder {
+    uint64_t weight, conversion;          // W; what a conversion pays
+    uint64_t prices[TL_SCHEME_COUNT + 1]; // [rank] what a node pays
+} tli_ladder;
+
+// The ranks among which nodes have a choice, as bits.
+static uint32_t tli_find_ranks(const tli_precision *p) {
+    uint32_t all = 0;
+    int32_t id, k;
+    for (id = 0; id < p->graph->node_count; id++) {
+        size_t row = (size_t)id * TL_SCHEME_COUNT;
+        uint32_t own = 0;
+        for (k = 0; k < TL_SCHEME_COUNT; k++)
+            if (p->costs[row + (size_t)k] != TL_FORBIDDEN) own |= TLI_BIT(p->ranks[row + (size_t)k]);
+        if (own & (own - 1)) all |= own;
+    }
+    return all;
+}
+
+// Find the prices of the ranks; weight 1 = there is nothing to prefer, or no room.
+static tli_ladder tli_find_ladder(const tli_precision *p) {
+    tli_ladder ladder;
+    uint64_t base = (uint64_t)p->graph->node_count + 1, room, cost, loss;
+    uint64_t conversions = (uint64_t)p->net_count * (TL_FORMAT_COUNT - 1) + 1;
+    uint32_t ranks = tli_find_ranks(p), ranks_by_priority;
+    int32_t rank, last = -1, k;
+    tli_zero(&ladder, sizeof ladder);
+    ladder.weight = 1;
+    if (!tli_choice_add_all_most(&p->choice, &cost, &loss)) return ladder;
+    room = TLI_CHOICE_MOST_SUM / (cost + 1);
+    ranks_by_priority = ranks & ~TLI_BIT(0);    // rank 0 is the recommended scheme
+    if (!(ranks_by_priority & (ranks_by_priority - 1)) || conversions > room / base) return ladder;
+    ladder.weight = conversions;
+    ladder.conversion = 1;
+    for (rank = 0; rank <= TL_SCHEME_COUNT; rank++) {
+        if (!(ranks >> rank & 1)) continue;
+        if (last >= 0) {
+            if (ladder.weight > room / base) break;
+            ladder.weight *= base;
+            ladder.conversion *= base;
+            for (k = 0; k < rank; k++) ladder.prices[k] *= base;
+            for (k = rank; k <= TL_SCHEME_COUNT; k++) ladder.prices[k] = ladder.prices[last] + 1;
+        }
+        last = rank;
+    }
+    return ladder;
+}
+
+// Multiply the costs and add the prices, or undo that.
+static void tli_climb(tli_precision *p, const tli_ladder *ladder, int undo) {
+    uint64_t places = (uint64_t)p->node_count * TL_SCHEME_COUNT, real, i;
+    uint64_t prices = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
+    real = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT;
+    for (i = 0; i < places; i++) {
+        if (p->costs[i] == TL_FORBIDDEN) continue;
+        if (undo) p->costs[i] /= ladder->weight;
+        else p->costs[i] = p->costs[i] * ladder->weight + (i < real ? ladder->prices[p->ranks[i]] : 0);
+    }
+    for (i = 0; i < prices; i++)        // the price of no conversion is not read
+        p->net_costs[i] = undo ? p->net_costs[i] / ladder->weight
+                               : p->net_costs[i] * ladder->weight + ladder->conversion;
+}
+
+// Take the choice that is preferred among those of the least cost; all costs are with the prices.
+static tl_result tli_take_preferred(tli_precision *p, tli_pick *pick) {
+    tli_choice_plan chosen;
+    tl_result result = tli_choose(p, 0, p->most_loss, 0, &chosen);
+    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p);
+    if (result) return TL_OK;
+    if (chosen.cost < pick->cost) {
+        pick->cost = chosen.cost;
+        pick->loss = chosen.loss;
+        tli_take_schemes(p, chosen.schemes);
+    }
+    tli_free_choice_plan(p->env, &chosen);
+    return TL_OK;
+}
+
+// Of choices of equal cost take the preferred one, of these the one of least loss, within limits of work.
+static tl_result tli_settle_ties(tli_precision *p, tli_pick *pick) {
+    tli_ladder ladder = tli_find_ladder(p);
+    uint64_t limit = p->choice.work_limit;
+    tl_result result = TL_OK;
+    int32_t id;
+    p->choice.work_limit = tli_least_work(limit);
+    tli_climb(p, &ladder, 0);
+    pick->cost *= ladder.weight;
+    for (id = 0; id < p->net_count; id++)
+        pick->cost += ladder.conversion * (uint64_t)tli_count_wanted(&p->nets[id], p->schemes);
+    for (id = 0; id < p->graph->node_count; id++)
+        pick->cost += ladder.prices[p->ranks[(size_t)id * TL_SCHEME_COUNT + p->schemes[id]]];
+    if (ladder.weight > 1) result = tli_take_preferred(p, pick);
+    if (!result) result = tli_lower_loss(p, pick);
+    tli_climb(p, &ladder, 1);
+    pick->cost /= ladder.weight;
+    p->choice.work_limit = limit;
+    return result;
 }
 
 // Choose by the criterion. No error text is set for TL_ERROR_INFEASIBLE: tli_fail_limit does that.
@@ -36873,7 +37303,7 @@ static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_p
         pick->gap_ratio = tli_find_gap(pick->cost, bound);
         if (result) return result;
     }
-    result = tli_lower_loss(p, pick);
+    result = tli_settle_ties(p, pick);
     if (result) return result;
     tli_break_ties(p, p->most_loss, pick);
     if (tli_is_accuracy(p)) return TL_OK;
@@ -39088,23 +39518,11 @@ static int tli_may_run_again(const tli_asked *a) {
     return a->gradient && (a->gradient->checkpointed || (a->inference && a->live.is_limited));
 }
 
-static tl_result tli_plan_interval(const tli_asked *a, tl_plan *plan) {
-    const tl_graph *graph = a->graph;
-    uint8_t *keep = (uint8_t *)tli_alloc_array(a->env, (uint64_t)graph->tensor_count, 1);
-    uint64_t number = 0;
-    int32_t id, i;
-    tl_result result;
-    if (!keep) return tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(KEPT_SET_NO_MEMORY));
-    for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        int kept = node->is_input || number % a->gradient->checkpoint_interval == 0;
-        number += !node->is_input;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            keep[i] = (uint8_t)kept;
-    }
-    result = tl_plan_kept_set(a->env, graph, keep, plan);
-    tli_release(a->env, keep);
-    return result;
+// Every n-th node is kept.
+static tl_result tli_plan_spaced(const tli_asked *a, tl_plan *plan) {
+    tl_result result = tli_plan_interval(a->env, a->graph, a->gradient->checkpoint_interval, plan);
+    return result == TL_ERROR_NO_MEMORY
+               ? tli_fail(a->env, result, a->function, TLI_RULE(KEPT_SET_NO_MEMORY)) : result;
 }
 
 // The cheapest plan within the budget.
@@ -39159,7 +39577,7 @@ static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_rep
 // Make the plan. report: zeroes but for the work, unless tl_plan_remat made it or was refused.
 static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
     tli_zero(report, sizeof *report);
-    if (a->gradient && a->gradient->checkpoint_interval) return tli_plan_interval(a, plan);
+    if (a->gradient && a->gradient->checkpoint_interval) return tli_plan_spaced(a, plan);
     if (a->gradient && a->memory == TL_MEMORY_MINIMAL_PEAK) return tli_plan_fewest(a, plan, report);
     if (tli_may_run_again(a)) return tli_plan_cheapest(a, plan, report);
     return tl_plan_keep_all(a->env, a->graph, a->inference, plan);
@@ -44943,6 +45361,9 @@ typedef struct tli_online {
     int32_t   closure_count;
     int32_t   open_count;      // wanted tensors that are not held and whose node is not in the closure yet
     int32_t   save_all;        // 1 = there is room to keep everything that the closure makes
+    tli_spans spans;           // of policy every-n
+    int32_t   by_spans;        // 1 = what is made in passing is dropped, to peak lower ([5])
+    int32_t   span;            // that of the backward under way
     uint8_t  *wanted;          // [tensor_count] tli_want_kind
     int32_t  *wanted_uses;     // [tensor_count] reads left in the closure and by the goal
     int32_t  *left;            // [tensor_count] a copy of wanted_uses, counted down to look ahead
@@ -45995,8 +46416,23 @@ static int tli_online_is_held(const tl_run *run, int32_t tensor) {
 static int tli_policy_keeps(const tl_run *run, int32_t id) {
     const tl_node *node = &run->graph->nodes[id];
     if (!run->checkpoints_on) return 1;
-    return tli_wants_checkpoint(&run->desc.policy, node->layer >= 0 ? node->layer : id,
-                                node->fwd_cost);
+    return tli_wants_checkpoint(&run->desc.policy, tli_checkpoint_number(run->graph, id), node->fwd_cost);
+}
+
+static int tli_online_by_spans(const tl_run *run) {
+    return run->online.by_spans && run->checkpoints_on;
+}
+
+// Whether a node that a backward needs again runs in passing only.
+static int tli_online_in_passing(const tl_run *run, int32_t id) {
+    return tli_online_by_spans(run) && run->online.spans.of_node[id] != run->online.span;
+}
+
+// Whether the backward of a node counts as a use of its input: it reads it, or what it needs of its own span is
+// made from it.
+static int tli_online_is_use(const tl_run *run, int32_t input) {
+    const tl_node_input *read = &run->graph->inputs[input];
+    return read->needed || (tli_online_by_spans(run) && run->online.spans.crosses[read->tensor]);
 }
 
 static tl_result tli_online_emit(tl_run *run, tl_step_kind kind, int32_t node, int32_t output,
@@ -46321,7 +46757,9 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
                   goal_bytes <= free_bytes - sum.all - sum.saved;
     if (o->save_all) {
         for (k = 0; k < run->graph->tensor_count; k++)
-            if (o->wanted[k] == TLI_WANT_MADE) o->wanted[k] = TLI_WANT_SAVED;
+            if (o->wanted[k] == TLI_WANT_MADE &&
+                (!tli_online_in_passing(run, run->graph->outputs[k].node) || o->spans.crosses[k]))
+                o->wanted[k] = TLI_WANT_SAVED;
         return;
     }
     if (o->closure_count < 2 || sum.least_cut == UINT64_MAX) return;
@@ -46409,8 +46847,8 @@ static tl_result tli_online_reach(tl_run *run, int32_t goal, uint64_t goal_bytes
     for (k = 0; k < o->closure_count && !result; k++) {
         int32_t id = o->closure[k];
         const tl_node *node = &run->graph->nodes[id];
-        int with_saved =
-            o->save_all && node->saved_bytes && node->has_grad && !o->sim.nodes[id].has_saved;
+        int with_saved = o->save_all && node->saved_bytes && node->has_grad &&
+                         !o->sim.nodes[id].has_saved && !tli_online_in_passing(run, id);
         result = tli_online_run_node(run, id, with_saved);
         if (!result) result = tli_online_unwant_inputs(run, id);
     }
@@ -46476,6 +46914,7 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
     int32_t i, saved = tli_item_of_saved(run, id);
     tl_result result;
     o->pins[saved]++;
+    if (o->spans.of_node) o->span = o->spans.of_node[id];
     tli_online_want_reads(run, id, remake);
     result = tli_online_reach(
         run, id, tli_online_backward_bytes(run, id) + (remake ? node->saved_bytes : 0));
@@ -46488,9 +46927,12 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
     if (!result) result = tli_online_emit(run, TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS, TL_CODEC_NONE);
     o->pins[saved]--;
     for (i = node->first_input; i < node->first_input + node->input_count && !result; i++) {
-        if (!graph->inputs[i].needed) continue;
-        o->backward_uses[graph->inputs[i].tensor]--;
-        result = tli_online_unwant(run, graph->inputs[i].tensor);
+        int32_t tensor = graph->inputs[i].tensor;
+        if (!tli_online_is_use(run, i)) continue;
+        o->backward_uses[tensor]--;
+        if (graph->inputs[i].needed) result = tli_online_unwant(run, tensor);
+        else if (!o->wanted_uses[tensor] && !tli_online_has_uses(run, tensor))
+            result = tli_online_let_go(run, tensor);
     }
     for (i = node->first_output; i < node->first_output + node->output_count && !result; i++) {
         if (!graph->outputs[i].needed) continue;
@@ -46574,6 +47016,7 @@ static void tli_free_online(tl_run *run) {
     tli_online *o = &run->online;
     tl_env *env = run->env;
     tli_free_sim(&o->sim);
+    tli_free_spans(env, &o->spans);
     tli_release(env, o->record.steps);
     tli_release(env, o->forward_uses);
     tli_release(env, o->backward_uses);
@@ -46597,6 +47040,8 @@ static tl_result tli_init_online(tl_run *run) {
     uint64_t items = tensors + nodes;
     int asks = run->desc.eviction == TL_EVICTION_CALLER;
     tl_plan flags;
+    int has_spans = run->desc.policy.kind != TL_RECOMPUTE_POLICY_EVERY_N ||
+                    tli_init_spans(env, run->graph, run->desc.policy.as.every_n.n, &o->spans);
     o->record = tli_steps_of(env);
     o->forward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->forward_uses);
     o->backward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->backward_uses);
@@ -46613,7 +47058,7 @@ static tl_result tli_init_online(tl_run *run) {
     o->candidate_items =
         asks ? (int32_t *)tli_alloc_array(env, items, sizeof *o->candidate_items) : NULL;
     if (!o->forward_uses || !o->backward_uses || !o->pins || !o->made_at || !o->used_at ||
-        !o->closure || !o->wanted || !o->wanted_uses || !o->left || !o->cuts ||
+        !o->closure || !o->wanted || !o->wanted_uses || !o->left || !o->cuts || !has_spans ||
         (asks && (!o->candidates || !o->candidate_items)))
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(ONLINE_STATE_NO_MEMORY));
     tli_zero(&flags, sizeof flags);
@@ -46630,7 +47075,7 @@ static void tli_online_count_uses(tl_run *run) {
         int reads = !run->inference && node->has_grad;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             o->forward_uses[graph->inputs[i].tensor]++;
-            o->backward_uses[graph->inputs[i].tensor] += reads && graph->inputs[i].needed;
+            o->backward_uses[graph->inputs[i].tensor] += reads && tli_online_is_use(run, i);
         }
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             o->backward_uses[i] += reads && graph->outputs[i].needed;
@@ -50013,6 +50458,13 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     return asked;
 }
 
+static tl_result tli_plan_run_interval(tl_run *run, uint64_t interval) {
+    tl_result result = tli_plan_interval(run->env, run->graph, interval, &run->plan);
+    return result == TL_ERROR_NO_MEMORY
+               ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(KEPT_SET_NO_MEMORY))
+               : result;
+}
+
 // The plan for the checkpoints or the strategy.
 static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
@@ -50302,19 +50754,43 @@ static tl_result tli_try_least_online(tl_run *run, uint64_t host_live, uint64_t 
     return result ? result : tli_settle_online(run, *least, host_live, 1);
 }
 
+// Policy none without a budget of the caller's asks for the least bytes.
+static int tli_wants_least_online(const tl_run *run) {
+    return run->desc.policy.kind == TL_RECOMPUTE_POLICY_NONE && run->checkpoints_on && !run->inference &&
+           !run->desc.budget_bytes;
+}
+
+// Decide within the budgets. Without one of the caller's, checkpoints at an interval are tried with and without
+// spans: what peaks lower is taken.
+static tl_result tli_try_online(tl_run *run) {
+    tli_online *o = &run->online;
+    uint64_t live = run->budget.bytes, host_live = run->budget.host_bytes, peak;
+    tl_result result;
+    o->by_spans = 0;
+    if (tli_wants_least_online(run)) return TL_ERROR_OVER_BUDGET;
+    result = tli_settle_online(run, live, host_live, 0);
+    if (result || run->desc.budget_bytes || !o->spans.any || !run->checkpoints_on) return result;
+    peak = o->sim.report.peak_bytes;
+    o->by_spans = 1;
+    result = tli_settle_online(run, live, host_live, 0);
+    if (result || o->sim.report.peak_bytes < peak) return result;
+    o->by_spans = 0;
+    return tli_settle_online(run, live, host_live, 0);
+}
+
 // The same, at last with the least live bytes that work; a refusal names what these take, which depends on no
 // budget of the device. What is tried and fails on the way leaves no error.
 static tl_result tli_check_online_budget(tl_run *run) {
     tli_quiet quiet = tli_begin_quiet(run->env);
     uint64_t least = 0;
     int32_t node = -1;
-    tl_result result = tli_settle_online(run, run->budget.bytes, run->budget.host_bytes, 0);
+    tl_result result = tli_try_online(run);
     int fits = result != TL_ERROR_OVER_BUDGET;
     if (!fits) result = tli_try_least_online(run, run->budget.host_bytes, &least, &node);
     if (result == TL_ERROR_OVER_BUDGET) result = tli_try_least_online(run, 0, &least, &node);
-    if (!fits && !result && run->in_arena) {
-        fits = tli_arenas_fit(run);
-        least = tli_taken_bytes(run, TL_TIER_DEVICE);
+    if (!fits && !result) {
+        fits = run->in_arena ? tli_arenas_fit(run) : !run->budget.is_over && least <= run->budget.bytes;
+        if (run->in_arena) least = tli_taken_bytes(run, TL_TIER_DEVICE);
     }
     tli_end_quiet(&quiet, result);
     return fits || result ? result
@@ -50922,17 +51398,19 @@ static tl_result tli_move_inputs(tl_run *run) {
 static tl_result tli_decide_again(tl_run *run) {
     tl_plan before = run->plan;
     uint64_t live = run->live_budget[TL_TIER_DEVICE], host_live = run->live_budget[TL_TIER_HOST];
+    int32_t by_spans = run->online.by_spans;
     tl_result result;
     run->plan.memory = NULL;        // it may be needed again
     run->owns_plan = 0;
     result = tli_check_online_budget(run);
     if (!result) {
         tl_free_plan(run->env, &before);
-        return tli_move_inputs(run);
+        return run->in_arena ? tli_move_inputs(run) : TL_OK;
     }
     if (run->owns_plan) tl_free_plan(run->env, &run->plan);
     run->plan = before;
     run->owns_plan = 1;
+    run->online.by_spans = by_spans;
     run->live_budget[TL_TIER_DEVICE] = live;
     run->live_budget[TL_TIER_HOST] = host_live;
     run->checkpoints_on = !run->checkpoints_on;
@@ -50989,7 +51467,7 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
                         TLI_RULE(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY));
     if (run->checkpoints_on == (on != 0)) return TL_OK;
     run->checkpoints_on = on != 0;
-    return run->in_arena ? tli_decide_again(run) : TL_OK;
+    return tli_decide_again(run);
 }
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }

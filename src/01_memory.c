@@ -69,6 +69,15 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
     }
 }
 
+// a / b with 32 bits behind the point, as far as 63 bits go.
+static uint64_t tli_fixed_ratio(uint64_t a, uint64_t b) {
+    int32_t shift = tli_log2_u64(b) > 31 ? tli_log2_u64(b) - 31 : 0;
+    a >>= shift;
+    b = b >> shift ? b >> shift : 1;
+    if (a / b >> 31) return UINT64_MAX >> 1;
+    return (a / b) << 32 | ((a % b) << 32) / b;
+}
+
 static int tli_key_is_above(const uint64_t *keys, int32_t a, int32_t b) {
     return keys[a] != keys[b] ? keys[a] > keys[b] : a > b;
 }

@@ -60,7 +60,8 @@ typedef enum tl_parallelism_kind { TL_PARALLELISMS(TLI_ENUM4) TL_PARALLELISM_COU
 typedef struct tl_gradient {
     int32_t  computes;             // 0 = forward only, 1 = a backward pass too
     int32_t  checkpointed;         // 0 = keep all that backward reads, 1 = drop and recompute
-    uint64_t checkpoint_interval;  // keep every n-th node; 0 = the planner's optimum
+    uint64_t checkpoint_interval;  // keep the nodes whose layer, or place in the listing where they have none,
+                                   // is divisible by n; 0 = the planner's optimum
     uint64_t accumulation_steps;   // micro-batches per step; 0 = 1
 } tl_gradient;
 

@@ -440,15 +440,6 @@ enum {
     TLI_BANKS_LISTED, TLI_BANKS_BYTES, TLI_BANKS_MOVES, TLI_BANKS_DENSITY, TLI_BANKS_SAVING, TLI_BANKS_TOLL
 };
 
-// a / b with 32 bits behind the point, as far as 63 bits go.
-static uint64_t tli_banks_ratio(uint64_t a, uint64_t b) {
-    int32_t shift = tli_log2_u64(b) > 31 ? tli_log2_u64(b) - 31 : 0;
-    a >>= shift;
-    b = b >> shift ? b >> shift : 1;
-    if (a / b >> 31) return UINT64_MAX >> 1;
-    return (a / b) << 32 | ((a % b) << 32) / b;
-}
-
 // What a buffer pays for its bytes in the sections that it is in.
 static uint64_t tli_banks_toll(const tli_banks *b, int32_t i, int32_t bank) {
     const tl_layout_buffer *buffer = &b->desc->buffers[i];
@@ -471,13 +462,13 @@ static uint64_t tli_banks_key(const tli_banks *b, int32_t kind, int32_t i, int32
     case TLI_BANKS_LISTED: return 0;
     case TLI_BANKS_BYTES: return buffer->bytes;
     case TLI_BANKS_MOVES: return tli_banks_moved(b, i);
-    case TLI_BANKS_DENSITY: return tli_banks_ratio(tli_banks_moved(b, i), buffer->bytes);
+    case TLI_BANKS_DENSITY: return tli_fixed_ratio(tli_banks_moved(b, i), buffer->bytes);
     default: break;
     }
     if (buffer->is_pinned) return UINT64_MAX;
     saves = tli_banks_saves(b, i, bank);
-    if (kind == TLI_BANKS_TOLL) return tli_banks_ratio(saves << b->bits, tli_banks_toll(b, i, bank) + 1);
-    return tli_banks_ratio(saves, tli_fit_area(buffer->bytes, length));
+    if (kind == TLI_BANKS_TOLL) return tli_fixed_ratio(saves << b->bits, tli_banks_toll(b, i, bank) + 1);
+    return tli_fixed_ratio(saves, tli_fit_area(buffer->bytes, length));
 }
 
 // Give each buffer, in an order, the lowest gap of the cheapest bank that has one. That is the same bank by

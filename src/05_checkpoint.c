@@ -209,52 +209,76 @@ static uint64_t tli_count_layers(const tl_graph *graph) {
 #define TLI_ALWAYS_KEPT (-1)
 #define TLI_NEVER_KEPT  (-2)
 
-// A graph as layers: which tensors are kept if a layer is kept.
+enum { TLI_ATTENTION = 1, TLI_FFN = 2, TLI_UNIT_SETS = 4 };  // bits of a set of units
+
+// A graph as choices: what is kept or not. The first are the layers, each with its result and all else that
+// follows it; in a dynamic config each inner tensor that the flags allow to drop is one more.
 typedef struct tli_layers {
     tl_env         *env;
     tli_function    function;        // for error sentences
     const tl_graph *graph;
     const tli_budget *budget;        // dynamic stays within it, too; NULL = none
     uint64_t        count;           // of layers
+    uint64_t        choice_count;
     uint64_t        min_interval;
-    int32_t        *follows;         // [tensor_count] the layer with which it is kept, or one of the above
+    int32_t        *follows;         // [tensor_count] the choice with which it is kept, or one of the above
+    int32_t        *choice_layers;   // [choice_count - count] the layer of an inner tensor
+    uint8_t        *choice_units;    // [choice_count - count] its unit
+    uint32_t        units;           // of all inner tensors that are choices
     uint8_t        *keep;            // [tensor_count] for tl_plan_kept_set
 } tli_layers;
 
-// The layer with which a tensor is kept. For inner tensors of attention and ffn units the flags
-// decide instead.
-static int32_t tli_find_decider(const tl_graph *graph, const tl_checkpoint_config *config, int32_t tensor,
+// The unit whose flag decides on a tensor; 0 = it is kept with its layer.
+static uint32_t tli_find_flagged_unit(const tl_graph *graph, int32_t tensor, int is_inner) {
+    const char *unit = tl_name_unit(graph, graph->outputs[tensor].node);
+    if (!is_inner) return 0;
+    return tli_same_text(unit, "attention") ? TLI_ATTENTION : tli_same_text(unit, "ffn") ? TLI_FFN : 0;
+}
+
+// Find the choice with which a tensor is kept; that of an inner tensor is added.
+static int32_t tli_find_decider(tli_layers *layers, const tl_checkpoint_config *config, int32_t tensor,
                                 int is_inner) {
-    int32_t node = graph->outputs[tensor].node, layer = graph->nodes[node].layer;
-    const char *unit = tl_name_unit(graph, node);
+    int32_t layer = layers->graph->nodes[layers->graph->outputs[tensor].node].layer;
+    uint32_t unit = tli_find_flagged_unit(layers->graph, tensor, is_inner);
+    uint64_t inner = layers->choice_count - layers->count;
     if (layer < 0) return TLI_ALWAYS_KEPT;
-    if (is_inner && tli_same_text(unit, "attention"))
-        return config->checkpoint_attention ? TLI_NEVER_KEPT : TLI_ALWAYS_KEPT;
-    if (is_inner && tli_same_text(unit, "ffn"))
-        return config->checkpoint_ffn ? TLI_NEVER_KEPT : TLI_ALWAYS_KEPT;
-    return layer;
+    if (!unit) return layer;
+    if (!(unit == TLI_ATTENTION ? config->checkpoint_attention : config->checkpoint_ffn))
+        return TLI_ALWAYS_KEPT;
+    if (config->strategy.kind != TL_CHECKPOINT_DYNAMIC) return TLI_NEVER_KEPT;
+    if (layers->choice_count > INT32_MAX) return layer;  // more than there is memory for
+    layers->choice_layers[inner] = layer;
+    layers->choice_units[inner] = (uint8_t)unit;
+    layers->units |= unit;
+    return (int32_t)layers->choice_count++;
 }
 
 static void tli_free_layers(tli_layers *layers) {
     tli_release(layers->env, layers->follows);
+    tli_release(layers->env, layers->choice_layers);
+    tli_release(layers->env, layers->choice_units);
     tli_release(layers->env, layers->keep);
-    layers->follows = NULL; layers->keep = NULL;
+    layers->follows = layers->choice_layers = NULL;
+    layers->choice_units = layers->keep = NULL;
 }
 
 // Start with a graph that was checked; release with tli_free_layers, also after an error.
 static tl_result tli_init_layers(tl_env *env, tli_layers *layers, tli_function function, const tl_graph *graph,
                                  const tl_checkpoint_config *config) {
     enum { READ_INSIDE = 1, READ_OUTSIDE = 2 };
+    uint64_t tensors = (uint64_t)graph->tensor_count;
     int32_t id, i;
     tli_zero(layers, sizeof *layers);
     layers->env = env;
     layers->function = function;
     layers->graph = graph;
-    layers->count = tli_count_layers(graph);
+    layers->count = layers->choice_count = tli_count_layers(graph);
     layers->min_interval = config->min_checkpoint_interval;
-    layers->follows = (int32_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, sizeof *layers->follows);
-    layers->keep = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
-    if (!layers->follows || !layers->keep)
+    layers->follows = (int32_t *)tli_alloc_array(env, tensors, sizeof *layers->follows);
+    layers->choice_layers = (int32_t *)tli_alloc_array(env, tensors, sizeof *layers->choice_layers);
+    layers->choice_units = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    layers->keep = (uint8_t *)tli_alloc_array(env, tensors, 1);
+    if (!layers->follows || !layers->choice_layers || !layers->choice_units || !layers->keep)
         return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LAYERS));
     for (id = 0; id < graph->node_count; id++) {  // until the next loop, keep[] holds READ_ flags
         const tl_node *node = &graph->nodes[id];
@@ -265,15 +289,15 @@ static tl_result tli_init_layers(tl_env *env, tli_layers *layers, tli_function f
         }
     }
     for (i = 0; i < graph->tensor_count; i++)
-        layers->follows[i] = tli_find_decider(graph, config, i, layers->keep[i] == READ_INSIDE);
+        layers->follows[i] = tli_find_decider(layers, config, i, layers->keep[i] == READ_INSIDE);
     return TL_OK;
 }
 
 static tl_result tli_plan_layers(tli_layers *layers, const uint8_t *kept, tl_plan *plan) {
     int32_t i;
     for (i = 0; i < layers->graph->tensor_count; i++) {
-        int32_t layer = layers->follows[i];
-        layers->keep[i] = layer >= 0 ? kept[layer] : layer == TLI_ALWAYS_KEPT;
+        int32_t choice = layers->follows[i];
+        layers->keep[i] = choice >= 0 ? kept[choice] : choice == TLI_ALWAYS_KEPT;
     }
     return tl_plan_kept_set(layers->env, layers->graph, layers->keep, plan);
 }
@@ -282,7 +306,7 @@ static tl_result tli_plan_layers(tli_layers *layers, const uint8_t *kept, tl_pla
 //
 // It looks for the cheapest kept set whose peak is within a limit.
 
-#define TLI_EXHAUSTIVE_LAYERS 12
+#define TLI_EXHAUSTIVE_CHOICES 12
 #define TLI_SPACED_PLANS 4096    // plans that measure segments: enough for 90 layers without a minimal interval
 #define TLI_SEGMENT_LAYERS 256   // if the minimal interval makes them longer, no segments are measured
 #define TLI_SEGMENT_LABELS 128   // labels of one place
@@ -297,7 +321,9 @@ typedef struct tli_segment {
 // A choice of kept layers up to a place.
 typedef struct tli_label {
     uint64_t bytes, cost;    // live bytes at the place; cost of repeated forwards below it
-    uint32_t place, number;  // the label that it extends
+    uint32_t place;          // the label that it extends
+    uint16_t number;         // of that at its place
+    uint16_t dropped;        // units whose inner tensors the segment drops
 } tli_label;
 
 typedef struct tli_search {
@@ -309,18 +335,22 @@ typedef struct tli_search {
     uint64_t     best_cost;   // least cost of the plans within the limit, if found
     uint64_t     least_peak;  // of all plans tried
     int          found;       // 1 = a plan within the limit was found
-    uint8_t     *kept, *best, *least;  // [count] being tried; cheapest within the limit; of least peak
+    uint8_t     *kept, *best, *least;  // [choice_count] being tried; cheapest within the limit; of least peak
+    uint8_t     *start;       // [choice_count] to be filled up
 
-    // For more than TLI_EXHAUSTIVE_LAYERS layers. Place 0 is before the first layer, place l + 1 is
+    // For more than TLI_EXHAUSTIVE_CHOICES choices. Place 0 is before the first layer, place l + 1 is
     // layer l, and one more place is behind the last: a segment goes from place p to place p +
     // length.
     uint64_t     width;       // longest segment measured
     int          useful;      // 1 = a segment of the length being measured may be part of the answer
     uint64_t     start_bytes;   // live bytes at place 0
-    tli_segment *segments;    // [count + 1][width] by first place and length - 1
+    tli_segment *segments;    // [units dropped][count + 1][width] by first place and length - 1
     tli_segment *now;         // [count + 1] of the plan being measured
     uint64_t    *starts;      // [count + 1] live bytes at their starts
     uint64_t    *segment_of;  // [count] the segment of a layer
+    uint8_t     *dropped;     // [count] units whose inner tensors the layer drops
+    uint64_t    *keys;        // [2 * choice_count] scratch of tli_rank_choices
+    int32_t     *ranks;       // [choice_count]
     tli_label   *labels;      // [count + 2][TLI_SEGMENT_LABELS] by place; bytes ascend, costs descend
     uint64_t    *label_counts;  // [count + 2] labels of a place
 } tli_search;
@@ -342,7 +372,7 @@ static tl_result tli_fail_search(tli_search *search) {
 
 // Plan search->kept and record it if it is the best so far. The caller releases the plan.
 static tl_result tli_try_plan(tli_search *search, tl_plan *plan) {
-    size_t count = (size_t)search->layers->count;
+    size_t count = (size_t)search->layers->choice_count;
     tl_result result = tli_plan_layers(search->layers, search->kept, plan);
     if (result) return result;
     search->peak = plan->peak_bytes;
@@ -366,22 +396,26 @@ static tl_result tli_try_kept(tli_search *search) {
     return result;
 }
 
-// Try all kept sets, from keeping everything on, except those that cannot be cheaper than the best.
+// Try all kept sets, from keeping everything on, except those that cannot be cheaper than the best; where there
+// are too many, those of the layers, without inner tensors.
 // A kept set runs again at least what any larger set runs again, so its cost is at least that of
-// each set with one more layer.
+// each set with one more choice.
 static tl_result tli_search_all(tli_search *search) {
-    uint32_t count = (uint32_t)search->layers->count, sets = (uint32_t)1 << count, dropped, i;
+    uint64_t choices = search->layers->choice_count;
+    uint32_t count = (uint32_t)(choices <= TLI_EXHAUSTIVE_CHOICES ? choices : search->layers->count);
+    uint32_t sets = (uint32_t)1 << count, dropped, i;
     uint64_t *costs = (uint64_t *)tli_alloc_array(search->layers->env, sets, sizeof *costs);
     tl_result result = TL_OK;
     if (!costs) return tli_fail_search(search);
+    tli_zero(search->kept, (size_t)choices);
     for (dropped = 0; dropped < sets && !result; dropped++) {
         for (i = 0; i < count; i++) {
-            uint32_t one_more = dropped & ~((uint32_t)1 << i);  // layer i kept, too
+            uint32_t one_more = dropped & ~((uint32_t)1 << i);  // choice i kept, too
             search->kept[i] = one_more == dropped;
             if (costs[one_more] > costs[dropped]) costs[dropped] = costs[one_more];
         }
         if (search->found && costs[dropped] >= search->best_cost) continue;
-        if (!tli_is_spaced(search->kept, count, search->layers->min_interval)) continue;
+        if (!tli_is_spaced(search->kept, search->layers->count, search->layers->min_interval)) continue;
         result = tli_try_kept(search);
         costs[dropped] = search->cost;
     }
@@ -391,9 +425,29 @@ static tl_result tli_search_all(tli_search *search) {
 
 // -- search over segments --
 //
-// For more layers, evenly spaced kept sets are planned and each segment is measured in one of them.
-// On a chain, the bytes, peak and cost of a segment depend on its two ends only, so a search over
-// labels (bytes, cost) by place finds the best combination of measured segments.
+// For more choices, evenly spaced kept sets are planned, with the inner tensors of all units, of one kind or of
+// none kept, and each segment is measured in one of them. On a chain, the bytes, peak and cost of a segment
+// depend on its two ends only, so a search over labels (bytes, cost) by place finds the best combination of
+// measured segments. Single layers and inner tensors are kept beside it, and exchanged, as far as they fit.
+
+// Whether a set of units is one of those of which the search drops the inner tensors.
+static int tli_is_unit_set(const tli_search *search, uint32_t dropped) {
+    return (dropped & ~search->layers->units) == 0;
+}
+
+// The segments of a first place, by length - 1.
+static tli_segment *tli_segments_from(const tli_search *search, uint32_t dropped, uint64_t first) {
+    return search->segments + (dropped * (search->layers->count + 1) + first) * search->width;
+}
+
+// Keep the inner tensors of what search->dropped does not name.
+static void tli_keep_inner(tli_search *search) {
+    const tli_layers *layers = search->layers;
+    uint8_t *kept = search->kept + layers->count;
+    uint64_t k;
+    for (k = 0; k < layers->choice_count - layers->count; k++)
+        kept[k] = !(search->dropped[layers->choice_layers[k]] & layers->choice_units[k]);
+}
 
 // Replay the plan of search->kept and measure its segments. A node without a layer belongs to the
 // segment before it.
@@ -424,7 +478,7 @@ static tl_result tli_replay_segments(tli_search *search, const tl_plan *plan, ui
 }
 
 // Plan and replay search->kept, and store its segments in the table.
-static tl_result tli_measure_segments(tli_search *search, uint64_t spacing) {
+static tl_result tli_measure_segments(tli_search *search, uint64_t spacing, uint32_t dropped) {
     uint64_t count = search->layers->count, segment_count = 1, first = 0, k, l;
     tl_plan plan;
     tl_result result = tli_try_plan(search, &plan);
@@ -444,7 +498,7 @@ static tl_result tli_measure_segments(tli_search *search, uint64_t spacing) {
             search->useful |= segment->peak <= bound && search->start_bytes <= bound - segment->peak &&
                               (!search->found || segment->cost < search->best_cost - search->base_cost);
         if (last - first <= search->width) {
-            tli_segment *entry = &search->segments[first * search->width + (last - first - 1)];
+            tli_segment *entry = tli_segments_from(search, dropped, first) + (last - first - 1);
             if (entry->peak == UINT64_MAX) *entry = *segment;
         }
         first = last;
@@ -453,9 +507,17 @@ static tl_result tli_measure_segments(tli_search *search, uint64_t spacing) {
 }
 
 static tl_result tli_measure_spaced(tli_search *search, uint64_t spacing, uint64_t offset) {
+    uint32_t dropped;
     uint64_t l;
+    tl_result result = TL_OK;
     for (l = 0; l < search->layers->count; l++) search->kept[l] = l >= offset && (l - offset) % spacing == 0;
-    return tli_measure_segments(search, spacing);
+    for (dropped = 0; dropped < TLI_UNIT_SETS && !result; dropped++) {
+        if (!tli_is_unit_set(search, dropped)) continue;
+        for (l = 0; l < search->layers->count; l++) search->dropped[l] = (uint8_t)dropped;
+        tli_keep_inner(search);
+        result = tli_measure_segments(search, spacing, dropped);
+    }
+    return result;
 }
 
 // Add a label unless another one has no more bytes and no more cost; labels that it beats in both
@@ -480,34 +542,45 @@ static void tli_add_label(tli_label *labels, uint64_t *count, tli_label label) {
     *count = i;
 }
 
-static void tli_label_place(tli_search *search, uint64_t limit, int by_cost, uint64_t place) {
-    uint64_t length, number, *count = &search->label_counts[place];
-    tli_label *labels = search->labels + place * TLI_SEGMENT_LABELS;
-    *count = 0;
-    for (length = 1; length <= search->width && length <= place; length++) {
-        uint64_t from = place - length;
-        const tli_segment *segment = &search->segments[from * search->width + (length - 1)];
-        if (segment->peak == UINT64_MAX) continue;
-        for (number = 0; number < search->label_counts[from]; number++) {
-            const tli_label *before = &search->labels[from * TLI_SEGMENT_LABELS + number];
-            tli_label label;
-            // later labels have more bytes
-            if (before->bytes > limit || segment->peak > limit - before->bytes) break;
-            label.bytes = before->bytes + segment->grown;
-            label.cost = before->cost + (by_cost ? segment->cost : 0);
-            label.place = (uint32_t)from;
-            label.number = (uint32_t)number;
-            if (by_cost && search->found && label.cost >= search->best_cost - search->base_cost) continue;
-            tli_add_label(labels, count, label);
-        }
+// Extend the labels of the place where a segment begins.
+static void tli_label_segment(tli_search *search, uint64_t limit, int by_cost, const tli_segment *segment,
+                              tli_label label, uint64_t place) {
+    uint64_t number, from = label.place;
+    for (number = 0; number < search->label_counts[from]; number++) {
+        const tli_label *before = &search->labels[from * TLI_SEGMENT_LABELS + number];
+        // later labels have more bytes
+        if (before->bytes > limit || segment->peak > limit - before->bytes) break;
+        label.bytes = before->bytes + segment->grown;
+        label.cost = before->cost + (by_cost ? segment->cost : 0);
+        label.number = (uint16_t)number;
+        if (by_cost && search->found && label.cost >= search->best_cost - search->base_cost) continue;
+        tli_add_label(search->labels + place * TLI_SEGMENT_LABELS, &search->label_counts[place], label);
     }
+}
+
+static void tli_label_place(tli_search *search, uint64_t limit, int by_cost, uint64_t place) {
+    uint64_t length;
+    uint32_t dropped;
+    search->label_counts[place] = 0;
+    for (length = 1; length <= search->width && length <= place; length++)
+        for (dropped = 0; dropped < TLI_UNIT_SETS; dropped++) {
+            const tli_segment *segment;
+            tli_label label;
+            if (!tli_is_unit_set(search, dropped)) continue;
+            segment = tli_segments_from(search, dropped, place - length) + (length - 1);
+            if (segment->peak == UINT64_MAX) continue;
+            tli_zero(&label, sizeof label);
+            label.place = (uint32_t)(place - length);
+            label.dropped = (uint16_t)dropped;
+            tli_label_segment(search, limit, by_cost, segment, label, place);
+        }
 }
 
 // Find the cheapest combination of segments within the limit and write its kept set to
 // search->kept. 0 if none costs less than the best plan found. With by_cost 0 costs are ignored: 0
 // if none is within the limit.
 static int tli_label_segments(tli_search *search, uint64_t limit, int by_cost) {
-    uint64_t behind = search->layers->count + 1, place, number;
+    uint64_t behind = search->layers->count + 1, place, number, l;
     tli_zero(search->labels, sizeof *search->labels);
     search->labels[0].bytes = search->start_bytes;
     search->label_counts[0] = 1;
@@ -517,9 +590,11 @@ static int tli_label_segments(tli_search *search, uint64_t limit, int by_cost) {
     for (place = behind, number = search->label_counts[behind] - 1; place > 0;) {
         const tli_label *label = &search->labels[place * TLI_SEGMENT_LABELS + number];
         if (place < behind) search->kept[place - 1] = 1;
+        for (l = label->place; l < place && l + 1 < behind; l++) search->dropped[l] = (uint8_t)label->dropped;
         place = label->place;
         number = label->number;
     }
+    tli_keep_inner(search);
     return 1;
 }
 
@@ -554,15 +629,81 @@ static tl_result tli_search_least(tli_search *search) {
     return tli_try_kept(search);
 }
 
-// Try to keep one more layer beside the best set, for each layer in turn.
-static tl_result tli_add_layers(tli_search *search) {
-    uint64_t count = search->layers->count, l;
+// Order choices by the bytes that they hold for what it costs to make them again, least first.
+static void tli_rank_choices(tli_search *search) {
+    const tli_layers *layers = search->layers;
+    const tl_graph *graph = layers->graph;
+    uint64_t *costs = search->keys + layers->choice_count, sum;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node *node = &graph->nodes[graph->outputs[i].node];
+        int32_t choice = layers->follows[i];
+        if (choice < 0) continue;
+        search->keys[choice] += graph->outputs[i].bytes;
+        if (i == node->first_output)
+            costs[choice] = tli_add_u64(costs[choice], node->fwd_cost, &sum) ? sum : UINT64_MAX;
+    }
+    for (i = 0; i < (int32_t)layers->choice_count; i++)
+        search->keys[i] = tli_fixed_ratio(search->keys[i], costs[i]);
+    tli_sort_numbers(search->ranks, (int32_t)layers->choice_count, search->keys);
+}
+
+// Keep more choices beside search->start, as far as they fit, in the order of the ranks. tries: plans left.
+static tl_result tli_fill_choices(tli_search *search, uint64_t *tries) {
+    const tli_layers *layers = search->layers;
+    uint64_t k;
     tl_result result = TL_OK;
-    for (l = 0; l < count && l < TLI_SPACED_PLANS && search->best_cost > search->base_cost && !result; l++) {
-        if (search->best[l]) continue;
-        tli_copy(search->kept, search->best, (size_t)count);
-        search->kept[l] = 1;
-        if (tli_is_spaced(search->kept, count, search->layers->min_interval)) result = tli_try_kept(search);
+    for (k = 0; k < layers->choice_count && *tries && search->best_cost > search->base_cost && !result; k++) {
+        int32_t choice = search->ranks[k];
+        if (search->start[choice]) continue;
+        tli_copy(search->kept, search->start, (size_t)layers->choice_count);
+        search->kept[choice] = 1;
+        if (!tli_is_spaced(search->kept, layers->count, layers->min_interval)) continue;
+        result = tli_try_kept(search);
+        if (!result && search->peak <= search->limit) search->start[choice] = 1;
+        --*tries;
+    }
+    return result;
+}
+
+// Change one choice of the set of the least peak, as long as that lowers the peak and none is within the limit.
+static tl_result tli_lower_least(tli_search *search) {
+    const tli_layers *layers = search->layers;
+    const uint64_t count = layers->choice_count;
+    uint64_t tries = TLI_SPACED_PLANS, k;
+    tl_result result = TL_OK;
+    for (k = 0; k < count && tries && !search->found && !result; k++) {
+        uint64_t before = search->least_peak;
+        tli_copy(search->kept, search->least, (size_t)count);
+        search->kept[k] = !search->kept[k];
+        if (!tli_is_spaced(search->kept, layers->count, layers->min_interval)) continue;
+        result = tli_try_kept(search);
+        if (search->least_peak < before) k = UINT64_MAX;  // from the first on again
+        tries--;
+    }
+    return result;
+}
+
+// Fill up the best set. Where inner tensors are choices, fill up that of the least peak as well; then leave out
+// one choice of the best set, the one that holds most bytes for its cost first, and fill up what is left, as
+// long as that makes it cheaper.
+static tl_result tli_improve_choices(tli_search *search) {
+    const uint64_t count = search->layers->choice_count;
+    uint64_t tries = TLI_SPACED_PLANS, k;
+    tl_result result;
+    tli_copy(search->start, search->best, (size_t)count);
+    result = tli_fill_choices(search, &tries);
+    if (!search->layers->units) return result;
+    if (!result) tli_copy(search->start, search->least, (size_t)count);
+    if (!result) result = tli_fill_choices(search, &tries);
+    for (k = count; k-- > 0 && tries && search->best_cost > search->base_cost && !result;) {
+        uint64_t before = search->best_cost;
+        int32_t choice = search->ranks[k];
+        if (!search->best[choice]) continue;
+        tli_copy(search->start, search->best, (size_t)count);
+        search->start[choice] = 0;
+        result = tli_fill_choices(search, &tries);
+        if (search->best_cost < before) k = count;
     }
     return result;
 }
@@ -577,34 +718,46 @@ static tl_result tli_run_segments(tli_search *search, uint64_t least_spacing) {
         limit -= search->peak - search->limit;  // not a chain: bytes also depend on other segments
     }
     if (!result && !search->found) result = tli_search_least(search);
-    if (!result && search->found) result = tli_add_layers(search);
+    if (!result && search->layers->units) result = tli_lower_least(search);
+    if (!result && search->found) result = tli_improve_choices(search);
     return result;
 }
 
 static tl_result tli_search_segments(tli_search *search) {
     tl_env *env = search->layers->env;
     uint64_t count = search->layers->count, spacing = search->layers->min_interval, plans = 0, entries, i;
+    uint64_t sets = 0;
     tl_result result = TL_OK;
+    for (i = 0; i < TLI_UNIT_SETS; i++) sets += (uint64_t)tli_is_unit_set(search, (uint32_t)i);
     if (spacing < 1) spacing = 1;
     if (spacing > count + 1) spacing = count + 1;
-    for (search->width = spacing - 1; search->width <= count && plans + search->width < TLI_SPACED_PLANS;)
-        plans += ++search->width;
+    search->width = spacing - 1;
+    while (search->width <= count && plans + sets * search->width < TLI_SPACED_PLANS)
+        plans += sets * ++search->width;
     if (search->width > TLI_SEGMENT_LAYERS) search->width = 0;
-    if (!tli_mul_u64(count + 1, search->width, &entries)) entries = UINT64_MAX;
+    if (!tli_mul_u64((search->layers->units + 1) * (count + 1), search->width, &entries)) entries = UINT64_MAX;
     search->segments = (tli_segment *)tli_alloc_array(env, entries, sizeof(tli_segment));
     search->now = (tli_segment *)tli_alloc_array(env, count + 1, sizeof(tli_segment));
     search->starts = (uint64_t *)tli_alloc_array(env, count + 1, sizeof(uint64_t));
     search->segment_of = (uint64_t *)tli_alloc_array(env, count, sizeof(uint64_t));
+    search->dropped = (uint8_t *)tli_alloc_array(env, count, 1);
+    search->keys = (uint64_t *)tli_alloc_array(env, 2 * search->layers->choice_count, sizeof(uint64_t));
+    search->ranks = (int32_t *)tli_alloc_array(env, search->layers->choice_count, sizeof(int32_t));
     search->labels = (tli_label *)tli_alloc_array(env, (count + 2) * TLI_SEGMENT_LABELS, sizeof(tli_label));
     search->label_counts = (uint64_t *)tli_alloc_array(env, count + 2, sizeof(uint64_t));
-    if (!search->segments || !search->now || !search->starts || !search->segment_of || !search->labels ||
-        !search->label_counts) result = tli_fail_search(search);
+    if (!search->segments || !search->now || !search->starts || !search->segment_of || !search->dropped ||
+        !search->keys || !search->ranks || !search->labels || !search->label_counts)
+        result = tli_fail_search(search);
     for (i = 0; i < entries && !result; i++) search->segments[i].peak = UINT64_MAX;
+    if (!result) tli_rank_choices(search);
     if (!result) result = tli_run_segments(search, spacing);
     tli_release(env, search->segments);
     tli_release(env, search->now);
     tli_release(env, search->starts);
     tli_release(env, search->segment_of);
+    tli_release(env, search->dropped);
+    tli_release(env, search->keys);
+    tli_release(env, search->ranks);
     tli_release(env, search->labels);
     tli_release(env, search->label_counts);
     return result;
@@ -648,7 +801,7 @@ static uint64_t tli_take_fraction(uint64_t bytes, double fraction) {
 
 static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *kept) {
     tl_env *env = layers->env;
-    size_t count = (size_t)layers->count;
+    size_t count = (size_t)layers->choice_count;
     tli_search search;
     tl_plan all;
     tl_result result = tl_plan_keep_all(env, layers->graph, 0, &all);
@@ -661,12 +814,14 @@ static tl_result tli_find_dynamic(tli_layers *layers, double fraction, uint8_t *
     search.base_cost = all.cost;
     search.least_peak = UINT64_MAX;
     tl_free_plan(env, &all);
-    search.kept = (uint8_t *)tli_alloc_array(env, 3 * layers->count, 1);
+    search.kept = (uint8_t *)tli_alloc_array(env, 4 * layers->choice_count, 1);
     if (!search.kept)
         return tli_fail(env, TL_ERROR_NO_MEMORY, layers->function, TLI_RULE(NO_MEMORY_FOR_SEARCH));
     search.best = search.kept + count;
     search.least = search.best + count;
-    result = count <= TLI_EXHAUSTIVE_LAYERS ? tli_search_all(&search) : tli_search_segments(&search);
+    search.start = search.least + count;
+    if (layers->count <= TLI_EXHAUSTIVE_CHOICES) result = tli_search_all(&search);
+    if (!result && count > TLI_EXHAUSTIVE_CHOICES) result = tli_search_segments(&search);
     if (!result && search.found) tli_copy(kept, search.best, count);
     else if (!result) result = tli_fail_fraction(&search);
     tli_release(env, search.kept);
@@ -690,6 +845,7 @@ static tl_result tli_open_config(tl_env *env, tli_layers *layers, tli_function f
     return result;
 }
 
+// kept: [choice_count]
 static tl_result tli_find_kept(tli_layers *layers, const tl_checkpoint_config *config, uint8_t *kept) {
     if (config->strategy.kind == TL_CHECKPOINT_DYNAMIC)
         return tli_find_dynamic(layers, config->strategy.as.dynamic.memory_fraction, kept);
@@ -705,15 +861,25 @@ static tl_result tli_check_layer_count(tl_env *env, tli_function function, const
                            TLI_RULE(LAYER_COUNT_MUST_BE_THAT_OF_GRAPH), count, 0);
 }
 
+// The same in memory of the env, to be released also after an error.
+static tl_result tli_choose_kept(tli_layers *layers, const tl_checkpoint_config *config, uint8_t **kept) {
+    *kept = (uint8_t *)tli_alloc_array(layers->env, layers->choice_count, 1);
+    if (*kept) return tli_find_kept(layers, config, *kept);
+    return tli_fail(layers->env, TL_ERROR_NO_MEMORY, layers->function, TLI_RULE(NO_MEMORY_FOR_KEPT_LAYERS));
+}
+
 TLI_IMPL tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                        uint8_t *kept, uint64_t layer_count) {
     tli_layers layers;
+    uint8_t *choices = NULL;
     tl_result result;
     TL_ASSERT(graph && config && (kept || !layer_count));
     tli_zero(kept, (size_t)layer_count);
     result = tli_open_config(env, &layers, TLI_IN(FIND_KEPT_LAYERS), graph, config, NULL);
     if (!result) result = tli_check_layer_count(env, TLI_IN(FIND_KEPT_LAYERS), graph, layer_count);
-    if (!result) result = tli_find_kept(&layers, config, kept);
+    if (!result) result = tli_choose_kept(&layers, config, &choices);
+    if (!result) tli_copy(kept, choices, (size_t)layer_count);
+    tli_release(env, choices);
     tli_free_layers(&layers);
     return result;
 }
@@ -726,11 +892,7 @@ static tl_result tli_plan_config(tl_env *env, tli_function function, const tl_gr
     uint64_t i;
     tl_result result = tli_open_config(env, &layers, function, graph, config, budget);
     *kept_count = 0;
-    if (!result) {
-        kept = (uint8_t *)tli_alloc_array(env, layers.count, 1);
-        result = kept ? tli_find_kept(&layers, config, kept)
-                      : tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_KEPT_LAYERS));
-    }
+    if (!result) result = tli_choose_kept(&layers, config, &kept);
     for (i = 0; i < layers.count && kept && !result; i++) *kept_count += kept[i];
     if (!result)
         result = config->strategy.kind == TL_CHECKPOINT_NONE ? tl_plan_keep_all(env, graph, 0, plan)

@@ -27,6 +27,61 @@ static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     rest = b * c / (c + r - 1);  // b(c-1, r-1)
     return (int32_t)(b < n - rest ? b : n - rest);
 }
+
+// -- checkpoints at an interval --
+//
+// The number of a node is its layer or, where it has none, its place in the listing; a checkpoint is a node
+// whose number the interval divides. Checkpoints cut the listing into spans, each of which ends with one:
+//
+//     input | 1 2 3 | 4 5 6 | 7 8       interval 3: 3 and 6 are checkpoints
+//
+// A tensor that is read in another span than its own crosses. Where a backward needs one of an earlier span,
+// because a skip leads past the checkpoint, forwards run there in passing: what crosses stays, the rest is
+// dropped again until its own span is reversed. So one backward does not fill the memory with all spans.
+
+static int32_t tli_checkpoint_number(const tl_graph *graph, int32_t id) {
+    return graph->nodes[id].layer >= 0 ? graph->nodes[id].layer : id;
+}
+
+static int tli_is_checkpoint(const tl_graph *graph, int32_t id, uint64_t interval) {
+    return !graph->nodes[id].is_input && (uint64_t)tli_checkpoint_number(graph, id) % interval == 0;
+}
+
+typedef struct tli_spans {
+    int32_t *of_node;  // [node_count] number of its span
+    uint8_t *crosses;  // [tensor_count] 1 = read in another span than that of its node
+    int32_t  any;      // 1 = one that is neither a graph input's nor a checkpoint's crosses
+} tli_spans;
+
+static void tli_free_spans(tl_env *env, tli_spans *spans) {
+    tli_release(env, spans->of_node);
+    tli_release(env, spans->crosses);
+    tli_zero(spans, sizeof *spans);
+}
+
+// Release with tli_free_spans. 0 = no memory.
+static int tli_init_spans(tl_env *env, const tl_graph *graph, uint64_t interval, tli_spans *spans) {
+    int32_t id, i, span = 0;
+    spans->of_node = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *spans->of_node);
+    spans->crosses = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
+    spans->any = 0;
+    if (!spans->of_node || !spans->crosses) {
+        tli_free_spans(env, spans);
+        return 0;
+    }
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        spans->of_node[id] = span;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor, maker = graph->outputs[tensor].node;
+            if (spans->of_node[maker] == span) continue;
+            spans->crosses[tensor] = 1;
+            spans->any |= !graph->nodes[maker].is_input && !tli_is_checkpoint(graph, maker, interval);
+        }
+        span += tli_is_checkpoint(graph, id, interval);
+    }
+    return 1;
+}
 #endif
 
 // Mark the outputs that must be resident at the end: those of nodes marked keep; in inference, if
@@ -160,6 +215,9 @@ typedef struct tli_remake {
     uint8_t *stays, *here;     // [tensor_count] kept from the first pass on; resident now
     uint8_t *has_saved;        // [node_count] saved bytes are resident
     int32_t *stack, *cursors;  // [node_count] nodes to be run again, and the next input of each to look at
+    const tli_spans *spans;    // of checkpoints at an interval; NULL = all that is made again stays
+    int32_t *passed;           // [node_count] what was run in passing, with spans
+    int32_t  passed_count, span;  // span: of the backward under way
 } tli_remake;
 
 static void tli_call_forward(tli_remake *r, int32_t id, int saves) {
@@ -174,6 +232,7 @@ static void tli_call_forward(tli_remake *r, int32_t id, int saves) {
 static void tli_make_again(tli_remake *r, int32_t root) {
     const tl_graph *graph = r->graph;
     int32_t depth = 1, i;
+    int in_passing;
     r->stack[0] = root;
     r->cursors[0] = 0;
     while (depth > 0) {
@@ -186,9 +245,22 @@ static void tli_make_again(tli_remake *r, int32_t root) {
             r->cursors[depth++] = 0;
             continue;
         }
-        tli_call_forward(r, id, 1);
+        in_passing = r->spans && r->spans->of_node[id] != r->span;
+        if (in_passing) r->passed[r->passed_count++] = id;
+        tli_call_forward(r, id, !in_passing);
         for (i = node->first_output; i < node->first_output + node->output_count; i++) r->here[i] = 1;
         depth--;
+    }
+}
+
+// Forget what was made in passing.
+static void tli_leave_passed(tli_remake *r) {
+    const tl_graph *graph = r->graph;
+    int32_t i;
+    while (r->passed_count > 0) {
+        const tl_node *node = &graph->nodes[r->passed[--r->passed_count]];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            r->here[i] = r->stays[i] || r->spans->crosses[i];
     }
 }
 
@@ -197,6 +269,7 @@ static void tli_call_backward(tli_remake *r, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t i;
     int missing = node->saved_bytes && !r->has_saved[id];
+    if (r->spans) r->span = r->spans->of_node[id];
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         missing |= graph->outputs[i].needed && !r->here[i];
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
@@ -204,6 +277,7 @@ static void tli_call_backward(tli_remake *r, int32_t id) {
             tli_make_again(r, graph->outputs[graph->inputs[i].tensor].node);
     if (missing) tli_make_again(r, id);
     tli_add_step(&r->calls, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
+    tli_leave_passed(r);
 }
 
 // Add all forwards, then all backwards, each preceded by the forwards that make what it needs.
@@ -226,22 +300,24 @@ static int32_t tli_call_all(tli_remake *r, const uint8_t *keep) {
     return first_count;
 }
 
-TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8_t *keep, tl_plan *plan) {
+// spans: NULL = each forward runs at most twice.
+static tl_result tli_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8_t *keep,
+                                   const tli_spans *spans, tl_plan *plan) {
     tli_remake r;
     int32_t first_count = 0;
     tl_result result;
-    TL_ASSERT(graph && plan && (keep || !graph->tensor_count));
     tli_zero(plan, sizeof *plan);
-    result = tl_check_graph(env, graph);
-    if (result) return result;
+    tli_zero(&r, sizeof r);
     r.graph = graph;
+    r.spans = spans;
     r.calls = tli_steps_of(env);
     r.stays = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
     r.here = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
     r.has_saved = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->node_count, 1);
     r.stack = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *r.stack);
     r.cursors = (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *r.cursors);
-    r.calls.failed = !r.stays || !r.here || !r.has_saved || !r.stack || !r.cursors;
+    r.passed = spans ? (int32_t *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *r.passed) : NULL;
+    r.calls.failed = !r.stays || !r.here || !r.has_saved || !r.stack || !r.cursors || (spans && !r.passed);
     if (!r.calls.failed) first_count = tli_call_all(&r, keep);
     result = tli_plan_calls(&r.calls, first_count, r.stays, TLI_IN(PLAN_KEPT_SET), graph, 0, plan);
     tli_release(env, r.stays);
@@ -249,6 +325,43 @@ TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const ui
     tli_release(env, r.has_saved);
     tli_release(env, r.stack);
     tli_release(env, r.cursors);
+    tli_release(env, r.passed);
+    return result;
+}
+
+TLI_IMPL tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8_t *keep, tl_plan *plan) {
+    tl_result result;
+    TL_ASSERT(graph && plan && (keep || !graph->tensor_count));
+    tli_zero(plan, sizeof *plan);
+    result = tl_check_graph(env, graph);
+    return result ? result : tli_plan_kept_set(env, graph, keep, NULL, plan);
+}
+
+// Make the plan of checkpoints at an interval: that of the kept set, or with spans where it peaks lower.
+static tl_result tli_plan_interval(tl_env *env, const tl_graph *graph, uint64_t interval, tl_plan *plan) {
+    uint8_t *keep = (uint8_t *)tli_alloc_array(env, (uint64_t)graph->tensor_count, 1);
+    tli_spans spans;
+    tl_plan by_spans;
+    int32_t i;
+    tl_result result = TL_ERROR_NO_MEMORY;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(&spans, sizeof spans);
+    for (i = 0; i < graph->tensor_count && keep; i++)
+        keep[i] = (uint8_t)tli_is_checkpoint(graph, graph->outputs[i].node, interval);
+    if (keep) result = tli_plan_kept_set(env, graph, keep, NULL, plan);
+    if (!result && !tli_init_spans(env, graph, interval, &spans)) result = TL_ERROR_NO_MEMORY;
+    if (!result && spans.any) {
+        result = tli_plan_kept_set(env, graph, keep, &spans, &by_spans);
+        if (!result && by_spans.peak_bytes < plan->peak_bytes) {
+            tl_plan higher = *plan;
+            *plan = by_spans;
+            by_spans = higher;
+        }
+        if (!result) tl_free_plan(env, &by_spans);
+    }
+    if (result) tl_free_plan(env, plan);
+    tli_free_spans(env, &spans);
+    tli_release(env, keep);
     return result;
 }
 

@@ -406,10 +406,12 @@ typedef struct tl_checkpoint {
 // (tl_node_desc.unit) are dropped and computed again, also in kept layers. A tensor is inner if it
 // has readers and all of them belong to its own layer. Every other tensor of a layer, and inner
 // tensors of other units, are kept if their layer is; nodes without a layer are always kept. Kind
-// None keeps everything and ignores the flags.
+// None keeps everything and ignores the flags. With kind Dynamic a flag allows to drop, and the memory
+// fraction decides which inner tensors are dropped: as few as it takes, in kept layers and in others.
 typedef struct tl_checkpoint_config {
     tl_checkpoint strategy;
-    int32_t  checkpoint_attention;     // 1 = drop inner activations of attention units, 0 = keep them
+    int32_t  checkpoint_attention;     // 1 = drop inner activations of attention units (Dynamic: or not, as
+                                       // the fraction asks for), 0 = keep them
     int32_t  checkpoint_ffn;           // the same for ffn units
     uint64_t min_checkpoint_interval;  // kept layers are at least that far apart; 0 and 1 = no limit
     void    *memory;                   // what tl_free_checkpoint_config releases; 0 = nothing
@@ -455,16 +457,18 @@ TLDEF int tl_keeps_layer(const tl_checkpoint_config *config, uint64_t layer);
 //   kept   [layer_count] overwritten with 1 = kept, 0 = recomputed; layer_count is that of the
 //          graph: its highest layer number + 1
 //
-// Dynamic tries all kept sets of up to 12 layers. For more layers, segments of up to 90 layers
-// between two kept ones are measured in evenly spaced kept sets, and a label search over (live
-// bytes, cost) combines the segments at least cost. If layers read only the layer below, this has
-// equalled brute force on every graph tried; on other graphs it is a heuristic. Every candidate is
-// simulated, so the returned set is always within the fraction.
+// Dynamic chooses layers and those inner tensors that the flags allow to drop; kept tells the layers. Of up to
+// 12 choices it tries all sets, and of up to 12 layers all sets that drop what is inner. For more choices,
+// segments of up to 90 layers (45, where both units are chosen from) between two kept ones are measured in
+// evenly spaced kept sets, with the inner tensors of each kind of unit kept or not, and a label search over
+// (live bytes, cost) combines the segments at least cost; then single choices are added and exchanged. If
+// layers read only the layer below and nothing inner is chosen, this has equalled brute force on every graph
+// tried; else it is a heuristic. Every candidate is simulated, so the set is always within the fraction.
 //
 // Errors:  those of tl_check_graph and tl_check_checkpoint_config; TL_ERROR_INFEASIBLE names the
 //          least peak found and its node.
-// Cost:    dynamic: at most 4096 simulated plans, with more than 12 layers up to three times as
-//          many, and 5 KiB of memory per layer during the search.
+// Cost:    dynamic: at most 4096 simulated plans, with more than 12 choices up to five times as
+//          many, and 8 KiB of memory per layer during the search.
 TLDEF tl_result tl_find_kept_layers(tl_env *env, const tl_graph *graph, const tl_checkpoint_config *config,
                                     uint8_t *kept, uint64_t layer_count);
 

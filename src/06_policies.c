@@ -168,6 +168,7 @@ typedef struct tli_policy {
     tli_remat_watch *watch;      // NULL = none, and no limit of the work
     uint64_t        work, work_limit;
     uint64_t        call_count;  // nodes that are not graph inputs
+    uint64_t        highest_number;  // of these, as tli_checkpoint_number
     uint64_t        fineness;    // values are tried in steps of value / fineness, at least 1
     uint8_t        *keep;        // [tensor_count] 1 = the candidate keeps it
     uint8_t        *read;        // [tensor_count] 1 = a backward reads it
@@ -366,21 +367,23 @@ static tl_result tli_policy_keep_all(tli_policy *p) {
 }
 
 static tl_result tli_policy_try_interval(tli_policy *p, uint64_t interval) {
-    uint64_t number = 0;
     int32_t id;
     for (id = 0; id < p->graph->node_count; id++)
-        if (!p->graph->nodes[id].is_input) tli_policy_keep(p, id, number++ % interval == 0);
+        tli_policy_keep(p, id, tli_is_checkpoint(p->graph, id, interval));
     return tli_policy_try(p);
 }
 
+// A longer interval than the highest number keeps number 0 alone, as every longer one.
 static tl_result tli_policy_every_n(tli_policy *p) {
-    uint64_t interval = p->desc->interval, root = tli_find_root(p->call_count);
+    uint64_t interval = p->desc->interval, root;
+    uint64_t count = p->highest_number < p->call_count ? p->highest_number + 1 : p->call_count;
     tl_result result = TL_OK;
-    if (!p->budget.is_limited && !interval) interval = root + (root * root < p->call_count);
+    root = tli_find_root(count);
+    if (!p->budget.is_limited && !interval) interval = root + (root * root < count);
     if (interval) return tli_policy_try_interval(p, interval);
     for (interval = 1; !result && !tli_policy_is_done(p); interval += tli_policy_step(p, interval)) {
         result = tli_policy_try_interval(p, interval);
-        if (interval >= p->call_count) break;
+        if (interval > p->highest_number) break;
     }
     return result;
 }
@@ -801,7 +804,12 @@ static tl_result tli_policy_init(tl_env *env, const tl_policy_desc *desc, const 
     p->graph = desc->graph;
     p->pool = pool;
     p->budget = *budget;
-    for (id = 0; id < p->graph->node_count; id++) p->call_count += !p->graph->nodes[id].is_input;
+    for (id = 0; id < p->graph->node_count; id++) {
+        uint64_t number = (uint64_t)tli_checkpoint_number(p->graph, id);
+        if (p->graph->nodes[id].is_input) continue;
+        p->call_count++;
+        if (number > p->highest_number) p->highest_number = number;
+    }
     p->fineness = TLI_POLICY_NODES / (uint64_t)p->graph->node_count;
     if (p->fineness < 32) p->fineness = 32;
     p->keep = (uint8_t *)tli_alloc_array(&p->quiet, tensors, 2);

@@ -286,7 +286,7 @@ TLDEF tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl_pl
 // id, name, what is kept
 #define TL_POLICIES(X) \
     X(TL_POLICY_KEEP_ALL,    "keep-all",    "everything until backward has read it")                     \
-    X(TL_POLICY_EVERY_N,     "every-n",     "the first node of the listing and every n-th after it")     \
+    X(TL_POLICY_EVERY_N,     "every-n",     "the nodes whose number is divisible by n")                  \
     X(TL_POLICY_CHEN_SQRT,   "chen-sqrt",   "about sqrt(n) of the n cut nodes, evenly spaced")           \
     X(TL_POLICY_CHEN_GREEDY, "chen-greedy", "a cut node whenever so many bytes were made since the last") \
     X(TL_POLICY_SELECTIVE,   "selective",   "the nodes whose forward costs much, or much per byte")      \
@@ -300,8 +300,10 @@ typedef enum tl_policy { TL_POLICIES(TLI_ENUM) TL_POLICY_COUNT } tl_policy;
 typedef struct tl_policy_desc {
     const tl_graph *graph;      // not NULL
     tl_policy policy;           // 0 = keep-all
-    uint64_t interval;          // every-n: nodes; 0 without a budget = ceil(sqrt(nodes)). chen-sqrt: cut
-                                // nodes; 0 = the square root of their number, rounded, with any budget
+    uint64_t interval;          // every-n: of the numbers of nodes, which are their layers or, where they have
+                                // none, their places in the listing; 0 without a budget = the square root of
+                                // their count, rounded up. chen-sqrt: cut nodes; 0 = the square root of their
+                                // number, rounded, with any budget
     uint64_t slot_count;        // revolve: checkpoints, the graph inputs are the first; 0 = the most that fit
     uint64_t cost_threshold;    // selective: forwards below it are made again; 0 = see tl_plan_policy
     uint64_t budget_bytes;      // of the arena and base_bytes together; 0 = no limit of your own

@@ -685,6 +685,13 @@ static uint32_t tli_find_wanted(const tli_choice_net *net, const uint8_t *scheme
     return wanted & ~TLI_BIT(tli_scheme_formats[schemes[net->producer]]);
 }
 
+static int32_t tli_count_wanted(const tli_choice_net *net, const uint8_t *schemes) {
+    uint32_t wanted = tli_find_wanted(net, schemes);
+    int32_t count = 0;
+    for (; wanted; wanted &= wanted - 1) count++;
+    return count;
+}
+
 static uint64_t tli_sum_net(const tli_choice_net *net, const uint8_t *schemes) {
     const uint64_t *costs = net->costs + tli_scheme_formats[schemes[net->producer]] * TL_FORMAT_COUNT;
     uint32_t wanted = tli_find_wanted(net, schemes);
@@ -704,13 +711,22 @@ static uint64_t tli_sum_around(const tli_precision *p, int32_t id) {
     return sum;
 }
 
+// The conversions of all nets that a node makes or reads.
+static int32_t tli_count_around(const tli_precision *p, int32_t id) {
+    int32_t i, count = 0;
+    for (i = p->first_nets[id]; i < p->first_nets[id + 1]; i++)
+        count += tli_count_wanted(&p->nets[p->node_nets[i]], p->schemes);
+    return count;
+}
+
 // -- precision plan: ties --
 
-// Change one node to the preferred scheme, if neither the cost with its nets nor the cost of its conversions
-// grows and the limit is kept. Each change improves the node's preference, so repeating this ends.
+// Change one node to the preferred scheme, if neither the cost with its nets nor its conversions and their cost
+// grow and the limit is kept. Each change improves the node's preference, so repeating this ends.
 static int tli_prefer_scheme(tli_precision *p, uint64_t most_loss, tli_pick *pick, int32_t id) {
     size_t row = (size_t)id * TL_SCHEME_COUNT;
     uint64_t before = tli_sum_around(p, id), after, loss;
+    int32_t conversions = tli_count_around(p, id), grown;
     size_t now = p->schemes[id], best = now, k;
     for (k = 0; k < TL_SCHEME_COUNT; k++) {
         if (k == best || p->costs[row + k] == TL_FORBIDDEN || p->ranks[row + k] > p->ranks[row + best])
@@ -720,9 +736,10 @@ static int tli_prefer_scheme(tli_precision *p, uint64_t most_loss, tli_pick *pic
              (p->losses[row + k] == p->losses[row + best] && k > best))) continue;
         p->schemes[id] = (uint8_t)k;
         after = tli_sum_around(p, id);
+        grown = tli_count_around(p, id) > conversions;
         p->schemes[id] = (uint8_t)now;
         loss = pick->loss - p->losses[row + now] + p->losses[row + k];
-        if (loss > most_loss || after > before ||
+        if (loss > most_loss || after > before || grown ||
             after - p->costs[row + k] > before - p->costs[row + now]) continue;
         best = k;
     }
@@ -884,15 +901,12 @@ static tl_result tli_pick_knee(tli_precision *p, tli_pick *pick) {
     return TL_OK;
 }
 
-// Among choices of the same cost take the one of least loss, within a limit of work.
+// Among choices of the same cost take the one of least loss.
 static tl_result tli_lower_loss(tli_precision *p, tli_pick *pick) {
-    uint64_t limit = p->choice.work_limit;
     tli_choice_plan chosen;
     tl_result result;
     if (!pick->loss || tli_is_accuracy(p)) return TL_OK;
-    p->choice.work_limit = tli_least_work(limit);
     result = tli_choose(p, 1, 0, pick->cost, &chosen);
-    p->choice.work_limit = limit;
     if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p);
     if (result) return TL_OK;
     if (chosen.cost <= pick->cost && chosen.loss < pick->loss) {
@@ -902,6 +916,117 @@ static tl_result tli_lower_loss(tli_precision *p, tli_pick *pick) {
     }
     tli_free_choice_plan(p->env, &chosen);
     return TL_OK;
+}
+
+// -- precision plan: preferences over the whole graph --
+//
+// Among choices of equal cost the first is the one of fewest conversions, then the one with most nodes in a
+// scheme of the first rank, then of the second, and so on. For that, costs are multiplied, and conversions and
+// nodes pay in the units below:
+//
+//     cost' = cost x W + conversions x B^m + B^(m-1) x nodes above rank 0 + B^(m-2) x nodes above rank 1 + ...
+//
+// where B is larger than the number of nodes, and W exceeds all that follows it. As many of the ranks count as
+// there is room for; none where all priorities are equal: then the choice of least loss is taken, and changed
+// node by node.
+
+typedef struct tli_ladder {
+    uint64_t weight, conversion;          // W; what a conversion pays
+    uint64_t prices[TL_SCHEME_COUNT + 1]; // [rank] what a node pays
+} tli_ladder;
+
+// The ranks among which nodes have a choice, as bits.
+static uint32_t tli_find_ranks(const tli_precision *p) {
+    uint32_t all = 0;
+    int32_t id, k;
+    for (id = 0; id < p->graph->node_count; id++) {
+        size_t row = (size_t)id * TL_SCHEME_COUNT;
+        uint32_t own = 0;
+        for (k = 0; k < TL_SCHEME_COUNT; k++)
+            if (p->costs[row + (size_t)k] != TL_FORBIDDEN) own |= TLI_BIT(p->ranks[row + (size_t)k]);
+        if (own & (own - 1)) all |= own;
+    }
+    return all;
+}
+
+// Find the prices of the ranks; weight 1 = there is nothing to prefer, or no room.
+static tli_ladder tli_find_ladder(const tli_precision *p) {
+    tli_ladder ladder;
+    uint64_t base = (uint64_t)p->graph->node_count + 1, room, cost, loss;
+    uint64_t conversions = (uint64_t)p->net_count * (TL_FORMAT_COUNT - 1) + 1;
+    uint32_t ranks = tli_find_ranks(p), ranks_by_priority;
+    int32_t rank, last = -1, k;
+    tli_zero(&ladder, sizeof ladder);
+    ladder.weight = 1;
+    if (!tli_choice_add_all_most(&p->choice, &cost, &loss)) return ladder;
+    room = TLI_CHOICE_MOST_SUM / (cost + 1);
+    ranks_by_priority = ranks & ~TLI_BIT(0);    // rank 0 is the recommended scheme
+    if (!(ranks_by_priority & (ranks_by_priority - 1)) || conversions > room / base) return ladder;
+    ladder.weight = conversions;
+    ladder.conversion = 1;
+    for (rank = 0; rank <= TL_SCHEME_COUNT; rank++) {
+        if (!(ranks >> rank & 1)) continue;
+        if (last >= 0) {
+            if (ladder.weight > room / base) break;
+            ladder.weight *= base;
+            ladder.conversion *= base;
+            for (k = 0; k < rank; k++) ladder.prices[k] *= base;
+            for (k = rank; k <= TL_SCHEME_COUNT; k++) ladder.prices[k] = ladder.prices[last] + 1;
+        }
+        last = rank;
+    }
+    return ladder;
+}
+
+// Multiply the costs and add the prices, or undo that.
+static void tli_climb(tli_precision *p, const tli_ladder *ladder, int undo) {
+    uint64_t places = (uint64_t)p->node_count * TL_SCHEME_COUNT, real, i;
+    uint64_t prices = (uint64_t)p->net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
+    real = (uint64_t)p->graph->node_count * TL_SCHEME_COUNT;
+    for (i = 0; i < places; i++) {
+        if (p->costs[i] == TL_FORBIDDEN) continue;
+        if (undo) p->costs[i] /= ladder->weight;
+        else p->costs[i] = p->costs[i] * ladder->weight + (i < real ? ladder->prices[p->ranks[i]] : 0);
+    }
+    for (i = 0; i < prices; i++)        // the price of no conversion is not read
+        p->net_costs[i] = undo ? p->net_costs[i] / ladder->weight
+                               : p->net_costs[i] * ladder->weight + ladder->conversion;
+}
+
+// Take the choice that is preferred among those of the least cost; all costs are with the prices.
+static tl_result tli_take_preferred(tli_precision *p, tli_pick *pick) {
+    tli_choice_plan chosen;
+    tl_result result = tli_choose(p, 0, p->most_loss, 0, &chosen);
+    if (result == TL_ERROR_NO_MEMORY) return tli_fail_choice(p);
+    if (result) return TL_OK;
+    if (chosen.cost < pick->cost) {
+        pick->cost = chosen.cost;
+        pick->loss = chosen.loss;
+        tli_take_schemes(p, chosen.schemes);
+    }
+    tli_free_choice_plan(p->env, &chosen);
+    return TL_OK;
+}
+
+// Of choices of equal cost take the preferred one, of these the one of least loss, within limits of work.
+static tl_result tli_settle_ties(tli_precision *p, tli_pick *pick) {
+    tli_ladder ladder = tli_find_ladder(p);
+    uint64_t limit = p->choice.work_limit;
+    tl_result result = TL_OK;
+    int32_t id;
+    p->choice.work_limit = tli_least_work(limit);
+    tli_climb(p, &ladder, 0);
+    pick->cost *= ladder.weight;
+    for (id = 0; id < p->net_count; id++)
+        pick->cost += ladder.conversion * (uint64_t)tli_count_wanted(&p->nets[id], p->schemes);
+    for (id = 0; id < p->graph->node_count; id++)
+        pick->cost += ladder.prices[p->ranks[(size_t)id * TL_SCHEME_COUNT + p->schemes[id]]];
+    if (ladder.weight > 1) result = tli_take_preferred(p, pick);
+    if (!result) result = tli_lower_loss(p, pick);
+    tli_climb(p, &ladder, 1);
+    pick->cost /= ladder.weight;
+    p->choice.work_limit = limit;
+    return result;
 }
 
 // Choose by the criterion. No error text is set for TL_ERROR_INFEASIBLE: tli_fail_limit does that.
@@ -941,7 +1066,7 @@ static tl_result tli_pick_criterion(tli_precision *p, uint64_t loss_limit, tli_p
         pick->gap_ratio = tli_find_gap(pick->cost, bound);
         if (result) return result;
     }
-    result = tli_lower_loss(p, pick);
+    result = tli_settle_ties(p, pick);
     if (result) return result;
     tli_break_ties(p, p->most_loss, pick);
     if (tli_is_accuracy(p)) return TL_OK;

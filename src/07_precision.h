@@ -557,6 +557,10 @@ TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  //
 // Among choices of equal cost (accuracy: equal loss) the one of least loss (cost) is taken, as far as
 // 50 million steps go. Then single nodes change, as long as costs and conversions do not grow and limits
 // are kept, in this order of preference: the recommended scheme of the row, larger priorities, less loss.
+// Where priorities differ, the preferences count over the whole graph: of equal choices within the limits
+// (accuracy: of equal loss and cost) the one of fewest conversions is taken, of these the one with most nodes
+// in their recommended scheme, then with most in a scheme of the largest priority, of the next, and so on, of
+// these the one of least loss, as far as 60 bits and twice 50 million steps go.
 // Balanced takes the point of the front with the least sum of weight x (value - least) / (most - least),
 // and among equal ones the point that satisfies most of these preferences.
 //

@@ -36,23 +36,11 @@ static int tli_may_run_again(const tli_asked *a) {
     return a->gradient && (a->gradient->checkpointed || (a->inference && a->live.is_limited));
 }
 
-static tl_result tli_plan_interval(const tli_asked *a, tl_plan *plan) {
-    const tl_graph *graph = a->graph;
-    uint8_t *keep = (uint8_t *)tli_alloc_array(a->env, (uint64_t)graph->tensor_count, 1);
-    uint64_t number = 0;
-    int32_t id, i;
-    tl_result result;
-    if (!keep) return tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(KEPT_SET_NO_MEMORY));
-    for (id = 0; id < graph->node_count; id++) {
-        const tl_node *node = &graph->nodes[id];
-        int kept = node->is_input || number % a->gradient->checkpoint_interval == 0;
-        number += !node->is_input;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            keep[i] = (uint8_t)kept;
-    }
-    result = tl_plan_kept_set(a->env, graph, keep, plan);
-    tli_release(a->env, keep);
-    return result;
+// Every n-th node is kept.
+static tl_result tli_plan_spaced(const tli_asked *a, tl_plan *plan) {
+    tl_result result = tli_plan_interval(a->env, a->graph, a->gradient->checkpoint_interval, plan);
+    return result == TL_ERROR_NO_MEMORY
+               ? tli_fail(a->env, result, a->function, TLI_RULE(KEPT_SET_NO_MEMORY)) : result;
 }
 
 // The cheapest plan within the budget.
@@ -107,7 +95,7 @@ static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_rep
 // Make the plan. report: zeroes but for the work, unless tl_plan_remat made it or was refused.
 static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
     tli_zero(report, sizeof *report);
-    if (a->gradient && a->gradient->checkpoint_interval) return tli_plan_interval(a, plan);
+    if (a->gradient && a->gradient->checkpoint_interval) return tli_plan_spaced(a, plan);
     if (a->gradient && a->memory == TL_MEMORY_MINIMAL_PEAK) return tli_plan_fewest(a, plan, report);
     if (tli_may_run_again(a)) return tli_plan_cheapest(a, plan, report);
     return tl_plan_keep_all(a->env, a->graph, a->inference, plan);

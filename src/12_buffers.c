@@ -86,6 +86,9 @@ typedef struct tli_online {
     int32_t   closure_count;
     int32_t   open_count;      // wanted tensors that are not held and whose node is not in the closure yet
     int32_t   save_all;        // 1 = there is room to keep everything that the closure makes
+    tli_spans spans;           // of policy every-n
+    int32_t   by_spans;        // 1 = what is made in passing is dropped, to peak lower ([5])
+    int32_t   span;            // that of the backward under way
     uint8_t  *wanted;          // [tensor_count] tli_want_kind
     int32_t  *wanted_uses;     // [tensor_count] reads left in the closure and by the goal
     int32_t  *left;            // [tensor_count] a copy of wanted_uses, counted down to look ahead

@@ -34,8 +34,23 @@ static int tli_online_is_held(const tl_run *run, int32_t tensor) {
 static int tli_policy_keeps(const tl_run *run, int32_t id) {
     const tl_node *node = &run->graph->nodes[id];
     if (!run->checkpoints_on) return 1;
-    return tli_wants_checkpoint(&run->desc.policy, node->layer >= 0 ? node->layer : id,
-                                node->fwd_cost);
+    return tli_wants_checkpoint(&run->desc.policy, tli_checkpoint_number(run->graph, id), node->fwd_cost);
+}
+
+static int tli_online_by_spans(const tl_run *run) {
+    return run->online.by_spans && run->checkpoints_on;
+}
+
+// Whether a node that a backward needs again runs in passing only.
+static int tli_online_in_passing(const tl_run *run, int32_t id) {
+    return tli_online_by_spans(run) && run->online.spans.of_node[id] != run->online.span;
+}
+
+// Whether the backward of a node counts as a use of its input: it reads it, or what it needs of its own span is
+// made from it.
+static int tli_online_is_use(const tl_run *run, int32_t input) {
+    const tl_node_input *read = &run->graph->inputs[input];
+    return read->needed || (tli_online_by_spans(run) && run->online.spans.crosses[read->tensor]);
 }
 
 static tl_result tli_online_emit(tl_run *run, tl_step_kind kind, int32_t node, int32_t output,
@@ -360,7 +375,9 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
                   goal_bytes <= free_bytes - sum.all - sum.saved;
     if (o->save_all) {
         for (k = 0; k < run->graph->tensor_count; k++)
-            if (o->wanted[k] == TLI_WANT_MADE) o->wanted[k] = TLI_WANT_SAVED;
+            if (o->wanted[k] == TLI_WANT_MADE &&
+                (!tli_online_in_passing(run, run->graph->outputs[k].node) || o->spans.crosses[k]))
+                o->wanted[k] = TLI_WANT_SAVED;
         return;
     }
     if (o->closure_count < 2 || sum.least_cut == UINT64_MAX) return;
@@ -448,8 +465,8 @@ static tl_result tli_online_reach(tl_run *run, int32_t goal, uint64_t goal_bytes
     for (k = 0; k < o->closure_count && !result; k++) {
         int32_t id = o->closure[k];
         const tl_node *node = &run->graph->nodes[id];
-        int with_saved =
-            o->save_all && node->saved_bytes && node->has_grad && !o->sim.nodes[id].has_saved;
+        int with_saved = o->save_all && node->saved_bytes && node->has_grad &&
+                         !o->sim.nodes[id].has_saved && !tli_online_in_passing(run, id);
         result = tli_online_run_node(run, id, with_saved);
         if (!result) result = tli_online_unwant_inputs(run, id);
     }
@@ -515,6 +532,7 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
     int32_t i, saved = tli_item_of_saved(run, id);
     tl_result result;
     o->pins[saved]++;
+    if (o->spans.of_node) o->span = o->spans.of_node[id];
     tli_online_want_reads(run, id, remake);
     result = tli_online_reach(
         run, id, tli_online_backward_bytes(run, id) + (remake ? node->saved_bytes : 0));
@@ -527,9 +545,12 @@ static tl_result tli_online_backward(tl_run *run, int32_t id) {
     if (!result) result = tli_online_emit(run, TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS, TL_CODEC_NONE);
     o->pins[saved]--;
     for (i = node->first_input; i < node->first_input + node->input_count && !result; i++) {
-        if (!graph->inputs[i].needed) continue;
-        o->backward_uses[graph->inputs[i].tensor]--;
-        result = tli_online_unwant(run, graph->inputs[i].tensor);
+        int32_t tensor = graph->inputs[i].tensor;
+        if (!tli_online_is_use(run, i)) continue;
+        o->backward_uses[tensor]--;
+        if (graph->inputs[i].needed) result = tli_online_unwant(run, tensor);
+        else if (!o->wanted_uses[tensor] && !tli_online_has_uses(run, tensor))
+            result = tli_online_let_go(run, tensor);
     }
     for (i = node->first_output; i < node->first_output + node->output_count && !result; i++) {
         if (!graph->outputs[i].needed) continue;
@@ -613,6 +634,7 @@ static void tli_free_online(tl_run *run) {
     tli_online *o = &run->online;
     tl_env *env = run->env;
     tli_free_sim(&o->sim);
+    tli_free_spans(env, &o->spans);
     tli_release(env, o->record.steps);
     tli_release(env, o->forward_uses);
     tli_release(env, o->backward_uses);
@@ -636,6 +658,8 @@ static tl_result tli_init_online(tl_run *run) {
     uint64_t items = tensors + nodes;
     int asks = run->desc.eviction == TL_EVICTION_CALLER;
     tl_plan flags;
+    int has_spans = run->desc.policy.kind != TL_RECOMPUTE_POLICY_EVERY_N ||
+                    tli_init_spans(env, run->graph, run->desc.policy.as.every_n.n, &o->spans);
     o->record = tli_steps_of(env);
     o->forward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->forward_uses);
     o->backward_uses = (int32_t *)tli_alloc_array(env, tensors, sizeof *o->backward_uses);
@@ -652,7 +676,7 @@ static tl_result tli_init_online(tl_run *run) {
     o->candidate_items =
         asks ? (int32_t *)tli_alloc_array(env, items, sizeof *o->candidate_items) : NULL;
     if (!o->forward_uses || !o->backward_uses || !o->pins || !o->made_at || !o->used_at ||
-        !o->closure || !o->wanted || !o->wanted_uses || !o->left || !o->cuts ||
+        !o->closure || !o->wanted || !o->wanted_uses || !o->left || !o->cuts || !has_spans ||
         (asks && (!o->candidates || !o->candidate_items)))
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(ONLINE_STATE_NO_MEMORY));
     tli_zero(&flags, sizeof flags);
@@ -669,7 +693,7 @@ static void tli_online_count_uses(tl_run *run) {
         int reads = !run->inference && node->has_grad;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             o->forward_uses[graph->inputs[i].tensor]++;
-            o->backward_uses[graph->inputs[i].tensor] += reads && graph->inputs[i].needed;
+            o->backward_uses[graph->inputs[i].tensor] += reads && tli_online_is_use(run, i);
         }
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             o->backward_uses[i] += reads && graph->outputs[i].needed;

@@ -399,6 +399,13 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     return asked;
 }
 
+static tl_result tli_plan_run_interval(tl_run *run, uint64_t interval) {
+    tl_result result = tli_plan_interval(run->env, run->graph, interval, &run->plan);
+    return result == TL_ERROR_NO_MEMORY
+               ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(KEPT_SET_NO_MEMORY))
+               : result;
+}
+
 // The plan for the checkpoints or the strategy.
 static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
@@ -688,19 +695,43 @@ static tl_result tli_try_least_online(tl_run *run, uint64_t host_live, uint64_t 
     return result ? result : tli_settle_online(run, *least, host_live, 1);
 }
 
+// Policy none without a budget of the caller's asks for the least bytes.
+static int tli_wants_least_online(const tl_run *run) {
+    return run->desc.policy.kind == TL_RECOMPUTE_POLICY_NONE && run->checkpoints_on && !run->inference &&
+           !run->desc.budget_bytes;
+}
+
+// Decide within the budgets. Without one of the caller's, checkpoints at an interval are tried with and without
+// spans: what peaks lower is taken.
+static tl_result tli_try_online(tl_run *run) {
+    tli_online *o = &run->online;
+    uint64_t live = run->budget.bytes, host_live = run->budget.host_bytes, peak;
+    tl_result result;
+    o->by_spans = 0;
+    if (tli_wants_least_online(run)) return TL_ERROR_OVER_BUDGET;
+    result = tli_settle_online(run, live, host_live, 0);
+    if (result || run->desc.budget_bytes || !o->spans.any || !run->checkpoints_on) return result;
+    peak = o->sim.report.peak_bytes;
+    o->by_spans = 1;
+    result = tli_settle_online(run, live, host_live, 0);
+    if (result || o->sim.report.peak_bytes < peak) return result;
+    o->by_spans = 0;
+    return tli_settle_online(run, live, host_live, 0);
+}
+
 // The same, at last with the least live bytes that work; a refusal names what these take, which depends on no
 // budget of the device. What is tried and fails on the way leaves no error.
 static tl_result tli_check_online_budget(tl_run *run) {
     tli_quiet quiet = tli_begin_quiet(run->env);
     uint64_t least = 0;
     int32_t node = -1;
-    tl_result result = tli_settle_online(run, run->budget.bytes, run->budget.host_bytes, 0);
+    tl_result result = tli_try_online(run);
     int fits = result != TL_ERROR_OVER_BUDGET;
     if (!fits) result = tli_try_least_online(run, run->budget.host_bytes, &least, &node);
     if (result == TL_ERROR_OVER_BUDGET) result = tli_try_least_online(run, 0, &least, &node);
-    if (!fits && !result && run->in_arena) {
-        fits = tli_arenas_fit(run);
-        least = tli_taken_bytes(run, TL_TIER_DEVICE);
+    if (!fits && !result) {
+        fits = run->in_arena ? tli_arenas_fit(run) : !run->budget.is_over && least <= run->budget.bytes;
+        if (run->in_arena) least = tli_taken_bytes(run, TL_TIER_DEVICE);
     }
     tli_end_quiet(&quiet, result);
     return fits || result ? result
@@ -1308,17 +1339,19 @@ static tl_result tli_move_inputs(tl_run *run) {
 static tl_result tli_decide_again(tl_run *run) {
     tl_plan before = run->plan;
     uint64_t live = run->live_budget[TL_TIER_DEVICE], host_live = run->live_budget[TL_TIER_HOST];
+    int32_t by_spans = run->online.by_spans;
     tl_result result;
     run->plan.memory = NULL;        // it may be needed again
     run->owns_plan = 0;
     result = tli_check_online_budget(run);
     if (!result) {
         tl_free_plan(run->env, &before);
-        return tli_move_inputs(run);
+        return run->in_arena ? tli_move_inputs(run) : TL_OK;
     }
     if (run->owns_plan) tl_free_plan(run->env, &run->plan);
     run->plan = before;
     run->owns_plan = 1;
+    run->online.by_spans = by_spans;
     run->live_budget[TL_TIER_DEVICE] = live;
     run->live_budget[TL_TIER_HOST] = host_live;
     run->checkpoints_on = !run->checkpoints_on;
@@ -1375,7 +1408,7 @@ TLI_IMPL tl_result tl_enable_checkpoints(tl_run *run, int32_t on) {
                         TLI_RULE(RUN_NOT_ONLINE_OR_PASS_IS_UNDER_WAY));
     if (run->checkpoints_on == (on != 0)) return TL_OK;
     run->checkpoints_on = on != 0;
-    return run->in_arena ? tli_decide_again(run) : TL_OK;
+    return tli_decide_again(run);
 }
 
 TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on; }

@@ -22,7 +22,17 @@ extern "C" {
 // Online, the forward pass keeps the tensors that the policy wants and evicts when the budget
 // is full. The backward pass recomputes from the nearest resident ancestors and keeps some
 // recomputed tensors at binomial distances (Griewank and Walther, Algorithm 799: Revolve,
-// 2000), so a chain of n costs O(n log n) forwards with O(log n) checkpoints, never O(n^2).
+// 2000), so a chain of n costs O(n log n) forwards with O(log n) checkpoints; with none, which the
+// least bytes leave room for, O(n^2).
+//
+// Checkpoints at an interval n, of a strategy or of the policy every-n, are the nodes whose layer, or
+// place in the listing where they have none, is divisible by n, planned and online:
+//
+//     input | 1 2 3 | 4 5 6 | 7 8       interval 3: 3 and 6 are kept
+//
+// Where a skip leads past a checkpoint, a backward needs forwards of earlier spans: of what these make,
+// only what is read in another span stays, and the rest is made again for its own span, if that lowers
+// the peak (online: without a budget_bytes).
 // The decisions depend on the simulator alone, so tl_init_run tries them out: a budget that is
 // too small is refused before anything runs.
 //
@@ -138,8 +148,8 @@ typedef struct tl_run_desc {
                                           // 0 = f32 only
 
     // What to run. Without a strategy the plan is replayed if there is one, else the run is online. A lazy
-    // strategy makes the plan if none is given: gradient full keeps all, an interval of n keeps every n-th
-    // node; for gradient checkpointed with interval 0, and none under a budget, tl_plan_remat finds the
+    // strategy makes the plan if none is given: gradient full keeps all, an interval keeps its
+    // checkpoints; for gradient checkpointed with interval 0, and none under a budget, tl_plan_remat finds the
     // cheapest plan within budget_bytes. With memory minimal-peak tl_plan_order finds the order of the
     // forwards and their places, in the place of gradient full's plan and wherever that fits budget_bytes;
     // where it does not, tl_plan_remat follows for the same two gradients as above. A plan that is given, or
@@ -168,7 +178,8 @@ typedef struct tl_run_desc {
     uint64_t base_bytes;              // taken from the budget: weights, gradients, optimizer state
 
     // Online decisions.
-    tl_recompute_policy policy;       // 0 = all
+    tl_recompute_policy policy;       // 0 = all. none without budget_bytes: the least bytes that work; a chain
+                                      // of n is n * n / 2 forwards then, a budget makes it fewer
     tl_eviction eviction;             // 0 = cost
     tl_evict_fn evict;                // TL_EVICTION_CALLER only; tl_init_run calls it, too
     void       *evict_user;

@@ -2247,7 +2247,7 @@ static void a_recorded_pass_is_given_up_without_waiting(void **state) {
 // -- layers --
 
 // A policy that keeps nothing costs one more forward pass where there is room for it, not n of them.
-static void without_a_budget_nothing_runs_more_than_twice(void **state) {
+static void with_room_for_everything_nothing_runs_more_than_twice(void **state) {
     static bed b;
     static tl_layer layers[30];
     uint64_t saved;
@@ -2256,6 +2256,7 @@ static void without_a_budget_nothing_runs_more_than_twice(void **state) {
         uint64_t expected = chain_keep_all(30, saved, layers);
         chain_open(&b, 30, saved, layers, 0);
         b.desc.policy = tl_recompute_policy_none();
+        b.desc.budget_bytes = 1000;
         chain_init(&b, 30, layers);
         assert_int_equal(bed_step(&b, 0), expected);
         assert_true(b.mixer.forwards > 30 && b.mixer.forwards <= 60);
@@ -3659,7 +3660,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_kernel_of_the_host_is_not_called_before_its_operands_are_ready),
         cmocka_unit_test(a_step_that_was_begun_and_cannot_wait_fails),
         cmocka_unit_test(a_recorded_pass_is_given_up_without_waiting),
-        cmocka_unit_test(without_a_budget_nothing_runs_more_than_twice),
+        cmocka_unit_test(with_room_for_everything_nothing_runs_more_than_twice),
         cmocka_unit_test(layers_by_hand_compute_what_a_pass_computes),
         cmocka_unit_test(layers_by_hand_in_inference_end_with_the_last_forward),
         cmocka_unit_test(layers_that_break_a_rule_are_refused),

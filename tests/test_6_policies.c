@@ -384,10 +384,12 @@ static uint64_t bytes_of(const tl_graph *graph, int32_t id) {
 }
 
 static void try_intervals(const tl_graph *graph, uint64_t budget, uint8_t *keep, best *b) {
-    int32_t interval, id, number;
+    int32_t interval, id;
     for (interval = 1; interval <= graph->node_count; interval++) {
-        for (id = number = 0; id < graph->node_count; id++)
-            if (!graph->nodes[id].is_input) keep_node(graph, keep, id, number++ % interval == 0);
+        for (id = 0; id < graph->node_count; id++) {
+            int32_t number = graph->nodes[id].layer >= 0 ? graph->nodes[id].layer : id;
+            if (!graph->nodes[id].is_input) keep_node(graph, keep, id, number % interval == 0);
+        }
         try_kept(graph, keep, budget, b);
     }
 }

@@ -552,11 +552,60 @@ static void check_ties(const small_case *c, const tl_precision_plan *plan) {
             if (k != (int)row->recommended && !(c->desc.priorities[k] > c->desc.priorities[kept])) continue;
             schemes[i] = k;
             p = price_of(c, schemes);
-            assert_false(p.cost <= now.cost && p.conversion_cost <= now.conversion_cost && p.loss <= (c->desc.criterion == TL_CRITERION_PERFORMANCE
+            assert_false(p.cost <= now.cost && p.conversion_cost <= now.conversion_cost && p.conversions <= now.conversions && p.loss <= (c->desc.criterion == TL_CRITERION_PERFORMANCE
                              ? c->desc.loss_limit : now.loss));
             schemes[i] = kept;
         }
 }
+
+// 0 = the recommended scheme, else 1 + the number of schemes of a larger priority.
+static int rank_of(const small_case *c, int node, int scheme) {
+    int k, rank = 1;
+    if (c->ops[node] >= 0 && scheme == (int)c->rows[c->ops[node]].recommended) return 0;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) rank += c->desc.priorities[k] > c->desc.priorities[scheme];
+    return rank;
+}
+
+// Fewer conversions, more nodes of the first rank at which two choices differ, less loss: < 0 = the first is preferred.
+static int compare_ties(const small_case *c, const int *a, const price *pa, const int *b, const price *pb) {
+    int counts[TL_SCHEME_COUNT + 2] = { 0 }, i;
+    if (pa->conversions != pb->conversions) return pa->conversions < pb->conversions ? -1 : 1;
+    for (i = 0; i < c->graph.node_count; i++) { counts[rank_of(c, i, a[i])]++; counts[rank_of(c, i, b[i])]--; }
+    for (i = 0; i < TL_SCHEME_COUNT + 2; i++)
+        if (counts[i]) return counts[i] > 0 ? -1 : 1;
+    return pa->loss < pb->loss ? -1 : pa->loss > pb->loss;
+}
+
+// No other choice of the same cost within the limits is to be preferred. Returns 1 where there are others.
+static int check_ties_of_all(const small_case *c, const tl_precision_plan *plan) {
+    int schemes[MOST_NODES] = { 0 }, now[MOST_NODES] = { 0 }, i, ties = 0;
+    double limit = c->desc.criterion == TL_CRITERION_PERFORMANCE ? c->desc.loss_limit : plan->loss;
+    price p, own;
+    for (i = 0; i < plan->node_count; i++) now[i] = (int)plan->nodes[i].scheme;
+    own = price_of(c, now);
+    if (!first_choice(c, schemes)) return 0;
+    do {
+        p = price_of(c, schemes);
+        if (p.cost != own.cost || p.loss > limit) continue;
+        ties++;
+        assert_true(compare_ties(c, schemes, &p, now, &own) >= 0);
+    } while (next_choice(c, schemes));
+    return ties > 1;
+}
+
+// Whether priorities tell schemes apart that nodes may choose from.
+static int has_priorities(const small_case *c) {
+    uint32_t all = 0;
+    int i, k;
+    for (i = 0; i < c->graph.node_count; i++) {
+        uint32_t own = 0;
+        for (k = 0; k < TL_SCHEME_COUNT; k++) own |= may_have(c, i, k) ? BIT(rank_of(c, i, k)) : 0;
+        if (own & (own - 1)) all |= own & ~BIT(0);
+    }
+    return (all & (all - 1)) != 0;
+}
+
+static int ties_checked;    // cases in which several choices are equal
 
 static void compare(small_case *c) {
     tl_precision_plan plan;
@@ -584,6 +633,7 @@ static void compare(small_case *c) {
     assert_int_equal(plan.bound_cost, plan.cost);
     check_runners_up(c, &plan);
     if (c->desc.criterion != TL_CRITERION_CUSTOM) check_ties(c, &plan);
+    if (c->desc.criterion != TL_CRITERION_CUSTOM && has_priorities(c)) ties_checked += check_ties_of_all(c, &plan);
     tl_free_precision_plan(&env, &plan);
 }
 
@@ -608,6 +658,43 @@ static void small_graphs_cost_what_brute_force_says(void **state) {
         tl_free_graph(NULL, &c->graph);
         free(c);
     }
+}
+
+// Few costs and losses, so that many choices are equal: the preferred one of all is taken.
+static void among_equal_choices_of_small_graphs_the_preferred_one_is_taken(void **state) {
+    int times = SOAK_TIMES(sampled(300)), i, k;
+    tl_random random = { 72 };
+    (void)state;
+    ties_checked = 0;
+    for (i = 0; i < times; i++) {
+        small_case *c = (small_case *)malloc(sizeof *c);
+        fill_case(c, &random);
+        for (k = 0; k < OPS; k++) c->rows[k].schemes |= (uint32_t)below(&random, BIT(TL_SCHEME_COUNT)) & 0xff;
+        for (k = 0; k < c->graph.node_count * TL_SCHEME_COUNT; k++) {
+            int op = c->ops[k / TL_SCHEME_COUNT], scheme = k % TL_SCHEME_COUNT;
+            int given = op >= 0 && (!scheme || c->rows[op].schemes >> scheme & 1);
+            c->costs[k] = given ? 100 * below(&random, 2) : TL_FORBIDDEN;
+            c->losses[k] = given && scheme ? ldexp((double)below(&random, 2), -20) : (double)NAN;
+        }
+        for (k = 0; k < c->graph.tensor_count; k++)     // a conversion costs as much as a node, or nothing
+            ((tl_node_output *)c->graph.outputs)[k].bytes = 400 * below(&random, 2);
+        for (k = 0; k < TL_SCHEME_COUNT; k++) c->desc.priorities[k] = (double)below(&random, 5);
+        c->desc.device = NULL;
+        c->desc.costs = c->costs;
+        c->desc.losses = c->losses;
+        c->desc.node_schemes = NULL;
+        c->desc.objective = TL_OBJECTIVE_TIME;
+        c->desc.criterion = TL_CRITERION_PERFORMANCE;
+        c->desc.loss_limit = ldexp((double)below(&random, 3), -20);   // of which each loss is a whole part
+        compare(c);
+        c->desc.criterion = TL_CRITERION_ACCURACY;
+        c->desc.least_speedup = 0;
+        compare(c);
+        tl_free_graph(NULL, &c->graph);
+        free(c);
+    }
+    assert_true(ties_checked > times / 2);
+    printf("%d of %d choices had equals\n", ties_checked, 2 * times);
 }
 
 // -- the front --
@@ -1350,6 +1437,56 @@ static void weights_move_the_knee_between_the_ends(void **state) {
     assert_true(plan.loss > 0 && plan.cost < 6900 && plan.cost == front.points[front.knee].cost);
     tl_free_precision_plan(NULL, &plan);
     tl_free_precision_front(NULL, &front);
+    tl_free_graph(NULL, &graph);
+}
+
+// Two schemes of equal loss and speed in a chain: the one of the larger priority in all nodes, not only in single ones.
+static void priorities_count_over_the_whole_graph(void **state) {
+    static const char *const chains[] = {
+        "tlg 1\nnode 0 x input fwd=0 bwd=0 out=4096 needs=none in=-\nnode 1 a op fwd=100000 bwd=0 out=4096 needs=none in=0\n",
+        "tlg 1\nnode 0 x input fwd=0 bwd=0 out=4096 needs=none in=-\nnode 1 a op fwd=100000 bwd=0 out=4096 needs=none in=0\n"
+        "node 2 b op fwd=100000 bwd=0 out=4096 needs=none in=1\nnode 3 c op fwd=100000 bwd=0 out=4096 needs=none in=2\n"
+    };
+    static const tl_scheme schemes[] = { TL_SCHEME_I8, TL_SCHEME_I16 };
+    tl_precision_profile row = profile_of("op", BIT(TL_SCHEME_I8) | BIT(TL_SCHEME_I16), 0.001, 2);
+    int c, k, i;
+    (void)state;
+    for (c = 0; c < 2; c++)
+        for (k = 0; k < 2; k++) {
+            tl_graph graph = graph_of(chains[c]);
+            tl_precision_desc desc = desc_of(&graph);
+            tl_precision_plan plan;
+            desc.profiles = &row;
+            desc.profile_count = 1;
+            desc.priorities[schemes[k]] = 0.8;
+            desc.priorities[schemes[!k]] = 0.1;
+            plan = planned(&desc);
+            for (i = 1; i < graph.node_count; i++) assert_int_equal(plan.nodes[i].scheme, schemes[k]);
+            assert_true(plan.proven);
+            tl_free_precision_plan(NULL, &plan);
+            tl_free_graph(NULL, &graph);
+        }
+}
+
+// One node in the scheme of the largest priority outweighs any number in the next: i8 with i8-channel, or i16 with w8a16.
+static void a_larger_priority_outweighs_many_smaller_ones(void **state) {
+    tl_precision_profile rows[2];
+    tl_graph graph = graph_of("tlg 1\n"
+                              "node 0 x input fwd=0 bwd=0 out=4096 needs=none in=-\n"
+                              "node 1 a a fwd=100000 bwd=0 out=4096 needs=none in=0\n"
+                              "node 2 b b fwd=100000 bwd=0 out=4096 needs=none in=1\n"
+                              "node 3 c b fwd=100000 bwd=0 out=4096 needs=none in=2\n");
+    tl_precision_desc desc = desc_of(&graph);
+    (void)state;
+    rows[0] = profile_of("a", BIT(TL_SCHEME_I8) | BIT(TL_SCHEME_I16), 0.001, 2);
+    rows[1] = profile_of("b", BIT(TL_SCHEME_I8_CHANNEL) | BIT(TL_SCHEME_W8A16), 0.001, 2);
+    desc.profiles = rows;
+    desc.profile_count = 2;
+    desc.priorities[TL_SCHEME_I16] = desc.priorities[TL_SCHEME_W8A16] = 2;
+    assert_int_equal(scheme_of(&desc, 1), TL_SCHEME_I16);
+    desc.priorities[TL_SCHEME_I8] = 3;
+    assert_int_equal(scheme_of(&desc, 1), TL_SCHEME_I8);
+    assert_int_equal(scheme_of(&desc, 3), TL_SCHEME_I8_CHANNEL);
     tl_free_graph(NULL, &graph);
 }
 
@@ -2168,6 +2305,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(rows_are_keyed_by_shape_and_device),
         cmocka_unit_test(profile_rules_are_named),
         cmocka_unit_test(small_graphs_cost_what_brute_force_says),
+        cmocka_unit_test(among_equal_choices_of_small_graphs_the_preferred_one_is_taken),
         cmocka_unit_test(fronts_and_knees_are_those_of_brute_force),
         cmocka_unit_test(nearest_limits_that_are_named_can_be_held),
         cmocka_unit_test(sentences_name_the_limit_and_the_nearest_one),
@@ -2187,6 +2325,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(rows_of_a_device_count_on_it_alone),
         cmocka_unit_test(objective_bytes_counts_weights_tensors_and_copies),
         cmocka_unit_test(weights_move_the_knee_between_the_ends),
+        cmocka_unit_test(priorities_count_over_the_whole_graph),
+        cmocka_unit_test(a_larger_priority_outweighs_many_smaller_ones),
         cmocka_unit_test(ties_go_to_the_recommended_then_by_priority_then_to_less_loss),
         cmocka_unit_test(costs_and_losses_given_replace_those_of_the_table),
         cmocka_unit_test(with_little_work_plans_are_still_within_the_limits),
