@@ -34,6 +34,7 @@
        [5] PLAN          steps, the simulator, checkpoint configs; plans as text and C tables
        [6] REMAT         recomputation under a byte budget, with a certified distance to the optimum
        [7] PRECISION     observers, quantisation parameters, an exact choice of schemes
+       [9] COMPILE       one strategy, one number of bytes: one plan; curves; tl_recommend
        [10] BACKEND      blocks, ranges, tickets; the CPU backend; what a device can do
        [11] MANAGER      the store and the online checkpoint manager
        [12] RUN          the executor: plans, online runs, layer-by-layer backprop
@@ -50,11 +51,11 @@
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests
        TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
-                                    [6], [7] except quantisation and loss scales, and their inputs:
+                                    [6], [9], [7] except quantisation and loss scales, and their inputs:
                                     layers, statistics, fusion, measured devices; plans made
                                     elsewhere and online runs remain
-       TL_NO_PRECISION              drops [7], quantisation of one tensor too; runs of one precision
-                                    remain, formats and a loss scaler are refused
+       TL_NO_PRECISION              drops [7], quantisation of one tensor too, and [9]; runs of one
+                                    precision remain, formats and a loss scaler are refused
        TL_NO_ONLINE                 drops the manager of [11], and runs of [12] that decide by
                                     themselves; runs of a plan, given or made, remain
        TL_NO_OFFLOAD                drops the planner of copies to a host; a host budget is refused

@@ -399,13 +399,6 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     return asked;
 }
 
-static tl_result tli_plan_run_interval(tl_run *run, uint64_t interval) {
-    tl_result result = tli_plan_interval(run->env, run->graph, interval, &run->plan);
-    return result == TL_ERROR_NO_MEMORY
-               ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(KEPT_SET_NO_MEMORY))
-               : result;
-}
-
 // The plan for the checkpoints or the strategy.
 static tl_result tli_plan_desc(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
