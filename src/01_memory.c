@@ -69,6 +69,7 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
     }
 }
 
+#ifndef TL_NO_PLANNERS
 // a / b with 32 bits behind the point, as far as 63 bits go.
 static uint64_t tli_fixed_ratio(uint64_t a, uint64_t b) {
     int32_t shift = tli_log2_u64(b) > 31 ? tli_log2_u64(b) - 31 : 0;
@@ -77,6 +78,7 @@ static uint64_t tli_fixed_ratio(uint64_t a, uint64_t b) {
     if (a / b >> 31) return UINT64_MAX >> 1;
     return (a / b) << 32 | ((a % b) << 32) / b;
 }
+#endif
 
 static int tli_key_is_above(const uint64_t *keys, int32_t a, int32_t b) {
     return keys[a] != keys[b] ? keys[a] > keys[b] : a > b;
