@@ -99,7 +99,8 @@ static tl_result backward(const tl_kernel_call *call, void *user) {
     size_t i, n = (size_t)call->count;
     (void)user;
     if (!strcmp(op, "linear"))
-        nn_linear_backward(din, gradients[which][call->node / 4], NULL, dout, in, weights[call->node / 4], n / WIDTH, WIDTH, WIDTH);
+        nn_linear_backward(din, gradients[which][call->node / 4], NULL, dout, in, weights[call->node / 4], n / WIDTH, WIDTH,
+                           WIDTH);
     else if (!strcmp(op, "gelu")) nn_gelu_backward(din, dout, in, n);
     else for (i = 0; i < n; i++) din[i] += !strcmp(op, "scale") ? 1.5f * dout[i] : out[i] > 0 ? dout[i] : 0;
     return TL_OK;
