@@ -344,7 +344,7 @@ static const char *const usage[] = {
     "  tl_plan MODEL.tlg                                      what keeping everything takes",
     "  tl_plan MODEL.tlg --precision HOW [--budget B]         a precision for each node, then a plan",
     "  tl_plan MODEL.tlg --front                              loss against time: all such choices",
-    "  tl_plan MODEL.tlg --compile [--budget B] [options]     split, fused chains, formats and plan at once",
+    "  tl_plan MODEL.tlg --compile [--budget B] [options]     split, fusion, formats, plan: all at once",
     "",
     "MODEL is .tlg text, one line a node with its bytes and costs; - reads it from standard input.",
     "",
@@ -409,7 +409,8 @@ static const char *const usage[] = {
     "                    the plan, and once for what one more MiB would buy",
     "  --loss L          formats are chosen, too, f32 or bf16, for inference also f16: the losses of all",
     "                    nodes, by --profiles, sum to at most L; any: no limit",
-    "  --split           the batch of the model may be split into equal parts, one after the other",
+    "  --split           the batch of the model may be split into equal parts, one after the other; what",
+    "                    a part costs beside its nodes does not count",
     "  --recommend       compile several strategies, and plan with the one that costs least",
     "                    With --compile, --pareto is the curve of bytes against cost over all choices",
     "",
@@ -444,7 +445,7 @@ static const char *const usage[] = {
     "  tl_plan unet.tlg --pareto --html unet.html",
     "  python3 export.py | tl_plan - --budget 512MiB --inference",
     "  tl_plan resnet18.tlg --precision loss=0.01,training --budget 50%",
-    "  tl_plan resnet18.tlg --compile --split --loss 0.01 --budget 50% --json resnet18.json",
+    "  tl_plan resnet18.tlg --compile --split --loss 0.01 --budget 50% --json plan.json",
     "  tl_plan resnet18.tlg --front --profiles examples/x86-64.profiles --svg front.svg",
     "",
     "exit code: 0 planned; 1 bad input, or a file that cannot be written; 2 no plan was found that",
@@ -769,7 +770,7 @@ typedef struct compilation {
     tl_graph          model;         // as it was read
     tl_plan           keep_all;      // of the model
     tl_compiled_plan  compiled;      // without its plan, which is the program's
-    tl_recommendation recommendation;  // of --recommend, without its compiled plan
+    tl_recommendation recommendation;  // of --recommend, its compiled plan has figures only
     char              text[EXPLANATION_SIZE];  // what is said about it
 } compilation;
 
@@ -1166,7 +1167,8 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
                 ratio_of(counts->cost - counts->compute_cost, plan->base_cost));
     fprintf(out, "%.1f million steps of work, %.2f s\n", (double)p->work * 1e-6, now_seconds() - p->start);
     if (plan->repeat_count > 1)
-        fprintf(out, "all of this is of one part of the batch; a step runs %d of them\n", (int)plan->repeat_count);
+        fprintf(out, "all of this is of one part of the batch; a step runs %d of them\n",
+                (int)plan->repeat_count);
     if (!p->budget_bytes && !p->o.policy && !p->o.order)
         fprintf(out, "--budget 60%% plans with less memory, --pareto draws the curve of memory against cost\n");
 }
@@ -1437,7 +1439,8 @@ static void put_compile_choice_json(writer *w, const tl_compile_choice *choice) 
     put(w, ", \"copy_count\": %d, \"formats\": {", (int)choice->copy_count);
     for (k = 0; k < TL_FORMAT_COUNT; k++) {
         if (!choice->format_counts[k]) continue;
-        put(w, "%s\"%s\": %d", is_first ? "" : ", ", tl_name_format((tl_format)k), (int)choice->format_counts[k]);
+        put(w, "%s\"%s\": %d", is_first ? "" : ", ", tl_name_format((tl_format)k),
+            (int)choice->format_counts[k]);
         is_first = 0;
     }
     put(w, "}, \"loss\": %.17g, \"cost\": %llu, \"arena_bytes\": %llu}", choice->loss, (ull)choice->cost,
@@ -3048,6 +3051,31 @@ static int run_front(program *p) {
 
 // -- compiling: split, fused chains, formats and the plan at once --
 
+// The first node that scales with the batch and whose outputs do not divide into so many parts of whole elements of
+// 4 bytes; -1 = all do.
+static int32_t find_whole_node(const tl_graph *graph, uint64_t parts) {
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        uint64_t bytes = graph->outputs[i].bytes, element = bytes % 4 ? 1 : 4;
+        if (!graph->nodes[graph->outputs[i].node].fixed && bytes / element % parts) return graph->outputs[i].node;
+    }
+    return -1;
+}
+
+// A batch that cannot be split at all is a mistake in the model: said before any work.
+static int check_split(const program *p) {
+    uint64_t batch = p->graph.batch, parts;
+    int32_t node = -1;
+    if (batch <= 1) return fail(CODE_INPUT, "--split: the model has no line batch N with N above 1");
+    for (parts = batch; parts > 1; parts--) {
+        if (batch % parts) continue;
+        node = find_whole_node(&p->graph, parts);
+        if (node < 0) return CODE_OK;
+    }
+    return fail(CODE_INPUT, "--split: no number of parts of the batch of %llu divides the elements of node %s; "
+                "a node that does not scale with the batch says fixed", (ull)batch, tl_name_node(&p->graph, node));
+}
+
 // Read --loss and --profiles, and the rates of conversions.
 static int prepare_compile(program *p) {
     tl_precision_desc *formats = &p->choice.desc;
@@ -3061,7 +3089,7 @@ static int prepare_compile(program *p) {
     formats->allow_unknown = 1;
     formats->allow_sensitive = 1;
     if (read_profiles(p) || parse_choice_device(p, &none)) return CODE_INPUT;
-    return CODE_OK;
+    return p->o.split ? check_split(p) : CODE_OK;
 }
 
 static int on_compile_progress(const tl_compile_progress *now, void *user) {
@@ -3113,7 +3141,8 @@ static tl_result compile_recommended(program *p) {
     result = tl_recommend(&p->env, &desc, &c->recommendation);
     if (result) return result;
     c->compiled = c->recommendation.compiled;
-    memset(&c->recommendation.compiled, 0, sizeof c->recommendation.compiled);
+    memset(&c->recommendation.compiled.plan, 0, sizeof c->recommendation.compiled.plan);
+    c->recommendation.compiled.memory = NULL;  // the figures stay
     c->strategy = c->recommendation.strategy;
     return TL_OK;
 }
@@ -3126,7 +3155,8 @@ static int fail_compile(program *p, tl_result result) {
     p->report.limiting_node = -1;
     code = p->o.json && !p->o.pareto ? write_json(p, 1) : CODE_OK;
     if (code) return code;
-    return fail(CODE_INFEASIBLE, "%s: %s%s", path_of(p), reason_of(&p->env), interrupted ? " (stopped early)" : "");
+    return fail(CODE_INFEASIBLE, "%s: %s%s", path_of(p), reason_of(&p->env),
+                interrupted ? " (stopped early)" : "");
 }
 
 static tl_result keep_text(void *user, const char *text, size_t length) {
@@ -3182,8 +3212,8 @@ static int plan_compiled(program *p) {
     if (result) return fail_compile(p, result);
     p->work += c->compiled.work;
     if (p->o.c_table && c->compiled.nodes)
-        return fail(CODE_INPUT, "--c-table: the compiled graph has fused nodes or conversions, and running it needs "
-                    "their map to the nodes of the model, which a table does not hold");
+        return fail(CODE_INPUT, "--c-table: the compiled graph has fused nodes or conversions; running it "
+                    "needs their map to the nodes of the model, which a table does not hold");
     if (report_stream(p)) code = explain_compilation(p);
     return code ? code : take_compiled(p);
 }
