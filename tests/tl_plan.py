@@ -858,13 +858,16 @@ def compiled_reports_and_files_are_whole():
         refused(1, ['--c-table', 'map'], model, '--compile', *more, '--c-table', path('t.h'))
     assert not os.path.exists(path('t.h'))
     assert '2,  // repeat_count\n' in planned(model, '--compile', '--budget', '50%', '--split', '--c-table', '-')
-    assert 'a step runs 2 of them' in planned(model, '--compile', '--budget', '50%', '--split')
+    out = planned(model, '--compile', '--budget', '50%', '--split')
+    assert 'a step runs 2 of them' in out, out
+    shares = {line.split('  ')[0]: line.split(' %')[0].split()[-1] for line in out.splitlines() if ' % ' in line + ' '}
+    assert (shares['the model'], shares['keep all'], shares['budget']) == ('100.00', '50.00', '50.00'), out
     checker = load_checker()
     planned(MODEL, '--compile', '--budget', '50%', '--schedule', path('s'), '--work', '1000000')     # not split, fused or converted: a schedule of the model
     assert checker.replay(checker.load(MODEL), list(checker.read_steps(path('s'))), False)['peak'] <= 34996352 // 2
 
 def a_compiled_budget_that_is_too_small_names_the_least():
-    for more in ([], ['--split'], ['--loss', 'any', '--split'], ['--inference', '--loss', 'any']):
+    for more in ([], ['--split'], ['--loss', 'any', '--split'], ['--inference', '--loss', 'any'], ['--block', '10%']):
         how = [MODEL, '--compile', *more, '--work', '50000000']
         code, out, err = run(*how, '--budget', '1000', '--json', '-')
         got = json.loads(out)
