@@ -4,18 +4,20 @@
 // this library. A model is a .tlg file: one line a node with its bytes and costs. It prints what
 // keeping everything takes, what the plan takes, what it costs, and what no plan undercuts; it
 // writes the schedule, JSON, pictures and the curve of memory against cost. Asked for it, it chooses
-// a precision for each node first. Read next: 01, where such a plan trains a network.
+// a precision for each node first, or compiles a strategy: the split of the batch, fused chains, formats
+// and the plan at once. Read next: 01, where such a plan trains a network.
 //
 // check: examples/residual.tlg --budget 55% --explain
 //
 //     mkdir -p build && cc -O3 -o build/tl_plan examples/tl_plan.c
 //     build/tl_plan examples/residual.tlg --pareto --html build/residual.html
 //     build/tl_plan examples/residual.tlg --precision loss=0.01,training --budget 50%
+//     build/tl_plan examples/residual.tlg --compile --split --loss 0.01 --budget 50%
 //
 // CONTENTS       (search for "// -- ")
 //                output    numbers    options    files    model    host    planning    lifetimes    report
 //                writing    json    explanation    curve    picture of the curve    pages    profiles
-//                precision    front    main
+//                precision    front    compiling    main
 
 #define _XOPEN_SOURCE 700  // NOLINT: reserved for this; clock_gettime, isatty, realpath
 
@@ -327,7 +329,8 @@ typedef struct options {
     const char *banks[TL_MOST_BANKS];
     int         bank_count;
     const char *precision, *profiles;
-    int         inference, pareto, explain, front, default_profiles, live, order;
+    const char *loss;
+    int         inference, pareto, explain, front, default_profiles, live, order, compile, split, recommend;
 } options;
 
 #define POLICY_NAME(id, name, help) " " name
@@ -341,6 +344,7 @@ static const char *const usage[] = {
     "  tl_plan MODEL.tlg                                      what keeping everything takes",
     "  tl_plan MODEL.tlg --precision HOW [--budget B]         a precision for each node, then a plan",
     "  tl_plan MODEL.tlg --front                              loss against time: all such choices",
+    "  tl_plan MODEL.tlg --compile [--budget B] [options]     split, fusion, formats, plan: all at once",
     "",
     "MODEL is .tlg text, one line a node with its bytes and costs; - reads it from standard input.",
     "",
@@ -398,6 +402,18 @@ static const char *const usage[] = {
     "  --default-profiles  print that table, in the form that FILE has: nothing is faster than f32,",
     "                    because no one measured it",
     "",
+    "  --compile         compile a strategy: what is split, fused, converted, dropped and made again is",
+    "                    chosen together, so that a step costs least within --budget, or without a limit.",
+    "                    Chains of nodes that say takes_blocks may be fused. What else is asked for is of",
+    "                    the graph that results; with --split it is of one part. --work counts once for",
+    "                    the plan, and once for what one more MiB would buy",
+    "  --loss L          formats are chosen, too, f32 or bf16, for inference also f16: the losses of all",
+    "                    nodes, by --profiles, sum to at most L; any: no limit",
+    "  --split           the batch of the model may be split into equal parts, one after the other; what",
+    "                    a part costs beside its nodes does not count",
+    "  --recommend       compile several strategies, and plan with the one that costs least",
+    "                    With --compile, --pareto is the curve of bytes against cost over all choices",
+    "",
     "FILE is written whole or not at all, a pipe or a device as it is; - is standard output, for one of",
     "them. A FILE that is also read, and a FILE that two options name, are refused before any work:",
     "  --schedule FILE   the steps as text, one a line: F 1, D 1, B 2, ...",
@@ -429,6 +445,7 @@ static const char *const usage[] = {
     "  tl_plan unet.tlg --pareto --html unet.html",
     "  python3 export.py | tl_plan - --budget 512MiB --inference",
     "  tl_plan resnet18.tlg --precision loss=0.01,training --budget 50%",
+    "  tl_plan resnet18.tlg --compile --split --loss 0.01 --budget 50% --json plan.json",
     "  tl_plan resnet18.tlg --front --profiles examples/x86-64.profiles --svg front.svg",
     "",
     "exit code: 0 planned; 1 bad input, or a file that cannot be written; 2 no plan was found that",
@@ -465,8 +482,8 @@ static int check_precision_options(const options *o) {
     const char *const plans[] = { o->budget, o->host_budget, o->policy, o->schedule, o->c_table, o->html,
                                   o->align, o->lifetimes, o->places, o->banks[0], o->block };
     size_t i;
-    if (o->profiles && !o->precision && !o->front)
-        return fail(CODE_INPUT, "--profiles: is for --precision or --front");
+    if (o->profiles && !o->precision && !o->front && !o->loss)
+        return fail(CODE_INPUT, "--profiles: is for --precision, --front or --loss");
     if (o->profiles && strcmp(o->profiles, "-") == 0 && strcmp(o->model, "-") == 0)
         return fail(CODE_INPUT, "-: the model and the profiles cannot both be standard input");
     for (i = 0; o->front && i < sizeof names / sizeof *names; i++)
@@ -476,12 +493,44 @@ static int check_precision_options(const options *o) {
     return CODE_OK;
 }
 
+static int compiles(const options *o) { return o->compile || o->recommend; }
+
+// --compile chooses itself what these options ask for.
+static int check_compile_options(const options *o) {
+    const struct { int is_there; const char *name, *rule; } others[] = {
+        { o->policy != NULL, "--policy", "is a rule, what is compiled is the best of all plans" },
+        { o->order, "--order", "is a plan of its own, what is compiled keeps the listing's order" },
+        { o->form != NULL, "--form", "what is compiled may take any" },
+        { o->precision != NULL, "--precision", "chooses formats first, --loss chooses them with the plan" },
+        { o->front, "--front", "is loss against time, --compile holds one limit of the loss" },
+        { o->live, "--live", "the budget of what is compiled binds its arena" },
+        { o->bank_count > 0, "--bank", "what is compiled lies in one memory" },
+    };
+    size_t i;
+    if (!compiles(o) && (o->loss || o->split))
+        return fail(CODE_INPUT, "%s: is for --compile, which is missing", o->loss ? "--loss" : "--split");
+    if (!compiles(o)) return CODE_OK;
+    if (o->compile && o->recommend)
+        return fail(CODE_INPUT, "--recommend: compiles several strategies, --compile one");
+    for (i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].is_there)
+            return fail(CODE_INPUT, "%s: not beside %s: %s", others[i].name,
+                        o->compile ? "--compile" : "--recommend", others[i].rule);
+    if (o->recommend && o->pareto) return fail(CODE_INPUT, "--recommend: is for one budget, --pareto for all");
+    if (o->pareto && (o->svg || o->html))
+        return fail(CODE_INPUT, "%s: the curve of --compile is a table, or JSON", o->svg ? "--svg" : "--html");
+    return CODE_OK;
+}
+
 // Options whose files, or whose question, are about one plan or about the whole curve only.
 static int check_options(const options *o) {
     const char *const names[] = { "--schedule", "--c-table", "--align", "--lifetimes", "--places", "--bank", "--block" };
     const char *const of_one[] = { o->schedule, o->c_table, o->align, o->lifetimes, o->places, o->banks[0], o->block };
     size_t i;
+    int code;
     if (!o->model) return fail(CODE_INPUT, "a model must be named, a .tlg file or -; --help tells more");
+    code = check_compile_options(o);
+    if (code) return code;
     if (o->live && !o->budget) return fail(CODE_INPUT, "--live: says what --budget binds, which is missing");
     if (o->pareto && o->budget) return fail(CODE_INPUT, "--pareto: is for all budgets, --budget for one");
     if (o->host_budget && !o->link)
@@ -503,7 +552,8 @@ static int check_options(const options *o) {
     if (o->pareto && o->policy)
         return fail(CODE_INPUT, "--policy: is for one plan, --pareto shows all policies");
     for (i = 0; o->pareto && i < sizeof names / sizeof *names; i++)
-        if (of_one[i]) return fail(CODE_INPUT, "%s: is for one plan, --pareto makes many", names[i]);
+        if (of_one[i] && !(o->compile && (of_one[i] == o->align || of_one[i] == o->block)))
+            return fail(CODE_INPUT, "%s: is for one plan, --pareto makes many", names[i]);
     if (o->pareto && o->explain) return fail(CODE_INPUT, "--explain: is for one plan, --pareto makes many");
     return check_precision_options(o);
 }
@@ -523,7 +573,9 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
         { "--inference", NULL, &o->inference }, { "--pareto", NULL, &o->pareto },
         { "--explain", NULL, &o->explain },   { "--live", NULL, &o->live },
-        { "--order", NULL, &o->order },
+        { "--order", NULL, &o->order },       { "--compile", NULL, &o->compile },
+        { "--split", NULL, &o->split },       { "--loss", &o->loss, NULL },
+        { "--recommend", NULL, &o->recommend },
         { "--compact", NULL, &o->compact },   { "--no-names", NULL, &o->no_names },
         { "--precision", &o->precision, NULL }, { "--profiles", &o->profiles, NULL },
         { "--front", NULL, &o->front },       { "--default-profiles", NULL, &o->default_profiles },
@@ -708,6 +760,20 @@ typedef struct choice {
     tl_precision_graph applied;
 } choice;
 
+enum { EXPLANATION_SIZE = 4096 };  // of tl_explain_compiled: a few lines
+
+// What --compile was told, and what came of it.
+typedef struct compilation {
+    tl_compile_desc   desc;
+    tl_strategy       strategy;
+    tl_device         device;        // link and conversions; its nanosecond is one unit of cost
+    tl_graph          model;         // as it was read
+    tl_plan           keep_all;      // of the model
+    tl_compiled_plan  compiled;      // without its plan, which is the program's
+    tl_recommendation recommendation;  // of --recommend, its compiled plan has figures only
+    char              text[EXPLANATION_SIZE];  // what is said about it
+} compilation;
+
 typedef struct program {
     tl_env   env;
     options  o;
@@ -740,6 +806,8 @@ typedef struct program {
     tl_lifetimes lifetimes;    // of the plan
     choice   choice;
     int      has_choice;       // the graph is the one that --precision has made
+    compilation compilation;
+    int      has_compiled;     // graph and plan are those that --compile has made
 } program;
 
 static int fail_result(const program *p, const char *what) {
@@ -838,6 +906,7 @@ static int scale_rate(const program *p, const char *option, const char *text, ui
 
 // What keeping everything takes in the model as it was read, in f32 where --precision chooses something else: 100 %.
 static uint64_t model_peak(const program *p) {
+    if (p->has_compiled) return p->compilation.keep_all.peak_bytes;
     return p->has_choice ? p->choice.keep_all.peak_bytes : p->keep_all.peak_bytes;
 }
 
@@ -1061,12 +1130,14 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     const tl_plan *plan = &p->plan;
     int bank;
     print_head(p, out);
-    fprintf(out, "%-12s %20s %12s %10s %12s\n", "", "bytes", "", p->has_choice ? "all in f32" : "keep all", "cost");
+    fprintf(out, "%-12s %20s %12s %10s %12s\n", "", "bytes", "",
+            p->has_choice ? "all in f32" : p->has_compiled ? "the model" : "keep all", "cost");
+    if (p->has_compiled) print_row(p, out, "the model", p->compilation.keep_all.peak_bytes, 0);
     if (p->has_choice) print_row(p, out, "all in f32", p->choice.keep_all.peak_bytes, 0);
     print_row(p, out, "keep all", p->keep_all.peak_bytes, p->keep_all.cost);
     if (p->budget_bytes) print_row(p, out, "budget", p->budget_bytes, 0);
     if (p->o.order) print_row(p, out, "its arena", p->order.listing_arena_bytes, 0);
-    if (p->budget_bytes || p->o.policy || p->o.order)
+    if (p->budget_bytes || p->o.policy || p->o.order || p->has_compiled)
         print_row(p, out, p->o.policy ? p->o.policy : p->o.order ? "order" : "plan", plan->peak_bytes, plan->cost);
     print_row(p, out, "arena", plan->arena_bytes, 0);
     for (bank = 0; bank < p->o.bank_count; bank++) {
@@ -1095,6 +1166,9 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
         fprintf(out, "%d copies to the host and back; waiting for them costs %.6f\n", (int)counts->copy_count,
                 ratio_of(counts->cost - counts->compute_cost, plan->base_cost));
     fprintf(out, "%.1f million steps of work, %.2f s\n", (double)p->work * 1e-6, now_seconds() - p->start);
+    if (plan->repeat_count > 1)
+        fprintf(out, "all of this is of one part of the batch; a step runs %d of them\n",
+                (int)plan->repeat_count);
     if (!p->budget_bytes && !p->o.policy && !p->o.order)
         fprintf(out, "--budget 60%% plans with less memory, --pareto draws the curve of memory against cost\n");
 }
@@ -1358,8 +1432,57 @@ static void put_choice_json(const program *p, writer *w) {
     free(text);
 }
 
+static void put_compile_choice_json(writer *w, const tl_compile_choice *choice) {
+    int k, is_first = 1;
+    put(w, "{\"part_count\": %d, \"fused_count\": %d, \"conversion_count\": %d", (int)choice->part_count,
+        (int)choice->fused_count, (int)choice->conversion_count);
+    put(w, ", \"copy_count\": %d, \"formats\": {", (int)choice->copy_count);
+    for (k = 0; k < TL_FORMAT_COUNT; k++) {
+        if (!choice->format_counts[k]) continue;
+        put(w, "%s\"%s\": %d", is_first ? "" : ", ", tl_name_format((tl_format)k),
+            (int)choice->format_counts[k]);
+        is_first = 0;
+    }
+    put(w, "}, \"loss\": %.17g, \"cost\": %llu, \"arena_bytes\": %llu}", choice->loss, (ull)choice->cost,
+        (ull)choice->arena_bytes);
+}
+
+static void put_strategies_json(const tl_recommendation *recommendation, writer *w) {
+    char strategy[1024];
+    int32_t k;
+    put(w, ", \"strategies\": [");
+    for (k = 0; k < recommendation->row_count; k++) {
+        const tl_recommend_row *row = &recommendation->rows[k];
+        tl_print_strategy_json(&row->strategy, strategy, sizeof strategy);
+        put(w, "%s\n  {\"strategy\": %s, \"outcome\": \"%s\", \"choice\": ", k ? "," : "", strategy,
+            tl_name_outcome(row->outcome));
+        if (row->choice.cost || row->choice.part_count) put_compile_choice_json(w, &row->choice);
+        else put(w, "null");
+        put(w, "}");
+    }
+    put(w, "\n]");
+}
+
+// What was compiled; costs are of a step, of all parts.
+static void put_compiled_json(const program *p, writer *w) {
+    const compilation *c = &p->compilation;
+    put(w, ", \"compiled\": {\"model_nodes\": %d, \"model_peak_bytes\": %llu, \"choice\": ",
+        (int)c->model.node_count, (ull)c->keep_all.peak_bytes);
+    put_compile_choice_json(w, &c->compiled.choice);
+    put(w, ", \"runner_up\": ");
+    if (c->compiled.runner_up.cost) put_compile_choice_json(w, &c->compiled.runner_up);
+    else put(w, "null");
+    put(w, ", \"base_cost\": %llu, \"bound_cost\": %llu, \"gap_ratio\": %.9g", (ull)c->compiled.base_cost,
+        (ull)c->compiled.bound_cost, c->compiled.gap_ratio);
+    put(w, ", \"proven\": %s, \"tried_count\": %d", c->compiled.proven ? "true" : "false",
+        (int)c->compiled.tried_count);
+    if (p->o.recommend) put_strategies_json(&c->recommendation, w);
+    put(w, "}");
+}
+
 static void put_end_json(const program *p, writer *w) {
     if (p->has_choice) put_choice_json(p, w);
+    if (p->has_compiled) put_compiled_json(p, w);
     put(w, ", \"work\": %llu, \"seconds\": %.3f}\n", (ull)p->work, now_seconds() - p->start);
 }
 
@@ -1609,8 +1732,9 @@ static int explain_again(const program *p, const lives *l, FILE *out) {
 static int explain_plan(program *p, const lives *l, FILE *out) {
     int code = explain_peak(p, l, out);
     if (!code) code = explain_again(p, l, out);
-    if (!code && p->budget_bytes) code = share_plans(p);
-    if (!code && p->budget_bytes) explain_more(p, out);
+    if (code || !p->budget_bytes || p->has_compiled) return code;  // of what is compiled it was said before
+    code = share_plans(p);
+    if (!code) explain_more(p, out);
     return code;
 }
 
@@ -2925,6 +3049,281 @@ static int run_front(program *p) {
     return code;
 }
 
+// -- compiling: split, fused chains, formats and the plan at once --
+
+// The first node that scales with the batch and whose outputs do not divide into so many parts of whole elements of
+// 4 bytes; -1 = all do.
+static int32_t find_whole_node(const tl_graph *graph, uint64_t parts) {
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++) {
+        uint64_t bytes = graph->outputs[i].bytes, element = bytes % 4 ? 1 : 4;
+        if (!graph->nodes[graph->outputs[i].node].fixed && bytes / element % parts) return graph->outputs[i].node;
+    }
+    return -1;
+}
+
+// A batch that cannot be split at all is a mistake in the model: said before any work.
+static int check_split(const program *p) {
+    uint64_t batch = p->graph.batch, parts;
+    int32_t node = -1;
+    if (batch <= 1) return fail(CODE_INPUT, "--split: the model has no line batch N with N above 1");
+    for (parts = batch; parts > 1; parts--) {
+        if (batch % parts) continue;
+        node = find_whole_node(&p->graph, parts);
+        if (node < 0) return CODE_OK;
+    }
+    return fail(CODE_INPUT, "--split: no number of parts of the batch of %llu divides the elements of node %s; "
+                "a node that does not scale with the batch says fixed", (ull)batch, tl_name_node(&p->graph, node));
+}
+
+// Read --loss and --profiles, and the rates of conversions.
+static int prepare_compile(program *p) {
+    tl_precision_desc *formats = &p->choice.desc;
+    choice_words none;
+    memset(&none, 0, sizeof none);
+    if (p->o.loss && strcmp(p->o.loss, "any") == 0) formats->loss_limit = INFINITY;
+    else if (p->o.loss && !read_number(p->o.loss, &formats->loss_limit))
+        return fail(CODE_INPUT, "--loss %s: must be a number of 0 or more, like 0.01, or any", p->o.loss);
+    formats->schemes = UINT32_C(1) << TL_SCHEME_F32 | UINT32_C(1) << TL_SCHEME_BF16;
+    if (p->o.inference) formats->schemes |= UINT32_C(1) << TL_SCHEME_F16;
+    formats->allow_unknown = 1;
+    formats->allow_sensitive = 1;
+    if (read_profiles(p) || parse_choice_device(p, &none)) return CODE_INPUT;
+    return p->o.split ? check_split(p) : CODE_OK;
+}
+
+static int on_compile_progress(const tl_compile_progress *now, void *user) {
+    tl_remat_progress figures;
+    memset(&figures, 0, sizeof figures);
+    figures.work = now->work;
+    figures.work_limit = now->work_limit;
+    figures.cost = now->cost;
+    figures.bound_cost = now->bound_cost;
+    return on_progress(&figures, user);
+}
+
+static void fill_compile(program *p) {
+    compilation *c = &p->compilation;
+    tl_compile_desc *desc = &c->desc;
+    c->strategy.mode = TL_MODE_LAZY;
+    if (!p->o.inference) c->strategy.gradient = tl_gradient_checkpointed(0);
+    c->strategy.precision = p->o.loss ? TL_PRECISION_MIXED : TL_PRECISION_SINGLE;
+    c->strategy.memory = TL_MEMORY_POOLED;
+    c->strategy.enable_fusion = 1;
+    c->device = p->choice.device;
+    c->device.link_bytes_per_second = p->device.link_bytes_per_second;
+    c->model = p->graph;
+    desc->graph = &c->model;
+    desc->strategy = &c->strategy;
+    desc->device = p->host_bytes || p->choice.desc.device ? &c->device : NULL;
+    desc->budget_bytes = p->budget_bytes;
+    desc->host_budget_bytes = p->host_bytes;
+    desc->alignment_bytes = p->alignment;
+    desc->block_bytes = p->block_bytes;
+    desc->kernel_precisions = 1u << TL_PRECISION_SINGLE;
+    if (p->o.loss) desc->kernel_precisions |= 1u << TL_PRECISION_MIXED;
+    if (p->o.loss) desc->precision = &p->choice.desc;
+    desc->may_split = p->o.split;
+    desc->work_limit = p->work_limit;
+    desc->progress = on_compile_progress;
+    desc->user = p;
+}
+
+// Compile several strategies; that of the desc is the recommended one then.
+static tl_result compile_recommended(program *p) {
+    compilation *c = &p->compilation;
+    tl_recommend_desc desc;
+    tl_result result;
+    memset(&desc, 0, sizeof desc);
+    desc.compile = c->desc;
+    desc.compile.strategy = NULL;
+    desc.inference = p->o.inference;
+    result = tl_recommend(&p->env, &desc, &c->recommendation);
+    if (result) return result;
+    c->compiled = c->recommendation.compiled;
+    memset(&c->recommendation.compiled.plan, 0, sizeof c->recommendation.compiled.plan);
+    c->recommendation.compiled.memory = NULL;  // the figures stay
+    c->strategy = c->recommendation.strategy;
+    return TL_OK;
+}
+
+static int fail_compile(program *p, tl_result result) {
+    uint64_t least = tl_find_least_budget(&p->env.error);
+    int code;
+    if (result != TL_ERROR_INFEASIBLE) return fail_result(p, path_of(p));
+    p->report.least_budget_bytes = least == UINT64_MAX ? 0 : least;
+    p->report.limiting_node = -1;
+    code = p->o.json && !p->o.pareto ? write_json(p, 1) : CODE_OK;
+    if (code) return code;
+    return fail(CODE_INFEASIBLE, "%s: %s%s", path_of(p), reason_of(&p->env),
+                interrupted ? " (stopped early)" : "");
+}
+
+static tl_result keep_text(void *user, const char *text, size_t length) {
+    char *to = (char *)user;
+    size_t used = strlen(to);
+    if (length >= EXPLANATION_SIZE - used) return TL_ERROR_NO_MEMORY;
+    memcpy(to + used, text, length);
+    to[used + length] = 0;
+    return TL_OK;
+}
+
+// Say what was compiled. What one more MiB would buy is left out where the search for it is stopped.
+static int explain_compilation(program *p) {
+    compilation *c = &p->compilation;
+    tl_compile_desc desc = c->desc;
+    tl_sink sink;
+    tl_result result = TL_OK;
+    int was_interrupted;
+    sink.write = keep_text;
+    sink.user = c->text;
+    p->doing = "1 MiB more";
+    do {
+        was_interrupted = interrupted;
+        if (was_interrupted) desc.budget_bytes = 0;
+        c->text[0] = 0;
+        result = tl_explain_compiled(&p->env, &desc, &c->compiled, sink);
+    } while (interrupted && !was_interrupted);
+    clear_progress(p);
+    return result ? fail_result(p, path_of(p)) : CODE_OK;
+}
+
+// Put the graph and the plan that were compiled in the model's place.
+static int take_compiled(program *p) {
+    compilation *c = &p->compilation;
+    c->keep_all = p->keep_all;
+    memset(&p->keep_all, 0, sizeof p->keep_all);
+    p->graph = *c->compiled.graph;
+    p->plan = c->compiled.plan;
+    memset(&c->compiled.plan, 0, sizeof c->compiled.plan);
+    p->has_compiled = 1;
+    if (!tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->keep_all)) return CODE_OK;
+    return fail_result(p, path_of(p));
+}
+
+static int plan_compiled(program *p) {
+    compilation *c = &p->compilation;
+    tl_result result;
+    int code = CODE_OK;
+    fill_compile(p);
+    p->doing = "compiling";
+    result = p->o.recommend ? compile_recommended(p) : tl_compile(&p->env, &c->desc, &c->compiled);
+    clear_progress(p);
+    if (result) return fail_compile(p, result);
+    p->work += c->compiled.work;
+    if (p->o.c_table && c->compiled.nodes)
+        return fail(CODE_INPUT, "--c-table: the compiled graph has fused nodes or conversions; running it "
+                    "needs their map to the nodes of the model, which a table does not hold");
+    if (report_stream(p)) code = explain_compilation(p);
+    return code ? code : take_compiled(p);
+}
+
+static int print_compilation(const program *p, FILE *out) {
+    const compilation *c = &p->compilation;
+    size_t length = p->o.recommend ? tl_print_recommendation(&c->recommendation, NULL, 0) : 0;
+    char *rows = (char *)malloc(length + 1);
+    if (!rows) return fail(CODE_INPUT, "no memory to print the strategies");
+    rows[0] = 0;
+    if (p->o.recommend) tl_print_recommendation(&c->recommendation, rows, length + 1);
+    fprintf(out, "%s: %d nodes, compiled for %s\n\n", p->model, (int)c->model.node_count,
+            p->o.inference ? "inference" : "training");
+    fprintf(out, "%s%s%s\n", rows, length ? "\n" : "", c->text);
+    free(rows);
+    return CODE_OK;
+}
+
+enum { CHOICE_SIZE = 256 };
+
+static void add_count(char text[CHOICE_SIZE], const char *before, int32_t count, const char *behind) {
+    size_t length = strlen(text);
+    snprintf(text + length, CHOICE_SIZE - length, "%s%s%d%s", length ? ", " : "", before, (int)count, behind);
+}
+
+// In one line: "2 parts, 3 fused, f32 10, bf16 40, 12 conversions".
+static void name_choice(const tl_compile_choice *choice, char text[CHOICE_SIZE]) {
+    int k;
+    text[0] = 0;
+    if (choice->part_count > 1) add_count(text, "", choice->part_count, " parts");
+    if (choice->fused_count) add_count(text, "", choice->fused_count, " fused");
+    for (k = 0; k < TL_FORMAT_COUNT; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s ", tl_name_format((tl_format)k));
+        if (choice->format_counts[k]) add_count(text, name, choice->format_counts[k], "");
+    }
+    if (choice->conversion_count) add_count(text, "", choice->conversion_count, " conversions");
+    if (choice->copy_count) add_count(text, "", choice->copy_count, " copies");
+}
+
+static void print_compile_point(const program *p, FILE *out, const tl_compile_point *at, int is_knee) {
+    const tl_compile_choice *choice = &at->choice;
+    char words[CHOICE_SIZE];
+    name_choice(choice, words);
+    fprintf(out, "%20llu %12s %8.2f %% %12.6f %12.6f  %-11s  %s%s\n", (ull)choice->arena_bytes,
+            bytes_label(choice->arena_bytes).text, 100 * ratio_of(choice->arena_bytes, p->keep_all.peak_bytes),
+            ratio_of(choice->cost, p->keep_all.base_cost), ratio_of(at->bound_cost, p->keep_all.base_cost),
+            gap_label(choice->cost, at->bound_cost).text, words, is_knee ? "  <- knee" : "");
+}
+
+static int write_compile_front_json(program *p, const tl_compile_front *front) {
+    writer w;
+    int32_t i;
+    int code = open_writer(p->o.json, &w);
+    if (code) return code;
+    put_head_json(p, &w);
+    put(&w, ", \"keep_all_peak_bytes\": %llu, \"base_cost\": %llu, \"knee\": %d, \"points\": [",
+        (ull)p->keep_all.peak_bytes, (ull)p->keep_all.base_cost, (int)front->knee);
+    for (i = 0; i < front->point_count; i++) {
+        put(&w, "%s\n  {\"budget_bytes\": ", i ? "," : "");
+        if (front->points[i].budget_bytes) put(&w, "%llu", (ull)front->points[i].budget_bytes);
+        else put(&w, "null");
+        put(&w, ", \"bound_cost\": %llu, \"choice\": ", (ull)front->points[i].bound_cost);
+        put_compile_choice_json(&w, &front->points[i].choice);
+        put(&w, "}");
+    }
+    put(&w, "\n]");
+    put_end_json(p, &w);
+    return close_writer(p, &w);
+}
+
+static void print_compile_front(const program *p, FILE *out, const tl_compile_front *front) {
+    int32_t i;
+    fprintf(out, "%s: %d nodes, compiled for %s\n\n", p->model, (int)p->graph.node_count,
+            p->o.inference ? "inference" : "training");
+    fprintf(out, "%20s %12s %10s %12s %12s  %-11s  %s\n", "bytes", "", "keep all", "cost", "bound", "gap",
+            "nodes in");
+    for (i = 0; i < front->point_count; i++)
+        print_compile_point(p, out, &front->points[i], i == front->knee && front->point_count > 2);
+    fprintf(out, "\n%d points\n%.1f million steps of work, %.2f s\n", (int)front->point_count,
+            (double)p->work * 1e-6, now_seconds() - p->start);
+}
+
+// The curve of bytes against cost over all choices.
+static int run_compile_front(program *p) {
+    FILE *out = report_stream(p);
+    tl_compile_front front;
+    tl_result result;
+    int code = CODE_OK;
+    fill_compile(p);
+    p->doing = "compiling the curve";
+    result = tl_plan_compile_front(&p->env, &p->compilation.desc, 0, &front);
+    clear_progress(p);
+    if (result) return fail_compile(p, result);
+    if (interrupted) fprintf(stderr, "tl_plan: stopped early: these are the best plans so far\n");
+    p->work += front.work;
+    if (p->o.json) code = write_compile_front_json(p, &front);
+    if (!code && out) print_compile_front(p, out, &front);
+    tl_free_compile_front(&p->env, &front);
+    return code;
+}
+
+static void free_compilation(program *p) {
+    compilation *c = &p->compilation;
+    if (p->has_compiled) p->graph = c->model;  // the other one belongs to what was compiled
+    tl_free_compiled_plan(&p->env, &c->compiled);
+    tl_free_recommendation(&p->env, &c->recommendation);
+    tl_free_plan(&p->env, &c->keep_all);
+}
+
 // -- main --
 
 // Without a budget the plan is keep all; its bound is that of planning within its peak.
@@ -3044,7 +3443,7 @@ static int place_plan(program *p) {
 static int run_plan(program *p) {
     FILE *out = report_stream(p);
     lives l;
-    int code = p->o.order ? plan_order(p) : p->o.policy ? plan_policy(p)
+    int code = compiles(&p->o) ? plan_compiled(p) : p->o.order ? plan_order(p) : p->o.policy ? plan_policy(p)
              : p->budget_bytes ? plan_budget(p) : plan_keep_all(p);
     if (code) return code;
     if (interrupted) fprintf(stderr, "tl_plan: stopped early: this is the best plan so far\n");
@@ -3059,6 +3458,7 @@ static int run_plan(program *p) {
     if (!code && p->o.svg) code = write_plan_picture(p);
     if (!code && p->o.html) code = write_plan_page(p, &l);
     if (!code && out && p->has_choice) code = print_choice(p, out);
+    if (!code && out && p->has_compiled) code = print_compilation(p, out);
     if (!code && out) print_plan(p, out, &l.report);
     if (!code && out && p->o.explain) code = explain_plan(p, &l, out);
     free_lives(&l);
@@ -3108,6 +3508,7 @@ static int plan_model(program *p) {
         code = fail(CODE_INPUT, "--form %s: must be %s or %s", p->o.form, tl_name_remat_form(TL_REMAT_FORM_ANY),
                     tl_name_remat_form(TL_REMAT_FORM_ONCE));
     if (!code && (p->o.precision || p->o.front)) code = prepare_choice(p);
+    if (!code && compiles(&p->o)) code = prepare_compile(p);
     if (!code && p->o.front) return run_front(p);
     if (!code && p->o.precision) code = make_choice(p);
     if (!code && tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->keep_all))
@@ -3120,7 +3521,8 @@ static int plan_model(program *p) {
         code = fail(CODE_INPUT, "--block %s: must be at least --align %llu", p->o.block, (ull)p->alignment);
     for (k = 0; k < p->o.bank_count && !code; k++) code = parse_bank(p, k);
     if (!code && p->has_choice && !wants_plan(&p->o)) code = finish_choice(p);
-    else if (!code) code = p->o.pareto ? run_curve(p) : run_plan(p);
+    else if (!code && p->o.pareto) code = compiles(&p->o) ? run_compile_front(p) : run_curve(p);
+    else if (!code) code = run_plan(p);
     return code;
 }
 
@@ -3180,6 +3582,7 @@ int main(int count, char **argv) {
     signal(SIGINT, on_interrupt);
     code = run(&p);
     free_choice(&p);
+    free_compilation(&p);
     tl_free_remat_pool(p.pool);
     tl_free_lifetimes(&p.env, &p.lifetimes);
     tl_free_plan(&p.env, &p.plan);

@@ -788,6 +788,147 @@ def hostile_precisions_are_refused():
     for args, words_of in cases: refused(1, words_of, *args)
     return '%d command lines' % (len(words) + len(texts) + len(cases))
 
+# -- compiled strategies --
+
+COMPILED_KEYS = {'model_nodes', 'model_peak_bytes', 'choice', 'runner_up', 'base_cost', 'bound_cost', 'gap_ratio', 'proven', 'tried_count'}
+CHOICE_KEYS = {'part_count', 'fused_count', 'conversion_count', 'copy_count', 'formats', 'loss', 'cost', 'arena_bytes'}
+CHAIN = ['tlg 1', 'batch 4', 'node 0 x input fwd=0 bwd=0 out=4000 needs=none in=-', 'node 1 a conv fwd=90000 bwd=90000 out=4000 needs=in in=0',
+         'node 2 b relu fwd=1000 bwd=1000 out=4000 needs=out in=1 takes_blocks', 'node 3 c sigmoid fwd=1000 bwd=1000 out=4000 needs=out in=2 takes_blocks',
+         'node 4 d relu fwd=1000 bwd=1000 out=4000 needs=out in=3 takes_blocks', 'node 5 e conv fwd=80000 bwd=80000 out=4000 needs=in in=4 keep']
+
+def compiled(*args):
+    got = json.loads(planned(*args, '--json', '-'))
+    assert set(got) == KEYS | {'compiled'} and set(got['compiled']) - {'strategies'} == COMPILED_KEYS, got
+    one = got['compiled']
+    for choice in [one['choice']] + [one['runner_up']] * (one['runner_up'] is not None): assert set(choice) == CHOICE_KEYS, choice
+    parts = one['choice']['part_count']
+    assert one['choice']['cost'] == parts * got['total_cost'] and one['choice']['arena_bytes'] == got['arena_bytes'], got
+    assert one['bound_cost'] <= one['choice']['cost'] and one['proven'] == (one['bound_cost'] == one['choice']['cost']), got
+    assert abs(one['gap_ratio'] - (one['choice']['cost'] / one['bound_cost'] - 1)) < 1e-8 if one['bound_cost'] else True, got
+    assert sum(one['choice']['formats'].values()) + one['choice']['conversion_count'] == got['nodes'], got
+    assert got['budget_bytes'] is None or got['arena_bytes'] <= got['budget_bytes'], got
+    return got, one
+
+def compiled_plans_are_what_they_say():
+    work = ['--work', '100000000']
+    plain = json.loads(planned(MODEL, '--budget', '50%', '--json', '-', *work))
+    got, one = compiled(MODEL, '--compile', '--budget', '50%', *work)          # nothing to choose: the plan of --budget
+    assert got['total_cost'] == plain['total_cost'] and one['choice']['formats'] == {'f32': 52}, (got, plain)
+    costs = [got['total_cost']]
+    for more in (['--loss', 'any'], ['--split'], ['--loss', '0.01', '--split']):
+        got, one = compiled(MODEL, '--compile', '--budget', '40%', *more, *work)
+        assert got['budget_bytes'] == plain['keep_all_peak_bytes'] * 40 // 100 and one['model_peak_bytes'] == plain['keep_all_peak_bytes'], got
+        assert one['model_nodes'] == 52 and one['base_cost'] == plain['base_cost'], one
+        assert ('--split' in more) == (one['choice']['part_count'] > 1), (more, one)
+        assert ('bf16' in one['choice']['formats']) == (more == ['--loss', 'any']), (more, one)
+        assert 'f16' not in one['choice']['formats'], one
+        assert one['choice']['loss'] <= 0.01 or 'any' in more, one
+        assert one['choice']['cost'] < costs[0], (more, one, costs)
+    half, whole = compiled(MODEL, '--compile', '--budget', '25%', '--split', *work)
+    assert abs(half['base_cost'] * whole['choice']['part_count'] / plain['base_cost'] - 1) < 0.001 and half['keep_all_peak_bytes'] < plain['keep_all_peak_bytes'], (half, plain)
+    exact = compiled(MODEL, '--compile', '--budget', '40%', '--loss', '0', *work)[1]
+    assert exact['choice']['formats'] == {'f32': 52} and exact['choice']['loss'] == 0, exact
+    narrow = compiled(MODEL, '--compile', '--inference', '--budget', '60%', '--loss', 'any', *work)[1]
+    assert set(narrow['choice']['formats']) & {'f16', 'bf16'}, narrow
+    free, one = compiled(MODEL, '--compile', *work)
+    assert free['budget_bytes'] is None and free['cost_ratio'] == 1 and one['proven'], free
+    spilled = compiled(MODEL, '--compile', '--budget', '40%', '--host-budget', '50%', '--link', '900GB/s', '--cost-unit', 'ms', *work)
+    assert spilled[0]['host_peak_bytes'] > 0 and spilled[1]['choice']['copy_count'] > 0, spilled[1]
+    assert compiled(MODEL, '--compile', '--budget', '40%', '--align', '4096', *work)[0]['alignment_bytes'] == 4096
+    assert compiled(MODEL, '--compile', '--budget', '60%', '--block', '45%', *work)[0]['block_count'] > 1
+
+def compiled_reports_and_files_are_whole():
+    model, board = write('chain.tlg', head(*CHAIN[1:])), write('board', 'profiles 1\nmachine board flops=1e10 memory=1000000000\nprofile conv bf16=0.001:1.5\nprofile relu bf16=0:1\n')
+    files = ['--schedule', path('s'), '--svg', path('s.svg'), '--html', path('s.html'), '--lifetimes', path('l'), '--places', path('p'), '--json', path('j')]
+    out = planned(model, '--compile', '--budget', '60%', '--loss', 'any', '--explain', *files)
+    for line in ('chosen: cost ', 'no combination costs less than ', 'runner-up: ', 'one more MiB', 'The peak of ', 'nodes run again', 'the model '): assert line in out, (line, out)
+    assert 'What more memory would buy' not in out and 'conversions: ' in out, out
+    assert open(path('s')).read().startswith('F '); xml.parse(path('s.svg')); check_page(path('s.html'))
+    got = json.loads(open(path('j')).read())
+    rows = list(csv.DictReader(open(path('l'))))
+    assert len(rows) == len(got['allocations']) == len(list(csv.DictReader(open(path('p'))))) and got['nodes'] > 6, got
+    assert {allocation['name'] for allocation in got['allocations']} > {'a', 'b', 'e_f32'}, got      # nodes of the compiled graph
+    fused = compiled(model, '--compile', '--inference', '--loss', '0', '--profiles', board)[1]
+    assert fused['choice']['fused_count'] == 1 and fused['choice']['formats'] == {'f32': 4}, fused
+    gains = write('gains', 'profiles 1\nprofile conv bf16=0.001:1.5\nprofile relu bf16=0:1\nprofile sigmoid bf16=0:1\n')
+    fast = compiled(model, '--compile', '--loss', '0.01', '--profiles', gains)[1]
+    assert compiled(model, '--compile', '--loss', '0.0015', '--profiles', gains)[1]['choice']['loss'] <= 0.001
+    assert fast['choice']['cost'] < fast['base_cost'] and 0 < fast['choice']['loss'] <= 0.01, fast
+    for more in (['--inference', '--loss', '0', '--profiles', board], ['--loss', '0.01', '--profiles', gains]):
+        refused(1, ['--c-table', 'map'], model, '--compile', *more, '--c-table', path('t.h'))
+    assert not os.path.exists(path('t.h'))
+    assert '2,  // repeat_count\n' in planned(model, '--compile', '--budget', '50%', '--split', '--c-table', '-')
+    out = planned(model, '--compile', '--budget', '50%', '--split')
+    assert 'a step runs 2 of them' in out, out
+    shares = {line.split('  ')[0]: line.split(' %')[0].split()[-1] for line in out.splitlines() if ' % ' in line + ' '}
+    assert (shares['the model'], shares['keep all'], shares['budget']) == ('100.00', '50.00', '50.00'), out
+    checker = load_checker()
+    planned(MODEL, '--compile', '--budget', '50%', '--schedule', path('s'), '--work', '1000000')     # not split, fused or converted: a schedule of the model
+    assert checker.replay(checker.load(MODEL), list(checker.read_steps(path('s'))), False)['peak'] <= 34996352 // 2
+
+def a_compiled_budget_that_is_too_small_names_the_least():
+    for more in ([], ['--split'], ['--loss', 'any', '--split'], ['--inference', '--loss', 'any'], ['--block', '10%']):
+        how = [MODEL, '--compile', *more, '--work', '50000000']
+        code, out, err = run(*how, '--budget', '1000', '--json', '-')
+        got = json.loads(out)
+        assert code == 2 and set(got) == INFEASIBLE_KEYS and str(got['minimal_budget_bytes']) in err, (more, got, err)
+        refused(2, ['1000', str(got['minimal_budget_bytes'])], *how, '--budget', '1000')
+        assert compiled(*how, '--budget', str(got['minimal_budget_bytes']))[0]['arena_bytes'] <= got['minimal_budget_bytes'], more
+
+def compiled_curves_fall():
+    for more in ([], ['--loss', 'any'], ['--split'], ['--inference', '--align', '256']):
+        how = [MODEL, '--compile', '--pareto', *more, '--work', '100000000']
+        got = json.loads(planned(*how, '--json', '-'))
+        points = got['points']
+        assert set(got) == {'model', 'nodes', 'keep_all_peak_bytes', 'base_cost', 'knee', 'points', 'work', 'seconds'}, got
+        assert 0 <= got['knee'] < len(points) and all(set(point) == {'budget_bytes', 'bound_cost', 'choice'} for point in points), got
+        assert all(point['bound_cost'] <= point['choice']['cost'] and set(point['choice']) == CHOICE_KEYS for point in points), got
+        for left, right in zip(points, points[1:]):
+            assert left['choice']['arena_bytes'] < right['choice']['arena_bytes'] and left['choice']['cost'] > right['choice']['cost'], (left, right)
+        out = planned(*how)
+        assert out.count('<- knee') == (len(points) > 2) and all(' %d ' % point['choice']['arena_bytes'] in out for point in points), out
+        assert ('--split' in more) == (' parts' in out) and ('bf16' in out) == ('--loss' in more), out
+
+def a_recommendation_shows_what_was_compiled():
+    got, one = compiled(MODEL, '--recommend', '--budget', '40%', '--loss', '0.01', '--work', '50000000')
+    outcomes = [row['outcome'] for row in one['strategies']]
+    assert outcomes.count('chosen') == 1 and 'over' in outcomes and set(outcomes) <= {'chosen', 'slower', 'larger', 'over', 'loss'}, one
+    chosen_row = one['strategies'][outcomes.index('chosen')]
+    assert chosen_row['choice'] == one['choice'] and chosen_row['strategy']['mode'] == 'lazy', one
+    assert all((row['choice'] is None) == (row['outcome'] in ('over', 'loss')) for row in one['strategies']), one
+    out = planned(MODEL, '--recommend', '--budget', '40%', '--loss', '0.01', '--work', '50000000')
+    assert out.count('does not fit, takes ') == outcomes.count('over') and out.count('  chosen: cost ') == 1 and re.search(r'slower by \d+\.\d\d %', out), out
+    refused(2, ['no strategy fits 1000 bytes', 'least'], MODEL, '--recommend', '--budget', '1000', '--work', '5000000')
+
+def compiling_excludes_what_it_chooses():
+    for other in (['--policy', 'revolve'], ['--order'], ['--form', 'once'], ['--precision', 'loss=1'], ['--front'], ['--live', '--budget', '50%'], ['--bank', 'any']):
+        refused(1, [other[0], '--compile'], MODEL, '--compile', *other)
+        refused(1, [other[0], '--recommend'], MODEL, '--recommend', *other)
+    single = write('single.tlg', head(*[line for line in CHAIN[1:] if line != 'batch 4']))
+    scalar = write('scalar.tlg', head(*CHAIN[1:], 'node 6 l loss fwd=1 bwd=1 out=4 needs=in in=5'))
+    cases = [([MODEL, '--loss', '1'], ['--loss', '--compile']), ([MODEL, '--split'], ['--split', '--compile']), ([MODEL, '--compile', '--recommend'], ['--recommend']),
+             ([MODEL, '--compile', '--profiles', path('p')], ['--profiles', '--loss']), ([MODEL, '--compile', '--pareto', '--svg', path('s')], ['--svg']),
+             ([MODEL, '--compile', '--pareto', '--html', path('s')], ['--html']), ([MODEL, '--compile', '--pareto', '--budget', '50%'], ['--pareto']),
+             ([MODEL, '--compile', '--pareto', '--schedule', path('s')], ['--schedule']), ([MODEL, '--recommend', '--pareto'], ['--recommend']),
+             ([MODEL, '--compile', '--compile'], ['twice']), ([MODEL, '--compile=1'], ['no value']), ([MODEL, '--compile', '--split=2'], ['no value']),
+             *[([MODEL, '--compile', '--loss=' + loss], ['--loss', 'any']) for loss in ('x', '-1', 'nan', 'inf', '1e999', 'all')],
+             ([single, '--compile', '--split'], ['--split', 'batch']), ([scalar, '--compile', '--split'], ['--split', 'node l', 'fixed'])]
+    for args, words in cases: refused(1, words, *args)
+    planned(scalar, '--compile')
+
+def an_interrupted_compilation_ends_with_the_best_so_far():
+    model = reference('models/unet.tlg')
+    for more in (['--budget', '40%'], ['--pareto']):
+        child = subprocess.Popen([program, model, '--compile', '--loss', 'any', *more, '--work', '1000000000000', '--json', '-'],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(4)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=120)
+        got = json.loads(out)
+        assert child.returncode == 0 and 'stopped early' in err, (more, out, err)
+        if '--pareto' in more: assert got['points'], got
+        else: assert got['arena_bytes'] <= got['budget_bytes'] and got['compiled']['tried_count'] > 0, got
+
 # -- bad input --
 
 def head(*lines): return 'tlg 1\n' + ''.join(line + '\n' for line in lines)
@@ -992,7 +1133,7 @@ def an_error_is_explained_by_its_numbers():
 def help_names_every_option():
     out = planned('--help')
     for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block',
-                   '--precision', '--front', '--profiles', '--default-profiles', '--explain-error', '--help'):
+                   '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
 
@@ -1002,6 +1143,8 @@ FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_sho
          tables_compile, host_copies_take_what_the_link_takes, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
+         compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,
+         a_recommendation_shows_what_was_compiled, compiling_excludes_what_it_chooses, an_interrupted_compilation_ends_with_the_best_so_far,
          pictures_are_xml, pages_are_whole, hostile_models_are_refused, hostile_options_are_refused,
          extreme_values_are_planned, files_are_whole_or_absent, a_file_that_may_not_be_written_is_kept, outputs_that_would_lose_a_file_are_refused, pipes_and_links_are_written_through,
          an_interrupt_ends_with_the_best_so_far, an_error_is_explained_by_its_numbers,
