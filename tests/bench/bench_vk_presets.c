@@ -1,5 +1,5 @@
 // What each of the six presets does on a Vulkan device, with the network of examples/03_vulkan_engine.c and its kernels: bytes,
-// time, loss, what is made again and evicted, without a budget and within 60 % of what keeping all of a training step takes. The
+// time, loss and what is made again, without a budget and within 60 % of what keeping all of a training step takes. The
 // engine renders its scene once; then each frame holds one whole pass and is waited for. All rows take turns, a frame each. Where
 // the device computes on the host, times are processor time of all threads, else wall time. Presets without gradients compute the
 // loss of the network as it began.
@@ -96,7 +96,7 @@ static tl_result record_pass(bench *b, int k, frame *f) {
         result = tl_next_step(t->run, &step, &done);
         if (!result && step.is_compute) result = tl_run_step_kernel(t->run, &step);
     }
-    tl_measure_run(t->run, &b->rows[k].report);
+    note_step(&b->rows[k], t->run);
     if (!result && b->rows[k].strategy.gradient.computes) result = run_adam(t);
     return result ? result : copy_loss(t, &b->e, f);
 }
@@ -141,7 +141,7 @@ static void run_rounds(bench *b) {
     for (round = 0; round < WARM_ROUNDS + ROUNDS; round++) {
         int at = round < WARM_ROUNDS ? 0 : round - WARM_ROUNDS;
         for (k = 0; k < PRESET_ROWS; k++) {
-            int turn = (k * 5 + round) % PRESET_ROWS;  // 5: prime to the 12 rows, who runs before whom changes
+            int turn = (round + k * (1 + round % 12)) % PRESET_ROWS;  // strides prime to the 13 rows: who runs before whom changes
             double begin = frame_ns(b);
             if (!runs(&b->rows[turn])) continue;
             run_frame_of(b, turn);
