@@ -40041,6 +40041,11 @@ static int tli_is_ruled_out(const tli_compile *c, uint64_t step_cost) {
     return !c->fewest && c->has_best && step_cost >= c->choice.cost;
 }
 
+// Whether they cost more: of the same cost a plan may take fewer bytes.
+static int tli_is_dearer(const tli_compile *c, uint64_t step_cost) {
+    return !c->fewest && c->has_best && step_cost > c->choice.cost;
+}
+
 static int tli_is_better(const tli_compile *c, const tl_compile_choice *a, const tl_compile_choice *b) {
     if (!b->cost && !b->arena_bytes) return 1;
     if (c->fewest && a->arena_bytes != b->arena_bytes) return a->arena_bytes < b->arena_bytes;
@@ -40176,7 +40181,7 @@ static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *
         choice->copy_count += kind == TL_STEP_SPILL || kind == TL_STEP_FETCH;
     }
     for (id = 0; id < c->graph->node_count; id++) {
-        int32_t scheme = c->is_mixed ? c->schemes[id] : TL_SCHEME_F32;
+        int32_t scheme = c->is_mixed ? (int32_t)c->schemes[id] : (int32_t)TL_SCHEME_F32;
         choice->format_counts[tli_scheme_formats[scheme]]++;
         if (c->is_mixed) choice->loss += c->choices->node_losses[(size_t)id * TL_SCHEME_COUNT + (size_t)scheme];
     }
@@ -40220,7 +40225,7 @@ static tl_result tli_try_mix(tli_compile *c) {
     is_wanted = (uint8_t *)tli_alloc_array(c->env, (uint64_t)graph->node_count, 1);
     if (is_wanted) {
         tli_mark_wanted(graph, c->inference, is_wanted);
-        is_out = tli_is_ruled_out(c, tli_find_step_cost(c, tli_sum_wanted(c, graph, is_wanted)));
+        is_out = tli_is_dearer(c, tli_find_step_cost(c, tli_sum_wanted(c, graph, is_wanted)));
     }
     tli_release(c->env, is_wanted);
     c->work += (uint64_t)graph->node_count * 64;

@@ -328,9 +328,201 @@ static void random_strategies_run_as_planned(void **state) {
     assert_true(fused > count / 20 && narrow > count / 20 && split > count / 20 && again > count / 20);
 }
 
+// -- compiled plans that are given --
+
+static void check_passes(const bench *e, int32_t passes) {
+    tl_run_report report;
+    tl_measure_run(e->run, &report);
+    assert_int_equal(e->calls % passes, 0);
+    assert_int_equal(report.kernel_count, e->calls / passes);
+}
+
+static tl_graph chain_graph(tl_env *env, uint64_t batch, int32_t nodes) {
+    tl_graph graph;
+    int32_t id;
+    tl_init_graph(&graph);
+    graph.batch = batch;
+    for (id = 0; id < nodes; id++) {
+        uint64_t bytes = batch * 64;
+        tl_node_desc node;
+        tl_tensor from = { 0, 0 };
+        memset(&node, 0, sizeof node);
+        from.node = id - 1;
+        node.op = !id ? "input" : id % 3 == 1 ? "weigh" : id % 3 == 2 ? "scale" : "relu";
+        if (id == nodes - 1) node.op = "fold";
+        node.inputs = &from;
+        node.input_count = id > 0;
+        node.output_bytes = &bytes;
+        node.output_count = 1;
+        if (id) {
+            node.needs = id == nodes - 1 || id % 3 == 2 ? "none" : id % 3 == 1 ? "in" : "out";
+            node.fwd_cost = 10;
+            node.bwd_cost = 20;
+            node.takes_blocks = id < nodes - 1 && id % 3 != 1;
+            node.keep = id == nodes - 1;
+        }
+        assert_int_equal(tl_add_node(env, &graph, &node, NULL), TL_OK);
+    }
+    return graph;
+}
+
+static tl_compile_desc compile_of(const tl_graph *graph, const tl_strategy *strategy) {
+    tl_compile_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.strategy = strategy;
+    desc.alignment_bytes = 64;
+    desc.fusion_block_bytes = 64;
+    desc.kernel_precisions = 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_MIXED;
+    return desc;
+}
+
+static void expect_refused(bench *e, tl_result code, const char *text) {
+    assert_int_equal(tl_init_run(&e->env, &e->desc, &e->run), code);
+    if (!strstr(e->env.error.text, text)) fail_msg("%s", e->env.error.text);
+    assert_null(e->run);
+}
+
+static void given_plans_run_or_are_refused(void **state) {
+    static bench e;
+    tl_env env = {0};
+    tl_graph graph = chain_graph(&env, 4, 14), other = chain_graph(&env, 4, 15);
+    tl_strategy lazy = tl_with_mode(tl_with_memory(tl_strategy_new(), TL_MEMORY_POOLED), TL_MODE_LAZY), forward_only;
+    tl_compile_desc desc;
+    tl_compiled_plan compiled, foreign;
+    tl_plan plan;
+    tl_tensor tensor = { 2, 0 };
+    float data[64];
+    (void)state;
+    lazy.gradient = tl_gradient_checkpointed(0);
+    lazy.enable_fusion = 1;
+    forward_only = tl_with_gradient(lazy, tl_gradient_none());
+    desc = compile_of(&graph, &lazy);
+    assert_int_equal(tl_compile(&env, &desc, &compiled), TL_OK);
+    assert_true(compiled.choice.fused_count > 0);
+    desc = compile_of(&other, &lazy);
+    assert_int_equal(tl_compile(&env, &desc, &foreign), TL_OK);
+    assert_int_equal(tl_plan_keep_all(&env, &graph, 0, &plan), TL_OK);
+    open_bench(&e, &graph, 64);
+    e.desc.compiled = &compiled;
+    if (tl_init_run(&e.env, &e.desc, &e.run) || tl_run_plan(e.run)) fail_msg("%s", e.env.error.text);
+    assert_ptr_equal(tl_find_compiled_plan(e.run), &compiled);
+    assert_true(e.blocks > 0);
+    assert_int_equal(tl_read_tensor(e.run, tensor, data, sizeof data), TL_ERROR_NOT_FOUND);  // inside of a fused node
+    tensor.node = graph.node_count - 1;
+    if (tl_read_tensor(e.run, tensor, data, 256)) fail_msg("%s", e.env.error.text);
+    tl_free_run(e.run);
+    e.run = NULL;
+    e.desc.plan = &plan;
+    expect_refused(&e, TL_ERROR_INVALID_ARG, "compiled: give no plan, checkpoints, formats or fusion");
+    e.desc.plan = NULL;
+    e.desc.compiled = &foreign;
+    expect_refused(&e, TL_ERROR_INVALID_ARG, "compiled: not made by tl_compile for this graph");
+    e.desc.compiled = &compiled;
+    e.desc.strategy = &forward_only;
+    expect_refused(&e, TL_ERROR_INVALID_ARG, "compiled: the strategy decides online, or computes gradients");
+    e.desc.strategy = NULL;
+    tl_free_compiled_plan(&env, &compiled);
+    // In parts: as many passes as parts, and no other number.
+    lazy.gradient.accumulation_steps = 2;
+    desc = compile_of(&graph, &lazy);
+    desc.may_split = 1;
+    assert_int_equal(tl_compile(&env, &desc, &compiled), TL_OK);
+    assert_int_equal(compiled.choice.part_count, 2);
+    e.desc.repeat_count = 3;
+    expect_refused(&e, TL_ERROR_INVALID_ARG, "repeat_count: 3, but the batch is split in 2 parts");
+    e.desc.repeat_count = 0;
+    e.calls = 0;
+    if (tl_init_run(&e.env, &e.desc, &e.run) || tl_run_plan(e.run)) fail_msg("%s", e.env.error.text);
+    check_passes(&e, 2);
+    close_bench(&e);
+    tl_free_compiled_plan(&env, &compiled);
+    tl_free_compiled_plan(&env, &foreign);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &graph);
+    tl_free_graph(&env, &other);
+}
+
+// A run that compiles by itself: each allocation fails once, and nothing is lost.
+static void every_allocation_of_a_compiling_run_fails_in_turn(void **state) {
+    long at;
+    (void)state;
+    for (at = 0;; at += 1 + at / 25) {
+        static bench e;
+        failing_alloc f = {0};
+        tl_env plain = {0};
+        tl_graph graph = chain_graph(&plain, 2, 8);
+        tl_strategy strategy = tl_with_precision(tl_strategy_training(), TL_PRECISION_MIXED);
+        tl_result result;
+        strategy.gradient = tl_gradient_checkpointed(0);
+        open_bench(&e, &graph, 64);
+        e.env = failing_env(&f, at);
+        e.desc.strategy = &strategy;
+        e.desc.may_split = 1;
+        e.desc.budget_bytes = 700;
+        result = tl_init_run(&e.env, &e.desc, &e.run);
+        if (f.count > at) assert_true(result != TL_OK);
+        else if (result) fail_msg("%s", e.env.error.text);
+        close_bench(&e);
+        e.run = NULL;
+        assert_int_equal(f.live, 0);
+        tl_free_graph(&plain, &graph);
+        if (f.count <= at) break;
+    }
+    assert_true(at > 100);
+}
+
+// -- results kept from pass to pass, of fused nodes --
+
+static uint64_t constant_version(int32_t node, int32_t micro_batch, void *user) {
+    (void)micro_batch;
+    return node < *(const int32_t *)user;
+}
+
+static void fused_nodes_keep_their_results(void **state) {
+    static bench e;
+    tl_env env = {0};
+    tl_graph graph = chain_graph(&env, 4, 14);
+    tl_strategy strategy = tl_with_gradient(tl_strategy_inference(), tl_gradient_none());
+    int32_t constants = 10;
+    tl_run_report report;
+    tl_tensor last = { 13, 0 };
+    float first[64], second[64];
+    long calls;
+    (void)state;
+    strategy.mode = TL_MODE_LAZY;
+    open_bench(&e, &graph, 64);
+    e.desc.strategy = &strategy;
+    e.desc.version = constant_version;
+    e.desc.version_user = &constants;
+    e.desc.load = NULL;
+    if (tl_init_run(&e.env, &e.desc, &e.run)) fail_msg("%s", e.env.error.text);
+    if (load(e.run, 0, &e) || tl_run_plan(e.run) || tl_read_tensor(e.run, last, first, 256)) fail_msg("%s", e.env.error.text);
+    tl_measure_run(e.run, &report);
+    assert_true(report.fused_count > 0);
+    assert_int_equal(report.cached_count, 0);
+    calls = e.calls;
+    if (tl_run_plan(e.run) || tl_read_tensor(e.run, last, second, 256)) fail_msg("%s", e.env.error.text);
+    tl_measure_run(e.run, &report);
+    assert_true(report.cached_count > 0);
+    assert_true(e.calls - calls < calls);
+    assert_memory_equal(first, second, 256);
+    constants = 2;      // the versions of members of fused nodes change: those nodes run again
+    calls = e.calls;
+    if (tl_run_plan(e.run) || tl_read_tensor(e.run, last, second, 256)) fail_msg("%s", e.env.error.text);
+    tl_measure_run(e.run, &report);
+    assert_int_equal(report.cached_count, 0);
+    assert_memory_equal(first, second, 256);
+    close_bench(&e);
+    tl_free_graph(&env, &graph);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_strategies_run_as_planned),
+        cmocka_unit_test(given_plans_run_or_are_refused),
+        cmocka_unit_test(every_allocation_of_a_compiling_run_fails_in_turn),
+        cmocka_unit_test(fused_nodes_keep_their_results),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
