@@ -184,7 +184,7 @@ static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *
         choice->copy_count += kind == TL_STEP_SPILL || kind == TL_STEP_FETCH;
     }
     for (id = 0; id < c->graph->node_count; id++) {
-        int32_t scheme = c->is_mixed ? c->schemes[id] : TL_SCHEME_F32;
+        int32_t scheme = c->is_mixed ? c->schemes[id] : (int32_t)TL_SCHEME_F32;
         choice->format_counts[tli_scheme_formats[scheme]]++;
         if (c->is_mixed) choice->loss += c->choices->node_losses[(size_t)id * TL_SCHEME_COUNT + (size_t)scheme];
     }
