@@ -3125,7 +3125,8 @@ typedef struct tl_compile_desc {
     uint64_t split_cost;           // what each part after the first adds to the cost of a step
     uint64_t fusion_block_bytes;   // as block_bytes in tl_fusion_desc
     uint64_t fusion_scratch_parts; // as scratch_parts in tl_fusion_desc
-    uint64_t work_limit;           // elementary steps of 2 to 3 ns; 0 = 1600 million, about four seconds
+    uint64_t work_limit;           // elementary steps of 2 to 8 ns; 0 = 1600 million, some seconds. With few
+                                   // steps a larger budget can cost more, and a least budget be refused
     int    (*progress)(const tl_compile_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;                 // passed to progress
 } tl_compile_desc;
@@ -3225,7 +3226,7 @@ typedef struct tl_compile_front {
 // bytes found and the bytes at which nothing gets cheaper, evenly spaced, each with its part of the work.
 //
 //   desc          the budget is not read
-//   point_limit   most points, at least 2; 0 = 16
+//   point_limit   most points, from 2 to 1000; 0 = 16
 //   front         overwritten; release with tl_free_compile_front
 //
 // Errors:  as tl_compile. *front is all zero then.
@@ -3254,10 +3255,11 @@ typedef enum tl_wish { TL_WISHES(TLI_ENUM) TL_WISH_COUNT } tl_wish;
 typedef enum tl_outcome { TL_OUTCOMES(TLI_ENUM) TL_OUTCOME_COUNT } tl_outcome;
 
 typedef struct tl_recommend_desc {
-    tl_compile_desc compile;       // graph, device, budgets and what kernels can do; its strategy must be 0
+    tl_compile_desc compile;       // graph, device, budgets and what kernels can do; its strategy must be 0.
+                                   // budget_bytes counts for least-time alone
     int32_t  inference;            // 1 = forward only
     tl_wish  wish;                 // 0 = the least time within budget_bytes
-    uint64_t cost_limit;           // of a step; least-bytes: > 0
+    uint64_t cost_limit;           // of a step, for least-bytes alone: > 0
 } tl_recommend_desc;
 
 // A strategy that was compiled.
@@ -5670,7 +5672,7 @@ static size_t tli_finish(tli_writer *w) {
       "%s: no combination fits %0 bytes; the least that one was found for is %1%s", "budget, least budget") \
     X(ALIGNMENT_OF_COMPILE_POWER_OF_TWO, "alignment_bytes: must be 0 or a power of two up to 2^30", "") \
     X(NO_MEMORY_TO_COMPILE, "no memory to compile", "") \
-    X(POINT_LIMIT_AT_LEAST_2, "point_limit: must be 0 or at least 2", "") \
+    X(POINT_LIMIT_AT_LEAST_2, "point_limit: must be 0 or from 2 to 1000", "") \
     X(RECOMMEND_STRATEGY_MUST_BE_0, "compile.strategy: must be 0, it is what is searched", "") \
     X(WISH_UNKNOWN, "wish: unknown kind", "") \
     X(RECOMMEND_INFERENCE_MUST_BE_0_OR_1, "inference: must be 0 or 1", "") \
@@ -41289,6 +41291,7 @@ TLI_IMPL void tl_free_compiled_plan(tl_env *env, tl_compiled_plan *compiled) {
 // refusal names the fewest bytes found; then at budgets evenly spaced between.
 
 #define TLI_FRONT_POINTS 16
+#define TLI_FRONT_MOST_POINTS 1000
 
 // Compile within a budget, quietly, with so much work, and note what was chosen. least: after
 // TL_ERROR_INFEASIBLE the budget that would do, 0 = not known, UINT64_MAX = none because of a loss.
@@ -41391,7 +41394,7 @@ TLI_IMPL tl_result tl_plan_compile_front(tl_env *env, const tl_compile_desc *des
     tl_result result;
     TL_ASSERT(desc && desc->graph && desc->strategy && front);
     tli_zero(front, sizeof *front);
-    if (limit < 2)
+    if (limit < 2 || limit > TLI_FRONT_MOST_POINTS)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_COMPILE_FRONT),
                         TLI_RULE(POINT_LIMIT_AT_LEAST_2));
     points = (tl_compile_point *)tli_alloc_array(env, (uint64_t)limit + 1, sizeof *points);
@@ -41559,7 +41562,23 @@ static void tli_judge_rows(tli_recommend *r, int32_t chosen) {
     r->rows[chosen].outcome = TL_OUTCOME_CHOSEN;
 }
 
-static tl_result tli_refuse_wish(const tli_recommend *r) {
+// What limits all strategies, but a budget or a cost of the caller's, is said by compiling one once more.
+static tl_result tli_refuse_wish(tli_recommend *r) {
+    const tl_compile_desc *desc = &r->desc->compile;
+    tli_budget budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+                                        NULL, 0);
+    int is_named = r->desc->wish == TL_WISH_LEAST_TIME && budget.is_limited && budget.limit == TL_LIMIT_BUDGET;
+    if (r->desc->wish == TL_WISH_LEAST_BYTES && r->least_cost != UINT64_MAX) is_named = 1;
+    if (!is_named || (r->desc->wish == TL_WISH_LEAST_TIME && r->least == UINT64_MAX)) {
+        tl_compiled_plan none;
+        tl_result result;
+        r->compile.strategy = &r->rows[r->count - 1].strategy;
+        r->compile.budget_bytes = r->desc->wish == TL_WISH_LEAST_TIME ? desc->budget_bytes : 0;
+        r->compile.work_limit = r->each;
+        result = tl_compile(r->env, &r->compile, &none);
+        tl_free_compiled_plan(r->env, &none);
+        if (result) return result;
+    }
     if (r->desc->wish == TL_WISH_LEAST_BYTES)
         return tli_fail_values(r->env, TL_ERROR_INFEASIBLE, TLI_IN(RECOMMEND), TLI_RULE(NO_STRATEGY_IS_SO_FAST),
                                r->desc->cost_limit, r->least_cost);

@@ -62,7 +62,8 @@ typedef struct tl_compile_desc {
     uint64_t split_cost;           // what each part after the first adds to the cost of a step
     uint64_t fusion_block_bytes;   // as block_bytes in tl_fusion_desc
     uint64_t fusion_scratch_parts; // as scratch_parts in tl_fusion_desc
-    uint64_t work_limit;           // elementary steps of 2 to 3 ns; 0 = 1600 million, about four seconds
+    uint64_t work_limit;           // elementary steps of 2 to 8 ns; 0 = 1600 million, some seconds. With few
+                                   // steps a larger budget can cost more, and a least budget be refused
     int    (*progress)(const tl_compile_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;                 // passed to progress
 } tl_compile_desc;
@@ -162,7 +163,7 @@ typedef struct tl_compile_front {
 // bytes found and the bytes at which nothing gets cheaper, evenly spaced, each with its part of the work.
 //
 //   desc          the budget is not read
-//   point_limit   most points, at least 2; 0 = 16
+//   point_limit   most points, from 2 to 1000; 0 = 16
 //   front         overwritten; release with tl_free_compile_front
 //
 // Errors:  as tl_compile. *front is all zero then.
@@ -191,10 +192,11 @@ typedef enum tl_wish { TL_WISHES(TLI_ENUM) TL_WISH_COUNT } tl_wish;
 typedef enum tl_outcome { TL_OUTCOMES(TLI_ENUM) TL_OUTCOME_COUNT } tl_outcome;
 
 typedef struct tl_recommend_desc {
-    tl_compile_desc compile;       // graph, device, budgets and what kernels can do; its strategy must be 0
+    tl_compile_desc compile;       // graph, device, budgets and what kernels can do; its strategy must be 0.
+                                   // budget_bytes counts for least-time alone
     int32_t  inference;            // 1 = forward only
     tl_wish  wish;                 // 0 = the least time within budget_bytes
-    uint64_t cost_limit;           // of a step; least-bytes: > 0
+    uint64_t cost_limit;           // of a step, for least-bytes alone: > 0
 } tl_recommend_desc;
 
 // A strategy that was compiled.

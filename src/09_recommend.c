@@ -7,6 +7,7 @@
 // refusal names the fewest bytes found; then at budgets evenly spaced between.
 
 #define TLI_FRONT_POINTS 16
+#define TLI_FRONT_MOST_POINTS 1000
 
 // Compile within a budget, quietly, with so much work, and note what was chosen. least: after
 // TL_ERROR_INFEASIBLE the budget that would do, 0 = not known, UINT64_MAX = none because of a loss.
@@ -109,7 +110,7 @@ TLI_IMPL tl_result tl_plan_compile_front(tl_env *env, const tl_compile_desc *des
     tl_result result;
     TL_ASSERT(desc && desc->graph && desc->strategy && front);
     tli_zero(front, sizeof *front);
-    if (limit < 2)
+    if (limit < 2 || limit > TLI_FRONT_MOST_POINTS)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_COMPILE_FRONT),
                         TLI_RULE(POINT_LIMIT_AT_LEAST_2));
     points = (tl_compile_point *)tli_alloc_array(env, (uint64_t)limit + 1, sizeof *points);
@@ -277,7 +278,23 @@ static void tli_judge_rows(tli_recommend *r, int32_t chosen) {
     r->rows[chosen].outcome = TL_OUTCOME_CHOSEN;
 }
 
-static tl_result tli_refuse_wish(const tli_recommend *r) {
+// What limits all strategies, but a budget or a cost of the caller's, is said by compiling one once more.
+static tl_result tli_refuse_wish(tli_recommend *r) {
+    const tl_compile_desc *desc = &r->desc->compile;
+    tli_budget budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
+                                        NULL, 0);
+    int is_named = r->desc->wish == TL_WISH_LEAST_TIME && budget.is_limited && budget.limit == TL_LIMIT_BUDGET;
+    if (r->desc->wish == TL_WISH_LEAST_BYTES && r->least_cost != UINT64_MAX) is_named = 1;
+    if (!is_named || (r->desc->wish == TL_WISH_LEAST_TIME && r->least == UINT64_MAX)) {
+        tl_compiled_plan none;
+        tl_result result;
+        r->compile.strategy = &r->rows[r->count - 1].strategy;
+        r->compile.budget_bytes = r->desc->wish == TL_WISH_LEAST_TIME ? desc->budget_bytes : 0;
+        r->compile.work_limit = r->each;
+        result = tl_compile(r->env, &r->compile, &none);
+        tl_free_compiled_plan(r->env, &none);
+        if (result) return result;
+    }
     if (r->desc->wish == TL_WISH_LEAST_BYTES)
         return tli_fail_values(r->env, TL_ERROR_INFEASIBLE, TLI_IN(RECOMMEND), TLI_RULE(NO_STRATEGY_IS_SO_FAST),
                                r->desc->cost_limit, r->least_cost);

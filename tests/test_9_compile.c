@@ -447,7 +447,7 @@ static void curve_falls_and_holds_its_bounds(void **state) {
     assert_true(front.knee >= 0 && front.knee < front.point_count);
     tl_free_compile_front(&env, &front);
     assert_int_equal(tl_plan_compile_front(&env, &desc, 1, &front), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_plan_compile_front: point_limit: must be 0 or at least 2");
+    assert_string_equal(env.error.text, "tl_plan_compile_front: point_limit: must be 0 or from 2 to 1000");
     tl_free_graph(&env, &graph);
 }
 

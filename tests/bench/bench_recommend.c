@@ -8,6 +8,9 @@
 // unit chains is 100 MFLOP and a MiB. Each random strategy gets as much work as each candidate of tl_recommend: an eighth of
 // compile.work_limit. Random ones that are drawn twice in a cell are compiled once; their modes are left out, because a mode
 // changes a run and not a compiled plan. Kernels compute f32 and mixed, bf16 as fast as f32, with no limit of the loss.
+// At last, what is recommended for the same network with about a MiB of bytes runs on the checked backend, with no byte more than
+// the budget, by kernels that read and write every byte: it must take the planned bytes, and give the gradients that keeping all
+// in the same formats gives, to the bit.
 #define _POSIX_C_SOURCE 199309L
 #include <math.h>
 #include <stdio.h>
@@ -18,6 +21,7 @@
 #include "../../tl_strategy.h"
 #include "timing.h"
 
+enum { ALIGNMENT = 8, RUN_BYTES = 1 << 20, MOST_OPS = 64 };
 enum { DEVICES = 3, BUDGETS = 2, MOST_RANDOM = 5000, UNIT_BYTES = 1 << 20, UNIT_FLOP = 100000000 };
 
 static const uint64_t work_limit = 100000000;
@@ -42,6 +46,7 @@ typedef struct network {
 
 typedef struct sums {
     int    cells, none, refused, best, equal;  // none: nobody finds a plan; refused: random ones find one, tl_recommend none
+    int    ran;                 // cells whose recommended plan ran
     int    best_alike;          // cells where it is the best with no more work than a random one
     double worst, worst_alike, beaten;  // ratios; sum over cells
     long   drawn, compiled, fit;
@@ -187,6 +192,232 @@ static void compile_crowd(network *n, const tl_compile_desc *cell, int draws, tl
     }
 }
 
+// -- running --
+
+// The network with fewer bytes.
+typedef struct small_network {
+    tl_graph graph;
+    tl_node *nodes;
+    tl_node_output *outputs;
+    uint64_t peak;
+} small_network;
+
+// What kernels share: hashes of all that the backwards of each node of the source read.
+typedef struct witness {
+    const int32_t *sources;       // [nodes of the run's graph] of the source; NULL = the same
+    uint64_t *gradients;          // [nodes of the source]
+} witness;
+
+static uint64_t shrink(uint64_t bytes, uint64_t divisor) {
+    return bytes ? (bytes / divisor + ALIGNMENT) / ALIGNMENT * ALIGNMENT : 0;
+}
+
+static void open_small(network *n, small_network *s) {
+    uint64_t divisor = n->peak / RUN_BYTES + 1;
+    tl_plan plan;
+    int32_t i;
+    s->graph = n->timed;
+    s->nodes = (tl_node *)must_have(malloc((size_t)n->timed.node_count * sizeof *s->nodes));
+    s->outputs = (tl_node_output *)must_have(malloc((size_t)n->timed.tensor_count * sizeof *s->outputs));
+    memcpy(s->nodes, n->timed.nodes, (size_t)n->timed.node_count * sizeof *s->nodes);
+    memcpy(s->outputs, n->timed.outputs, (size_t)n->timed.tensor_count * sizeof *s->outputs);
+    s->graph.nodes = s->nodes;
+    s->graph.outputs = s->outputs;
+    for (i = 0; i < n->timed.node_count; i++) {
+        s->nodes[i].saved_bytes = shrink(s->nodes[i].saved_bytes, divisor);
+        s->nodes[i].fwork_bytes = shrink(s->nodes[i].fwork_bytes, divisor);
+        s->nodes[i].bwork_bytes = shrink(s->nodes[i].bwork_bytes, divisor);
+    }
+    for (i = 0; i < n->timed.tensor_count; i++) s->outputs[i].bytes = shrink(s->outputs[i].bytes, divisor);
+    must(n, tl_plan_keep_all(&n->env, &s->graph, 0, &plan));
+    s->peak = plan.peak_bytes;
+    tl_free_plan(&n->env, &plan);
+}
+
+static uint64_t hash_operand(uint64_t sum, const tl_operand *operand) {
+    const char *at = (const char *)operand->host;
+    uint64_t i;
+    for (i = 0; i < operand->range.bytes; i += 4) {
+        uint32_t word;
+        memcpy(&word, at + i, 4);
+        sum = (sum ^ word) * UINT64_C(0x9E3779B97F4A7C15) + (sum >> 29);
+    }
+    return sum;
+}
+
+// Write numbers from -1 to 1, or add them; formats are f32 and bf16.
+static void write_operand(uint64_t sum, const tl_operand *operand, int adds) {
+    uint64_t size = operand->format == TL_FORMAT_F32 ? 4 : 2, i;
+    for (i = 0; i < operand->range.bytes / size; i++) {
+        char *at = (char *)operand->host + i * size;
+        uint32_t bits = 0;
+        float value, before;
+        sum = sum * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        value = (float)(int32_t)(sum >> 32) / 2147483648.0f;
+        memcpy((char *)&bits, at, size);
+        if (size == 2) bits <<= 16;
+        memcpy(&before, &bits, 4);
+        if (adds) value += before;
+        memcpy(&bits, &value, 4);
+        if (size == 2) bits >>= 16;
+        memcpy(at, &bits, size);
+    }
+}
+
+static uint64_t hash_call(const tl_kernel_call *call, uint64_t sum) {
+    int32_t i;
+    for (i = 0; i < call->graph->nodes[call->node].input_count; i++) sum = hash_operand(sum, &call->inputs[i]);
+    return sum;
+}
+
+static int32_t source_of(const witness *w, int32_t node) { return w->sources ? w->sources[node] : node; }
+
+static tl_result run_forward(const tl_kernel_call *call, void *user) {
+    const tl_node *node = &call->graph->nodes[call->node];
+    uint64_t sum = hash_call(call, 1 + (uint64_t)source_of((const witness *)user, call->node));
+    int32_t i;
+    write_operand(sum, &call->scratch, 0);
+    for (i = 0; i < node->output_count && !call->outputs_ready; i++) write_operand(sum + (uint64_t)i, &call->outputs[i], 0);
+    write_operand(~sum, &call->saved, 0);
+    return TL_OK;
+}
+
+static tl_result run_backward(const tl_kernel_call *call, void *user) {
+    const tl_node *node = &call->graph->nodes[call->node];
+    witness *w = (witness *)user;
+    uint64_t sum = hash_call(call, 3);
+    int32_t i;
+    for (i = 0; i < node->output_count; i++) sum = hash_operand(hash_operand(sum, &call->outputs[i]), &call->output_grads[i]);
+    sum = hash_operand(sum, &call->saved);
+    write_operand(sum, &call->scratch, 0);
+    for (i = 0; i < node->input_count; i++) write_operand(sum + (uint64_t)i, &call->input_grads[i], 1);
+    w->gradients[source_of(w, call->node)] += sum;
+    return TL_OK;
+}
+
+static tl_result load_inputs(tl_run *run, int32_t micro_batch, void *user) {
+    const tl_graph *graph = (const tl_graph *)user;
+    int32_t i;
+    tl_result result = TL_OK;
+    (void)micro_batch;
+    for (i = 0; i < graph->tensor_count && !result; i++) {
+        tl_operand data;
+        tl_tensor tensor = { 0, 0 };
+        memset(&data, 0, sizeof data);
+        tensor.node = graph->outputs[i].node;
+        tensor.output = graph->outputs[i].output;
+        if (!graph->nodes[tensor.node].is_input) continue;
+        data.range.bytes = graph->outputs[i].bytes;
+        data.host = must_have(malloc((size_t)data.range.bytes));
+        write_operand(tl_mix_u64(7, data.range.bytes), &data, 0);
+        result = tl_write_tensor(run, tensor, data.host, data.range.bytes);
+        free(data.host);
+    }
+    return result;
+}
+
+static int32_t list_kernels(const tl_graph *graph, witness *w, tl_kernel kernels[MOST_OPS]) {
+    int32_t id, count = 0, k;
+    for (id = 0; id < graph->node_count; id++) {
+        const char *op = tl_name_op(graph, id);
+        for (k = 0; k < count && strcmp(kernels[k].op, op) != 0; k++) { }
+        if (k < count || graph->nodes[id].is_input || strcmp(op, "convert") == 0) continue;
+        if (count == MOST_OPS) exit(1);
+        kernels[count].op = op;
+        kernels[count].forward = run_forward;
+        kernels[count].backward = run_backward;
+        kernels[count++].user = w;
+    }
+    return count;
+}
+
+// Run one step of what desc says. capacity 0 = any number of bytes.
+static void run_once(network *n, tl_run_desc *desc, witness *w, uint64_t capacity) {
+    tl_env env;
+    tl_backend backend;
+    tl_cpu_backend_desc cpu;
+    tl_kernel kernels[MOST_OPS];
+    tl_run_report report;
+    tl_run *run;
+    memset(&env, 0, sizeof env);
+    memset(&cpu, 0, sizeof cpu);
+    cpu.alignment_bytes = ALIGNMENT;
+    cpu.checked = 1;
+    cpu.capacity_bytes[TL_TIER_DEVICE] = capacity;
+    must(n, tl_init_cpu_backend(&env, &cpu, &backend));
+    desc->backend = &backend;
+    desc->kernels = kernels;
+    desc->kernel_count = list_kernels(desc->graph, w, kernels);
+    desc->kernel_precisions = 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_MIXED;
+    desc->budget_bytes = capacity;
+    desc->load = load_inputs;
+    desc->load_user = (void *)(size_t)desc->graph;
+    must(n, tl_init_run(&n->env, desc, &run));
+    must(n, tl_run_plan(run));
+    tl_measure_run(run, &report);
+    if (report.measured_peak_bytes != report.planned_peak_bytes || report.measured_arena_bytes != report.planned_arena_bytes ||
+        report.taken_bytes > report.planned_taken_bytes || (capacity && report.taken_bytes > capacity)) {
+        fprintf(stderr, "bench_recommend: a run took other bytes than planned\n");
+        exit(1);
+    }
+    tl_free_run(run);
+    tl_free_cpu_backend(&env, &backend);
+}
+
+// Run a recommended plan, and its graph with everything kept; their gradients must be the same.
+static void compare_runs(network *n, const small_network *s, const tl_compiled_plan *compiled, uint64_t budget) {
+    size_t count = (size_t)s->graph.node_count, i;
+    witness ours = { NULL, NULL }, kept = { NULL, NULL };
+    int32_t *sources = (int32_t *)must_have(calloc((size_t)compiled->graph->node_count, sizeof *sources));
+    tl_run_desc desc;
+    tl_plan plan;
+    ours.gradients = (uint64_t *)must_have(calloc(count, sizeof *ours.gradients));
+    kept.gradients = (uint64_t *)must_have(calloc(count, sizeof *kept.gradients));
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &s->graph;
+    desc.compiled = compiled;
+    desc.host_budget_bytes = s->peak;
+    run_once(n, &desc, &ours, budget);
+    for (i = 0; i < count; i++) sources[compiled->nodes ? compiled->nodes[i] : (int32_t)i] = (int32_t)i;
+    kept.sources = sources;
+    must(n, tl_plan_keep_all(&n->env, compiled->graph, 0, &plan));
+    memset(&desc, 0, sizeof desc);
+    desc.graph = compiled->graph;
+    desc.formats = compiled->formats;
+    desc.plan = &plan;
+    run_once(n, &desc, &kept, 0);
+    if (memcmp(ours.gradients, kept.gradients, count * sizeof *ours.gradients) != 0) {
+        fprintf(stderr, "bench_recommend: gradients are not those of keeping all\n");
+        exit(1);
+    }
+    tl_free_plan(&n->env, &plan);
+    free(ours.gradients);
+    free(kept.gradients);
+    free(sources);
+}
+
+// Recommend for the network with fewer bytes, and run the answer. Returns 1, or 0 where nothing fits.
+static int run_cell(network *n, int machine, double share) {
+    small_network s;
+    tl_recommend_desc desc;
+    tl_recommendation answer;
+    tl_result result;
+    open_small(n, &s);
+    memset(&desc, 0, sizeof desc);
+    desc.compile = describe_cell(n, machine, share);
+    desc.compile.graph = &s.graph;
+    desc.compile.budget_bytes = (uint64_t)((double)s.peak * share);
+    if (desc.compile.host_budget_bytes) desc.compile.host_budget_bytes = s.peak;
+    desc.compile.alignment_bytes = ALIGNMENT;
+    result = tl_recommend(&n->env, &desc, &answer);
+    if (result != TL_ERROR_INFEASIBLE) must(n, result);
+    if (!result) compare_runs(n, &s, &answer.compiled, desc.compile.budget_bytes);
+    tl_free_recommendation(&n->env, &answer);
+    free(s.nodes);
+    free(s.outputs);
+    return !result;
+}
+
 // -- cells --
 
 static void print_cost(uint64_t cost, uint64_t base) {
@@ -257,6 +488,7 @@ static void measure_cell(network *n, const char *name, int machine, double share
     printf(" %6.0f  %-28s %s\n", ms, text, rival);
     fflush(stdout);
     add_to_sums(all, &c, ours, alike);
+    all->ran += run_cell(n, machine, share);
 }
 
 static void measure_network(const char *path, int draws, tl_random *random, sums *all) {
@@ -308,6 +540,8 @@ static void print_sums(const sums *all, int draws) {
     printf("%d draws a cell, %ld compiled, the others had been drawn before; %.1f %% of the draws fit; the recommended one is\n"
            "cheaper than %.1f %% of the draws, or they do not fit\n", draws, all->compiled,
            all->drawn ? 100.0 * (double)all->fit / (double)all->drawn : 0.0, found ? 100 * all->beaten / found : 0.0);
+    printf("%d recommended plans ran with about a MiB of bytes: within the budget, in the planned bytes, gradients as of keeping all\n",
+           all->ran);
     printf("processor time: recommending %.0f ms a cell, the random ones %.0f ms\n", all->recommend_ms / all->cells,
            all->random_ms / all->cells);
 }
