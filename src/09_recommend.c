@@ -281,8 +281,8 @@ static void tli_judge_rows(tli_recommend *r, int32_t chosen) {
 // What limits all strategies, but a budget or a cost of the caller's, is said by compiling one once more.
 static tl_result tli_refuse_wish(tli_recommend *r) {
     const tl_compile_desc *desc = &r->desc->compile;
-    tli_budget budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
-                                        NULL, 0);
+    tli_budget budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes,
+                                        desc->device, NULL, 0);
     int is_named = r->desc->wish == TL_WISH_LEAST_TIME && budget.is_limited && budget.limit == TL_LIMIT_BUDGET;
     if (r->desc->wish == TL_WISH_LEAST_BYTES && r->least_cost != UINT64_MAX) is_named = 1;
     if (!is_named || (r->desc->wish == TL_WISH_LEAST_TIME && r->least == UINT64_MAX)) {
