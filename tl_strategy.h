@@ -5640,7 +5640,6 @@ static size_t tli_finish(tli_writer *w) {
     X(NAME_MUST_NOT_BE_EMPTY, "name: must not be empty", "") \
     X(RUN_MUST_NOT_BE_NULL, "run: must not be NULL", "") \
     X(NOW_NS_MUST_NOT_BE_NULL, "now_ns: must not be NULL", "") \
-    X(SAMPLES_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "") \
     X(RUN_NODE_FAILED, "run: node %s: %s", "result") \
     X(CONVERT_TENSOR_FAILED, "convert: %s: %s", "result") \
     X(NO_MEMORY_FOR_TIMES, "no memory for the times", "") \
@@ -5661,7 +5660,6 @@ static size_t tli_finish(tli_writer *w) {
       "strategy.mode: eager decides in the run; lazy and hybrid have a plan", "") \
     X(STRATEGY_PARALLELISM_ONE_WORKER, \
       "strategy.parallelism: model and pipeline need several workers; this version plans for one", "") \
-    X(STRATEGY_PRECISION_KERNELS_LACK_IT, "strategy.precision: not among kernel_precisions", "") \
     X(PRECISION_FIELD_IS_NOT_READ, \
       "precision: criterion, objective and evaluate must be 0, the schemes f32, f16 and bf16", "") \
     X(MAY_SPLIT_MUST_BE_0_OR_1, "may_split: must be 0 or 1", "") \
@@ -5675,7 +5673,6 @@ static size_t tli_finish(tli_writer *w) {
     X(POINT_LIMIT_AT_LEAST_2, "point_limit: must be 0 or from 2 to 1000", "") \
     X(RECOMMEND_STRATEGY_MUST_BE_0, "compile.strategy: must be 0, it is what is searched", "") \
     X(WISH_UNKNOWN, "wish: unknown kind", "") \
-    X(RECOMMEND_INFERENCE_MUST_BE_0_OR_1, "inference: must be 0 or 1", "") \
     X(COST_LIMIT_MUST_BE_POSITIVE, "cost_limit: must be positive for the fewest bytes", "") \
     X(NO_STRATEGY_IS_SO_FAST, "cost_limit: no strategy costs %0 or less; the least found is %1", \
       "cost limit, least cost") \
@@ -38669,7 +38666,7 @@ static tl_result tli_check_timing(tl_env *env, const tl_measure_profiles_desc *d
     if (!desc->run) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_MUST_NOT_BE_NULL));
     if (!desc->now_ns) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(NOW_NS_MUST_NOT_BE_NULL));
     if (desc->sample_count < 0 || desc->sample_count > TLI_MOST_TURNS)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SAMPLES_MUST_BE_0_TO_31));
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SAMPLE_COUNT_MUST_BE_0_TO_31));
     if (desc->schemes >> TL_SCHEME_COUNT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SCHEMES_UNKNOWN_BIT));
     result = tl_check_graph(env, desc->graph);
@@ -39693,7 +39690,7 @@ static tl_result tli_check_compile(tli_compile *c) {
     if (rule) return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE), rule);
     c->precision = tli_resolve_precision(strategy->precision, desc->kernel_precisions);
     c->is_mixed = c->precision == TL_PRECISION_MIXED;
-    if (c->precision == TL_PRECISION_COUNT) rule = TLI_RULE(STRATEGY_PRECISION_KERNELS_LACK_IT);
+    if (c->precision == TL_PRECISION_COUNT) rule = TLI_RULE(STRATEGY_PRECISION_NOT_AMONG);
     if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
         strategy->parallelism.kind == TL_PARALLELISM_PIPELINE) rule = TLI_RULE(STRATEGY_PARALLELISM_ONE_WORKER);
     return rule ? tli_fail(c->env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE), rule) : TL_OK;
@@ -41603,7 +41600,7 @@ static tl_result tli_compile_chosen(tli_recommend *r, int32_t chosen, tl_compile
 static tli_rule tli_find_recommend_rule(const tl_recommend_desc *desc) {
     if (desc->compile.strategy) return TLI_RULE(RECOMMEND_STRATEGY_MUST_BE_0);
     if ((uint32_t)desc->wish >= TL_WISH_COUNT) return TLI_RULE(WISH_UNKNOWN);
-    if (desc->inference & ~1) return TLI_RULE(RECOMMEND_INFERENCE_MUST_BE_0_OR_1);
+    if (desc->inference & ~1) return TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->wish == TL_WISH_LEAST_BYTES && !desc->cost_limit) return TLI_RULE(COST_LIMIT_MUST_BE_POSITIVE);
     return TLI_NO_RULE;
 }

@@ -755,7 +755,6 @@
     X(NAME_MUST_NOT_BE_EMPTY, "name: must not be empty", "") \
     X(RUN_MUST_NOT_BE_NULL, "run: must not be NULL", "") \
     X(NOW_NS_MUST_NOT_BE_NULL, "now_ns: must not be NULL", "") \
-    X(SAMPLES_MUST_BE_0_TO_31, "sample_count: must be 0 .. 31", "") \
     X(RUN_NODE_FAILED, "run: node %s: %s", "result") \
     X(CONVERT_TENSOR_FAILED, "convert: %s: %s", "result") \
     X(NO_MEMORY_FOR_TIMES, "no memory for the times", "") \
@@ -776,7 +775,6 @@
       "strategy.mode: eager decides in the run; lazy and hybrid have a plan", "") \
     X(STRATEGY_PARALLELISM_ONE_WORKER, \
       "strategy.parallelism: model and pipeline need several workers; this version plans for one", "") \
-    X(STRATEGY_PRECISION_KERNELS_LACK_IT, "strategy.precision: not among kernel_precisions", "") \
     X(PRECISION_FIELD_IS_NOT_READ, \
       "precision: criterion, objective and evaluate must be 0, the schemes f32, f16 and bf16", "") \
     X(MAY_SPLIT_MUST_BE_0_OR_1, "may_split: must be 0 or 1", "") \
@@ -790,7 +788,6 @@
     X(POINT_LIMIT_AT_LEAST_2, "point_limit: must be 0 or from 2 to 1000", "") \
     X(RECOMMEND_STRATEGY_MUST_BE_0, "compile.strategy: must be 0, it is what is searched", "") \
     X(WISH_UNKNOWN, "wish: unknown kind", "") \
-    X(RECOMMEND_INFERENCE_MUST_BE_0_OR_1, "inference: must be 0 or 1", "") \
     X(COST_LIMIT_MUST_BE_POSITIVE, "cost_limit: must be positive for the fewest bytes", "") \
     X(NO_STRATEGY_IS_SO_FAST, "cost_limit: no strategy costs %0 or less; the least found is %1", \
       "cost limit, least cost") \

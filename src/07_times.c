@@ -34,7 +34,7 @@ static tl_result tli_check_timing(tl_env *env, const tl_measure_profiles_desc *d
     if (!desc->run) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_MUST_NOT_BE_NULL));
     if (!desc->now_ns) return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(NOW_NS_MUST_NOT_BE_NULL));
     if (desc->sample_count < 0 || desc->sample_count > TLI_MOST_TURNS)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SAMPLES_MUST_BE_0_TO_31));
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SAMPLE_COUNT_MUST_BE_0_TO_31));
     if (desc->schemes >> TL_SCHEME_COUNT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(SCHEMES_UNKNOWN_BIT));
     result = tl_check_graph(env, desc->graph);

@@ -102,7 +102,7 @@ static tl_result tli_check_compile(tli_compile *c) {
     if (rule) return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE), rule);
     c->precision = tli_resolve_precision(strategy->precision, desc->kernel_precisions);
     c->is_mixed = c->precision == TL_PRECISION_MIXED;
-    if (c->precision == TL_PRECISION_COUNT) rule = TLI_RULE(STRATEGY_PRECISION_KERNELS_LACK_IT);
+    if (c->precision == TL_PRECISION_COUNT) rule = TLI_RULE(STRATEGY_PRECISION_NOT_AMONG);
     if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
         strategy->parallelism.kind == TL_PARALLELISM_PIPELINE) rule = TLI_RULE(STRATEGY_PARALLELISM_ONE_WORKER);
     return rule ? tli_fail(c->env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE), rule) : TL_OK;

@@ -319,7 +319,7 @@ static tl_result tli_compile_chosen(tli_recommend *r, int32_t chosen, tl_compile
 static tli_rule tli_find_recommend_rule(const tl_recommend_desc *desc) {
     if (desc->compile.strategy) return TLI_RULE(RECOMMEND_STRATEGY_MUST_BE_0);
     if ((uint32_t)desc->wish >= TL_WISH_COUNT) return TLI_RULE(WISH_UNKNOWN);
-    if (desc->inference & ~1) return TLI_RULE(RECOMMEND_INFERENCE_MUST_BE_0_OR_1);
+    if (desc->inference & ~1) return TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->wish == TL_WISH_LEAST_BYTES && !desc->cost_limit) return TLI_RULE(COST_LIMIT_MUST_BE_POSITIVE);
     return TLI_NO_RULE;
 }

@@ -689,8 +689,10 @@ static void dynamic_of_many_inner_tensors_is_near_the_optimum(void **state) {
         if (choices > 12 && choices <= MOST_CHOICES) assert_dynamic_is_best(&graph, count, &config);
         tl_free_graph(NULL, &graph);
     }
-    assert_true(nearness.missed * 20 <= nearness.found);          // 1 of 54
-    assert_true(nearness.lost * 100 <= nearness.found);            // by 0.53 % on average
+    if (!getenv("SAMPLE")) {    // of many alone an average says something
+        assert_true(nearness.missed * 20 <= nearness.found);      // 1 of 54
+        assert_true(nearness.lost * 100 <= nearness.found);        // by 0.53 % on average
+    }
     printf("%d graphs: %d with a plan, %d missed, %d dearer, by %.3f %% on average\n", nearness.searched, nearness.found, nearness.missed,
            nearness.dearer, 100 * nearness.lost / nearness.found);
 }
