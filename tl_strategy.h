@@ -3180,8 +3180,9 @@ typedef struct tl_compiled_plan {
 // mixed and kernels compute that, parts where may_split is 1 and accumulation_steps is 0, copies with a host
 // budget, and what runs again where gradients are checkpointed with interval 0, or forward only. Everything
 // else is as the strategy says: gradient full keeps all that backward reads, an interval keeps every n-th
-// node. A combination that takes no fewer bytes and costs no less than another is left out before it is
-// planned, by the cost of its calls. Where none fits, the error names the least bytes of those tried.
+// node. A combination whose calls alone cost no less than the best plan is left out before it is planned. Of
+// equal costs the one that is tried first is taken: fewer parts, all chains fused (that saves memory traffic,
+// which only a device prices), f32. Where none fits, the error names the least bytes of those tried.
 //
 // Errors:  those of tl_check_strategy, tl_check_graph, tl_plan_precision, tl_plan_remat; TL_ERROR_INVALID_ARG:
 //          mode eager, which has no plan; a field of precision that is not read; a batch that cannot be split
@@ -40040,11 +40041,6 @@ static int tli_is_ruled_out(const tli_compile *c, uint64_t step_cost) {
     return !c->fewest && c->has_best && step_cost >= c->choice.cost;
 }
 
-// Whether they cost more: of the same cost a plan may take fewer bytes.
-static int tli_is_dearer(const tli_compile *c, uint64_t step_cost) {
-    return !c->fewest && c->has_best && step_cost > c->choice.cost;
-}
-
 static int tli_is_better(const tli_compile *c, const tl_compile_choice *a, const tl_compile_choice *b) {
     if (!b->cost && !b->arena_bytes) return 1;
     if (c->fewest && a->arena_bytes != b->arena_bytes) return a->arena_bytes < b->arena_bytes;
@@ -40224,7 +40220,7 @@ static tl_result tli_try_mix(tli_compile *c) {
     is_wanted = (uint8_t *)tli_alloc_array(c->env, (uint64_t)graph->node_count, 1);
     if (is_wanted) {
         tli_mark_wanted(graph, c->inference, is_wanted);
-        is_out = tli_is_dearer(c, tli_find_step_cost(c, tli_sum_wanted(c, graph, is_wanted)));
+        is_out = tli_is_ruled_out(c, tli_find_step_cost(c, tli_sum_wanted(c, graph, is_wanted)));
     }
     tli_release(c->env, is_wanted);
     c->work += (uint64_t)graph->node_count * 64;

@@ -117,8 +117,9 @@ typedef struct tl_compiled_plan {
 // mixed and kernels compute that, parts where may_split is 1 and accumulation_steps is 0, copies with a host
 // budget, and what runs again where gradients are checkpointed with interval 0, or forward only. Everything
 // else is as the strategy says: gradient full keeps all that backward reads, an interval keeps every n-th
-// node. A combination that takes no fewer bytes and costs no less than another is left out before it is
-// planned, by the cost of its calls. Where none fits, the error names the least bytes of those tried.
+// node. A combination whose calls alone cost no less than the best plan is left out before it is planned. Of
+// equal costs the one that is tried first is taken: fewer parts, all chains fused (that saves memory traffic,
+// which only a device prices), f32. Where none fits, the error names the least bytes of those tried.
 //
 // Errors:  those of tl_check_strategy, tl_check_graph, tl_plan_precision, tl_plan_remat; TL_ERROR_INVALID_ARG:
 //          mode eager, which has no plan; a field of precision that is not read; a batch that cannot be split

@@ -49,11 +49,6 @@ static int tli_is_ruled_out(const tli_compile *c, uint64_t step_cost) {
     return !c->fewest && c->has_best && step_cost >= c->choice.cost;
 }
 
-// Whether they cost more: of the same cost a plan may take fewer bytes.
-static int tli_is_dearer(const tli_compile *c, uint64_t step_cost) {
-    return !c->fewest && c->has_best && step_cost > c->choice.cost;
-}
-
 static int tli_is_better(const tli_compile *c, const tl_compile_choice *a, const tl_compile_choice *b) {
     if (!b->cost && !b->arena_bytes) return 1;
     if (c->fewest && a->arena_bytes != b->arena_bytes) return a->arena_bytes < b->arena_bytes;
@@ -233,7 +228,7 @@ static tl_result tli_try_mix(tli_compile *c) {
     is_wanted = (uint8_t *)tli_alloc_array(c->env, (uint64_t)graph->node_count, 1);
     if (is_wanted) {
         tli_mark_wanted(graph, c->inference, is_wanted);
-        is_out = tli_is_dearer(c, tli_find_step_cost(c, tli_sum_wanted(c, graph, is_wanted)));
+        is_out = tli_is_ruled_out(c, tli_find_step_cost(c, tli_sum_wanted(c, graph, is_wanted)));
     }
     tli_release(c->env, is_wanted);
     c->work += (uint64_t)graph->node_count * 64;
