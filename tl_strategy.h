@@ -38588,7 +38588,7 @@ static void tli_close_estimate(tli_estimate *e) {
 
 static tl_result tli_open_estimate(tli_estimate *e) {
     uint64_t tensors = (uint64_t)e->graph->tensor_count, nodes = (uint64_t)e->graph->node_count;
-    e->observers = (tl_observer **)tli_alloc_array(e->env, tensors, sizeof *e->observers);
+    e->observers = (tl_observer **)tli_alloc_array(e->env, tensors, sizeof(void *));
     e->narrow = (tl_quantization *)tli_alloc_array(e->env, 2 * tensors, sizeof *e->narrow);
     e->tensor_sums = (double *)tli_alloc_array(e->env, tensors * TL_FORMAT_COUNT + nodes * TL_SCHEME_COUNT,
                                                sizeof *e->tensor_sums);
