@@ -3116,17 +3116,19 @@ typedef struct tl_compile_desc {
     uint64_t block_bytes;          // as in tl_places_desc; 0 = arenas are not cut
     uint32_t kernel_precisions;    // bits 1 << tl_precision that kernels compute; 0 = f32 only. Without
                                    // mixed among them, precision mixed is f32
-    const tl_precision_desc *precision;  // of precision mixed: schemes, losses, costs, loss_limit, profiles
-                                   // and the flags are read; criterion, objective and evaluate must be 0.
-                                   // 0 = f32 and bf16, with no limit of the loss
+    const tl_precision_desc *precision;  // for precision mixed alone: schemes, losses, costs, loss_limit,
+                                   // profiles and the flags are read, graph, device and training are not;
+                                   // criterion, objective and evaluate must be 0. 0 = f32 and bf16, with no
+                                   // limit of the loss
     int32_t  may_split;            // 1 = the batch may be split in equal parts: in as many as
                                    // gradient.accumulation_steps says, or where that is 0 as is best. 0 = the
                                    // graph is that of one micro-batch
     uint64_t split_cost;           // what each part after the first adds to the cost of a step
     uint64_t fusion_block_bytes;   // as block_bytes in tl_fusion_desc
     uint64_t fusion_scratch_parts; // as scratch_parts in tl_fusion_desc
-    uint64_t work_limit;           // elementary steps of 2 to 8 ns; 0 = 1600 million, some seconds. With few
-                                   // steps a larger budget can cost more, and a least budget be refused
+    uint64_t work_limit;           // elementary steps of 2 to 8 ns; 0 = until the best is within 0.1 % of the
+                                   // bound, at most 700 million: about two seconds. With few steps a larger
+                                   // budget can cost more
     int    (*progress)(const tl_compile_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;                 // passed to progress
 } tl_compile_desc;
@@ -3182,14 +3184,16 @@ typedef struct tl_compiled_plan {
 // else is as the strategy says: gradient full keeps all that backward reads, an interval keeps every n-th
 // node. A combination whose calls alone cost no less than the best plan is left out before it is planned. Of
 // equal costs the one that is tried first is taken: fewer parts, all chains fused (that saves memory traffic,
-// which only a device prices), f32. Where none fits, the error names the least bytes of those tried.
+// which only a device prices), f32. Where none fits, a search for the fewest bytes follows, which depends on no
+// budget: the error names its number, and there is a plan where that number is asked for.
 //
 // Errors:  those of tl_check_strategy, tl_check_graph, tl_plan_precision, tl_plan_remat; TL_ERROR_INVALID_ARG:
 //          mode eager, which has no plan; a field of precision that is not read; a batch that cannot be split
 //          so; TL_ERROR_UNSUPPORTED: parallelism model, pipeline, a precision that kernels do not compute;
 //          TL_ERROR_INFEASIBLE names the least budget found; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW.
 //          *compiled is all zero then.
-// Cost:    work_limit. Memory: that of tl_plan_remat and about four copies of the graph.
+// Cost:    work_limit, twice where nothing fits. Memory: that of tl_plan_remat and about four copies of the
+//          graph.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_compile(tl_env *env, const tl_compile_desc *desc, tl_compiled_plan *compiled);
 TLDEF void      tl_free_compiled_plan(tl_env *env, tl_compiled_plan *compiled);  // accepts zeroed ones
@@ -5670,6 +5674,8 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_COMBINATION_FITS, \
       "%s: no combination fits %0 bytes; the least that one was found for is %1%s", "budget, least budget") \
     X(ALIGNMENT_OF_COMPILE_POWER_OF_TWO, "alignment_bytes: must be 0 or a power of two up to 2^30", "") \
+    X(PRECISION_BUT_STRATEGY_IS_NOT_MIXED, \
+      "precision: says how to choose formats, but strategy.precision is not mixed", "") \
     X(NO_MEMORY_TO_COMPILE, "no memory to compile", "") \
     X(POINT_LIMIT_AT_LEAST_2, "point_limit: must be 0 or from 2 to 1000", "") \
     X(RECOMMEND_STRATEGY_MUST_BE_0, "compile.strategy: must be 0, it is what is searched", "") \
@@ -39603,7 +39609,7 @@ static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_repo
 // A combination is left out where the calls of its graph alone, each once, cost as much as the best plan.
 // What is kept of the best is its plan and the numbers that make its graphs again at the end.
 
-#define TLI_COMPILE_WORK      UINT64_C(1600000000)  // steps by default
+#define TLI_COMPILE_WORK      UINT64_C(700000000)   // steps by default
 #define TLI_COMPILE_TRY_WORK  UINT64_C(15000000)    // of the plan of a combination, and 4000 a node
 #define TLI_COMPILE_MIXES     64      // mixes by prices of a byte that are remembered, to plan none twice
 #define TLI_COMPILE_MOST      4096    // combinations, up to which all are enumerated
@@ -39662,6 +39668,8 @@ static tli_rule tli_find_compile_rule(const tl_compile_desc *desc) {
     const tl_strategy *strategy = desc->strategy;
     if (strategy->mode == TL_MODE_EAGER) return TLI_RULE(STRATEGY_MODE_EAGER_HAS_NO_PLAN);
     if (desc->may_split & ~1) return TLI_RULE(MAY_SPLIT_MUST_BE_0_OR_1);
+    if (precision && strategy->precision != TL_PRECISION_MIXED)
+        return TLI_RULE(PRECISION_BUT_STRATEGY_IS_NOT_MIXED);
     if (desc->alignment_bytes & (desc->alignment_bytes - 1) || desc->alignment_bytes > UINT64_C(1) << 30)
         return TLI_RULE(ALIGNMENT_OF_COMPILE_POWER_OF_TWO);
     if (precision && (precision->criterion || precision->objective || precision->evaluate ||
@@ -39728,6 +39736,12 @@ static void tli_close_compile(tli_compile *c) {
 }
 
 static int tli_is_out_of_work(const tli_compile *c) { return c->stopped || c->work >= c->work_limit; }
+
+// Whether the best is within 0.1 % of the bound of all parts: by default nothing is improved then.
+static int tli_is_near(const tli_compile *c) {
+    return c->has_best && !c->desc->work_limit && c->bound != UINT64_MAX &&
+           c->choice.cost - (c->bound < c->choice.cost ? c->bound : c->choice.cost) <= c->bound / 1000;
+}
 
 static void tli_report_progress(tli_compile *c) {
     tl_compile_progress now;
@@ -40424,13 +40438,19 @@ static tl_result tli_try_prices(tli_compile *c) {
     return result;
 }
 
-// Everything in f32, if that is allowed and keeps the limit of the loss: always.
+// Whether every node may stay in f32.
+static int tli_may_be_wide(const tli_compile *c) {
+    int32_t id;
+    for (id = 0; c->is_mixed && id < c->graph->node_count; id++)
+        if (c->choices->costs[(size_t)id * TL_SCHEME_COUNT] == TL_FORBIDDEN) return 0;
+    return 1;
+}
+
+// Everything in f32, where it may be: that keeps any limit of the loss.
 static tl_result tli_try_uniform(tli_compile *c) {
     int32_t id;
-    for (id = 0; id < c->graph->node_count; id++) {
-        c->schemes[id] = TL_SCHEME_F32;
-        if (c->is_mixed && c->choices->costs[(size_t)id * TL_SCHEME_COUNT] == TL_FORBIDDEN) return TL_OK;
-    }
+    if (!tli_may_be_wide(c)) return TL_OK;
+    for (id = 0; id < c->graph->node_count; id++) c->schemes[id] = TL_SCHEME_F32;
     return c->is_mixed && tli_is_mix_known(c) ? TL_OK : tli_try_mix(c);
 }
 
@@ -40555,9 +40575,10 @@ static tl_result tli_turn_runs(tli_compile *c, int32_t first, int *helped) {
     tl_result result = TL_OK;
     int32_t count, scheme;
     for (count = 1; count <= 8; count *= 2)
-        for (scheme = 0; scheme < TL_SCHEME_COUNT && !result && !tli_is_out_of_work(c); scheme++) {
+        for (scheme = 0; scheme < TL_SCHEME_COUNT && !result; scheme++) {
             uint64_t before = c->has_best ? c->choice.cost : c->least;
             int had_best = c->has_best;
+            if (tli_is_out_of_work(c) || tli_is_near(c)) return TL_OK;
             if (!tli_turn_run(c, first, count, scheme) || !tli_keeps_loss(c)) continue;
             result = tli_try_mix(c);
             *helped |= had_best != c->has_best || (c->has_best ? c->choice.cost : c->least) < before;
@@ -40571,7 +40592,7 @@ static tl_result tli_turn_formats(tli_compile *c) {
     tl_result result = is_tried ? TL_OK : tli_fail_compile(c);
     int32_t id = 0;
     int helped = 1;
-    while (helped && !result && !tli_is_out_of_work(c)) {
+    while (helped && !result && !tli_is_out_of_work(c) && !tli_is_near(c)) {
         helped = 0;
         tli_zero(is_tried, (size_t)c->graph->node_count);
         while (!result && !tli_is_out_of_work(c) && (id = tli_find_largest_node(c, is_tried)) >= 0) {
@@ -40587,7 +40608,7 @@ static tl_result tli_turn_formats(tli_compile *c) {
 static tl_result tli_try_variant(tli_compile *c) {
     tl_result result = tli_open_variant(c);
     if (!result) result = tli_try_uniform(c);
-    if (!result && c->is_mixed && tli_count_mixes(c) > 1) {
+    if (!result && c->is_mixed && (tli_count_mixes(c) > 1 || !tli_may_be_wide(c))) {
         result = tli_try_prices(c);
         if (!result && c->enumerates) result = tli_try_all(c);
         if (!c->enumerates || tli_is_out_of_work(c)) c->is_complete = 0;
@@ -41022,7 +41043,7 @@ static tl_result tli_improve_formats(tli_compile *c) {
     uint64_t limit = c->work_limit;
     tl_result result;
     if (!c->is_mixed || !c->best_parts || c->fewest || tli_is_out_of_work(c)) return TL_OK;
-    if (c->has_best && (c->is_complete || c->bound == c->choice.cost)) return TL_OK;
+    if (c->has_best && (c->is_complete || c->bound == c->choice.cost || tli_is_near(c))) return TL_OK;
     c->work_limit = c->work + (c->work_limit - c->work) / 2;
     result = tli_open_best(c);
     if (!result) result = tli_turn_formats(c);
@@ -41038,7 +41059,8 @@ static tl_result tli_improve_plan(tli_compile *c, const tl_precision_graph *appl
     int32_t proven;
     tl_plan plan;
     tl_result result;
-    if (left <= c->try_work || c->stopped || c->bound == c->choice.cost || c->is_complete) return TL_OK;
+    if (left <= c->try_work || c->stopped || c->is_complete || c->bound == c->choice.cost || tli_is_near(c))
+        return TL_OK;
     result = tli_plan_graph(c, applied, c->desc->work_limit ? left : 0, &plan, &proven);
     if (result == TL_ERROR_INFEASIBLE) return TL_OK;    // with more work other plans are found, mostly better
     if (result) return result;
@@ -41217,12 +41239,49 @@ static tl_result tli_refuse_compile(const tli_compile *c) {
     return tli_end_error(c->env, &s, TL_ERROR_INFEASIBLE);
 }
 
+// Plan the combination that takes the fewest bytes within the budget. The graphs are open.
+static tl_result tli_plan_least(tli_compile *c) {
+    tl_precision_graph applied;
+    tl_plan plan;
+    int32_t proven;
+    tl_result result = tli_apply_mix(c, &applied);
+    if (!result) result = tli_plan_graph(c, &applied, c->try_work, &plan, &proven);
+    if (!result) tli_offer_choice(c, &applied, &plan);
+    tl_free_precision_graph(c->env, &applied);
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
+// Search for the fewest bytes as if the budget were one byte, with all of the work: what is found depends on no
+// budget. If it fits, it is the plan.
+static tl_result tli_try_least(tli_compile *c) {
+    tli_budget budget = c->budget;
+    uint64_t before = c->work;
+    tl_result result;
+    c->budget.bytes = 1;
+    c->budget.is_over = 0;
+    c->work = 0;
+    c->least = UINT64_MAX;
+    result = tli_try_parts(c);
+    if (!result) result = tli_improve_formats(c);
+    c->budget = budget;
+    c->is_complete = 0;
+    if (!result && !c->has_best && c->least != UINT64_MAX && c->least <= budget.allowed_bytes) {
+        result = tli_open_best(c);
+        if (!result) result = tli_plan_least(c);
+        tli_close_variant(c);
+        tli_close_part(c);
+    }
+    c->work += before;
+    return result;
+}
+
 // Search all of it. What fails on the way leaves no error, unless all of it fails.
 static tl_result tli_search_combinations(tli_compile *c) {
     tli_quiet quiet = tli_begin_quiet(c->env);
     tl_result result = tli_try_parts(c);
     if (!result) result = tli_improve_chains(c);
     if (!result) result = tli_improve_formats(c);
+    if (!result && !c->has_best) result = tli_try_least(c);
     tli_end_quiet(&quiet, result);
     if (result) return result;
     return c->has_best ? TL_OK : tli_refuse_compile(c);
@@ -41459,6 +41518,13 @@ static int32_t tli_list_candidates(const tl_recommend_desc *desc, tl_recommend_r
     return count;
 }
 
+// Ask for a candidate; how formats are chosen is for those that choose them.
+static void tli_set_candidate(tli_recommend *r, int32_t index) {
+    r->compile.strategy = &r->rows[index].strategy;
+    r->compile.precision = NULL;
+    if (r->compile.strategy->precision == TL_PRECISION_MIXED) r->compile.precision = r->desc->compile.precision;
+}
+
 // The fewest bytes at a cost within the limit, by bisection between the ends of the curve.
 static tl_result tli_bisect_bytes(tli_recommend *r, tl_compile_point *best, uint64_t *work) {
     uint64_t limit = r->desc->cost_limit, low, high, none;
@@ -41502,7 +41568,7 @@ static tl_result tli_try_candidate(tli_recommend *r, int32_t index) {
     uint64_t least = 0, work = 0;
     tl_result result = TL_OK;
     tli_zero(&point, sizeof point);
-    r->compile.strategy = &row->strategy;
+    tli_set_candidate(r, index);
     switch (r->desc->wish) {
     case TL_WISH_LEAST_TIME:
         result = tli_compile_point(r->env, &r->compile, r->desc->compile.budget_bytes, r->each, &point, &least,
@@ -41565,7 +41631,7 @@ static tl_result tli_refuse_wish(tli_recommend *r) {
     if (!is_named || (r->desc->wish == TL_WISH_LEAST_TIME && r->least == UINT64_MAX)) {
         tl_compiled_plan none;
         tl_result result;
-        r->compile.strategy = &r->rows[r->count - 1].strategy;
+        tli_set_candidate(r, r->count - 1);
         r->compile.budget_bytes = r->desc->wish == TL_WISH_LEAST_TIME ? desc->budget_bytes : 0;
         r->compile.work_limit = r->each;
         result = tl_compile(r->env, &r->compile, &none);
@@ -41583,7 +41649,7 @@ static tl_result tli_refuse_wish(tli_recommend *r) {
 static tl_result tli_compile_chosen(tli_recommend *r, int32_t chosen, tl_compiled_plan *compiled) {
     tl_recommend_row *row = &r->rows[chosen];
     tl_result result;
-    r->compile.strategy = &row->strategy;
+    tli_set_candidate(r, chosen);
     r->compile.budget_bytes = r->budgets[chosen];
     r->compile.work_limit = r->desc->compile.work_limit;
     result = tl_compile(r->env, &r->compile, compiled);
@@ -47240,7 +47306,7 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_run_cut(run);
     desc.kernel_precisions = run->desc.kernel_precisions;
-    desc.precision = &formats;
+    if (strategy->precision == TL_PRECISION_MIXED) desc.precision = &formats;
     desc.may_split = run->desc.may_split;
     desc.split_cost = run->desc.split_cost;
     desc.fusion_block_bytes = tli_find_fusion_block(run);
@@ -47332,6 +47398,8 @@ static tl_result tli_take_compiled(tl_run *run) {
     const tl_compiled_plan *compiled = desc->compiled;
     tli_rule why = compiled ? tli_find_compiled_rule(run) : TLI_NO_RULE;
     tl_result result = TL_OK;
+    if (desc->precision && (!desc->strategy || desc->strategy->precision != TL_PRECISION_MIXED))
+        why = TLI_RULE(PRECISION_BUT_STRATEGY_IS_NOT_MIXED);
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
     if (!compiled && !tli_is_open(run)) return TL_OK;
     if (!compiled) {

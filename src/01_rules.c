@@ -784,6 +784,8 @@
     X(NO_COMBINATION_FITS, \
       "%s: no combination fits %0 bytes; the least that one was found for is %1%s", "budget, least budget") \
     X(ALIGNMENT_OF_COMPILE_POWER_OF_TWO, "alignment_bytes: must be 0 or a power of two up to 2^30", "") \
+    X(PRECISION_BUT_STRATEGY_IS_NOT_MIXED, \
+      "precision: says how to choose formats, but strategy.precision is not mixed", "") \
     X(NO_MEMORY_TO_COMPILE, "no memory to compile", "") \
     X(POINT_LIMIT_AT_LEAST_2, "point_limit: must be 0 or from 2 to 1000", "") \
     X(RECOMMEND_STRATEGY_MUST_BE_0, "compile.strategy: must be 0, it is what is searched", "") \

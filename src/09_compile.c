@@ -155,7 +155,7 @@ static tl_result tli_improve_formats(tli_compile *c) {
     uint64_t limit = c->work_limit;
     tl_result result;
     if (!c->is_mixed || !c->best_parts || c->fewest || tli_is_out_of_work(c)) return TL_OK;
-    if (c->has_best && (c->is_complete || c->bound == c->choice.cost)) return TL_OK;
+    if (c->has_best && (c->is_complete || c->bound == c->choice.cost || tli_is_near(c))) return TL_OK;
     c->work_limit = c->work + (c->work_limit - c->work) / 2;
     result = tli_open_best(c);
     if (!result) result = tli_turn_formats(c);
@@ -171,7 +171,8 @@ static tl_result tli_improve_plan(tli_compile *c, const tl_precision_graph *appl
     int32_t proven;
     tl_plan plan;
     tl_result result;
-    if (left <= c->try_work || c->stopped || c->bound == c->choice.cost || c->is_complete) return TL_OK;
+    if (left <= c->try_work || c->stopped || c->is_complete || c->bound == c->choice.cost || tli_is_near(c))
+        return TL_OK;
     result = tli_plan_graph(c, applied, c->desc->work_limit ? left : 0, &plan, &proven);
     if (result == TL_ERROR_INFEASIBLE) return TL_OK;    // with more work other plans are found, mostly better
     if (result) return result;
@@ -350,12 +351,49 @@ static tl_result tli_refuse_compile(const tli_compile *c) {
     return tli_end_error(c->env, &s, TL_ERROR_INFEASIBLE);
 }
 
+// Plan the combination that takes the fewest bytes within the budget. The graphs are open.
+static tl_result tli_plan_least(tli_compile *c) {
+    tl_precision_graph applied;
+    tl_plan plan;
+    int32_t proven;
+    tl_result result = tli_apply_mix(c, &applied);
+    if (!result) result = tli_plan_graph(c, &applied, c->try_work, &plan, &proven);
+    if (!result) tli_offer_choice(c, &applied, &plan);
+    tl_free_precision_graph(c->env, &applied);
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
+// Search for the fewest bytes as if the budget were one byte, with all of the work: what is found depends on no
+// budget. If it fits, it is the plan.
+static tl_result tli_try_least(tli_compile *c) {
+    tli_budget budget = c->budget;
+    uint64_t before = c->work;
+    tl_result result;
+    c->budget.bytes = 1;
+    c->budget.is_over = 0;
+    c->work = 0;
+    c->least = UINT64_MAX;
+    result = tli_try_parts(c);
+    if (!result) result = tli_improve_formats(c);
+    c->budget = budget;
+    c->is_complete = 0;
+    if (!result && !c->has_best && c->least != UINT64_MAX && c->least <= budget.allowed_bytes) {
+        result = tli_open_best(c);
+        if (!result) result = tli_plan_least(c);
+        tli_close_variant(c);
+        tli_close_part(c);
+    }
+    c->work += before;
+    return result;
+}
+
 // Search all of it. What fails on the way leaves no error, unless all of it fails.
 static tl_result tli_search_combinations(tli_compile *c) {
     tli_quiet quiet = tli_begin_quiet(c->env);
     tl_result result = tli_try_parts(c);
     if (!result) result = tli_improve_chains(c);
     if (!result) result = tli_improve_formats(c);
+    if (!result && !c->has_best) result = tli_try_least(c);
     tli_end_quiet(&quiet, result);
     if (result) return result;
     return c->has_best ? TL_OK : tli_refuse_compile(c);

@@ -53,17 +53,19 @@ typedef struct tl_compile_desc {
     uint64_t block_bytes;          // as in tl_places_desc; 0 = arenas are not cut
     uint32_t kernel_precisions;    // bits 1 << tl_precision that kernels compute; 0 = f32 only. Without
                                    // mixed among them, precision mixed is f32
-    const tl_precision_desc *precision;  // of precision mixed: schemes, losses, costs, loss_limit, profiles
-                                   // and the flags are read; criterion, objective and evaluate must be 0.
-                                   // 0 = f32 and bf16, with no limit of the loss
+    const tl_precision_desc *precision;  // for precision mixed alone: schemes, losses, costs, loss_limit,
+                                   // profiles and the flags are read, graph, device and training are not;
+                                   // criterion, objective and evaluate must be 0. 0 = f32 and bf16, with no
+                                   // limit of the loss
     int32_t  may_split;            // 1 = the batch may be split in equal parts: in as many as
                                    // gradient.accumulation_steps says, or where that is 0 as is best. 0 = the
                                    // graph is that of one micro-batch
     uint64_t split_cost;           // what each part after the first adds to the cost of a step
     uint64_t fusion_block_bytes;   // as block_bytes in tl_fusion_desc
     uint64_t fusion_scratch_parts; // as scratch_parts in tl_fusion_desc
-    uint64_t work_limit;           // elementary steps of 2 to 8 ns; 0 = 1600 million, some seconds. With few
-                                   // steps a larger budget can cost more, and a least budget be refused
+    uint64_t work_limit;           // elementary steps of 2 to 8 ns; 0 = until the best is within 0.1 % of the
+                                   // bound, at most 700 million: about two seconds. With few steps a larger
+                                   // budget can cost more
     int    (*progress)(const tl_compile_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;                 // passed to progress
 } tl_compile_desc;
@@ -119,14 +121,16 @@ typedef struct tl_compiled_plan {
 // else is as the strategy says: gradient full keeps all that backward reads, an interval keeps every n-th
 // node. A combination whose calls alone cost no less than the best plan is left out before it is planned. Of
 // equal costs the one that is tried first is taken: fewer parts, all chains fused (that saves memory traffic,
-// which only a device prices), f32. Where none fits, the error names the least bytes of those tried.
+// which only a device prices), f32. Where none fits, a search for the fewest bytes follows, which depends on no
+// budget: the error names its number, and there is a plan where that number is asked for.
 //
 // Errors:  those of tl_check_strategy, tl_check_graph, tl_plan_precision, tl_plan_remat; TL_ERROR_INVALID_ARG:
 //          mode eager, which has no plan; a field of precision that is not read; a batch that cannot be split
 //          so; TL_ERROR_UNSUPPORTED: parallelism model, pipeline, a precision that kernels do not compute;
 //          TL_ERROR_INFEASIBLE names the least budget found; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW.
 //          *compiled is all zero then.
-// Cost:    work_limit. Memory: that of tl_plan_remat and about four copies of the graph.
+// Cost:    work_limit, twice where nothing fits. Memory: that of tl_plan_remat and about four copies of the
+//          graph.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_compile(tl_env *env, const tl_compile_desc *desc, tl_compiled_plan *compiled);
 TLDEF void      tl_free_compiled_plan(tl_env *env, tl_compiled_plan *compiled);  // accepts zeroed ones

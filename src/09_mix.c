@@ -432,13 +432,19 @@ static tl_result tli_try_prices(tli_compile *c) {
     return result;
 }
 
-// Everything in f32, if that is allowed and keeps the limit of the loss: always.
+// Whether every node may stay in f32.
+static int tli_may_be_wide(const tli_compile *c) {
+    int32_t id;
+    for (id = 0; c->is_mixed && id < c->graph->node_count; id++)
+        if (c->choices->costs[(size_t)id * TL_SCHEME_COUNT] == TL_FORBIDDEN) return 0;
+    return 1;
+}
+
+// Everything in f32, where it may be: that keeps any limit of the loss.
 static tl_result tli_try_uniform(tli_compile *c) {
     int32_t id;
-    for (id = 0; id < c->graph->node_count; id++) {
-        c->schemes[id] = TL_SCHEME_F32;
-        if (c->is_mixed && c->choices->costs[(size_t)id * TL_SCHEME_COUNT] == TL_FORBIDDEN) return TL_OK;
-    }
+    if (!tli_may_be_wide(c)) return TL_OK;
+    for (id = 0; id < c->graph->node_count; id++) c->schemes[id] = TL_SCHEME_F32;
     return c->is_mixed && tli_is_mix_known(c) ? TL_OK : tli_try_mix(c);
 }
 
@@ -563,9 +569,10 @@ static tl_result tli_turn_runs(tli_compile *c, int32_t first, int *helped) {
     tl_result result = TL_OK;
     int32_t count, scheme;
     for (count = 1; count <= 8; count *= 2)
-        for (scheme = 0; scheme < TL_SCHEME_COUNT && !result && !tli_is_out_of_work(c); scheme++) {
+        for (scheme = 0; scheme < TL_SCHEME_COUNT && !result; scheme++) {
             uint64_t before = c->has_best ? c->choice.cost : c->least;
             int had_best = c->has_best;
+            if (tli_is_out_of_work(c) || tli_is_near(c)) return TL_OK;
             if (!tli_turn_run(c, first, count, scheme) || !tli_keeps_loss(c)) continue;
             result = tli_try_mix(c);
             *helped |= had_best != c->has_best || (c->has_best ? c->choice.cost : c->least) < before;
@@ -579,7 +586,7 @@ static tl_result tli_turn_formats(tli_compile *c) {
     tl_result result = is_tried ? TL_OK : tli_fail_compile(c);
     int32_t id = 0;
     int helped = 1;
-    while (helped && !result && !tli_is_out_of_work(c)) {
+    while (helped && !result && !tli_is_out_of_work(c) && !tli_is_near(c)) {
         helped = 0;
         tli_zero(is_tried, (size_t)c->graph->node_count);
         while (!result && !tli_is_out_of_work(c) && (id = tli_find_largest_node(c, is_tried)) >= 0) {
@@ -595,7 +602,7 @@ static tl_result tli_turn_formats(tli_compile *c) {
 static tl_result tli_try_variant(tli_compile *c) {
     tl_result result = tli_open_variant(c);
     if (!result) result = tli_try_uniform(c);
-    if (!result && c->is_mixed && tli_count_mixes(c) > 1) {
+    if (!result && c->is_mixed && (tli_count_mixes(c) > 1 || !tli_may_be_wide(c))) {
         result = tli_try_prices(c);
         if (!result && c->enumerates) result = tli_try_all(c);
         if (!c->enumerates || tli_is_out_of_work(c)) c->is_complete = 0;

@@ -14,7 +14,7 @@
 // A combination is left out where the calls of its graph alone, each once, cost as much as the best plan.
 // What is kept of the best is its plan and the numbers that make its graphs again at the end.
 
-#define TLI_COMPILE_WORK      UINT64_C(1600000000)  // steps by default
+#define TLI_COMPILE_WORK      UINT64_C(700000000)   // steps by default
 #define TLI_COMPILE_TRY_WORK  UINT64_C(15000000)    // of the plan of a combination, and 4000 a node
 #define TLI_COMPILE_MIXES     64      // mixes by prices of a byte that are remembered, to plan none twice
 #define TLI_COMPILE_MOST      4096    // combinations, up to which all are enumerated
@@ -73,6 +73,8 @@ static tli_rule tli_find_compile_rule(const tl_compile_desc *desc) {
     const tl_strategy *strategy = desc->strategy;
     if (strategy->mode == TL_MODE_EAGER) return TLI_RULE(STRATEGY_MODE_EAGER_HAS_NO_PLAN);
     if (desc->may_split & ~1) return TLI_RULE(MAY_SPLIT_MUST_BE_0_OR_1);
+    if (precision && strategy->precision != TL_PRECISION_MIXED)
+        return TLI_RULE(PRECISION_BUT_STRATEGY_IS_NOT_MIXED);
     if (desc->alignment_bytes & (desc->alignment_bytes - 1) || desc->alignment_bytes > UINT64_C(1) << 30)
         return TLI_RULE(ALIGNMENT_OF_COMPILE_POWER_OF_TWO);
     if (precision && (precision->criterion || precision->objective || precision->evaluate ||
@@ -139,6 +141,12 @@ static void tli_close_compile(tli_compile *c) {
 }
 
 static int tli_is_out_of_work(const tli_compile *c) { return c->stopped || c->work >= c->work_limit; }
+
+// Whether the best is within 0.1 % of the bound of all parts: by default nothing is improved then.
+static int tli_is_near(const tli_compile *c) {
+    return c->has_best && !c->desc->work_limit && c->bound != UINT64_MAX &&
+           c->choice.cost - (c->bound < c->choice.cost ? c->bound : c->choice.cost) <= c->bound / 1000;
+}
 
 static void tli_report_progress(tli_compile *c) {
     tl_compile_progress now;

@@ -182,6 +182,13 @@ static int32_t tli_list_candidates(const tl_recommend_desc *desc, tl_recommend_r
     return count;
 }
 
+// Ask for a candidate; how formats are chosen is for those that choose them.
+static void tli_set_candidate(tli_recommend *r, int32_t index) {
+    r->compile.strategy = &r->rows[index].strategy;
+    r->compile.precision = NULL;
+    if (r->compile.strategy->precision == TL_PRECISION_MIXED) r->compile.precision = r->desc->compile.precision;
+}
+
 // The fewest bytes at a cost within the limit, by bisection between the ends of the curve.
 static tl_result tli_bisect_bytes(tli_recommend *r, tl_compile_point *best, uint64_t *work) {
     uint64_t limit = r->desc->cost_limit, low, high, none;
@@ -225,7 +232,7 @@ static tl_result tli_try_candidate(tli_recommend *r, int32_t index) {
     uint64_t least = 0, work = 0;
     tl_result result = TL_OK;
     tli_zero(&point, sizeof point);
-    r->compile.strategy = &row->strategy;
+    tli_set_candidate(r, index);
     switch (r->desc->wish) {
     case TL_WISH_LEAST_TIME:
         result = tli_compile_point(r->env, &r->compile, r->desc->compile.budget_bytes, r->each, &point, &least,
@@ -288,7 +295,7 @@ static tl_result tli_refuse_wish(tli_recommend *r) {
     if (!is_named || (r->desc->wish == TL_WISH_LEAST_TIME && r->least == UINT64_MAX)) {
         tl_compiled_plan none;
         tl_result result;
-        r->compile.strategy = &r->rows[r->count - 1].strategy;
+        tli_set_candidate(r, r->count - 1);
         r->compile.budget_bytes = r->desc->wish == TL_WISH_LEAST_TIME ? desc->budget_bytes : 0;
         r->compile.work_limit = r->each;
         result = tl_compile(r->env, &r->compile, &none);
@@ -306,7 +313,7 @@ static tl_result tli_refuse_wish(tli_recommend *r) {
 static tl_result tli_compile_chosen(tli_recommend *r, int32_t chosen, tl_compiled_plan *compiled) {
     tl_recommend_row *row = &r->rows[chosen];
     tl_result result;
-    r->compile.strategy = &row->strategy;
+    tli_set_candidate(r, chosen);
     r->compile.budget_bytes = r->budgets[chosen];
     r->compile.work_limit = r->desc->compile.work_limit;
     result = tl_compile(r->env, &r->compile, compiled);

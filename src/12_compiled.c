@@ -100,7 +100,7 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     desc.alignment_bytes = run->limits.alignment_bytes;
     desc.block_bytes = tli_run_cut(run);
     desc.kernel_precisions = run->desc.kernel_precisions;
-    desc.precision = &formats;
+    if (strategy->precision == TL_PRECISION_MIXED) desc.precision = &formats;
     desc.may_split = run->desc.may_split;
     desc.split_cost = run->desc.split_cost;
     desc.fusion_block_bytes = tli_find_fusion_block(run);
@@ -192,6 +192,8 @@ static tl_result tli_take_compiled(tl_run *run) {
     const tl_compiled_plan *compiled = desc->compiled;
     tli_rule why = compiled ? tli_find_compiled_rule(run) : TLI_NO_RULE;
     tl_result result = TL_OK;
+    if (desc->precision && (!desc->strategy || desc->strategy->precision != TL_PRECISION_MIXED))
+        why = TLI_RULE(PRECISION_BUT_STRATEGY_IS_NOT_MIXED);
     if (why) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), why);
     if (!compiled && !tli_is_open(run)) return TL_OK;
     if (!compiled) {

@@ -390,10 +390,12 @@ static void given_plans_run_or_are_refused(void **state) {
     tl_strategy lazy = tl_with_mode(tl_with_memory(tl_strategy_new(), TL_MEMORY_POOLED), TL_MODE_LAZY), forward_only;
     tl_compile_desc desc;
     tl_compiled_plan compiled, foreign;
+    tl_precision_desc formats;
     tl_plan plan;
     tl_tensor tensor = { 2, 0 };
     float data[64];
     (void)state;
+    memset(&formats, 0, sizeof formats);
     lazy.gradient = tl_gradient_checkpointed(0);
     lazy.enable_fusion = 1;
     forward_only = tl_with_gradient(lazy, tl_gradient_none());
@@ -423,6 +425,11 @@ static void given_plans_run_or_are_refused(void **state) {
     expect_refused(&e, TL_ERROR_INVALID_ARG, "compiled: the strategy decides online, or computes gradients");
     e.desc.strategy = NULL;
     tl_free_compiled_plan(&env, &compiled);
+    e.desc.compiled = NULL;
+    e.desc.precision = &formats;
+    expect_refused(&e, TL_ERROR_INVALID_ARG, "precision: says how to choose formats, but strategy.precision is not mixed");
+    e.desc.precision = NULL;
+    e.desc.compiled = &compiled;
     // In parts: as many passes as parts, and no other number.
     lazy.gradient.accumulation_steps = 2;
     desc = compile_of(&graph, &lazy);

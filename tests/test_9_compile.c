@@ -13,7 +13,7 @@
 
 // -- random cases --
 
-enum { MOST_NODES = 12, SCHEMES = 3 };
+enum { MOST_NODES = 40, SCHEMES = 3 };
 
 // A strategy, a graph and what its kernels can do.
 typedef struct small_case {
@@ -534,6 +534,38 @@ static void wishes_that_cannot_be_met_are_refused(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+// -- least budgets --
+
+// A case of a size that users have, with random losses and times, refused at a few bytes: what the error names is
+// enough, with the same work, and one strategy names one number whatever was too small.
+static void named_least_budget_has_a_plan(void **state) {
+    tl_env env = {0};
+    tl_random random = {4};
+    long count = getenv("SOAK") ? 100 : sampled(20), i;
+    (void)state;
+    for (i = 0; i < count; i++) {
+        static small_case s;
+        tl_compiled_plan compiled;
+        uint64_t least, again;
+        make_case(&env, &random, &s, 15 + (int32_t)pick(&random, MOST_NODES - 14));
+        s.desc.work_limit = 1000000;
+        s.desc.budget_bytes = 1;
+        assert_int_equal(tl_compile(&env, &s.desc, &compiled), TL_ERROR_INFEASIBLE);
+        least = tl_find_least_budget(&env.error);
+        s.desc.budget_bytes = least / 2 + 1;
+        if (tl_compile(&env, &s.desc, &compiled) == TL_ERROR_INFEASIBLE) {
+            again = tl_find_least_budget(&env.error);
+            assert_int_equal(again, least);
+        }
+        tl_free_compiled_plan(&env, &compiled);
+        s.desc.budget_bytes = least;
+        if (tl_compile(&env, &s.desc, &compiled)) fail_msg("case %ld: %s", i, env.error.text);
+        check_compiled(&env, &s, &compiled);
+        tl_free_compiled_plan(&env, &compiled);
+        tl_free_graph(&env, &s.graph);
+    }
+}
+
 // -- what is refused --
 
 static void assert_refused(tl_env *env, const tl_compile_desc *desc, tl_result code, const char *text) {
@@ -549,6 +581,7 @@ static void contradictions_are_refused(void **state) {
     tl_graph graph;
     tl_strategy strategy = tl_strategy_new(), lazy = tl_with_mode(strategy, TL_MODE_LAZY);
     tl_precision_desc precision;
+    tl_compiled_plan only;
     tl_compile_desc desc;
     (void)state;
     make_blocks(&env, &graph, 1);
@@ -573,17 +606,23 @@ static void contradictions_are_refused(void **state) {
     desc.alignment_bytes = 12;
     assert_refused(&env, &desc, TL_ERROR_INVALID_ARG, "alignment_bytes: must be 0 or a power of two");
     desc.alignment_bytes = 0;
-    precision.schemes = 1u << TL_SCHEME_I8;
     desc.precision = &precision;
+    assert_refused(&env, &desc, TL_ERROR_INVALID_ARG, "precision: says how to choose formats, but strategy.precision is not mixed");
+    lazy.precision = TL_PRECISION_MIXED;
+    precision.schemes = 1u << TL_SCHEME_I8;
     assert_refused(&env, &desc, TL_ERROR_INVALID_ARG, "precision: criterion, objective and evaluate must be 0");
     precision.schemes = 0;
     precision.criterion = TL_CRITERION_BALANCED;
     assert_refused(&env, &desc, TL_ERROR_INVALID_ARG, "precision: criterion, objective and evaluate must be 0");
     precision.criterion = TL_CRITERION_PERFORMANCE;
-    precision.schemes = 1u << TL_SCHEME_BF16;   // loses something everywhere
-    lazy.precision = TL_PRECISION_MIXED;
+    precision.schemes = 1u << TL_SCHEME_BF16;   // the only choice that there is, and it loses something
+    precision.allow_unknown = precision.allow_sensitive = 1;
     desc.kernel_precisions = 1u << TL_PRECISION_MIXED;
-    assert_refused(&env, &desc, TL_ERROR_INFEASIBLE, "");
+    assert_refused(&env, &desc, TL_ERROR_INFEASIBLE, "precision.loss_limit: no choice of formats keeps it");
+    precision.loss_limit = (double)INFINITY;
+    if (tl_compile(&env, &desc, &only)) fail_msg("%s", env.error.text);
+    assert_int_equal(only.choice.format_counts[TL_FORMAT_BF16], graph.node_count - 1);
+    tl_free_compiled_plan(&env, &only);
     desc.precision = NULL;
     desc.budget_bytes = 100;
     assert_refused(&env, &desc, TL_ERROR_INFEASIBLE, "budget_bytes: no combination fits 100 bytes; the least that one was found for is ");
@@ -634,6 +673,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(curve_falls_and_holds_its_bounds),
         cmocka_unit_test(recommended_is_the_best_of_the_rows),
         cmocka_unit_test(wishes_that_cannot_be_met_are_refused),
+        cmocka_unit_test(named_least_budget_has_a_plan),
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(every_allocation_fails_in_turn),
     };
