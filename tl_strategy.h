@@ -41287,12 +41287,9 @@ static tl_result tli_search_combinations(tli_compile *c) {
     return c->has_best ? TL_OK : tli_refuse_compile(c);
 }
 
-// The same within a budget that somebody else found.
-static tl_result tli_compile_within(tl_env *env, const tl_compile_desc *desc, const tli_budget *budget,
-                                    tl_compiled_plan *compiled) {
+// What a call begins with.
+static tli_compile tli_start_compile(tl_env *env, const tl_compile_desc *desc, const tli_budget *budget) {
     tli_compile c;
-    tl_result result;
-    tli_zero(compiled, sizeof *compiled);
     tli_zero(&c, sizeof c);
     c.env = env;
     c.desc = desc;
@@ -41307,7 +41304,15 @@ static tl_result tli_compile_within(tl_env *env, const tl_compile_desc *desc, co
     c.is_complete = 1;
     c.bound = c.least = UINT64_MAX;
     c.least_node = -1;
-    result = tli_check_compile(&c);
+    return c;
+}
+
+// The same within a budget that somebody else found.
+static tl_result tli_compile_within(tl_env *env, const tl_compile_desc *desc, const tli_budget *budget,
+                                    tl_compiled_plan *compiled) {
+    tli_compile c = tli_start_compile(env, desc, budget);
+    tl_result result = tli_check_compile(&c);
+    tli_zero(compiled, sizeof *compiled);
     if (result) return result;
     if (!tli_open_compile(&c)) result = tli_fail_compile(&c);
     if (!result) result = tli_search_combinations(&c);
