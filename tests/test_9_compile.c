@@ -558,7 +558,7 @@ static void wishes_that_cannot_be_met_are_refused(void **state) {
 static void named_least_budget_has_a_plan(void **state) {
     tl_env env = {0};
     tl_random random = {4};
-    long count = getenv("SOAK") ? 100 : sampled(20), i;
+    long count = getenv("SOAK") ? 400 : 40, i;     // without the search that depends on no budget, case 34 fails
     (void)state;
     for (i = 0; i < count; i++) {
         static small_case s;

@@ -216,8 +216,8 @@ static void without_takes_blocks_they_are_refused_at_init(void **state) {
 
 // -- fused chains --
 
-// Two passes of a chain under a strategy, with fusion or without.
-static tl_run_report run_chain(blocks *b, const tl_graph *graph, int fuses) {
+// Two passes of a chain under a strategy, with fusion or without; budget 0: none.
+static tl_run_report run_chain(blocks *b, const tl_graph *graph, int fuses, uint64_t budget) {
     tl_tensor input = {0}, last = {0};
     tl_strategy strategy = tl_with_fusion(tl_with_parallelism(tl_strategy_training(), tl_parallelism_none()), fuses);
     tl_run_report report;
@@ -231,6 +231,7 @@ static tl_run_report run_chain(blocks *b, const tl_graph *graph, int fuses) {
     desc.kernels = b->kernels;
     desc.kernel_count = VK_NN_OP_COUNT + 1;
     desc.seed = 11;
+    desc.budget_bytes = budget;
     for (i = 0; i < COUNT; i++) b->result[i] = (float)(i % 1001) / 250.0f - 2.0f;
     last.node = graph->node_count - 1;
     if (tl_init_run(&b->w.env, &desc, &run) || tl_write_tensor(run, input, b->result, BYTES) || tl_run_plan(run) ||
@@ -260,10 +261,10 @@ static void a_fused_chain_is_computed_block_by_block(void **state) {
     for (small = 0; small < 2; small++) {
         tl_run_report before, after;
         open_blocks(&plain, small ? RANGE : 0);
-        before = run_chain(&plain, &graph, 0);
+        before = run_chain(&plain, &graph, 0, 0);
         close_blocks(&plain);
         open_blocks(&fused, small ? RANGE : 0);
-        after = run_chain(&fused, &graph, 1);
+        after = run_chain(&fused, &graph, 1, before.taken_bytes / 2);
         close_blocks(&fused);
         assert_int_equal(before.fused_count, 0);
         assert_int_equal(after.fused_count, 1);
