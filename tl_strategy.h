@@ -58,7 +58,7 @@
                                     precision remain, formats and a loss scaler are refused
        TL_NO_ONLINE                 drops the manager of [11], and runs of [12] that decide by
                                     themselves; runs of a plan, given or made, remain
-       TL_NO_OFFLOAD                drops the planner of copies to a host; a host budget is refused
+       TL_NO_OFFLOAD                drops the planner of copies, on a host or compressed: both are refused
                                     there, plans made elsewhere and online runs may still copy
        TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
                                     would convert to them, and so is a plan that compresses
@@ -1948,6 +1948,9 @@ typedef struct tl_remat_desc {
                                 // plan has no places; 0 = it has, and the budget binds their arena
     uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1; the device's is not read
     uint64_t block_bytes;       // their arenas are cut as in tl_places_desc; 0 = not
+    tl_codec codec;             // f32 tensors may be compressed by it; 0 = none
+    const uint8_t *lossless;    // [tensors] 1 = is never compressed: not of f32, or not to lose precision;
+                                // 0 = every tensor but inputs and results may be
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -1967,8 +1970,8 @@ typedef struct tl_remat_report {
 //   plan     overwritten; release with tl_free_plan; peaks, costs and bound_cost are filled in
 //   report   overwritten; may be NULL
 //
-// The bound holds for this class of plans: lossless, backwards in reverse listing order, copies to a
-// host only with a host budget. Nodes whose outputs nothing needs do not run, so cost may be below
+// The bound holds for this class of plans: backwards in reverse listing order, copies to a host only with a
+// host budget, compressed copies only with a codec. Nodes whose outputs nothing needs do not run, so cost may be below
 // base_cost. The same desc gives the same plan everywhere, unless progress stops planning.
 //
 // With a host budget the plan may contain O, L, W and DH steps, and its cost is the time at which it
@@ -1978,6 +1981,12 @@ typedef struct tl_remat_report {
 // is 1 200 000. Known capacities of the device limit both budgets. The plan without copies is made
 // first, as it would be without a host; then the same amount of work goes into a plan with copies,
 // which never costs more.
+//
+// With a codec the plan may contain C and X steps: a tensor waits compressed for a backward, or for a forward
+// that runs again. A first run never reads what was compressed, nor does a result depend on it: results are
+// exact, gradients are as exact as the codec. Conversions take codec_bytes_per_second of the device. The plan
+// without copies is made first here, too. The bound is that of a graph in which what may be compressed always
+// takes the bytes of its copy.
 //
 // The plan comes with places (tl_plan_places), unless desc->live says otherwise, and the budget binds their
 // arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where an arena
@@ -1998,7 +2007,7 @@ typedef struct tl_remat_report {
 //          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
-//          host budget, which TL_NO_OFFLOAD left out. *plan is all zero then.
+//          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
 // Cost:    work_limit (twice with a host budget; in an arena up to five times), and O(nodes + inputs). With
 //          little work no plan may be found where one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of
@@ -5530,7 +5539,10 @@ static size_t tli_finish(tli_writer *w) {
     X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two, at most 2^30", "") \
     X(LIVE_MUST_BE_0_OR_1, "live: must be 0 or 1", "") \
     X(LEAST_BUDGET_DOES_NOT_FIT_64_BITS, "base_bytes: with what a plan takes they do not fit 64 bits", "") \
-    X(GRAPH_BYTES_MUST_FIT_62_BITS, "graph: bytes, rounded up to the alignment, must fit 62 bits", "")
+    X(GRAPH_BYTES_MUST_FIT_62_BITS, "graph: bytes, rounded up to the alignment, must fit 62 bits", "") \
+    X(CODEC_THERE_IS_NO_SUCH_ONE, "codec: unknown kind of compression", "") \
+    X(CODEC_NEEDS_TRAINING, "codec: needs training and the form any: results are never compressed", "") \
+    X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -22332,6 +22344,9 @@ typedef struct tli_remat_input {
     uint64_t        bound;        // lower bound of the cost: the search ends when it is reached
     tli_remat_watch *watch;
     int32_t         fetches;      // 1 = tensors may be fetched from a host tier
+    tl_codec        codec;        // by which tensors may be compressed; 0 = none
+    const uint8_t  *lossless;     // [tensors] 1 = is not compressed; NULL = all may be
+    uint64_t        codec_rate;   // bytes a second; 0 = conversions take no time
 } tli_remat_input;
 
 // -- search: numbers --
@@ -22356,11 +22371,11 @@ static int64_t tli_search_log(uint64_t value) {
 #define TLI_SEARCH_MOST_COST (UINT64_C(1) << 62)   // of a sequence
 #define TLI_SEARCH_MOST_BYTES ((int64_t)1 << 60)  // of everything together: sums of bytes are signed here
 
-// Whether tensors may come back from a host tier at all: without, compilers leave out what only fetches take.
+// Whether tensors may come back from copies at all: without, compilers leave out what only copies take.
 #ifdef TL_NO_OFFLOAD
-#define TLI_SEARCH_FETCHES 0
+#define TLI_SEARCH_COPIES 0
 #else
-#define TLI_SEARCH_FETCHES 1
+#define TLI_SEARCH_COPIES 1
 #endif
 
 typedef struct tli_search_touch { uint32_t item : 31, is_use : 1; } tli_search_touch;
@@ -22369,11 +22384,14 @@ typedef struct tli_search_problem {
     tl_env         *env;
     const tl_graph *graph;
     int64_t         budget;
-    int32_t         inference, item_count, node_count, fetches;
+    int32_t         inference, item_count, node_count;
+    int32_t         copies;          // 1 = tensors may come back from copies
     int64_t        *item_bytes;      // [item_count]
-    tli_search_touch   *touches;     // of F 0, B 0, F 1, B 1, ..., then of the end, then of fetches
-    int32_t        *first_touch;     // [2 nodes + 2], with fetches [2 nodes + 2 tensors + 3]
-    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then fetches
+    int64_t        *packed_bytes;    // [tensors] of the compressed copy; 0 = has none
+    uint64_t       *codec_ns;        // [tensors] time of one conversion, packed or not
+    tli_search_touch   *touches;     // of F 0, B 0, F 1, B 1, ..., the end, then of fetches, expansions
+    int32_t        *first_touch;     // [2 nodes + 2], with copies [2 nodes + 4 tensors + 3]
+    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then copies
     int64_t        *gradient_bytes;  // [nodes] bytes of gradients live after B v
     int32_t         most_calls;      // of a list that becomes a sequence: see tli_search_limit_calls
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
@@ -22381,8 +22399,9 @@ typedef struct tli_search_problem {
     int64_t         input_bytes;     // of graph inputs
 } tli_search_problem;
 
-// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results, and 2 nodes + 2 + 2t
-// = the fetch of tensor t from the host, which makes t, uses nothing and costs no forward.
+// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results, 2 nodes + 2 + 2t = the
+// fetch of tensor t from the host, and 2 nodes + 2 + 2 (tensors + t) = its expansion from a compressed copy.
+// The last two make t, use nothing and cost no forward.
 static int32_t tli_search_end_call(const tli_search_problem *p) { return 2 * p->node_count; }
 
 static int32_t tli_search_fetch_call(const tli_search_problem *p, int32_t tensor) {
@@ -22397,6 +22416,23 @@ static int32_t tli_search_ran_item(const tli_search_problem *p, int32_t id) {
     return p->graph->tensor_count + p->node_count + id;
 }
 
+static int32_t tli_search_expand_call(const tli_search_problem *p, int32_t tensor) {
+    return tli_search_fetch_call(p, p->graph->tensor_count + tensor);
+}
+
+// The tensor that a call expands; -1 = it is another call.
+static int32_t tli_search_expanded(const tli_search_problem *p, int32_t call) {
+    int32_t first = tli_search_expand_call(p, 0);
+    return TLI_SEARCH_COPIES && call >= first ? (call - first) / 2 : -1;
+}
+
+// The cost of a call that is not a backward: for an expansion, that of both conversions.
+static uint64_t tli_search_call_cost(const tli_search_problem *p, int32_t call) {
+    int32_t tensor = tli_search_expanded(p, call);
+    if (tensor >= 0) return 2 * p->codec_ns[tensor];
+    return call % 2 || call >= tli_search_end_call(p) ? 0 : p->graph->nodes[call / 2].fwd_cost;
+}
+
 // The node whose forward makes an item.
 static int32_t tli_search_maker(const tli_search_problem *p, int32_t item) {
     if (item < p->graph->tensor_count) return p->graph->outputs[item].node;
@@ -22405,6 +22441,8 @@ static int32_t tli_search_maker(const tli_search_problem *p, int32_t item) {
 
 static void tli_search_free_problem(tli_search_problem *p) {
     tli_release(p->env, p->item_bytes);
+    tli_release(p->env, p->packed_bytes);
+    tli_release(p->env, p->codec_ns);
     tli_release(p->env, p->touches);
     tli_release(p->env, p->first_touch);
     tli_release(p->env, p->call_bytes);
@@ -22508,15 +22546,31 @@ static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     for (i = 0; i < graph->tensor_count; i++)
         if (p->is_result[i]) tli_search_touch_item(p, &count, seen, tli_search_end_call(p), i, 1);
     p->first_touch[tli_search_end_call(p) + 1] = count;
-    for (i = 0; i < graph->tensor_count && p->fetches; i++) {
-        int32_t call = tli_search_fetch_call(p, i);
+    for (i = 0; i < 2 * graph->tensor_count && p->copies; i++) {
+        int32_t call = tli_search_fetch_call(p, i), tensor = i % graph->tensor_count;
         p->first_touch[call] = count;
-        tli_search_touch_item(p, &count, seen, call, i, 0);
+        tli_search_touch_item(p, &count, seen, call, tensor, 0);
         p->first_touch[call + 1] = count;
-        p->call_bytes[call] = p->item_bytes[i];
+        p->call_bytes[call] = p->item_bytes[tensor];
     }
     tli_search_mark_wanted(p);
     tli_search_count_gradients(p, seen);
+}
+
+// Bytes and times of the compressed copies. Inputs, results, tensors that are not of whole elements and those
+// whose bytes are known only when they are made have none.
+static void tli_search_read_codec(tli_search_problem *p, const tli_remat_input *in) {
+    const tl_graph *graph = p->graph;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count && in->codec; i++) {
+        const tl_node *node = &graph->nodes[graph->outputs[i].node];
+        uint64_t bytes = graph->outputs[i].bytes, packed = tl_find_codec_bytes(in->codec, bytes);
+        if (node->is_input || node->dynamic || p->is_result[i] || bytes % 4 || packed >= bytes) continue;
+        if (in->lossless && in->lossless[i]) continue;
+        if (in->codec_rate && (!tli_find_time(bytes, in->codec_rate, &p->codec_ns[i]) ||
+                               p->codec_ns[i] > TLI_SEARCH_MOST_COST >> 12)) continue;
+        p->packed_bytes[i] = (int64_t)packed;
+    }
 }
 
 #define TLI_SEARCH_EVENT_BYTES 20           // of an event and of a place of a sequence
@@ -22554,32 +22608,36 @@ static int tli_search_is_countable(const tl_graph *graph) {
 static tl_result tli_search_init_problem(const tli_remat_input *in, tli_search_problem *p) {
     const tl_graph *graph = in->graph;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
-    uint64_t calls = 2 * nodes + 2 + (in->fetches ? 2 * tensors + 1 : 0);
+    int32_t copies = in->fetches || in->codec;
+    uint64_t calls = 2 * nodes + 2 + (copies ? 4 * tensors + 1 : 0);
     int32_t *seen;
     tli_zero(p, sizeof *p);
     p->env = in->env;
-    p->fetches = in->fetches;
+    p->copies = copies;
     p->graph = graph;
     p->budget = in->budget < (uint64_t)TLI_SEARCH_MOST_BYTES ? (int64_t)in->budget : TLI_SEARCH_MOST_BYTES;
     p->inference = in->inference != 0;
     p->node_count = graph->node_count;
-    if (tensors + 2 * nodes > INT32_MAX / 4)
+    if (tensors + 2 * nodes > INT32_MAX / 8)
         return TL_ERROR_OVERFLOW;
     if (!tli_search_is_countable(graph))
         return TL_ERROR_OVERFLOW;
     p->item_count = graph->tensor_count + 2 * graph->node_count;
     p->item_bytes = (int64_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *p->item_bytes);
+    p->packed_bytes = (int64_t *)tli_alloc_array(in->env, copies ? tensors : 1, sizeof *p->packed_bytes);
+    p->codec_ns = (uint64_t *)tli_alloc_array(in->env, copies ? tensors : 1, sizeof *p->codec_ns);
     p->touches = (tli_search_touch *)tli_alloc_array(
-        in->env, 2 * (uint64_t)graph->input_count + 4 * tensors + 4 * nodes, sizeof *p->touches);
+        in->env, 2 * (uint64_t)graph->input_count + 5 * tensors + 4 * nodes, sizeof *p->touches);
     p->first_touch = (int32_t *)tli_alloc_array(in->env, calls, sizeof *p->first_touch);
     p->call_bytes = (int64_t *)tli_alloc_array(in->env, calls - 1, sizeof *p->call_bytes);
     p->gradient_bytes = (int64_t *)tli_alloc_array(in->env, nodes, sizeof *p->gradient_bytes);
     p->is_wanted = (uint8_t *)tli_alloc_array(in->env, nodes, 1);
     p->is_result = (uint8_t *)tli_alloc_array(in->env, tensors, 1);
     seen = (int32_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *seen);
-    if (p->item_bytes && p->touches && p->first_touch && p->call_bytes && p->gradient_bytes && p->is_wanted &&
-        p->is_result && seen) {
+    if (p->item_bytes && p->packed_bytes && p->codec_ns && p->touches && p->first_touch && p->call_bytes &&
+        p->gradient_bytes && p->is_wanted && p->is_result && seen) {
         tli_search_read_graph(p, seen);
+        tli_search_read_codec(p, in);
         tli_search_limit_calls(p);
         tli_release(in->env, seen);
         return TL_OK;
@@ -23000,7 +23058,8 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
 // -- search: the sequence: a list of calls, a list of events of each item, live bytes of each call --
 //
 // An event is one touch of an item by a call of the sequence. An item is live from an event x to its next
-// event y if y is a use: then the calls after x up to y hold its bytes. Calls are grouped in blocks, so that
+// event y if y is a use: then the calls after x up to y hold its bytes. If y is an expansion, they hold the
+// bytes of its compressed copy, which is made at the end of the call of x. Calls are grouped in blocks, so that
 // adding bytes to a long run of calls takes few steps. A place is a call of the sequence.
 
 typedef struct tli_search_event {
@@ -23016,6 +23075,7 @@ typedef struct tli_search_place {
     int32_t  first_event;
     int32_t  block;
     uint8_t  saves, overwrites;
+    int64_t  packs;           // bytes that the compressed copies made at its end take beyond what it frees
     int64_t  order;           // ascending in time
     int64_t  held;            // live bytes during the call, less `add` of its block
     int64_t  gradients;       // of these, gradients live after the last B
@@ -23047,7 +23107,7 @@ typedef struct tli_search_seq {
     int32_t       *recent;        // [items] the event found last by tli_search_event_before; -1 = none yet
     int32_t        last_place;
     int32_t        over_count;    // blocks with a call over the budget
-    uint64_t       cost;          // of forwards
+    uint64_t       cost;          // of forwards and conversions
     int64_t        budget;
     uint64_t       work;
     tli_search_change *changes;   // [change_count] how to undo them, recorded while logs is set
@@ -23150,11 +23210,12 @@ static int64_t tli_search_held(const tli_search_seq *s, int32_t at) {
     return s->places[at].held + s->blocks[s->places[at].block].add;
 }
 
-// Of the bytes held during a call, those that are not live before it: outputs, scratch, saved bytes, and all
-// gradients.
+// Of the bytes held during a call, those that are not live before it: outputs, scratch, saved bytes, all
+// gradients, and what compressed copies take at its end. Of several copies the largest counts: what was compressed
+// before is gone.
 static int64_t tli_search_own(const tli_search_seq *s, const tli_search_place *place) {
     const tl_graph *graph = s->p->graph;
-    int64_t bytes = s->p->call_bytes[place->call];
+    int64_t bytes = s->p->call_bytes[place->call] + place->packs;
     if (place->call % 2) return bytes;  // a backward: gradients are among them
     if (place->saves) bytes += (int64_t)graph->nodes[place->call / 2].saved_bytes;
     if (place->overwrites) bytes -= (int64_t)graph->outputs[graph->nodes[place->call / 2].first_output].bytes;
@@ -23254,18 +23315,63 @@ static int tli_search_is_use(const tli_search_seq *s, int32_t event) {
     return event >= 0 && s->events[event].is_use;
 }
 
-static int tli_search_is_fetch(const tli_search_seq *s, int32_t at) {
-    return TLI_SEARCH_FETCHES && s->places[at].call > tli_search_end_call(s->p);
+// Whether a call brings a tensor back from a copy: a fetch or an expansion.
+static int tli_search_is_return(const tli_search_seq *s, int32_t at) {
+    return TLI_SEARCH_COPIES && s->places[at].call > tli_search_end_call(s->p);
 }
 
-// Whether an event needs the item as the event before left it: a use does, and a fetch (from its host copy).
+static int tli_search_is_fetch(const tli_search_seq *s, int32_t at) {
+    return tli_search_is_return(s, at) && s->places[at].call < tli_search_expand_call(s->p, 0);
+}
+
+// Whether an event needs the item as the event before left it: a use does, and what brings a copy of it back.
 static int tli_search_is_kept(const tli_search_seq *s, int32_t event) {
-    return event >= 0 && (s->events[event].is_use || tli_search_is_fetch(s, s->events[event].call));
+    return event >= 0 && (s->events[event].is_use || tli_search_is_return(s, s->events[event].call));
+}
+
+// The bytes of an item that calls hold between the event before this one and it.
+static int64_t tli_search_gap_bytes(const tli_search_seq *s, int32_t event) {
+    if (event < 0) return 0;
+    if (s->events[event].is_use) return s->p->item_bytes[s->events[event].item];
+    return tli_search_expanded(s->p, s->places[s->events[event].call].call) < 0
+               ? 0 : s->p->packed_bytes[s->events[event].item];
+}
+
+// The bytes that a call holds and that are gone behind it: scratch, gradients, and items that nothing needs.
+static int64_t tli_search_freed(const tli_search_seq *s, const tli_search_place *place) {
+    const tl_graph *graph = s->p->graph;
+    int32_t id = place->call / 2, tensors = graph->tensor_count, e;
+    int64_t freed = 0;
+    if (place->call < tli_search_end_call(s->p))
+        freed = place->call % 2 ? s->p->call_bytes[place->call] - s->p->gradient_bytes[id]
+                                : (int64_t)graph->nodes[id].fwork_bytes;
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling)
+        if (!tli_search_is_kept(s, s->events[e].behind) && (s->events[e].is_use || s->events[e].item < (uint32_t)tensors))
+            freed += s->p->item_bytes[s->events[e].item];
+    if (place->overwrites) freed -= (int64_t)graph->outputs[graph->nodes[id].first_output].bytes;
+    return freed;
+}
+
+// Find again what the copies take that the call compresses at its end, after what it frees.
+static void tli_search_refresh_packs(tli_search_seq *s, tli_search_place *place) {
+    int64_t packs = 0;
+    int32_t e;
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
+        int32_t behind = s->events[e].behind;
+        int64_t bytes = behind < 0 || s->events[behind].is_use ? 0 : tli_search_gap_bytes(s, behind);
+        if (bytes > packs) packs = bytes;
+    }
+    if (packs) packs -= tli_search_freed(s, place);
+    if (packs < 0) packs = 0;
+    if (packs == place->packs) return;
+    place->held += packs - place->packs;
+    place->packs = packs;
+    tli_search_rescan(s, place->block);
 }
 
 // Find again whether a forward saves and whether it runs in place; both follow from the next events of its
 // items.
-static void tli_search_refresh(tli_search_seq *s, int32_t at) {
+static void tli_search_refresh_form(tli_search_seq *s, int32_t at) {
     const tl_graph *graph = s->p->graph;
     tli_search_place *place = &s->places[at];
     const tl_node *node;
@@ -23294,6 +23400,11 @@ static void tli_search_refresh(tli_search_seq *s, int32_t at) {
     tli_search_rescan(s, place->block);
 }
 
+static void tli_search_refresh(tli_search_seq *s, int32_t at) {
+    tli_search_refresh_form(s, at);
+    if (s->p->copies && s->places[at].call >= 0) tli_search_refresh_packs(s, &s->places[at]);
+}
+
 static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
     if (event >= 0) tli_search_refresh(s, s->events[event].call);
 }
@@ -23315,9 +23426,8 @@ static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t 
 
 static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_search_touch *touch) {
     int32_t e = s->free_event, x, y, c;
-    int64_t bytes = s->p->item_bytes[touch->item];
+    int64_t was, left, right;
     tli_search_event *event;
-    int was, is_left, is_right;
     if (e >= 0) s->free_event = s->events[e].sibling;
     else e = s->event_count++;
     x = tli_search_event_before(s, touch->item, s->places[at].order);
@@ -23332,26 +23442,25 @@ static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_searc
     event->behind = y;
     if (x >= 0) s->events[x].behind = e; else s->first[touch->item] = e;
     if (y >= 0) s->events[y].before = e; else s->last[touch->item] = e;
-    was = x >= 0 && tli_search_is_use(s, y);
-    is_left = x >= 0 && touch->is_use;
-    is_right = tli_search_is_use(s, y);
+    right = tli_search_gap_bytes(s, y);
+    was = x >= 0 ? right : 0;
+    left = x >= 0 ? tli_search_gap_bytes(s, e) : 0;
     c = x >= 0 ? s->events[x].call : 0;
-    if (was != is_left) tli_search_shift(s, c, at, is_left ? bytes : -bytes);
-    if (was != is_right) tli_search_shift(s, at, s->events[y].call, is_right ? bytes : -bytes);
+    if (was != left) tli_search_shift(s, c, at, left - was);
+    if (was != right) tli_search_shift(s, at, s->events[y].call, right - was);
     tli_search_refresh_event(s, x);
 }
 
 static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
     tli_search_event *event = &s->events[e];
     int32_t x = event->before, y = event->behind, at = event->call;
-    int64_t bytes = s->p->item_bytes[event->item];
-    int will = x >= 0 && tli_search_is_use(s, y), was_left = x >= 0 && event->is_use;
-    int was_right = tli_search_is_use(s, y);
+    int64_t was_right = tli_search_gap_bytes(s, y), will = x >= 0 ? was_right : 0;
+    int64_t was_left = x >= 0 ? tli_search_gap_bytes(s, e) : 0;
     if (x >= 0) s->events[x].behind = y; else s->first[event->item] = y;
     if (y >= 0) s->events[y].before = x; else s->last[event->item] = x;
     if (s->recent[event->item] == e) s->recent[event->item] = x >= 0 ? x : y;
-    if (will != was_left) tli_search_shift(s, s->events[x].call, at, will ? bytes : -bytes);
-    if (will != was_right) tli_search_shift(s, at, s->events[y].call, will ? bytes : -bytes);
+    if (will != was_left) tli_search_shift(s, s->events[x].call, at, will - was_left);
+    if (will != was_right) tli_search_shift(s, at, s->events[y].call, will - was_right);
     event->sibling = s->free_event;
     s->free_event = e;
     tli_search_refresh_event(s, x);
@@ -23400,10 +23509,11 @@ static int32_t tli_search_put(tli_search_seq *s, int32_t call, int32_t behind) {
     if (place->order == s->places[behind].order) tli_search_number(s);
     if (next >= 0) live = tli_search_held(s, next) - tli_search_own(s, &s->places[next]);
     place->saves = place->overwrites = 0;
+    place->packs = 0;
     place->gradients = s->places[behind].gradients;
     if (call % 2) place->gradients = p->gradient_bytes[call / 2];
     tli_search_join(s, at, live + tli_search_own(s, place));
-    if (call % 2 == 0 && call < tli_search_end_call(p)) s->cost += p->graph->nodes[call / 2].fwd_cost;
+    s->cost += tli_search_call_cost(p, call);
     for (k = from; k < to; k++) tli_search_link_event(s, at, &p->touches[k]);
     tli_search_refresh(s, at);
     s->used++;
@@ -23421,7 +23531,7 @@ static void tli_search_take(tli_search_seq *s, int32_t at) {
         s->work += 6;
     }
     tli_search_leave(s, at);
-    if (call % 2 == 0 && call < tli_search_end_call(s->p)) s->cost -= s->p->graph->nodes[call / 2].fwd_cost;
+    s->cost -= tli_search_call_cost(s->p, call);
     s->places[place->before].behind = place->behind;
     if (place->behind >= 0) s->places[place->behind].before = place->before; else s->last_place = place->before;
     if (s->blocks[place->block].count) tli_search_rescan(s, place->block);
@@ -23442,6 +23552,7 @@ static void tli_search_take(tli_search_seq *s, int32_t at) {
 static int tli_search_append(tli_search_seq *s, int32_t call) {
     const tli_search_problem *p = s->p;
     int32_t k, from = p->first_touch[call], to = p->first_touch[call + 1], at;
+    int64_t bytes;
     tli_search_place *place;
     if (!tli_search_reserve_events(s, to - from)) return 0;
     at = tli_search_new_place(s);
@@ -23466,9 +23577,9 @@ static int tli_search_append(tli_search_seq *s, int32_t call) {
         s->last[item] = e;
         if (x < 0) { s->first[item] = e; continue; }
         s->events[x].behind = e;
-        if (!event->is_use) continue;
-        s->places[s->events[x].call].order += p->item_bytes[item];
-        place->order -= p->item_bytes[item];
+        bytes = tli_search_gap_bytes(s, e);
+        s->places[s->events[x].call].order += bytes;
+        place->order -= bytes;
     }
     s->last_place = at;
     s->used++;
@@ -23503,8 +23614,7 @@ static int tli_search_make_blocks(tli_search_seq *s) {
         }
         place->block = number;
         s->blocks[number].count++;
-        if (place->call % 2 == 0 && place->call < tli_search_end_call(p))
-            s->cost += p->graph->nodes[place->call / 2].fwd_cost;
+        s->cost += tli_search_call_cost(p, place->call);
     }
     for (number = 0; number >= 0; number = s->blocks[number].behind) tli_search_rescan(s, number);
     s->work += 4 * (uint64_t)s->used;
@@ -23588,7 +23698,7 @@ static int tli_search_is_forward(const tli_search_seq *s, int32_t at) {
 // made earlier.
 static int tli_search_can_remove(const tli_search_seq *s, int32_t at) {
     int32_t e;
-    if (tli_search_is_fetch(s, at)) return 1;
+    if (tli_search_is_return(s, at)) return 1;
     if (!tli_search_is_forward(s, at)) return 0;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
         if (!s->events[e].is_use && s->events[e].before < 0 &&
@@ -23600,7 +23710,7 @@ static int tli_search_can_remove(const tli_search_seq *s, int32_t at) {
 // Whether nothing that this call makes is used before it is made again, so that it may be removed.
 static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
     int32_t e, ran;
-    if (tli_search_is_fetch(s, at)) return !tli_search_is_use(s, s->events[s->places[at].first_event].behind);
+    if (tli_search_is_return(s, at)) return !tli_search_is_use(s, s->events[s->places[at].first_event].behind);
     if (!tli_search_is_forward(s, at)) return 0;
     ran = tli_search_ran_item(s->p, s->places[at].call / 2);
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
@@ -23957,6 +24067,7 @@ typedef struct tli_search_state {
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
+    int32_t       chosen_gone;   // place of an expansion that the chosen nodes replace; -1 = none
     int32_t       group_count, stride;  // groups of candidates; from one to the next: no divisor in common
     int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
     int64_t       excess;        // bytes by which the fullest call exceeds the budget
@@ -23978,29 +24089,44 @@ static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor)
     return ns < TLI_SEARCH_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_SEARCH_MOST_COST >> 10;
 }
 
-// Add the fetch of a tensor to the closure if that costs less than its forward alone.
-static int tli_search_weigh_fetch(tli_search_state *r, int32_t tensor, uint64_t *cost, int32_t *count) {
-    uint64_t price;
-    int32_t i;
-    if (!TLI_SEARCH_FETCHES || !r->copy_ns) return 0;
-    price = tli_search_copy_price(r, tensor);
-    if (price >= r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost) return 0;
-    for (i = 0; i < *count; i++) if (r->closure[i] == -1 - tensor) return 1;
-    r->closure[(*count)++] = -1 - tensor;
+// Add a copy of a tensor to the closure if that costs less than its forward alone: a fetch, or an expansion, for
+// which the call at `full` holds compressed bytes from event e on.
+static int tli_search_weigh_copy(tli_search_state *r, int32_t tensor, int32_t e, int64_t full, uint64_t *cost,
+                                 int64_t *freed, int32_t *count) {
+    const tli_search_seq *s = &r->seq;
+    uint64_t price = r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost;
+    int64_t packed = 0, holds;
+    int32_t i, copy = -1;
+    if (!TLI_SEARCH_COPIES || !r->p->copies) return 0;
+    if (r->copy_ns && tli_search_copy_price(r, tensor) < price) {
+        price = tli_search_copy_price(r, tensor);
+        copy = tensor;
+    }
+    holds = r->p->packed_bytes[tensor] - tli_search_gap_bytes(s, s->events[e].behind);
+    if (tli_search_when(s, e) >= full) holds = 0;
+    if (r->p->packed_bytes[tensor] && holds < *freed && 2 * r->p->codec_ns[tensor] < price &&
+        !tli_search_is_return(s, s->events[e].call)) {
+        price = 2 * r->p->codec_ns[tensor];
+        packed = holds;
+        copy = r->p->graph->tensor_count + tensor;
+    }
+    if (copy < 0) return 0;
+    for (i = 0; i < *count; i++) if (r->closure[i] == -1 - copy) return 1;
+    r->closure[(*count)++] = -1 - copy;
     *cost += price;
+    *freed -= packed;
     return 1;
 }
 
-// Score making an item again just before its next use (event y) instead of holding it from event x across the
-// full call; the nodes to run go to r->closure. Inputs of theirs that are not resident by then are made again
+// Score making an item again just before its next use (event y) instead of holding so many bytes of it from event
+// x across the full call; the nodes to run go to r->closure. Inputs of theirs that are not resident by then are made again
 // too, or held across the full call, whichever costs less per byte. Returns the score, less is better; *count
 // 0 = no bytes are freed.
-static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t full,
-                                int32_t *count) {
+static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t freed,
+                                int64_t full, int32_t *count) {
     tli_search_seq *s = &r->seq;
     const tl_graph *graph = r->p->graph;
     int64_t when = tli_search_when(s, y) - 1, score;
-    int64_t freed = r->p->item_bytes[item];
     uint64_t cost;
     int32_t at, i;
     r->closure[0] = tli_search_maker(r->p, item);
@@ -24025,7 +24151,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
                 freed -= bytes;
                 continue;
             }
-            if (tli_search_weigh_fetch(r, tensor, &cost, count)) continue;
+            if (tli_search_weigh_copy(r, tensor, e, full, &cost, &freed, count)) continue;
             r->stamp[id] = r->stamped;
             r->closure[(*count)++] = id;
             cost += graph->nodes[id].fwd_cost;
@@ -24051,41 +24177,80 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
     return score;
 }
 
+// Whether a use y may read a compressed copy that is made after the event x before it: a backward may, and a
+// forward that ran before.
+static int tli_search_may_expand(const tli_search_seq *s, int32_t x, int32_t y) {
+    int32_t at = s->events[y].call, e;
+    if (s->places[at].call >= tli_search_end_call(s->p) || tli_search_is_return(s, s->events[x].call)) return 0;
+    for (e = s->places[at].first_event; e >= 0 && s->places[at].call % 2 == 0; e = s->events[e].sibling)
+        if (!s->events[e].is_use && s->events[e].before < 0) return 0;
+    return 1;
+}
+
+// As tli_search_weigh, for a compressed copy that is expanded just before the next use.
+static int64_t tli_search_score_expand(tli_search_state *r, int32_t item, int32_t x, int32_t y) {
+    tli_search_seq *s = &r->seq;
+    int64_t freed = r->p->item_bytes[item] - r->p->packed_bytes[item], score;
+    int64_t span = tli_search_when(s, y) - tli_search_when(s, x);
+    if (r->is_exact && freed > r->excess) freed = r->excess;
+    score = 2 * tli_search_log(2 * r->p->codec_ns[item]) - 2 * tli_search_log((uint64_t)freed);
+    score -= r->distance * tli_search_log((uint64_t)span >> 12);
+    if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
+    return score;
+}
+
+// Choose a copy if it scores better than the best choice so far. copy: the tensor, or behind all tensors its
+// compressed copy.
+static void tli_search_offer_copy(tli_search_state *r, int32_t copy, int32_t y, int64_t score, int64_t *least) {
+    if (r->chosen_count && score >= *least) return;
+    *least = score;
+    r->chosen_count = 1;
+    r->chosen[0] = -1 - copy;
+    r->chosen_place = r->seq.events[y].call;
+    r->chosen_gone = -1;
+}
+
+static void tli_search_compare_copies(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t *least) {
+    int32_t tensors = r->p->graph->tensor_count;
+    if (r->copy_ns) tli_search_offer_copy(r, item, y, tli_search_score_fetch(r, item, x, y), least);
+    if (r->p->packed_bytes[item] && tli_search_may_expand(&r->seq, x, y))
+        tli_search_offer_copy(r, tensors + item, y, tli_search_score_expand(r, item, x, y), least);
+}
+
 // Compare making an item again later, instead of holding it across the full call, with the best choice so far,
 // whose score is *least. Returns whether it is held across the call.
 static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, int64_t *least) {
     tli_search_seq *s = &r->seq;
     int64_t order = s->places[full].order, score;
-    int32_t x, y, count;
-    if (!r->p->item_bytes[item] || s->last[item] < 0) return 0;
+    int64_t bytes = r->p->item_bytes[item];
+    int32_t x, y, count, gone = -1;
+    if (!bytes || s->last[item] < 0) return 0;
     x = tli_search_event_before(s, item, order);
     s->work += 4;
     if (x < 0 || s->events[x].call == full) return 0;
     y = s->events[x].behind;
+    if (y >= 0 && !s->events[y].is_use && tli_search_gap_bytes(s, y)) {     // it is held compressed
+        bytes = r->p->packed_bytes[item];
+        gone = s->events[y].call;
+        y = gone == full ? -1 : s->events[y].behind;
+    }
     if (!tli_search_is_use(s, y)) return 0;
     s->work += 6;
-    if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
-        score = tli_search_score_fetch(r, item, x, y);
-        if (!r->chosen_count || score < *least) {
-            *least = score;
-            r->chosen_count = 1;
-            r->chosen[0] = -1 - item;
-            r->chosen_place = s->events[y].call;
-        }
-    }
+    if (TLI_SEARCH_COPIES && gone < 0 && r->p->copies && item < r->p->graph->tensor_count)
+        tli_search_compare_copies(r, item, x, y, least);
     if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
         score = tli_search_when(s, y) - tli_search_when(s, x);
         score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
-        if (r->is_exact && r->p->item_bytes[item] > r->excess)
-            score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
-                     2 * tli_search_log((uint64_t)r->excess);
+        if (r->is_exact && bytes > r->excess)
+            score += 2 * tli_search_log((uint64_t)bytes) - 2 * tli_search_log((uint64_t)r->excess);
         if (score >= *least) return 1;
     }
-    score = tli_search_weigh(r, item, x, y, order, &count);
+    score = tli_search_weigh(r, item, x, y, bytes, order, &count);
     if (!count || (r->chosen_count && score >= *least)) return 1;
     *least = score;
     r->chosen_count = count;
     r->chosen_place = s->events[y].call;
+    r->chosen_gone = gone;
     tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
     return 1;
 }
@@ -24104,6 +24269,7 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
         group = tli_search_draw(r, r->group_count);
     }
     r->chosen_count = 0;
+    r->chosen_gone = -1;
     r->excess = tli_search_held(&r->seq, full) - r->seq.budget;
     for (k = 0; k < r->group_count * TLI_SEARCH_GROUP && left > 0; k++) {
         int32_t item = group * TLI_SEARCH_GROUP + k % TLI_SEARCH_GROUP;
@@ -24116,14 +24282,17 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
 
 // Insert the chosen nodes before their place, in listing order.
 static int tli_search_apply(tli_search_state *r) {
-    int32_t i, k, behind = r->seq.places[r->chosen_place].before;
+    int32_t i, k, behind;
+    if (TLI_SEARCH_COPIES && r->chosen_gone >= 0) tli_search_remove(&r->seq, r->chosen_gone);
+    behind = r->seq.places[r->chosen_place].before;
     for (i = 1; i < r->chosen_count; i++) {
         int32_t id = r->chosen[i];
         for (k = i; k > 0 && r->chosen[k - 1] > id; k--) r->chosen[k] = r->chosen[k - 1];
         r->chosen[k] = id;
     }
     for (i = 0; i < r->chosen_count; i++) {
-        int32_t id = r->chosen[i], call = id < 0 ? tli_search_fetch_call(r->p, -1 - id) : 2 * id;
+        int32_t id = r->chosen[i];      // below 0: the number of a copy, fetches first
+        int32_t call = id < 0 ? tli_search_fetch_call(r->p, -1 - id) : 2 * id;
         behind = tli_search_insert(&r->seq, call, behind);
         if (behind < 0) return 0;
     }
@@ -24167,12 +24336,11 @@ static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search
     spans->count = 0;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
         const tli_search_event *event = &s->events[e];
-        int is_wanted = tli_search_is_use(s, event->behind);
-        if (event->before < 0 || event->is_use == is_wanted || !s->p->item_bytes[event->item]) continue;
+        int64_t more = tli_search_gap_bytes(s, event->behind) - tli_search_gap_bytes(s, e);
+        if (event->before < 0 || !more) continue;
         if (spans->count == TLI_SEARCH_SPANS) return 0;
         spans->orders[spans->count] = tli_search_when(s, event->before);
-        spans->bytes[spans->count++] = event->is_use ? -s->p->item_bytes[event->item]
-                                                     : s->p->item_bytes[event->item];
+        spans->bytes[spans->count++] = more;
     }
     return 1;
 }
@@ -24398,7 +24566,7 @@ static void tli_search_free_search(tli_search_state *r, tli_search_start *starts
 
 static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_state *r) {
     tl_result result;
-    uint64_t nodes = (uint64_t)p->node_count, tensors = p->fetches ? (uint64_t)p->graph->tensor_count : 0;
+    uint64_t nodes = (uint64_t)p->node_count, tensors = p->copies ? (uint64_t)p->graph->tensor_count : 0;
     int32_t i;
     tli_zero(r, sizeof *r);
     r->p = p;
@@ -26707,6 +26875,10 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
 // A fetch may have to wait for the bytes of a pending spill, never a spill for a fetch: the bytes of the
 // sequence and of the fetches together fit the budget, so every sequence that the search proposes can run.
 //
+// With a codec, an expansion is a call like a fetch, but takes the time of a conversion. The tensor is compressed
+// right behind the last use before it. What was compressed is read by backwards and by forwards that run
+// again, never by a first run, nor for a result: so results are exact, and gradients are not.
+//
 // o is the placement of copies, x the search with a host tier.
 
 typedef struct tli_offload {
@@ -26718,6 +26890,9 @@ typedef struct tli_offload {
     uint64_t       *ready;        // [tensors] time at which the last copy ends; UINT64_MAX = not issued
     int32_t        *left;         // [tensors] number of later fetches
     uint8_t        *on_host, *leaving, *coming;  // [tensors] 1 = has a host copy, is being spilled, fetched
+    uint8_t        *is_packed, *is_lossy;        // [tensors] 1 = is compressed; was, or made of such
+    uint8_t        *has_run;      // [nodes]
+    tl_codec        codec;
     int32_t        *pending;      // [pending_count] spilled, no longer used, bytes not freed; by `ready`
     int32_t         pending_count;
     int32_t         capacity, count;
@@ -26730,7 +26905,8 @@ typedef struct tli_offload {
     tli_steps      *list;         // gets the steps; NULL = only the time is wanted
     uint64_t        now, link_free, host_bytes;
     int64_t         pending_bytes;
-    int             failed;       // 1 = the sequence cannot run: no room on the host, or an unused fetch
+    int             failed;       // 1 = the sequence cannot run: no room on the host, an unused fetch, or a
+                                  // first run or a result would read what was compressed
 } tli_offload;
 
 static void tli_offload_free(tli_offload *o) {
@@ -26738,6 +26914,7 @@ static void tli_offload_free(tli_offload *o) {
     tli_release(o->env, o->ready);
     tli_release(o->env, o->left);
     tli_release(o->env, o->on_host);
+    tli_release(o->env, o->has_run);
     tli_release(o->env, o->pending);
     tli_release(o->env, o->place);
     tli_release(o->env, o->room);
@@ -26745,7 +26922,7 @@ static void tli_offload_free(tli_offload *o) {
 
 // Compute the time of each copy as the simulator does. 0 = no memory.
 static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device *device,
-                            uint64_t host_budget) {
+                            uint64_t host_budget, tl_codec codec) {
     uint64_t tensors = (uint64_t)seq->p->graph->tensor_count;
     int32_t i;
     tli_zero(o, sizeof *o);
@@ -26755,14 +26932,18 @@ static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device
     o->rate = device ? device->link_bytes_per_second : 0;
     o->latency = device && o->rate ? device->link_latency_ns : 0;
     o->host_budget = host_budget;
+    o->codec = codec;
     o->copy_ns = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->copy_ns);
     o->ready = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->ready);
     o->left = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *o->left);
-    o->on_host = (uint8_t *)tli_alloc_array(o->env, 3 * tensors, 1);
+    o->on_host = (uint8_t *)tli_alloc_array(o->env, 5 * tensors, 1);
+    o->has_run = (uint8_t *)tli_alloc_array(o->env, (uint64_t)seq->p->node_count, 1);
     o->pending = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *o->pending);
-    if (!o->copy_ns || !o->ready || !o->left || !o->on_host || !o->pending) return 0;
+    if (!o->copy_ns || !o->ready || !o->left || !o->on_host || !o->has_run || !o->pending) return 0;
     o->leaving = o->on_host + tensors;
     o->coming = o->leaving + tensors;
+    o->is_packed = o->coming + tensors;
+    o->is_lossy = o->is_packed + tensors;
     for (i = 0; i < o->graph->tensor_count && o->rate; i++)
         if (!tli_find_time(o->graph->outputs[i].bytes, o->rate, &o->copy_ns[i]) ||
             !tli_add_u64(o->copy_ns[i], o->latency, &o->copy_ns[i]) ||
@@ -26790,8 +26971,9 @@ static int tli_offload_reserve(tli_offload *o) {
 }
 
 static uint64_t tli_offload_call_cost(const tli_offload *o, int32_t call) {
-    if (call >= tli_search_end_call(o->seq->p)) return 0;
-    return call % 2 ? o->graph->nodes[call / 2].bwd_cost : o->graph->nodes[call / 2].fwd_cost;
+    int32_t tensor = tli_search_expanded(o->seq->p, call);
+    if (tensor >= 0) return o->seq->p->codec_ns[tensor];    // its compression is counted where it happens
+    return call % 2 ? o->graph->nodes[call / 2].bwd_cost : tli_search_call_cost(o->seq->p, call);
 }
 
 // The event of a fetch.
@@ -26805,7 +26987,8 @@ static int tli_offload_read(tli_offload *o) {
     uint64_t clock = 0;
     int32_t at, n = 0;
     tli_zero(o->left, (size_t)o->graph->tensor_count * sizeof *o->left);
-    tli_zero(o->on_host, 3 * (size_t)o->graph->tensor_count);
+    tli_zero(o->on_host, 5 * (size_t)o->graph->tensor_count);
+    tli_zero(o->has_run, (size_t)o->graph->node_count);
     for (at = s->places[0].behind; at >= 0; at = s->places[at].behind, n++) {
         o->place[n] = at;
         o->index[at] = n;
@@ -26938,19 +27121,59 @@ static void tli_offload_begin_call(tli_offload *o, const tli_search_place *place
     }
 }
 
+// Whether the tensor of an event is compressed behind its call: the next event expands it.
+static int tli_offload_is_packed_next(const tli_offload *o, int32_t e) {
+    int32_t behind = o->seq->events[e].behind;
+    return behind >= 0 && tli_search_expanded(o->seq->p, o->seq->places[o->seq->events[behind].call].call) >= 0;
+}
+
+static void tli_offload_compress(tli_offload *o, int32_t tensor) {
+    const tl_node_output *output = &o->graph->outputs[tensor];
+    tl_step step = tli_step_of(TL_STEP_COMPRESS, output->node, output->output);
+    step.codec = (uint8_t)o->codec;
+    if (o->list) tli_add_step(o->list, step);
+    o->is_packed[tensor] = 1;
+    o->now += o->seq->p->codec_ns[tensor];
+}
+
+static void tli_offload_expand(tli_offload *o, int32_t tensor) {
+    if (!o->is_packed[tensor]) { o->failed = 1; return; }
+    tli_offload_add_step(o, TL_STEP_EXPAND, tensor);
+    o->is_packed[tensor] = 0;
+    o->is_lossy[tensor] = 1;
+}
+
+// Note what a forward makes of what was compressed.
+static void tli_offload_pass_loss(tli_offload *o, const tli_search_place *place) {
+    const tl_node *node = &o->graph->nodes[place->call / 2];
+    int32_t i, id = place->call / 2;
+    int is_lossy = 0, makes_result = 0;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        is_lossy |= o->is_lossy[o->graph->inputs[i].tensor];
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        o->is_lossy[i] = (uint8_t)is_lossy;
+        makes_result |= o->seq->p->is_result[i];
+    }
+    if (is_lossy && (makes_result || !o->has_run[id])) o->failed = 1;
+    o->has_run[id] = 1;
+}
+
+// Drop, spill or compress what is not used before it comes back; compress last, where most bytes are free.
 static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) {
     const tli_search_seq *s = o->seq;
-    const tl_node *node = &o->graph->nodes[place->call / 2];
+    const tl_node *node = &o->graph->nodes[place->overwrites ? place->call / 2 : 0];
     int32_t e, over = place->overwrites ? o->graph->inputs[node->first_input + node->inplace].tensor : -1;
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item, behind = s->events[e].behind;
         if (item >= o->graph->tensor_count || item == over) continue;
         if (!s->events[e].is_use && tli_offload_is_spilled_next(o, e)) (void)tli_offload_spill(o, item);
-        if (tli_search_is_use(s, behind)) continue;
+        if (tli_search_is_use(s, behind) || tli_offload_is_packed_next(o, e)) continue;
         if (tli_search_is_kept(s, behind) && (o->leaving[item] || !o->on_host[item]))
             tli_offload_add_pending(o, item);
         else tli_offload_add_step(o, TL_STEP_DROP, item);
     }
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling)
+        if (tli_offload_is_packed_next(o, e)) tli_offload_compress(o, s->events[e].item);
 }
 
 // Do what comes before a call: wait for spills until its bytes fit, then issue fetches. 0 = the host has no
@@ -26966,11 +27189,14 @@ static int tli_offload_prepare(tli_offload *o, int32_t i) {
 static void tli_offload_run_call(tli_offload *o, const tli_search_place *place) {
     tl_step_kind kind = place->saves ? TL_STEP_FORWARD_SAVE
                         : place->overwrites ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
-    if (place->call > tli_search_end_call(o->seq->p)) return;
+    int32_t expanded = tli_search_expanded(o->seq->p, place->call);
+    if (place->call > tli_search_end_call(o->seq->p) && expanded < 0) return;
     tli_offload_begin_call(o, place);
     if (place->call == tli_search_end_call(o->seq->p)) return;
     if (place->call % 2) kind = TL_STEP_BACKWARD;
-    if (o->list) tli_add_step(o->list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
+    if (expanded >= 0) tli_offload_expand(o, expanded);
+    else if (kind != TL_STEP_BACKWARD) tli_offload_pass_loss(o, place);
+    if (o->list && expanded < 0) tli_add_step(o->list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
     o->now += tli_offload_call_cost(o, place->call);
     tli_offload_end_call(o, place);
 }
@@ -26987,7 +27213,7 @@ static uint64_t tli_offload_time(tli_offload *o, tli_steps *list) {
     o->failed = !tli_offload_read(o);
     if (o->failed) return UINT64_MAX;
     tli_offload_hoist(o);
-    for (i = 0; i < o->count && tli_offload_prepare(o, i); i++)
+    for (i = 0; i < o->count && !o->failed && tli_offload_prepare(o, i); i++)
         tli_offload_run_call(o, &o->seq->places[o->place[i]]);
     o->seq->work += 16 * (uint64_t)o->count;
     return o->failed ? UINT64_MAX : o->now;
@@ -27081,8 +27307,23 @@ static int tli_offload_add_start(tli_offload_search *x, tli_search_calls *start)
     return x->time == UINT64_MAX || tli_search_list_calls(s, start);
 }
 
-// Make the calls of a plan a start, unless they are too many; a fetch is put where it is waited for. 0 = no
-// memory.
+// Lower the loaded sequence to its budget, and make it a start if that succeeds. 0 = no memory.
+static int tli_offload_lower(tli_offload_search *x, tli_search_calls *start) {
+    tli_search_mend(&x->r, TLI_SEARCH_MOST_COST, 4 * x->r.p->node_count + 64);
+    return tli_offload_add_start(x, start);
+}
+
+// How starts are lowered: the exponent of the distance in scores, and the price of the link.
+static void tli_offload_set_rule(tli_offload_search *x, int32_t distance, uint64_t link_price) {
+    x->r.distance = distance;
+    x->r.noise = 0;
+    x->r.is_exact = 0;
+    x->r.link_price = link_price;
+    x->r.seq.logs = 0;
+}
+
+// Make the calls of a plan a start, lowered to the budget, unless they are too many; a fetch is put where it is
+// waited for. 0 = no memory.
 static int tli_offload_start_from(tli_offload_search *x, const tl_plan *plan, tli_search_calls *start) {
     const tli_search_problem *p = x->r.p;
     tli_search_calls calls;
@@ -27097,32 +27338,39 @@ static int tli_offload_start_from(tli_offload_search *x, const tl_plan *plan, tl
             x->o.coming[tensor] = 0;
             ok = tli_search_add_call(p->env, &calls, tli_search_fetch_call(p, tensor));
         }
+        if (step->kind == TL_STEP_EXPAND)
+            ok = tli_search_add_call(p->env, &calls, tli_search_expand_call(p, tensor));
         if (step->kind <= TL_STEP_BACKWARD)
             ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
     ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p));
+    tli_offload_set_rule(x, 2, 40);
     if (ok && tli_search_is_short(p, &calls))
-        ok = tli_search_load(&x->r.seq, &calls) && tli_offload_add_start(x, start);
+        ok = tli_search_load(&x->r.seq, &calls) && tli_offload_lower(x, start);
     tli_release(p->env, calls.calls);
     return ok;
 }
 
-// Make the starts for a budget: the plan that keeps everything, lowered to it at several prices of the link. 0
-// = no memory.
-static int tli_offload_begin(tli_offload_search *x, int64_t budget, tli_search_calls *starts) {
+#define TLI_OFFLOAD_TRIES 256   // random starts, where the others find nothing
+
+// Make the starts for a budget: a plan, where one is given, and the plan that keeps everything, lowered to it at
+// several prices of the link, or where there is none, by several rules; then by random ones, until one
+// succeeds. 0 = no memory.
+static int tli_offload_begin(tli_offload_search *x, int64_t budget, const tl_plan *plan, tli_search_calls *starts) {
     static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
     tli_search_state *r = &x->r;
     int32_t i;
+    r->seq.budget = budget;
+    if (plan && plan->step_count && !tli_offload_start_from(x, plan, &starts[0])) return 0;
     for (i = 1; i < TLI_OFFLOAD_STARTS; i++) {
-        r->distance = 2;
-        r->noise = 0;
-        r->is_exact = 0;
-        r->link_price = prices[i - 1];
+        tli_offload_set_rule(x, r->copy_ns ? 2 : i - 1, prices[i - 1]);
+        if (!tli_search_load_program(&r->seq) || !tli_offload_lower(x, &starts[i])) return 0;
+    }
+    for (i = 0; i < TLI_OFFLOAD_TRIES && !r->best.count && r->seq.work < r->limit; i++) {
+        (void)tli_search_temper(r, 0, 0);
+        r->link_price = tli_offload_draw_price(r);
         r->seq.logs = 0;
-        r->seq.budget = budget;
-        if (!tli_search_load_program(&r->seq)) return 0;
-        tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64);
-        if (!tli_offload_add_start(x, &starts[i])) return 0;
+        if (!tli_search_load_program(&r->seq) || !tli_offload_lower(x, &starts[1])) return 0;
     }
     return 1;
 }
@@ -27137,14 +27385,13 @@ static tl_result tli_offload_finish(tli_offload_search *x, tli_steps *best) {
     return TL_ERROR_NO_MEMORY;
 }
 
-// Search a plan within the budget that does not end later than `plan`.
+// Search a plan within the budget that does not end later than `plan`, where that is within the budget.
 static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in, const tl_plan *plan,
                                  tli_search_calls *starts) {
     x->r.goal = in->bound;
     x->r.limit = in->work_limit;
-    x->r.random.state = 1 + (uint64_t)plan->step_count;
-    if (plan->step_count && !tli_offload_start_from(x, plan, &starts[0])) return TL_ERROR_NO_MEMORY;
-    if (!tli_offload_begin(x, x->r.p->budget, starts)) return TL_ERROR_NO_MEMORY;
+    x->r.random.state = 1 + (uint64_t)(plan ? plan->step_count : 0);
+    if (!tli_offload_begin(x, x->r.p->budget, plan, starts)) return TL_ERROR_NO_MEMORY;
     if (!x->r.best.count) return TL_ERROR_INFEASIBLE;
     tli_offload_improve(x, starts);
     return TL_OK;
@@ -27153,18 +27400,19 @@ static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *i
 // Find the least budget for which there is a start: the floor, then by bisection between it and what keeping
 // everything takes. What is tried depends on the graph, the host and the work limit alone.
 static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_input *in, int64_t floor,
-                                       tli_search_calls *starts) {
+                                       const tl_plan *plan, tli_search_calls *starts) {
     tli_search_seq *s = &x->r.seq;
     tli_search_calls least;
     int64_t low = floor, high, budget = floor;
     int ok;
+    x->r.limit = in->work_limit;
     tli_zero(&least, sizeof least);
     ok = tli_search_load_program(s) && tli_search_list_calls(s, &least);
     high = ok ? tli_search_held(s, tli_search_find_full(s)) : floor;
     while (ok && low < high && s->work <= in->work_limit && !tli_remat_stops(in->watch, s->work)) {
         x->best_time = UINT64_MAX;
         x->r.best.count = 0;
-        ok = tli_offload_begin(x, budget, starts);
+        ok = tli_offload_begin(x, budget, plan, starts);
         if (ok && x->r.best.count) {
             high = budget;
             ok = tli_search_load(s, &x->r.best) && tli_search_list_calls(s, &least);
@@ -27180,11 +27428,12 @@ static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_in
     return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// Find a plan with a host tier that does not end later than `plan` (no steps = none is known). With `plan`
-// NULL: the plan of the least budget, which is not below the floor; bytes are without base.
-// TL_ERROR_INFEASIBLE: none was found.
+// Find a plan with copies, on the host or compressed, from `plan` on (NULL = none is known): one that does not end
+// later, if that is within the budget. least: instead the plan of the least budget, which is not below the floor.
+// Bytes are without base. TL_ERROR_INFEASIBLE: none was found.
 static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
-                                   const tl_plan *plan, uint64_t floor, tli_steps *best, uint64_t *work) {
+                                   const tl_plan *plan, int least, uint64_t floor, tli_steps *best,
+                                   uint64_t *work) {
     tli_search_problem p;
     tli_search_start none[TLI_SEARCH_STARTS];
     tli_search_calls starts[TLI_OFFLOAD_STARTS];
@@ -27202,10 +27451,10 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
     if (!result) {
         x.best_time = UINT64_MAX;
         x.r.watch = in->watch;
-        if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
-        x.r.copy_ns = x.o.copy_ns;
-        if (!result) result = plan ? tli_offload_run(&x, in, plan, starts)
-                                   : tli_offload_run_least(&x, in, (int64_t)floor, starts);
+        if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget, in->codec)) result = TL_ERROR_NO_MEMORY;
+        x.r.copy_ns = in->fetches ? x.o.copy_ns : NULL;
+        if (!result) result = least ? tli_offload_run_least(&x, in, (int64_t)floor, plan, starts)
+                                    : tli_offload_run(&x, in, plan, starts);
         if (!result) result = x.r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(&x, best);
         *work = x.r.seq.work;
         tli_offload_free(&x.o);
@@ -27458,6 +27707,16 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
         tli_pool_mix(&key, device->link_bytes_per_second);
         tli_pool_mix(&key, device->link_latency_ns);
     }
+    return key ? key : 1;
+}
+
+// The class of plans that may compress.
+static uint64_t tli_pool_class_with(uint64_t key, const tl_graph *graph, tl_codec codec, const uint8_t *lossless,
+                                    const tl_device *device) {
+    int32_t i;
+    tli_pool_mix(&key, (uint64_t)codec);
+    tli_pool_mix(&key, device ? device->codec_bytes_per_second : 0);
+    for (i = 0; i < graph->tensor_count && lossless; i++) tli_pool_mix(&key, lossless[i]);
     return key ? key : 1;
 }
 
@@ -29012,7 +29271,8 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
 // depends on the graph and the work limit alone, in a pool of its own. So every call names the same least
 // budget, and a call that asks for it gets the plan behind it.
 //
-// With a host tier, the plan without copies is made first, then the search with fetches improves it.
+// With a host tier or a codec, the plan without copies is made first, then the search with fetches and expansions
+// improves it.
 
 // The default work limit: rounds begin with TLI_REMAT_WORK steps times the square of the number of nodes,
 // within the next two, and go on to TLI_REMAT_MOST_WORK while the gap is larger than one part in
@@ -29031,6 +29291,8 @@ typedef struct tli_remat {
     uint64_t        budget;       // without the base
     const tl_device *device;
     uint64_t        host_budget;  // 0 = no host tier
+    tl_codec        codec;        // 0 = nothing is compressed
+    const uint8_t  *lossless;     // [tensors] 1 = is not compressed; NULL = all may be
     tl_remat_pool  *pool;         // gets the plans
     uint64_t        work, work_limit, round_end, bound, floor;
     uint64_t        reserve;      // work kept for the ladder
@@ -29040,7 +29302,7 @@ typedef struct tli_remat {
     int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
     int32_t         is_shared;    // 1 = the pool is the caller's
-    int32_t         alone;        // 1 = plans without a host are made first: host_budget is 0 meanwhile
+    int32_t         alone;        // 1 = plans without copies are made first: host_budget and codec are 0 meanwhile
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
     int32_t         search_is_stuck; // 1 = its last work found nothing
@@ -29072,6 +29334,9 @@ static uint64_t tli_remat_left(const tli_remat *r) {
     return r->watch.stopped || r->work >= end ? 0 : end - r->work;
 }
 
+// Whether plans may have copies, on the host or compressed.
+static int tli_remat_has_copies(const tli_remat *r) { return r->host_budget > 0 || r->codec; }
+
 // Give a simulated plan to the pool.
 static tl_result tli_remat_offer(tli_remat *r, tl_plan *plan) {
     tl_result result = tli_pool_offer(r->pool, &r->quiet, plan);
@@ -29086,7 +29351,7 @@ static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
     tl_result result;
     tli_zero(&plan, sizeof plan);
     result = tli_finish_plan(steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
-    if (!result && r->host_budget)
+    if (!result && tli_remat_has_copies(r))
         result = tli_measure(&r->quiet, TLI_IN(PLAN_REMAT), r->graph, r->device, 1, &plan);
     if (!result && plan.host_peak_bytes <= r->host_budget) result = tli_remat_offer(r, &plan);
     tl_free_plan(&r->quiet, &plan);
@@ -29128,7 +29393,8 @@ static tl_result tli_remat_rule_out(tli_remat *r) {
 
 static int tli_remat_always(const tli_remat *r) { (void)r; return 1; }
 #ifndef TL_NO_OFFLOAD
-static int tli_remat_has_host(const tli_remat *r) { return r->host_budget > 0; }
+static int tli_remat_has_codec(const tli_remat *r) { return r->codec != TL_CODEC_NONE; }
+static int tli_remat_has_host_alone(const tli_remat *r) { return r->host_budget > 0 && !r->codec; }
 #endif
 static int tli_remat_trains(const tli_remat *r) { return !r->inference; }
 
@@ -29169,8 +29435,8 @@ static tl_result tli_remat_try_revolve(tli_remat *r, uint64_t limit) {
 static tl_result tli_remat_try_floor(tli_remat *r, uint64_t limit) {
     uint64_t work = 0, floor, bound = 0;
     int32_t node;
-    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor,
-                                       &node, &work);
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, tli_remat_has_copies(r),
+                                       &floor, &node, &work);
     (void)limit;
     if (result) return result;
     tli_remat_add_work(r, work);
@@ -29422,8 +29688,8 @@ static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
 static tl_result tli_remat_ladder_floor(tli_remat *r, uint64_t limit) {
     uint64_t floor, work = 0;
     int32_t node;
-    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor, &node,
-                                       &work);
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, tli_remat_has_copies(r),
+                                       &floor, &node, &work);
     (void)limit;
     tli_remat_add_work(r, work);
     if (!result) tli_remat_raise_floor(r, floor, node);
@@ -29436,7 +29702,7 @@ static tl_result tli_remat_ladder_revolve(tli_remat *r, uint64_t limit) {
     if (!tli_is_revolve_chain(r->graph)) return TL_OK;
     (void)tli_find_slots(r->graph, 0, &r->pool->least);
     r->pool->least_node = r->graph->node_count - 1;
-    if (!r->host_budget) tli_remat_raise_floor(r, r->pool->least, r->pool->least_node);
+    if (!tli_remat_has_copies(r)) tli_remat_raise_floor(r, r->pool->least, r->pool->least_node);
     return TL_OK;
 }
 
@@ -29448,7 +29714,7 @@ static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
     tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit / 2, &steps,
                                              &floor, &proven, &work);
     tli_remat_add_work(r, work);
-    if (!result && !r->host_budget) tli_remat_raise_floor(r, floor, -1);
+    if (!result && !tli_remat_has_copies(r)) tli_remat_raise_floor(r, floor, -1);
     if (!result && proven) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result;
@@ -29478,8 +29744,10 @@ static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
 }
 
 #ifndef TL_NO_OFFLOAD
-// Search a plan with spills and fetches that costs less than `start`, or with NULL, one of the least budget.
-static tl_result tli_remat_add_offload(tli_remat *r, const tl_plan *start, uint64_t limit) {
+// Search a plan with copies that costs less than the best so far, or where there is none within the budget, one
+// like that of the least bytes; least: one of the least budget.
+static tl_result tli_remat_add_offload(tli_remat *r, int least, uint64_t limit) {
+    const tl_plan *start = least ? NULL : tli_remat_best(r);
     tli_remat_input in;
     tli_steps steps;
     uint64_t work;
@@ -29492,15 +29760,19 @@ static tl_result tli_remat_add_offload(tli_remat *r, const tl_plan *start, uint6
     in.work_limit = limit;
     in.bound = r->bound;
     in.watch = &r->watch;
-    in.fetches = 1;
-    result = tli_remat_offload(&in, r->device, r->host_budget, start, r->floor, &steps, &work);
+    in.fetches = r->host_budget > 0;
+    in.codec = r->codec;
+    in.lossless = r->lossless;
+    in.codec_rate = r->device ? r->device->codec_bytes_per_second : 0;
+    if (!start) start = tli_pool_least(r->pool);
+    result = tli_remat_offload(&in, r->device, r->host_budget, start, least, r->floor, &steps, &work);
     tli_remat_add_work(r, work);
     if (!result) return tli_remat_offer_steps(r, &steps);
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
 static tl_result tli_remat_ladder_offload(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_offload(r, NULL, limit);
+    return tli_remat_add_offload(r, 1, limit);
 }
 #endif
 
@@ -29555,7 +29827,7 @@ static const tli_remat_part tli_remat_ladder[] = {
     { 1, tli_remat_always, tli_remat_ladder_search },
     { 1, tli_remat_always, tli_remat_ladder_window },
 #ifndef TL_NO_OFFLOAD
-    { 1, tli_remat_has_host, tli_remat_ladder_offload }
+    { 1, tli_remat_has_copies, tli_remat_ladder_offload }
 #endif
 };
 
@@ -29673,14 +29945,11 @@ static tl_result tli_remat_run_once(tli_remat *r) {
 }
 
 #ifndef TL_NO_OFFLOAD
-// -- remat: with a host tier --
+// -- remat: with copies --
 
-// Improve the plan found so far, or find one, with spills and fetches.
+// Improve the plan found so far, or find one, with copies.
 static tl_result tli_remat_improve_offload(tli_remat *r, uint64_t limit) {
-    const tl_plan *best = tli_remat_best(r);
-    tl_plan none;
-    tli_zero(&none, sizeof none);
-    return tli_remat_add_offload(r, best ? best : &none, limit);
+    return tli_remat_add_offload(r, 0, limit);
 }
 
 static tl_result tli_remat_begin_offload(tli_remat *r, uint64_t limit) {
@@ -29716,25 +29985,98 @@ static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
     return result;
 }
 
+// The bytes that what may be compressed takes at least; of an input that an output may overwrite, both take the
+// lesser.
+static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output *outputs) {
+    const tl_graph *graph = r->graph;
+    int32_t i, changed = 1;
+    for (i = 0; i < graph->tensor_count; i++) {
+        uint64_t packed = tl_find_codec_bytes(r->codec, outputs[i].bytes);
+        int may = !nodes[outputs[i].node].is_input && !(r->lossless && r->lossless[i]);
+        if (may && packed < outputs[i].bytes) outputs[i].bytes = packed;
+    }
+    while (changed)
+        for (i = 0, changed = 0; i < graph->node_count; i++) {
+            uint64_t *from, *to;
+            if (nodes[i].inplace < 0) continue;
+            from = &outputs[graph->inputs[nodes[i].first_input + nodes[i].inplace].tensor].bytes;
+            to = &outputs[nodes[i].first_output].bytes;
+            changed |= *from != *to;
+            if (*from < *to) *to = *from; else *from = *to;
+        }
+}
+
+static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                uint64_t most_work, tl_plan *plan, tl_remat_report *report);
+
+// Plan a graph in which what may be compressed takes the bytes of its copy all the time, at no cost: a plan with
+// compressed copies is one of that graph if the conversions are left out, and costs no less.
+static tl_result tli_remat_bound_narrow(tli_remat *r, const tl_graph *narrow, uint64_t limit) {
+    tl_remat_desc desc;
+    tl_remat_report report;
+    tli_budget budget;
+    tl_result result;
+    tl_plan plan;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = narrow;
+    desc.inference = r->inference;
+    desc.device = r->device;
+    desc.work_limit = limit;
+    tli_zero(&budget, sizeof budget);
+    budget.bytes = budget.allowed_bytes = r->budget;
+    budget.is_over = r->is_over;
+    budget.host_bytes = r->host_budget;
+    result = tli_plan_remat(&r->quiet, &desc, &budget, limit, &plan, &report);
+    tli_remat_add_work(r, report.work);
+    tl_free_plan(&r->quiet, &plan);
+    if (!result) return tli_remat_raise_bound(r, report.bound_cost);
+    if (result != TL_ERROR_INFEASIBLE) return result == TL_ERROR_OVERFLOW ? TL_OK : result;
+    tli_remat_raise_floor(r, report.bound_budget_bytes, -1);
+    return report.proven ? tli_remat_rule_out(r) : TL_OK;
+}
+
+static tl_result tli_remat_bound_codec(tli_remat *r, uint64_t limit) {
+    uint64_t nodes = (uint64_t)r->graph->node_count, tensors = (uint64_t)r->graph->tensor_count;
+    tl_graph narrow = *r->graph;
+    tl_node *copy = (tl_node *)tli_alloc_array(&r->quiet, nodes, sizeof *copy);
+    tl_node_output *outputs = (tl_node_output *)tli_alloc_array(&r->quiet, tensors, sizeof *outputs);
+    tl_result result = TL_ERROR_NO_MEMORY;
+    if (copy && outputs) {
+        tli_copy(copy, r->graph->nodes, (size_t)nodes * sizeof *copy);
+        tli_copy(outputs, r->graph->outputs, (size_t)tensors * sizeof *outputs);
+        tli_remat_narrow(r, copy, outputs);
+        narrow.nodes = copy;
+        narrow.outputs = outputs;
+        result = tli_remat_bound_narrow(r, &narrow, limit / 4 + 1);
+    }
+    tli_release(&r->quiet, copy);
+    tli_release(&r->quiet, outputs);
+    return result;
+}
+
 static const tli_remat_part tli_remat_offload_parts[] = {
     { 1, tli_remat_always, tli_remat_keep_all },
     { 1, tli_remat_always, tli_remat_try_floor },
+    { 1, tli_remat_has_codec, tli_remat_bound_codec },
     { 1, tli_remat_always, tli_remat_begin_offload },
-    { 1, tli_remat_always, tli_remat_bound_offload },
+    { 1, tli_remat_has_host_alone, tli_remat_bound_offload },
     { 1, tli_remat_always, tli_remat_improve_offload }
 };
 
-// Two tiers: first the plan without the host, with all the work that it would get alone, so that a host never
-// makes a plan more expensive; then the same amount of work for the plan with the host.
+// First the plan without copies, with all the work that it would get alone, so that copies never make a plan more
+// expensive; then the same amount of work for the plan with copies.
 static tl_result tli_remat_run_offload(tli_remat *r) {
     uint64_t bound = r->bound, floor = r->floor, host_budget = r->host_budget;
     int32_t node = r->floor_node;
+    tl_codec codec = r->codec;
     tl_result result;
     r->alone = 1;
     r->host_budget = 0;
+    r->codec = TL_CODEC_NONE;
     result = tli_remat_run_alone(r);
-    r->alone = r->none = 0;  // what is proven without a host need not hold with it
+    r->alone = r->none = 0;  // what is proven without copies need not hold with them
     r->host_budget = host_budget;
+    r->codec = codec;
     r->watch.now.bound_cost = r->bound = bound;
     r->floor = floor;
     r->floor_node = node;
@@ -29747,7 +30089,7 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
 
 static tl_result tli_remat_run(tli_remat *r) {
     if (r->form == TL_REMAT_FORM_ONCE) return tli_remat_run_once(r);
-    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
+    return tli_remat_has_copies(r) ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
 }
 #else
 static tl_result tli_remat_run(tli_remat *r) {
@@ -29810,10 +30152,16 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
     if (desc->form && budget->host_bytes)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
                         TLI_RULE(HOST_BUDGET_BYTES_NEEDS_FORM_ANY));
+    if ((uint32_t)desc->codec >= (uint32_t)TL_CODEC_COUNT)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(CODEC_THERE_IS_NO_SUCH_ONE));
+    if (desc->codec && (desc->inference || desc->form))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(CODEC_NEEDS_TRAINING));
 #ifdef TL_NO_OFFLOAD
     if (budget->host_bytes)
         return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT),
                         TLI_RULE(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT));
+    if (desc->codec)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT), TLI_RULE(CODEC_TL_NO_OFFLOAD_LEFT));
 #else
     (void)budget;
 #endif
@@ -29828,6 +30176,7 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
     r->pool = given ? given : own;
     if (given) {
         key = tli_pool_class_of(r->graph, r->inference, r->form, r->host_budget, r->device);
+        if (r->codec) key = tli_pool_class_with(key, r->graph, r->codec, r->lossless, r->device);
         if (given->class_key && given->class_key != key)
             return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(POOL_OF_ANOTHER_GRAPH));
         given->class_key = key;
@@ -29887,6 +30236,8 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.watch.desc = desc;
     r.device = desc->device;
     r.host_budget = budget->host_bytes;
+    r.codec = desc->codec;
+    r.lossless = desc->lossless;
     result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
         result = tli_remat_run(&r);

@@ -58,7 +58,7 @@
                                     precision remain, formats and a loss scaler are refused
        TL_NO_ONLINE                 drops the manager of [11], and runs of [12] that decide by
                                     themselves; runs of a plan, given or made, remain
-       TL_NO_OFFLOAD                drops the planner of copies to a host; a host budget is refused
+       TL_NO_OFFLOAD                drops the planner of copies, on a host or compressed: both are refused
                                     there, plans made elsewhere and online runs may still copy
        TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
                                     would convert to them, and so is a plan that compresses

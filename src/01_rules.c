@@ -640,7 +640,10 @@
     X(ALIGNMENT_MUST_BE_POWER_OF_TWO, "alignment_bytes: must be a power of two, at most 2^30", "") \
     X(LIVE_MUST_BE_0_OR_1, "live: must be 0 or 1", "") \
     X(LEAST_BUDGET_DOES_NOT_FIT_64_BITS, "base_bytes: with what a plan takes they do not fit 64 bits", "") \
-    X(GRAPH_BYTES_MUST_FIT_62_BITS, "graph: bytes, rounded up to the alignment, must fit 62 bits", "")
+    X(GRAPH_BYTES_MUST_FIT_62_BITS, "graph: bytes, rounded up to the alignment, must fit 62 bits", "") \
+    X(CODEC_THERE_IS_NO_SUCH_ONE, "codec: unknown kind of compression", "") \
+    X(CODEC_NEEDS_TRAINING, "codec: needs training and the form any: results are never compressed", "") \
+    X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "")
 
 // -- errors: rules of [7] PRECISION --
 

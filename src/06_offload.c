@@ -18,6 +18,10 @@
 // A fetch may have to wait for the bytes of a pending spill, never a spill for a fetch: the bytes of the
 // sequence and of the fetches together fit the budget, so every sequence that the search proposes can run.
 //
+// With a codec, an expansion is a call like a fetch, but takes the time of a conversion. The tensor is compressed
+// right behind the last use before it. What was compressed is read by backwards and by forwards that run
+// again, never by a first run, nor for a result: so results are exact, and gradients are not.
+//
 // o is the placement of copies, x the search with a host tier.
 
 typedef struct tli_offload {
@@ -29,6 +33,9 @@ typedef struct tli_offload {
     uint64_t       *ready;        // [tensors] time at which the last copy ends; UINT64_MAX = not issued
     int32_t        *left;         // [tensors] number of later fetches
     uint8_t        *on_host, *leaving, *coming;  // [tensors] 1 = has a host copy, is being spilled, fetched
+    uint8_t        *is_packed, *is_lossy;        // [tensors] 1 = is compressed; was, or made of such
+    uint8_t        *has_run;      // [nodes]
+    tl_codec        codec;
     int32_t        *pending;      // [pending_count] spilled, no longer used, bytes not freed; by `ready`
     int32_t         pending_count;
     int32_t         capacity, count;
@@ -41,7 +48,8 @@ typedef struct tli_offload {
     tli_steps      *list;         // gets the steps; NULL = only the time is wanted
     uint64_t        now, link_free, host_bytes;
     int64_t         pending_bytes;
-    int             failed;       // 1 = the sequence cannot run: no room on the host, or an unused fetch
+    int             failed;       // 1 = the sequence cannot run: no room on the host, an unused fetch, or a
+                                  // first run or a result would read what was compressed
 } tli_offload;
 
 static void tli_offload_free(tli_offload *o) {
@@ -49,6 +57,7 @@ static void tli_offload_free(tli_offload *o) {
     tli_release(o->env, o->ready);
     tli_release(o->env, o->left);
     tli_release(o->env, o->on_host);
+    tli_release(o->env, o->has_run);
     tli_release(o->env, o->pending);
     tli_release(o->env, o->place);
     tli_release(o->env, o->room);
@@ -56,7 +65,7 @@ static void tli_offload_free(tli_offload *o) {
 
 // Compute the time of each copy as the simulator does. 0 = no memory.
 static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device *device,
-                            uint64_t host_budget) {
+                            uint64_t host_budget, tl_codec codec) {
     uint64_t tensors = (uint64_t)seq->p->graph->tensor_count;
     int32_t i;
     tli_zero(o, sizeof *o);
@@ -66,14 +75,18 @@ static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device
     o->rate = device ? device->link_bytes_per_second : 0;
     o->latency = device && o->rate ? device->link_latency_ns : 0;
     o->host_budget = host_budget;
+    o->codec = codec;
     o->copy_ns = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->copy_ns);
     o->ready = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->ready);
     o->left = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *o->left);
-    o->on_host = (uint8_t *)tli_alloc_array(o->env, 3 * tensors, 1);
+    o->on_host = (uint8_t *)tli_alloc_array(o->env, 5 * tensors, 1);
+    o->has_run = (uint8_t *)tli_alloc_array(o->env, (uint64_t)seq->p->node_count, 1);
     o->pending = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *o->pending);
-    if (!o->copy_ns || !o->ready || !o->left || !o->on_host || !o->pending) return 0;
+    if (!o->copy_ns || !o->ready || !o->left || !o->on_host || !o->has_run || !o->pending) return 0;
     o->leaving = o->on_host + tensors;
     o->coming = o->leaving + tensors;
+    o->is_packed = o->coming + tensors;
+    o->is_lossy = o->is_packed + tensors;
     for (i = 0; i < o->graph->tensor_count && o->rate; i++)
         if (!tli_find_time(o->graph->outputs[i].bytes, o->rate, &o->copy_ns[i]) ||
             !tli_add_u64(o->copy_ns[i], o->latency, &o->copy_ns[i]) ||
@@ -101,8 +114,9 @@ static int tli_offload_reserve(tli_offload *o) {
 }
 
 static uint64_t tli_offload_call_cost(const tli_offload *o, int32_t call) {
-    if (call >= tli_search_end_call(o->seq->p)) return 0;
-    return call % 2 ? o->graph->nodes[call / 2].bwd_cost : o->graph->nodes[call / 2].fwd_cost;
+    int32_t tensor = tli_search_expanded(o->seq->p, call);
+    if (tensor >= 0) return o->seq->p->codec_ns[tensor];    // its compression is counted where it happens
+    return call % 2 ? o->graph->nodes[call / 2].bwd_cost : tli_search_call_cost(o->seq->p, call);
 }
 
 // The event of a fetch.
@@ -116,7 +130,8 @@ static int tli_offload_read(tli_offload *o) {
     uint64_t clock = 0;
     int32_t at, n = 0;
     tli_zero(o->left, (size_t)o->graph->tensor_count * sizeof *o->left);
-    tli_zero(o->on_host, 3 * (size_t)o->graph->tensor_count);
+    tli_zero(o->on_host, 5 * (size_t)o->graph->tensor_count);
+    tli_zero(o->has_run, (size_t)o->graph->node_count);
     for (at = s->places[0].behind; at >= 0; at = s->places[at].behind, n++) {
         o->place[n] = at;
         o->index[at] = n;
@@ -249,19 +264,59 @@ static void tli_offload_begin_call(tli_offload *o, const tli_search_place *place
     }
 }
 
+// Whether the tensor of an event is compressed behind its call: the next event expands it.
+static int tli_offload_is_packed_next(const tli_offload *o, int32_t e) {
+    int32_t behind = o->seq->events[e].behind;
+    return behind >= 0 && tli_search_expanded(o->seq->p, o->seq->places[o->seq->events[behind].call].call) >= 0;
+}
+
+static void tli_offload_compress(tli_offload *o, int32_t tensor) {
+    const tl_node_output *output = &o->graph->outputs[tensor];
+    tl_step step = tli_step_of(TL_STEP_COMPRESS, output->node, output->output);
+    step.codec = (uint8_t)o->codec;
+    if (o->list) tli_add_step(o->list, step);
+    o->is_packed[tensor] = 1;
+    o->now += o->seq->p->codec_ns[tensor];
+}
+
+static void tli_offload_expand(tli_offload *o, int32_t tensor) {
+    if (!o->is_packed[tensor]) { o->failed = 1; return; }
+    tli_offload_add_step(o, TL_STEP_EXPAND, tensor);
+    o->is_packed[tensor] = 0;
+    o->is_lossy[tensor] = 1;
+}
+
+// Note what a forward makes of what was compressed.
+static void tli_offload_pass_loss(tli_offload *o, const tli_search_place *place) {
+    const tl_node *node = &o->graph->nodes[place->call / 2];
+    int32_t i, id = place->call / 2;
+    int is_lossy = 0, makes_result = 0;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        is_lossy |= o->is_lossy[o->graph->inputs[i].tensor];
+    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        o->is_lossy[i] = (uint8_t)is_lossy;
+        makes_result |= o->seq->p->is_result[i];
+    }
+    if (is_lossy && (makes_result || !o->has_run[id])) o->failed = 1;
+    o->has_run[id] = 1;
+}
+
+// Drop, spill or compress what is not used before it comes back; compress last, where most bytes are free.
 static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) {
     const tli_search_seq *s = o->seq;
-    const tl_node *node = &o->graph->nodes[place->call / 2];
+    const tl_node *node = &o->graph->nodes[place->overwrites ? place->call / 2 : 0];
     int32_t e, over = place->overwrites ? o->graph->inputs[node->first_input + node->inplace].tensor : -1;
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item, behind = s->events[e].behind;
         if (item >= o->graph->tensor_count || item == over) continue;
         if (!s->events[e].is_use && tli_offload_is_spilled_next(o, e)) (void)tli_offload_spill(o, item);
-        if (tli_search_is_use(s, behind)) continue;
+        if (tli_search_is_use(s, behind) || tli_offload_is_packed_next(o, e)) continue;
         if (tli_search_is_kept(s, behind) && (o->leaving[item] || !o->on_host[item]))
             tli_offload_add_pending(o, item);
         else tli_offload_add_step(o, TL_STEP_DROP, item);
     }
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling)
+        if (tli_offload_is_packed_next(o, e)) tli_offload_compress(o, s->events[e].item);
 }
 
 // Do what comes before a call: wait for spills until its bytes fit, then issue fetches. 0 = the host has no
@@ -277,11 +332,14 @@ static int tli_offload_prepare(tli_offload *o, int32_t i) {
 static void tli_offload_run_call(tli_offload *o, const tli_search_place *place) {
     tl_step_kind kind = place->saves ? TL_STEP_FORWARD_SAVE
                         : place->overwrites ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
-    if (place->call > tli_search_end_call(o->seq->p)) return;
+    int32_t expanded = tli_search_expanded(o->seq->p, place->call);
+    if (place->call > tli_search_end_call(o->seq->p) && expanded < 0) return;
     tli_offload_begin_call(o, place);
     if (place->call == tli_search_end_call(o->seq->p)) return;
     if (place->call % 2) kind = TL_STEP_BACKWARD;
-    if (o->list) tli_add_step(o->list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
+    if (expanded >= 0) tli_offload_expand(o, expanded);
+    else if (kind != TL_STEP_BACKWARD) tli_offload_pass_loss(o, place);
+    if (o->list && expanded < 0) tli_add_step(o->list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
     o->now += tli_offload_call_cost(o, place->call);
     tli_offload_end_call(o, place);
 }
@@ -298,7 +356,7 @@ static uint64_t tli_offload_time(tli_offload *o, tli_steps *list) {
     o->failed = !tli_offload_read(o);
     if (o->failed) return UINT64_MAX;
     tli_offload_hoist(o);
-    for (i = 0; i < o->count && tli_offload_prepare(o, i); i++)
+    for (i = 0; i < o->count && !o->failed && tli_offload_prepare(o, i); i++)
         tli_offload_run_call(o, &o->seq->places[o->place[i]]);
     o->seq->work += 16 * (uint64_t)o->count;
     return o->failed ? UINT64_MAX : o->now;
@@ -392,8 +450,23 @@ static int tli_offload_add_start(tli_offload_search *x, tli_search_calls *start)
     return x->time == UINT64_MAX || tli_search_list_calls(s, start);
 }
 
-// Make the calls of a plan a start, unless they are too many; a fetch is put where it is waited for. 0 = no
-// memory.
+// Lower the loaded sequence to its budget, and make it a start if that succeeds. 0 = no memory.
+static int tli_offload_lower(tli_offload_search *x, tli_search_calls *start) {
+    tli_search_mend(&x->r, TLI_SEARCH_MOST_COST, 4 * x->r.p->node_count + 64);
+    return tli_offload_add_start(x, start);
+}
+
+// How starts are lowered: the exponent of the distance in scores, and the price of the link.
+static void tli_offload_set_rule(tli_offload_search *x, int32_t distance, uint64_t link_price) {
+    x->r.distance = distance;
+    x->r.noise = 0;
+    x->r.is_exact = 0;
+    x->r.link_price = link_price;
+    x->r.seq.logs = 0;
+}
+
+// Make the calls of a plan a start, lowered to the budget, unless they are too many; a fetch is put where it is
+// waited for. 0 = no memory.
 static int tli_offload_start_from(tli_offload_search *x, const tl_plan *plan, tli_search_calls *start) {
     const tli_search_problem *p = x->r.p;
     tli_search_calls calls;
@@ -408,32 +481,39 @@ static int tli_offload_start_from(tli_offload_search *x, const tl_plan *plan, tl
             x->o.coming[tensor] = 0;
             ok = tli_search_add_call(p->env, &calls, tli_search_fetch_call(p, tensor));
         }
+        if (step->kind == TL_STEP_EXPAND)
+            ok = tli_search_add_call(p->env, &calls, tli_search_expand_call(p, tensor));
         if (step->kind <= TL_STEP_BACKWARD)
             ok = tli_search_add_call(p->env, &calls, 2 * step->node + (step->kind == TL_STEP_BACKWARD));
     }
     ok = ok && tli_search_add_call(p->env, &calls, tli_search_end_call(p));
+    tli_offload_set_rule(x, 2, 40);
     if (ok && tli_search_is_short(p, &calls))
-        ok = tli_search_load(&x->r.seq, &calls) && tli_offload_add_start(x, start);
+        ok = tli_search_load(&x->r.seq, &calls) && tli_offload_lower(x, start);
     tli_release(p->env, calls.calls);
     return ok;
 }
 
-// Make the starts for a budget: the plan that keeps everything, lowered to it at several prices of the link. 0
-// = no memory.
-static int tli_offload_begin(tli_offload_search *x, int64_t budget, tli_search_calls *starts) {
+#define TLI_OFFLOAD_TRIES 64   // random starts, where the others find nothing
+
+// Make the starts for a budget: a plan, where one is given, and the plan that keeps everything, lowered to it at
+// several prices of the link, or where there is none, by several rules; then by random ones, until one
+// succeeds. 0 = no memory.
+static int tli_offload_begin(tli_offload_search *x, int64_t budget, const tl_plan *plan, tli_search_calls *starts) {
     static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
     tli_search_state *r = &x->r;
     int32_t i;
+    r->seq.budget = budget;
+    if (plan && plan->step_count && !tli_offload_start_from(x, plan, &starts[0])) return 0;
     for (i = 1; i < TLI_OFFLOAD_STARTS; i++) {
-        r->distance = 2;
-        r->noise = 0;
-        r->is_exact = 0;
-        r->link_price = prices[i - 1];
+        tli_offload_set_rule(x, r->copy_ns ? 2 : i - 1, prices[i - 1]);
+        if (!tli_search_load_program(&r->seq) || !tli_offload_lower(x, &starts[i])) return 0;
+    }
+    for (i = 0; i < TLI_OFFLOAD_TRIES && !r->best.count && r->seq.work < r->limit; i++) {
+        (void)tli_search_temper(r, 0, 0);
+        r->link_price = tli_offload_draw_price(r);
         r->seq.logs = 0;
-        r->seq.budget = budget;
-        if (!tli_search_load_program(&r->seq)) return 0;
-        tli_search_mend(r, TLI_SEARCH_MOST_COST, 4 * r->p->node_count + 64);
-        if (!tli_offload_add_start(x, &starts[i])) return 0;
+        if (!tli_search_load_program(&r->seq) || !tli_offload_lower(x, &starts[1])) return 0;
     }
     return 1;
 }
@@ -448,14 +528,13 @@ static tl_result tli_offload_finish(tli_offload_search *x, tli_steps *best) {
     return TL_ERROR_NO_MEMORY;
 }
 
-// Search a plan within the budget that does not end later than `plan`.
+// Search a plan within the budget that does not end later than `plan`, where that is within the budget.
 static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *in, const tl_plan *plan,
                                  tli_search_calls *starts) {
     x->r.goal = in->bound;
     x->r.limit = in->work_limit;
-    x->r.random.state = 1 + (uint64_t)plan->step_count;
-    if (plan->step_count && !tli_offload_start_from(x, plan, &starts[0])) return TL_ERROR_NO_MEMORY;
-    if (!tli_offload_begin(x, x->r.p->budget, starts)) return TL_ERROR_NO_MEMORY;
+    x->r.random.state = 1 + (uint64_t)(plan ? plan->step_count : 0);
+    if (!tli_offload_begin(x, x->r.p->budget, plan, starts)) return TL_ERROR_NO_MEMORY;
     if (!x->r.best.count) return TL_ERROR_INFEASIBLE;
     tli_offload_improve(x, starts);
     return TL_OK;
@@ -464,18 +543,19 @@ static tl_result tli_offload_run(tli_offload_search *x, const tli_remat_input *i
 // Find the least budget for which there is a start: the floor, then by bisection between it and what keeping
 // everything takes. What is tried depends on the graph, the host and the work limit alone.
 static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_input *in, int64_t floor,
-                                       tli_search_calls *starts) {
+                                       const tl_plan *plan, tli_search_calls *starts) {
     tli_search_seq *s = &x->r.seq;
     tli_search_calls least;
     int64_t low = floor, high, budget = floor;
     int ok;
+    x->r.limit = in->work_limit;
     tli_zero(&least, sizeof least);
     ok = tli_search_load_program(s) && tli_search_list_calls(s, &least);
     high = ok ? tli_search_held(s, tli_search_find_full(s)) : floor;
     while (ok && low < high && s->work <= in->work_limit && !tli_remat_stops(in->watch, s->work)) {
         x->best_time = UINT64_MAX;
         x->r.best.count = 0;
-        ok = tli_offload_begin(x, budget, starts);
+        ok = tli_offload_begin(x, budget, plan, starts);
         if (ok && x->r.best.count) {
             high = budget;
             ok = tli_search_load(s, &x->r.best) && tli_search_list_calls(s, &least);
@@ -491,11 +571,12 @@ static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_in
     return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// Find a plan with a host tier that does not end later than `plan` (no steps = none is known). With `plan`
-// NULL: the plan of the least budget, which is not below the floor; bytes are without base.
-// TL_ERROR_INFEASIBLE: none was found.
+// Find a plan with copies, on the host or compressed, from `plan` on (NULL = none is known): one that does not end
+// later, if that is within the budget. least: instead the plan of the least budget, which is not below the floor.
+// Bytes are without base. TL_ERROR_INFEASIBLE: none was found.
 static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
-                                   const tl_plan *plan, uint64_t floor, tli_steps *best, uint64_t *work) {
+                                   const tl_plan *plan, int least, uint64_t floor, tli_steps *best,
+                                   uint64_t *work) {
     tli_search_problem p;
     tli_search_start none[TLI_SEARCH_STARTS];
     tli_search_calls starts[TLI_OFFLOAD_STARTS];
@@ -513,10 +594,10 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
     if (!result) {
         x.best_time = UINT64_MAX;
         x.r.watch = in->watch;
-        if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget)) result = TL_ERROR_NO_MEMORY;
-        x.r.copy_ns = x.o.copy_ns;
-        if (!result) result = plan ? tli_offload_run(&x, in, plan, starts)
-                                   : tli_offload_run_least(&x, in, (int64_t)floor, starts);
+        if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget, in->codec)) result = TL_ERROR_NO_MEMORY;
+        x.r.copy_ns = in->fetches ? x.o.copy_ns : NULL;
+        if (!result) result = least ? tli_offload_run_least(&x, in, (int64_t)floor, plan, starts)
+                                    : tli_offload_run(&x, in, plan, starts);
         if (!result) result = x.r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(&x, best);
         *work = x.r.seq.work;
         tli_offload_free(&x.o);

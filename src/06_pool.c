@@ -241,6 +241,16 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     return key ? key : 1;
 }
 
+// The class of plans that may compress.
+static uint64_t tli_pool_class_with(uint64_t key, const tl_graph *graph, tl_codec codec, const uint8_t *lossless,
+                                    const tl_device *device) {
+    int32_t i;
+    tli_pool_mix(&key, (uint64_t)codec);
+    tli_pool_mix(&key, device ? device->codec_bytes_per_second : 0);
+    for (i = 0; i < graph->tensor_count && lossless; i++) tli_pool_mix(&key, lossless[i]);
+    return key ? key : 1;
+}
+
 TLI_IMPL tl_result tl_init_remat_pool(tl_env *env, tl_remat_pool **pool) {
     TL_ASSERT(pool);
     *pool = (tl_remat_pool *)tli_alloc_array(env, 1, sizeof **pool);

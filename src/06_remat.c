@@ -12,7 +12,8 @@
 // depends on the graph and the work limit alone, in a pool of its own. So every call names the same least
 // budget, and a call that asks for it gets the plan behind it.
 //
-// With a host tier, the plan without copies is made first, then the search with fetches improves it.
+// With a host tier or a codec, the plan without copies is made first, then the search with fetches and expansions
+// improves it.
 
 // The default work limit: rounds begin with TLI_REMAT_WORK steps times the square of the number of nodes,
 // within the next two, and go on to TLI_REMAT_MOST_WORK while the gap is larger than one part in
@@ -31,6 +32,8 @@ typedef struct tli_remat {
     uint64_t        budget;       // without the base
     const tl_device *device;
     uint64_t        host_budget;  // 0 = no host tier
+    tl_codec        codec;        // 0 = nothing is compressed
+    const uint8_t  *lossless;     // [tensors] 1 = is not compressed; NULL = all may be
     tl_remat_pool  *pool;         // gets the plans
     uint64_t        work, work_limit, round_end, bound, floor;
     uint64_t        reserve;      // work kept for the ladder
@@ -40,7 +43,7 @@ typedef struct tli_remat {
     int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
     int32_t         is_shared;    // 1 = the pool is the caller's
-    int32_t         alone;        // 1 = plans without a host are made first: host_budget is 0 meanwhile
+    int32_t         alone;        // 1 = plans without copies are made first: host_budget and codec are 0 meanwhile
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
     int32_t         search_is_stuck; // 1 = its last work found nothing
@@ -72,6 +75,9 @@ static uint64_t tli_remat_left(const tli_remat *r) {
     return r->watch.stopped || r->work >= end ? 0 : end - r->work;
 }
 
+// Whether plans may have copies, on the host or compressed.
+static int tli_remat_has_copies(const tli_remat *r) { return r->host_budget > 0 || r->codec; }
+
 // Give a simulated plan to the pool.
 static tl_result tli_remat_offer(tli_remat *r, tl_plan *plan) {
     tl_result result = tli_pool_offer(r->pool, &r->quiet, plan);
@@ -86,7 +92,7 @@ static tl_result tli_remat_offer_steps(tli_remat *r, tli_steps *steps) {
     tl_result result;
     tli_zero(&plan, sizeof plan);
     result = tli_finish_plan(steps, TLI_IN(PLAN_REMAT), r->graph, r->inference, &plan);
-    if (!result && r->host_budget)
+    if (!result && tli_remat_has_copies(r))
         result = tli_measure(&r->quiet, TLI_IN(PLAN_REMAT), r->graph, r->device, 1, &plan);
     if (!result && plan.host_peak_bytes <= r->host_budget) result = tli_remat_offer(r, &plan);
     tl_free_plan(&r->quiet, &plan);
@@ -128,7 +134,8 @@ static tl_result tli_remat_rule_out(tli_remat *r) {
 
 static int tli_remat_always(const tli_remat *r) { (void)r; return 1; }
 #ifndef TL_NO_OFFLOAD
-static int tli_remat_has_host(const tli_remat *r) { return r->host_budget > 0; }
+static int tli_remat_has_codec(const tli_remat *r) { return r->codec != TL_CODEC_NONE; }
+static int tli_remat_has_host_alone(const tli_remat *r) { return r->host_budget > 0 && !r->codec; }
 #endif
 static int tli_remat_trains(const tli_remat *r) { return !r->inference; }
 
@@ -169,8 +176,8 @@ static tl_result tli_remat_try_revolve(tli_remat *r, uint64_t limit) {
 static tl_result tli_remat_try_floor(tli_remat *r, uint64_t limit) {
     uint64_t work = 0, floor, bound = 0;
     int32_t node;
-    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor,
-                                       &node, &work);
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, tli_remat_has_copies(r),
+                                       &floor, &node, &work);
     (void)limit;
     if (result) return result;
     tli_remat_add_work(r, work);
@@ -422,8 +429,8 @@ static tl_result tli_remat_try_once(tli_remat *r, uint64_t limit) {
 static tl_result tli_remat_ladder_floor(tli_remat *r, uint64_t limit) {
     uint64_t floor, work = 0;
     int32_t node;
-    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, r->host_budget > 0, &floor, &node,
-                                       &work);
+    tl_result result = tli_remat_floor(&r->quiet, r->graph, r->inference, tli_remat_has_copies(r),
+                                       &floor, &node, &work);
     (void)limit;
     tli_remat_add_work(r, work);
     if (!result) tli_remat_raise_floor(r, floor, node);
@@ -436,7 +443,7 @@ static tl_result tli_remat_ladder_revolve(tli_remat *r, uint64_t limit) {
     if (!tli_is_revolve_chain(r->graph)) return TL_OK;
     (void)tli_find_slots(r->graph, 0, &r->pool->least);
     r->pool->least_node = r->graph->node_count - 1;
-    if (!r->host_budget) tli_remat_raise_floor(r, r->pool->least, r->pool->least_node);
+    if (!tli_remat_has_copies(r)) tli_remat_raise_floor(r, r->pool->least, r->pool->least_node);
     return TL_OK;
 }
 
@@ -448,7 +455,7 @@ static tl_result tli_remat_ladder_exact(tli_remat *r, uint64_t limit) {
     tl_result result = tli_remat_exact_floor(&r->quiet, r->graph, r->inference, &r->watch, limit / 2, &steps,
                                              &floor, &proven, &work);
     tli_remat_add_work(r, work);
-    if (!result && !r->host_budget) tli_remat_raise_floor(r, floor, -1);
+    if (!result && !tli_remat_has_copies(r)) tli_remat_raise_floor(r, floor, -1);
     if (!result && proven) return tli_remat_offer_steps(r, &steps);
     tli_release(&r->quiet, steps.steps);
     return result;
@@ -478,8 +485,10 @@ static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
 }
 
 #ifndef TL_NO_OFFLOAD
-// Search a plan with spills and fetches that costs less than `start`, or with NULL, one of the least budget.
-static tl_result tli_remat_add_offload(tli_remat *r, const tl_plan *start, uint64_t limit) {
+// Search a plan with copies that costs less than the best so far, or where there is none within the budget, one
+// like that of the least bytes; least: one of the least budget.
+static tl_result tli_remat_add_offload(tli_remat *r, int least, uint64_t limit) {
+    const tl_plan *start = least ? NULL : tli_remat_best(r);
     tli_remat_input in;
     tli_steps steps;
     uint64_t work;
@@ -492,15 +501,19 @@ static tl_result tli_remat_add_offload(tli_remat *r, const tl_plan *start, uint6
     in.work_limit = limit;
     in.bound = r->bound;
     in.watch = &r->watch;
-    in.fetches = 1;
-    result = tli_remat_offload(&in, r->device, r->host_budget, start, r->floor, &steps, &work);
+    in.fetches = r->host_budget > 0;
+    in.codec = r->codec;
+    in.lossless = r->lossless;
+    in.codec_rate = r->device ? r->device->codec_bytes_per_second : 0;
+    if (!start) start = tli_pool_least(r->pool);
+    result = tli_remat_offload(&in, r->device, r->host_budget, start, least, r->floor, &steps, &work);
     tli_remat_add_work(r, work);
     if (!result) return tli_remat_offer_steps(r, &steps);
     return result == TL_ERROR_NO_MEMORY ? result : TL_OK;
 }
 
 static tl_result tli_remat_ladder_offload(tli_remat *r, uint64_t limit) {
-    return tli_remat_add_offload(r, NULL, limit);
+    return tli_remat_add_offload(r, 1, limit);
 }
 #endif
 
@@ -555,7 +568,7 @@ static const tli_remat_part tli_remat_ladder[] = {
     { 1, tli_remat_always, tli_remat_ladder_search },
     { 1, tli_remat_always, tli_remat_ladder_window },
 #ifndef TL_NO_OFFLOAD
-    { 1, tli_remat_has_host, tli_remat_ladder_offload }
+    { 1, tli_remat_has_copies, tli_remat_ladder_offload }
 #endif
 };
 
@@ -673,14 +686,11 @@ static tl_result tli_remat_run_once(tli_remat *r) {
 }
 
 #ifndef TL_NO_OFFLOAD
-// -- remat: with a host tier --
+// -- remat: with copies --
 
-// Improve the plan found so far, or find one, with spills and fetches.
+// Improve the plan found so far, or find one, with copies.
 static tl_result tli_remat_improve_offload(tli_remat *r, uint64_t limit) {
-    const tl_plan *best = tli_remat_best(r);
-    tl_plan none;
-    tli_zero(&none, sizeof none);
-    return tli_remat_add_offload(r, best ? best : &none, limit);
+    return tli_remat_add_offload(r, 0, limit);
 }
 
 static tl_result tli_remat_begin_offload(tli_remat *r, uint64_t limit) {
@@ -716,25 +726,98 @@ static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
     return result;
 }
 
+// The bytes that what may be compressed takes at least; of an input that an output may overwrite, both take the
+// lesser.
+static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output *outputs) {
+    const tl_graph *graph = r->graph;
+    int32_t i, changed = 1;
+    for (i = 0; i < graph->tensor_count; i++) {
+        uint64_t packed = tl_find_codec_bytes(r->codec, outputs[i].bytes);
+        int may = !nodes[outputs[i].node].is_input && !(r->lossless && r->lossless[i]);
+        if (may && packed < outputs[i].bytes) outputs[i].bytes = packed;
+    }
+    while (changed)
+        for (i = 0, changed = 0; i < graph->node_count; i++) {
+            uint64_t *from, *to;
+            if (nodes[i].inplace < 0) continue;
+            from = &outputs[graph->inputs[nodes[i].first_input + nodes[i].inplace].tensor].bytes;
+            to = &outputs[nodes[i].first_output].bytes;
+            changed |= *from != *to;
+            if (*from < *to) *to = *from; else *from = *to;
+        }
+}
+
+static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                uint64_t most_work, tl_plan *plan, tl_remat_report *report);
+
+// Plan a graph in which what may be compressed takes the bytes of its copy all the time, at no cost: a plan with
+// compressed copies is one of that graph if the conversions are left out, and costs no less.
+static tl_result tli_remat_bound_narrow(tli_remat *r, const tl_graph *narrow, uint64_t limit) {
+    tl_remat_desc desc;
+    tl_remat_report report;
+    tli_budget budget;
+    tl_result result;
+    tl_plan plan;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = narrow;
+    desc.inference = r->inference;
+    desc.device = r->device;
+    desc.work_limit = limit;
+    tli_zero(&budget, sizeof budget);
+    budget.bytes = budget.allowed_bytes = r->budget;
+    budget.is_over = r->is_over;
+    budget.host_bytes = r->host_budget;
+    result = tli_plan_remat(&r->quiet, &desc, &budget, limit, &plan, &report);
+    tli_remat_add_work(r, report.work);
+    tl_free_plan(&r->quiet, &plan);
+    if (!result) return tli_remat_raise_bound(r, report.bound_cost);
+    if (result != TL_ERROR_INFEASIBLE) return result == TL_ERROR_OVERFLOW ? TL_OK : result;
+    tli_remat_raise_floor(r, report.bound_budget_bytes, -1);
+    return report.proven ? tli_remat_rule_out(r) : TL_OK;
+}
+
+static tl_result tli_remat_bound_codec(tli_remat *r, uint64_t limit) {
+    uint64_t nodes = (uint64_t)r->graph->node_count, tensors = (uint64_t)r->graph->tensor_count;
+    tl_graph narrow = *r->graph;
+    tl_node *copy = (tl_node *)tli_alloc_array(&r->quiet, nodes, sizeof *copy);
+    tl_node_output *outputs = (tl_node_output *)tli_alloc_array(&r->quiet, tensors, sizeof *outputs);
+    tl_result result = TL_ERROR_NO_MEMORY;
+    if (copy && outputs) {
+        tli_copy(copy, r->graph->nodes, (size_t)nodes * sizeof *copy);
+        tli_copy(outputs, r->graph->outputs, (size_t)tensors * sizeof *outputs);
+        tli_remat_narrow(r, copy, outputs);
+        narrow.nodes = copy;
+        narrow.outputs = outputs;
+        result = tli_remat_bound_narrow(r, &narrow, limit / 4 + 1);
+    }
+    tli_release(&r->quiet, copy);
+    tli_release(&r->quiet, outputs);
+    return result;
+}
+
 static const tli_remat_part tli_remat_offload_parts[] = {
     { 1, tli_remat_always, tli_remat_keep_all },
     { 1, tli_remat_always, tli_remat_try_floor },
+    { 1, tli_remat_has_codec, tli_remat_bound_codec },
     { 1, tli_remat_always, tli_remat_begin_offload },
-    { 1, tli_remat_always, tli_remat_bound_offload },
+    { 1, tli_remat_has_host_alone, tli_remat_bound_offload },
     { 1, tli_remat_always, tli_remat_improve_offload }
 };
 
-// Two tiers: first the plan without the host, with all the work that it would get alone, so that a host never
-// makes a plan more expensive; then the same amount of work for the plan with the host.
+// First the plan without copies, with all the work that it would get alone, so that copies never make a plan more
+// expensive; then the same amount of work for the plan with copies.
 static tl_result tli_remat_run_offload(tli_remat *r) {
     uint64_t bound = r->bound, floor = r->floor, host_budget = r->host_budget;
     int32_t node = r->floor_node;
+    tl_codec codec = r->codec;
     tl_result result;
     r->alone = 1;
     r->host_budget = 0;
+    r->codec = TL_CODEC_NONE;
     result = tli_remat_run_alone(r);
-    r->alone = r->none = 0;  // what is proven without a host need not hold with it
+    r->alone = r->none = 0;  // what is proven without copies need not hold with them
     r->host_budget = host_budget;
+    r->codec = codec;
     r->watch.now.bound_cost = r->bound = bound;
     r->floor = floor;
     r->floor_node = node;
@@ -747,7 +830,7 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
 
 static tl_result tli_remat_run(tli_remat *r) {
     if (r->form == TL_REMAT_FORM_ONCE) return tli_remat_run_once(r);
-    return r->host_budget ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
+    return tli_remat_has_copies(r) ? tli_remat_run_offload(r) : tli_remat_run_alone(r);
 }
 #else
 static tl_result tli_remat_run(tli_remat *r) {
@@ -810,10 +893,16 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
     if (desc->form && budget->host_bytes)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
                         TLI_RULE(HOST_BUDGET_BYTES_NEEDS_FORM_ANY));
+    if ((uint32_t)desc->codec >= (uint32_t)TL_CODEC_COUNT)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(CODEC_THERE_IS_NO_SUCH_ONE));
+    if (desc->codec && (desc->inference || desc->form))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(CODEC_NEEDS_TRAINING));
 #ifdef TL_NO_OFFLOAD
     if (budget->host_bytes)
         return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT),
                         TLI_RULE(HOST_BUDGET_BYTES_TL_NO_OFFLOAD_LEFT));
+    if (desc->codec)
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(PLAN_REMAT), TLI_RULE(CODEC_TL_NO_OFFLOAD_LEFT));
 #else
     (void)budget;
 #endif
@@ -828,6 +917,7 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
     r->pool = given ? given : own;
     if (given) {
         key = tli_pool_class_of(r->graph, r->inference, r->form, r->host_budget, r->device);
+        if (r->codec) key = tli_pool_class_with(key, r->graph, r->codec, r->lossless, r->device);
         if (given->class_key && given->class_key != key)
             return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(POOL_OF_ANOTHER_GRAPH));
         given->class_key = key;
@@ -887,6 +977,8 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     r.watch.desc = desc;
     r.device = desc->device;
     r.host_budget = budget->host_bytes;
+    r.codec = desc->codec;
+    r.lossless = desc->lossless;
     result = tli_remat_take_pool(&r, env, desc->pool, &own);
     if (!result) {
         result = tli_remat_run(&r);

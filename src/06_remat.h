@@ -87,6 +87,9 @@ typedef struct tl_remat_desc {
                                 // plan has no places; 0 = it has, and the budget binds their arena
     uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1; the device's is not read
     uint64_t block_bytes;       // their arenas are cut as in tl_places_desc; 0 = not
+    tl_codec codec;             // f32 tensors may be compressed by it; 0 = none
+    const uint8_t *lossless;    // [tensors] 1 = is never compressed: not of f32, or not to lose precision;
+                                // 0 = every tensor but inputs and results may be
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -106,8 +109,8 @@ typedef struct tl_remat_report {
 //   plan     overwritten; release with tl_free_plan; peaks, costs and bound_cost are filled in
 //   report   overwritten; may be NULL
 //
-// The bound holds for this class of plans: lossless, backwards in reverse listing order, copies to a
-// host only with a host budget. Nodes whose outputs nothing needs do not run, so cost may be below
+// The bound holds for this class of plans: backwards in reverse listing order, copies to a host only with a
+// host budget, compressed copies only with a codec. Nodes whose outputs nothing needs do not run, so cost may be below
 // base_cost. The same desc gives the same plan everywhere, unless progress stops planning.
 //
 // With a host budget the plan may contain O, L, W and DH steps, and its cost is the time at which it
@@ -117,6 +120,12 @@ typedef struct tl_remat_report {
 // is 1 200 000. Known capacities of the device limit both budgets. The plan without copies is made
 // first, as it would be without a host; then the same amount of work goes into a plan with copies,
 // which never costs more.
+//
+// With a codec the plan may contain C and X steps: a tensor waits compressed for a backward, or for a forward
+// that runs again. A first run never reads what was compressed, nor does a result depend on it: results are
+// exact, gradients are as exact as the codec. Conversions take codec_bytes_per_second of the device. The plan
+// without copies is made first here, too. The bound is that of a graph in which what may be compressed always
+// takes the bytes of its copy.
 //
 // The plan comes with places (tl_plan_places), unless desc->live says otherwise, and the budget binds their
 // arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where an arena
@@ -137,7 +146,7 @@ typedef struct tl_remat_report {
 //          TL_ERROR_NO_MEMORY whenever an allocation fails: it never changes the plan or the bound;
 //          TL_ERROR_OVERFLOW where bytes do not fit 60 bits or costs of forwards 56, and the graph is
 //          not small, or where base_bytes and what a plan takes do not fit 64; TL_ERROR_UNSUPPORTED: a
-//          host budget, which TL_NO_OFFLOAD left out. *plan is all zero then.
+//          host budget or a codec, which TL_NO_OFFLOAD left out. *plan is all zero then.
 // Cost:    work_limit (twice with a host budget; in an arena up to five times), and O(nodes + inputs). With
 //          little work no plan may be found where one exists; the error says that this is not known.
 //          Memory: at most 200 MiB, most of it for graphs of up to 128 tensors or 1024 stages; in graphs of

@@ -27,6 +27,7 @@ typedef struct tli_search_state {
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
     int32_t       chosen_count, chosen_place;
+    int32_t       chosen_gone;   // place of an expansion that the chosen nodes replace; -1 = none
     int32_t       group_count, stride;  // groups of candidates; from one to the next: no divisor in common
     int64_t      *ratio;         // [items] score of making it again by one forward: 2 log2 (cost / bytes)
     int64_t       excess;        // bytes by which the fullest call exceeds the budget
@@ -48,29 +49,44 @@ static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor)
     return ns < TLI_SEARCH_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_SEARCH_MOST_COST >> 10;
 }
 
-// Add the fetch of a tensor to the closure if that costs less than its forward alone.
-static int tli_search_weigh_fetch(tli_search_state *r, int32_t tensor, uint64_t *cost, int32_t *count) {
-    uint64_t price;
-    int32_t i;
-    if (!TLI_SEARCH_FETCHES || !r->copy_ns) return 0;
-    price = tli_search_copy_price(r, tensor);
-    if (price >= r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost) return 0;
-    for (i = 0; i < *count; i++) if (r->closure[i] == -1 - tensor) return 1;
-    r->closure[(*count)++] = -1 - tensor;
+// Add a copy of a tensor to the closure if that costs less than its forward alone: a fetch, or an expansion, for
+// which the call at `full` holds compressed bytes from event e on.
+static int tli_search_weigh_copy(tli_search_state *r, int32_t tensor, int32_t e, int64_t full, uint64_t *cost,
+                                 int64_t *freed, int32_t *count) {
+    const tli_search_seq *s = &r->seq;
+    uint64_t price = r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost;
+    int64_t packed = 0, holds;
+    int32_t i, copy = -1;
+    if (!TLI_SEARCH_COPIES || !r->p->copies) return 0;
+    if (r->copy_ns && tli_search_copy_price(r, tensor) < price) {
+        price = tli_search_copy_price(r, tensor);
+        copy = tensor;
+    }
+    holds = r->p->packed_bytes[tensor] - tli_search_gap_bytes(s, s->events[e].behind);
+    if (tli_search_when(s, e) >= full) holds = 0;
+    if (r->p->packed_bytes[tensor] && holds < *freed && 2 * r->p->codec_ns[tensor] < price &&
+        !tli_search_is_return(s, s->events[e].call)) {
+        price = 2 * r->p->codec_ns[tensor];
+        packed = holds;
+        copy = r->p->graph->tensor_count + tensor;
+    }
+    if (copy < 0) return 0;
+    for (i = 0; i < *count; i++) if (r->closure[i] == -1 - copy) return 1;
+    r->closure[(*count)++] = -1 - copy;
     *cost += price;
+    *freed -= packed;
     return 1;
 }
 
-// Score making an item again just before its next use (event y) instead of holding it from event x across the
-// full call; the nodes to run go to r->closure. Inputs of theirs that are not resident by then are made again
+// Score making an item again just before its next use (event y) instead of holding so many bytes of it from event
+// x across the full call; the nodes to run go to r->closure. Inputs of theirs that are not resident by then are made again
 // too, or held across the full call, whichever costs less per byte. Returns the score, less is better; *count
 // 0 = no bytes are freed.
-static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t full,
-                                int32_t *count) {
+static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t freed,
+                                int64_t full, int32_t *count) {
     tli_search_seq *s = &r->seq;
     const tl_graph *graph = r->p->graph;
     int64_t when = tli_search_when(s, y) - 1, score;
-    int64_t freed = r->p->item_bytes[item];
     uint64_t cost;
     int32_t at, i;
     r->closure[0] = tli_search_maker(r->p, item);
@@ -95,7 +111,7 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
                 freed -= bytes;
                 continue;
             }
-            if (tli_search_weigh_fetch(r, tensor, &cost, count)) continue;
+            if (tli_search_weigh_copy(r, tensor, e, full, &cost, &freed, count)) continue;
             r->stamp[id] = r->stamped;
             r->closure[(*count)++] = id;
             cost += graph->nodes[id].fwd_cost;
@@ -121,41 +137,80 @@ static int64_t tli_search_score_fetch(tli_search_state *r, int32_t item, int32_t
     return score;
 }
 
+// Whether a use y may read a compressed copy that is made after the event x before it: a backward may, and a
+// forward that ran before.
+static int tli_search_may_expand(const tli_search_seq *s, int32_t x, int32_t y) {
+    int32_t at = s->events[y].call, e;
+    if (s->places[at].call >= tli_search_end_call(s->p) || tli_search_is_return(s, s->events[x].call)) return 0;
+    for (e = s->places[at].first_event; e >= 0 && s->places[at].call % 2 == 0; e = s->events[e].sibling)
+        if (!s->events[e].is_use && s->events[e].before < 0) return 0;
+    return 1;
+}
+
+// As tli_search_weigh, for a compressed copy that is expanded just before the next use.
+static int64_t tli_search_score_expand(tli_search_state *r, int32_t item, int32_t x, int32_t y) {
+    tli_search_seq *s = &r->seq;
+    int64_t freed = r->p->item_bytes[item] - r->p->packed_bytes[item], score;
+    int64_t span = tli_search_when(s, y) - tli_search_when(s, x);
+    if (r->is_exact && freed > r->excess) freed = r->excess;
+    score = 2 * tli_search_log(2 * r->p->codec_ns[item]) - 2 * tli_search_log((uint64_t)freed);
+    score -= r->distance * tli_search_log((uint64_t)span >> 12);
+    if (r->noise) score += (int64_t)(tl_next_random(&r->random) >> 40) * r->noise >> 24;
+    return score;
+}
+
+// Choose a copy if it scores better than the best choice so far. copy: the tensor, or behind all tensors its
+// compressed copy.
+static void tli_search_offer_copy(tli_search_state *r, int32_t copy, int32_t y, int64_t score, int64_t *least) {
+    if (r->chosen_count && score >= *least) return;
+    *least = score;
+    r->chosen_count = 1;
+    r->chosen[0] = -1 - copy;
+    r->chosen_place = r->seq.events[y].call;
+    r->chosen_gone = -1;
+}
+
+static void tli_search_compare_copies(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t *least) {
+    int32_t tensors = r->p->graph->tensor_count;
+    if (r->copy_ns) tli_search_offer_copy(r, item, y, tli_search_score_fetch(r, item, x, y), least);
+    if (r->p->packed_bytes[item] && tli_search_may_expand(&r->seq, x, y))
+        tli_search_offer_copy(r, tensors + item, y, tli_search_score_expand(r, item, x, y), least);
+}
+
 // Compare making an item again later, instead of holding it across the full call, with the best choice so far,
 // whose score is *least. Returns whether it is held across the call.
 static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, int64_t *least) {
     tli_search_seq *s = &r->seq;
     int64_t order = s->places[full].order, score;
-    int32_t x, y, count;
-    if (!r->p->item_bytes[item] || s->last[item] < 0) return 0;
+    int64_t bytes = r->p->item_bytes[item];
+    int32_t x, y, count, gone = -1;
+    if (!bytes || s->last[item] < 0) return 0;
     x = tli_search_event_before(s, item, order);
     s->work += 4;
     if (x < 0 || s->events[x].call == full) return 0;
     y = s->events[x].behind;
+    if (y >= 0 && !s->events[y].is_use && tli_search_gap_bytes(s, y)) {     // it is held compressed
+        bytes = r->p->packed_bytes[item];
+        gone = s->events[y].call;
+        y = gone == full ? -1 : s->events[y].behind;
+    }
     if (!tli_search_is_use(s, y)) return 0;
     s->work += 6;
-    if (TLI_SEARCH_FETCHES && r->copy_ns && item < r->p->graph->tensor_count) {
-        score = tli_search_score_fetch(r, item, x, y);
-        if (!r->chosen_count || score < *least) {
-            *least = score;
-            r->chosen_count = 1;
-            r->chosen[0] = -1 - item;
-            r->chosen_place = s->events[y].call;
-        }
-    }
+    if (TLI_SEARCH_COPIES && gone < 0 && r->p->copies && item < r->p->graph->tensor_count)
+        tli_search_compare_copies(r, item, x, y, least);
     if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
         score = tli_search_when(s, y) - tli_search_when(s, x);
         score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
-        if (r->is_exact && r->p->item_bytes[item] > r->excess)
-            score += 2 * tli_search_log((uint64_t)r->p->item_bytes[item]) -
-                     2 * tli_search_log((uint64_t)r->excess);
+        if (r->is_exact && bytes > r->excess)
+            score += 2 * tli_search_log((uint64_t)bytes) - 2 * tli_search_log((uint64_t)r->excess);
         if (score >= *least) return 1;
     }
-    score = tli_search_weigh(r, item, x, y, order, &count);
+    score = tli_search_weigh(r, item, x, y, bytes, order, &count);
     if (!count || (r->chosen_count && score >= *least)) return 1;
     *least = score;
     r->chosen_count = count;
     r->chosen_place = s->events[y].call;
+    r->chosen_gone = gone;
     tli_copy(r->chosen, r->closure, (size_t)count * sizeof *r->closure);
     return 1;
 }
@@ -174,6 +229,7 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
         group = tli_search_draw(r, r->group_count);
     }
     r->chosen_count = 0;
+    r->chosen_gone = -1;
     r->excess = tli_search_held(&r->seq, full) - r->seq.budget;
     for (k = 0; k < r->group_count * TLI_SEARCH_GROUP && left > 0; k++) {
         int32_t item = group * TLI_SEARCH_GROUP + k % TLI_SEARCH_GROUP;
@@ -186,14 +242,17 @@ static int tli_search_choose(tli_search_state *r, int32_t full) {
 
 // Insert the chosen nodes before their place, in listing order.
 static int tli_search_apply(tli_search_state *r) {
-    int32_t i, k, behind = r->seq.places[r->chosen_place].before;
+    int32_t i, k, behind;
+    if (TLI_SEARCH_COPIES && r->chosen_gone >= 0) tli_search_remove(&r->seq, r->chosen_gone);
+    behind = r->seq.places[r->chosen_place].before;
     for (i = 1; i < r->chosen_count; i++) {
         int32_t id = r->chosen[i];
         for (k = i; k > 0 && r->chosen[k - 1] > id; k--) r->chosen[k] = r->chosen[k - 1];
         r->chosen[k] = id;
     }
     for (i = 0; i < r->chosen_count; i++) {
-        int32_t id = r->chosen[i], call = id < 0 ? tli_search_fetch_call(r->p, -1 - id) : 2 * id;
+        int32_t id = r->chosen[i];      // below 0: the number of a copy, fetches first
+        int32_t call = id < 0 ? tli_search_fetch_call(r->p, -1 - id) : 2 * id;
         behind = tli_search_insert(&r->seq, call, behind);
         if (behind < 0) return 0;
     }
@@ -237,12 +296,11 @@ static int tli_search_list_spans(const tli_search_seq *s, int32_t at, tli_search
     spans->count = 0;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling) {
         const tli_search_event *event = &s->events[e];
-        int is_wanted = tli_search_is_use(s, event->behind);
-        if (event->before < 0 || event->is_use == is_wanted || !s->p->item_bytes[event->item]) continue;
+        int64_t more = tli_search_gap_bytes(s, event->behind) - tli_search_gap_bytes(s, e);
+        if (event->before < 0 || !more) continue;
         if (spans->count == TLI_SEARCH_SPANS) return 0;
         spans->orders[spans->count] = tli_search_when(s, event->before);
-        spans->bytes[spans->count++] = event->is_use ? -s->p->item_bytes[event->item]
-                                                     : s->p->item_bytes[event->item];
+        spans->bytes[spans->count++] = more;
     }
     return 1;
 }
@@ -468,7 +526,7 @@ static void tli_search_free_search(tli_search_state *r, tli_search_start *starts
 
 static tl_result tli_search_init_search(const tli_search_problem *p, tli_search_state *r) {
     tl_result result;
-    uint64_t nodes = (uint64_t)p->node_count, tensors = p->fetches ? (uint64_t)p->graph->tensor_count : 0;
+    uint64_t nodes = (uint64_t)p->node_count, tensors = p->copies ? (uint64_t)p->graph->tensor_count : 0;
     int32_t i;
     tli_zero(r, sizeof *r);
     r->p = p;

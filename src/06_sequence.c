@@ -35,6 +35,9 @@ typedef struct tli_remat_input {
     uint64_t        bound;        // lower bound of the cost: the search ends when it is reached
     tli_remat_watch *watch;
     int32_t         fetches;      // 1 = tensors may be fetched from a host tier
+    tl_codec        codec;        // by which tensors may be compressed; 0 = none
+    const uint8_t  *lossless;     // [tensors] 1 = is not compressed; NULL = all may be
+    uint64_t        codec_rate;   // bytes a second; 0 = conversions take no time
 } tli_remat_input;
 
 // -- search: numbers --
@@ -59,11 +62,11 @@ static int64_t tli_search_log(uint64_t value) {
 #define TLI_SEARCH_MOST_COST (UINT64_C(1) << 62)   // of a sequence
 #define TLI_SEARCH_MOST_BYTES ((int64_t)1 << 60)  // of everything together: sums of bytes are signed here
 
-// Whether tensors may come back from a host tier at all: without, compilers leave out what only fetches take.
+// Whether tensors may come back from copies at all: without, compilers leave out what only copies take.
 #ifdef TL_NO_OFFLOAD
-#define TLI_SEARCH_FETCHES 0
+#define TLI_SEARCH_COPIES 0
 #else
-#define TLI_SEARCH_FETCHES 1
+#define TLI_SEARCH_COPIES 1
 #endif
 
 typedef struct tli_search_touch { uint32_t item : 31, is_use : 1; } tli_search_touch;
@@ -72,11 +75,14 @@ typedef struct tli_search_problem {
     tl_env         *env;
     const tl_graph *graph;
     int64_t         budget;
-    int32_t         inference, item_count, node_count, fetches;
+    int32_t         inference, item_count, node_count;
+    int32_t         copies;          // 1 = tensors may come back from copies
     int64_t        *item_bytes;      // [item_count]
-    tli_search_touch   *touches;     // of F 0, B 0, F 1, B 1, ..., then of the end, then of fetches
-    int32_t        *first_touch;     // [2 nodes + 2], with fetches [2 nodes + 2 tensors + 3]
-    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then fetches
+    int64_t        *packed_bytes;    // [tensors] of the compressed copy; 0 = has none
+    uint64_t       *codec_ns;        // [tensors] time of one conversion, packed or not
+    tli_search_touch   *touches;     // of F 0, B 0, F 1, B 1, ..., the end, then of fetches, expansions
+    int32_t        *first_touch;     // [2 nodes + 2], with copies [2 nodes + 4 tensors + 3]
+    int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then copies
     int64_t        *gradient_bytes;  // [nodes] bytes of gradients live after B v
     int32_t         most_calls;      // of a list that becomes a sequence: see tli_search_limit_calls
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
@@ -84,8 +90,9 @@ typedef struct tli_search_problem {
     int64_t         input_bytes;     // of graph inputs
 } tli_search_problem;
 
-// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results, and 2 nodes + 2 + 2t
-// = the fetch of tensor t from the host, which makes t, uses nothing and costs no forward.
+// Calls are numbered: 2v = F v, 2v + 1 = B v, 2 nodes = the end, which uses the results, 2 nodes + 2 + 2t = the
+// fetch of tensor t from the host, and 2 nodes + 2 + 2 (tensors + t) = its expansion from a compressed copy.
+// The last two make t, use nothing and cost no forward.
 static int32_t tli_search_end_call(const tli_search_problem *p) { return 2 * p->node_count; }
 
 static int32_t tli_search_fetch_call(const tli_search_problem *p, int32_t tensor) {
@@ -100,6 +107,23 @@ static int32_t tli_search_ran_item(const tli_search_problem *p, int32_t id) {
     return p->graph->tensor_count + p->node_count + id;
 }
 
+static int32_t tli_search_expand_call(const tli_search_problem *p, int32_t tensor) {
+    return tli_search_fetch_call(p, p->graph->tensor_count + tensor);
+}
+
+// The tensor that a call expands; -1 = it is another call.
+static int32_t tli_search_expanded(const tli_search_problem *p, int32_t call) {
+    int32_t first = tli_search_expand_call(p, 0);
+    return TLI_SEARCH_COPIES && call >= first ? (call - first) / 2 : -1;
+}
+
+// The cost of a call that is not a backward: for an expansion, that of both conversions.
+static uint64_t tli_search_call_cost(const tli_search_problem *p, int32_t call) {
+    int32_t tensor = tli_search_expanded(p, call);
+    if (tensor >= 0) return 2 * p->codec_ns[tensor];
+    return call % 2 || call >= tli_search_end_call(p) ? 0 : p->graph->nodes[call / 2].fwd_cost;
+}
+
 // The node whose forward makes an item.
 static int32_t tli_search_maker(const tli_search_problem *p, int32_t item) {
     if (item < p->graph->tensor_count) return p->graph->outputs[item].node;
@@ -108,6 +132,8 @@ static int32_t tli_search_maker(const tli_search_problem *p, int32_t item) {
 
 static void tli_search_free_problem(tli_search_problem *p) {
     tli_release(p->env, p->item_bytes);
+    tli_release(p->env, p->packed_bytes);
+    tli_release(p->env, p->codec_ns);
     tli_release(p->env, p->touches);
     tli_release(p->env, p->first_touch);
     tli_release(p->env, p->call_bytes);
@@ -211,15 +237,31 @@ static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     for (i = 0; i < graph->tensor_count; i++)
         if (p->is_result[i]) tli_search_touch_item(p, &count, seen, tli_search_end_call(p), i, 1);
     p->first_touch[tli_search_end_call(p) + 1] = count;
-    for (i = 0; i < graph->tensor_count && p->fetches; i++) {
-        int32_t call = tli_search_fetch_call(p, i);
+    for (i = 0; i < 2 * graph->tensor_count && p->copies; i++) {
+        int32_t call = tli_search_fetch_call(p, i), tensor = i % graph->tensor_count;
         p->first_touch[call] = count;
-        tli_search_touch_item(p, &count, seen, call, i, 0);
+        tli_search_touch_item(p, &count, seen, call, tensor, 0);
         p->first_touch[call + 1] = count;
-        p->call_bytes[call] = p->item_bytes[i];
+        p->call_bytes[call] = p->item_bytes[tensor];
     }
     tli_search_mark_wanted(p);
     tli_search_count_gradients(p, seen);
+}
+
+// Bytes and times of the compressed copies. Inputs, results, tensors that are not of whole elements and those
+// whose bytes are known only when they are made have none.
+static void tli_search_read_codec(tli_search_problem *p, const tli_remat_input *in) {
+    const tl_graph *graph = p->graph;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count && in->codec; i++) {
+        const tl_node *node = &graph->nodes[graph->outputs[i].node];
+        uint64_t bytes = graph->outputs[i].bytes, packed = tl_find_codec_bytes(in->codec, bytes);
+        if (node->is_input || node->dynamic || p->is_result[i] || bytes % 4 || packed >= bytes) continue;
+        if (in->lossless && in->lossless[i]) continue;
+        if (in->codec_rate && (!tli_find_time(bytes, in->codec_rate, &p->codec_ns[i]) ||
+                               p->codec_ns[i] > TLI_SEARCH_MOST_COST >> 12)) continue;
+        p->packed_bytes[i] = (int64_t)packed;
+    }
 }
 
 #define TLI_SEARCH_EVENT_BYTES 20           // of an event and of a place of a sequence
@@ -257,32 +299,36 @@ static int tli_search_is_countable(const tl_graph *graph) {
 static tl_result tli_search_init_problem(const tli_remat_input *in, tli_search_problem *p) {
     const tl_graph *graph = in->graph;
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
-    uint64_t calls = 2 * nodes + 2 + (in->fetches ? 2 * tensors + 1 : 0);
+    int32_t copies = in->fetches || in->codec;
+    uint64_t calls = 2 * nodes + 2 + (copies ? 4 * tensors + 1 : 0);
     int32_t *seen;
     tli_zero(p, sizeof *p);
     p->env = in->env;
-    p->fetches = in->fetches;
+    p->copies = copies;
     p->graph = graph;
     p->budget = in->budget < (uint64_t)TLI_SEARCH_MOST_BYTES ? (int64_t)in->budget : TLI_SEARCH_MOST_BYTES;
     p->inference = in->inference != 0;
     p->node_count = graph->node_count;
-    if (tensors + 2 * nodes > INT32_MAX / 4)
+    if (tensors + 2 * nodes > INT32_MAX / 8)
         return TL_ERROR_OVERFLOW;
     if (!tli_search_is_countable(graph))
         return TL_ERROR_OVERFLOW;
     p->item_count = graph->tensor_count + 2 * graph->node_count;
     p->item_bytes = (int64_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *p->item_bytes);
+    p->packed_bytes = (int64_t *)tli_alloc_array(in->env, copies ? tensors : 1, sizeof *p->packed_bytes);
+    p->codec_ns = (uint64_t *)tli_alloc_array(in->env, copies ? tensors : 1, sizeof *p->codec_ns);
     p->touches = (tli_search_touch *)tli_alloc_array(
-        in->env, 2 * (uint64_t)graph->input_count + 4 * tensors + 4 * nodes, sizeof *p->touches);
+        in->env, 2 * (uint64_t)graph->input_count + 5 * tensors + 4 * nodes, sizeof *p->touches);
     p->first_touch = (int32_t *)tli_alloc_array(in->env, calls, sizeof *p->first_touch);
     p->call_bytes = (int64_t *)tli_alloc_array(in->env, calls - 1, sizeof *p->call_bytes);
     p->gradient_bytes = (int64_t *)tli_alloc_array(in->env, nodes, sizeof *p->gradient_bytes);
     p->is_wanted = (uint8_t *)tli_alloc_array(in->env, nodes, 1);
     p->is_result = (uint8_t *)tli_alloc_array(in->env, tensors, 1);
     seen = (int32_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *seen);
-    if (p->item_bytes && p->touches && p->first_touch && p->call_bytes && p->gradient_bytes && p->is_wanted &&
-        p->is_result && seen) {
+    if (p->item_bytes && p->packed_bytes && p->codec_ns && p->touches && p->first_touch && p->call_bytes &&
+        p->gradient_bytes && p->is_wanted && p->is_result && seen) {
         tli_search_read_graph(p, seen);
+        tli_search_read_codec(p, in);
         tli_search_limit_calls(p);
         tli_release(in->env, seen);
         return TL_OK;
@@ -703,7 +749,8 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
 // -- search: the sequence: a list of calls, a list of events of each item, live bytes of each call --
 //
 // An event is one touch of an item by a call of the sequence. An item is live from an event x to its next
-// event y if y is a use: then the calls after x up to y hold its bytes. Calls are grouped in blocks, so that
+// event y if y is a use: then the calls after x up to y hold its bytes. If y is an expansion, they hold the
+// bytes of its compressed copy, which is made at the end of the call of x. Calls are grouped in blocks, so that
 // adding bytes to a long run of calls takes few steps. A place is a call of the sequence.
 
 typedef struct tli_search_event {
@@ -719,6 +766,7 @@ typedef struct tli_search_place {
     int32_t  first_event;
     int32_t  block;
     uint8_t  saves, overwrites;
+    int64_t  packs;           // bytes that the compressed copies made at its end take beyond what it frees
     int64_t  order;           // ascending in time
     int64_t  held;            // live bytes during the call, less `add` of its block
     int64_t  gradients;       // of these, gradients live after the last B
@@ -750,7 +798,7 @@ typedef struct tli_search_seq {
     int32_t       *recent;        // [items] the event found last by tli_search_event_before; -1 = none yet
     int32_t        last_place;
     int32_t        over_count;    // blocks with a call over the budget
-    uint64_t       cost;          // of forwards
+    uint64_t       cost;          // of forwards and conversions
     int64_t        budget;
     uint64_t       work;
     tli_search_change *changes;   // [change_count] how to undo them, recorded while logs is set
@@ -853,11 +901,12 @@ static int64_t tli_search_held(const tli_search_seq *s, int32_t at) {
     return s->places[at].held + s->blocks[s->places[at].block].add;
 }
 
-// Of the bytes held during a call, those that are not live before it: outputs, scratch, saved bytes, and all
-// gradients.
+// Of the bytes held during a call, those that are not live before it: outputs, scratch, saved bytes, all
+// gradients, and what compressed copies take at its end. Of several copies the largest counts: what was compressed
+// before is gone.
 static int64_t tli_search_own(const tli_search_seq *s, const tli_search_place *place) {
     const tl_graph *graph = s->p->graph;
-    int64_t bytes = s->p->call_bytes[place->call];
+    int64_t bytes = s->p->call_bytes[place->call] + place->packs;
     if (place->call % 2) return bytes;  // a backward: gradients are among them
     if (place->saves) bytes += (int64_t)graph->nodes[place->call / 2].saved_bytes;
     if (place->overwrites) bytes -= (int64_t)graph->outputs[graph->nodes[place->call / 2].first_output].bytes;
@@ -957,18 +1006,63 @@ static int tli_search_is_use(const tli_search_seq *s, int32_t event) {
     return event >= 0 && s->events[event].is_use;
 }
 
-static int tli_search_is_fetch(const tli_search_seq *s, int32_t at) {
-    return TLI_SEARCH_FETCHES && s->places[at].call > tli_search_end_call(s->p);
+// Whether a call brings a tensor back from a copy: a fetch or an expansion.
+static int tli_search_is_return(const tli_search_seq *s, int32_t at) {
+    return TLI_SEARCH_COPIES && s->places[at].call > tli_search_end_call(s->p);
 }
 
-// Whether an event needs the item as the event before left it: a use does, and a fetch (from its host copy).
+static int tli_search_is_fetch(const tli_search_seq *s, int32_t at) {
+    return tli_search_is_return(s, at) && s->places[at].call < tli_search_expand_call(s->p, 0);
+}
+
+// Whether an event needs the item as the event before left it: a use does, and what brings a copy of it back.
 static int tli_search_is_kept(const tli_search_seq *s, int32_t event) {
-    return event >= 0 && (s->events[event].is_use || tli_search_is_fetch(s, s->events[event].call));
+    return event >= 0 && (s->events[event].is_use || tli_search_is_return(s, s->events[event].call));
+}
+
+// The bytes of an item that calls hold between the event before this one and it.
+static int64_t tli_search_gap_bytes(const tli_search_seq *s, int32_t event) {
+    if (event < 0) return 0;
+    if (s->events[event].is_use) return s->p->item_bytes[s->events[event].item];
+    return tli_search_expanded(s->p, s->places[s->events[event].call].call) < 0
+               ? 0 : s->p->packed_bytes[s->events[event].item];
+}
+
+// The bytes that a call holds and that are gone behind it: scratch, gradients, and items that nothing needs.
+static int64_t tli_search_freed(const tli_search_seq *s, const tli_search_place *place) {
+    const tl_graph *graph = s->p->graph;
+    int32_t id = place->call / 2, tensors = graph->tensor_count, e;
+    int64_t freed = 0;
+    if (place->call < tli_search_end_call(s->p))
+        freed = place->call % 2 ? s->p->call_bytes[place->call] - s->p->gradient_bytes[id]
+                                : (int64_t)graph->nodes[id].fwork_bytes;
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling)
+        if (!tli_search_is_kept(s, s->events[e].behind) && (s->events[e].is_use || s->events[e].item < (uint32_t)tensors))
+            freed += s->p->item_bytes[s->events[e].item];
+    if (place->overwrites) freed -= (int64_t)graph->outputs[graph->nodes[id].first_output].bytes;
+    return freed;
+}
+
+// Find again what the copies take that the call compresses at its end, after what it frees.
+static void tli_search_refresh_packs(tli_search_seq *s, tli_search_place *place) {
+    int64_t packs = 0;
+    int32_t e;
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
+        int32_t behind = s->events[e].behind;
+        int64_t bytes = behind < 0 || s->events[behind].is_use ? 0 : tli_search_gap_bytes(s, behind);
+        if (bytes > packs) packs = bytes;
+    }
+    if (packs) packs -= tli_search_freed(s, place);
+    if (packs < 0) packs = 0;
+    if (packs == place->packs) return;
+    place->held += packs - place->packs;
+    place->packs = packs;
+    tli_search_rescan(s, place->block);
 }
 
 // Find again whether a forward saves and whether it runs in place; both follow from the next events of its
 // items.
-static void tli_search_refresh(tli_search_seq *s, int32_t at) {
+static void tli_search_refresh_form(tli_search_seq *s, int32_t at) {
     const tl_graph *graph = s->p->graph;
     tli_search_place *place = &s->places[at];
     const tl_node *node;
@@ -997,6 +1091,11 @@ static void tli_search_refresh(tli_search_seq *s, int32_t at) {
     tli_search_rescan(s, place->block);
 }
 
+static void tli_search_refresh(tli_search_seq *s, int32_t at) {
+    tli_search_refresh_form(s, at);
+    if (s->p->copies && s->places[at].call >= 0) tli_search_refresh_packs(s, &s->places[at]);
+}
+
 static void tli_search_refresh_event(tli_search_seq *s, int32_t event) {
     if (event >= 0) tli_search_refresh(s, s->events[event].call);
 }
@@ -1018,9 +1117,8 @@ static int32_t tli_search_event_before(tli_search_seq *s, int32_t item, int64_t 
 
 static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_search_touch *touch) {
     int32_t e = s->free_event, x, y, c;
-    int64_t bytes = s->p->item_bytes[touch->item];
+    int64_t was, left, right;
     tli_search_event *event;
-    int was, is_left, is_right;
     if (e >= 0) s->free_event = s->events[e].sibling;
     else e = s->event_count++;
     x = tli_search_event_before(s, touch->item, s->places[at].order);
@@ -1035,26 +1133,25 @@ static void tli_search_link_event(tli_search_seq *s, int32_t at, const tli_searc
     event->behind = y;
     if (x >= 0) s->events[x].behind = e; else s->first[touch->item] = e;
     if (y >= 0) s->events[y].before = e; else s->last[touch->item] = e;
-    was = x >= 0 && tli_search_is_use(s, y);
-    is_left = x >= 0 && touch->is_use;
-    is_right = tli_search_is_use(s, y);
+    right = tli_search_gap_bytes(s, y);
+    was = x >= 0 ? right : 0;
+    left = x >= 0 ? tli_search_gap_bytes(s, e) : 0;
     c = x >= 0 ? s->events[x].call : 0;
-    if (was != is_left) tli_search_shift(s, c, at, is_left ? bytes : -bytes);
-    if (was != is_right) tli_search_shift(s, at, s->events[y].call, is_right ? bytes : -bytes);
+    if (was != left) tli_search_shift(s, c, at, left - was);
+    if (was != right) tli_search_shift(s, at, s->events[y].call, right - was);
     tli_search_refresh_event(s, x);
 }
 
 static void tli_search_unlink_event(tli_search_seq *s, int32_t e) {
     tli_search_event *event = &s->events[e];
     int32_t x = event->before, y = event->behind, at = event->call;
-    int64_t bytes = s->p->item_bytes[event->item];
-    int will = x >= 0 && tli_search_is_use(s, y), was_left = x >= 0 && event->is_use;
-    int was_right = tli_search_is_use(s, y);
+    int64_t was_right = tli_search_gap_bytes(s, y), will = x >= 0 ? was_right : 0;
+    int64_t was_left = x >= 0 ? tli_search_gap_bytes(s, e) : 0;
     if (x >= 0) s->events[x].behind = y; else s->first[event->item] = y;
     if (y >= 0) s->events[y].before = x; else s->last[event->item] = x;
     if (s->recent[event->item] == e) s->recent[event->item] = x >= 0 ? x : y;
-    if (will != was_left) tli_search_shift(s, s->events[x].call, at, will ? bytes : -bytes);
-    if (will != was_right) tli_search_shift(s, at, s->events[y].call, will ? bytes : -bytes);
+    if (will != was_left) tli_search_shift(s, s->events[x].call, at, will - was_left);
+    if (will != was_right) tli_search_shift(s, at, s->events[y].call, will - was_right);
     event->sibling = s->free_event;
     s->free_event = e;
     tli_search_refresh_event(s, x);
@@ -1103,10 +1200,11 @@ static int32_t tli_search_put(tli_search_seq *s, int32_t call, int32_t behind) {
     if (place->order == s->places[behind].order) tli_search_number(s);
     if (next >= 0) live = tli_search_held(s, next) - tli_search_own(s, &s->places[next]);
     place->saves = place->overwrites = 0;
+    place->packs = 0;
     place->gradients = s->places[behind].gradients;
     if (call % 2) place->gradients = p->gradient_bytes[call / 2];
     tli_search_join(s, at, live + tli_search_own(s, place));
-    if (call % 2 == 0 && call < tli_search_end_call(p)) s->cost += p->graph->nodes[call / 2].fwd_cost;
+    s->cost += tli_search_call_cost(p, call);
     for (k = from; k < to; k++) tli_search_link_event(s, at, &p->touches[k]);
     tli_search_refresh(s, at);
     s->used++;
@@ -1124,7 +1222,7 @@ static void tli_search_take(tli_search_seq *s, int32_t at) {
         s->work += 6;
     }
     tli_search_leave(s, at);
-    if (call % 2 == 0 && call < tli_search_end_call(s->p)) s->cost -= s->p->graph->nodes[call / 2].fwd_cost;
+    s->cost -= tli_search_call_cost(s->p, call);
     s->places[place->before].behind = place->behind;
     if (place->behind >= 0) s->places[place->behind].before = place->before; else s->last_place = place->before;
     if (s->blocks[place->block].count) tli_search_rescan(s, place->block);
@@ -1145,6 +1243,7 @@ static void tli_search_take(tli_search_seq *s, int32_t at) {
 static int tli_search_append(tli_search_seq *s, int32_t call) {
     const tli_search_problem *p = s->p;
     int32_t k, from = p->first_touch[call], to = p->first_touch[call + 1], at;
+    int64_t bytes;
     tli_search_place *place;
     if (!tli_search_reserve_events(s, to - from)) return 0;
     at = tli_search_new_place(s);
@@ -1169,9 +1268,9 @@ static int tli_search_append(tli_search_seq *s, int32_t call) {
         s->last[item] = e;
         if (x < 0) { s->first[item] = e; continue; }
         s->events[x].behind = e;
-        if (!event->is_use) continue;
-        s->places[s->events[x].call].order += p->item_bytes[item];
-        place->order -= p->item_bytes[item];
+        bytes = tli_search_gap_bytes(s, e);
+        s->places[s->events[x].call].order += bytes;
+        place->order -= bytes;
     }
     s->last_place = at;
     s->used++;
@@ -1206,8 +1305,7 @@ static int tli_search_make_blocks(tli_search_seq *s) {
         }
         place->block = number;
         s->blocks[number].count++;
-        if (place->call % 2 == 0 && place->call < tli_search_end_call(p))
-            s->cost += p->graph->nodes[place->call / 2].fwd_cost;
+        s->cost += tli_search_call_cost(p, place->call);
     }
     for (number = 0; number >= 0; number = s->blocks[number].behind) tli_search_rescan(s, number);
     s->work += 4 * (uint64_t)s->used;
@@ -1291,7 +1389,7 @@ static int tli_search_is_forward(const tli_search_seq *s, int32_t at) {
 // made earlier.
 static int tli_search_can_remove(const tli_search_seq *s, int32_t at) {
     int32_t e;
-    if (tli_search_is_fetch(s, at)) return 1;
+    if (tli_search_is_return(s, at)) return 1;
     if (!tli_search_is_forward(s, at)) return 0;
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)
         if (!s->events[e].is_use && s->events[e].before < 0 &&
@@ -1303,7 +1401,7 @@ static int tli_search_can_remove(const tli_search_seq *s, int32_t at) {
 // Whether nothing that this call makes is used before it is made again, so that it may be removed.
 static int tli_search_is_useless(const tli_search_seq *s, int32_t at) {
     int32_t e, ran;
-    if (tli_search_is_fetch(s, at)) return !tli_search_is_use(s, s->events[s->places[at].first_event].behind);
+    if (tli_search_is_return(s, at)) return !tli_search_is_use(s, s->events[s->places[at].first_event].behind);
     if (!tli_search_is_forward(s, at)) return 0;
     ran = tli_search_ran_item(s->p, s->places[at].call / 2);
     for (e = s->places[at].first_event; e >= 0; e = s->events[e].sibling)

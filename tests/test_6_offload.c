@@ -82,8 +82,8 @@ static void random_device(tl_random *random, tl_device *device) {
     device->link_latency_ns = tl_next_random_below(random, 4);
 }
 
-// So many nodes beside one input, few bytes, costs of the same order as the copies.
-static void tiny_graph(tl_random *random, int32_t count, tl_graph *graph) {
+// So many nodes beside one input, few bytes, costs of the same order as the copies. unit: of the bytes of outputs.
+static void tiny_graph_of(tl_random *random, int32_t count, uint64_t unit, tl_graph *graph) {
     int32_t i, k;
     tl_init_graph(graph);
     for (i = 0; i <= count; i++) {
@@ -97,7 +97,7 @@ static void tiny_graph(tl_random *random, int32_t count, tl_graph *graph) {
         node.input_count = i ? 1 + (i > 1 && random_chance(random, 35)) : 0;
         node.output_bytes = bytes;
         node.output_count = i && random_chance(random, 10) ? 2 : 1;
-        for (k = 0; k < 2; k++) bytes[k] = 1 + tl_next_random_below(random, 9);
+        for (k = 0; k < 2; k++) bytes[k] = unit * (1 + tl_next_random_below(random, 9));
         for (k = 0; k < node.input_count; k++) {
             inputs[k].node = random_chance(random, 70) ? i - 1 : random_count(random, 0, i - 1);
             inputs[k].output = random_count(random, 0, graph->nodes[inputs[k].node].output_count - 1);
@@ -122,6 +122,8 @@ static void tiny_graph(tl_random *random, int32_t count, tl_graph *graph) {
         if (tl_add_node(NULL, graph, &node, NULL)) fail_msg("%s", "no node");
     }
 }
+
+static void tiny_graph(tl_random *random, int32_t count, tl_graph *graph) { tiny_graph_of(random, count, 1, graph); }
 
 static void alloc_brute(brute_offload *tables, uint32_t capacity) {
     tables->capacity = tables->heap_capacity = capacity;
@@ -168,13 +170,13 @@ static void bound_is_below(const tl_remat_desc *desc, uint64_t end, int number) 
     }
 }
 
-typedef struct tally { int tried[6], met[6], proven, copies, missed, infeasible, large; } tally;
+typedef struct tally { int tried[6], met[6], proven, copies, expanded, missed, infeasible, large; } tally;
 
 // Whether the planner's answer is the optimum; every eighth time that brute force finds it, too.
 static void compare_with_brute(brute_offload *b, const tl_remat_desc *desc, tl_result result, const tl_plan *plan,
                                const tl_remat_report *report, int number, tally *sums) {
     uint64_t least = 0, limit = result ? 1000 : plan->cost - (number % 8 > 0);
-    int n = desc->graph->node_count - 1, solved;
+    int n = desc->graph->node_count - 1, solved, expands = 0, k;
     if (!result && !plan->cost) return;
     solved = bo_solve(b, desc->device, desc->budget_bytes, desc->host_budget_bytes, limit, &least);
     if (solved < 0) { sums->large++; return; }
@@ -186,12 +188,14 @@ static void compare_with_brute(brute_offload *b, const tl_remat_desc *desc, tl_r
     }
     if (!solved && number % 8 == 0) fail_msg("graph %d: nothing ends by %d", number, (int)plan->cost);
     if (!solved) least = plan->cost;
-    bound_is_below(desc, least, number);
+    if (!desc->codec) bound_is_below(desc, least, number);
     if (least < report->bound_cost) fail_msg("graph %d: bound %d, optimum %d", number, (int)report->bound_cost, (int)least);
     sums->tried[n]++;
     sums->met[n] += least == plan->cost;
     sums->proven += report->proven;
     sums->copies += plan->host_peak_bytes > 0;
+    for (k = 0; k < plan->step_count; k++) expands += plan->steps[k].kind == TL_STEP_EXPAND;
+    sums->expanded += expands > 0;
     if (least < plan->cost && getenv("SHOW")) {
         char text[8192];
         tl_print_graph(desc->graph, text, sizeof text);
@@ -204,12 +208,11 @@ static void compare_with_brute(brute_offload *b, const tl_remat_desc *desc, tl_r
     }
 }
 
-static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
-    tl_random random = { 61 };
+static tally compare_tiny_graphs(uint64_t seed, int codecs) {
+    tl_random random = { seed };
     brute_offload b, tables;
     tally sums;
     int i, count = (int)SOAK_TIMES(getenv("CASES") ? atoi(getenv("CASES")) : 150);
-    (void)state;
     memset(&sums, 0, sizeof sums);
     alloc_brute(&tables, 1u << 18);
     for (i = 0; i < count; i++) {
@@ -222,15 +225,22 @@ static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
         tl_result result;
         uint64_t host = random_chance(&random, 60) ? TL_UNLIMITED : 1 + tl_next_random_below(&random, 20), floor, work = 0;
         int32_t node;
-        tiny_graph(&random, 3 + i % 3, &graph);
+        tiny_graph_of(&random, 3 + i % 3, codecs ? 4 : 1, &graph);
         random_device(&random, &device);
+        if (codecs) {
+            device.codec_bytes_per_second = random_chance(&random, 20) ? 0 : UINT64_C(1000000000) << tl_next_random_below(&random, 4);
+            device.link_bytes_per_second *= 4;
+            if (random_chance(&random, 70)) host = 0;
+        }
         if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
         if (tli_remat_floor(NULL, &graph, 0, 1, &floor, &node, &work)) fail_msg("%s", "no floor");
         floor += tl_next_random_below(&random, all.peak_bytes - floor + 1);
         desc = desc_of(&graph, floor ? floor : 1, &device, host);
+        if (codecs) desc.codec = random_chance(&random, 50) ? TL_CODEC_F16 : TL_CODEC_BF16;
         result = plan_checked(&desc, &env, &plan, &report);
         if (bo_init(&b, &graph, 0)) {
             lend_tables(&b, &tables);
+            bo_use_codec(&b, desc.codec, device.codec_bytes_per_second);
             compare_with_brute(&b, &desc, result, &plan, &report, i, &sums);
         }
         tl_free_plan(&env, &plan);
@@ -239,12 +249,27 @@ static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
     }
     free_brute(&tables);
     print_message("optimum reached: 3 nodes %d of %d, 4 nodes %d of %d, 5 nodes %d of %d; %d proven, %d with copies, "
-                  "%d infeasible, %d missed, %d too large\n", sums.met[3], sums.tried[3], sums.met[4], sums.tried[4],
-                  sums.met[5], sums.tried[5], sums.proven, sums.copies, sums.infeasible, sums.missed, sums.large);
+                  "%d compressed, %d infeasible, %d missed, %d too large\n", sums.met[3], sums.tried[3], sums.met[4],
+                  sums.tried[4], sums.met[5], sums.tried[5], sums.proven, sums.copies, sums.expanded, sums.infeasible,
+                  sums.missed, sums.large);
+    return sums;
+}
+
+static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
+    tally sums = compare_tiny_graphs(61, 0);
+    (void)state;
     assert_int_equal(sums.met[3], sums.tried[3]);
     assert_int_equal(sums.missed, 0);
     assert_true(100 * (sums.met[4] + sums.met[5]) >= 97 * (sums.tried[4] + sums.tried[5]));
     assert_true(sums.copies > 0 && sums.proven > 0);
+}
+
+static void with_a_codec_they_reach_it_too(void **state) {
+    tally sums = compare_tiny_graphs(62, 1);
+    (void)state;
+    assert_int_equal(sums.missed, 0);
+    assert_true(100 * (sums.met[3] + sums.met[4] + sums.met[5]) >= 97 * (sums.tried[3] + sums.tried[4] + sums.tried[5]));
+    assert_true(sums.expanded > 0 && sums.proven > 0);
 }
 
 // -- what the link is good for --
@@ -702,6 +727,7 @@ static void plans_with_copies_run_with_the_same_gradients(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiny_graphs_reach_the_optimum_of_brute_force),
+        cmocka_unit_test(with_a_codec_they_reach_it_too),
         cmocka_unit_test(copies_that_hide_behind_calls_cost_nothing),
         cmocka_unit_test(a_slower_link_never_gives_a_cheaper_plan),
         cmocka_unit_test(a_link_that_is_just_fast_enough_is_used_and_not_ruled_out),

@@ -1,16 +1,19 @@
-// The least time in which a tiny graph can be carried out within a device and a host budget: A* over all states of the
-// model, every step of every kind an edge, the copies under way with the time that each still takes. It shares nothing with
+// The least time in which a tiny graph can be carried out within a device and a host budget, with compressed copies where
+// a codec is given: A* over all states of the model, every step of every kind an edge, the copies under way with the time
+// that each still takes. What was compressed may be read by backwards and by forwards that ran before. It shares nothing with
 // the planners and nothing with the simulator. Include after cmocka and the implementation.
 #ifndef TESTS_BRUTE_OFFLOAD_H
 #define TESTS_BRUTE_OFFLOAD_H
 
 #define BO_TENSORS 8
-enum { BO_ABSENT, BO_HERE, BO_LEAVING, BO_COMING };
+enum { BO_ABSENT, BO_HERE, BO_LEAVING, BO_COMING, BO_PACKED };
 
 typedef struct bo_state {
     uint8_t  where[BO_TENSORS], host[BO_TENSORS];
+    uint8_t  lossy[BO_TENSORS];      // it, or what it was made of, was compressed
     uint16_t left[BO_TENSORS];       // time until the copy under way has ended
     uint32_t saved, ran;             // bits of nodes; ran only where the backward is to come
+    uint32_t began;                  // bits of nodes that ran at any time; with a codec
     int32_t  turn, reserved;         // backwards done
 } bo_state;
 
@@ -21,6 +24,8 @@ typedef struct brute_offload {
     int       inference, order_count, order[32], turn[32];
     uint64_t  between[33], during[32], rest[33], copy[BO_TENSORS], budget, host_budget, limit;
     uint8_t   result[BO_TENSORS];
+    tl_codec  codec;
+    uint64_t  packed[BO_TENSORS], convert[BO_TENSORS];   // 0 bytes = is never compressed
     bo_state *states; uint64_t *now; uint8_t *settled; uint32_t count, capacity;
     uint32_t *table, table_size;
     bo_entry *heap; uint32_t heap_count, heap_capacity;
@@ -64,7 +69,8 @@ static inline int bo_init(brute_offload *b, const tl_graph *g, int inference) {
 static inline uint64_t bo_live(const brute_offload *b, const bo_state *s) {
     uint64_t sum = b->between[s->turn];
     int i;
-    for (i = 0; i < b->graph->tensor_count; i++) if (s->where[i] != BO_ABSENT) sum += b->graph->outputs[i].bytes;
+    for (i = 0; i < b->graph->tensor_count; i++)
+        if (s->where[i] != BO_ABSENT) sum += s->where[i] == BO_PACKED ? b->packed[i] : b->graph->outputs[i].bytes;
     for (i = 0; i < b->graph->node_count; i++) if (s->saved >> i & 1) sum += b->graph->nodes[i].saved_bytes;
     return sum;
 }
@@ -136,22 +142,28 @@ static inline void bo_forward(brute_offload *b, const bo_state *s, uint64_t now,
     const tl_node *n = &g->nodes[v];
     bo_state to = *s;
     uint64_t peak = bo_live(b, s), again = 0;
-    int k, missing = 0, reads = 0, from = in_place ? g->inputs[n->first_input + n->inplace].tensor : -1;
+    int k, missing = 0, reads = 0, lossy = 0, result = 0, from = in_place ? g->inputs[n->first_input + n->inplace].tensor : -1;
     for (k = n->first_input; k < n->first_input + n->input_count; k++) {
         if (!bo_reads(s, g->inputs[k].tensor)) return;
         reads += g->inputs[k].tensor == from;
+        lossy |= s->lossy[g->inputs[k].tensor];
     }
     for (k = n->first_output; k < n->first_output + n->output_count; k++) {
-        if (s->where[k] == BO_COMING) return;
+        if (s->where[k] == BO_COMING || s->where[k] == BO_PACKED) return;
+        to.lossy[k] = (uint8_t)lossy;
+        result |= b->result[k];
         if (s->where[k] == BO_ABSENT) { missing++; peak += g->outputs[k].bytes; to.where[k] = BO_HERE; }
         else again += g->outputs[k].bytes;
     }
+    if (lossy && (result || !(s->began >> v & 1))) return;
+    if (b->codec) to.began |= 1u << v;
     if (!saves && !missing) return;
     if (saves && s->saved >> v & 1) return;
     if (missing) peak += again;
     if (in_place) {
         if (reads != 1 || s->where[from] != BO_HERE || s->where[n->first_output] != BO_ABSENT) return;
         to.where[from] = BO_ABSENT;
+        to.lossy[from] = s->lossy[from] && s->host[from];
         peak -= g->outputs[from].bytes;
     }
     if (saves) { peak += n->saved_bytes; to.saved |= 1u << v; }
@@ -193,7 +205,7 @@ static inline void bo_copies(brute_offload *b, const bo_state *s, uint64_t now, 
         to.where[t] = BO_COMING; to.left[t] = (uint16_t)(busy + b->copy[t]);
         bo_edge(b, &to, now, bo_live(b, &to));
     }
-    if (s->where[t] >= BO_LEAVING) {
+    if (s->where[t] == BO_LEAVING || s->where[t] == BO_COMING) {
         to.where[t] = s->where[t] == BO_LEAVING ? BO_ABSENT : BO_HERE;
         bo_pass(&to, s->left[t]);
         bo_edge(b, &to, now + s->left[t], 0);
@@ -201,6 +213,16 @@ static inline void bo_copies(brute_offload *b, const bo_state *s, uint64_t now, 
         to = *s; to.host[t] = 0;
         bo_edge(b, &to, now, 0);
     }
+}
+
+// C and X.
+static inline void bo_conversions(brute_offload *b, const bo_state *s, uint64_t now, int t) {
+    bo_state to = *s;
+    if (!b->packed[t] || (s->where[t] != BO_HERE && s->where[t] != BO_PACKED)) return;
+    to.where[t] = s->where[t] == BO_HERE ? BO_PACKED : BO_HERE;
+    to.lossy[t] = 1;
+    bo_pass(&to, b->convert[t]);
+    bo_edge(b, &to, now + b->convert[t], bo_live(b, s) + (s->where[t] == BO_HERE ? b->packed[t] : b->graph->outputs[t].bytes));
 }
 
 static inline void bo_edges(brute_offload *b, const bo_state *s, uint64_t now) {
@@ -216,10 +238,27 @@ static inline void bo_edges(brute_offload *b, const bo_state *s, uint64_t now) {
     }
     for (i = 0; i < b->graph->tensor_count; i++) {
         if (b->graph->nodes[b->graph->outputs[i].node].is_input) continue;
-        if (s->where[i] == BO_HERE) { to = *s; to.where[i] = BO_ABSENT; bo_edge(b, &to, now, 0); }
+        if (s->where[i] == BO_HERE || s->where[i] == BO_PACKED) {
+            to = *s;
+            to.where[i] = BO_ABSENT;
+            to.lossy[i] = s->lossy[i] && s->host[i];
+            bo_edge(b, &to, now, 0);
+        }
         bo_copies(b, s, now, i);
+        bo_conversions(b, s, now, i);
     }
     if (s->turn < b->order_count) bo_backward(b, s, now);
+}
+
+static inline void bo_use_codec(brute_offload *b, tl_codec codec, uint64_t rate) {
+    int i;
+    b->codec = codec;
+    for (i = 0; i < b->graph->tensor_count; i++) {
+        uint64_t bytes = b->graph->outputs[i].bytes, packed = tl_find_codec_bytes(codec, bytes);
+        int may = !b->graph->nodes[b->graph->outputs[i].node].is_input && !b->result[i] && bytes % 4 == 0 && packed < bytes;
+        b->packed[i] = codec && may ? packed : 0;
+        b->convert[i] = rate ? (bytes * 1000000000u + rate - 1) / rate : 0;
+    }
 }
 
 // 1 and the least time, 0 where nothing ends by `limit`; -1 where the tables are too small.
