@@ -1971,8 +1971,8 @@ typedef struct tl_remat_report {
 //   report   overwritten; may be NULL
 //
 // The bound holds for this class of plans: backwards in reverse listing order, copies to a host only with a
-// host budget, compressed copies only with a codec. Nodes whose outputs nothing needs do not run, so cost may be below
-// base_cost. The same desc gives the same plan everywhere, unless progress stops planning.
+// host budget, compressed copies only with a codec. Nodes whose outputs nothing needs do not run, so cost may
+// be below base_cost. The same desc gives the same plan everywhere, unless progress stops planning.
 //
 // With a host budget the plan may contain O, L, W and DH steps, and its cost is the time at which it
 // ends on the device (tl_simulate_plan). Costs of the graph are nanoseconds then. If they have another
@@ -3135,6 +3135,9 @@ typedef struct tl_compile_desc {
     uint64_t split_cost;           // what each part after the first adds to the cost of a step
     uint64_t fusion_block_bytes;   // as block_bytes in tl_fusion_desc
     uint64_t fusion_scratch_parts; // as scratch_parts in tl_fusion_desc
+    tl_codec codec;                // as in tl_remat_desc, where gradients are checkpointed: f32 tensors may
+                                   // wait compressed for a backward; 0 = none. The loss does not count it:
+                                   // results are exact
     uint64_t work_limit;           // elementary steps of 2 to 8 ns; 0 = until the best is within 0.1 % of the
                                    // bound, at most 700 million: about two seconds. With few steps a larger
                                    // budget can cost more
@@ -3149,6 +3152,7 @@ typedef struct tl_compile_choice {
     int32_t  conversion_count;     // nodes that convert a tensor
     int32_t  format_counts[TL_FORMAT_COUNT];  // nodes of the graph, conversions left out, by their format
     int32_t  copy_count;           // tensors copied to or from the host in a part
+    int32_t  compressed_count;     // tensors compressed in a part
     double   loss;                 // sum over the nodes
     uint64_t cost;                 // of a step: of all parts
     uint64_t arena_bytes;          // with memory standard: the peak
@@ -3182,8 +3186,8 @@ typedef struct tl_compiled_plan {
 } tl_compiled_plan;
 
 // Compile a strategy for a graph: choose how the batch is split, which chains are fused, which format each node
-// has, what is dropped, run again or spilled, and where everything lies, so that a step costs least within
-// the budget. With memory minimal-peak it takes the fewest bytes instead, and costs least among such.
+// has, what is dropped, run again, compressed or spilled, and where everything lies, so that a step costs least
+// within the budget. With memory minimal-peak it takes the fewest bytes instead, and costs least among such.
 //
 //   compiled   overwritten; release with tl_free_compiled_plan; desc->graph must outlive it
 //
@@ -4074,7 +4078,8 @@ typedef struct tl_run_desc {
     tl_eviction eviction;             // 0 = cost
     tl_evict_fn evict;                // TL_EVICTION_CALLER only; tl_init_run calls it, too
     void       *evict_user;
-    tl_codec    codec;                // compress evicted f32 tensors (lossy); 0 = never
+    tl_codec    codec;                // compress evicted f32 tensors (lossy); 0 = never. A lazy strategy takes
+                                      // it as tl_compile does
 
     // Hooks; 0 = none.
     tl_result (*load)(tl_run *run, int32_t micro_batch, void *user);  // write the inputs; what was
@@ -23211,8 +23216,8 @@ static int64_t tli_search_held(const tli_search_seq *s, int32_t at) {
 }
 
 // Of the bytes held during a call, those that are not live before it: outputs, scratch, saved bytes, all
-// gradients, and what compressed copies take at its end. Of several copies the largest counts: what was compressed
-// before is gone.
+// gradients, and what compressed copies take at its end. Of several copies the largest counts: what was
+// compressed before is gone.
 static int64_t tli_search_own(const tli_search_seq *s, const tli_search_place *place) {
     const tl_graph *graph = s->p->graph;
     int64_t bytes = s->p->call_bytes[place->call] + place->packs;
@@ -23340,14 +23345,16 @@ static int64_t tli_search_gap_bytes(const tli_search_seq *s, int32_t event) {
 // The bytes that a call holds and that are gone behind it: scratch, gradients, and items that nothing needs.
 static int64_t tli_search_freed(const tli_search_seq *s, const tli_search_place *place) {
     const tl_graph *graph = s->p->graph;
-    int32_t id = place->call / 2, tensors = graph->tensor_count, e;
+    int32_t id = place->call / 2, e;
     int64_t freed = 0;
     if (place->call < tli_search_end_call(s->p))
         freed = place->call % 2 ? s->p->call_bytes[place->call] - s->p->gradient_bytes[id]
                                 : (int64_t)graph->nodes[id].fwork_bytes;
-    for (e = place->first_event; e >= 0; e = s->events[e].sibling)
-        if (!tli_search_is_kept(s, s->events[e].behind) && (s->events[e].is_use || s->events[e].item < (uint32_t)tensors))
-            freed += s->p->item_bytes[s->events[e].item];
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
+        int32_t item = s->events[e].item;
+        if (tli_search_is_kept(s, s->events[e].behind)) continue;
+        if (s->events[e].is_use || item < graph->tensor_count) freed += s->p->item_bytes[item];
+    }
     if (place->overwrites) freed -= (int64_t)graph->outputs[graph->nodes[id].first_output].bytes;
     return freed;
 }
@@ -24089,8 +24096,8 @@ static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor)
     return ns < TLI_SEARCH_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_SEARCH_MOST_COST >> 10;
 }
 
-// Add a copy of a tensor to the closure if that costs less than its forward alone: a fetch, or an expansion, for
-// which the call at `full` holds compressed bytes from event e on.
+// Add a copy of a tensor to the closure if that costs less than its forward alone: a fetch, or an expansion,
+// for which the call at `full` holds compressed bytes from event e on.
 static int tli_search_weigh_copy(tli_search_state *r, int32_t tensor, int32_t e, int64_t full, uint64_t *cost,
                                  int64_t *freed, int32_t *count) {
     const tli_search_seq *s = &r->seq;
@@ -24118,10 +24125,10 @@ static int tli_search_weigh_copy(tli_search_state *r, int32_t tensor, int32_t e,
     return 1;
 }
 
-// Score making an item again just before its next use (event y) instead of holding so many bytes of it from event
-// x across the full call; the nodes to run go to r->closure. Inputs of theirs that are not resident by then are made again
-// too, or held across the full call, whichever costs less per byte. Returns the score, less is better; *count
-// 0 = no bytes are freed.
+// Score making an item again just before its next use (event y) instead of holding so many bytes of it from
+// event x across the full call; the nodes to run go to r->closure. Inputs of theirs that are not resident by
+// then are made again too, come back from a copy, or are held across the full call, whichever costs less per
+// byte. Returns the score, less is better; *count 0 = no bytes are freed.
 static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t freed,
                                 int64_t full, int32_t *count) {
     tli_search_seq *s = &r->seq;
@@ -26875,9 +26882,9 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
 // A fetch may have to wait for the bytes of a pending spill, never a spill for a fetch: the bytes of the
 // sequence and of the fetches together fit the budget, so every sequence that the search proposes can run.
 //
-// With a codec, an expansion is a call like a fetch, but takes the time of a conversion. The tensor is compressed
-// right behind the last use before it. What was compressed is read by backwards and by forwards that run
-// again, never by a first run, nor for a result: so results are exact, and gradients are not.
+// With a codec, an expansion is a call like a fetch, but takes the time of a conversion. The tensor is
+// compressed right behind the last use before it. What was compressed is read by backwards and by forwards that
+// run again, never by a first run, nor for a result: so results are exact, and gradients are not.
 //
 // o is the placement of copies, x the search with a host tier.
 
@@ -27351,12 +27358,13 @@ static int tli_offload_start_from(tli_offload_search *x, const tl_plan *plan, tl
     return ok;
 }
 
-#define TLI_OFFLOAD_TRIES 256   // random starts, where the others find nothing
+#define TLI_OFFLOAD_TRIES 64   // random starts, where the others find nothing
 
-// Make the starts for a budget: a plan, where one is given, and the plan that keeps everything, lowered to it at
-// several prices of the link, or where there is none, by several rules; then by random ones, until one
+// Make the starts for a budget: a plan, where one is given, and the plan that keeps everything, lowered to it
+// at several prices of the link, or where there is none, by several rules; then by random ones, until one
 // succeeds. 0 = no memory.
-static int tli_offload_begin(tli_offload_search *x, int64_t budget, const tl_plan *plan, tli_search_calls *starts) {
+static int tli_offload_begin(tli_offload_search *x, int64_t budget, const tl_plan *plan,
+                             tli_search_calls *starts) {
     static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
     tli_search_state *r = &x->r;
     int32_t i;
@@ -27428,9 +27436,9 @@ static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_in
     return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// Find a plan with copies, on the host or compressed, from `plan` on (NULL = none is known): one that does not end
-// later, if that is within the budget. least: instead the plan of the least budget, which is not below the floor.
-// Bytes are without base. TL_ERROR_INFEASIBLE: none was found.
+// Find a plan with copies, on the host or compressed, from `plan` on (NULL = none is known): one that does not
+// end later, if that is within the budget. least: instead the plan of the least budget, which is not below the
+// floor. Bytes are without base. TL_ERROR_INFEASIBLE: none was found.
 static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
                                    const tl_plan *plan, int least, uint64_t floor, tli_steps *best,
                                    uint64_t *work) {
@@ -27711,8 +27719,8 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
 }
 
 // The class of plans that may compress.
-static uint64_t tli_pool_class_with(uint64_t key, const tl_graph *graph, tl_codec codec, const uint8_t *lossless,
-                                    const tl_device *device) {
+static uint64_t tli_pool_class_with(uint64_t key, const tl_graph *graph, tl_codec codec,
+                                    const uint8_t *lossless, const tl_device *device) {
     int32_t i;
     tli_pool_mix(&key, (uint64_t)codec);
     tli_pool_mix(&key, device ? device->codec_bytes_per_second : 0);
@@ -29271,8 +29279,8 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
 // depends on the graph and the work limit alone, in a pool of its own. So every call names the same least
 // budget, and a call that asks for it gets the plan behind it.
 //
-// With a host tier or a codec, the plan without copies is made first, then the search with fetches and expansions
-// improves it.
+// With a host tier or a codec, the plan without copies is made first, then the search with fetches and
+// expansions improves it.
 
 // The default work limit: rounds begin with TLI_REMAT_WORK steps times the square of the number of nodes,
 // within the next two, and go on to TLI_REMAT_MOST_WORK while the gap is larger than one part in
@@ -29302,7 +29310,7 @@ typedef struct tli_remat {
     int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
     int32_t         is_shared;    // 1 = the pool is the caller's
-    int32_t         alone;        // 1 = plans without copies are made first: host_budget and codec are 0 meanwhile
+    int32_t         alone;        // 1 = plans without copies are made first: these two are 0 meanwhile
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
     int32_t         search_is_stuck; // 1 = its last work found nothing
@@ -30009,8 +30017,8 @@ static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output 
 static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                 uint64_t most_work, tl_plan *plan, tl_remat_report *report);
 
-// Plan a graph in which what may be compressed takes the bytes of its copy all the time, at no cost: a plan with
-// compressed copies is one of that graph if the conversions are left out, and costs no less.
+// Plan a graph in which what may be compressed takes the bytes of its copy all the time, at no cost: a plan
+// with compressed copies is one of that graph if the conversions are left out, and costs no less.
 static tl_result tli_remat_bound_narrow(tli_remat *r, const tl_graph *narrow, uint64_t limit) {
     tl_remat_desc desc;
     tl_remat_report report;
@@ -30063,8 +30071,8 @@ static const tli_remat_part tli_remat_offload_parts[] = {
     { 1, tli_remat_always, tli_remat_improve_offload }
 };
 
-// First the plan without copies, with all the work that it would get alone, so that copies never make a plan more
-// expensive; then the same amount of work for the plan with copies.
+// First the plan without copies, with all the work that it would get alone, so that copies never make a plan
+// more expensive; then the same amount of work for the plan with copies.
 static tl_result tli_remat_run_offload(tli_remat *r) {
     uint64_t bound = r->bound, floor = r->floor, host_budget = r->host_budget;
     int32_t node = r->floor_node;
@@ -39868,6 +39876,8 @@ typedef struct tli_asked {
     const tl_device *device;        // may be NULL
     tli_budget       live, arena;   // what binds the one kind of plan, and the other
     uint64_t         alignment_bytes, block_bytes;
+    tl_codec         codec;           // f32 tensors may be compressed by it, where forwards may run again
+    const uint8_t   *formats;         // [tensors] tl_format; NULL = all f32
     uint64_t         work_limit;    // of tl_plan_remat and tl_plan_order; 0 = their defaults
     int            (*progress)(const tl_remat_progress *progress, void *user);
     void            *user;
@@ -39885,10 +39895,13 @@ static tl_result tli_plan_spaced(const tli_asked *a, tl_plan *plan) {
                ? tli_fail(a->env, result, a->function, TLI_RULE(KEPT_SET_NO_MEMORY)) : result;
 }
 
-// The cheapest plan within the budget.
-static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
+// The cheapest plan within the budget; lossless as in tl_remat_desc.
+static tl_result tli_plan_remat_asked(const tli_asked *a, const uint8_t *lossless, tl_plan *plan,
+                                      tl_remat_report *report) {
     tl_remat_desc remat;
     tli_zero(&remat, sizeof remat);
+    remat.codec = a->inference ? TL_CODEC_NONE : a->codec;
+    remat.lossless = lossless;
     remat.graph = a->graph;
     remat.inference = a->inference;
     remat.device = a->device;
@@ -39899,6 +39912,20 @@ static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_r
     remat.user = a->user;
     return a->in_arena ? tli_plan_remat_in_arena(a->env, &remat, &a->arena, plan, report)
                        : tli_plan_remat(a->env, &remat, &a->live, TLI_REMAT_MOST_WORK, plan, report);
+}
+
+// The cheapest plan within the budget. Tensors that are not of f32 are not compressed.
+static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
+    uint8_t *lossless;
+    tl_result result;
+    int32_t i;
+    if (!a->codec || !a->formats) return tli_plan_remat_asked(a, NULL, plan, report);
+    lossless = (uint8_t *)tli_alloc_array(a->env, (uint64_t)a->graph->tensor_count, 1);
+    if (!lossless) return tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(NO_MEMORY_TO_PLAN));
+    for (i = 0; i < a->graph->tensor_count; i++) lossless[i] = a->formats[i] != TL_FORMAT_F32;
+    result = tli_plan_remat_asked(a, lossless, plan, report);
+    tli_release(a->env, lossless);
+    return result;
 }
 
 // The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
@@ -39974,6 +40001,7 @@ typedef struct tli_compile {
     tl_precision     precision;      // of all tensors, where no formats are chosen
     int32_t          inference, in_arena, is_mixed;
     int32_t          fewest;         // 1 = bytes come first, then the cost
+    tl_codec         codec;          // by which f32 tensors may be compressed
     uint64_t         work, work_limit, try_work;
     int32_t          stopped;        // by progress
     int32_t          tried_count;
@@ -40021,6 +40049,7 @@ static tli_rule tli_find_compile_rule(const tl_compile_desc *desc) {
     if (desc->may_split & ~1) return TLI_RULE(MAY_SPLIT_MUST_BE_0_OR_1);
     if (precision && strategy->precision != TL_PRECISION_MIXED)
         return TLI_RULE(PRECISION_BUT_STRATEGY_IS_NOT_MIXED);
+    if ((uint32_t)desc->codec >= (uint32_t)TL_CODEC_COUNT) return TLI_RULE(CODEC_THERE_IS_NO_SUCH_ONE);
     if (desc->alignment_bytes & (desc->alignment_bytes - 1) || desc->alignment_bytes > UINT64_C(1) << 30)
         return TLI_RULE(ALIGNMENT_OF_COMPILE_POWER_OF_TWO);
     if (precision && (precision->criterion || precision->objective || precision->evaluate ||
@@ -40053,6 +40082,7 @@ static tl_result tli_check_compile(tli_compile *c) {
     if (c->precision == TL_PRECISION_COUNT) rule = TLI_RULE(STRATEGY_PRECISION_NOT_AMONG);
     if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
         strategy->parallelism.kind == TL_PARALLELISM_PIPELINE) rule = TLI_RULE(STRATEGY_PARALLELISM_ONE_WORKER);
+    if (!c->is_mixed && c->precision != TL_PRECISION_SINGLE) c->codec = TL_CODEC_NONE;  // nothing is of f32
     return rule ? tli_fail(c->env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE), rule) : TL_OK;
 }
 
@@ -40457,6 +40487,7 @@ static tli_asked tli_ask_for_compile(tli_compile *c, const tl_graph *graph, uint
     asked.alignment_bytes = c->desc->alignment_bytes;
     asked.block_bytes = c->desc->block_bytes;
     asked.work_limit = work_limit;
+    asked.codec = c->codec;
     if (c->desc->progress) {
         asked.progress = tli_watch_compile;
         asked.user = c;
@@ -40507,6 +40538,7 @@ static tl_result tli_plan_graph(tli_compile *c, const tl_precision_graph *applie
     tli_asked asked = tli_ask_for_compile(c, graph, work_limit);
     tl_remat_report report;
     tl_result result;
+    asked.formats = applied->formats;
     tli_zero(plan, sizeof *plan);
     result = tli_plan_asked(&asked, plan, &report);
     c->work += report.work + (uint64_t)graph->node_count * 64;
@@ -40539,6 +40571,7 @@ static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *
     for (k = 0; k < plan->step_count; k++) {
         tl_step_kind kind = (tl_step_kind)tl_find_step(plan, k).kind;
         choice->copy_count += kind == TL_STEP_SPILL || kind == TL_STEP_FETCH;
+        choice->compressed_count += kind == TL_STEP_COMPRESS;
     }
     for (id = 0; id < c->graph->node_count; id++) {
         int32_t scheme = c->is_mixed ? (int32_t)c->schemes[id] : (int32_t)TL_SCHEME_F32;
@@ -40975,10 +41008,11 @@ static tl_result tli_try_variant(tli_compile *c) {
 // -- compile: the bound --
 //
 // A relaxed graph of source: every node costs what its fastest scheme does, every tensor takes the bytes of the
-// narrowest format that its node or a reader may have, nothing is converted, and what is inside of a chain
-// takes no bytes and costs as little as if the chain were fused. Any plan of any combination gives a plan of
-// that graph which costs no more and takes no more bytes: leave out the conversions, read the tensor where its
-// copy was read, and run the members where the fused node ran. So its bound holds for all of them.
+// narrowest format that its node or a reader may have, or those of a compressed copy, nothing is converted, and
+// what is inside of a chain takes no bytes and costs as little as if the chain were fused. Any plan of any
+// combination gives a plan of that graph which costs no more and takes no more bytes: leave out the
+// conversions, read the tensor where its copy was read, and run the members where the fused node ran. So its
+// bound holds for all of them.
 
 typedef struct tli_relaxed {
     tl_graph        graph;
@@ -41145,6 +41179,11 @@ static void tli_relax(const tli_compile *c, tli_relaxed *r) {
         if (!graph->nodes[graph->outputs[k].node].is_input)
             r->outputs[k].bytes = tli_find_narrowest(c, graph->outputs[k].node, graph->outputs[k].bytes);
     for (id = 0; id < graph->node_count; id++) tli_relax_inputs(c, r, id);
+    for (k = 0; k < graph->tensor_count && c->codec; k++) {
+        uint64_t packed = tl_find_codec_bytes(c->codec, graph->outputs[k].bytes);
+        if (graph->nodes[graph->outputs[k].node].is_input || packed >= r->outputs[k].bytes) continue;
+        r->outputs[k].bytes = packed;
+    }
     for (id = 0; c->all.memory && id < c->all.graph.node_count; id++) {
         if (tli_count_in(&c->all, id) < 2) continue;
         tli_find_chain_share(c, id, &part, &of);
@@ -41647,6 +41686,7 @@ static tli_compile tli_start_compile(tl_env *env, const tl_compile_desc *desc, c
     c.strategy = desc->strategy;
     c.budget = *budget;
     c.inference = !desc->strategy->gradient.computes;
+    c.codec = desc->strategy->gradient.checkpointed && !c.inference ? desc->codec : TL_CODEC_NONE;
     c.in_arena = desc->strategy->memory != TL_MEMORY_STANDARD;
     c.fewest = desc->strategy->memory == TL_MEMORY_MINIMAL_PEAK;
     c.work_limit = tli_or_default(desc->work_limit, TLI_COMPILE_WORK);
@@ -42118,6 +42158,10 @@ static void tli_put_choice(tli_writer *w, const tl_compile_choice *choice) {
     if (choice->copy_count) {
         tli_put(w, ", copies to and from the host: ");
         tli_put_i64(w, choice->copy_count);
+    }
+    if (choice->compressed_count) {
+        tli_put(w, ", tensors compressed: ");
+        tli_put_i64(w, choice->compressed_count);
     }
 }
 
@@ -46058,6 +46102,12 @@ static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
 }
 #endif
 
+// Whether a tensor is of f32, which codecs read.
+static int tli_is_f32(const tl_run *run, int32_t tensor) {
+    if (run->precision == TL_PRECISION_MIXED) return tli_run_format(run, tensor) == TL_FORMAT_F32;
+    return run->precision == TL_PRECISION_SINGLE;
+}
+
 // The bytes that the caller has to allow for so many bytes of the run.
 static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
     uint64_t needed = tli_add_base(&run->budget, bytes), unusable = run->limits.unusable_bytes[TL_TIER_DEVICE];
@@ -47004,7 +47054,7 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     if (item >= run->graph->tensor_count)
         return tli_online_emit(run, TL_STEP_DROP_SAVED, item - run->graph->tensor_count,
                                TL_ALL_OUTPUTS, TL_CODEC_NONE);
-    exits.codec = t->state == TLI_RESIDENT && tli_run_format(run, item) == TL_FORMAT_F32 ? run->desc.codec
+    exits.codec = t->state == TLI_RESIDENT && tli_is_f32(run, item) ? run->desc.codec
                                                                                         : TL_CODEC_NONE;
     exits.may_spill = t->state == TLI_RESIDENT && !t->on_host;
     exits.may_drop = 1;
@@ -47665,6 +47715,7 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     if (strategy->precision == TL_PRECISION_MIXED) desc.precision = &formats;
     desc.may_split = run->desc.may_split;
     desc.split_cost = run->desc.split_cost;
+    desc.codec = run->desc.codec;
     desc.fusion_block_bytes = tli_find_fusion_block(run);
     desc.fusion_scratch_parts = tli_find_fusion_parts(run);
     return tli_compile_within(run->env, &desc, budget, &run->own_compiled);
@@ -50899,6 +50950,9 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     asked.arena = tli_arena_budget(run);
     asked.alignment_bytes = run->limits.alignment_bytes;
     asked.block_bytes = tli_run_cut(run);
+    asked.formats = run->desc.formats;
+    if (run->precision == TL_PRECISION_MIXED || run->precision == TL_PRECISION_SINGLE)
+        asked.codec = run->desc.codec;
     return asked;
 }
 
@@ -50921,7 +50975,6 @@ static tl_result tli_plan_desc(tl_run *run) {
 }
 #endif
 
-#if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
 // A plan may compress f32 tensors only, because the backend's codecs read f32.
 static tl_result tli_check_compressed(tl_run *run) {
     int32_t k, i, end;
@@ -50931,13 +50984,12 @@ static tl_result tli_check_compressed(tl_run *run) {
         if (!TLI_CODECS) return tli_unsupported(run, TLI_RULE(PLAN_COMPRESSES_TL_NO_CODECS_LEFT));
         tli_step_outputs(run, &step, &i, &end);
         for (; i < end; i++)
-            if (tli_run_format(run, i) != TL_FORMAT_F32)
+            if (!tli_is_f32(run, i))
                 return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(INIT_RUN),
                                 TLI_RULE(PLAN_COMPRESSES_TENSOR_WHOSE_FORMAT));
     }
     return TL_OK;
 }
-#endif
 
 // -- preparing a run: the arena --
 

@@ -1436,7 +1436,8 @@ static void put_compile_choice_json(writer *w, const tl_compile_choice *choice) 
     int k, is_first = 1;
     put(w, "{\"part_count\": %d, \"fused_count\": %d, \"conversion_count\": %d", (int)choice->part_count,
         (int)choice->fused_count, (int)choice->conversion_count);
-    put(w, ", \"copy_count\": %d, \"formats\": {", (int)choice->copy_count);
+    put(w, ", \"copy_count\": %d, \"compressed_count\": %d, \"formats\": {", (int)choice->copy_count,
+        (int)choice->compressed_count);
     for (k = 0; k < TL_FORMAT_COUNT; k++) {
         if (!choice->format_counts[k]) continue;
         put(w, "%s\"%s\": %d", is_first ? "" : ", ", tl_name_format((tl_format)k),
@@ -3252,6 +3253,7 @@ static void name_choice(const tl_compile_choice *choice, char text[CHOICE_SIZE])
     }
     if (choice->conversion_count) add_count(text, "", choice->conversion_count, " conversions");
     if (choice->copy_count) add_count(text, "", choice->copy_count, " copies");
+    if (choice->compressed_count) add_count(text, "", choice->compressed_count, " compressed");
 }
 
 static void print_compile_point(const program *p, FILE *out, const tl_compile_point *at, int is_knee) {

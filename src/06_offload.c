@@ -18,9 +18,9 @@
 // A fetch may have to wait for the bytes of a pending spill, never a spill for a fetch: the bytes of the
 // sequence and of the fetches together fit the budget, so every sequence that the search proposes can run.
 //
-// With a codec, an expansion is a call like a fetch, but takes the time of a conversion. The tensor is compressed
-// right behind the last use before it. What was compressed is read by backwards and by forwards that run
-// again, never by a first run, nor for a result: so results are exact, and gradients are not.
+// With a codec, an expansion is a call like a fetch, but takes the time of a conversion. The tensor is
+// compressed right behind the last use before it. What was compressed is read by backwards and by forwards that
+// run again, never by a first run, nor for a result: so results are exact, and gradients are not.
 //
 // o is the placement of copies, x the search with a host tier.
 
@@ -496,10 +496,11 @@ static int tli_offload_start_from(tli_offload_search *x, const tl_plan *plan, tl
 
 #define TLI_OFFLOAD_TRIES 64   // random starts, where the others find nothing
 
-// Make the starts for a budget: a plan, where one is given, and the plan that keeps everything, lowered to it at
-// several prices of the link, or where there is none, by several rules; then by random ones, until one
+// Make the starts for a budget: a plan, where one is given, and the plan that keeps everything, lowered to it
+// at several prices of the link, or where there is none, by several rules; then by random ones, until one
 // succeeds. 0 = no memory.
-static int tli_offload_begin(tli_offload_search *x, int64_t budget, const tl_plan *plan, tli_search_calls *starts) {
+static int tli_offload_begin(tli_offload_search *x, int64_t budget, const tl_plan *plan,
+                             tli_search_calls *starts) {
     static const uint8_t prices[TLI_OFFLOAD_STARTS - 1] = { 4, 40, 128, 255, 0 };
     tli_search_state *r = &x->r;
     int32_t i;
@@ -571,9 +572,9 @@ static tl_result tli_offload_run_least(tli_offload_search *x, const tli_remat_in
     return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// Find a plan with copies, on the host or compressed, from `plan` on (NULL = none is known): one that does not end
-// later, if that is within the budget. least: instead the plan of the least budget, which is not below the floor.
-// Bytes are without base. TL_ERROR_INFEASIBLE: none was found.
+// Find a plan with copies, on the host or compressed, from `plan` on (NULL = none is known): one that does not
+// end later, if that is within the budget. least: instead the plan of the least budget, which is not below the
+// floor. Bytes are without base. TL_ERROR_INFEASIBLE: none was found.
 static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *device, uint64_t host_budget,
                                    const tl_plan *plan, int least, uint64_t floor, tli_steps *best,
                                    uint64_t *work) {

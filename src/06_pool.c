@@ -242,8 +242,8 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
 }
 
 // The class of plans that may compress.
-static uint64_t tli_pool_class_with(uint64_t key, const tl_graph *graph, tl_codec codec, const uint8_t *lossless,
-                                    const tl_device *device) {
+static uint64_t tli_pool_class_with(uint64_t key, const tl_graph *graph, tl_codec codec,
+                                    const uint8_t *lossless, const tl_device *device) {
     int32_t i;
     tli_pool_mix(&key, (uint64_t)codec);
     tli_pool_mix(&key, device ? device->codec_bytes_per_second : 0);

@@ -12,8 +12,8 @@
 // depends on the graph and the work limit alone, in a pool of its own. So every call names the same least
 // budget, and a call that asks for it gets the plan behind it.
 //
-// With a host tier or a codec, the plan without copies is made first, then the search with fetches and expansions
-// improves it.
+// With a host tier or a codec, the plan without copies is made first, then the search with fetches and
+// expansions improves it.
 
 // The default work limit: rounds begin with TLI_REMAT_WORK steps times the square of the number of nodes,
 // within the next two, and go on to TLI_REMAT_MOST_WORK while the gap is larger than one part in
@@ -43,7 +43,7 @@ typedef struct tli_remat {
     int32_t         is_over;      // 1 = the base alone exceeds the limit
     int32_t         is_default;   // 1 = the caller gave no work limit: a small gap is enough
     int32_t         is_shared;    // 1 = the pool is the caller's
-    int32_t         alone;        // 1 = plans without copies are made first: host_budget and codec are 0 meanwhile
+    int32_t         alone;        // 1 = plans without copies are made first: these two are 0 meanwhile
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
     int32_t         search_is_stuck; // 1 = its last work found nothing
@@ -750,8 +750,8 @@ static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output 
 static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                 uint64_t most_work, tl_plan *plan, tl_remat_report *report);
 
-// Plan a graph in which what may be compressed takes the bytes of its copy all the time, at no cost: a plan with
-// compressed copies is one of that graph if the conversions are left out, and costs no less.
+// Plan a graph in which what may be compressed takes the bytes of its copy all the time, at no cost: a plan
+// with compressed copies is one of that graph if the conversions are left out, and costs no less.
 static tl_result tli_remat_bound_narrow(tli_remat *r, const tl_graph *narrow, uint64_t limit) {
     tl_remat_desc desc;
     tl_remat_report report;
@@ -804,8 +804,8 @@ static const tli_remat_part tli_remat_offload_parts[] = {
     { 1, tli_remat_always, tli_remat_improve_offload }
 };
 
-// First the plan without copies, with all the work that it would get alone, so that copies never make a plan more
-// expensive; then the same amount of work for the plan with copies.
+// First the plan without copies, with all the work that it would get alone, so that copies never make a plan
+// more expensive; then the same amount of work for the plan with copies.
 static tl_result tli_remat_run_offload(tli_remat *r) {
     uint64_t bound = r->bound, floor = r->floor, host_budget = r->host_budget;
     int32_t node = r->floor_node;

@@ -110,8 +110,8 @@ typedef struct tl_remat_report {
 //   report   overwritten; may be NULL
 //
 // The bound holds for this class of plans: backwards in reverse listing order, copies to a host only with a
-// host budget, compressed copies only with a codec. Nodes whose outputs nothing needs do not run, so cost may be below
-// base_cost. The same desc gives the same plan everywhere, unless progress stops planning.
+// host budget, compressed copies only with a codec. Nodes whose outputs nothing needs do not run, so cost may
+// be below base_cost. The same desc gives the same plan everywhere, unless progress stops planning.
 //
 // With a host budget the plan may contain O, L, W and DH steps, and its cost is the time at which it
 // ends on the device (tl_simulate_plan). Costs of the graph are nanoseconds then. If they have another

@@ -49,8 +49,8 @@ static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor)
     return ns < TLI_SEARCH_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_SEARCH_MOST_COST >> 10;
 }
 
-// Add a copy of a tensor to the closure if that costs less than its forward alone: a fetch, or an expansion, for
-// which the call at `full` holds compressed bytes from event e on.
+// Add a copy of a tensor to the closure if that costs less than its forward alone: a fetch, or an expansion,
+// for which the call at `full` holds compressed bytes from event e on.
 static int tli_search_weigh_copy(tli_search_state *r, int32_t tensor, int32_t e, int64_t full, uint64_t *cost,
                                  int64_t *freed, int32_t *count) {
     const tli_search_seq *s = &r->seq;
@@ -78,10 +78,10 @@ static int tli_search_weigh_copy(tli_search_state *r, int32_t tensor, int32_t e,
     return 1;
 }
 
-// Score making an item again just before its next use (event y) instead of holding so many bytes of it from event
-// x across the full call; the nodes to run go to r->closure. Inputs of theirs that are not resident by then are made again
-// too, or held across the full call, whichever costs less per byte. Returns the score, less is better; *count
-// 0 = no bytes are freed.
+// Score making an item again just before its next use (event y) instead of holding so many bytes of it from
+// event x across the full call; the nodes to run go to r->closure. Inputs of theirs that are not resident by
+// then are made again too, come back from a copy, or are held across the full call, whichever costs less per
+// byte. Returns the score, less is better; *count 0 = no bytes are freed.
 static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t freed,
                                 int64_t full, int32_t *count) {
     tli_search_seq *s = &r->seq;

@@ -902,8 +902,8 @@ static int64_t tli_search_held(const tli_search_seq *s, int32_t at) {
 }
 
 // Of the bytes held during a call, those that are not live before it: outputs, scratch, saved bytes, all
-// gradients, and what compressed copies take at its end. Of several copies the largest counts: what was compressed
-// before is gone.
+// gradients, and what compressed copies take at its end. Of several copies the largest counts: what was
+// compressed before is gone.
 static int64_t tli_search_own(const tli_search_seq *s, const tli_search_place *place) {
     const tl_graph *graph = s->p->graph;
     int64_t bytes = s->p->call_bytes[place->call] + place->packs;
@@ -1031,14 +1031,16 @@ static int64_t tli_search_gap_bytes(const tli_search_seq *s, int32_t event) {
 // The bytes that a call holds and that are gone behind it: scratch, gradients, and items that nothing needs.
 static int64_t tli_search_freed(const tli_search_seq *s, const tli_search_place *place) {
     const tl_graph *graph = s->p->graph;
-    int32_t id = place->call / 2, tensors = graph->tensor_count, e;
+    int32_t id = place->call / 2, e;
     int64_t freed = 0;
     if (place->call < tli_search_end_call(s->p))
         freed = place->call % 2 ? s->p->call_bytes[place->call] - s->p->gradient_bytes[id]
                                 : (int64_t)graph->nodes[id].fwork_bytes;
-    for (e = place->first_event; e >= 0; e = s->events[e].sibling)
-        if (!tli_search_is_kept(s, s->events[e].behind) && (s->events[e].is_use || s->events[e].item < (uint32_t)tensors))
-            freed += s->p->item_bytes[s->events[e].item];
+    for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
+        int32_t item = s->events[e].item;
+        if (tli_search_is_kept(s, s->events[e].behind)) continue;
+        if (s->events[e].is_use || item < graph->tensor_count) freed += s->p->item_bytes[item];
+    }
     if (place->overwrites) freed -= (int64_t)graph->outputs[graph->nodes[id].first_output].bytes;
     return freed;
 }

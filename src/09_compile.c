@@ -408,6 +408,7 @@ static tli_compile tli_start_compile(tl_env *env, const tl_compile_desc *desc, c
     c.strategy = desc->strategy;
     c.budget = *budget;
     c.inference = !desc->strategy->gradient.computes;
+    c.codec = desc->strategy->gradient.checkpointed && !c.inference ? desc->codec : TL_CODEC_NONE;
     c.in_arena = desc->strategy->memory != TL_MEMORY_STANDARD;
     c.fewest = desc->strategy->memory == TL_MEMORY_MINIMAL_PEAK;
     c.work_limit = tli_or_default(desc->work_limit, TLI_COMPILE_WORK);

@@ -63,6 +63,9 @@ typedef struct tl_compile_desc {
     uint64_t split_cost;           // what each part after the first adds to the cost of a step
     uint64_t fusion_block_bytes;   // as block_bytes in tl_fusion_desc
     uint64_t fusion_scratch_parts; // as scratch_parts in tl_fusion_desc
+    tl_codec codec;                // as in tl_remat_desc, where gradients are checkpointed: f32 tensors may
+                                   // wait compressed for a backward; 0 = none. The loss does not count it:
+                                   // results are exact
     uint64_t work_limit;           // elementary steps of 2 to 8 ns; 0 = until the best is within 0.1 % of the
                                    // bound, at most 700 million: about two seconds. With few steps a larger
                                    // budget can cost more
@@ -77,6 +80,7 @@ typedef struct tl_compile_choice {
     int32_t  conversion_count;     // nodes that convert a tensor
     int32_t  format_counts[TL_FORMAT_COUNT];  // nodes of the graph, conversions left out, by their format
     int32_t  copy_count;           // tensors copied to or from the host in a part
+    int32_t  compressed_count;     // tensors compressed in a part
     double   loss;                 // sum over the nodes
     uint64_t cost;                 // of a step: of all parts
     uint64_t arena_bytes;          // with memory standard: the peak
@@ -110,8 +114,8 @@ typedef struct tl_compiled_plan {
 } tl_compiled_plan;
 
 // Compile a strategy for a graph: choose how the batch is split, which chains are fused, which format each node
-// has, what is dropped, run again or spilled, and where everything lies, so that a step costs least within
-// the budget. With memory minimal-peak it takes the fewest bytes instead, and costs least among such.
+// has, what is dropped, run again, compressed or spilled, and where everything lies, so that a step costs least
+// within the budget. With memory minimal-peak it takes the fewest bytes instead, and costs least among such.
 //
 //   compiled   overwritten; release with tl_free_compiled_plan; desc->graph must outlive it
 //

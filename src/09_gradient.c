@@ -26,6 +26,8 @@ typedef struct tli_asked {
     const tl_device *device;        // may be NULL
     tli_budget       live, arena;   // what binds the one kind of plan, and the other
     uint64_t         alignment_bytes, block_bytes;
+    tl_codec         codec;           // f32 tensors may be compressed by it, where forwards may run again
+    const uint8_t   *formats;         // [tensors] tl_format; NULL = all f32
     uint64_t         work_limit;    // of tl_plan_remat and tl_plan_order; 0 = their defaults
     int            (*progress)(const tl_remat_progress *progress, void *user);
     void            *user;
@@ -43,10 +45,13 @@ static tl_result tli_plan_spaced(const tli_asked *a, tl_plan *plan) {
                ? tli_fail(a->env, result, a->function, TLI_RULE(KEPT_SET_NO_MEMORY)) : result;
 }
 
-// The cheapest plan within the budget.
-static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
+// The cheapest plan within the budget; lossless as in tl_remat_desc.
+static tl_result tli_plan_remat_asked(const tli_asked *a, const uint8_t *lossless, tl_plan *plan,
+                                      tl_remat_report *report) {
     tl_remat_desc remat;
     tli_zero(&remat, sizeof remat);
+    remat.codec = a->inference ? TL_CODEC_NONE : a->codec;
+    remat.lossless = lossless;
     remat.graph = a->graph;
     remat.inference = a->inference;
     remat.device = a->device;
@@ -57,6 +62,20 @@ static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_r
     remat.user = a->user;
     return a->in_arena ? tli_plan_remat_in_arena(a->env, &remat, &a->arena, plan, report)
                        : tli_plan_remat(a->env, &remat, &a->live, TLI_REMAT_MOST_WORK, plan, report);
+}
+
+// The cheapest plan within the budget. Tensors that are not of f32 are not compressed.
+static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
+    uint8_t *lossless;
+    tl_result result;
+    int32_t i;
+    if (!a->codec || !a->formats) return tli_plan_remat_asked(a, NULL, plan, report);
+    lossless = (uint8_t *)tli_alloc_array(a->env, (uint64_t)a->graph->tensor_count, 1);
+    if (!lossless) return tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(NO_MEMORY_TO_PLAN));
+    for (i = 0; i < a->graph->tensor_count; i++) lossless[i] = a->formats[i] != TL_FORMAT_F32;
+    result = tli_plan_remat_asked(a, lossless, plan, report);
+    tli_release(a->env, lossless);
+    return result;
 }
 
 // The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they

@@ -100,6 +100,7 @@ static tli_asked tli_ask_for_compile(tli_compile *c, const tl_graph *graph, uint
     asked.alignment_bytes = c->desc->alignment_bytes;
     asked.block_bytes = c->desc->block_bytes;
     asked.work_limit = work_limit;
+    asked.codec = c->codec;
     if (c->desc->progress) {
         asked.progress = tli_watch_compile;
         asked.user = c;
@@ -150,6 +151,7 @@ static tl_result tli_plan_graph(tli_compile *c, const tl_precision_graph *applie
     tli_asked asked = tli_ask_for_compile(c, graph, work_limit);
     tl_remat_report report;
     tl_result result;
+    asked.formats = applied->formats;
     tli_zero(plan, sizeof *plan);
     result = tli_plan_asked(&asked, plan, &report);
     c->work += report.work + (uint64_t)graph->node_count * 64;
@@ -182,6 +184,7 @@ static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *
     for (k = 0; k < plan->step_count; k++) {
         tl_step_kind kind = (tl_step_kind)tl_find_step(plan, k).kind;
         choice->copy_count += kind == TL_STEP_SPILL || kind == TL_STEP_FETCH;
+        choice->compressed_count += kind == TL_STEP_COMPRESS;
     }
     for (id = 0; id < c->graph->node_count; id++) {
         int32_t scheme = c->is_mixed ? (int32_t)c->schemes[id] : (int32_t)TL_SCHEME_F32;

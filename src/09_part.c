@@ -28,6 +28,7 @@ typedef struct tli_compile {
     tl_precision     precision;      // of all tensors, where no formats are chosen
     int32_t          inference, in_arena, is_mixed;
     int32_t          fewest;         // 1 = bytes come first, then the cost
+    tl_codec         codec;          // by which f32 tensors may be compressed
     uint64_t         work, work_limit, try_work;
     int32_t          stopped;        // by progress
     int32_t          tried_count;
@@ -75,6 +76,7 @@ static tli_rule tli_find_compile_rule(const tl_compile_desc *desc) {
     if (desc->may_split & ~1) return TLI_RULE(MAY_SPLIT_MUST_BE_0_OR_1);
     if (precision && strategy->precision != TL_PRECISION_MIXED)
         return TLI_RULE(PRECISION_BUT_STRATEGY_IS_NOT_MIXED);
+    if ((uint32_t)desc->codec >= (uint32_t)TL_CODEC_COUNT) return TLI_RULE(CODEC_THERE_IS_NO_SUCH_ONE);
     if (desc->alignment_bytes & (desc->alignment_bytes - 1) || desc->alignment_bytes > UINT64_C(1) << 30)
         return TLI_RULE(ALIGNMENT_OF_COMPILE_POWER_OF_TWO);
     if (precision && (precision->criterion || precision->objective || precision->evaluate ||
@@ -107,6 +109,7 @@ static tl_result tli_check_compile(tli_compile *c) {
     if (c->precision == TL_PRECISION_COUNT) rule = TLI_RULE(STRATEGY_PRECISION_NOT_AMONG);
     if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
         strategy->parallelism.kind == TL_PARALLELISM_PIPELINE) rule = TLI_RULE(STRATEGY_PARALLELISM_ONE_WORKER);
+    if (!c->is_mixed && c->precision != TL_PRECISION_SINGLE) c->codec = TL_CODEC_NONE;  // nothing is of f32
     return rule ? tli_fail(c->env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE), rule) : TL_OK;
 }
 

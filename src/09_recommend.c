@@ -427,6 +427,10 @@ static void tli_put_choice(tli_writer *w, const tl_compile_choice *choice) {
         tli_put(w, ", copies to and from the host: ");
         tli_put_i64(w, choice->copy_count);
     }
+    if (choice->compressed_count) {
+        tli_put(w, ", tensors compressed: ");
+        tli_put_i64(w, choice->compressed_count);
+    }
 }
 
 static void tli_put_candidate(tli_writer *w, const tl_strategy *strategy) {

@@ -4,10 +4,11 @@
 // -- compile: the bound --
 //
 // A relaxed graph of source: every node costs what its fastest scheme does, every tensor takes the bytes of the
-// narrowest format that its node or a reader may have, nothing is converted, and what is inside of a chain
-// takes no bytes and costs as little as if the chain were fused. Any plan of any combination gives a plan of
-// that graph which costs no more and takes no more bytes: leave out the conversions, read the tensor where its
-// copy was read, and run the members where the fused node ran. So its bound holds for all of them.
+// narrowest format that its node or a reader may have, or those of a compressed copy, nothing is converted, and
+// what is inside of a chain takes no bytes and costs as little as if the chain were fused. Any plan of any
+// combination gives a plan of that graph which costs no more and takes no more bytes: leave out the
+// conversions, read the tensor where its copy was read, and run the members where the fused node ran. So its
+// bound holds for all of them.
 
 typedef struct tli_relaxed {
     tl_graph        graph;
@@ -174,6 +175,11 @@ static void tli_relax(const tli_compile *c, tli_relaxed *r) {
         if (!graph->nodes[graph->outputs[k].node].is_input)
             r->outputs[k].bytes = tli_find_narrowest(c, graph->outputs[k].node, graph->outputs[k].bytes);
     for (id = 0; id < graph->node_count; id++) tli_relax_inputs(c, r, id);
+    for (k = 0; k < graph->tensor_count && c->codec; k++) {
+        uint64_t packed = tl_find_codec_bytes(c->codec, graph->outputs[k].bytes);
+        if (graph->nodes[graph->outputs[k].node].is_input || packed >= r->outputs[k].bytes) continue;
+        r->outputs[k].bytes = packed;
+    }
     for (id = 0; c->all.memory && id < c->all.graph.node_count; id++) {
         if (tli_count_in(&c->all, id) < 2) continue;
         tli_find_chain_share(c, id, &part, &of);

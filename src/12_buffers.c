@@ -341,6 +341,12 @@ static tl_format tli_run_format(const tl_run *run, int32_t tensor) {
 }
 #endif
 
+// Whether a tensor is of f32, which codecs read.
+static int tli_is_f32(const tl_run *run, int32_t tensor) {
+    if (run->precision == TL_PRECISION_MIXED) return tli_run_format(run, tensor) == TL_FORMAT_F32;
+    return run->precision == TL_PRECISION_SINGLE;
+}
+
 // The bytes that the caller has to allow for so many bytes of the run.
 static uint64_t tli_needed_bytes(const tl_run *run, uint64_t bytes) {
     uint64_t needed = tli_add_base(&run->budget, bytes), unusable = run->limits.unusable_bytes[TL_TIER_DEVICE];

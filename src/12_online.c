@@ -180,7 +180,7 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     if (item >= run->graph->tensor_count)
         return tli_online_emit(run, TL_STEP_DROP_SAVED, item - run->graph->tensor_count,
                                TL_ALL_OUTPUTS, TL_CODEC_NONE);
-    exits.codec = t->state == TLI_RESIDENT && tli_run_format(run, item) == TL_FORMAT_F32 ? run->desc.codec
+    exits.codec = t->state == TLI_RESIDENT && tli_is_f32(run, item) ? run->desc.codec
                                                                                         : TL_CODEC_NONE;
     exits.may_spill = t->state == TLI_RESIDENT && !t->on_host;
     exits.may_drop = 1;

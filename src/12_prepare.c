@@ -396,6 +396,9 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     asked.arena = tli_arena_budget(run);
     asked.alignment_bytes = run->limits.alignment_bytes;
     asked.block_bytes = tli_run_cut(run);
+    asked.formats = run->desc.formats;
+    if (run->precision == TL_PRECISION_MIXED || run->precision == TL_PRECISION_SINGLE)
+        asked.codec = run->desc.codec;
     return asked;
 }
 
@@ -418,7 +421,6 @@ static tl_result tli_plan_desc(tl_run *run) {
 }
 #endif
 
-#if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
 // A plan may compress f32 tensors only, because the backend's codecs read f32.
 static tl_result tli_check_compressed(tl_run *run) {
     int32_t k, i, end;
@@ -428,13 +430,12 @@ static tl_result tli_check_compressed(tl_run *run) {
         if (!TLI_CODECS) return tli_unsupported(run, TLI_RULE(PLAN_COMPRESSES_TL_NO_CODECS_LEFT));
         tli_step_outputs(run, &step, &i, &end);
         for (; i < end; i++)
-            if (tli_run_format(run, i) != TL_FORMAT_F32)
+            if (!tli_is_f32(run, i))
                 return tli_fail(run->env, TL_ERROR_INVALID_PLAN, TLI_IN(INIT_RUN),
                                 TLI_RULE(PLAN_COMPRESSES_TENSOR_WHOSE_FORMAT));
     }
     return TL_OK;
 }
-#endif
 
 // -- preparing a run: the arena --
 

@@ -183,7 +183,8 @@ typedef struct tl_run_desc {
     tl_eviction eviction;             // 0 = cost
     tl_evict_fn evict;                // TL_EVICTION_CALLER only; tl_init_run calls it, too
     void       *evict_user;
-    tl_codec    codec;                // compress evicted f32 tensors (lossy); 0 = never
+    tl_codec    codec;                // compress evicted f32 tensors (lossy); 0 = never. A lazy strategy takes
+                                      // it as tl_compile does
 
     // Hooks; 0 = none.
     tl_result (*load)(tl_run *run, int32_t micro_batch, void *user);  // write the inputs; what was
