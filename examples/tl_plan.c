@@ -322,7 +322,7 @@ static label gap_label(uint64_t cost, uint64_t bound) {
 
 typedef struct options {
     const char *model;
-    const char *budget, *host_budget, *link, *cost_unit, *policy, *form, *work;
+    const char *budget, *host_budget, *link, *codec, *codec_rate, *cost_unit, *policy, *form, *work;
     int compact, no_names;
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
     const char *align, *name, *block;
@@ -355,6 +355,8 @@ static const char *const usage[] = {
     "  --inference       forward only: results are resident at the end",
     "  --host-budget B   tensors may be copied to the host, so many bytes of them at a time (% as above)",
     "  --link RATE       speed of these copies, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
+    "  --codec C         tensors may wait compressed for their backward: f16, bf16 or q8; results stay exact",
+    "  --codec-rate RATE speed of the conversions, of f32 bytes; without it they take no time",
     "  --cost-unit U     what 1 unit of the model's costs is, beside copies and memory=: ns, us, ms, or",
     "                    FLOP at a speed, flop@2.5TFLOPS (flop@10TFLOPS)",
     "  --policy NAME     the plan of a rule instead, the cheapest that it has under the budget:",
@@ -537,7 +539,11 @@ static int check_options(const options *o) {
         return fail(CODE_INPUT, "--host-budget: needs --link, the speed of the copies");
     if (o->link && !o->host_budget)
         return fail(CODE_INPUT, "--link: needs --host-budget, the bytes that may go there");
-    if (o->cost_unit && !o->link && !o->profiles &&
+    if (o->codec_rate && !o->codec)
+        return fail(CODE_INPUT, "--codec-rate: needs --codec, what is converted so fast");
+    if (o->codec && (o->policy || o->form || o->order || o->inference))
+        return fail(CODE_INPUT, "--codec: is for any plan of a training step: no --policy, --form, --order, --inference");
+    if (o->cost_unit && !o->link && !o->codec_rate && !o->profiles &&
         !(o->precision && strstr(o->precision, "memory=")))
         return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
     if (o->policy && o->host_budget) return fail(CODE_INPUT, "--policy: none of them copies to the host");
@@ -569,6 +575,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--name", &o->name, NULL },         { "--block", &o->block, NULL },
         { "--bank", &o->banks[0], NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
+        { "--codec", &o->codec, NULL },       { "--codec-rate", &o->codec_rate, NULL },
         { "--cost-unit", &o->cost_unit, NULL },
         { "--svg", &o->svg, NULL },           { "--html", &o->html, NULL },
         { "--inference", NULL, &o->inference }, { "--pareto", NULL, &o->pareto },
@@ -783,6 +790,7 @@ typedef struct program {
     uint64_t budget_bytes;     // 0 = none was given
     uint64_t host_bytes;       // of --host-budget; 0 = no host tier
     uint64_t link_bytes;       // of --link, a second
+    tl_codec codec;            // of --codec
     uint64_t unit_count, unit_ns;  // so many units of cost are so many nanoseconds
     tl_device device;          // its nanosecond is one unit of cost
     uint64_t work_limit;       // of --work; 0 = not given
@@ -918,7 +926,22 @@ static int parse_host(program *p) {
     return code;
 }
 
-static const tl_device *device_of(const program *p) { return p->host_bytes ? &p->device : NULL; }
+static int parse_codec(program *p) {
+    uint64_t rate = 0;
+    int code;
+    if (!p->o.codec) return CODE_OK;
+    if (!tl_parse_codec(p->o.codec, &p->codec) || p->codec == TL_CODEC_NONE)
+        return fail(CODE_INPUT, "--codec %s: must be f16, bf16 or q8", p->o.codec);
+    if (!p->o.codec_rate) return CODE_OK;
+    code = parse_rate("--codec-rate", p->o.codec_rate, "GB", "/s", &rate);
+    if (!code) code = parse_cost_unit(p);
+    if (!code) code = scale_rate(p, "--codec-rate", p->o.codec_rate, rate, &p->device.codec_bytes_per_second);
+    return code;
+}
+
+static const tl_device *device_of(const program *p) {
+    return p->host_bytes || p->device.codec_bytes_per_second ? &p->device : NULL;
+}
 
 // -- planning --
 
@@ -956,6 +979,7 @@ static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_
     desc.work_limit = work_limit;
     desc.device = device_of(p);
     desc.host_budget_bytes = p->host_bytes;
+    desc.codec = p->codec;
     desc.pool = p->pool;
     desc.form = p->form;
     desc.live = !p->in_arena;
@@ -3113,10 +3137,12 @@ static void fill_compile(program *p) {
     c->strategy.enable_fusion = 1;
     c->device = p->choice.device;
     c->device.link_bytes_per_second = p->device.link_bytes_per_second;
+    if (p->device.codec_bytes_per_second) c->device.codec_bytes_per_second = p->device.codec_bytes_per_second;
     c->model = p->graph;
     desc->graph = &c->model;
     desc->strategy = &c->strategy;
-    desc->device = p->host_bytes || p->choice.desc.device ? &c->device : NULL;
+    desc->device = device_of(p) || p->choice.desc.device ? &c->device : NULL;
+    desc->codec = p->codec;
     desc->budget_bytes = p->budget_bytes;
     desc->host_budget_bytes = p->host_bytes;
     desc->alignment_bytes = p->alignment;
@@ -3516,6 +3542,7 @@ static int plan_model(program *p) {
     if (!code && tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->keep_all))
         code = fail_result(p, path_of(p));
     if (!code && p->o.host_budget) code = parse_host(p);
+    if (!code) code = parse_codec(p);
     if (!code && p->o.budget)
         code = parse_bytes("--budget", p->o.budget, model_peak(p), &p->budget_bytes);
     if (!code && p->o.block) code = parse_bytes("--block", p->o.block, model_peak(p), &p->block_bytes);
