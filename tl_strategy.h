@@ -3198,7 +3198,8 @@ typedef struct tl_compiled_plan {
 // node. A combination whose calls alone cost no less than the best plan is left out before it is planned. Of
 // equal costs the one that is tried first is taken: fewer parts, all chains fused (that saves memory traffic,
 // which only a device prices), f32. Where none fits, a search for the fewest bytes follows, which depends on no
-// budget: the error names its number, and there is a plan where that number is asked for.
+// budget: the error names its number, and there is a plan where that number is asked for. With a codec half of
+// the work goes into plans without compressed copies.
 //
 // Errors:  those of tl_check_strategy, tl_check_graph, tl_plan_precision, tl_plan_remat; TL_ERROR_INVALID_ARG:
 //          mode eager, which has no plan; a field of precision that is not read; a batch that cannot be split
@@ -29910,13 +29911,18 @@ static uint64_t tli_remat_next_length(const tli_remat *r, uint64_t length) {
     return r->is_default && tli_remat_is_within(r, TLI_REMAT_ENOUGH) ? TLI_REMAT_LEAST_ROUND / 2 : 2 * length;
 }
 
+// The work of the first round.
+static uint64_t tli_remat_first_length(const tli_remat *r) {
+    uint64_t nodes = (uint64_t)r->graph->node_count, length = TLI_REMAT_WORK * nodes * nodes;
+    if (length < TLI_REMAT_LEAST_ROUND) return TLI_REMAT_LEAST_ROUND;
+    return length < TLI_REMAT_MOST_ROUND ? length : TLI_REMAT_MOST_ROUND;
+}
+
 // One tier: rounds of all parts. TL_OK also where no plan was found.
 static tl_result tli_remat_run_alone(tli_remat *r) {
-    uint64_t nodes = (uint64_t)r->graph->node_count, length = TLI_REMAT_WORK * nodes * nodes;
+    uint64_t length = tli_remat_first_length(r);
     tl_result result = r->inference ? TL_OK : tli_chain_is_long(&r->quiet, r->graph, &r->is_long_chain);
     int32_t round;
-    if (length < TLI_REMAT_LEAST_ROUND) length = TLI_REMAT_LEAST_ROUND;
-    if (length > TLI_REMAT_MOST_ROUND) length = TLI_REMAT_MOST_ROUND;
     for (round = 0; !result; round++, length = tli_remat_next_length(r, length)) {
         uint64_t before = r->work, cost = tli_remat_best(r) ? tli_remat_best(r)->cost : 0, bound = r->bound;
         r->round = round;
@@ -30029,7 +30035,7 @@ static tl_result tli_remat_bound_narrow(tli_remat *r, const tl_graph *narrow, ui
     desc.graph = narrow;
     desc.inference = r->inference;
     desc.device = r->device;
-    desc.work_limit = limit;
+    desc.work_limit = r->is_default ? 0 : limit;
     tli_zero(&budget, sizeof budget);
     budget.bytes = budget.allowed_bytes = r->budget;
     budget.is_over = r->is_over;
@@ -30068,8 +30074,27 @@ static const tli_remat_part tli_remat_offload_parts[] = {
     { 1, tli_remat_has_codec, tli_remat_bound_codec },
     { 1, tli_remat_always, tli_remat_begin_offload },
     { 1, tli_remat_has_host_alone, tli_remat_bound_offload },
-    { 1, tli_remat_always, tli_remat_improve_offload }
+    { 0, tli_remat_always, tli_remat_improve_offload }
 };
+
+// With a host tier, or a limit of the caller's, all of the work in one round. Else rounds of growing work,
+// until one makes the plan cheaper by less than one part in TLI_REMAT_ENOUGH.
+static tl_result tli_remat_run_copies(tli_remat *r) {
+    const tli_remat_part *parts = tli_remat_offload_parts;
+    uint64_t end = r->round_end, length = tli_remat_first_length(r);
+    int32_t round, goes_on = 1;
+    tl_result result = TL_OK;
+    for (round = 0; !result && goes_on; round++, length *= 2) {
+        uint64_t cost = tli_remat_best(r) ? tli_remat_best(r)->cost : UINT64_MAX;
+        int adapts = r->is_default && !r->host_budget && end - r->work > length + r->reserve;
+        r->round_end = adapts ? r->work + length + r->reserve : end;
+        result = tli_remat_run_parts(r, parts, TLI_REMAT_COUNT(tli_remat_offload_parts), round);
+        goes_on = adapts && tli_remat_best(r) && cost - tli_remat_best(r)->cost > cost / TLI_REMAT_ENOUGH &&
+                  !r->watch.stopped && !tli_remat_is_within(r, TLI_REMAT_ENOUGH);
+    }
+    r->round_end = end;
+    return result;
+}
 
 // First the plan without copies, with all the work that it would get alone, so that copies never make a plan
 // more expensive; then the same amount of work for the plan with copies.
@@ -30090,8 +30115,7 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
     r->floor_node = node;
     r->reserve = r->work_limit / 4;
     r->watch.now.work_limit = r->round_end = r->work + r->work_limit;
-    if (!result)
-        result = tli_remat_run_parts(r, tli_remat_offload_parts, TLI_REMAT_COUNT(tli_remat_offload_parts), 0);
+    if (!result) result = tli_remat_run_copies(r);
     return result || tli_remat_best(r) ? result : tli_remat_run_ladder(r);
 }
 
@@ -30309,6 +30333,7 @@ struct tli_arena_plan {
     tl_graph        graph;      // the given one, its bytes rounded up
     tl_node        *nodes;      // [node_count] of it
     tl_node_output *outputs;    // [tensor_count]
+    int32_t   turns;            // plans that were tried
     uint64_t  alignment;
     uint64_t  place_work;       // of the places of each plan; 0 = the default
     uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
@@ -30367,6 +30392,7 @@ static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_r
     tl_places_desc places;
     tl_device device;
     tl_result result = a->make(a, budget, report);
+    a->turns++;
     a->work += report->work;
     if (result) return result;
     tli_zero(&device, sizeof device);
@@ -30468,13 +30494,10 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
     return result == TL_ERROR_INFEASIBLE ? tli_arena_end(a, budget, &first) : result;
 }
 
-// Set what the report says of a plan that was not the first one.
-static void tli_arena_report(const tli_arena_plan *a) {
-    tl_remat_report *report = a->report;
-    tl_plan *plan = a->plan;
-    report->work = a->work;
+// Set what the report says of a plan that was not the first one, and the bound.
+static void tli_arena_report(tl_plan *plan, tl_remat_report *report, uint64_t bound) {
     report->cost = plan->cost;
-    if (report->bound_cost > plan->cost) report->bound_cost = plan->cost;
+    report->bound_cost = bound < plan->cost ? bound : plan->cost;
     plan->bound_cost = report->bound_cost;
     report->proven = report->cost == report->bound_cost;
     report->least_budget_bytes = report->bound_budget_bytes = 0;
@@ -30517,9 +30540,9 @@ static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, 
         result = tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(NO_MEMORY_TO_PLAN));
     if (!result && a->desc) a->rounded = tli_arena_ask(a);
     if (!result) result = tli_arena_run(a, budget);
-    if (!result) tli_arena_report(a);
+    if (!result) tli_arena_report(a->plan, a->report, a->report->bound_cost);
     else if (result != TL_ERROR_INFEASIBLE) tli_zero(a->report, sizeof *a->report);
-    else a->report->work = a->work;
+    if (!result || result == TL_ERROR_INFEASIBLE) a->report->work = a->work;
     tli_release(a->env, a->nodes);
     tli_release(a->env, a->outputs);
     return result;
@@ -30553,10 +30576,11 @@ static tl_result tli_refuse_policy(tli_arena_plan *a, const tli_budget *budget) 
     return tli_policy_refuse(a->env, a->given, a->policy.policy, budget, a->report);
 }
 
-// As tli_plan_remat, within a budget that binds the arena.
-static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                         tl_plan *plan, tl_remat_report *report) {
+// Plan with places. *lowered: whether the arena of the first plan was too large.
+static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                       tl_plan *plan, tl_remat_report *report, int *lowered) {
     tli_arena_plan a;
+    tl_result result;
     tli_zero(&a, sizeof a);
     a.env = env;
     a.function = TLI_IN(PLAN_REMAT);
@@ -30569,7 +30593,53 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     a.block_bytes = desc->block_bytes;
     a.plan = plan;
     a.report = report;
-    return tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
+    result = tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
+    *lowered = a.turns > 1;
+    return result;
+}
+
+// Plan without compressed copies, and take that plan if it is cheaper, or what is said of its least budget if
+// that is less. result: of the plan with them.
+static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                      tl_result result, tl_plan *plan, tl_remat_report *report) {
+    tl_remat_desc plain = *desc;
+    tl_remat_report other;
+    uint64_t bound = result ? 0 : report->bound_cost;
+    tl_plan without;
+    int lowered, is_better;
+    tl_result again;
+    plain.codec = TL_CODEC_NONE;
+    plain.pool = NULL;
+    again = tli_plan_remat_placed(env, &plain, budget, &without, &other, &lowered);
+    report->work = other.work += report->work;
+    is_better = again != TL_ERROR_INFEASIBLE ? again || result || without.cost < plan->cost
+                                             : result && other.least_budget_bytes < report->least_budget_bytes;
+    if (!is_better) {
+        tl_free_plan(env, &without);
+        return result ? tli_remat_refuse(env, desc->graph, budget, report) : TL_OK;
+    }
+    tl_free_plan(env, plan);
+    *plan = without;
+    *report = other;
+    if (!again) tli_arena_report(plan, report, bound);
+    report->proven &= !again;       // of plans without copies only
+    return again;
+}
+
+// As tli_plan_remat, within a budget that binds the arena. Where the arena of the first plan with compressed
+// copies is too large, the plan without them may be the better one.
+static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                         tl_plan *plan, tl_remat_report *report) {
+    tl_remat_report local;
+    tli_quiet quiet = tli_begin_quiet(env);
+    int lowered;
+    tl_result result;
+    if (!report) report = &local;
+    result = tli_plan_remat_placed(env, desc, budget, plan, report, &lowered);
+    if (desc->codec && lowered && (!result || result == TL_ERROR_INFEASIBLE))
+        result = tli_plan_remat_plain(env, desc, budget, result, plan, report);
+    tli_end_quiet(&quiet, result);
+    return result;
 }
 
 TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
@@ -39984,6 +40054,8 @@ static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_repo
 //         for each mix of formats        graph with conversions: applied
 //           plan, places, compare
 //
+// With a codec all of this happens twice: first without compressed copies, which are proven sooner, then with.
+//
 // A combination is left out where the calls of its graph alone, each once, cost as much as the best plan.
 // What is kept of the best is its plan and the numbers that make its graphs again at the end.
 
@@ -40002,6 +40074,7 @@ typedef struct tli_compile {
     int32_t          inference, in_arena, is_mixed;
     int32_t          fewest;         // 1 = bytes come first, then the cost
     tl_codec         codec;          // by which f32 tensors may be compressed
+    int32_t          compresses;     // 1 = the plans at hand may
     uint64_t         work, work_limit, try_work;
     int32_t          stopped;        // by progress
     int32_t          tried_count;
@@ -40487,7 +40560,7 @@ static tli_asked tli_ask_for_compile(tli_compile *c, const tl_graph *graph, uint
     asked.alignment_bytes = c->desc->alignment_bytes;
     asked.block_bytes = c->desc->block_bytes;
     asked.work_limit = work_limit;
-    asked.codec = c->codec;
+    asked.codec = c->compresses ? c->codec : TL_CODEC_NONE;
     if (c->desc->progress) {
         asked.progress = tli_watch_compile;
         asked.user = c;
@@ -41392,6 +41465,24 @@ static tl_result tli_try_parts(tli_compile *c) {
     return result;
 }
 
+// All parts; with a codec first without it, in half of the work: what is complete then is not all.
+static tl_result tli_try_codecs(tli_compile *c) {
+    uint64_t limit = c->work_limit, bound;
+    tl_result result;
+    c->compresses = 0;
+    if (!c->codec) return tli_try_parts(c);
+    c->work_limit = c->work + (limit - c->work) / 2;
+    result = tli_try_parts(c);
+    c->work_limit = limit;
+    bound = c->bound;
+    c->compresses = 1;
+    if (result || (c->has_best && c->choice.cost == bound && !c->fewest)) return result;
+    c->is_complete = 1;
+    result = tli_try_parts(c);
+    if (c->bound < bound) c->bound = bound;     // of fewer parts, where the work ended
+    return result;
+}
+
 // -- compile: the best once more --
 
 // Open the graphs of the best combination again.
@@ -41651,7 +41742,7 @@ static tl_result tli_try_least(tli_compile *c) {
     c->budget.is_over = 0;
     c->work = 0;
     c->least = UINT64_MAX;
-    result = tli_try_parts(c);
+    result = tli_try_codecs(c);
     if (!result) result = tli_improve_formats(c);
     c->budget = budget;
     c->is_complete = 0;
@@ -41668,7 +41759,7 @@ static tl_result tli_try_least(tli_compile *c) {
 // Search all of it. What fails on the way leaves no error, unless all of it fails.
 static tl_result tli_search_combinations(tli_compile *c) {
     tli_quiet quiet = tli_begin_quiet(c->env);
-    tl_result result = tli_try_parts(c);
+    tl_result result = tli_try_codecs(c);
     if (!result) result = tli_improve_chains(c);
     if (!result) result = tli_improve_formats(c);
     if (!result && !c->has_best) result = tli_try_least(c);

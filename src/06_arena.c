@@ -35,6 +35,7 @@ struct tli_arena_plan {
     tl_graph        graph;      // the given one, its bytes rounded up
     tl_node        *nodes;      // [node_count] of it
     tl_node_output *outputs;    // [tensor_count]
+    int32_t   turns;            // plans that were tried
     uint64_t  alignment;
     uint64_t  place_work;       // of the places of each plan; 0 = the default
     uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
@@ -93,6 +94,7 @@ static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_r
     tl_places_desc places;
     tl_device device;
     tl_result result = a->make(a, budget, report);
+    a->turns++;
     a->work += report->work;
     if (result) return result;
     tli_zero(&device, sizeof device);
@@ -194,13 +196,10 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
     return result == TL_ERROR_INFEASIBLE ? tli_arena_end(a, budget, &first) : result;
 }
 
-// Set what the report says of a plan that was not the first one.
-static void tli_arena_report(const tli_arena_plan *a) {
-    tl_remat_report *report = a->report;
-    tl_plan *plan = a->plan;
-    report->work = a->work;
+// Set what the report says of a plan that was not the first one, and the bound.
+static void tli_arena_report(tl_plan *plan, tl_remat_report *report, uint64_t bound) {
     report->cost = plan->cost;
-    if (report->bound_cost > plan->cost) report->bound_cost = plan->cost;
+    report->bound_cost = bound < plan->cost ? bound : plan->cost;
     plan->bound_cost = report->bound_cost;
     report->proven = report->cost == report->bound_cost;
     report->least_budget_bytes = report->bound_budget_bytes = 0;
@@ -243,9 +242,9 @@ static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, 
         result = tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(NO_MEMORY_TO_PLAN));
     if (!result && a->desc) a->rounded = tli_arena_ask(a);
     if (!result) result = tli_arena_run(a, budget);
-    if (!result) tli_arena_report(a);
+    if (!result) tli_arena_report(a->plan, a->report, a->report->bound_cost);
     else if (result != TL_ERROR_INFEASIBLE) tli_zero(a->report, sizeof *a->report);
-    else a->report->work = a->work;
+    if (!result || result == TL_ERROR_INFEASIBLE) a->report->work = a->work;
     tli_release(a->env, a->nodes);
     tli_release(a->env, a->outputs);
     return result;
@@ -279,10 +278,11 @@ static tl_result tli_refuse_policy(tli_arena_plan *a, const tli_budget *budget) 
     return tli_policy_refuse(a->env, a->given, a->policy.policy, budget, a->report);
 }
 
-// As tli_plan_remat, within a budget that binds the arena.
-static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                         tl_plan *plan, tl_remat_report *report) {
+// Plan with places. *lowered: whether the arena of the first plan was too large.
+static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                       tl_plan *plan, tl_remat_report *report, int *lowered) {
     tli_arena_plan a;
+    tl_result result;
     tli_zero(&a, sizeof a);
     a.env = env;
     a.function = TLI_IN(PLAN_REMAT);
@@ -295,7 +295,53 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     a.block_bytes = desc->block_bytes;
     a.plan = plan;
     a.report = report;
-    return tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
+    result = tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
+    *lowered = a.turns > 1;
+    return result;
+}
+
+// Plan without compressed copies, and take that plan if it is cheaper, or what is said of its least budget if
+// that is less. result: of the plan with them.
+static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                      tl_result result, tl_plan *plan, tl_remat_report *report) {
+    tl_remat_desc plain = *desc;
+    tl_remat_report other;
+    uint64_t bound = result ? 0 : report->bound_cost;
+    tl_plan without;
+    int lowered, is_better;
+    tl_result again;
+    plain.codec = TL_CODEC_NONE;
+    plain.pool = NULL;
+    again = tli_plan_remat_placed(env, &plain, budget, &without, &other, &lowered);
+    report->work = other.work += report->work;
+    is_better = again != TL_ERROR_INFEASIBLE ? again || result || without.cost < plan->cost
+                                             : result && other.least_budget_bytes < report->least_budget_bytes;
+    if (!is_better) {
+        tl_free_plan(env, &without);
+        return result ? tli_remat_refuse(env, desc->graph, budget, report) : TL_OK;
+    }
+    tl_free_plan(env, plan);
+    *plan = without;
+    *report = other;
+    if (!again) tli_arena_report(plan, report, bound);
+    report->proven &= !again;       // of plans without copies only
+    return again;
+}
+
+// As tli_plan_remat, within a budget that binds the arena. Where the arena of the first plan with compressed
+// copies is too large, the plan without them may be the better one.
+static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                         tl_plan *plan, tl_remat_report *report) {
+    tl_remat_report local;
+    tli_quiet quiet = tli_begin_quiet(env);
+    int lowered;
+    tl_result result;
+    if (!report) report = &local;
+    result = tli_plan_remat_placed(env, desc, budget, plan, report, &lowered);
+    if (desc->codec && lowered && (!result || result == TL_ERROR_INFEASIBLE))
+        result = tli_plan_remat_plain(env, desc, budget, result, plan, report);
+    tli_end_quiet(&quiet, result);
+    return result;
 }
 
 TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,

@@ -643,13 +643,18 @@ static uint64_t tli_remat_next_length(const tli_remat *r, uint64_t length) {
     return r->is_default && tli_remat_is_within(r, TLI_REMAT_ENOUGH) ? TLI_REMAT_LEAST_ROUND / 2 : 2 * length;
 }
 
+// The work of the first round.
+static uint64_t tli_remat_first_length(const tli_remat *r) {
+    uint64_t nodes = (uint64_t)r->graph->node_count, length = TLI_REMAT_WORK * nodes * nodes;
+    if (length < TLI_REMAT_LEAST_ROUND) return TLI_REMAT_LEAST_ROUND;
+    return length < TLI_REMAT_MOST_ROUND ? length : TLI_REMAT_MOST_ROUND;
+}
+
 // One tier: rounds of all parts. TL_OK also where no plan was found.
 static tl_result tli_remat_run_alone(tli_remat *r) {
-    uint64_t nodes = (uint64_t)r->graph->node_count, length = TLI_REMAT_WORK * nodes * nodes;
+    uint64_t length = tli_remat_first_length(r);
     tl_result result = r->inference ? TL_OK : tli_chain_is_long(&r->quiet, r->graph, &r->is_long_chain);
     int32_t round;
-    if (length < TLI_REMAT_LEAST_ROUND) length = TLI_REMAT_LEAST_ROUND;
-    if (length > TLI_REMAT_MOST_ROUND) length = TLI_REMAT_MOST_ROUND;
     for (round = 0; !result; round++, length = tli_remat_next_length(r, length)) {
         uint64_t before = r->work, cost = tli_remat_best(r) ? tli_remat_best(r)->cost : 0, bound = r->bound;
         r->round = round;
@@ -762,7 +767,7 @@ static tl_result tli_remat_bound_narrow(tli_remat *r, const tl_graph *narrow, ui
     desc.graph = narrow;
     desc.inference = r->inference;
     desc.device = r->device;
-    desc.work_limit = limit;
+    desc.work_limit = r->is_default ? 0 : limit;
     tli_zero(&budget, sizeof budget);
     budget.bytes = budget.allowed_bytes = r->budget;
     budget.is_over = r->is_over;
@@ -801,8 +806,27 @@ static const tli_remat_part tli_remat_offload_parts[] = {
     { 1, tli_remat_has_codec, tli_remat_bound_codec },
     { 1, tli_remat_always, tli_remat_begin_offload },
     { 1, tli_remat_has_host_alone, tli_remat_bound_offload },
-    { 1, tli_remat_always, tli_remat_improve_offload }
+    { 0, tli_remat_always, tli_remat_improve_offload }
 };
+
+// With a host tier, or a limit of the caller's, all of the work in one round. Else rounds of growing work,
+// until one makes the plan cheaper by less than one part in TLI_REMAT_ENOUGH.
+static tl_result tli_remat_run_copies(tli_remat *r) {
+    const tli_remat_part *parts = tli_remat_offload_parts;
+    uint64_t end = r->round_end, length = tli_remat_first_length(r);
+    int32_t round, goes_on = 1;
+    tl_result result = TL_OK;
+    for (round = 0; !result && goes_on; round++, length *= 2) {
+        uint64_t cost = tli_remat_best(r) ? tli_remat_best(r)->cost : UINT64_MAX;
+        int adapts = r->is_default && !r->host_budget && end - r->work > length + r->reserve;
+        r->round_end = adapts ? r->work + length + r->reserve : end;
+        result = tli_remat_run_parts(r, parts, TLI_REMAT_COUNT(tli_remat_offload_parts), round);
+        goes_on = adapts && tli_remat_best(r) && cost - tli_remat_best(r)->cost > cost / TLI_REMAT_ENOUGH &&
+                  !r->watch.stopped && !tli_remat_is_within(r, TLI_REMAT_ENOUGH);
+    }
+    r->round_end = end;
+    return result;
+}
 
 // First the plan without copies, with all the work that it would get alone, so that copies never make a plan
 // more expensive; then the same amount of work for the plan with copies.
@@ -823,8 +847,7 @@ static tl_result tli_remat_run_offload(tli_remat *r) {
     r->floor_node = node;
     r->reserve = r->work_limit / 4;
     r->watch.now.work_limit = r->round_end = r->work + r->work_limit;
-    if (!result)
-        result = tli_remat_run_parts(r, tli_remat_offload_parts, TLI_REMAT_COUNT(tli_remat_offload_parts), 0);
+    if (!result) result = tli_remat_run_copies(r);
     return result || tli_remat_best(r) ? result : tli_remat_run_ladder(r);
 }
 

@@ -114,6 +114,24 @@ static tl_result tli_try_parts(tli_compile *c) {
     return result;
 }
 
+// All parts; with a codec first without it, in half of the work: what is complete then is not all.
+static tl_result tli_try_codecs(tli_compile *c) {
+    uint64_t limit = c->work_limit, bound;
+    tl_result result;
+    c->compresses = 0;
+    if (!c->codec) return tli_try_parts(c);
+    c->work_limit = c->work + (limit - c->work) / 2;
+    result = tli_try_parts(c);
+    c->work_limit = limit;
+    bound = c->bound;
+    c->compresses = 1;
+    if (result || (c->has_best && c->choice.cost == bound && !c->fewest)) return result;
+    c->is_complete = 1;
+    result = tli_try_parts(c);
+    if (c->bound < bound) c->bound = bound;     // of fewer parts, where the work ended
+    return result;
+}
+
 // -- compile: the best once more --
 
 // Open the graphs of the best combination again.
@@ -373,7 +391,7 @@ static tl_result tli_try_least(tli_compile *c) {
     c->budget.is_over = 0;
     c->work = 0;
     c->least = UINT64_MAX;
-    result = tli_try_parts(c);
+    result = tli_try_codecs(c);
     if (!result) result = tli_improve_formats(c);
     c->budget = budget;
     c->is_complete = 0;
@@ -390,7 +408,7 @@ static tl_result tli_try_least(tli_compile *c) {
 // Search all of it. What fails on the way leaves no error, unless all of it fails.
 static tl_result tli_search_combinations(tli_compile *c) {
     tli_quiet quiet = tli_begin_quiet(c->env);
-    tl_result result = tli_try_parts(c);
+    tl_result result = tli_try_codecs(c);
     if (!result) result = tli_improve_chains(c);
     if (!result) result = tli_improve_formats(c);
     if (!result && !c->has_best) result = tli_try_least(c);

@@ -11,6 +11,8 @@
 //         for each mix of formats        graph with conversions: applied
 //           plan, places, compare
 //
+// With a codec all of this happens twice: first without compressed copies, which are proven sooner, then with.
+//
 // A combination is left out where the calls of its graph alone, each once, cost as much as the best plan.
 // What is kept of the best is its plan and the numbers that make its graphs again at the end.
 
@@ -29,6 +31,7 @@ typedef struct tli_compile {
     int32_t          inference, in_arena, is_mixed;
     int32_t          fewest;         // 1 = bytes come first, then the cost
     tl_codec         codec;          // by which f32 tensors may be compressed
+    int32_t          compresses;     // 1 = the plans at hand may
     uint64_t         work, work_limit, try_work;
     int32_t          stopped;        // by progress
     int32_t          tried_count;

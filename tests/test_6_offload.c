@@ -272,7 +272,7 @@ static void with_a_codec_they_reach_it_too(void **state) {
     assert_true(sums.expanded > 0 && sums.proven > 0);
 }
 
-// -- what the link is good for --
+// -- what a codec is good for --
 
 // A chain whose first tensor is not read from F 2 on until B 2: it is away meanwhile.
 static tl_graph chain_with_a_gap(void) {
@@ -283,6 +283,98 @@ static tl_graph chain_with_a_gap(void) {
                     "node 3 c op fwd=10 bwd=20 out=8 needs=none in=2\n"
                     "node 4 d op fwd=10 bwd=20 out=8 needs=none in=3\n");
 }
+
+// At sizes that users have: never dearer than without, and where nothing fits, what is named does.
+static void a_codec_never_makes_a_plan_dearer(void **state) {
+    tl_random random = { 63 };
+    int i, cheaper = 0, planned = 0, fewer = 0, count = (int)SOAK_TIMES(60);
+    (void)state;
+    for (i = 0; i < count; i++) {
+        tl_graph graph;
+        tl_device device = { 0 };
+        tl_remat_report without, with;
+        tl_plan all, plan, packed;
+        tl_env env;
+        tl_remat_desc desc;
+        tl_result result;
+        tiny_graph_of(&random, 10 + i % 60, 64, &graph);
+        device.codec_bytes_per_second = UINT64_C(100000000000) << tl_next_random_below(&random, 6);
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
+        desc = desc_of(&graph, all.peak_bytes / 4 + tl_next_random_below(&random, all.peak_bytes / 2) + 1, &device, 0);
+        result = plan_checked(&desc, &env, &plan, &without);
+        desc.codec = (tl_codec)(1 + i % 3);
+        if (plan_checked(&desc, &env, &packed, &with) == TL_ERROR_INFEASIBLE) {
+            assert_int_equal(result, TL_ERROR_INFEASIBLE);
+            assert_true(with.least_budget_bytes <= without.least_budget_bytes);
+            fewer += with.least_budget_bytes < without.least_budget_bytes;
+            desc.budget_bytes = with.least_budget_bytes;
+            assert_int_equal(plan_checked(&desc, &env, &packed, &with), TL_OK);
+        } else if (!result) {
+            planned++;
+            assert_true(with.cost <= without.cost);
+            cheaper += with.cost < without.cost;
+        }
+        tl_free_plan(&env, &packed);
+        tl_free_plan(&env, &plan);
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+    print_message("%d planned, %d cheaper with a codec; %d lesser least budgets\n", planned, cheaper, fewer);
+    assert_true(cheaper > 0 || count < 20);
+}
+
+static void a_codec_for_results_is_refused(void **state) {
+    tl_graph graph = chain_with_a_gap();
+    tl_remat_desc desc = desc_of(&graph, 21, NULL, 0);
+    tl_plan plan;
+    tl_env env;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    desc.codec = TL_CODEC_F16;
+    desc.inference = 1;
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_plan_remat: codec: needs training and the form any: results are never compressed");
+    desc.inference = 0;
+    desc.codec = TL_CODEC_COUNT;
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_plan_remat: codec: unknown kind of compression");
+    tl_free_graph(NULL, &graph);
+}
+
+// A tensor that is marked is never compressed.
+static void lossless_tensors_are_not_compressed(void **state) {
+    tl_random random = { 64 };
+    int i, k, seen = 0;
+    (void)state;
+    for (i = 0; i < 20; i++) {
+        uint8_t lossless[256];
+        tl_graph graph;
+        tl_remat_desc desc;
+        tl_plan all, plan;
+        tl_env env;
+        tiny_graph_of(&random, 20, 64, &graph);
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
+        for (k = 0; k < graph.tensor_count; k++) lossless[k] = (uint8_t)(k % 2);
+        desc = desc_of(&graph, all.peak_bytes / 2, NULL, 0);
+        desc.codec = TL_CODEC_F16;
+        desc.lossless = lossless;
+        if (!tl_plan_remat(NULL, &desc, &plan, NULL)) {
+            for (k = 0; k < plan.step_count; k++) {
+                tl_step step = plan.steps[k];
+                if (step.kind != TL_STEP_COMPRESS) continue;
+                seen++;
+                assert_false(lossless[graph.nodes[step.node].first_output + step.output]);
+            }
+        }
+        memset(&env, 0, sizeof env);
+        tl_free_plan(&env, &plan);
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+    assert_true(seen > 0);
+}
+
+// -- what the link is good for --
 
 static tl_device link_of(uint64_t bytes_per_second, uint64_t latency) {
     tl_device device;
@@ -728,6 +820,9 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiny_graphs_reach_the_optimum_of_brute_force),
         cmocka_unit_test(with_a_codec_they_reach_it_too),
+        cmocka_unit_test(a_codec_never_makes_a_plan_dearer),
+        cmocka_unit_test(a_codec_for_results_is_refused),
+        cmocka_unit_test(lossless_tensors_are_not_compressed),
         cmocka_unit_test(copies_that_hide_behind_calls_cost_nothing),
         cmocka_unit_test(a_slower_link_never_gives_a_cheaper_plan),
         cmocka_unit_test(a_link_that_is_just_fast_enough_is_used_and_not_ruled_out),

@@ -397,6 +397,47 @@ static void equals_exhaustive_search(void **state) {
     assert_true(fits > count / 3);
 }
 
+// With a codec no plan is dearer, tensors that are not of f32 are left alone, and the bound holds for what is found.
+static void codecs_are_weighed_with_the_rest(void **state) {
+    tl_env env = {0};
+    tl_random random = {11};
+    long count = getenv("SOAK") ? 1000 : sampled(60), i, compressed = 0, cheaper = 0;
+    (void)state;
+    for (i = 0; i < count; i++) {
+        static small_case s;
+        tl_compiled_plan without, with;
+        tl_result result;
+        int32_t k;
+        make_case(&env, &random, &s, 5 + (int32_t)pick(&random, 3));
+        s.strategy.gradient = tl_gradient_checkpointed(0);
+        s.desc.work_limit = 20000000;
+        result = tl_compile(&env, &s.desc, &without);
+        s.desc.codec = pick(&random, 2) ? TL_CODEC_F16 : TL_CODEC_BF16;
+        if (!tl_compile(&env, &s.desc, &with)) {
+            check_compiled(&env, &s, &with);
+            for (k = 0; k < with.plan.step_count; k++) {
+                tl_step step = with.plan.steps[k];
+                if (step.kind != TL_STEP_COMPRESS) continue;
+                assert_true(!with.formats || with.formats[with.graph->nodes[step.node].first_output + step.output] == TL_FORMAT_F32);
+                assert_int_equal(step.codec, s.desc.codec);
+            }
+            compressed += with.choice.compressed_count > 0;
+            if (!result) {
+                assert_true(with.choice.cost <= without.choice.cost);
+                cheaper += with.choice.cost < without.choice.cost;
+                assert_true(with.bound_cost <= without.choice.cost);
+            }
+        } else if (!result) {
+            fail_msg("case %ld: %llu without a codec, %s", i, (unsigned long long)without.choice.cost, env.error.text);
+        }
+        tl_free_compiled_plan(&env, &without);
+        tl_free_compiled_plan(&env, &with);
+        tl_free_graph(&env, &s.graph);
+    }
+    print_message("%ld cases: %ld compress, %ld cheaper for that\n", count, compressed, cheaper);
+    assert_true(count < 20 || (compressed > 0 && cheaper > 0));
+}
+
 // -- curves and recommendations --
 
 // A transformer-like graph: blocks of a wide node, elementwise chains and a narrow end.
@@ -687,6 +728,7 @@ static void every_allocation_fails_in_turn(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equals_exhaustive_search),
+        cmocka_unit_test(codecs_are_weighed_with_the_rest),
         cmocka_unit_test(curve_falls_and_holds_its_bounds),
         cmocka_unit_test(recommended_is_the_best_of_the_rows),
         cmocka_unit_test(wishes_that_cannot_be_met_are_refused),
