@@ -23,9 +23,12 @@ typedef struct strategy_row {
     int           predicted_rank, measured_rank;  // from 1; of equal ones the same
 } strategy_row;
 
+typedef struct strategy_pairs {
+    int    count, wrong, tied;                // in the other order, or equal, by the prediction
+} strategy_pairs;
+
 typedef struct strategy_order {
-    int    pairs, wrong;                      // all pairs of rows; those that the prediction has in the other order
-    int    clear_pairs, clear_wrong;          // the same of those whose measured times differ by more than the noise
+    strategy_pairs all, clear;                // clear: those whose measured times differ by more than the noise
     double worst_error, mean_error;           // of the predicted ratio, relative
     int    worst_row;
     double noise;                             // most by which the two halves of the turns differ
@@ -54,9 +57,10 @@ static inline double find_ratio(const strategy_row *row, const strategy_row *fir
     return median(ratios, count);
 }
 
-// Whether two differ in one order and have the other one, or none, in the prediction.
-static inline int is_wrong(const strategy_row *a, const strategy_row *b) {
-    return (a->predicted - b->predicted) * (a->measured - b->measured) <= 0;
+static inline void count_pair(const strategy_row *a, const strategy_row *b, strategy_pairs *pairs) {
+    pairs->count++;
+    pairs->tied += a->predicted == b->predicted;
+    pairs->wrong += (a->predicted - b->predicted) * (a->measured - b->measured) < 0;
 }
 
 static inline strategy_order judge_order(strategy_row *rows, int count, int turns) {
@@ -80,11 +84,9 @@ static inline strategy_order judge_order(strategy_row *rows, int count, int turn
             rows[i].predicted_rank += rows[k].predicted < rows[i].predicted;
             rows[i].measured_rank += rows[k].measured < rows[i].measured;
             if (k <= i) continue;
-            order.pairs++;
-            order.wrong += is_wrong(&rows[i], &rows[k]);
-            if (fabs(rows[i].measured / rows[k].measured - 1) * 100 <= NOISE_PERCENT) continue;
-            order.clear_pairs++;
-            order.clear_wrong += is_wrong(&rows[i], &rows[k]);
+            count_pair(&rows[i], &rows[k], &order.all);
+            if (fabs(rows[i].measured / rows[k].measured - 1) * 100 > NOISE_PERCENT)
+                count_pair(&rows[i], &rows[k], &order.clear);
         }
     }
     return order;
@@ -104,9 +106,10 @@ static inline void print_order(const char *what, strategy_row *rows, int count, 
     }
     printf("%d turns, processor time; a step of %s: predicted %.3f ms, measured %.3f ms; halves of the turns differ by %.1f %%\n",
            turns, rows[0].name, rows[0].predicted_ns * 1e-6, median(rows[0].ns, turns) * 1e-6, 100 * order.noise);
-    printf("pairs in the wrong order: %d of %d; of those more than %d %% apart %d of %d; error %.1f %% on average, %.1f %% at most"
-           " (%s)\n", order.wrong, order.pairs, NOISE_PERCENT, order.clear_wrong, order.clear_pairs, 100 * order.mean_error,
-           100 * order.worst_error, rows[order.worst_row].name);
+    printf("pairs predicted in the wrong order: %d of %d, as equal %d; of those more than %d %% apart %d of %d, as equal %d\n",
+           order.all.wrong, order.all.count, order.all.tied, NOISE_PERCENT, order.clear.wrong, order.clear.count, order.clear.tied);
+    printf("error %.1f %% on average, %.1f %% at most (%s)\n", 100 * order.mean_error, 100 * order.worst_error,
+           rows[order.worst_row].name);
     fflush(stdout);
 }
 
