@@ -1,7 +1,7 @@
 // Whether costs that were measured predict the order of strategies: the network of examples/01_train_text.c, trained by strategies
 // that keep, drop, split, fuse and narrow, each predicted by what was compiled for it, and each run. Costs are those that the
-// example rehearses, node by node, in f32 and in bf16; copies and codecs are timed by tl_measure_device, what a split costs by a
-// rehearsal in four parts. All rows take turns, a step each, in an order that changes; times are processor time. The gradients of
+// example rehearses, node by node, in f32 and in bf16; copies and codecs are timed by tl_measure_device, what a split costs by
+// taking turns with the same batch in four parts. All rows take turns, a step each, in an order that changes; times are processor time. The gradients of
 // rows in f32 that split nothing must be the same to the bit.
 #define main train_main
 #include "../../examples/01_train_text.c"
@@ -9,9 +9,7 @@
 #include "strategies.h"
 #include "text_run.h"
 
-enum { TURNS = 120, WARM_TURNS = 3, MOST_PARTS = 4, COPY_BYTES = 1 << 20 };
-
-typedef enum kernels_kind { KERNELS_F32, KERNELS_MIXED } kernels_kind;
+enum { TURNS = 120, WARM_TURNS = 3, MOST_PARTS = 4, SAMPLES = 61, COPY_BYTES = 1 << 20 };
 
 // What a row asks for.
 typedef struct wish {
@@ -93,19 +91,6 @@ static void build_like(program *p, training_model *m, uint64_t B, tl_format form
 
 // -- costs --
 
-// The times of all nodes of a model that keeps everything: [node_count][2]; returns their sum.
-static uint64_t time_nodes(program *p, const training_model *m, const options *o, uint64_t *node_ns) {
-    size_t slots = 2 * (size_t)m->graph.node_count, i;
-    uint64_t *times = (uint64_t *)must_have(calloc(slots + 1, sizeof *times)), sum = 0;
-    tl_plan plan;
-    must(&p->env, tl_plan_keep_all(&p->env, &m->graph, 0, &plan));
-    must(&p->env, rehearse(&p->env, m, &p->t, o, &p->w, &plan, 1, times));
-    for (i = 0; i < slots; i++) sum += times[i];
-    if (node_ns) memcpy(node_ns, times, slots * sizeof *times);
-    free(times);
-    return sum;
-}
-
 // What may be bf16: not what reads tokens or targets, which are no numbers, and not norms, which save f32.
 static int may_be_narrow(training_op op) {
     return op == TRAINING_LINEAR || op == TRAINING_ATTENTION || op == TRAINING_GELU || op == TRAINING_DROPOUT ||
@@ -116,12 +101,14 @@ static void measure_mixed(bench *b) {
     program *p = &b->p;
     training_model narrow;
     int32_t count = p->m.graph.node_count, id, k;
-    uint64_t *node_ns = (uint64_t *)must_have(calloc(2 * (size_t)count, sizeof *node_ns));
+    uint64_t *node_ns = (uint64_t *)must_have(calloc(2 * (size_t)count + 1, sizeof *node_ns));
+    tl_plan plan;
     b->costs = (uint64_t *)must_have(calloc((size_t)count * TL_SCHEME_COUNT, sizeof *b->costs));
     b->schemes = (uint32_t *)must_have(calloc((size_t)count, sizeof *b->schemes));
     build_like(p, &b->mixed, p->m.size.B, TL_FORMAT_F32, add_mixed_bytes, p->node_ns);
     build_like(p, &narrow, p->m.size.B, TL_FORMAT_BF16, add_bytes, NULL);
-    (void)time_nodes(p, &narrow, &p->o, node_ns);
+    must(&p->env, tl_plan_keep_all(&p->env, &narrow.graph, 0, &plan));
+    must(&p->env, rehearse(&p->env, &narrow, &p->t, &p->o, &p->w, &plan, 1, node_ns));
     for (id = 0; id < count; id++) {
         uint64_t *costs = b->costs + (size_t)id * TL_SCHEME_COUNT;
         for (k = 0; k < TL_SCHEME_COUNT; k++) costs[k] = TL_FORBIDDEN;
@@ -135,20 +122,41 @@ static void measure_mixed(bench *b) {
     free(node_ns);
 }
 
-static void measure_split(bench *b) {
+static void build_parts(bench *b) {
     program *p = &b->p;
-    uint64_t whole = 0, parts;
-    int32_t id;
     int n;
     for (n = 2; n <= MOST_PARTS; n *= 2) {
         b->part_options[n] = p->o;
         b->part_options[n].micro_batches = (uint64_t)n;
         build_like(p, &b->parts[n], p->m.size.B / (uint64_t)n, TL_FORMAT_F32, add_bytes, NULL);
     }
+}
+
+// What each part after the first adds, in the median over turns: the same batch in four parts and whole. What the graph says to be
+// the same for a part as for the whole is counted once for each part anyway.
+static void measure_split(bench *b) {
+    program *p = &b->p;
+    training whole, parts;
+    double differences[SAMPLES], fixed = 0, cost;
+    tl_plan plans[2];
+    int32_t id;
+    int turn;
+    build_parts(b);
+    must(&p->env, tl_plan_keep_all(&p->env, &p->m.graph, 0, &plans[0]));
+    must(&p->env, tl_plan_keep_all(&p->env, &b->parts[MOST_PARTS].graph, 0, &plans[1]));
+    must(&p->env, init_training(&p->env, &whole, &p->m, &p->t, &p->o, &p->w, &plans[0], 0));
+    must(&p->env, init_training(&p->env, &parts, &b->parts[MOST_PARTS], &p->t, &b->part_options[MOST_PARTS], &p->w, &plans[1], 0));
+    for (turn = -WARM_TURNS; turn < SAMPLES; turn++) {
+        must(&p->env, train_step(&whole));
+        must(&p->env, train_step(&parts));
+        differences[turn < 0 ? 0 : turn] = (double)parts.step_ns - (double)whole.step_ns;
+    }
     for (id = 0; id < p->m.graph.node_count; id++)
-        whole += (p->node_ns[2 * id] + p->node_ns[2 * id + 1]) * (p->m.graph.nodes[id].fixed ? MOST_PARTS : 1);
-    parts = time_nodes(p, &b->parts[MOST_PARTS], &b->part_options[MOST_PARTS], NULL);
-    b->split_cost = parts > whole ? (parts - whole) / (MOST_PARTS - 1) : 0;
+        if (p->m.graph.nodes[id].fixed) fixed += (double)(p->node_ns[2 * id] + p->node_ns[2 * id + 1]);
+    cost = median(differences, SAMPLES) / (MOST_PARTS - 1) - fixed;
+    b->split_cost = cost > 0 ? (uint64_t)cost : 0;
+    free_training(&p->env, &whole);
+    free_training(&p->env, &parts);
 }
 
 // Copies and codecs of tensors as large as those of the network.
