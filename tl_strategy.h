@@ -3627,6 +3627,8 @@ typedef struct tl_measure_device_desc {
     // loop of this library on one thread, f32 and f64; on others FLOP/s remain unknown.
     tl_result (*compute)(tl_precision precision, uint64_t *flops, void *user);
     void       *user;
+    uint32_t    codecs;        // bits 1 << tl_codec to time, as far as the backend has them; 0 = all. Name
+                               // those that plans are to use: q8 takes three times as long as bf16, or more
 } tl_measure_device_desc;
 
 // Measure a device for the planners, with the backend's own copies, codecs and clock. A call takes
@@ -5768,7 +5770,8 @@ static size_t tli_finish(tli_writer *w) {
     X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "") \
     X(NO_ROOM_FOR_BLOCK_WITH_GUARDS, \
       "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes") \
-    X(BYTES_NOT_PART_OF_RANGE, "bytes: must be > 0 and not above those of the range", "")
+    X(BYTES_NOT_PART_OF_RANGE, "bytes: must be > 0 and not above those of the range", "") \
+    X(CODECS_UNKNOWN_BIT, "codecs: unknown bit", "")
 
 // -- errors: rules of [11] MANAGER --
 
@@ -44082,6 +44085,7 @@ static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     int codec, expands;
     for (codec = TL_CODEC_NONE + 1; codec < TL_CODEC_COUNT; codec++) {
         if (!(g->limits.codecs >> codec & 1)) continue;
+        if (g->desc.codecs && !(g->desc.codecs >> codec & 1)) continue;
         for (expands = 0; expands < 2; expands++) {
             tli_gauge_work work = expands ? TLI_GAUGE_EXPAND : TLI_GAUGE_COMPRESS;
             tli_gauge_job job = tli_gauge_job_of(work, (tl_codec)codec, r[!expands], r[expands]);
@@ -44232,6 +44236,8 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
     if (g.desc.sample_count < 0 || g.desc.sample_count > TLI_GAUGE_SAMPLES)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(MEASURE_DEVICE),
                         TLI_RULE(SAMPLE_COUNT_MUST_BE_0_TO_31));
+    if (g.desc.codecs >> TL_CODEC_COUNT || g.desc.codecs & 1u << TL_CODEC_NONE)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(MEASURE_DEVICE), TLI_RULE(CODECS_UNKNOWN_BIT));
     if (!g.desc.sample_count) g.desc.sample_count = 5;
     if (!g.desc.bytes) g.desc.bytes = TLI_GAUGE_LARGE;
     g.env = env;

@@ -279,6 +279,7 @@ static inline tl_result training_add_op(tl_env *env, training_model *m, training
     desc.fwd_cost = m->node_ns ? m->node_ns[2 * id] : training_estimate_flops(m, n);
     desc.bwd_cost = m->node_ns ? m->node_ns[2 * id + 1] : 2 * desc.fwd_cost;
     desc.keep = id == (m->trains ? m->loss : m->logits);
+    desc.fixed = op == TRAINING_LOSS;  // one number, however large the batch
     desc.takes_blocks = op == TRAINING_GELU || op == TRAINING_DROPOUT || op == TRAINING_ADD;
     if (!m->trains && op != TRAINING_INPUT_OP) {  // forward only: nothing is there for backward
         desc.no_grad = 1;

@@ -863,7 +863,8 @@
     X(CPU_BANK_COUNT_MUST_BE_0_TO_7, "bank_count: must be 0 to 7, the number of banks beside memory", "") \
     X(NO_ROOM_FOR_BLOCK_WITH_GUARDS, \
       "no room for the block of %0 bytes, and for the %1 bytes of its guards (checked)", "bytes, guard bytes") \
-    X(BYTES_NOT_PART_OF_RANGE, "bytes: must be > 0 and not above those of the range", "")
+    X(BYTES_NOT_PART_OF_RANGE, "bytes: must be > 0 and not above those of the range", "") \
+    X(CODECS_UNKNOWN_BIT, "codecs: unknown bit", "")
 
 // -- errors: rules of [11] MANAGER --
 

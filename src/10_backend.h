@@ -299,6 +299,8 @@ typedef struct tl_measure_device_desc {
     // loop of this library on one thread, f32 and f64; on others FLOP/s remain unknown.
     tl_result (*compute)(tl_precision precision, uint64_t *flops, void *user);
     void       *user;
+    uint32_t    codecs;        // bits 1 << tl_codec to time, as far as the backend has them; 0 = all. Name
+                               // those that plans are to use: q8 takes three times as long as bf16, or more
 } tl_measure_device_desc;
 
 // Measure a device for the planners, with the backend's own copies, codecs and clock. A call takes

@@ -154,6 +154,7 @@ static tl_result tli_measure_codecs(const tli_gauge *g, tl_device *device) {
     int codec, expands;
     for (codec = TL_CODEC_NONE + 1; codec < TL_CODEC_COUNT; codec++) {
         if (!(g->limits.codecs >> codec & 1)) continue;
+        if (g->desc.codecs && !(g->desc.codecs >> codec & 1)) continue;
         for (expands = 0; expands < 2; expands++) {
             tli_gauge_work work = expands ? TLI_GAUGE_EXPAND : TLI_GAUGE_COMPRESS;
             tli_gauge_job job = tli_gauge_job_of(work, (tl_codec)codec, r[!expands], r[expands]);
@@ -304,6 +305,8 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
     if (g.desc.sample_count < 0 || g.desc.sample_count > TLI_GAUGE_SAMPLES)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(MEASURE_DEVICE),
                         TLI_RULE(SAMPLE_COUNT_MUST_BE_0_TO_31));
+    if (g.desc.codecs >> TL_CODEC_COUNT || g.desc.codecs & 1u << TL_CODEC_NONE)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(MEASURE_DEVICE), TLI_RULE(CODECS_UNKNOWN_BIT));
     if (!g.desc.sample_count) g.desc.sample_count = 5;
     if (!g.desc.bytes) g.desc.bytes = TLI_GAUGE_LARGE;
     g.env = env;

@@ -232,6 +232,35 @@ static void the_slower_direction_counts(void **state) {
     model_close(&env);
 }
 
+// The slowest of those that are asked for and that the backend has, and no other is called.
+static void codecs_that_are_named_alone_make_the_rate(void **state) {
+    tl_env env = silent_env();
+    tl_backend backend = model_open(&env, 0, 64);
+    tl_measure_device_desc desc = measure_desc();
+    tl_device device;
+    long calls;
+    int codec, other;
+    (void)state;
+    for (codec = TL_CODEC_NONE + 1; codec < TL_CODEC_COUNT; codec++) {
+        desc.codecs = 1u << codec;
+        m.calls = 0;
+        assert_int_equal(tl_measure_device(&env, &backend, &desc, &device), TL_OK);
+        assert_about((double)device.codec_bytes_per_second, 1.5e9 * codec);
+        calls = m.calls;
+        for (other = codec + 1; other < TL_CODEC_COUNT; other++) {
+            desc.codecs = 1u << codec | 1u << other;
+            m.calls = 0;
+            assert_int_equal(tl_measure_device(&env, &backend, &desc, &device), TL_OK);
+            assert_about((double)device.codec_bytes_per_second, 1.5e9 * codec);
+            assert_true(m.calls > calls);
+        }
+    }
+    m.no_codecs = 1;
+    assert_int_equal(tl_measure_device(&env, &backend, &desc, &device), TL_OK);
+    assert_int_equal(device.codec_bytes_per_second, 0);
+    model_close(&env);
+}
+
 static void two_measurements_make_the_same_calls(void **state) {
     tl_env env = silent_env();
     tl_backend backend = model_open(&env, 0, 64);
@@ -354,6 +383,11 @@ static void wrong_descs_and_failing_kernels_are_named(void **state) {
     desc.sample_count = -1;
     assert_refused(TL_ERROR_INVALID_ARG, "tl_measure_device: sample_count: must be 0 .. 31", &backend, &desc);
     desc.sample_count = 0;
+    desc.codecs = 1u << TL_CODEC_COUNT;
+    assert_refused(TL_ERROR_INVALID_ARG, "tl_measure_device: codecs: unknown bit", &backend, &desc);
+    desc.codecs = 1u << TL_CODEC_NONE;
+    assert_refused(TL_ERROR_INVALID_ARG, "tl_measure_device: codecs: unknown bit", &backend, &desc);
+    desc.codecs = 0;
     m.compute_fails = 1;
     assert_refused(TL_ERROR_KERNEL, "tl_measure_device: compute: reported a failure", &backend, &desc);
     m.cannot_wait = 1;
@@ -395,6 +429,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(figures_are_those_of_the_model),
         cmocka_unit_test(sixty_four_mebibytes_are_the_default),
         cmocka_unit_test(the_slower_direction_counts),
+        cmocka_unit_test(codecs_that_are_named_alone_make_the_rate),
         cmocka_unit_test(two_measurements_make_the_same_calls),
         cmocka_unit_test(what_cannot_be_measured_stays_unknown),
         cmocka_unit_test(little_room_gives_the_same_figures),

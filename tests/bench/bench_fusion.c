@@ -4,6 +4,7 @@
 #define main train_main
 #include "../../examples/01_train_text.c"
 #undef main
+#include "text_run.h"
 
 enum { TURNS = 5, LENGTH = 20, COUNT = 1 << 20, STEPS = 9 };
 
@@ -161,32 +162,13 @@ static void bench_chain(const char *what, const char *kinds, int inference) {
 // budget: 0 = everything kept, else in that many bytes.
 static void open_net(program *p, training *t, int fuses, uint64_t budget) {
     tl_strategy strategy = tl_with_profiling(tl_with_parallelism(tl_strategy_training(), tl_parallelism_none()), 0);
-    tl_cpu_backend_desc cpu;
     tl_kernel kernels[KERNEL_COUNT];
     tl_run_desc desc;
-    tl_plan plan;
-    must(&p->env, tl_plan_keep_all(&p->env, &p->m.graph, 0, &plan));
-    must(&p->env, init_training(&p->env, t, &p->m, &p->t, &p->o, &p->w, &plan, 0));
-    tl_free_run(t->run);
-    t->run = NULL;
-    tl_free_cpu_backend(&t->memory, &t->backend);
-    memset(&cpu, 0, sizeof cpu);
-    memset(&desc, 0, sizeof desc);
-    cpu.now_ns = now_ns;
-    must(&t->memory, tl_init_cpu_backend(&t->memory, &cpu, &t->backend));
-    set_kernels(kernels, &t->network);
+    must(&p->env, begin_text_run(p, t, &p->m, &p->o, 0, kernels, &desc));
     strategy.enable_fusion = fuses;
     if (budget) strategy.gradient = tl_gradient_checkpointed(0);
-    desc.graph = &p->m.graph;
-    desc.backend = &t->backend;
-    desc.kernels = kernels;
-    desc.kernel_count = KERNEL_COUNT;
     desc.strategy = &strategy;
     desc.budget_bytes = budget;
-    desc.load = load_batch;
-    desc.load_user = t;
-    desc.seed = t->seed;
-    desc.loss_gradient_word = bits_of(1.0f);
     if (tl_init_run(&p->env, &desc, &t->run) == TL_ERROR_INFEASIBLE && budget) {
         desc.budget_bytes = tl_find_least_budget(&p->env.error);
         must(&p->env, tl_init_run(&p->env, &desc, &t->run));
@@ -222,14 +204,7 @@ static int bench_net(char *program_path) {
                find_median(ns[k], STEPS), find_median(ns[k], STEPS) / find_median(ns[k & 2], STEPS),
                (unsigned long long)report.taken_bytes, (int)report.kernel_count, (int)report.recompute_count);
     }
-    for (k = 0; k < 4; k++) free_training(&p.env, &rows[k]);
-    for (k = 0; k < p.row_count; k++) free_training(&p.env, &p.rows[k]);
-    tl_free_trace(p.trace);
-    tl_free_plan(&p.env, &p.keep_all);
-    training_free_model(&p.env, &p.m);
-    free(p.losses);
-    free(p.node_ns);
-    free(p.t.ids);
+    close_text(&p, rows, 4);
     return 0;
 }
 

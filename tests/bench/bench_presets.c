@@ -8,6 +8,7 @@
 #include "../../examples/01_train_text.c"
 #undef main
 #include "presets.h"
+#include "text_run.h"
 
 enum { ROUNDS = 40, WARM_ROUNDS = 3, BUDGET_PERCENT = 60 };
 
@@ -46,35 +47,17 @@ static void open_row(bench *b, int k) {
     training *t = &b->trainings[k];
     preset_row *row = &b->rows[k];
     program *p = &b->p;
-    tl_cpu_backend_desc cpu;
     tl_kernel kernels[KERNEL_COUNT];
     tl_run_desc desc;
-    tl_plan plan;
     tl_result result;
-    must(&p->env, tl_plan_keep_all(&p->env, &p->m.graph, 0, &plan));
-    must(&p->env, init_training(&p->env, t, &p->m, &p->t, &p->o, &p->w, &plan, 0));
-    tl_free_run(t->run);
-    t->run = NULL;
-    tl_free_cpu_backend(&t->memory, &t->backend);
-    memset(&cpu, 0, sizeof cpu);
-    memset(&desc, 0, sizeof desc);
-    cpu.now_ns = now_ns;
-    cpu.alignment_bytes = p->m.alignment_bytes;
-    cpu.capacity_bytes[TL_TIER_DEVICE] = row->budget;
-    must(&t->memory, tl_init_cpu_backend(&t->memory, &cpu, &t->backend));
-    set_kernels(kernels, &t->network);
-    desc.graph = &p->m.graph;
-    desc.backend = &t->backend;
-    desc.kernels = kernels;
-    desc.kernel_count = KERNEL_COUNT;
+    must(&p->env, begin_text_run(p, t, &p->m, &p->o, row->budget, kernels, &desc));
     desc.strategy = &row->strategy;
     desc.budget_bytes = row->budget;
-    desc.load = row->strategy.gradient.computes ? load_batch : load_twice;
-    desc.load_user = t;
-    if (!row->strategy.gradient.computes) desc.version = version_of;
-    desc.version_user = t;
-    desc.seed = t->seed;
-    desc.loss_gradient_word = bits_of(1.0f);
+    if (!row->strategy.gradient.computes) {
+        desc.load = load_twice;
+        desc.version = version_of;
+        desc.version_user = t;
+    }
     result = tl_init_run(&p->env, &desc, &t->run);
     if (result == TL_ERROR_INFEASIBLE) row->least = tl_find_least_budget(&p->env.error);
     else must(&p->env, result);
@@ -132,19 +115,6 @@ static void run_rounds(bench *b) {
     }
 }
 
-static void close_bench(bench *b) {
-    program *p = &b->p;
-    int k;
-    for (k = 0; k < PRESET_ROWS; k++) free_training(&p->env, &b->trainings[k]);
-    for (k = 0; k < p->row_count; k++) free_training(&p->env, &p->rows[k]);
-    tl_free_trace(p->trace);
-    tl_free_plan(&p->env, &p->keep_all);
-    training_free_model(&p->env, &p->m);
-    free(p->losses);
-    free(p->node_ns);
-    free(p->t.ids);
-}
-
 int main(int count, char **argv) {
     static bench b;  // zero
     program *p = &b.p;
@@ -161,6 +131,6 @@ int main(int count, char **argv) {
     printf("\nkeeping all of a training step takes %llu bytes; the budget is %d %% of them; loss after %d steps\n",
            (unsigned long long)p->keep_all.peak_bytes, BUDGET_PERCENT, WARM_ROUNDS + ROUNDS);
     print_presets(b.rows, ROUNDS);
-    close_bench(&b);
+    close_text(p, b.trainings, PRESET_ROWS);
     return 0;
 }
