@@ -67,7 +67,8 @@ typedef struct tl_compile_desc {
                                    // wait compressed for a backward; 0 = none. The loss does not count it:
                                    // results are exact
     uint64_t work_limit;           // elementary steps of 2 to 8 ns; 0 = until the best is within 0.1 % of the
-                                   // bound, at most 700 million: about two seconds. With few steps a larger
+                                   // bound, at most 700 million, about two seconds; then the best is planned
+                                   // once more, as tl_plan_remat does by default. With few steps a larger
                                    // budget can cost more
     int    (*progress)(const tl_compile_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;                 // passed to progress
