@@ -344,9 +344,9 @@ static void kinds_of_parallelism_ask_for_workers_and_one_runs(void **state) {
     for (kind = 0; kind < TL_PARALLELISM_COUNT; kind++) {
         outcome o = run_value(&f, &graph, kind, 0);
         int is_refused = kind == TL_PARALLELISM_MODEL || kind == TL_PARALLELISM_PIPELINE;
-        printf("%-29s %-13s %-13s  asks for %d workers: ", f.name, tl_name_parallelism((tl_parallelism_kind)kind), "none", (int)o.asked_count);
+        printf("%-29s %-13s %-13s  workers asked for: %d; ", f.name, tl_name_parallelism((tl_parallelism_kind)kind), "none", (int)o.asked_count);
         if (o.text[0]) printf("%s: %s\n", tl_name_result((tl_result)o.traits[TRAIT_RESULT]), o.text);
-        else printf("%d ran\n", (int)o.worker_count);
+        else printf("that ran: %d\n", (int)o.worker_count);
         assert_int_equal(o.asked_count, asked[kind]);
         assert_int_equal(o.traits[TRAIT_RESULT], is_refused ? TL_ERROR_UNSUPPORTED : TL_OK);
         if (is_refused) {
