@@ -25,8 +25,8 @@
 enum {
     WIDTH = 16,                          // floats of a row
     MOST_FLOATS = 8 * WIDTH * 48,        // of a tensor
-    WEIGHTS = WIDTH * (WIDTH + 1),       // of a node: matrix and bias, or scales and bias
-    WEIGHT_FLOATS = 320,                 // between those of two nodes: ranges begin where a descriptor may
+    WEIGHT_FLOATS = 320,                 // of a node, a matrix or scales and at WIDTH * WIDTH the bias: all ranges begin where a
+                                         // descriptor may
     SAVED_FLOATS = 64                    // likewise, of what kernels saved
 };
 

@@ -25,7 +25,7 @@ static uint64_t version_of(int32_t node, int32_t micro_batch, void *user) {
     return t->m->graph.nodes[node].is_input ? 1 + t->step / 2 : 1;
 }
 
-// The run of a preset, in the place of that of the example. 1 = it fits the budget.
+// The run of a preset, in the place of that of the example; where it does not fit, there is none, and row->least says what does.
 static tl_result init_preset_run(tl_env *env, training *t, const tl_kernel *kernels, int32_t kernel_count, uint64_t seed,
                                  preset_row *row) {
     tl_run_desc desc;
