@@ -2,13 +2,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <math.h>
 #include <setjmp.h>
 #include <cmocka.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include "support/support.h"
 #include "support/run_support.h"
+#include "support/compiled_cases.h"
 
 // -- kernels that compute in f32 what they read in any 16-bit format --
 
@@ -45,9 +45,6 @@ static void set(const tl_operand *operand, size_t i, float value) {
 static void add(const tl_operand *operand, size_t i, float value) {
     if (operand->range.bytes) set(operand, i, get(operand, i) + value);
 }
-
-// Nodes of all graphs of a case have the names of the first one.
-static int number_of(const tl_kernel_call *call) { return atoi(tl_name_node(call->graph, call->node) + 1); }
 
 static void count_call(bench *e, const tl_kernel_call *call) {
     e->calls++;
@@ -101,7 +98,7 @@ static void add_gradients(const tl_kernel_call *call, const char *op, size_t i, 
 static tl_result backward(const tl_kernel_call *call, void *user) {
     bench *e = (bench *)user;
     const char *op = tl_name_op(call->graph, call->node);
-    int number = number_of(call);
+    int number = case_number(call);
     size_t i, n = (size_t)call->count;
     count_call(e, call);
     if (call->saved.range.bytes) assert_int_equal(((uint8_t *)call->saved.host)[call->saved.range.bytes - 1], 0x33);
@@ -111,18 +108,6 @@ static tl_result backward(const tl_kernel_call *call, void *user) {
         add_gradients(call, op, i, dy, &e->weight_gradients[number]);
     }
     return TL_OK;
-}
-
-static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
-    const tl_graph *graph = tl_find_run_graph(run);
-    float data[MOST_ELEMENTS];
-    tl_tensor tensor = { 0, 0 };
-    uint64_t bytes = graph->outputs[0].bytes;
-    size_t i;
-    (void)user;
-    for (i = 0; i < bytes / 4; i++)
-        data[i] = (float)((i + 1) * 37 % 19) / 9.0f - 1.0f + (float)(micro_batch * 7 % 5) / 16.0f;
-    return tl_write_tensor(run, tensor, data, bytes);
 }
 
 static void open_bench(bench *e, const tl_graph *graph, uint64_t alignment) {
@@ -140,7 +125,7 @@ static void open_bench(bench *e, const tl_graph *graph, uint64_t alignment) {
     e->desc.kernels = e->kernels;
     e->desc.kernel_count = OP_COUNT;
     e->desc.kernel_precisions = 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_MIXED;
-    e->desc.load = load;
+    e->desc.load = case_load;
     e->desc.load_user = e;
 }
 
@@ -151,206 +136,48 @@ static void close_bench(bench *e) {
 
 // -- random graphs and strategies --
 
-static uint64_t pick(tl_random *random, uint64_t count) { return tl_next_random(random) % count; }
+static const case_op case_ops[OP_COUNT] = {
+    { "weigh", "in", 1, 0, 0 }, { "relu", "out", 1, 1, 0 }, { "gelu", "in", 1, 1, 0 }, { "scale", "none", 1, 1, 0 },
+    { "add", "none", 2, 1, 0 }, { "mul", "in", 2, 1, 0 }, { "tanh", "out", 1, 1, 0 }, { "fold", "none", 1, 0, 0 },
+};
 
-// A graph of elementwise ops over a batch, the input first and a result last.
-static void make_graph(tl_env *env, tl_random *random, tl_graph *graph, int32_t nodes) {
-    static const uint64_t batches[] = { 1, 2, 4, 6, 8 };
-    uint64_t batch = batches[pick(random, 5)], bytes = batch * 4 * (8 + pick(random, 40));
-    tl_init_graph(graph);
-    graph->batch = batch;
-    while (graph->node_count < nodes) {
-        int32_t id = graph->node_count;
-        const char *op = id == 1 ? "weigh" : id + 1 == nodes ? "fold" : ops[pick(random, OP_COUNT - 1)];
-        int two = !strcmp(op, "add") || !strcmp(op, "mul");
-        tl_node_desc node;
-        tl_tensor inputs[2];
-        memset(&node, 0, sizeof node);
-        memset(inputs, 0, sizeof inputs);
-        inputs[0].node = id - 1;
-        inputs[1].node = id > 1 ? 1 + (int32_t)pick(random, (uint64_t)id - 1) : 0;
-        if (inputs[0].node == inputs[1].node && two) { op = "scale"; two = 0; }
-        node.op = id ? op : "input";
-        node.inputs = id ? inputs : NULL;
-        node.input_count = id ? two ? 2 : 1 : 0;
-        node.output_bytes = &bytes;
-        node.output_count = 1;
-        if (id) {
-            node.needs = !strcmp(op, "relu") || !strcmp(op, "tanh") ? "out"
-                       : two ? (!strcmp(op, "mul") ? "in" : "none")
-                       : !strcmp(op, "scale") || !strcmp(op, "fold") ? "none" : "in";
-            node.fwd_cost = 1 + pick(random, 20);
-            node.bwd_cost = 1 + pick(random, 30);
-            node.takes_blocks = strcmp(op, "weigh") != 0 && strcmp(op, "fold") != 0;
-            node.keep = id + 1 == nodes;
-            if (!node.takes_blocks && !pick(random, 3)) node.saved_bytes = batch * 8;
-            if (!pick(random, 4)) node.fwork_bytes = 32;
-        }
-        assert_int_equal(tl_add_node(env, graph, &node, NULL), TL_OK);
-    }
+static void case_open(void *self, case_side side, uint64_t alignment, case_bed *bed) {
+    bench *e = (bench *)self + side;
+    open_bench(e, NULL, alignment);
+    bed->env = e->env;
+    bed->desc = e->desc;
 }
 
-static tl_strategy random_strategy(tl_random *random) {
-    static const tl_memory memories[] = { TL_MEMORY_POOLED, TL_MEMORY_POOLED, TL_MEMORY_MINIMAL_PEAK,
-                                          TL_MEMORY_STANDARD, TL_MEMORY_CACHED };
-    tl_strategy strategy = tl_strategy_new();
-    strategy.mode = pick(random, 3) ? TL_MODE_LAZY : TL_MODE_HYBRID;
-    strategy.memory = memories[pick(random, 5)];
-    strategy.precision = pick(random, 2) ? TL_PRECISION_MIXED : TL_PRECISION_SINGLE;
-    strategy.enable_fusion = (int32_t)pick(random, 2);
-    strategy.enable_profiling = (int32_t)pick(random, 2);
-    switch (pick(random, 5)) {
-    case 0: strategy.gradient = tl_gradient_full(); break;
-    case 1: strategy.gradient = tl_gradient_checkpointed(1 + pick(random, 4)); break;
-    case 2: strategy.gradient = tl_gradient_none(); break;
-    default: strategy.gradient = tl_gradient_checkpointed(0); break;
-    }
-    return strategy;
-}
+static void case_check(void *self, const case_bed *bed) { (void)self; (void)bed; }   // the spy's claims are all there is
+static void case_note(void *self, case_side side) { (void)self; (void)side; }        // gradients lie in the bench
 
-// -- what a compiled run must equal: everything kept, the same formats, nothing fused --
-
-static void make_reference(bench *e, const tl_compiled_plan *compiled, const tl_graph *source,
-                           tl_precision_graph *applied, tl_plan *plan, uint64_t alignment) {
-    static tl_precision_node nodes[MOST_NODES];
-    tl_precision_plan formats;
-    tl_apply_desc apply;
-    tl_env env = {0};
-    int32_t i;
-    memset(&formats, 0, sizeof formats);
-    memset(&apply, 0, sizeof apply);
-    memset(nodes, 0, sizeof nodes);
-    for (i = 0; i < source->node_count; i++) {
-        int32_t node = compiled && compiled->nodes ? compiled->nodes[i] : i;
-        tl_format format = compiled && compiled->formats
-                         ? (tl_format)compiled->formats[compiled->graph->nodes[node].first_output] : TL_FORMAT_F32;
-        nodes[i].scheme = format == TL_FORMAT_F16 ? TL_SCHEME_F16 : format == TL_FORMAT_BF16 ? TL_SCHEME_BF16
-                                                                                             : TL_SCHEME_F32;
-        nodes[i].speedup = 1;
-    }
-    formats.nodes = nodes;
-    formats.node_count = source->node_count;
-    apply.graph = source;
-    apply.plan = &formats;
-    apply.training = 1;
-    assert_int_equal(tl_apply_precision(&env, &apply, applied), TL_OK);
-    open_bench(e, &applied->graph, alignment);
-    assert_int_equal(tl_plan_keep_all(&env, &applied->graph, e->desc.inference, plan), TL_OK);
-    e->desc.formats = applied->formats;
-}
-
-static void assert_same(const bench *a, const bench *b) {
-    assert_memory_equal(a->gradients, b->gradients, sizeof a->gradients);
-    assert_memory_equal(a->weight_gradients, b->weight_gradients, sizeof a->weight_gradients);
-}
-
-// Gradients of which some were computed from compressed tensors: as near as 8 bits allow, relative to the largest.
-static void assert_near(const bench *a, const bench *b) {
-    size_t i, k;
-    for (i = 0; i < MOST_NODES; i++) {
-        float largest = 0, off = 0;
-        for (k = 0; k < MOST_ELEMENTS; k++) {
-            float size = fabsf(b->gradients[i][k]), error = fabsf(a->gradients[i][k] - b->gradients[i][k]);
-            if (size > largest) largest = size;
-            if (error > off || error != error) off = error;
-        }
-        if (!(off <= 0.05f * largest)) fail_msg("node %d: off by %g of %g", (int)i, (double)off, (double)largest);
-    }
-}
-
-// What was planned is what was measured, within the budget.
-static void check_report(const bench *e) {
-    tl_run_report report;
-    tl_measure_run(e->run, &report);
-    assert_int_equal(report.measured_peak_bytes, report.planned_peak_bytes);
-    assert_int_equal(report.measured_arena_bytes, report.planned_arena_bytes);
-    assert_true(report.taken_bytes <= report.planned_taken_bytes || !report.planned_taken_bytes);
-    assert_true(report.measured_peak_bytes <= e->desc.budget_bytes);
-    if (report.planned_taken_bytes) assert_true(report.taken_bytes <= e->desc.budget_bytes);
-}
-
-typedef struct counts { long fused, narrow, split, again, compressed; } counts;
-
-// One case: a random graph and strategy, as a run and as a run of what everything kept gives. Returns what ran.
-static int run_case(tl_random *random, counts *sums) {
-    static bench e, r;
-    tl_env env = {0};
-    tl_graph graph;
-    tl_precision_graph applied;
-    tl_plan plan, keep_all;
-    tl_strategy strategy = random_strategy(random);
-    uint64_t alignment = pick(random, 2) ? 4 : 64;
-    const tl_compiled_plan *compiled;
-    float first[MOST_ELEMENTS], second[MOST_ELEMENTS];
-    tl_run_report report;
-    tl_tensor last = { 0, 0 };
-    tl_result result;
-    int trains = strategy.gradient.computes;
-    make_graph(&env, random, &graph, 5 + (int32_t)pick(random, 20));
-    open_bench(&e, &graph, alignment);
-    e.desc.strategy = &strategy;
-    e.desc.may_split = (int32_t)pick(random, 2);
-    if (!pick(random, getenv("SOAK") ? 3 : 25) && strategy.memory != TL_MEMORY_CACHED)   // these take all of the work
-        e.desc.codec = (tl_codec)(1 + pick(random, TL_CODEC_COUNT - 1));
-    assert_int_equal(tl_plan_keep_all(&env, &graph, !trains, &keep_all), TL_OK);
-    e.desc.budget_bytes = keep_all.peak_bytes / 3 + pick(random, keep_all.peak_bytes) + 64;
-    tl_free_plan(&env, &keep_all);
-    result = tl_init_run(&e.env, &e.desc, &e.run);
-    if (result == TL_ERROR_INFEASIBLE) {    // what it names is enough
-        e.desc.budget_bytes = tl_find_least_budget(&e.env.error);
-        result = tl_init_run(&e.env, &e.desc, &e.run);
-    }
-    if (result) fail_msg("%s", e.env.error.text);
-    compiled = tl_find_compiled_plan(e.run);
-    if (tl_run_plan(e.run)) fail_msg("%s", e.env.error.text);
-    check_report(&e);
-    tl_measure_run(e.run, &report);
-    sums->again += report.recompute_count;
-    sums->compressed += report.compress_count > 0;
-    assert_true(e.desc.codec || !report.compress_count);
-    if (compiled) {
-        sums->fused += compiled->choice.fused_count;
-        sums->narrow += compiled->formats != NULL;
-        sums->split += compiled->choice.part_count > 1;
-    }
-    make_reference(&r, compiled, compiled ? compiled->source : &graph, &applied, &plan, alignment);
-    if (!trains) {
-        tl_free_plan(&env, &plan);
-        assert_int_equal(tl_plan_keep_all(&env, &applied.graph, 1, &plan), TL_OK);
-    }
-    r.desc.plan = &plan;
-    r.desc.repeat_count = compiled ? compiled->choice.part_count : 1;
-    if (tl_init_run(&r.env, &r.desc, &r.run)) fail_msg("%s", r.env.error.text);
-    if (tl_run_plan(r.run)) fail_msg("%s", r.env.error.text);
-    if (report.compress_count) assert_near(&e, &r);
-    else assert_same(&e, &r);
-    last.node = graph.node_count - 1;
-    if (tl_read_tensor(e.run, last, first, (compiled ? compiled->source : &graph)->outputs[last.node].bytes))
-        fail_msg("%s", e.env.error.text);
-    last.node = applied.graph.node_count - 1;
-    if (tl_read_tensor(r.run, last, second, applied.graph.outputs[applied.graph.tensor_count - 1].bytes))
-        fail_msg("%s", r.env.error.text);
-    assert_memory_equal(first, second, applied.graph.outputs[applied.graph.tensor_count - 1].bytes);
-    close_bench(&e);
-    close_bench(&r);
-    tl_free_plan(&env, &plan);
-    tl_free_precision_graph(&env, &applied);
-    tl_free_graph(&env, &graph);
-    return 1;
+static void case_close(void *self, case_side side, case_bed *bed) {
+    bench *e = (bench *)self + side;
+    e->run = bed->run;
+    close_bench(e);
 }
 
 static void random_strategies_run_as_planned(void **state) {
+    static bench sides[CASE_SIDES];
+    const case_machine machine = { case_ops, OP_COUNT, 1, case_open, case_check, case_note, case_close, sides };
     tl_random random = {1};
-    counts sums;
+    case_counts counts = { 0, 0, 0, 0, 0 };
+    int k;
     long count = sampled(1000), i;
     (void)state;
-    memset(&sums, 0, sizeof sums);
     if (!getenv("SOAK")) count = count / 5 + 1;
-    for (i = 0; i < count; i++) (void)run_case(&random, &sums);
-    print_message("%ld runs: %ld fused nodes, %ld with narrow formats, %ld of split batches, %ld forwards again, "
-                  "%ld with compressed tensors\n", count, sums.fused, sums.narrow, sums.split, sums.again, sums.compressed);
-    assert_true(sums.fused > count / 20 && sums.narrow > count / 20 && sums.split > count / 20 && sums.again > count / 20);
-    assert_true(count < 200 || sums.compressed > 0);
+    for (i = 0; i < count; i++) {
+        if (case_run(&machine, &random, &counts)) {
+            for (k = 0; k < MOST_NODES; k++)
+                case_assert_near(sides[0].gradients[k], sides[1].gradients[k], MOST_ELEMENTS);
+            continue;
+        }
+        assert_memory_equal(sides[0].gradients, sides[1].gradients, sizeof sides[0].gradients);
+        assert_memory_equal(sides[0].weight_gradients, sides[1].weight_gradients, sizeof sides[0].weight_gradients);
+    }
+    case_print(count, &counts);
+    assert_true(counts.fused > count / 20 && counts.narrow > count / 20 && counts.split > count / 20 && counts.again > count / 20);
+    assert_true(count < 200 || counts.compressed > 0);
 }
 
 // -- compiled plans that are given --
@@ -529,7 +356,7 @@ static void fused_nodes_keep_their_results(void **state) {
     e.desc.version_user = &constants;
     e.desc.load = NULL;
     if (tl_init_run(&e.env, &e.desc, &e.run)) fail_msg("%s", e.env.error.text);
-    if (load(e.run, 0, &e) || tl_run_plan(e.run) || tl_read_tensor(e.run, last, first, 256)) fail_msg("%s", e.env.error.text);
+    if (case_load(e.run, 0, &e) || tl_run_plan(e.run) || tl_read_tensor(e.run, last, first, 256)) fail_msg("%s", e.env.error.text);
     tl_measure_run(e.run, &report);
     assert_true(report.fused_count > 0);
     assert_int_equal(report.cached_count, 0);

@@ -10,67 +10,9 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #define TL_VK_BACKEND_IMPLEMENTATION
 #include "support/vk_faults.h"
+#include "support/vk_counted.h"
 
 #define MIB ((uint64_t)1 << 20)
-#define MEMORIES 64
-
-// -- an interposer: it knows nothing of the backend, and counts what is allocated from the driver --
-
-static struct {
-    PFN_vkGetInstanceProcAddr instance_proc;
-    PFN_vkGetDeviceProcAddr   device_proc;
-    PFN_vkAllocateMemory      allocate;
-    PFN_vkFreeMemory          release;
-    VkDeviceMemory memories[MEMORIES];
-    VkDeviceSize   sizes[MEMORIES];
-    uint64_t bytes, peak_bytes, calls;
-} counted;
-
-static VKAPI_ATTR VkResult VKAPI_CALL count_allocate(VkDevice device, const VkMemoryAllocateInfo *info,
-                                                     const VkAllocationCallbacks *callbacks, VkDeviceMemory *memory) {
-    VkResult result = counted.allocate(device, info, callbacks, memory);
-    int i = 0;
-    counted.calls++;
-    if (result) return result;
-    while (counted.memories[i]) assert_true(++i < MEMORIES);
-    counted.memories[i] = *memory;
-    counted.sizes[i] = info->allocationSize;
-    counted.bytes += info->allocationSize;
-    if (counted.bytes > counted.peak_bytes) counted.peak_bytes = counted.bytes;
-    return result;
-}
-
-static VKAPI_ATTR void VKAPI_CALL count_free(VkDevice device, VkDeviceMemory memory,
-                                             const VkAllocationCallbacks *callbacks) {
-    int i;
-    for (i = 0; memory && i < MEMORIES; i++) {
-        if (counted.memories[i] != memory) continue;
-        counted.bytes -= counted.sizes[i];
-        counted.memories[i] = VK_NULL_HANDLE;
-        break;
-    }
-    counted.release(device, memory, callbacks);
-}
-
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL count_device_proc(VkDevice device, const char *name) {
-    PFN_vkVoidFunction function = counted.device_proc(device, name);
-    if (!strcmp(name, "vkAllocateMemory")) {
-        counted.allocate = (PFN_vkAllocateMemory)function;
-        return (PFN_vkVoidFunction)count_allocate;
-    }
-    if (!strcmp(name, "vkFreeMemory")) {
-        counted.release = (PFN_vkFreeMemory)function;
-        return (PFN_vkVoidFunction)count_free;
-    }
-    return function;
-}
-
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL count_instance_proc(VkInstance instance, const char *name) {
-    PFN_vkVoidFunction function = counted.instance_proc(instance, name);
-    if (strcmp(name, "vkGetDeviceProcAddr")) return function;
-    counted.device_proc = (PFN_vkGetDeviceProcAddr)function;
-    return (PFN_vkVoidFunction)count_device_proc;
-}
 
 // -- runs of random graphs, with kernels that do nothing --
 
@@ -177,8 +119,7 @@ static void open_bench(bench *t) {
     tl_vk_backend_desc desc = {0};
     tl_vk_counters counters;
     memset(t, 0, sizeof *t);
-    memset(&counted, 0, sizeof counted);
-    counted.instance_proc = vkt_loader();
+    count_start(vkt_loader());
     device.get_instance_proc = count_instance_proc;
     vkt_open(&device, &t->v);
     desc.device = t->v.device;

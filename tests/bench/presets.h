@@ -1,4 +1,5 @@
-// The six presets and the table of what each did, for benches that run them. Include after the implementation.
+// The six presets, the rounds in which they take turns and the table of what each did, for benches that run them: each
+// network on each device. Include after the implementation.
 #ifndef BENCH_PRESETS_H
 #define BENCH_PRESETS_H
 
@@ -8,7 +9,7 @@
 #include "timing.h"
 
 // Rows: the presets without a budget, then within one, and at last one that makes again what the budget asks for.
-enum { PRESETS = 6, PRESET_ROWS = 2 * PRESETS + 1, MOST_ROUNDS = 200 };
+enum { PRESETS = 6, PRESET_ROWS = 2 * PRESETS + 1, ROUNDS = 40, WARM_ROUNDS = 3, BUDGET_PERCENT = 60 };
 
 typedef struct preset_row {
     const char   *name;
@@ -18,16 +19,37 @@ typedef struct preset_row {
     tl_run_report report;         // of the last step
     float         loss;           // of the last step
     int32_t       kept_count;     // most nodes that a step did not run, because results were kept
-    double        ns[MOST_ROUNDS], to_new[MOST_ROUNDS];
+    double        ns[ROUNDS], to_new[ROUNDS];
 } preset_row;
 
-static inline void list_presets(preset_row rows[PRESET_ROWS], uint64_t budget) {
+// A network on a device.
+typedef struct preset_bench {
+    const char *program;          // for complaints
+    preset_row  rows[PRESET_ROWS];
+    void       *self;             // for the functions below
+    double    (*clock_ns)(const void *self);
+    void      (*step)(void *self, int k);           // of row k, with its report and loss
+    uint64_t  (*digest)(void *self, int k);         // of the gradients of its last step; NULL = losses alone are compared
+} preset_bench;
+
+static inline uint64_t digest_floats(const float *floats, size_t count) {
+    uint64_t sum = 0;
+    size_t i;
+    for (i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &floats[i], sizeof bits);
+        sum = tl_mix_u64(sum, bits);
+    }
+    return sum;
+}
+
+static inline void list_presets(preset_row rows[PRESET_ROWS], uint64_t keep_all_bytes) {
     static const char *const names[PRESETS] = { "new", "training", "inference", "memory_efficient", "high_throughput", "debug" };
     int k;
     memset(rows, 0, PRESET_ROWS * sizeof *rows);
     for (k = 0; k < PRESET_ROWS; k++) {
         rows[k].name = names[k % PRESETS];
-        rows[k].budget = k < PRESETS ? 0 : budget;
+        rows[k].budget = k < PRESETS ? 0 : keep_all_bytes / 100 * BUDGET_PERCENT;
     }
     for (k = 0; k < 2 * PRESETS; k += PRESETS) {
         rows[k].strategy = tl_strategy_new();
@@ -49,13 +71,43 @@ static inline void note_step(preset_row *row, const tl_run *run) {
     if (row->report.cached_count > row->kept_count) row->kept_count = row->report.cached_count;
 }
 
-// The row that times are compared with: the preset `new` without a budget.
-static inline void note_round(preset_row rows[PRESET_ROWS], int round) {
-    int k;
-    for (k = 0; k < PRESET_ROWS; k++) rows[k].to_new[round] = rows[k].ns[round] / rows[0].ns[round];
+// Of rows that train the gradients and the loss, of the others the loss, must be those of the first such row, to the bit.
+static inline void compare_presets(const preset_bench *b) {
+    uint64_t digests[2] = { 0, 0 };
+    int first[2] = { -1, -1 }, k;
+    for (k = 0; k < PRESET_ROWS; k++) {
+        const preset_row *row = &b->rows[k];
+        int trains = row->strategy.gradient.computes;
+        uint64_t digest = trains && runs(row) && b->digest ? b->digest(b->self, k) : 0;
+        if (!runs(row)) continue;
+        if (first[trains] < 0) {
+            first[trains] = k;
+            digests[trains] = digest;
+        }
+        if (digest == digests[trains] && memcmp(&row->loss, &b->rows[first[trains]].loss, sizeof(float)) == 0) continue;
+        fprintf(stderr, "%s: %s: not the loss or the gradients of the others\n", b->program, row->name);
+        exit(1);
+    }
 }
 
-static inline void print_preset(preset_row *row, int rounds) {
+// All rows take turns, a step each. Times are compared with those of the preset `new` without a budget, round by round.
+static inline void run_presets(preset_bench *b) {
+    int round, k;
+    for (round = 0; round < WARM_ROUNDS + ROUNDS; round++) {
+        int at = round < WARM_ROUNDS ? 0 : round - WARM_ROUNDS;
+        for (k = 0; k < PRESET_ROWS; k++) {
+            int turn = (round + k * (1 + round % 12)) % PRESET_ROWS;  // strides prime to the 13 rows: who runs before whom changes
+            double begin = b->clock_ns(b->self);
+            if (!runs(&b->rows[turn])) continue;
+            b->step(b->self, turn);
+            b->rows[turn].ns[at] = b->clock_ns(b->self) - begin;
+        }
+        compare_presets(b);
+        for (k = 0; k < PRESET_ROWS; k++) b->rows[k].to_new[at] = b->rows[k].ns[at] / b->rows[0].ns[at];
+    }
+}
+
+static inline void print_preset(preset_row *row) {
     const tl_run_report *r = &row->report;
     printf("%-17s %-7s %-12s", row->name, tl_name_mode(row->strategy.mode), tl_name_memory(row->strategy.memory));
     if (!runs(row)) {
@@ -63,8 +115,8 @@ static inline void print_preset(preset_row *row, int rounds) {
         return;
     }
     printf(" %9llu %9llu %9llu %9.3f %7.3f %8.4f %6d %6d %6d %6d\n", (unsigned long long)r->measured_peak_bytes,
-           (unsigned long long)r->measured_arena_bytes, (unsigned long long)r->taken_bytes, median(row->ns, rounds) * 1e-6,
-           median(row->to_new, rounds), (double)row->loss, (int)r->backward_count, (int)r->fused_count, (int)r->recompute_count,
+           (unsigned long long)r->measured_arena_bytes, (unsigned long long)r->taken_bytes, median(row->ns, ROUNDS) * 1e-6,
+           median(row->to_new, ROUNDS), (double)row->loss, (int)r->backward_count, (int)r->fused_count, (int)r->recompute_count,
            (int)row->kept_count);
 }
 
@@ -97,13 +149,16 @@ static inline void explain_same(const preset_row *a, const preset_row *b) {
     printf("\n");
 }
 
-static inline void print_presets(preset_row rows[PRESET_ROWS], int rounds) {
+static inline void print_presets(preset_bench *b, const char *where, uint64_t keep_all_bytes) {
+    preset_row *rows = b->rows;
     int k, other;
+    printf("\n%s; keeping all of a training step takes %llu bytes; the budget is %d %% of them; loss after %d steps\n", where,
+           (unsigned long long)keep_all_bytes, BUDGET_PERCENT, WARM_ROUNDS + ROUNDS);
     printf("\n%-17s %-7s %-12s %9s %9s %9s %9s %7s %8s %6s %6s %6s %6s\n", "preset", "mode", "memory", "peak", "arena", "taken",
            "ms", "to new", "loss", "backw.", "fused", "again", "kept");
     for (k = 0; k < PRESET_ROWS; k++) {
         if (k == PRESETS) printf("within %llu bytes\n", (unsigned long long)rows[k].budget);
-        print_preset(&rows[k], rounds);
+        print_preset(&rows[k]);
     }
     for (k = 0; k < 2 * PRESETS; k++)
         for (other = k + 1; other < (k / PRESETS + 1) * PRESETS; other++)
