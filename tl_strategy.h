@@ -51229,10 +51229,7 @@ static tl_result tli_make_run_plan(tl_run *run) {
         result = tli_place_again(run, on_device, on_host);
         if (!result) result = tli_measure_run_plan(run);
     }
-#if defined(TL_NO_CODECS) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
-    if (!result) result = tli_check_compressed(run);
-#endif
-    return result;
+    return result ? result : tli_check_compressed(run);
 }
 
 // -- preparing a run: budgets --
