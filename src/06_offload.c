@@ -124,6 +124,10 @@ static const tli_search_event *tli_offload_event(const tli_offload *o, int32_t i
     return &o->seq->events[o->seq->places[o->place[i]].first_event];
 }
 
+static int tli_offload_is_fetch(const tli_search_seq *s, int32_t at) {
+    return tli_search_is_return(s, at) && s->places[at].call < tli_search_expand_call(s->p, 0);
+}
+
 // Read the sequence: places in time order, free bytes and starting time of each. 0 = a fetch is not used.
 static int tli_offload_read(tli_offload *o) {
     tli_search_seq *s = o->seq;
@@ -139,7 +143,7 @@ static int tli_offload_read(tli_offload *o) {
         o->room[n] = s->budget - tli_search_held(s, at);
         o->clock[n] = clock;
         clock += tli_offload_call_cost(o, s->places[at].call);
-        if (!tli_search_is_fetch(s, at)) continue;
+        if (!tli_offload_is_fetch(s, at)) continue;
         if (!tli_search_is_use(s, tli_offload_event(o, n)->behind)) return 0;
         o->left[tli_offload_event(o, n)->item]++;
     }
@@ -154,7 +158,7 @@ static void tli_offload_hoist(tli_offload *o) {
     int32_t i;
     for (i = o->count; i-- > 0;) {
         uint64_t ns, use;
-        if (!tli_search_is_fetch(s, o->place[i])) continue;
+        if (!tli_offload_is_fetch(s, o->place[i])) continue;
         ns = o->copy_ns[tli_offload_event(o, i)->item];
         use = o->clock[o->index[s->events[tli_offload_event(o, i)->behind].call]];
         if (use < latest) latest = use;
@@ -164,7 +168,7 @@ static void tli_offload_hoist(tli_offload *o) {
     for (i = 0; i < o->count; i++) {
         int32_t q = i, low;
         int64_t bytes;
-        if (!tli_search_is_fetch(s, o->place[i])) continue;
+        if (!tli_offload_is_fetch(s, o->place[i])) continue;
         low = o->index[s->events[tli_offload_event(o, i)->before].call] + 1;
         bytes = s->p->item_bytes[tli_offload_event(o, i)->item];
         for (; q > low && o->clock[q] > o->start[i] && o->room[q - 1] >= bytes; s->work++)
@@ -172,7 +176,7 @@ static void tli_offload_hoist(tli_offload *o) {
         o->issue[i] = q;
     }
     for (i = o->count; i-- > 0;) {
-        if (!tli_search_is_fetch(s, o->place[i])) continue;
+        if (!tli_offload_is_fetch(s, o->place[i])) continue;
         o->next[i] = o->first[o->issue[i]];
         o->first[o->issue[i]] = i;
     }
@@ -248,7 +252,7 @@ static int tli_offload_is_spilled_next(const tli_offload *o, int32_t e) {
     if (!o->left[s->events[e].item] || o->on_host[s->events[e].item]) return 0;
     while (tli_search_is_use(s, s->events[e].behind)) e = s->events[e].behind;
     e = s->events[e].behind;
-    return e >= 0 && tli_search_is_fetch(s, s->events[e].call);
+    return e >= 0 && tli_offload_is_fetch(s, s->events[e].call);
 }
 
 // Wait for the fetches of the items that a call uses.

@@ -1011,10 +1011,6 @@ static int tli_search_is_return(const tli_search_seq *s, int32_t at) {
     return TLI_SEARCH_COPIES && s->places[at].call > tli_search_end_call(s->p);
 }
 
-static int tli_search_is_fetch(const tli_search_seq *s, int32_t at) {
-    return tli_search_is_return(s, at) && s->places[at].call < tli_search_expand_call(s->p, 0);
-}
-
 // Whether an event needs the item as the event before left it: a use does, and what brings a copy of it back.
 static int tli_search_is_kept(const tli_search_seq *s, int32_t event) {
     return event >= 0 && (s->events[event].is_use || tli_search_is_return(s, s->events[event].call));
