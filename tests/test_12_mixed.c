@@ -1264,6 +1264,14 @@ static void a_chain_trains_on_a_device_with_the_gradients_of_the_host(void **sta
 
 // -- codecs that keep activations in fewer bits, beside formats --
 
+static const char long_chain[] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n"
+                                 "node 1 a op fwd=9 bwd=1 out=64 needs=in in=0\n"
+                                 "node 2 b op fwd=9 bwd=1 out=64 needs=in in=1\n"
+                                 "node 3 c op fwd=9 bwd=1 out=64 needs=in in=2\n"
+                                 "node 4 d op fwd=9 bwd=1 out=64 needs=in in=3\n"
+                                 "node 5 e op fwd=9 bwd=1 out=64 needs=in in=4\n"
+                                 "node 6 f op fwd=9 bwd=1 out=64 needs=in in=5\n";
+
 static void codecs_leave_16_bit_tensors_alone(void **state) {
     static const char steps[] = "F 1\nF 2\nF 3\nC 2 f16\nD 1\nX 2\nB 3\nF 1\nB 2\nB 1\n";
     static const char text[] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=1200 needs=none in=-\n"
@@ -1281,6 +1289,49 @@ static void codecs_leave_16_bit_tensors_alone(void **state) {
     expect_refused(&n, TL_ERROR_INVALID_PLAN, "tl_init_run: plan: compresses a tensor whose format is not f32");
     net_close(&n);
     tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// Where all tensors are of another precision than f32, none is compressed: given plans that would are refused, and online
+// runs keep, spill or drop them.
+static void codecs_leave_other_precisions_alone(void **state) {
+    static const char steps[] = "F 1\nF 2\nC 1 f16\nX 1\nB 2\nB 1\n";
+    static const char text[] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=1200 needs=none in=-\n"
+                               "node 1 w weigh fwd=1 bwd=1 out=1200 needs=none in=0\n"
+                               "node 2 s mul fwd=1 bwd=1 out=1200 needs=in in=1\n";
+    static net n;
+    static bed b;
+    tl_graph graph = graph_of(text), chain = graph_of(long_chain);
+    tl_strategy half = tl_with_gradient(tl_with_precision(tl_strategy_new(), TL_PRECISION_HALF), tl_gradient_checkpointed(0));
+    tl_run_report report;
+    tl_plan plan, all;
+    int packs;
+    (void)state;
+    net_open(&n, &graph, NULL, 0);
+    net_must(&n, tl_parse_schedule(&n.env, steps, strlen(steps), &plan));
+    n.desc.plan = &plan;
+    n.desc.strategy = &half;
+    half.mode = TL_MODE_LAZY;
+    n.desc.kernel_precisions = 1u << TL_PRECISION_HALF;
+    expect_refused(&n, TL_ERROR_INVALID_PLAN, "tl_init_run: plan: compresses a tensor whose format is not f32");
+    net_close(&n);
+    half.mode = TL_MODE_EAGER;
+    if (tl_plan_keep_all(NULL, &chain, 0, &all)) fail_msg("%s", "keep all");
+    for (packs = 0; packs < 2; packs++) {
+        bed_open(&b, &chain, BACKEND_CHECKED, 5, 1);
+        b.desc.strategy = &half;
+        b.desc.kernel_precisions = 1u << TL_PRECISION_HALF | 1u << TL_PRECISION_SINGLE;
+        b.desc.codec = TL_CODEC_F16;
+        half.precision = packs ? TL_PRECISION_SINGLE : TL_PRECISION_HALF;
+        b.desc.budget_bytes = packs ? all.peak_bytes * 3 / 4 : all.peak_bytes * 3 / 8;
+        if (bed_init(&b) || tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
+        tl_measure_run(b.run, &report);
+        assert_int_equal(report.compress_count > 0, packs);
+        bed_close(&b);
+    }
+    tl_free_plan(NULL, &all);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &chain);
     tl_free_graph(NULL, &graph);
 }
 
@@ -1403,6 +1454,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_device_converts_what_has_one_gradient),
         cmocka_unit_test(a_chain_trains_on_a_device_with_the_gradients_of_the_host),
         cmocka_unit_test(codecs_leave_16_bit_tensors_alone),
+        cmocka_unit_test(codecs_leave_other_precisions_alone),
         cmocka_unit_test(online_runs_compress_f32_alone),
         cmocka_unit_test(every_failing_call_of_the_backend_is_told_and_nothing_is_lost),
         cmocka_unit_test(every_allocation_of_a_mixed_run_may_fail),

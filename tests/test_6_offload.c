@@ -28,6 +28,23 @@ static tl_remat_desc desc_of(const tl_graph *graph, uint64_t budget, const tl_de
     return desc;
 }
 
+// What was compressed, and what is made of it, is read by backwards and by forwards that ran before: results are exact.
+static void check_exact(const tl_graph *graph, const tl_plan *plan) {
+    uint8_t lossy[256] = { 0 }, ran[256] = { 0 };
+    int32_t i, k;
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step *step = &plan->steps[i];
+        const tl_node *node = &graph->nodes[step->node];
+        int is_lossy = 0;
+        if (step->kind == TL_STEP_COMPRESS) lossy[node->first_output + step->output] = 1;
+        if (step->kind >= TL_STEP_BACKWARD) continue;
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) is_lossy |= lossy[graph->inputs[k].tensor];
+        assert_false(is_lossy && (!ran[step->node] || node->keep));
+        for (k = node->first_output; k < node->first_output + node->output_count; k++) lossy[k] = (uint8_t)is_lossy;
+        ran[step->node] = 1;
+    }
+}
+
 // What every answer must hold, whatever the graph.
 static void check_answer(const tl_remat_desc *desc, const tl_env *env, tl_result result, const tl_plan *plan,
                          const tl_remat_report *report) {
@@ -63,6 +80,7 @@ static void check_answer(const tl_remat_desc *desc, const tl_env *env, tl_result
     assert_int_equal(report->bound_cost, plan->bound_cost);
     assert_true(report->bound_cost <= report->cost);
     assert_int_equal(report->proven, report->cost == report->bound_cost);
+    if (desc->codec) check_exact(desc->graph, plan);
 }
 
 static tl_result plan_checked(const tl_remat_desc *desc, tl_env *env, tl_plan *plan, tl_remat_report *report) {
