@@ -355,7 +355,7 @@ static const char *const usage[] = {
     "  --inference       forward only: results are resident at the end",
     "  --host-budget B   tensors may be copied to the host, so many bytes of them at a time (% as above)",
     "  --link RATE       speed of these copies, one way: 12 or 12GB/s, 800MB/s, 11GiB/s",
-    "  --codec C         tensors may wait compressed for their backward: f16, bf16 or q8; results stay exact",
+    "  --codec C         tensors may wait compressed for backward: f16, bf16 or q8; results stay exact",
     "  --codec-rate RATE speed of the conversions, of f32 bytes; without it they take no time",
     "  --cost-unit U     what 1 unit of the model's costs is, beside copies and memory=: ns, us, ms, or",
     "                    FLOP at a speed, flop@2.5TFLOPS (flop@10TFLOPS)",

@@ -213,6 +213,24 @@ def host_copies_take_what_the_link_takes():
     assert int(lines[0].split()[3]) == sum(int(line.split()[0]) for line in lines[1:lines.index('')]), out
     return '%d plans' % len(cases)
 
+def compressed_copies_are_exact_and_pay():
+    checker = load_checker()
+    sizes = {'f16': lambda n: 2 * n, 'bf16': lambda n: 2 * n, 'q8': lambda n: n + 4 * -(-n // 32)}
+    alone = json.loads(planned(MODEL, '--budget', '40%', '--work', '30000000', '--json', '-'))
+    for codec in sizes:
+        args = [MODEL, '--budget', '40%', '--codec', codec, '--work', '30000000']
+        got = json.loads(planned(*args, '--json', '-', '--schedule', path('schedule')))
+        with open(path('schedule')) as file: lines = file.read().splitlines()
+        replayed = checker.replay(checker.load(MODEL), list(checker.read_steps(path('schedule'))))
+        assert replayed['cost'] == got['total_cost'] < alone['total_cost'], (codec, got, alone)   # conversions that take no time
+        assert replayed['peak'] == got['peak_bytes'] <= got['budget_bytes'], (codec, replayed, got)
+        assert sum(line.startswith('C ') for line in lines) == sum(line.startswith('X ') for line in lines) > 0, codec
+        assert all(line.split()[2] == codec for line in lines if line.startswith('C ')), codec
+    slow = json.loads(planned(*args, '--codec-rate', '1MB/s', '--cost-unit', 'ns', '--json', '-'))
+    assert slow['total_cost'] == alone['total_cost'], (slow, alone)                                # nothing is compressed then
+    both = compiled(MODEL, '--compile', '--budget', '40%', '--codec', 'q8', '--work', '30000000')
+    assert both[1]['choice']['compressed_count'] > 0, both
+
 def an_explanation_adds_up():
     out = planned(MODEL, '--budget', '45%', '--explain', '--schedule', path('schedule'), '--svg', path('steps.svg'))
     lines = out.splitlines()
@@ -791,7 +809,7 @@ def hostile_precisions_are_refused():
 # -- compiled strategies --
 
 COMPILED_KEYS = {'model_nodes', 'model_peak_bytes', 'choice', 'runner_up', 'base_cost', 'bound_cost', 'gap_ratio', 'proven', 'tried_count'}
-CHOICE_KEYS = {'part_count', 'fused_count', 'conversion_count', 'copy_count', 'formats', 'loss', 'cost', 'arena_bytes'}
+CHOICE_KEYS = {'part_count', 'fused_count', 'conversion_count', 'copy_count', 'compressed_count', 'formats', 'loss', 'cost', 'arena_bytes'}
 CHAIN = ['tlg 1', 'batch 4', 'node 0 x input fwd=0 bwd=0 out=4000 needs=none in=-', 'node 1 a conv fwd=90000 bwd=90000 out=4000 needs=in in=0',
          'node 2 b relu fwd=1000 bwd=1000 out=4000 needs=out in=1 takes_blocks', 'node 3 c sigmoid fwd=1000 bwd=1000 out=4000 needs=out in=2 takes_blocks',
          'node 4 d relu fwd=1000 bwd=1000 out=4000 needs=out in=3 takes_blocks', 'node 5 e conv fwd=80000 bwd=80000 out=4000 needs=in in=4 keep']
@@ -985,6 +1003,8 @@ def hostile_options_are_refused():
         ([*good, '--frobnicate'], ['--frobnicate']), ([*good, '-x'], ['-x']), ([*good, '--work', '0'], ['--work']),
         ([*good, '--work', '-1'], ['--work']), ([*good, '--work', '1.5'], ['--work']), ([*good, '--work', '18446744073709551616'], ['--work']),
         ([*good, '--json', '-', '--schedule', '-'], ['standard output']), ([*good, '--pareto'], ['--pareto']),
+        ([*good, '--codec', 'q9'], ['--codec']), ([*good, '--codec', 'none'], ['--codec']), ([*good, '--codec-rate', '20'], ['--codec']),
+        ([*good, '--codec', 'q8', '--inference'], ['--codec']), ([*good, '--codec', 'q8', '--codec-rate', '-1'], ['--codec-rate']),
         ([*good, '--host-budget', '1GiB'], ['--link']), ([*good, '--link', '12'], ['--host-budget']),
         ([*good, '--cost-unit', 'ns'], ['--link']), ([*good, '--policy', 'chen-sqrt', '--host-budget', '1GiB', '--link', '12'], ['--policy']),
         *[([*good, '--host-budget', '1GiB', '--link', link], ['--link']) for link in ('0', '12GB', '12/s', 'GB/s', '-1', '12gb/s', '1e3', '12GB/s/s',
@@ -1132,7 +1152,7 @@ def an_error_is_explained_by_its_numbers():
 
 def help_names_every_option():
     out = planned('--help')
-    for option in ('--budget', '--inference', '--host-budget', '--link', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block',
+    for option in ('--budget', '--inference', '--host-budget', '--link', '--codec', '--codec-rate', '--cost-unit', '--policy', '--order', '--form', '--work', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block',
                    '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
@@ -1140,7 +1160,7 @@ def help_names_every_option():
 FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_shown_without_a_budget,
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need,
-         tables_compile, host_copies_take_what_the_link_takes, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
+         tables_compile, host_copies_take_what_the_link_takes, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,
