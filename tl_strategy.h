@@ -277,8 +277,8 @@ extern "C" {
 //
 // A strategy is a plain struct: all-zero is the default, presets are functions
 // that return a filled one, and everything a preset does can be printed. Each
-// value changes a step, a byte or a counter of the plan or of the run. Model and
-// pipeline parallelism need several workers: running them answers
+// value changes a step, a byte or a counter of the plan or of the run, but for those
+// that ask for workers: data and automatic run on one, model and pipeline answer
 // TL_ERROR_UNSUPPORTED with a sentence that names them.
 //
 // The functions whose names end in _quick are rules of thumb that know no graph. The seed is the
