@@ -123,9 +123,10 @@ typedef struct tl_remat_report {
 //
 // With a codec the plan may contain C and X steps: a tensor waits compressed for a backward, or for a forward
 // that runs again. A first run never reads what was compressed, nor does a result depend on it: results are
-// exact, gradients are as exact as the codec. Conversions take codec_bytes_per_second of the device. The plan
-// without copies is made first here, too. The bound is that of a graph in which what may be compressed always
-// takes the bytes of its copy.
+// exact, gradients are as exact as the codec (q8 rounds small outputs to 0: a backward that asks whether one is
+// positive, as that of relu, then passes nothing). Conversions take codec_bytes_per_second of the device. The
+// plan without copies is made first here, too. The bound is that of a graph in which what may be compressed
+// always takes the bytes of its copy.
 //
 // The plan comes with places (tl_plan_places), unless desc->live says otherwise, and the budget binds their
 // arena: the bytes that a run takes. The sizes of allocations are rounded up to the alignment. Where an arena
