@@ -26,13 +26,16 @@ TESTS    := $(patsubst tests/%.c,$(B)/%,$(wildcard tests/test_*.c))
 BENCHES  := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS  := $(patsubst tests/fuzz_%.c,%,$(wildcard tests/fuzz_*.c))
 
-# Test programs that call public functions alone are linked with one object of each implementation; those that name what
-# is private, or whose support does, are compiled with the header (run-> is a field of a run, which is private), as are
-# those that have none of it.
+# Test programs are linked with one object of each implementation, in which private functions are external. Those that name
+# what is private, or whose support does, are compiled with its declarations (run-> is a field of a run, which is private).
+# Those that set macros for the system's headers as well, or have none of the implementation, are compiled with the header.
 private := \b(tli|TLI)_|\brun->
 private := $(shell grep -lE '$(private)' tests/support/*.h | sed 's|.*/||' | tr '\n' '|')$(private)
-WHOLE   := $(patsubst tests/%.c,$(B)/%,$(sort $(shell grep -lE '$(private)' tests/test_*.c; \
-               grep -L TL_STRATEGY_IMPLEMENTATION tests/test_*.c)))
+program  = $(patsubst tests/%.c,$(B)/%,$(sort $(shell $1)))
+INSIDE  := $(call program,grep -lE '$(private)' tests/test_*.c)
+WHOLE   := $(call program,grep -L TL_STRATEGY_IMPLEMENTATION tests/test_*.c) \
+           $(filter $(INSIDE),$(call program,grep -lE '^\#define (_|TLI_)' tests/test_*.c))
+INSIDE  := $(filter-out $(WHOLE),$(INSIDE))
 LINKED  := $(filter-out $(WHOLE),$(TESTS))
 
 # Both headers are joined from parts by plain concatenation, in the order of a list.
@@ -94,18 +97,25 @@ $(WHOLE): $(B)/%: tests/%.c $(HEADERS) | cmocka
 	@mkdir -p $(@D)
 	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) $(UNUSED) -Iexamples -o $@ $< $(LDFLAGS) -lcmocka $(LDLIBS))
 
-$(LINKED): $(B)/%: tests/%.c $(HEADERS) $(B)/linked.o | cmocka
+$(LINKED): $(B)/%: tests/%.c $(HEADERS) $(B)/inside/tl_strategy.o | cmocka
 	@mkdir -p $(@D)
-	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_STRATEGY_IMPLEMENTATION_DONE \
-	    -DTL_VK_BACKEND_IMPLEMENTATION_DONE -Iexamples -o $@ $< $(filter %.o,$^) $(LDFLAGS) -lcmocka $(LDLIBS))
-$(call on_vulkan,$(LINKED)): $(B)/linked_vk.o
+	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) $(or $(addprefix -include ,$(filter $(B)/inside/%.h,$^)), \
+	    -DTL_STRATEGY_IMPLEMENTATION_DONE -DTL_VK_BACKEND_IMPLEMENTATION_DONE) -I. -Iexamples -o $@ $< $(filter %.o,$^) \
+	    $(LDFLAGS) -lcmocka $(LDLIBS))
+$(call on_vulkan,$(LINKED)): $(B)/inside/tl_vk_backend.o
+$(INSIDE): $(B)/inside/tl_strategy.h
+$(call on_vulkan,$(INSIDE)): $(B)/inside/tl_vk_backend.h
 
-$(B)/linked.o: tl_strategy.h
+$(B)/inside/%.c: %.h tests/inside.awk
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_STRATEGY_IMPLEMENTATION -x c -c -o $@ $<
-$(B)/linked_vk.o: tl_vk_backend.h tl_strategy.h
+	@awk -f tests/inside.awk $< > $@
+$(B)/inside/%.h: %.h tests/inside.awk
 	@mkdir -p $(@D)
-	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_VK_BACKEND_IMPLEMENTATION -x c -c -o $@ $<)
+	@awk -v declarations=1 -f tests/inside.awk $< > $@
+$(B)/inside/tl_strategy.o: $(B)/inside/tl_strategy.c
+	$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_STRATEGY_IMPLEMENTATION -c -o $@ $<
+$(B)/inside/tl_vk_backend.o: $(B)/inside/tl_vk_backend.c tl_strategy.h
+	$(call build,$(CC) $(CFLAGS) $(STD) $(WARN) $(WERROR) -DTL_VK_BACKEND_IMPLEMENTATION -I. -c -o $@ $<)
 
 $(BENCHES): $(B)/bench/%: tests/bench/%.c $(HEADERS)
 	@mkdir -p $(@D)
