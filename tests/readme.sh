@@ -21,7 +21,7 @@ for page in *.md; do
 done
 page_of() { local name=${1##*/}; echo "${name%-*}.md:$(cat "$1.line")"; }
 
-flags="-Wall -Wextra -Wpedantic -Wno-unused-variable -Wno-unused-function -Wno-unused-but-set-variable -Werror -I. -Iexamples"
+flags="-Wall -Wextra -Wpedantic -Wno-misleading-indentation -Wno-unused-variable -Wno-unused-function -Wno-unused-but-set-variable -Werror -I. -Iexamples"
 blocks=0
 for part in $dir/*.part; do
     [ -e "$part" ] || continue
