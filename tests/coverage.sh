@@ -11,7 +11,7 @@ SAMPLE=${SAMPLE:-7} make -s -j"$(nproc 2>/dev/null || echo 2)" test B=$dir CC=gc
 # The lines of one header that no test runs, with the reasons why, and a percentage:  measure HEADER PERCENT
 measure() {
     local data reasons=/dev/null
-    for data in $dir/*.gcda; do
+    for data in $dir/*.gcda $dir/inside/*.gcda; do
         gcov --stdout "$data" 2>/dev/null |
             awk -v header="$1" '/^ *-: *0:Source:/ {n = split($0, parts, /[:\/]/); on = parts[n] == header} on'
     done | awk -F: '
