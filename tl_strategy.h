@@ -475,9 +475,10 @@ extern "C" {
 // A graph is a list of nodes in topological order: a node reads only nodes above
 // it. Sizes are bytes, costs are nanoseconds or FLOP (never mixed in one graph).
 // `needs` says what the backward call of a node reads; `saved` is extra state that
-// forward makes for backward alone (attention weights, masks, statistics); `fwork`
-// and `bwork` are scratch that lives during one forward or backward call. A layer
-// chain is the graph whose node i reads node i-1.
+// forward makes for backward alone (attention weights, masks, statistics); `fwork`,
+// `swork` and `bwork` are scratch that lives during one forward call, one that makes
+// the saved state, or one backward call. A layer chain is the graph whose node i
+// reads node i-1.
 //
 // Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
 // (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
@@ -505,6 +506,8 @@ typedef struct tl_device {
     uint32_t supported;                        // bits 1 << tl_precision: computes in it, and faster
 } tl_device;
 
+#define TL_SCRATCH_NONE UINT64_MAX  // tl_node_desc.swork_bytes: 0 bytes, though a plain forward takes some
+
 // A node to add. Zero is the default everywhere; arrays are read during the call only.
 typedef struct tl_node_desc {
     const char      *name;          // 0 = "n<id>"; UTF-8 without spaces; names are unique
@@ -526,6 +529,9 @@ typedef struct tl_node_desc {
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
     int32_t  takes_blocks;          // 1 = its kernels may be called for a range of elements, see tl_kernel_call
     int32_t  dynamic;               // 1 = output_bytes are an upper bound, its forward reports the bytes
+    int32_t  once;                  // 1 = forward has an effect and never runs again in a pass
+    int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
+    uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
 } tl_node_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -539,6 +545,9 @@ typedef struct tl_node {
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
     uint8_t dynamic;                // the bytes of its outputs are an upper bound
+    uint8_t once;                   // its forward has an effect and never runs again in a pass
+    int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
+    uint64_t swork_bytes;           // scratch of FORWARD_SAVE
 } tl_node;
 
 typedef struct tl_node_input {
@@ -582,6 +591,17 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //
 //   desc   not changed; its arrays and texts are copied
 //   id     may be NULL; receives the id of the new node
+//
+// once is for a forward with an effect: it updates statistics, draws from a generator that cannot be set
+// back, reads a stream. It runs at most once in a pass; so what it makes is kept, spilled or compressed
+// until its last use, and where it has saved bytes and a backward, its only run is the FORWARD_SAVE.
+//
+// origin names the node of the caller's graph from which a node of the planned graph comes: what a client
+// keeps for each node, weights among them, is found by it, whatever fusion (tl_plan_fusion), other formats
+// (tl_apply_precision) and a compiled plan have made of the graph. Such a graph keeps the origins of the graph
+// from which it is made. A fused node has that of its first member that has one; a conversion has -1: it has no
+// weights, and its producer is another node. In a graph that was built by tl_add_node without origins, each
+// node's is its own id. Text (.tlg) does not hold it.
 //
 // Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =. With TL_NO_TEXT
 // bytes beyond ASCII are not checked.
@@ -680,12 +700,12 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     tlg 1
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
-//          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep]
-//          [dynamic] [takes_blocks] [fixed]
+//          [saved=] [fwork=] [bwork=] [swork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>]
+//          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
-// out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is
-// checked before it is used.
+// out, and swork, which is fwork then. A byte order mark of UTF-8 at the start is skipped. Any text is
+// safe to read: every number is checked before it is used.
 //
 //   graph   overwritten (not freed); release with tl_free_graph
 //
@@ -795,11 +815,12 @@ typedef struct tl_layer_desc {
     uint64_t vocabulary;        // rows of an embedding's table; > 0 there
     uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, added to those of the layer
     int32_t  takes_blocks;      // 1 = your kernels go by call->first and call->count (tl_node_desc)
+    int32_t  once;              // as in tl_node_desc: where your kernels update statistics, say
 } tl_layer_desc;
 
 // The calls below add one node each (attention: one or three). The comment names the op of the
 // node, its cost, what its backward needs, and the fields of the desc that it uses. All of them use
-// name, unit, layer, no_grad, keep, precision, saved_bytes, fwork_bytes and bwork_bytes as well.
+// name, unit, layer, no_grad, keep, once, precision, saved_bytes, fwork_bytes and bwork_bytes as well.
 //
 //   desc     0 = all defaults
 //   output   overwritten with the result; may point to the input
@@ -1037,10 +1058,10 @@ typedef struct tl_fusion_plan {
 // tensor again. Scratch is counted in blocks of block_bytes, or of a whole tensor if that is
 // smaller, or as scratch_parts asks, rounded up to alignment_bytes: forward one block for 2 members,
 // two for more; backward one for each member computed again and one or two for gradients; in both
-// plus the largest scratch of a member. Costs are added up, in backward with the forwards that run
-// again. With a device, the time to write and read inner
-// tensors is subtracted, but the cost stays at least that of the largest member and the time to
-// move the outer bytes. In place, the output may overwrite the input that the first member might
+// plus the largest scratch of a member. Nodes that run once are not fused: a backward may compute
+// members again. Costs are added up, in backward with the forwards that run again. With a device, the
+// time to write and read inner tensors is subtracted, but the cost stays at least that of the largest
+// member and the time to move the outer bytes. In place, the output may overwrite the input that the first member might
 // overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner
 // tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
 // node with many of them can have a larger working set than any of its members had.
@@ -4357,6 +4378,8 @@ typedef struct tl_layer {
     uint64_t     fwd_cost, bwd_cost;  // 0 = 1
     const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in"
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
+    int32_t      once;            // 1 = forward has an effect and never runs again in a pass
+    uint64_t     swork_bytes;     // as in tl_node_desc
 } tl_layer;
 
 // Prepare a run over a chain of layers; desc's graph and kernels are ignored. The run makes and owns the
@@ -5194,7 +5217,7 @@ static size_t tli_finish(tli_writer *w) {
     X(OUT_SUM_OF_ALL_BYTES_GRADIENTS, \
       "out: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
     X(SAVED_FWORK_BWORK_SUM_OF_ALL_BYTES, \
-      "saved, fwork, bwork: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
+      "saved, fwork, swork, bwork: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
     X(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64, "fwd, bwd: the sum of all costs must fit 64 bits", "node, line") \
     X(PARAM_SUM_OF_ALL_WEIGHTS_MUST_FIT_64, "param: the sum of all weights must fit 64 bits", "node, line") \
     X(NO_MEMORY_TO_COMPARE_NAMES, "no memory to compare names", "") \
@@ -5213,7 +5236,7 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
     X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, \
-      "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1", "node, line") \
+      "no_grad, keep, fixed, takes_blocks, dynamic, once: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -5327,7 +5350,10 @@ static size_t tli_finish(tli_writer *w) {
     X(DYNAMIC_READ_IN_NO_BLOCKS, \
       "takes_blocks: nobody knows how many elements an input of a dynamic node has", "node, line") \
     X(DYNAMIC_NOTHING_IN_PLACE, \
-      "inplace: neither a dynamic node nor what one made is run in place", "node, line")
+      "inplace: neither a dynamic node nor what one made is run in place", "node, line") \
+    X(SWORK_MUST_BE_0_FOR_INPUT, "swork: must be 0 for an input", "node, line") \
+    X(ONCE_INPUT_HAS_NO_FORWARD, "once: an input has no forward", "node, line") \
+    X(ORIGIN_MUST_BE_NODE_OR_NONE, "origin: must name a node, or be -1", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -8287,16 +8313,19 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
 static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
-        node->takes_blocks > 1 || node->dynamic > 1)
+        node->takes_blocks > 1 || node->dynamic > 1 || node->once > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
     if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
+    if (node->origin < -1 || node->origin == INT32_MAX) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     if (node->is_input) {
         if (node->has_grad) return TLI_RULE(GRAD_INPUT_MUST_HAVE_NONE);
         if (node->input_count) return TLI_RULE(INPUTS_INPUT_MUST_HAVE_NONE_OF_ITS_OWN);
         if (node->fwd_cost) return TLI_RULE(FWD_MUST_BE_0_FOR_INPUT);
         if (node->fwork_bytes) return TLI_RULE(FWORK_MUST_BE_0_FOR_INPUT);
+        if (node->swork_bytes) return TLI_RULE(SWORK_MUST_BE_0_FOR_INPUT);
+        if (node->once) return TLI_RULE(ONCE_INPUT_HAS_NO_FORWARD);
         if (node->param_bytes) return TLI_RULE(PARAM_MUST_BE_0_FOR_INPUT);
     }
     if (!node->has_grad) {
@@ -8350,7 +8379,7 @@ static tli_rule tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, cons
             return TLI_RULE(OUT_SUM_OF_ALL_BYTES_GRADIENTS);
     }
     if (!tli_add_u64(rules->bytes, node->saved_bytes, &rules->bytes) ||
-        !tli_add_u64(rules->bytes, node->fwork_bytes, &rules->bytes) ||
+        !tli_add_u64(rules->bytes, tli_larger_u64(node->fwork_bytes, node->swork_bytes), &rules->bytes) ||
         !tli_add_u64(rules->bytes, node->bwork_bytes, &rules->bytes))
         return TLI_RULE(SAVED_FWORK_BWORK_SUM_OF_ALL_BYTES);
     if (!tli_add_u64(rules->cost, node->fwd_cost, &rules->cost) ||
@@ -8623,10 +8652,14 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
+    if (desc->origin < -1) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     return TLI_NO_RULE;
 }
+
+// As a tl_node_desc has it: where a node of a graph that is made from this one comes from.
+static int32_t tli_pass_origin(int32_t origin) { return origin < 0 ? -1 : origin + 1; }
 
 // Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
 static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const char *name, const char *op) {
@@ -8648,11 +8681,15 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->fixed = (uint8_t)desc->fixed;
     node->takes_blocks = (uint8_t)desc->takes_blocks;
     node->dynamic = (uint8_t)desc->dynamic;
+    node->once = (uint8_t)desc->once;
+    node->origin = desc->origin > 0 ? desc->origin - 1 : desc->origin < 0 ? -1 : id;
     node->fwd_cost = desc->fwd_cost;
     node->bwd_cost = desc->bwd_cost;
     node->saved_bytes = desc->saved_bytes;
     node->fwork_bytes = desc->fwork_bytes;
     node->bwork_bytes = desc->bwork_bytes;
+    node->swork_bytes = !desc->swork_bytes ? desc->fwork_bytes
+                        : desc->swork_bytes == TL_SCRATCH_NONE ? 0 : desc->swork_bytes;
     node->param_bytes = desc->param_bytes;
     for (k = 0; k < desc->output_count; k++) {
         tl_node_output *output = (tl_node_output *)graph->outputs + graph->tensor_count++;
@@ -8929,12 +8966,14 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put_attribute(w, " saved=", node->saved_bytes);
     tli_put_attribute(w, " fwork=", node->fwork_bytes);
     tli_put_attribute(w, " bwork=", node->bwork_bytes);
+    if (node->swork_bytes != node->fwork_bytes) { tli_put(w, " swork="); tli_put_u64(w, node->swork_bytes); }
     tli_put_attribute(w, " param=", node->param_bytes);
     if (node->inplace >= 0) { tli_put(w, " inplace="); tli_put_i64(w, node->inplace); }
     if (node->layer >= 0) { tli_put(w, " layer="); tli_put_i64(w, node->layer); }
     if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
     if (node->keep) tli_put(w, " keep");
+    if (node->once) tli_put(w, " once");
     if (node->dynamic) tli_put(w, " dynamic");
     if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
@@ -8957,14 +8996,15 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
 // caller.
 
 enum {  // attributes; those whose value is a 64-bit number first, those without a value last
-    TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_PARAM, TLI_TLG_NUMBER_COUNT,
-    TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT,
-    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
+    TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_SWORK, TLI_TLG_PARAM,
+    TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE,
+    TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC,
+    TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
 };
 
 static const char *const tli_tlg_keys[] = {
-    "fwd", "bwd", "saved", "fwork", "bwork", "param", "out", "needs", "in", "inplace", "layer", "unit", "grad",
-    "keep", "dynamic", "takes_blocks", "fixed"
+    "fwd", "bwd", "saved", "fwork", "bwork", "swork", "param", "out", "needs", "in", "inplace", "layer", "unit",
+    "grad", "keep", "once", "dynamic", "takes_blocks", "fixed"
 };
 
 typedef struct tli_tlg {
@@ -9037,10 +9077,15 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     int32_t k;
     numbers[TLI_TLG_FWD] = &desc->fwd_cost;      numbers[TLI_TLG_BWD] = &desc->bwd_cost;
     numbers[TLI_TLG_SAVED] = &desc->saved_bytes; numbers[TLI_TLG_FWORK] = &desc->fwork_bytes;
-    numbers[TLI_TLG_BWORK] = &desc->bwork_bytes; numbers[TLI_TLG_PARAM] = &desc->param_bytes;
+    numbers[TLI_TLG_BWORK] = &desc->bwork_bytes; numbers[TLI_TLG_SWORK] = &desc->swork_bytes;
+    numbers[TLI_TLG_PARAM] = &desc->param_bytes;
     for (k = 0; k < TLI_TLG_NUMBER_COUNT; k++)
         if (t->values[k].text && !tli_read_u64(t->values[k], numbers[k]))
             return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
+    if (t->values[TLI_TLG_SWORK].text) {
+        if (desc->swork_bytes == TL_SCRATCH_NONE) return tli_fail_key(t, TLI_TLG_SWORK, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
+        if (!desc->swork_bytes) desc->swork_bytes = TL_SCRATCH_NONE;
+    }
     for (k = TLI_TLG_INPLACE; k <= TLI_TLG_LAYER; k++) {  // a desc stores the value + 1, with 0 = none
         int32_t *number = k == TLI_TLG_LAYER ? &desc->layer : &desc->inplace;
         if (!t->values[k].text) continue;
@@ -9053,6 +9098,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
     desc->keep = t->values[TLI_TLG_KEEP].text != NULL;
     desc->dynamic = t->values[TLI_TLG_DYNAMIC].text != NULL;
+    desc->once = t->values[TLI_TLG_ONCE].text != NULL;
     desc->takes_blocks = t->values[TLI_TLG_TAKES_BLOCKS].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
     return TL_OK;
@@ -9520,7 +9566,7 @@ static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int
     node.fwork_bytes = tli_layer_add(layer, node.fwork_bytes, layer->desc.fwork_bytes);
     node.bwork_bytes = tli_layer_add(layer, node.bwork_bytes, layer->desc.bwork_bytes);
     node.unit = layer->desc.unit; node.layer = layer->desc.layer;
-    node.no_grad = layer->desc.no_grad; node.keep = layer->desc.keep;
+    node.no_grad = layer->desc.no_grad; node.keep = layer->desc.keep; node.once = layer->desc.once;
     node.inplace = layer->desc.inplace;
     node.inputs = inputs; node.input_count = input_count;
     if (!node.output_count) { node.output_bytes = &bytes; node.output_count = 1; }
@@ -10600,7 +10646,7 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t bytes = graph->outputs[node->first_output].bytes;
     int32_t k;
-    if ((f->desc->blocks_only && !node->takes_blocks) || node->dynamic) return 0;
+    if ((f->desc->blocks_only && !node->takes_blocks) || node->dynamic || node->once) return 0;
     if (f->desc->apart && f->desc->apart[id]) return 0;
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
         node->saved_bytes || !bytes) return 0;
@@ -10899,7 +10945,8 @@ static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
 static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
     const tl_graph *old = f->graph;
     const tl_node *end = &old->nodes[last];
-    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, takes_blocks = 1, input, at, k;
+    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, takes_blocks = 1, origin = -1;
+    int32_t input, at, k;
     tli_fused sum;
     tl_node_desc desc;
     tl_node_input *inputs;
@@ -10907,6 +10954,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     tli_zero(&desc, sizeof desc);
     for (at = 0; at < count; at++, id = f->next[id]) {
         takes_blocks &= old->nodes[id].takes_blocks;
+        if (origin < 0) origin = old->nodes[id].origin;
         for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
             const tl_node_output *from = &old->outputs[old->inputs[k].tensor];
             if (at > 0 && from->node == f->previous[id]) continue;
@@ -10927,11 +10975,12 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
     desc.no_grad = !end->is_input && !end->has_grad;
     desc.keep = end->keep; desc.fixed = end->fixed; desc.takes_blocks = takes_blocks;
-    desc.dynamic = end->dynamic;
+    desc.dynamic = end->dynamic; desc.once = end->once; desc.origin = tli_pass_origin(origin);
+    desc.swork_bytes = end->swork_bytes ? end->swork_bytes : TL_SCRATCH_NONE;
     if (count > 1) {
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
-        desc.fwork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
+        desc.fwork_bytes = desc.swork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
     }
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
@@ -17978,7 +18027,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
 static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *named, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
-    int32_t numbers[13], k;
+    int32_t numbers[13], more[4], k;
     numbers[0] = (int32_t)node->name; numbers[1] = (int32_t)node->op; numbers[2] = (int32_t)node->unit;
     numbers[3] = node->first_input; numbers[4] = node->input_count;
     numbers[5] = node->first_output; numbers[6] = node->output_count;
@@ -17987,11 +18036,15 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *
     numbers[11] = node->keep; numbers[12] = node->fixed;
     amounts[0] = node->fwd_cost; amounts[1] = node->bwd_cost; amounts[2] = node->saved_bytes;
     amounts[3] = node->fwork_bytes; amounts[4] = node->bwork_bytes; amounts[5] = node->param_bytes;
+    more[0] = node->takes_blocks; more[1] = node->dynamic; more[2] = node->once; more[3] = node->origin;
     tli_send(s, "    { ");
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
-    tli_send(s, node->takes_blocks ? ", 1" : ", 0");
-    tli_send(s, node->dynamic ? ", 1 },  // " : ", 0 },  // ");
+    tli_send(s, ", ");
+    tli_send_list(s, more, 4);
+    tli_send(s, ", ");
+    tli_send_constant(s, node->swork_bytes);
+    tli_send(s, " },  // ");
     tli_send_ascii(s, tl_name_node(named, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
@@ -27702,14 +27755,16 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     int32_t i;
     for (i = 0; i < graph->node_count; i++) {
         const tl_node *node = &graph->nodes[i];
-        uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep;
+        uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep +
+                         8 * (uint64_t)node->once;
         tli_pool_mix(&key, (uint64_t)(uint32_t)node->input_count << 32 | (uint32_t)node->output_count);
-        tli_pool_mix(&key, flags + 8 * (uint64_t)(node->inplace + 1));
+        tli_pool_mix(&key, flags + 16 * (uint64_t)(node->inplace + 1));
         tli_pool_mix(&key, node->fwd_cost);
         tli_pool_mix(&key, node->bwd_cost);
         tli_pool_mix(&key, node->saved_bytes);
         tli_pool_mix(&key, node->fwork_bytes);
         tli_pool_mix(&key, node->bwork_bytes);
+        tli_pool_mix(&key, node->saved_bytes ? node->swork_bytes : 0);
     }
     for (i = 0; i < graph->tensor_count; i++)
         tli_pool_mix(&key, graph->outputs[i].bytes << 1 ^ (uint64_t)(graph->outputs[i].needed != 0));
@@ -30364,6 +30419,7 @@ static int tli_arena_round(tli_arena_plan *a) {
         a->nodes[i].saved_bytes = tli_round_bytes(a->nodes[i].saved_bytes, a->alignment);
         a->nodes[i].fwork_bytes = tli_round_bytes(a->nodes[i].fwork_bytes, a->alignment);
         a->nodes[i].bwork_bytes = tli_round_bytes(a->nodes[i].bwork_bytes, a->alignment);
+        a->nodes[i].swork_bytes = tli_round_bytes(a->nodes[i].swork_bytes, a->alignment);
     }
     for (i = 0; i < graph->tensor_count; i++)
         a->outputs[i].bytes = tli_round_bytes(a->outputs[i].bytes, a->alignment);
@@ -38607,7 +38663,7 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
     desc.bwd_cost = has_grad ? desc.fwd_cost : 0;
     desc.no_grad = !has_grad;
     desc.keep = (wants & TLI_WANT_RESULT) != 0;
-    desc.fixed = producer->fixed;
+    desc.fixed = producer->fixed; desc.origin = -1;
     result = tli_add_node(rules, &a->applied.graph, &desc);
     if (result) return result;
     a->applied.conversion_count++;
@@ -38654,12 +38710,14 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
                              TLI_RULE(SPEEDUP_COST_MUST_FIT_64_BITS));
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
     desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
+    desc.swork_bytes = node->swork_bytes ? node->swork_bytes : TL_SCRATCH_NONE;
     desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
     desc.layer = node->layer + 1;
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
     desc.fixed = node->fixed; desc.takes_blocks = node->takes_blocks;
-    desc.dynamic = node->dynamic;
+    desc.dynamic = node->dynamic; desc.once = node->once;
+    desc.origin = tli_pass_origin(node->origin);
     desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
@@ -40233,15 +40291,16 @@ static int tli_part_bytes(uint64_t bytes, uint64_t parts, uint64_t *part) {
 
 // Scale a node of source. Scratch and saved bytes are rounded up to whole elements.
 static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) {
-    uint64_t *work[3];
+    uint64_t *work[4];
     int k;
     work[0] = &node->saved_bytes;
     work[1] = &node->fwork_bytes;
     work[2] = &node->bwork_bytes;
+    work[3] = &node->swork_bytes;
     if (node->fixed) parts = 1;
     node->fwd_cost = tli_divide_up(node->fwd_cost, parts);
     node->bwd_cost = tli_divide_up(node->bwd_cost, parts);
-    for (k = 0; k < 3; k++) {
+    for (k = 0; k < 4; k++) {
         uint64_t bytes = parts > 1 ? tli_round_bytes(tli_divide_up(*work[k], parts), 4) : *work[k];
         *work[k] = tli_scale_bytes(bytes, c->precision);
     }
@@ -41276,6 +41335,7 @@ static void tli_relax(const tli_compile *c, tli_relaxed *r) {
         node->saved_bytes = tli_round_bytes(node->saved_bytes, alignment);
         node->fwork_bytes = tli_round_bytes(node->fwork_bytes, alignment);
         node->bwork_bytes = tli_round_bytes(node->bwork_bytes, alignment);
+        node->swork_bytes = tli_round_bytes(node->swork_bytes, alignment);
     }
     for (k = 0; k < graph->tensor_count; k++)
         r->outputs[k].bytes = tli_round_bytes(r->outputs[k].bytes, alignment);
@@ -48193,6 +48253,7 @@ static void tli_add_part(const tl_graph *from, tli_part *part, int32_t id, int a
         node->is_input = 1;
         node->inplace = -1;
         node->layer = part->highest_layer;
+        node->origin = given->origin;
     }
     node->keep = (uint8_t)keep;
     node->first_input = graph->input_count;
@@ -50842,6 +50903,7 @@ static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *sc
         node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
         node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, run->precision);
         node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
+        node->swork_bytes = tli_scale_bytes(node->swork_bytes, run->precision);
     }
     for (i = 0; i < graph->tensor_count; i++) {
         tl_node_output *output = &outputs[i];
@@ -51883,6 +51945,8 @@ static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer
     node.param_bytes = layer->param_bytes;
     node.layer = index + 1;
     node.keep = layer->keep;
+    node.once = layer->once;
+    node.swork_bytes = layer->swork_bytes;
     return tl_add_node(env, graph, &node, NULL);
 }
 
