@@ -84,7 +84,7 @@ typedef struct tl_kernel_call {
     const tl_operand *output_grads;    // [output_count] backward: read only
     const tl_operand *input_grads;     // [input_count] backward: add (+=); bytes 0 = not wanted
     tl_operand        saved;           // FORWARD_SAVE: written; BACKWARD: read only
-    tl_operand        scratch;         // fwork or bwork bytes, content undefined
+    tl_operand        scratch;         // fwork, swork or bwork bytes, content undefined
     uint64_t          first, count;    // the call is for the elements first .. first + count - 1 of `total`;
                                        // 0 and total, unless the node takes blocks, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
