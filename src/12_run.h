@@ -84,7 +84,7 @@ typedef struct tl_kernel_call {
     const tl_operand *output_grads;    // [output_count] backward: read only
     const tl_operand *input_grads;     // [input_count] backward: add (+=); bytes 0 = not wanted
     tl_operand        saved;           // FORWARD_SAVE: written; BACKWARD: read only
-    tl_operand        scratch;         // fwork or bwork bytes, content undefined
+    tl_operand        scratch;         // fwork, swork or bwork bytes, content undefined
     uint64_t          first, count;    // the call is for the elements first .. first + count - 1 of `total`;
                                        // 0 and total, unless the node takes blocks, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
@@ -457,6 +457,8 @@ typedef struct tl_layer {
     uint64_t     fwd_cost, bwd_cost;  // 0 = 1
     const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in"
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
+    int32_t      once;            // 1 = forward has an effect and never runs again in a pass
+    uint64_t     swork_bytes;     // as in tl_node_desc
 } tl_layer;
 
 // Prepare a run over a chain of layers; desc's graph and kernels are ignored. The run makes and owns the

@@ -210,7 +210,7 @@ static void random_graphs_give_the_gradients_of_keep_all(void **state) {
         int32_t i, repeat = random_count(&random, 1, random_chance(&random, 30) ? 3 : 1);
         int inference = random_chance(&random, 25);
         memset(&env, 0, sizeof env);
-        if (random_graph(&env, &random, 24, &graph)) fail_msg("%s", env.error.text);
+        if (random_effect_graph(&env, &random, 24, round % 3 * 15, &graph)) fail_msg("%s", env.error.text);
         expected = keep_all_outcome(&graph, inference, repeat, &peak);
         for (i = 0; i < graph.tensor_count; i++) keep[i] = (uint8_t)random_chance(&random, 50);
         if (!inference) {
@@ -1384,7 +1384,7 @@ static void dependencies_are_those_of_the_ranges(void **state) {
         memset(&env, 0, sizeof env);
         memset(&device, 0, sizeof device);
         device.alignment_bytes = 4;
-        if (random_graph(&env, &random, 14, &graph)) fail_msg("%s", env.error.text);
+        if (random_effect_graph(&env, &random, 14, round % 3 * 20, &graph)) fail_msg("%s", env.error.text);
         if (random_plan(&env, &random, &graph, &plan)) fail_msg("%s", "out of memory");
         if (random_offsets(&env, &random, &graph, &device, &plan)) fail_msg("%s", "out of memory");
         if (simulate(&graph, &plan, 4, &report)) plan.offset_count = 0;
