@@ -4144,7 +4144,8 @@ typedef struct tl_run_desc {
     // its kernel depends on; 0 = it differs in every pass, as random numbers do. Versions are compared, never
     // ordered. tl_init_run asks for every node, micro-batch 0, but not for conversions that the run carries out
     // itself. A node is constant if its version and those of all that it is made from are not 0 and, in
-    // training, none of these has a backward: a constant prefix, frozen layers. What others read of constant
+    // training, none of these has a backward: a constant prefix, frozen layers; but not one that may run once
+    // only, whose effect is wanted in every pass. What others read of constant
     // nodes, and results among them, is kept, as much of it as the budget holds: both the plan of a pass that
     // makes it and that of one that begins with it, the same arenas for both. A pass runs the shorter plan if
     // all that was asked for has the versions of the pass before, no input among it was written since
@@ -48409,14 +48410,15 @@ static int32_t tli_input_node(const tl_graph *graph, int32_t input) {
     return graph->outputs[graph->inputs[input].tensor].node;
 }
 
-// Constant nodes, and those of them that others read, or whose outputs are results.
+// Constant nodes, and those of them that others read, or whose outputs are results. A forward with an effect (once)
+// runs in every pass.
 static void tli_find_constants(tli_caching *c) {
     const tl_run *run = c->run;
     const tl_graph *graph = run->graph;
     int32_t id, i;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        int is_constant = tli_ask_version(run, id, 0) && (run->inference || !node->has_grad);
+        int is_constant = tli_ask_version(run, id, 0) && (run->inference || !node->has_grad) && !node->once;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             is_constant &= c->is_constant[tli_input_node(graph, i)];
         c->is_constant[id] = (uint8_t)is_constant;
