@@ -99,8 +99,8 @@ static int32_t tli_input_node(const tl_graph *graph, int32_t input) {
     return graph->outputs[graph->inputs[input].tensor].node;
 }
 
-// Constant nodes, and those of them that others read, or whose outputs are results. A forward with an effect (once)
-// runs in every pass.
+// Constant nodes, and those of them that others read, or whose outputs are results. A forward with an
+// effect (once) runs in every pass.
 static void tli_find_constants(tli_caching *c) {
     const tl_run *run = c->run;
     const tl_graph *graph = run->graph;
