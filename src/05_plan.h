@@ -215,8 +215,8 @@ typedef struct tl_simulate_desc {
 //
 // The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
 // those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice;
-// saved; fwork (S: swork). B: the gradients of its outputs that no other backward has made, the gradients of its
-// inputs that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
+// saved; fwork (S: swork). B: the gradients of its outputs that no other backward has made, the gradients
+// of its inputs that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
 // allocation k; no two live allocations may overlap, and each lies inside of one block. In place,
 // output 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one
 // after the other: both copies of one tensor live until its own conversion ends. Host copies are numbered by
@@ -377,7 +377,8 @@ TLDEF tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8
 //
 //   graph   a chain, as tl_add_chain makes it; its needs may be "in", and saved bytes are allowed
 //
-// Errors:  TL_ERROR_INVALID_ARG: not a chain, a node that may run once only, slot_count < 1; TL_ERROR_NO_MEMORY.
+// Errors:  TL_ERROR_INVALID_ARG: not a chain, a node that may run once only, slot_count < 1;
+//          TL_ERROR_NO_MEMORY.
 // Cost:    O(forwards).
 // Reference: Griewank, Walther, 2000, section 2.
 TLDEF tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan);
