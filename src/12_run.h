@@ -138,6 +138,42 @@ typedef struct tl_run_event {
     uint64_t host_bytes;    // after it
 } tl_run_event;
 
+// What a range of the caller's memory holds that kernels read or write beside their operands.
+#define TL_STATES(X) \
+    X(TL_STATE_PARAMETER,  "parameter",  "weights: read by kernels, changed between steps")        \
+    X(TL_STATE_GRADIENT,   "gradient",   "of weights: backwards add to it")                         \
+    X(TL_STATE_OPTIMIZER,  "optimizer",  "moments: neither read nor written in a pass")             \
+    X(TL_STATE_STATISTICS, "statistics", "running means: a forward changes them, once a pass")      \
+    X(TL_STATE_RANDOM,     "random",     "state of a generator: a forward changes it, once a pass")
+
+typedef enum tl_state_kind {
+    TL_STATES(TLI_ENUM) TL_STATE_COUNT
+} tl_state_kind;
+
+// A range of the caller's state. Two do not overlap: weights that several nodes share are given once.
+typedef struct tl_state {
+    int32_t       node;   // whose kernels use it, of the desc's graph; -1 = of several, or of none
+    tl_state_kind kind;
+    void         *host;   // of the caller; not NULL unless bytes is 0
+    uint64_t      bytes;
+} tl_state;
+
+// The costs of a node. Planners compare nodes, so any unit does, if it is the same for all.
+typedef struct tl_node_cost {
+    uint64_t fwd_ns, bwd_ns;  // 0 = not known
+} tl_node_cost;
+
+// What a budget is to be compared with, as numbers. All of them include desc.base_bytes and what the backend
+// takes beside an arena, so each of them is a budget.
+typedef struct tl_run_figures {
+    uint64_t keep_all_bytes;        // the least budget with which nothing is made again
+    uint64_t least_bytes;           // the least budget found to work; UINT64_MAX = none of 64 bits
+    uint64_t budget_bytes;          // that was asked for: budget_bytes, or the ratio of keep_all_bytes; 0 = none
+    uint64_t keep_all_peak_bytes;   // live bytes of the plan that keeps everything, without the base
+    uint64_t keep_all_arena_bytes;  // the high-water mark of its offsets
+    uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
+} tl_run_figures;
+
 typedef struct tl_run_desc {
     const tl_graph    *graph;         // must outlive the run
     const tl_backend  *backend;       // must outlive the run. Where it has no accounts, others may not claim or
@@ -252,6 +288,19 @@ typedef struct tl_run_desc {
                                       // and bf16
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
+
+    // What belongs to a node rather than to its op. Kernels get users[origin] in the place of their own user,
+    // where origin is that of the node in the graph from which all others were made (tl_node.origin): ids move
+    // with fusion and conversion, origins do not. A node that comes from none gets its kernel's.
+    void *const    *users;            // [user_count] must outlive the run; 0 = one user for every node of an op
+    int32_t         user_count;
+    const tl_state *states;           // [state_count] ranges of the caller's state; must outlive the run
+    int32_t         state_count;
+
+    // tl_init_op_run only.
+    double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
+    const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
+    tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
 } tl_run_desc;
 
 // What the last pass did.
@@ -444,7 +493,57 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
-// -- layer by layer, for those who have no graph --
+// -- a list of operations, for those who have no graph --
+
+#define TL_NO_INPUTS (-1)  // tl_op.input_count: the op reads nothing, not even the op before it
+
+// One operation: a node of the graph with its kernels. Zero is the default everywhere.
+typedef struct tl_op {
+    const char      *name;            // 0 = "n<i>"; names are unique
+    const char      *kind;            // "conv2d"; 0 = "op"; "input" = a graph input: bytes and nothing else
+    tl_kernel_fn     forward;
+    tl_kernel_fn     backward;        // 0 only in a run forward only, or with no_grad
+    void            *user;            // of both
+    const tl_tensor *inputs;          // [input_count] outputs of ops above; 0 = output 0 of the op before it
+    int32_t          input_count;     // 0 = 1, where inputs is 0; TL_NO_INPUTS
+    int32_t          output_count;    // 0 = one, of output_bytes
+    uint64_t         output_bytes;
+    const uint64_t  *outputs;         // [output_count] bytes of each, if there are several
+    const char      *needs;           // what backward reads: "in", "out", "in0,out1", "none"; 0 = "in"
+    uint64_t saved_bytes;             // made by FORWARD_SAVE, read by backward
+    uint64_t fwork_bytes, swork_bytes, bwork_bytes;  // scratch of FORWARD, of FORWARD_SAVE (0 = as fwork,
+                                      // TL_SCRATCH_NONE = none) and of BACKWARD
+    uint64_t param_bytes;             // weights
+    uint64_t fwd_cost, bwd_cost;      // 0 = those of desc.costs; where these are 0, too, 1
+    int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
+    int32_t  no_grad, once, keep, takes_blocks, dynamic;  // as in tl_node_desc
+    int32_t  layer;                   // layer number + 1; 0 = belongs to none
+} tl_op;
+
+// Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the
+// arena. op i is node i.
+//
+//     ops[0].kind = "input"; ops[0].output_bytes = sizeof x;
+//     ops[1].forward = conv_forward; ops[1].backward = conv_backward; ops[1].user = &conv; ...
+//     desc.backend = &cpu; desc.budget_ratio = 0.3; desc.figures = &figures;
+//     if (tl_init_op_run(&env, &desc, ops, count, &run)) ...
+//
+//   desc   as in tl_init_run; its kernels must be 0. Where it says neither what to run nor how to decide, the
+//          cheapest plan within the budget is made (a lazy strategy, checkpointed with interval 0). With a
+//          graph, which the shape helpers made (tl_add_conv2d and its neighbours), ops[i] gives the kernels of
+//          its node i, and their user; sizes and names are those of the graph, and the ops' own must be 0
+//   ops    read during the call
+//   run    overwritten; release with tl_free_run. It owns its graph (tl_find_run_graph)
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: a rule of tl_add_node or tl_check_graph, which the text
+//          names; TL_ERROR_INFEASIBLE: desc.figures has the least budget that works; and those of tl_init_run.
+// Cost:    that of tl_init_run; with figures, that of a search for the least budget as well.
+TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
+                               tl_run **run);
+
+TLDEF const char *tl_name_state(tl_state_kind kind);  // "gradient"; "?" if it is out of range
+
+// -- layer by layer: a list of operations that is a chain --
 
 // One layer of a chain: it reads the result of the layer before it.
 typedef struct tl_layer {
@@ -460,7 +559,8 @@ typedef struct tl_layer {
 } tl_layer;
 
 // Prepare a run over a chain of layers; desc's graph and kernels are ignored. The run makes and owns the
-// graph: layer i is node i + 1, the input is node 0.
+// graph: layer i is node i + 1, the input is node 0. The same as tl_init_op_run on such a chain, but without a
+// strategy it is online, as tl_init_run says.
 //
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
