@@ -475,9 +475,10 @@ extern "C" {
 // A graph is a list of nodes in topological order: a node reads only nodes above
 // it. Sizes are bytes, costs are nanoseconds or FLOP (never mixed in one graph).
 // `needs` says what the backward call of a node reads; `saved` is extra state that
-// forward makes for backward alone (attention weights, masks, statistics); `fwork`
-// and `bwork` are scratch that lives during one forward or backward call. A layer
-// chain is the graph whose node i reads node i-1.
+// forward makes for backward alone (attention weights, masks, statistics); `fwork`,
+// `swork` and `bwork` are scratch that lives during one forward call, one that makes
+// the saved state, or one backward call. A layer chain is the graph whose node i
+// reads node i-1.
 //
 // Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
 // (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
@@ -505,6 +506,8 @@ typedef struct tl_device {
     uint32_t supported;                        // bits 1 << tl_precision: computes in it, and faster
 } tl_device;
 
+#define TL_SCRATCH_NONE UINT64_MAX  // tl_node_desc.swork_bytes: 0 bytes, though a plain forward takes some
+
 // A node to add. Zero is the default everywhere; arrays are read during the call only.
 typedef struct tl_node_desc {
     const char      *name;          // 0 = "n<id>"; UTF-8 without spaces; names are unique
@@ -526,6 +529,9 @@ typedef struct tl_node_desc {
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
     int32_t  takes_blocks;          // 1 = its kernels may be called for a range of elements, see tl_kernel_call
     int32_t  dynamic;               // 1 = output_bytes are an upper bound, its forward reports the bytes
+    int32_t  once;                  // 1 = forward has an effect and never runs again in a pass
+    int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
+    uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
 } tl_node_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -539,6 +545,9 @@ typedef struct tl_node {
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
     uint8_t dynamic;                // the bytes of its outputs are an upper bound
+    uint8_t once;                   // its forward has an effect and never runs again in a pass
+    int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
+    uint64_t swork_bytes;           // scratch of FORWARD_SAVE
 } tl_node;
 
 typedef struct tl_node_input {
@@ -582,6 +591,17 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //
 //   desc   not changed; its arrays and texts are copied
 //   id     may be NULL; receives the id of the new node
+//
+// once is for a forward with an effect: it updates statistics, draws from a generator that cannot be set
+// back, reads a stream. It runs at most once in a pass; so what it makes is kept, spilled or compressed
+// until its last use, and where it has saved bytes and a backward, its only run is the FORWARD_SAVE.
+//
+// origin names the node of the caller's graph from which a node of the planned graph comes: what a client
+// keeps for each node, weights among them, is found by it, whatever fusion (tl_plan_fusion), other formats
+// (tl_apply_precision) and a compiled plan have made of the graph. Such a graph keeps the origins of the graph
+// from which it is made. A fused node has that of its first member that has one; a conversion has -1: it has no
+// weights, and its producer is another node. In a graph that was built by tl_add_node without origins, each
+// node's is its own id. Text (.tlg) does not hold it.
 //
 // Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =. With TL_NO_TEXT
 // bytes beyond ASCII are not checked.
@@ -680,12 +700,12 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     tlg 1
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
-//          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep]
-//          [dynamic] [takes_blocks] [fixed]
+//          [saved=] [fwork=] [bwork=] [swork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>]
+//          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
-// out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is
-// checked before it is used.
+// out, and swork, which is fwork then. A byte order mark of UTF-8 at the start is skipped. Any text is
+// safe to read: every number is checked before it is used.
 //
 //   graph   overwritten (not freed); release with tl_free_graph
 //
@@ -795,11 +815,12 @@ typedef struct tl_layer_desc {
     uint64_t vocabulary;        // rows of an embedding's table; > 0 there
     uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, added to those of the layer
     int32_t  takes_blocks;      // 1 = your kernels go by call->first and call->count (tl_node_desc)
+    int32_t  once;              // as in tl_node_desc: where your kernels update statistics, say
 } tl_layer_desc;
 
 // The calls below add one node each (attention: one or three). The comment names the op of the
 // node, its cost, what its backward needs, and the fields of the desc that it uses. All of them use
-// name, unit, layer, no_grad, keep, precision, saved_bytes, fwork_bytes and bwork_bytes as well.
+// name, unit, layer, no_grad, keep, once, precision, saved_bytes, fwork_bytes and bwork_bytes as well.
 //
 //   desc     0 = all defaults
 //   output   overwritten with the result; may point to the input
@@ -1037,10 +1058,10 @@ typedef struct tl_fusion_plan {
 // tensor again. Scratch is counted in blocks of block_bytes, or of a whole tensor if that is
 // smaller, or as scratch_parts asks, rounded up to alignment_bytes: forward one block for 2 members,
 // two for more; backward one for each member computed again and one or two for gradients; in both
-// plus the largest scratch of a member. Costs are added up, in backward with the forwards that run
-// again. With a device, the time to write and read inner
-// tensors is subtracted, but the cost stays at least that of the largest member and the time to
-// move the outer bytes. In place, the output may overwrite the input that the first member might
+// plus the largest scratch of a member. Nodes that run once are not fused: a backward may compute
+// members again. Costs are added up, in backward with the forwards that run again. With a device, the
+// time to write and read inner tensors is subtracted, but the cost stays at least that of the largest
+// member and the time to move the outer bytes. In place, the output may overwrite the input that the first member might
 // overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner
 // tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
 // node with many of them can have a larger working set than any of its members had.
@@ -4038,6 +4059,42 @@ typedef struct tl_run_event {
     uint64_t host_bytes;    // after it
 } tl_run_event;
 
+// What a range of the caller's memory holds that kernels read or write beside their operands.
+#define TL_STATES(X) \
+    X(TL_STATE_PARAMETER,  "parameter",  "weights: read by kernels, changed between steps")        \
+    X(TL_STATE_GRADIENT,   "gradient",   "of weights: backwards add to it")                         \
+    X(TL_STATE_OPTIMIZER,  "optimizer",  "moments: neither read nor written in a pass")             \
+    X(TL_STATE_STATISTICS, "statistics", "running means: a forward changes them, once a pass")      \
+    X(TL_STATE_RANDOM,     "random",     "state of a generator: a forward changes it, once a pass")
+
+typedef enum tl_state_kind {
+    TL_STATES(TLI_ENUM) TL_STATE_COUNT
+} tl_state_kind;
+
+// A range of the caller's state. Two do not overlap: weights that several nodes share are given once.
+typedef struct tl_state {
+    int32_t       node;   // whose kernels use it, of the desc's graph; -1 = of several, or of none
+    tl_state_kind kind;
+    void         *host;   // of the caller; not NULL unless bytes is 0
+    uint64_t      bytes;
+} tl_state;
+
+// The costs of a node. Planners compare nodes, so any unit does, if it is the same for all.
+typedef struct tl_node_cost {
+    uint64_t fwd_ns, bwd_ns;  // 0 = not known
+} tl_node_cost;
+
+// What a budget is to be compared with, as numbers. All of them include desc.base_bytes and what the backend
+// takes beside an arena, so each of them is a budget.
+typedef struct tl_run_figures {
+    uint64_t keep_all_bytes;        // the least budget with which nothing is made again
+    uint64_t least_bytes;           // the least budget found to work; UINT64_MAX = none of 64 bits
+    uint64_t budget_bytes;          // that was asked for: budget_bytes, or the ratio of keep_all_bytes; 0 = none
+    uint64_t keep_all_peak_bytes;   // live bytes of the plan that keeps everything, without the base
+    uint64_t keep_all_arena_bytes;  // the high-water mark of its offsets
+    uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
+} tl_run_figures;
+
 typedef struct tl_run_desc {
     const tl_graph    *graph;         // must outlive the run
     const tl_backend  *backend;       // must outlive the run. Where it has no accounts, others may not claim or
@@ -4152,6 +4209,19 @@ typedef struct tl_run_desc {
                                       // and bf16
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
+
+    // What belongs to a node rather than to its op. Kernels get users[origin] in the place of their own user,
+    // where origin is that of the node in the graph from which all others were made (tl_node.origin): ids move
+    // with fusion and conversion, origins do not. A node that comes from none gets its kernel's.
+    void *const    *users;            // [user_count] must outlive the run; 0 = one user for every node of an op
+    int32_t         user_count;
+    const tl_state *states;           // [state_count] ranges of the caller's state; must outlive the run
+    int32_t         state_count;
+
+    // tl_init_op_run only.
+    double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
+    const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
+    tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
 } tl_run_desc;
 
 // What the last pass did.
@@ -4344,7 +4414,57 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
-// -- layer by layer, for those who have no graph --
+// -- a list of operations, for those who have no graph --
+
+#define TL_NO_INPUTS (-1)  // tl_op.input_count: the op reads nothing, not even the op before it
+
+// One operation: a node of the graph with its kernels. Zero is the default everywhere.
+typedef struct tl_op {
+    const char      *name;            // 0 = "n<i>"; names are unique
+    const char      *kind;            // "conv2d"; 0 = "op"; "input" = a graph input: bytes and nothing else
+    tl_kernel_fn     forward;
+    tl_kernel_fn     backward;        // 0 only in a run forward only, or with no_grad
+    void            *user;            // of both
+    const tl_tensor *inputs;          // [input_count] outputs of ops above; 0 = output 0 of the op before it
+    int32_t          input_count;     // 0 = 1, where inputs is 0; TL_NO_INPUTS
+    int32_t          output_count;    // 0 = one, of output_bytes
+    uint64_t         output_bytes;
+    const uint64_t  *outputs;         // [output_count] bytes of each, if there are several
+    const char      *needs;           // what backward reads: "in", "out", "in0,out1", "none"; 0 = "in"
+    uint64_t saved_bytes;             // made by FORWARD_SAVE, read by backward
+    uint64_t fwork_bytes, swork_bytes, bwork_bytes;  // scratch of FORWARD, of FORWARD_SAVE (0 = as fwork,
+                                      // TL_SCRATCH_NONE = none) and of BACKWARD
+    uint64_t param_bytes;             // weights
+    uint64_t fwd_cost, bwd_cost;      // 0 = those of desc.costs; where these are 0, too, 1
+    int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
+    int32_t  no_grad, once, keep, takes_blocks, dynamic;  // as in tl_node_desc
+    int32_t  layer;                   // layer number + 1; 0 = belongs to none
+} tl_op;
+
+// Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the
+// arena. op i is node i.
+//
+//     ops[0].kind = "input"; ops[0].output_bytes = sizeof x;
+//     ops[1].forward = conv_forward; ops[1].backward = conv_backward; ops[1].user = &conv; ...
+//     desc.backend = &cpu; desc.budget_ratio = 0.3; desc.figures = &figures;
+//     if (tl_init_op_run(&env, &desc, ops, count, &run)) ...
+//
+//   desc   as in tl_init_run; its kernels must be 0. Where it says neither what to run nor how to decide, the
+//          cheapest plan within the budget is made (a lazy strategy, checkpointed with interval 0). With a
+//          graph, which the shape helpers made (tl_add_conv2d and its neighbours), ops[i] gives the kernels of
+//          its node i, and their user; sizes and names are those of the graph, and the ops' own must be 0
+//   ops    read during the call
+//   run    overwritten; release with tl_free_run. It owns its graph (tl_find_run_graph)
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: a rule of tl_add_node or tl_check_graph, which the text
+//          names; TL_ERROR_INFEASIBLE: desc.figures has the least budget that works; and those of tl_init_run.
+// Cost:    that of tl_init_run; with figures, that of a search for the least budget as well.
+TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
+                               tl_run **run);
+
+TLDEF const char *tl_name_state(tl_state_kind kind);  // "gradient"; "?" if it is out of range
+
+// -- layer by layer: a list of operations that is a chain --
 
 // One layer of a chain: it reads the result of the layer before it.
 typedef struct tl_layer {
@@ -4357,10 +4477,13 @@ typedef struct tl_layer {
     uint64_t     fwd_cost, bwd_cost;  // 0 = 1
     const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in"
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
+    int32_t      once;            // 1 = forward has an effect and never runs again in a pass
+    uint64_t     swork_bytes;     // as in tl_node_desc
 } tl_layer;
 
 // Prepare a run over a chain of layers; desc's graph and kernels are ignored. The run makes and owns the
-// graph: layer i is node i + 1, the input is node 0.
+// graph: layer i is node i + 1, the input is node 0. The same as tl_init_op_run on such a chain, but without a
+// strategy it is online, as tl_init_run says.
 //
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
@@ -5082,7 +5205,9 @@ static size_t tli_finish(tli_writer *w) {
     X(EXPLAIN_COMPILED, "tl_explain_compiled") \
     X(BACKEND_SHORTEN, "shorten") \
     X(REPORT_BYTES, "tl_report_bytes") \
-    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes")
+    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes") \
+    X(INIT_OP_RUN, "tl_init_op_run") \
+    X(REHEARSE_RUN, "tl_rehearse_run")
 
 // -- errors: rules --
 //
@@ -5194,7 +5319,7 @@ static size_t tli_finish(tli_writer *w) {
     X(OUT_SUM_OF_ALL_BYTES_GRADIENTS, \
       "out: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
     X(SAVED_FWORK_BWORK_SUM_OF_ALL_BYTES, \
-      "saved, fwork, bwork: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
+      "saved, fwork, swork, bwork: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
     X(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64, "fwd, bwd: the sum of all costs must fit 64 bits", "node, line") \
     X(PARAM_SUM_OF_ALL_WEIGHTS_MUST_FIT_64, "param: the sum of all weights must fit 64 bits", "node, line") \
     X(NO_MEMORY_TO_COMPARE_NAMES, "no memory to compare names", "") \
@@ -5213,7 +5338,7 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
     X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, \
-      "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1", "node, line") \
+      "no_grad, keep, fixed, takes_blocks, dynamic, once: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -5327,7 +5452,10 @@ static size_t tli_finish(tli_writer *w) {
     X(DYNAMIC_READ_IN_NO_BLOCKS, \
       "takes_blocks: nobody knows how many elements an input of a dynamic node has", "node, line") \
     X(DYNAMIC_NOTHING_IN_PLACE, \
-      "inplace: neither a dynamic node nor what one made is run in place", "node, line")
+      "inplace: neither a dynamic node nor what one made is run in place", "node, line") \
+    X(SWORK_MUST_BE_0_FOR_INPUT, "swork: must be 0 for an input", "node, line") \
+    X(ONCE_INPUT_HAS_NO_FORWARD, "once: an input has no forward", "node, line") \
+    X(ORIGIN_MUST_BE_NODE_OR_NONE, "origin: must name a node, or be -1", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -5990,7 +6118,26 @@ static size_t tli_finish(tli_writer *w) {
     X(BYTES_DIFFER_FROM_REPORT, \
       "bytes: %0, but %1 where it ran before in this pass: output of node %s", "reported bytes, bytes before") \
     X(FORMATS_CONVERSION_OF_DYNAMIC, \
-      "formats: the run converts no tensor whose bytes are known only when it is made, give a kernel", "node")
+      "formats: the run converts no tensor whose bytes are known only when it is made, give a kernel", "node") \
+    X(FIGURES_ARE_OF_OP_RUNS, "budget_ratio, costs, figures: are of tl_init_op_run", "") \
+    X(OP_FORWARD_IS_MISSING, "ops: op %s: forward is missing", "op") \
+    X(OP_BACKWARD_IS_MISSING, "ops: op %s: backward is missing; say no_grad if no gradient passes", "op") \
+    X(OP_INPUT_HAS_NO_KERNELS, "ops: op %s: a graph input has bytes and a name, nothing else", "op") \
+    X(OP_OF_GRAPH_HAS_SIZES, "ops: op %s: its sizes and inputs are those of the graph, give kernels only", "op") \
+    X(OP_INPUT_COUNT_WITHOUT_INPUTS, "ops: op %s: input_count without inputs", "op") \
+    X(OP_OUTPUT_BYTES_OR_OUTPUTS, "ops: op %s: give output_bytes > 0, or output_count and outputs", "op") \
+    X(OP_COUNT_MUST_BE_POSITIVE, "op_count: must be > 0", "") \
+    X(OP_COUNT_IS_NOT_THAT_OF_GRAPH, "op_count: must be that of the graph's nodes, %0", "nodes") \
+    X(OP_KERNELS_STAND_IN_OPS, "kernels: they stand in the ops", "") \
+    X(OPS_NO_MEMORY, "ops", "") \
+    X(BUDGET_RATIO_MUST_BE_0_TO_1, "budget_ratio: must be 0 to 1, without budget_bytes", "") \
+    X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures: TL_NO_PLANNERS left the planners out", "") \
+    X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
+    X(STATES_COUNT_WITHOUT_STATES, "states: state_count must be 0, or the number of states", "") \
+    X(STATE_KIND_OR_NODE_UNKNOWN, "states: range %0: unknown kind, or no such node", "range") \
+    X(STATE_NULL_WITH_BYTES, "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
+    X(STATE_RANGES_OVERLAP, "states: ranges %0 and %1 overlap", "range, range") \
+    X(STATE_OVERLAPS_ARENA, "states: range %0 overlaps the run's arena", "range")
 
 // -- errors: rules of [13] TRACE --
 
@@ -8287,16 +8434,19 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
 static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
-        node->takes_blocks > 1 || node->dynamic > 1)
+        node->takes_blocks > 1 || node->dynamic > 1 || node->once > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
     if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
+    if (node->origin < -1 || node->origin == INT32_MAX) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     if (node->is_input) {
         if (node->has_grad) return TLI_RULE(GRAD_INPUT_MUST_HAVE_NONE);
         if (node->input_count) return TLI_RULE(INPUTS_INPUT_MUST_HAVE_NONE_OF_ITS_OWN);
         if (node->fwd_cost) return TLI_RULE(FWD_MUST_BE_0_FOR_INPUT);
         if (node->fwork_bytes) return TLI_RULE(FWORK_MUST_BE_0_FOR_INPUT);
+        if (node->swork_bytes) return TLI_RULE(SWORK_MUST_BE_0_FOR_INPUT);
+        if (node->once) return TLI_RULE(ONCE_INPUT_HAS_NO_FORWARD);
         if (node->param_bytes) return TLI_RULE(PARAM_MUST_BE_0_FOR_INPUT);
     }
     if (!node->has_grad) {
@@ -8350,7 +8500,7 @@ static tli_rule tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, cons
             return TLI_RULE(OUT_SUM_OF_ALL_BYTES_GRADIENTS);
     }
     if (!tli_add_u64(rules->bytes, node->saved_bytes, &rules->bytes) ||
-        !tli_add_u64(rules->bytes, node->fwork_bytes, &rules->bytes) ||
+        !tli_add_u64(rules->bytes, tli_larger_u64(node->fwork_bytes, node->swork_bytes), &rules->bytes) ||
         !tli_add_u64(rules->bytes, node->bwork_bytes, &rules->bytes))
         return TLI_RULE(SAVED_FWORK_BWORK_SUM_OF_ALL_BYTES);
     if (!tli_add_u64(rules->cost, node->fwd_cost, &rules->cost) ||
@@ -8623,10 +8773,14 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
+    if (desc->origin < -1) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     return TLI_NO_RULE;
 }
+
+// As a tl_node_desc has it: where a node of a graph that is made from this one comes from.
+static int32_t tli_pass_origin(int32_t origin) { return origin < 0 ? -1 : origin + 1; }
 
 // Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
 static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const char *name, const char *op) {
@@ -8648,11 +8802,15 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->fixed = (uint8_t)desc->fixed;
     node->takes_blocks = (uint8_t)desc->takes_blocks;
     node->dynamic = (uint8_t)desc->dynamic;
+    node->once = (uint8_t)desc->once;
+    node->origin = desc->origin > 0 ? desc->origin - 1 : desc->origin < 0 ? -1 : id;
     node->fwd_cost = desc->fwd_cost;
     node->bwd_cost = desc->bwd_cost;
     node->saved_bytes = desc->saved_bytes;
     node->fwork_bytes = desc->fwork_bytes;
     node->bwork_bytes = desc->bwork_bytes;
+    node->swork_bytes = !desc->swork_bytes ? desc->fwork_bytes
+                        : desc->swork_bytes == TL_SCRATCH_NONE ? 0 : desc->swork_bytes;
     node->param_bytes = desc->param_bytes;
     for (k = 0; k < desc->output_count; k++) {
         tl_node_output *output = (tl_node_output *)graph->outputs + graph->tensor_count++;
@@ -8929,12 +9087,14 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put_attribute(w, " saved=", node->saved_bytes);
     tli_put_attribute(w, " fwork=", node->fwork_bytes);
     tli_put_attribute(w, " bwork=", node->bwork_bytes);
+    if (node->swork_bytes != node->fwork_bytes) { tli_put(w, " swork="); tli_put_u64(w, node->swork_bytes); }
     tli_put_attribute(w, " param=", node->param_bytes);
     if (node->inplace >= 0) { tli_put(w, " inplace="); tli_put_i64(w, node->inplace); }
     if (node->layer >= 0) { tli_put(w, " layer="); tli_put_i64(w, node->layer); }
     if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
     if (node->keep) tli_put(w, " keep");
+    if (node->once) tli_put(w, " once");
     if (node->dynamic) tli_put(w, " dynamic");
     if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
@@ -8957,14 +9117,15 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
 // caller.
 
 enum {  // attributes; those whose value is a 64-bit number first, those without a value last
-    TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_PARAM, TLI_TLG_NUMBER_COUNT,
-    TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT,
-    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
+    TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_SWORK, TLI_TLG_PARAM,
+    TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE,
+    TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC,
+    TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
 };
 
 static const char *const tli_tlg_keys[] = {
-    "fwd", "bwd", "saved", "fwork", "bwork", "param", "out", "needs", "in", "inplace", "layer", "unit", "grad",
-    "keep", "dynamic", "takes_blocks", "fixed"
+    "fwd", "bwd", "saved", "fwork", "bwork", "swork", "param", "out", "needs", "in", "inplace", "layer", "unit",
+    "grad", "keep", "once", "dynamic", "takes_blocks", "fixed"
 };
 
 typedef struct tli_tlg {
@@ -9037,10 +9198,15 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     int32_t k;
     numbers[TLI_TLG_FWD] = &desc->fwd_cost;      numbers[TLI_TLG_BWD] = &desc->bwd_cost;
     numbers[TLI_TLG_SAVED] = &desc->saved_bytes; numbers[TLI_TLG_FWORK] = &desc->fwork_bytes;
-    numbers[TLI_TLG_BWORK] = &desc->bwork_bytes; numbers[TLI_TLG_PARAM] = &desc->param_bytes;
+    numbers[TLI_TLG_BWORK] = &desc->bwork_bytes; numbers[TLI_TLG_SWORK] = &desc->swork_bytes;
+    numbers[TLI_TLG_PARAM] = &desc->param_bytes;
     for (k = 0; k < TLI_TLG_NUMBER_COUNT; k++)
         if (t->values[k].text && !tli_read_u64(t->values[k], numbers[k]))
             return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
+    if (t->values[TLI_TLG_SWORK].text) {
+        if (desc->swork_bytes == TL_SCRATCH_NONE) return tli_fail_key(t, TLI_TLG_SWORK, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
+        if (!desc->swork_bytes) desc->swork_bytes = TL_SCRATCH_NONE;
+    }
     for (k = TLI_TLG_INPLACE; k <= TLI_TLG_LAYER; k++) {  // a desc stores the value + 1, with 0 = none
         int32_t *number = k == TLI_TLG_LAYER ? &desc->layer : &desc->inplace;
         if (!t->values[k].text) continue;
@@ -9053,6 +9219,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
     desc->keep = t->values[TLI_TLG_KEEP].text != NULL;
     desc->dynamic = t->values[TLI_TLG_DYNAMIC].text != NULL;
+    desc->once = t->values[TLI_TLG_ONCE].text != NULL;
     desc->takes_blocks = t->values[TLI_TLG_TAKES_BLOCKS].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
     return TL_OK;
@@ -9520,7 +9687,7 @@ static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int
     node.fwork_bytes = tli_layer_add(layer, node.fwork_bytes, layer->desc.fwork_bytes);
     node.bwork_bytes = tli_layer_add(layer, node.bwork_bytes, layer->desc.bwork_bytes);
     node.unit = layer->desc.unit; node.layer = layer->desc.layer;
-    node.no_grad = layer->desc.no_grad; node.keep = layer->desc.keep;
+    node.no_grad = layer->desc.no_grad; node.keep = layer->desc.keep; node.once = layer->desc.once;
     node.inplace = layer->desc.inplace;
     node.inputs = inputs; node.input_count = input_count;
     if (!node.output_count) { node.output_bytes = &bytes; node.output_count = 1; }
@@ -10600,7 +10767,7 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t bytes = graph->outputs[node->first_output].bytes;
     int32_t k;
-    if ((f->desc->blocks_only && !node->takes_blocks) || node->dynamic) return 0;
+    if ((f->desc->blocks_only && !node->takes_blocks) || node->dynamic || node->once) return 0;
     if (f->desc->apart && f->desc->apart[id]) return 0;
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
         node->saved_bytes || !bytes) return 0;
@@ -10899,7 +11066,8 @@ static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
 static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
     const tl_graph *old = f->graph;
     const tl_node *end = &old->nodes[last];
-    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, takes_blocks = 1, input, at, k;
+    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, takes_blocks = 1, origin = -1;
+    int32_t input, at, k;
     tli_fused sum;
     tl_node_desc desc;
     tl_node_input *inputs;
@@ -10907,6 +11075,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     tli_zero(&desc, sizeof desc);
     for (at = 0; at < count; at++, id = f->next[id]) {
         takes_blocks &= old->nodes[id].takes_blocks;
+        if (origin < 0) origin = old->nodes[id].origin;
         for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
             const tl_node_output *from = &old->outputs[old->inputs[k].tensor];
             if (at > 0 && from->node == f->previous[id]) continue;
@@ -10927,11 +11096,12 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
     desc.no_grad = !end->is_input && !end->has_grad;
     desc.keep = end->keep; desc.fixed = end->fixed; desc.takes_blocks = takes_blocks;
-    desc.dynamic = end->dynamic;
+    desc.dynamic = end->dynamic; desc.once = end->once; desc.origin = tli_pass_origin(origin);
+    desc.swork_bytes = end->swork_bytes ? end->swork_bytes : TL_SCRATCH_NONE;
     if (count > 1) {
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
-        desc.fwork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
+        desc.fwork_bytes = desc.swork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
     }
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
@@ -17978,7 +18148,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
 static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *named, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
-    int32_t numbers[13], k;
+    int32_t numbers[13], more[4], k;
     numbers[0] = (int32_t)node->name; numbers[1] = (int32_t)node->op; numbers[2] = (int32_t)node->unit;
     numbers[3] = node->first_input; numbers[4] = node->input_count;
     numbers[5] = node->first_output; numbers[6] = node->output_count;
@@ -17987,11 +18157,15 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *
     numbers[11] = node->keep; numbers[12] = node->fixed;
     amounts[0] = node->fwd_cost; amounts[1] = node->bwd_cost; amounts[2] = node->saved_bytes;
     amounts[3] = node->fwork_bytes; amounts[4] = node->bwork_bytes; amounts[5] = node->param_bytes;
+    more[0] = node->takes_blocks; more[1] = node->dynamic; more[2] = node->once; more[3] = node->origin;
     tli_send(s, "    { ");
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
-    tli_send(s, node->takes_blocks ? ", 1" : ", 0");
-    tli_send(s, node->dynamic ? ", 1 },  // " : ", 0 },  // ");
+    tli_send(s, ", ");
+    tli_send_list(s, more, 4);
+    tli_send(s, ", ");
+    tli_send_constant(s, node->swork_bytes);
+    tli_send(s, " },  // ");
     tli_send_ascii(s, tl_name_node(named, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
@@ -27702,14 +27876,16 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     int32_t i;
     for (i = 0; i < graph->node_count; i++) {
         const tl_node *node = &graph->nodes[i];
-        uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep;
+        uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep +
+                         8 * (uint64_t)node->once;
         tli_pool_mix(&key, (uint64_t)(uint32_t)node->input_count << 32 | (uint32_t)node->output_count);
-        tli_pool_mix(&key, flags + 8 * (uint64_t)(node->inplace + 1));
+        tli_pool_mix(&key, flags + 16 * (uint64_t)(node->inplace + 1));
         tli_pool_mix(&key, node->fwd_cost);
         tli_pool_mix(&key, node->bwd_cost);
         tli_pool_mix(&key, node->saved_bytes);
         tli_pool_mix(&key, node->fwork_bytes);
         tli_pool_mix(&key, node->bwork_bytes);
+        tli_pool_mix(&key, node->saved_bytes ? node->swork_bytes : 0);
     }
     for (i = 0; i < graph->tensor_count; i++)
         tli_pool_mix(&key, graph->outputs[i].bytes << 1 ^ (uint64_t)(graph->outputs[i].needed != 0));
@@ -30364,6 +30540,7 @@ static int tli_arena_round(tli_arena_plan *a) {
         a->nodes[i].saved_bytes = tli_round_bytes(a->nodes[i].saved_bytes, a->alignment);
         a->nodes[i].fwork_bytes = tli_round_bytes(a->nodes[i].fwork_bytes, a->alignment);
         a->nodes[i].bwork_bytes = tli_round_bytes(a->nodes[i].bwork_bytes, a->alignment);
+        a->nodes[i].swork_bytes = tli_round_bytes(a->nodes[i].swork_bytes, a->alignment);
     }
     for (i = 0; i < graph->tensor_count; i++)
         a->outputs[i].bytes = tli_round_bytes(a->outputs[i].bytes, a->alignment);
@@ -38607,7 +38784,7 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
     desc.bwd_cost = has_grad ? desc.fwd_cost : 0;
     desc.no_grad = !has_grad;
     desc.keep = (wants & TLI_WANT_RESULT) != 0;
-    desc.fixed = producer->fixed;
+    desc.fixed = producer->fixed; desc.origin = -1;
     result = tli_add_node(rules, &a->applied.graph, &desc);
     if (result) return result;
     a->applied.conversion_count++;
@@ -38654,12 +38831,14 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
                              TLI_RULE(SPEEDUP_COST_MUST_FIT_64_BITS));
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
     desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
+    desc.swork_bytes = node->swork_bytes ? node->swork_bytes : TL_SCRATCH_NONE;
     desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
     desc.layer = node->layer + 1;
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
     desc.fixed = node->fixed; desc.takes_blocks = node->takes_blocks;
-    desc.dynamic = node->dynamic;
+    desc.dynamic = node->dynamic; desc.once = node->once;
+    desc.origin = tli_pass_origin(node->origin);
     desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
@@ -40233,15 +40412,16 @@ static int tli_part_bytes(uint64_t bytes, uint64_t parts, uint64_t *part) {
 
 // Scale a node of source. Scratch and saved bytes are rounded up to whole elements.
 static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) {
-    uint64_t *work[3];
+    uint64_t *work[4];
     int k;
     work[0] = &node->saved_bytes;
     work[1] = &node->fwork_bytes;
     work[2] = &node->bwork_bytes;
+    work[3] = &node->swork_bytes;
     if (node->fixed) parts = 1;
     node->fwd_cost = tli_divide_up(node->fwd_cost, parts);
     node->bwd_cost = tli_divide_up(node->bwd_cost, parts);
-    for (k = 0; k < 3; k++) {
+    for (k = 0; k < 4; k++) {
         uint64_t bytes = parts > 1 ? tli_round_bytes(tli_divide_up(*work[k], parts), 4) : *work[k];
         *work[k] = tli_scale_bytes(bytes, c->precision);
     }
@@ -41276,6 +41456,7 @@ static void tli_relax(const tli_compile *c, tli_relaxed *r) {
         node->saved_bytes = tli_round_bytes(node->saved_bytes, alignment);
         node->fwork_bytes = tli_round_bytes(node->fwork_bytes, alignment);
         node->bwork_bytes = tli_round_bytes(node->bwork_bytes, alignment);
+        node->swork_bytes = tli_round_bytes(node->swork_bytes, alignment);
     }
     for (k = 0; k < graph->tensor_count; k++)
         r->outputs[k].bytes = tli_round_bytes(r->outputs[k].bytes, alignment);
@@ -46037,7 +46218,7 @@ struct tl_run {
     tl_backend_limits limits;
     tl_run_desc     desc;            // pointers that need not outlive tl_init_run are NULL
     const tl_graph *graph;
-    tl_graph        layer_graph;     // made from layers
+    tl_graph        op_graph;        // made from operations or layers
     tl_graph        own_graph;       // scaled to a precision, with nodes and outputs of its own
     tl_graph        own_source;      // the same of the caller's graph, where that is another
     tli_members     members;
@@ -46055,7 +46236,9 @@ struct tl_run {
     tl_plan         plan;
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
-    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph and own_source are the run's
+    int32_t owns_layers, owns_nodes;  // 1 = made from layers; the arrays of own_graph and own_source are the run's
+    int32_t         by_node;         // 1 = kernel i is that of the caller's node i, whatever its op
+    tl_kernel       user_kernel;     // that of the last call, with the user of its node
     int32_t         is_hybrid;       // 1 = strategy.mode says so
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
@@ -48193,6 +48376,7 @@ static void tli_add_part(const tl_graph *from, tli_part *part, int32_t id, int a
         node->is_input = 1;
         node->inplace = -1;
         node->layer = part->highest_layer;
+        node->origin = given->origin;
     }
     node->keep = (uint8_t)keep;
     node->first_input = graph->input_count;
@@ -49713,6 +49897,15 @@ static void tli_cut_operands(tl_run *run) {
     }
 }
 
+// The kernel of the call at hand, with the user of its node where the desc has users.
+static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
+    int32_t origin = tli_caller_graph(run)->nodes[run->call.node].origin;
+    if (!run->desc.users || origin < 0) return &run->kernels[kernel];
+    run->user_kernel = run->kernels[kernel];
+    run->user_kernel.user = run->desc.users[origin];
+    return &run->user_kernel;
+}
+
 // Yield the call at hand: its operands are claimed and described.
 static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
@@ -49728,7 +49921,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     }
     tli_describe_call(run, &out->call);
     out->is_compute = 1;
-    out->kernel = &run->kernels[kernel];
+    out->kernel = tli_find_call_kernel(run, kernel);
     run->report.kernel_count++;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
@@ -50653,6 +50846,146 @@ TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t 
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
+// -- the caller's state, and users by node --
+//
+// What kernels read and write beside their operands is known by ranges of the caller's memory. They are compared
+// with each other and with the arena once, when a run is made: where two overlapped, what is restored, saved or
+// summed of one would change the other.
+//
+//     states   |== conv weights ==|== their gradient ==|    |== running mean ==|
+//     arena                                                                        |####...####|
+
+#define TLI_STATE_NAME(id, name, what) name,
+static const char *const tli_state_names[] = { TL_STATES(TLI_STATE_NAME) };
+#undef TLI_STATE_NAME
+
+TLI_IMPL const char *tl_name_state(tl_state_kind kind) {
+    return tli_is_below((int64_t)kind, TL_STATE_COUNT) ? tli_state_names[kind] : "?";
+}
+
+// Each node of the caller's graph that comes from one has a user.
+static tl_result tli_check_users(tl_run *run) {
+    const tl_graph *graph = tli_caller_graph(run);
+    tli_sentence s;
+    int32_t id;
+    for (id = 0; id < graph->node_count && run->desc.users; id++) {
+        int32_t origin = graph->nodes[id].origin;
+        if (origin < run->desc.user_count) continue;
+        s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(USERS_NONE_FOR_ORIGIN),
+                            (uint64_t)id, (uint64_t)origin);
+        tli_put_text(&s, tl_name_node(graph, id));
+        return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+    }
+    return TL_OK;
+}
+
+#ifndef TL_NO_CHECKS
+static uint64_t tli_state_address(const tl_state *state) { return (uint64_t)(uintptr_t)state->host; }
+
+static tli_rule tli_find_state_rule(const tl_run *run, const tl_state *state) {
+    if (state->node < -1 || state->node >= tli_caller_graph(run)->node_count ||
+        !tli_is_below((int64_t)state->kind, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_OR_NODE_UNKNOWN);
+    if (state->bytes && (!state->host || state->bytes > UINTPTR_MAX - (uintptr_t)state->host))
+        return TLI_RULE(STATE_NULL_WITH_BYTES);
+    return TLI_NO_RULE;
+}
+
+// Compare the ranges in the order of their addresses: of two that overlap, one follows the other, or one that
+// overlaps it does.
+static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys) {
+    const tl_state *states = run->desc.states;
+    int32_t count = run->desc.state_count, before = -1, i;
+    for (i = 0; i < count; i++) keys[i] = tli_state_address(&states[i]);
+    tli_sort_numbers(order, count, keys);
+    for (i = 0; i < count; i++) {
+        const tl_state *state = &states[order[i]];
+        if (!state->bytes) continue;
+        if (before >= 0 && tli_state_address(state) - keys[before] < states[before].bytes)
+            return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                   TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)before, (uint64_t)order[i]);
+        before = order[i];
+    }
+    return TL_OK;
+}
+
+static tl_result tli_check_states(tl_run *run) {
+    uint64_t count = run->desc.state_count > 0 ? (uint64_t)run->desc.state_count : 0, i, *keys;
+    int32_t *order;
+    tl_result result;
+    if (run->desc.state_count < 0 || !run->desc.states != !count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(STATES_COUNT_WITHOUT_STATES));
+    for (i = 0; i < count; i++) {
+        tli_rule rule = tli_find_state_rule(run, &run->desc.states[i]);
+        if (rule) return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, 0);
+    }
+    if (!count) return TL_OK;
+    keys = (uint64_t *)tli_alloc_array(run->env, count, sizeof *keys);
+    order = (int32_t *)tli_alloc_array(run->env, count, sizeof *order);
+    result = keys && order ? tli_compare_states(run, order, keys)
+                           : tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
+                                      TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    tli_release(run->env, keys);
+    tli_release(run->env, order);
+    return result;
+}
+
+static tl_result tli_compare_block(tl_run *run, const char *host, uint64_t bytes) {
+    uint64_t from = (uint64_t)(uintptr_t)host;
+    int32_t i;
+    for (i = 0; i < run->desc.state_count; i++) {
+        const tl_state *state = &run->desc.states[i];
+        uint64_t at = tli_state_address(state);
+        if (!state->bytes || at >= from + bytes || from >= at + state->bytes) continue;
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(STATE_OVERLAPS_ARENA),
+                               (uint64_t)i, 0);
+    }
+    return TL_OK;
+}
+
+// The same with what a claimed range maps to. A checked backend maps copies, which overlap nothing.
+static tl_result tli_compare_range(tl_run *run, tl_range range) {
+    const tl_backend *backend = &run->backend;
+    void *host = NULL;
+    tl_result result;
+    if (backend->map(backend->self, range, TL_MAP_READ, &host)) return TL_OK;
+    result = tli_compare_block(run, (const char *)host, range.bytes);
+    (void)backend->unmap(backend->self, range, TL_MAP_READ, host);
+    return result;
+}
+
+// Compare the ranges with the arena of a backend whose memory is the host's: each block is claimed and mapped
+// for that, before anything else is claimed.
+static tl_result tli_check_state_arena(tl_run *run) {
+    const tl_backend *backend = &run->backend;
+    const tli_run_arena *arena = &run->arenas[TL_TIER_DEVICE];
+    uint64_t account = tli_account_of(&run->store);
+    tl_account_counters counters;
+    tl_result result = TL_OK;
+    int32_t k;
+    if (!run->desc.state_count || !run->limits.host_visible) return TL_OK;
+    for (k = 0; k < arena->block_count && !result; k++) {
+        tl_range range;
+        range.block = arena->handles[k];
+        range.offset = 0;
+        range.bytes = arena->blocks[k].bytes;
+        if (!range.bytes) continue;
+        if (account ? backend->claim_on(backend->self, account, range) : backend->claim(backend->self, range))
+            continue;
+        result = tli_compare_range(run, range);
+        if (account) (void)backend->release_on(backend->self, account, range);
+        else (void)backend->release(backend->self, range);
+    }
+    tli_measure_store(&run->store, 1, &counters);   // what was claimed here belongs to no peak
+    return result;
+}
+#else
+static tl_result tli_check_states(tl_run *run) { (void)run; return TL_OK; }
+static tl_result tli_check_state_arena(tl_run *run) { (void)run; return TL_OK; }
+#endif
+
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // -- preparing a run --
 //
 // tl_init_run checks the desc, finds a kernel for every node, makes or checks the plan (online: tries the
@@ -50842,6 +51175,7 @@ static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *sc
         node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
         node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, run->precision);
         node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
+        node->swork_bytes = tli_scale_bytes(node->swork_bytes, run->precision);
     }
     for (i = 0; i < graph->tensor_count; i++) {
         tl_node_output *output = &outputs[i];
@@ -50963,9 +51297,11 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
 }
 #endif
 
-// The first kernel of an op; -1 = there is none.
-static int32_t tli_find_kernel(const tl_run *run, const char *op) {
+// The first kernel of the op of a node of the caller's graph, or its own; -1 = there is none.
+static int32_t tli_find_kernel(const tl_run *run, const tl_graph *graph, int32_t node) {
+    const char *op = tl_name_op(graph, node);
     int32_t k;
+    if (run->by_node) return node;
     for (k = 0; k < run->desc.kernel_count; k++)
         if (tli_same_text(run->kernels[k].op, op)) return k;
     return -1;
@@ -50976,7 +51312,7 @@ static tl_result tli_find_member_kernels(tl_run *run, int32_t id) {
     const tl_graph *graph = run->members.graph;
     int32_t at;
     for (at = 0; at < tli_count_members(run, id); at++) {
-        int32_t member = tli_find_member(run, id, at), k = tli_find_kernel(run, tl_name_op(graph, member));
+        int32_t member = tli_find_member(run, id, at), k = tli_find_kernel(run, graph, member);
         int trains = !run->inference && graph->nodes[member].has_grad;
         run->kernel_of[id] = run->members.kernels[member] = k;
         if (k < 0 || !run->kernels[k].forward || (trains && !run->kernels[k].backward))
@@ -51010,9 +51346,8 @@ static tl_result tli_find_kernels(tl_run *run) {
             if (result) return result;
             continue;
         }
-        if (run->owns_layers && tli_count_members(run, id))  // as tl_init_layer_run made them
-            run->kernel_of[id] = tli_find_member(run, id, 0) - 1;
-        else run->kernel_of[id] = tli_find_kernel(run, tl_name_op(graph, id));
+        if (run->by_node) run->kernel_of[id] = tli_count_members(run, id) ? tli_find_member(run, id, 0) : -1;
+        else run->kernel_of[id] = tli_find_kernel(run, graph, id);
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
@@ -51688,6 +52023,7 @@ static tl_result tli_claim_inputs(tl_run *run) {
 
 static tl_result tli_take_memory(tl_run *run) {
     tl_result result = tli_open_run_store(run), taken = result ? TL_OK : tli_take_arenas(run);
+    if (!result && !taken) taken = tli_check_state_arena(run);
     if (taken) return taken;
     if (!result) result = tli_claim_inputs(run);
     return result ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS))
@@ -51715,6 +52051,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
+    if (!result) result = tli_check_users(run);
+    if (!result) result = tli_check_states(run);
     if (!result) result = tli_check_sizes(run);
 #ifndef TL_NO_PLANNERS
     if (!result) result = tli_open_cache(run, tli_plan_desc);
@@ -51758,8 +52096,16 @@ static void tli_forget_desc(tl_run *run) {
     run->desc.backend = NULL;
 }
 
+// How a run comes to its graph and its kernels.
+typedef enum tli_run_form {
+    TLI_RUN_OF_GRAPH,   // kernels are found by op
+    TLI_RUN_OF_OPS,     // kernel i is that of node i
+    TLI_RUN_OF_LAYERS   // the same, and node i + 1 is a layer
+} tli_run_form;
+
 // graph: NULL = desc's; else the run takes it over.
-static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *graph, tl_run **out) {
+static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
+                              tl_run **out) {
     tl_run *run = (tl_run *)tli_alloc_array(env, 1, sizeof *run);
     tl_result result;
     if (!run) {
@@ -51770,10 +52116,11 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *gr
     run->backend = *desc->backend;
     run->desc = *desc;
     run->graph = desc->graph;
+    run->by_node = form != TLI_RUN_OF_GRAPH;
+    run->owns_layers = form == TLI_RUN_OF_LAYERS;
     if (graph) {
-        run->layer_graph = *graph;
-        run->owns_layers = 1;
-        run->graph = &run->layer_graph;
+        run->op_graph = *graph;
+        run->graph = &run->op_graph;
     }
     run->backend.limits(run->backend.self, &run->limits);
     result = tli_prepare_run(run);
@@ -51793,7 +52140,9 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *gr
 TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run) {
     TL_ASSERT(desc && desc->graph && desc->backend && run);
     *run = NULL;
-    return tli_init_run(env, desc, NULL, run);
+    if (desc->budget_ratio != 0 || desc->costs || desc->figures)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(FIGURES_ARE_OF_OP_RUNS));
+    return tli_init_run(env, desc, TLI_RUN_OF_GRAPH, NULL, run);
 }
 
 TLI_IMPL void tl_free_run(tl_run *run) {
@@ -51848,94 +52197,8 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tl_free_compiled_plan(env, &run->own_compiled);
 #endif
 #endif
-    if (run->owns_layers) tl_free_graph(env, &run->layer_graph);
+    tl_free_graph(env, &run->op_graph);
     tli_release(env, run);
-}
-
-// -- preparing a run: layer by layer --
-
-static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer *layer,
-                                    int32_t index, char *op) {
-    tli_writer w = tli_writer_of(op, 24);
-    tl_node_desc node;
-    tl_tensor input;
-    if (!layer->forward)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_LAYER_RUN),
-                        TLI_RULE(LAYERS_FORWARD_IS_MISSING));
-    tli_put(&w, "layer");
-    tli_put_i64(&w, index);
-    tli_finish(&w);
-    input.node = index;
-    input.output = 0;
-    tli_zero(&node, sizeof node);
-    node.name = layer->name ? layer->name : op;
-    node.op = op;
-    node.inputs = &input;
-    node.input_count = 1;
-    node.output_bytes = &layer->output_bytes;
-    node.output_count = 1;
-    node.needs = layer->needs ? layer->needs : "in";
-    node.fwd_cost = layer->fwd_cost ? layer->fwd_cost : 1;
-    node.bwd_cost = layer->bwd_cost ? layer->bwd_cost : 1;
-    node.saved_bytes = layer->saved_bytes;
-    node.fwork_bytes = layer->fwork_bytes;
-    node.bwork_bytes = layer->bwork_bytes;
-    node.param_bytes = layer->param_bytes;
-    node.layer = index + 1;
-    node.keep = layer->keep;
-    return tl_add_node(env, graph, &node, NULL);
-}
-
-// Make the chain a graph, with an op and a kernel for each layer.
-static tl_result tli_add_layer_nodes(tl_env *env, const tl_layer *layers, int32_t layer_count,
-                                     uint64_t input_bytes, tl_graph *graph, tl_kernel *kernels,
-                                     char *ops) {
-    tl_node_desc input;
-    tl_result result;
-    int32_t i;
-    tli_zero(&input, sizeof input);
-    input.name = "input";
-    input.op = "input";
-    input.output_bytes = &input_bytes;
-    input.output_count = 1;
-    result = tl_add_node(env, graph, &input, NULL);
-    for (i = 0; i < layer_count && !result; i++) {
-        result = tli_add_layer_node(env, graph, &layers[i], i, ops + (size_t)i * 24);
-        kernels[i].op = ops + (size_t)i * 24;
-        kernels[i].forward = layers[i].forward;
-        kernels[i].backward = layers[i].backward;
-        kernels[i].user = layers[i].user;
-    }
-    return result;
-}
-
-TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
-                                     int32_t layer_count, uint64_t input_bytes, tl_run **run) {
-    tl_run_desc layered;
-    tl_graph graph;
-    tl_kernel *kernels;
-    char *ops;
-    tl_result result;
-    TL_ASSERT(desc && desc->backend && layers && run);
-    *run = NULL;
-    if (layer_count < 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_LAYER_RUN),
-                        TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
-    tl_init_graph(&graph);
-    kernels = (tl_kernel *)tli_alloc_array(env, (uint64_t)layer_count, sizeof *kernels);
-    ops = (char *)tli_alloc_array(env, (uint64_t)layer_count, 24);
-    result = kernels && ops
-                 ? tli_add_layer_nodes(env, layers, layer_count, input_bytes, &graph, kernels, ops)
-                 : tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_LAYER_RUN), TLI_RULE(LAYERS_NO_MEMORY));
-    layered = *desc;
-    layered.graph = NULL;
-    layered.kernels = kernels;
-    layered.kernel_count = layer_count;
-    if (result) tl_free_graph(env, &graph);
-    else result = tli_init_run(env, &layered, &graph, run);
-    tli_release(env, kernels);
-    tli_release(env, ops);
-    return result;
 }
 
 #ifndef TL_NO_ONLINE
@@ -52060,6 +52323,380 @@ TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on
 
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- operations --
+//
+// A list of operations becomes a graph whose node i is op i, and a table of kernels whose kernel i is that of
+// node i, with a user of its own. A chain of layers is such a list, too:
+//
+//     ops ----> tl_graph, tl_kernel[] --+--> keep all, budget 1   --> refused, with the bytes that it needs
+//     layers -> ops                     +--> planned,  budget 1   --> refused, with the least that works
+//                                       +--> planned,  the budget --> run
+//
+// Every figure is what the run's own check of its budget says, so each of them is a budget that works.
+
+// What a list is made with.
+typedef struct tli_op_list {
+    tl_env      *env;
+    tli_function function;
+    const tl_op *ops;            // [count]
+    int32_t      count;
+    const tl_node_cost *costs;   // [count] or NULL
+} tli_op_list;
+
+static tl_result tli_fail_op(const tli_op_list *list, int32_t i, tli_rule rule) {
+    const char *name = list->ops[i].name;
+    char text[64];
+    tli_writer w = tli_writer_of(text, sizeof text);
+    tli_sentence s = tli_begin_error(list->env, TL_ERROR_INVALID_ARG, list->function, rule, (uint64_t)i, 0);
+    tli_put_i64(&w, i);
+    tli_finish(&w);
+    tli_put_text(&s, name ? name : text);
+    return tli_end_error(list->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static uint64_t tli_op_cost(uint64_t own, uint64_t measured) { return own ? own : measured ? measured : 1; }
+
+// Describe op i, which is no graph input, as a node. before: room for the output that it reads by default.
+static void tli_describe_op(const tli_op_list *list, int32_t i, tl_tensor *before, tl_node_desc *node) {
+    const tl_op *op = &list->ops[i];
+    const tl_node_cost *cost = list->costs ? &list->costs[i] : NULL;
+    before->node = i - 1;
+    before->output = 0;
+    node->inputs = op->inputs ? op->inputs : before;
+    node->input_count = op->inputs ? op->input_count : 1;
+    if (op->input_count == TL_NO_INPUTS) node->input_count = 0;
+    node->fwd_cost = tli_op_cost(op->fwd_cost, cost ? cost->fwd_ns : 0);
+    node->saved_bytes = op->saved_bytes;
+    node->fwork_bytes = op->fwork_bytes;
+    node->swork_bytes = op->swork_bytes;
+    node->bwork_bytes = op->bwork_bytes;
+    node->param_bytes = op->param_bytes;
+    node->inplace = op->inplace;
+    node->no_grad = op->no_grad;
+    node->once = op->once;
+    node->takes_blocks = op->takes_blocks;
+    node->dynamic = op->dynamic;
+    if (op->no_grad) return;
+    node->needs = op->needs ? op->needs : "in";
+    node->bwd_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
+}
+
+static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int32_t i, tl_graph *graph) {
+    const tl_op *op = &list->ops[i];
+    int is_input = op->kind && tli_same_text(op->kind, "input");
+    tl_node_desc node;
+    tl_tensor before;
+    if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
+    if (!op->inputs && op->input_count > 0) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_COUNT_WITHOUT_INPUTS));
+    if (!op->outputs == !op->output_bytes || !op->outputs == !!op->output_count)
+        return tli_fail_op(list, i, TLI_RULE(OP_OUTPUT_BYTES_OR_OUTPUTS));
+    tli_zero(&node, sizeof node);
+    node.name = op->name;
+    node.op = op->kind;
+    node.output_bytes = op->outputs ? op->outputs : &op->output_bytes;
+    node.output_count = op->outputs ? op->output_count : 1;
+    node.keep = op->keep;
+    node.layer = op->layer;
+    if (!is_input) tli_describe_op(list, i, &before, &node);
+    return tli_add_node(rules, graph, &node);
+}
+
+// Make the graph of a list, and its table of kernels: [count], of the env.
+static tl_result tli_make_ops(const tli_op_list *list, tl_graph *graph, tl_kernel **kernels) {
+    tli_graph_rules rules = tli_rules_of(list->env, list->function);
+    tl_result result = TL_OK;
+    int32_t i;
+    *kernels = (tl_kernel *)tli_alloc_array(list->env, (uint64_t)list->count, sizeof **kernels);
+    if (!*kernels) return tli_fail(list->env, TL_ERROR_NO_MEMORY, list->function, TLI_RULE(OPS_NO_MEMORY));
+    for (i = 0; i < list->count && !result; i++) {
+        const tl_op *op = &list->ops[i];
+        (*kernels)[i].op = op->kind ? op->kind : "op";
+        (*kernels)[i].forward = op->forward;
+        (*kernels)[i].backward = op->backward;
+        (*kernels)[i].user = op->user;
+        if (graph) result = tli_add_op(list, &rules, i, graph);
+    }
+    return result;
+}
+
+static void tli_use_ops(tl_run_desc *desc, const tl_kernel *kernels, int32_t count) {
+    desc->kernels = kernels;
+    desc->kernel_count = count;
+    desc->budget_ratio = 0;
+    desc->costs = NULL;
+    desc->figures = NULL;
+}
+
+// -- operations: layers --
+
+static void tli_fill_layer_op(const tl_layer *layer, int32_t i, char *text, tl_op *op) {
+    tli_writer w = tli_writer_of(text, 24);
+    tli_put(&w, "layer");
+    tli_put_i64(&w, i);
+    tli_finish(&w);
+    op->name = layer->name ? layer->name : text;
+    op->kind = text;
+    op->forward = layer->forward;
+    op->backward = layer->backward;
+    op->user = layer->user;
+    op->output_count = 1;
+    op->outputs = &layer->output_bytes;
+    op->needs = layer->needs;
+    op->saved_bytes = layer->saved_bytes;
+    op->fwork_bytes = layer->fwork_bytes;
+    op->swork_bytes = layer->swork_bytes;
+    op->bwork_bytes = layer->bwork_bytes;
+    op->param_bytes = layer->param_bytes;
+    op->fwd_cost = layer->fwd_cost;
+    op->bwd_cost = layer->bwd_cost;
+    op->keep = layer->keep;
+    op->once = layer->once;
+    op->layer = i + 1;
+}
+
+TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
+                                     int32_t layer_count, uint64_t input_bytes, tl_run **run) {
+    tl_run_desc layered;
+    tli_op_list list;
+    tl_graph graph;
+    tl_kernel *kernels = NULL;
+    tl_op *ops;
+    char *texts;
+    tl_result result = TL_OK;
+    int32_t i;
+    TL_ASSERT(desc && desc->backend && layers && run);
+    *run = NULL;
+    tli_zero(&list, sizeof list);
+    list.env = env;
+    list.function = TLI_IN(INIT_LAYER_RUN);
+    list.count = layer_count + 1;
+    if (layer_count < 1 || layer_count == INT32_MAX)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, list.function, TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
+    ops = (tl_op *)tli_alloc_array(env, (uint64_t)list.count, sizeof *ops);
+    texts = (char *)tli_alloc_array(env, (uint64_t)layer_count, 24);
+    if (!ops || !texts) result = tli_fail(env, TL_ERROR_NO_MEMORY, list.function, TLI_RULE(LAYERS_NO_MEMORY));
+    tl_init_graph(&graph);
+    if (!result) {
+        ops[0].name = ops[0].kind = "input";
+        ops[0].output_count = 1;
+        ops[0].outputs = &input_bytes;
+        for (i = 0; i < layer_count; i++) tli_fill_layer_op(&layers[i], i, texts + (size_t)i * 24, &ops[i + 1]);
+        list.ops = ops;
+        result = tli_make_ops(&list, &graph, &kernels);
+    }
+    layered = *desc;
+    layered.graph = NULL;
+    tli_use_ops(&layered, kernels, list.count);
+    if (result) tl_free_graph(env, &graph);
+    else result = tli_init_run(env, &layered, TLI_RUN_OF_LAYERS, &graph, run);
+    tli_release(env, kernels);
+    tli_release(env, ops);
+    tli_release(env, texts);
+    return result;
+}
+
+// -- operations: budgets --
+
+// The desc of a list, and what is made of it on the way to the run.
+typedef struct tli_op_run {
+    tli_op_list    list;
+    const tl_run_desc *asked;    // by the caller
+    tl_run_desc    desc;         // of the run
+    tl_graph       graph;        // owned, where `asked` has none or its costs change
+    tl_kernel     *kernels;
+    tl_strategy    strategy;     // where `asked` says nothing
+    tl_run_figures figures;
+} tli_op_run;
+
+#ifndef TL_NO_PLANNERS
+// Cheapest within the budget, where nothing is asked for.
+static void tli_ask_for_plan(tli_op_run *o) {
+    tl_run_desc *desc = &o->desc;
+    if (desc->strategy || desc->plan || desc->checkpoints || desc->compiled || desc->eviction || desc->evict ||
+        desc->policy.kind != TL_RECOMPUTE_POLICY_ALL) return;
+    o->strategy.mode = TL_MODE_LAZY;
+    o->strategy.memory = TL_MEMORY_POOLED;
+    o->strategy.precision = TL_PRECISION_SINGLE;
+    if (!desc->inference) o->strategy.gradient = tl_gradient_checkpointed(0);
+    desc->strategy = &o->strategy;
+}
+
+// The bytes that a run of the desc needs: what its refusal of a budget of one byte says.
+static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *bytes) {
+    tl_env env;
+    tl_run *run = NULL;
+    tl_result result;
+    tli_zero(&env, sizeof env);
+    if (o->list.env) env = *o->list.env;
+    env.log = NULL;
+    desc->budget_bytes = 1;
+    desc->graph = o->desc.graph ? o->desc.graph : &o->graph;
+    result = tli_init_run(&env, desc, TLI_RUN_OF_OPS, NULL, &run);
+    *bytes = result == TL_ERROR_OVERFLOW ? UINT64_MAX : tl_find_least_budget(&env.error);
+    if (!result) *bytes = 1;
+    tl_free_run(run);
+    if (!result || result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) return TL_OK;
+    if (o->list.env) {
+        o->list.env->error = env.error;
+        if (TLI_ERROR_TEXT && o->list.env->log) o->list.env->log(o->list.env->user, env.error.text);
+    }
+    return result;
+}
+
+// The figures of the plan that keeps everything, of the graph as it is.
+static tl_result tli_measure_keep_all(tli_op_run *o) {
+    tl_env *env = o->list.env;
+    const tl_graph *graph = o->desc.graph ? o->desc.graph : &o->graph;
+    int inference = o->desc.strategy ? !o->desc.strategy->gradient.computes : o->desc.inference;
+    tl_run_desc desc = o->desc;
+    tl_backend_limits limits;
+    tl_device device;
+    tl_places_desc places;
+    tl_plan plan;
+    tl_result result = tl_plan_keep_all(env, graph, inference, &plan);
+    if (result) return result;
+    desc.backend->limits(desc.backend->self, &limits);
+    tli_zero(&device, sizeof device);
+    device.alignment_bytes = limits.alignment_bytes;
+    tli_zero(&places, sizeof places);
+    places.graph = graph;
+    places.device = &device;
+    result = tl_plan_places(env, &places, &plan, NULL);
+    o->figures.keep_all_peak_bytes = plan.peak_bytes;
+    o->figures.keep_all_arena_bytes = plan.arena_bytes;
+    desc.strategy = NULL;
+    desc.checkpoints = NULL;
+    desc.compiled = NULL;
+    desc.fusion = NULL;
+    desc.precision = NULL;
+    desc.may_split = 0;
+    desc.eviction = (tl_eviction)0;
+    desc.evict = NULL;
+    desc.policy.kind = TL_RECOMPUTE_POLICY_ALL;
+    desc.codec = TL_CODEC_NONE;
+    desc.repeat_count = 0;
+    desc.plan = &plan;
+    if (!result) result = tli_find_needed(o, &desc, &o->figures.keep_all_bytes);
+    tl_free_plan(env, &plan);
+    return result;
+}
+
+// Find the budget, and what it is to be compared with.
+static tl_result tli_find_figures(tli_op_run *o) {
+    const tl_run_desc *asked = o->asked;
+    tl_run_desc desc = o->desc;
+    tl_result result = TL_OK;
+    if (!(asked->budget_ratio >= 0 && asked->budget_ratio <= 1) || (asked->budget_ratio > 0 && asked->budget_bytes))
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                        TLI_RULE(BUDGET_RATIO_MUST_BE_0_TO_1));
+    if (asked->budget_ratio > 0 || asked->figures) result = tli_measure_keep_all(o);
+    if (!result && asked->budget_ratio > 0) {
+        double bytes = asked->budget_ratio * (double)o->figures.keep_all_bytes;
+        o->desc.budget_bytes = bytes < 18446744073709551615.0 ? (uint64_t)bytes : UINT64_MAX;
+        if (!o->desc.budget_bytes) o->desc.budget_bytes = 1;
+    }
+    o->figures.budget_bytes = o->desc.budget_bytes;
+    if (!result && asked->figures) result = tli_find_needed(o, &desc, &o->figures.least_bytes);
+    return result;
+}
+
+// Costs of nodes that have none: in a graph of the caller's that is copied as far as it changes.
+static tl_result tli_copy_costs(tli_op_run *o) {
+    const tl_graph *from = o->asked->graph;
+    tl_node *nodes = (tl_node *)tli_alloc_array(o->list.env, (uint64_t)from->node_count, sizeof *nodes);
+    int32_t i;
+    if (!nodes) return tli_fail(o->list.env, TL_ERROR_NO_MEMORY, o->list.function, TLI_RULE(OPS_NO_MEMORY));
+    tli_copy(nodes, from->nodes, (size_t)from->node_count * sizeof *nodes);
+    for (i = 0; i < from->node_count; i++) {
+        if (nodes[i].is_input) continue;
+        nodes[i].fwd_cost = tli_op_cost(0, o->asked->costs[i].fwd_ns);
+        if (nodes[i].has_grad) nodes[i].bwd_cost = tli_op_cost(0, o->asked->costs[i].bwd_ns);
+    }
+    o->graph = *from;
+    o->graph.nodes = nodes;
+    o->graph.node_capacity = from->node_count;
+    o->graph.input_capacity = o->graph.tensor_capacity = o->graph.view_capacity = 0;
+    o->graph.text_capacity = 0;
+    o->desc.graph = NULL;
+    return TL_OK;
+}
+#else
+static tl_result tli_find_figures(tli_op_run *o) {
+    if (o->asked->budget_ratio == 0 && !o->asked->figures) return TL_OK;
+    return tli_fail(o->list.env, TL_ERROR_UNSUPPORTED, o->list.function, TLI_RULE(FIGURES_TL_NO_PLANNERS));
+}
+#endif
+
+// -- operations: runs --
+
+// The list gives kernels alone to a graph of the caller's.
+static tl_result tli_check_graph_ops(const tli_op_run *o) {
+    const tl_graph *graph = o->asked->graph;
+    int32_t i;
+    if (graph->node_count != o->list.count)
+        return tli_fail_values(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                               TLI_RULE(OP_COUNT_IS_NOT_THAT_OF_GRAPH), (uint64_t)graph->node_count, 0);
+    for (i = 0; i < o->list.count; i++) {
+        const tl_op *op = &o->list.ops[i];
+        if (op->inputs || op->outputs || op->needs || op->input_count || op->output_count || op->inplace ||
+            (op->output_bytes | op->saved_bytes | op->fwork_bytes | op->swork_bytes | op->bwork_bytes |
+             op->param_bytes | op->fwd_cost | op->bwd_cost))
+            return tli_fail_op(&o->list, i, TLI_RULE(OP_OF_GRAPH_HAS_SIZES));
+    }
+    return TL_OK;
+}
+
+static tl_result tli_open_op_run(tli_op_run *o) {
+    const tl_run_desc *asked = o->asked;
+    tl_result result;
+    if (o->list.count < 1)
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
+    if (asked->kernels || asked->kernel_count)
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_KERNELS_STAND_IN_OPS));
+    result = asked->graph ? tli_check_graph_ops(o) : TL_OK;
+    if (!result) result = tli_make_ops(&o->list, asked->graph ? NULL : &o->graph, &o->kernels);
+    if (result) return result;
+    tli_use_ops(&o->desc, o->kernels, o->list.count);
+#ifndef TL_NO_PLANNERS
+    tli_ask_for_plan(o);
+    if (asked->graph && asked->costs) result = tli_copy_costs(o);
+#endif
+    return result;
+}
+
+TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
+                                  tl_run **run) {
+    tli_op_run o;
+    tl_result result;
+    TL_ASSERT(desc && desc->backend && ops && run);
+    *run = NULL;
+    tli_zero(&o, sizeof o);
+    o.list.env = env;
+    o.list.function = TLI_IN(INIT_OP_RUN);
+    o.list.ops = ops;
+    o.list.count = op_count;
+    o.list.costs = desc->costs;
+    o.asked = desc;
+    o.desc = *desc;
+    result = tli_open_op_run(&o);
+    if (!result) result = tli_find_figures(&o);
+    if (!result) {
+        result = tli_init_run(env, &o.desc, TLI_RUN_OF_OPS, o.desc.graph ? NULL : &o.graph, run);
+        if (!o.desc.graph) tl_init_graph(&o.graph);    // the run has taken it over
+    }
+    if (!result) {
+        o.figures.peak_bytes = (*run)->planned.peak_bytes;
+        o.figures.arena_bytes = (*run)->plan.arena_bytes;
+    }
+    if (desc->figures) *desc->figures = o.figures;
+    tl_free_graph(env, &o.graph);
+    tli_release(env, o.kernels);
+    return result;
+}
+
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_TRACE
 

@@ -53,7 +53,6 @@ static void tli_describe_op(const tli_op_list *list, int32_t i, tl_tensor *befor
     node->once = op->once;
     node->takes_blocks = op->takes_blocks;
     node->dynamic = op->dynamic;
-    node->layer = op->layer;
     if (op->no_grad) return;
     node->needs = op->needs ? op->needs : "in";
     node->bwd_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
@@ -74,6 +73,7 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     node.output_bytes = op->outputs ? op->outputs : &op->output_bytes;
     node.output_count = op->outputs ? op->output_count : 1;
     node.keep = op->keep;
+    node.layer = op->layer;
     if (!is_input) tli_describe_op(list, i, &before, &node);
     return tli_add_node(rules, graph, &node);
 }
@@ -121,11 +121,13 @@ static void tli_fill_layer_op(const tl_layer *layer, int32_t i, char *text, tl_o
     op->needs = layer->needs;
     op->saved_bytes = layer->saved_bytes;
     op->fwork_bytes = layer->fwork_bytes;
+    op->swork_bytes = layer->swork_bytes;
     op->bwork_bytes = layer->bwork_bytes;
     op->param_bytes = layer->param_bytes;
     op->fwd_cost = layer->fwd_cost;
     op->bwd_cost = layer->bwd_cost;
     op->keep = layer->keep;
+    op->once = layer->once;
     op->layer = i + 1;
 }
 

@@ -48,6 +48,7 @@ static inline op_list ops_of_graph(const tl_graph *graph, mixer *m) {
         op->outputs = list.outputs + node->first_output;
         op->output_count = node->output_count;
         op->keep = node->keep;
+        op->layer = node->layer + 1;
         for (k = 0; k < node->output_count; k++)
             list.outputs[node->first_output + k] = graph->outputs[node->first_output + k].bytes;
         if (node->is_input) continue;
@@ -75,7 +76,6 @@ static inline op_list ops_of_graph(const tl_graph *graph, mixer *m) {
         op->once = node->once;
         op->takes_blocks = node->takes_blocks;
         op->dynamic = node->dynamic;
-        op->layer = node->layer + 1;
     }
     return list;
 }
