@@ -1091,7 +1091,8 @@
     X(OP_FORWARD_IS_MISSING, "ops: op %s: forward is missing", "op") \
     X(OP_BACKWARD_IS_MISSING, "ops: op %s: backward is missing; say no_grad if no gradient passes", "op") \
     X(OP_INPUT_HAS_NO_KERNELS, "ops: op %s: a graph input has bytes and a name, nothing else", "op") \
-    X(OP_OF_GRAPH_HAS_SIZES, "ops: op %s: its sizes and inputs are those of the graph, give kernels only", "op") \
+    X(OP_OF_GRAPH_HAS_SIZES, \
+      "ops: op %s: its sizes and inputs are those of the graph, give kernels only", "op") \
     X(OP_INPUT_COUNT_WITHOUT_INPUTS, "ops: op %s: input_count without inputs", "op") \
     X(OP_OUTPUT_BYTES_OR_OUTPUTS, "ops: op %s: give output_bytes > 0, or output_count and outputs", "op") \
     X(OP_COUNT_MUST_BE_POSITIVE, "op_count: must be > 0", "") \
@@ -1103,9 +1104,13 @@
     X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
     X(STATES_COUNT_WITHOUT_STATES, "states: state_count must be 0, or the number of states", "") \
     X(STATE_KIND_OR_NODE_UNKNOWN, "states: range %0: unknown kind, or no such node", "range") \
-    X(STATE_NULL_WITH_BYTES, "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
+    X(STATE_NULL_WITH_BYTES, \
+      "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
     X(STATE_RANGES_OVERLAP, "states: ranges %0 and %1 overlap", "range, range") \
-    X(STATE_OVERLAPS_ARENA, "states: range %0 overlaps the run's arena", "range")
+    X(STATE_OVERLAPS_ARENA, "states: range %0 overlaps the run's arena", "range") \
+    X(REHEARSAL_NO_MEMORY, "rehearsal", "") \
+    X(PASS_COUNT_MUST_BE_TO_1000, "pass_count: must be -1 to 1000", "") \
+    X(PASS_COUNT_NEEDS_CLOCK, "pass_count: the backend has no clock", "")
 
 // -- errors: rules of [13] TRACE --
 

@@ -596,6 +596,132 @@ TLDEF const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run);
 // until the run is freed.
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 
+#ifndef TL_NO_PLANNERS
+// -- rehearsal --
+//
+// Wrong declarations leave the loss as it is and make gradients wrong under some plans only. A rehearsal calls
+// the caller's kernels on copies of their operands, each call again and again with one thing changed that must
+// not matter (what is not declared, what is undefined, what lies behind an operand), or that must (what needs
+// names); then it runs a pass that drops every tensor as early as possible, saves as late as possible and works
+// in place wherever that is allowed, and compares to the bit with one that drops nothing: gradients on the
+// way, results, the registered state, and every tensor that was made again.
+
+// What an operand of a finding is.
+#define TL_OPERANDS(X) \
+    X(TL_OPERAND_NONE,            "",                 "the call as a whole")                    \
+    X(TL_OPERAND_INPUT,           "input",            "with its number")                        \
+    X(TL_OPERAND_OUTPUT,          "output",           "with its number")                        \
+    X(TL_OPERAND_OUTPUT_GRADIENT, "output gradient",  "with the number of the output")          \
+    X(TL_OPERAND_INPUT_GRADIENT,  "input gradient",   "with the number of the input")           \
+    X(TL_OPERAND_SAVED,           "saved bytes",      "")                                       \
+    X(TL_OPERAND_SCRATCH,         "scratch",          "")                                       \
+    X(TL_OPERAND_STATE,           "state",            "with the number of its range in states")
+
+typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
+
+// id, what the call does, what to change. %o is the operand, %b a byte.
+#define TL_FINDINGS(X) \
+    X(TL_FINDING_NEEDS_MISSING, "reads %o, which needs does not name", "add %n to needs") \
+    X(TL_FINDING_NEEDS_UNUSED, "does not read %o, which needs names", "take %n out of needs") \
+    X(TL_FINDING_SCRATCH_READ, "reads its scratch before it writes there", \
+      "clear what is read: the content of scratch is undefined") \
+    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to 0") \
+    X(TL_FINDING_OUTPUT_READ, "reads %o before it writes there", "write first: the content is undefined") \
+    X(TL_FINDING_NOT_WRITTEN, "leaves %o unwritten from byte %b on", "write all of it, or declare fewer bytes") \
+    X(TL_FINDING_BEYOND_WRITTEN, "writes beside %o, behind byte %b", "declare more bytes (%w)") \
+    X(TL_FINDING_BEYOND_READ, "reads beside %o, behind byte %b", "declare more bytes (%w)") \
+    X(TL_FINDING_READ_ONLY_WRITTEN, "writes to %o, which it may only read, at byte %b", \
+      "write to an output, a gradient or scratch; an input is overwritten by inplace alone") \
+    X(TL_FINDING_INPLACE_WRONG, "makes other bytes where output 0 overwrites %o", "take inplace out") \
+    X(TL_FINDING_SIDE_EFFECT, "changes %o when it runs again", \
+      "look at call->recompute, or mark the op once") \
+    X(TL_FINDING_NOT_REPEATABLE, "makes other bytes from the same operands", \
+      "draw random numbers from call->seed, or register their state and give a random hook, or mark it once") \
+    X(TL_FINDING_SAVED_CHANGES_OUTPUT, "makes another %o where nothing is saved", \
+      "compute outputs without call->saved") \
+    X(TL_FINDING_READY_IGNORED, "makes another %o where its outputs are there already", \
+      "with call->outputs_ready read the outputs, and make the saved bytes alone") \
+    X(TL_FINDING_GRADIENT_OVERWRITTEN, "overwrites %o", "add to it: a gradient is a sum") \
+    X(TL_FINDING_GRADIENT_IGNORED, "does not read %o", "multiply by it: a loss may be scaled, a result be read") \
+    X(TL_FINDING_INPUT_UNUSED, "reads %o neither here nor in backward", "take the input out") \
+    X(TL_FINDING_SAVED_UNUSED, "does not read its saved bytes", "set saved_bytes to 0") \
+    X(TL_FINDING_PARAM_BYTES_DIFFER, "has %b bytes of registered parameters", "set param_bytes to that") \
+    X(TL_FINDING_MADE_OTHERWISE, "makes another %o under a plan that drops what it can", \
+      "look for what it reads or keeps beside its operands") \
+    X(TL_FINDING_END_DIFFERS, "leaves another %o after a pass that drops what it can", \
+      "look for what it reads or keeps beside its operands")
+
+typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
+
+// One finding: who does what to which operand.
+typedef struct tl_finding {
+    tl_finding_kind kind;
+    int32_t         node;       // of the desc's graph; -1 = of none (state that belongs to no node)
+    tl_step_kind    step;       // of the call
+    tl_operand_kind operand;
+    int32_t         index;      // number of the operand, or of the range in states
+    tl_state_kind   state;      // of that range
+    uint64_t        byte;       // the first that differs, or what the kind says
+    int32_t         is_advice;  // 1 = costs bytes or time, and changes no result
+} tl_finding;
+
+// With what the passes are compared.
+#define TL_REHEARSALS(X) \
+    X(TL_REHEARSAL_KEPT,  "kept",  "a pass in which nothing is dropped before its end") \
+    X(TL_REHEARSAL_PLANS, "plans", "no memory for that: a pass of the run's own plan")
+
+typedef enum tl_rehearsal_kind { TL_REHEARSALS(TLI_ENUM) TL_REHEARSAL_COUNT } tl_rehearsal_kind;
+
+typedef struct tl_rehearsal_desc {
+    int32_t pass_count;         // timed passes; 0 = 5 where the backend has a clock, else none; -1 = none
+} tl_rehearsal_desc;
+
+// What a rehearsal found.
+typedef struct tl_rehearsal {
+    tl_finding   *findings;       // [finding_count] in the order in which they were found
+    int32_t       finding_count;  // advice included
+    int32_t       error_count;    // those that are no advice
+    tl_node_cost *costs;          // [node_count] measured, at least 1, for tl_run_desc.costs; 0 = not measured
+    int32_t       node_count;
+    int32_t       call_count;     // calls of kernels
+    tl_rehearsal_kind kind;
+    int32_t       unprobed_count; // nodes whose calls were not varied: their bytes are known at run time only, or
+                                  // the host cannot call their kernels (another backend than one of the host)
+    int32_t       is_stressed;    // 1 = the pass that drops what it can was run: there was no error before it
+    int32_t       lost_count;     // findings for which there was no memory
+    int32_t       calling_node;   // of the call under way: where a kernel ends the program, a debugger reads
+    tl_step_kind  calling_kind;   // here which one
+} tl_rehearsal;
+
+// Rehearse a run: find wrong declarations of its nodes, and time them.
+//
+// The passes are made by runs of its own, with the run's kernels, users, hooks and seed, from the inputs that
+// the run has now (then load, which gets the run that it is to write to). Kernels of the host work on copies in
+// memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
+// caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
+// the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
+// saved bytes of 0 bytes may have an address. needs that name too much are looked for where the gradients of
+// the node's weights are registered.
+//
+//   desc        0 = all defaults
+//   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
+//
+// Errors:  TL_ERROR_INVALID_ARG: a pass is under way; TL_ERROR_UNSUPPORTED: passes are to be timed and the
+//          backend has no clock; TL_ERROR_KERNEL: a kernel or load reported failure; TL_ERROR_NO_MEMORY, and
+//          those of tl_init_run and of the backend. *rehearsal is all zero then, and the state as it was.
+// Cost:    about twenty calls of every kernel, three images of the operands of one call, all tensors and
+//          gradients of a pass at once, and the state twice.
+TLDEF tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, tl_rehearsal *rehearsal);
+TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // accepts zeroed ones
+
+#ifndef TL_NO_TEXT
+// Write a finding as one line: "conv2: backward reads input 0, which needs does not name: add in0 to needs".
+//
+//   graph   the desc's, or that of tl_find_run_graph where the run made it
+TLDEF size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size);
+#endif
+#endif
+
 #ifdef __cplusplus
 }
 #endif
