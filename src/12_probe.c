@@ -99,6 +99,7 @@ typedef struct tli_shadow {
     uint64_t room;         // behind it: for what is written although no byte of it is declared
     tl_operand_kind kind;
     int32_t index;
+    int32_t same;          // the operand whose bytes it has: itself, or that of the same gradient before it
     tli_shadow_access access;
 } tli_shadow;
 
@@ -220,6 +221,7 @@ static void tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tl
     tli_shadow *shadow = &p->shadows[p->count++];
     shadow->kind = kind;
     shadow->index = index;
+    shadow->same = p->count - 1;
     shadow->access = bytes ? access : TLI_SHADOW_NONE;
     shadow->bytes = bytes;
     shadow->at = p->image_bytes + TLI_PROBE_GUARD;
@@ -228,6 +230,18 @@ static void tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tl
     if (shadow->room > TLI_PROBE_ROOM) shadow->room = TLI_PROBE_ROOM;
     shadow->room = (shadow->room + TLI_PROBE_GUARD + 63) & ~(uint64_t)63;
     p->image_bytes = (shadow->at + bytes + shadow->room + 63) & ~(uint64_t)63;
+}
+
+// List the gradients of the inputs. A tensor that is read twice has one.
+static void tli_list_input_gradients(tli_probe *p) {
+    const tl_node_input *inputs = &p->run->graph->inputs[p->node->first_input];
+    int32_t first = p->count, i, k;
+    for (i = 0; i < p->node->input_count; i++) {
+        for (k = 0; k < i && inputs[k].tensor != inputs[i].tensor;) k++;
+        tli_add_shadow(p, TL_OPERAND_INPUT_GRADIENT, i, TLI_SHADOW_ADD,
+                       k < i ? 0 : p->step->call.input_grads[i].range.bytes);
+        p->shadows[first + i].same = first + k;
+    }
 }
 
 // List the operands of a call. Of a backward those that `needs` does not name have their true bytes.
@@ -251,8 +265,7 @@ static void tli_list_shadows(tli_probe *p) {
     }
     for (i = 0; i < node->output_count; i++)
         tli_add_shadow(p, TL_OPERAND_OUTPUT_GRADIENT, i, TLI_SHADOW_READ, call->output_grads[i].range.bytes);
-    for (i = 0; i < node->input_count; i++)
-        tli_add_shadow(p, TL_OPERAND_INPUT_GRADIENT, i, TLI_SHADOW_ADD, call->input_grads[i].range.bytes);
+    tli_list_input_gradients(p);
     tli_add_shadow(p, TL_OPERAND_SAVED, 0, backward ? TLI_SHADOW_READ : TLI_SHADOW_WRITE, call->saved.range.bytes);
     tli_add_shadow(p, TL_OPERAND_SCRATCH, 0, TLI_SHADOW_SCRATCH, call->scratch.range.bytes);
 }
@@ -373,7 +386,7 @@ static void tli_describe_probe(tli_probe *p, const tli_change *change) {
     int32_t i, inputs = p->node->input_count, outputs = p->node->output_count;
     p->call = *given;
     for (i = 0; i < p->count; i++) {
-        const tli_shadow *shadow = &p->shadows[i];
+        const tli_shadow *shadow = &p->shadows[p->shadows[i].same];
         int gone = shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow);
         if (change->declared == i + 1 || (change->declared == TLI_DECLARED_ALL && shadow->access == TLI_SHADOW_HIDDEN)) gone = 1;
         if (change->plain && shadow->kind == TL_OPERAND_SAVED) gone = 1;
@@ -481,6 +494,16 @@ static void tli_note_state(tli_probe *p, tl_finding_kind kind, int32_t state) {
     finding.index = state;
     finding.state = p->run->desc.states[state].kind;
     tli_add_finding(p->r, &finding);
+}
+
+// Whether so much is made that what is read must show in it.
+static int tli_makes_enough(const tli_probe *p) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < p->count; i++)
+        if (tli_is_effect(&p->shadows[i])) bytes += p->shadows[i].bytes;
+    if (p->step->call.kind == TL_STEP_BACKWARD && tli_has_gradient_state(&p->run->desc, p->step->call.node)) return 1;
+    return bytes >= 4;
 }
 
 // Whether a change of one operand shows in the effects, tried with each fill in turn. -1 = no fill changed it.
@@ -640,7 +663,7 @@ static tl_result tli_probe_unread_inputs(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES };
     const tl_graph *graph = p->run->graph;
     int32_t i;
-    for (i = 0; i < p->node->input_count; i++) {
+    for (i = 0; i < p->node->input_count && tli_makes_enough(p); i++) {
         const tl_node_input *input = &graph->inputs[p->node->first_input + i];
         int is_given = graph->nodes[graph->outputs[input->tensor].node].is_input, shows;
         tl_result result;
@@ -711,7 +734,7 @@ static tl_result tli_probe_declared(tli_probe *p) {
     static const tli_fill gradients[] = { TLI_FILL_ROTATED, TLI_FILL_HALVES };
     const tl_graph *graph = p->run->graph;
     int32_t i;
-    if (!tli_knows_effects(p) || tli_gradient_is_zero(p)) return TL_OK;
+    if (!tli_knows_effects(p) || !tli_makes_enough(p) || tli_gradient_is_zero(p)) return TL_OK;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
         int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, is_given = 0, shows;
