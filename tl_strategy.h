@@ -53657,6 +53657,26 @@ static tl_result tli_try_fills(tli_probe *p, int32_t shadow, const tli_fill *fil
 
 // -- rehearsal: what is undefined --
 
+// Whether the word around a byte still holds what it was filled with.
+static int tli_is_untouched(const tli_probe *p, const tli_shadow *shadow, uint64_t byte, tli_fill fill) {
+    uint64_t from = byte & ~(uint64_t)3, bytes = shadow->bytes - from < 4 ? shadow->bytes - from : 4;
+    return byte < shadow->bytes && tli_holds_word(p->work + shadow->at + from, bytes, tli_fill_word(fill));
+}
+
+// An output differs by what it held before: it was not written, or read. Only what is not written holds one fill
+// as well as another.
+static tl_result tli_name_output(tli_probe *p, int32_t i, tli_fill fill, uint64_t byte) {
+    const tli_shadow *shadow = &p->shadows[i];
+    tli_fill other = fill == TLI_FILL_ONE ? TLI_FILL_SIGNALLING : TLI_FILL_ONE;
+    tli_change change = tli_change_of(i, other);
+    int untouched = tli_is_untouched(p, shadow, byte, fill);
+    tl_result result = tli_run_probe(p, &change, 0);
+    if (result) return result;
+    untouched = untouched && tli_is_untouched(p, shadow, byte, other);
+    tli_note_finding(p, untouched ? TL_FINDING_NOT_WRITTEN : TL_FINDING_OUTPUT_READ, shadow, byte);
+    return TL_OK;
+}
+
 // Name what is read of what is undefined, or not written.
 static tl_result tli_name_undefined(tli_probe *p, tli_fill fill) {
     int32_t i, found = 0;
@@ -53675,10 +53695,8 @@ static tl_result tli_name_undefined(tli_probe *p, tli_fill fill) {
             continue;
         }
         byte = tli_first_difference(p->work + shadow->at, p->after + shadow->at, shadow->bytes);
-        tli_note_finding(p, byte < shadow->bytes &&
-                         p->work[shadow->at + byte] == (char)(tli_fill_word(fill) >> 8 * (byte % 4)) &&
-                         !p->after[shadow->at + byte]
-                         ? TL_FINDING_NOT_WRITTEN : TL_FINDING_OUTPUT_READ, shadow, byte);
+        result = tli_name_output(p, i, fill, byte);
+        if (result) return result;
     }
     if (!found) tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
     return TL_OK;
@@ -53861,7 +53879,7 @@ static int tli_gradient_is_zero(const tli_probe *p) {
 
 // What `needs` names is read, and so are saved bytes and the gradients of the outputs.
 static tl_result tli_probe_declared(tli_probe *p) {
-    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES };
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
     static const tli_fill gradients[] = { TLI_FILL_ROTATED, TLI_FILL_HALVES };
     const tl_graph *graph = p->run->graph;
     int32_t i;
@@ -53874,7 +53892,8 @@ static tl_result tli_probe_declared(tli_probe *p) {
         if (s->kind == TL_OPERAND_INPUT)
             is_given = graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node]
                        .is_input;
-        result = tli_try_fills(p, i, is_gradient ? gradients : fills, is_given ? 1 : 2, &shows);
+        result = tli_try_fills(p, i, is_gradient ? gradients : fills,
+                               is_given ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
         if (result) return result;
         if (shows) continue;
         tli_note_finding(p, is_gradient ? TL_FINDING_GRADIENT_IGNORED
