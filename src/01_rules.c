@@ -1089,7 +1089,7 @@
       "bytes: %0, but %1 where it ran before in this pass: output of node %s", "reported bytes, bytes before") \
     X(FORMATS_CONVERSION_OF_DYNAMIC, \
       "formats: the run converts no tensor whose bytes are known only when it is made, give a kernel", "node") \
-    X(FIGURES_ARE_OF_OP_RUNS, "budget_ratio, costs, figures: are of tl_init_op_run", "") \
+    X(FIGURES_ARE_OF_OP_RUNS, "budget_ratio, costs, figures, rehearsal: are of tl_init_op_run", "") \
     X(OP_FORWARD_IS_MISSING, "ops: op %s: forward is missing", "op") \
     X(OP_BACKWARD_IS_MISSING, "ops: op %s: backward is missing; say no_grad if no gradient passes", "op") \
     X(OP_INPUT_HAS_NO_KERNELS, "ops: op %s: a graph input has bytes and a name, nothing else", "op") \
@@ -1102,7 +1102,7 @@
     X(OP_KERNELS_STAND_IN_OPS, "kernels: they stand in the ops", "") \
     X(OPS_NO_MEMORY, "ops", "") \
     X(BUDGET_RATIO_MUST_BE_0_TO_1, "budget_ratio: must be 0 to 1, without budget_bytes", "") \
-    X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures: TL_NO_PLANNERS left the planners out", "") \
+    X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures, rehearsal: TL_NO_PLANNERS left the planners out", "") \
     X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
     X(STATES_COUNT_WITHOUT_STATES, "states: state_count must be 0, or the number of states", "") \
     X(STATE_KIND_OR_NODE_UNKNOWN, "states: range %0: unknown kind, or no such node", "range") \
@@ -1110,6 +1110,7 @@
       "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
     X(STATE_RANGES_OVERLAP, "states: ranges %0 and %1 overlap", "range, range") \
     X(STATE_OVERLAPS_ARENA, "states: range %0 overlaps the run's arena", "range") \
+    X(REHEARSAL_FOUND_ERRORS, "rehearsal: %0 errors, the first: %s", "errors, node") \
     X(REHEARSAL_NO_MEMORY, "rehearsal", "") \
     X(PASS_COUNT_MUST_BE_TO_1000, "pass_count: must be -1 to 1000", "") \
     X(PASS_COUNT_NEEDS_CLOCK, "pass_count: the backend has no clock", "")

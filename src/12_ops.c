@@ -5,7 +5,8 @@
 // A list of operations becomes a graph whose node i is op i, and a table of kernels whose kernel i is that of
 // node i, with a user of its own. A chain of layers is such a list, too:
 //
-//     ops ----> tl_graph, tl_kernel[] --+--> keep all, budget 1   --> refused, with the bytes that it needs
+//     ops ----> tl_graph, tl_kernel[] --+--> rehearsal           --> findings, costs
+//                                       +--> keep all, budget 1   --> refused, with the bytes that it needs
 //     layers -> ops                     +--> planned,  budget 1   --> refused, with the least that works
 //                                       +--> planned,  the budget --> run
 //
@@ -102,6 +103,7 @@ static void tli_use_ops(tl_run_desc *desc, const tl_kernel *kernels, int32_t cou
     desc->budget_ratio = 0;
     desc->costs = NULL;
     desc->figures = NULL;
+    desc->rehearsal = NULL;
 }
 
 // -- operations: layers --
@@ -198,6 +200,31 @@ static void tli_ask_for_plan(tli_op_run *o) {
     desc->strategy = &o->strategy;
 }
 
+static const tl_graph *tli_op_graph(const tli_op_run *o) { return o->desc.graph ? o->desc.graph : &o->graph; }
+
+static int tli_ops_infer(const tli_op_run *o) {
+    return o->desc.strategy ? !o->desc.strategy->gradient.computes : o->desc.inference;
+}
+
+// The desc of a run of a plan of the graph as it is, whatever is asked for.
+static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
+    tl_run_desc desc = o->desc;
+    desc.graph = tli_op_graph(o);
+    desc.plan = plan;
+    desc.strategy = NULL;
+    desc.checkpoints = NULL;
+    desc.compiled = NULL;
+    desc.fusion = NULL;
+    desc.precision = NULL;
+    desc.may_split = 0;
+    desc.eviction = (tl_eviction)0;
+    desc.evict = NULL;
+    desc.policy.kind = TL_RECOMPUTE_POLICY_ALL;
+    desc.codec = TL_CODEC_NONE;
+    desc.repeat_count = 0;
+    return desc;
+}
+
 // The bytes that a run of the desc needs: what its refusal of a budget of one byte says.
 static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *bytes) {
     tl_env env;
@@ -207,7 +234,7 @@ static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *byt
     if (o->list.env) env = *o->list.env;
     env.log = NULL;
     desc->budget_bytes = 1;
-    desc->graph = o->desc.graph ? o->desc.graph : &o->graph;
+    desc->graph = tli_op_graph(o);
     result = tli_init_run(&env, desc, TLI_RUN_OF_OPS, NULL, &run);
     *bytes = result == TL_ERROR_OVERFLOW ? UINT64_MAX : tl_find_least_budget(&env.error);
     if (!result) *bytes = 1;
@@ -223,16 +250,15 @@ static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *byt
 // The figures of the plan that keeps everything, of the graph as it is.
 static tl_result tli_measure_keep_all(tli_op_run *o) {
     tl_env *env = o->list.env;
-    const tl_graph *graph = o->desc.graph ? o->desc.graph : &o->graph;
-    int inference = o->desc.strategy ? !o->desc.strategy->gradient.computes : o->desc.inference;
-    tl_run_desc desc = o->desc;
+    const tl_graph *graph = tli_op_graph(o);
+    tl_run_desc desc;
     tl_backend_limits limits;
     tl_device device;
     tl_places_desc places;
     tl_plan plan;
-    tl_result result = tl_plan_keep_all(env, graph, inference, &plan);
+    tl_result result = tl_plan_keep_all(env, graph, tli_ops_infer(o), &plan);
     if (result) return result;
-    desc.backend->limits(desc.backend->self, &limits);
+    o->desc.backend->limits(o->desc.backend->self, &limits);
     tli_zero(&device, sizeof device);
     device.alignment_bytes = limits.alignment_bytes;
     tli_zero(&places, sizeof places);
@@ -241,18 +267,7 @@ static tl_result tli_measure_keep_all(tli_op_run *o) {
     result = tl_plan_places(env, &places, &plan, NULL);
     o->figures.keep_all_peak_bytes = plan.peak_bytes;
     o->figures.keep_all_arena_bytes = plan.arena_bytes;
-    desc.strategy = NULL;
-    desc.checkpoints = NULL;
-    desc.compiled = NULL;
-    desc.fusion = NULL;
-    desc.precision = NULL;
-    desc.may_split = 0;
-    desc.eviction = (tl_eviction)0;
-    desc.evict = NULL;
-    desc.policy.kind = TL_RECOMPUTE_POLICY_ALL;
-    desc.codec = TL_CODEC_NONE;
-    desc.repeat_count = 0;
-    desc.plan = &plan;
+    desc = tli_desc_of_plan(o, &plan);
     if (!result) result = tli_find_needed(o, &desc, &o->figures.keep_all_bytes);
     tl_free_plan(env, &plan);
     return result;
@@ -277,18 +292,14 @@ static tl_result tli_find_figures(tli_op_run *o) {
     return result;
 }
 
-// Costs of nodes that have none: in a graph of the caller's that is copied as far as it changes.
-static tl_result tli_copy_costs(tli_op_run *o) {
-    const tl_graph *from = o->asked->graph;
-    tl_node *nodes = (tl_node *)tli_alloc_array(o->list.env, (uint64_t)from->node_count, sizeof *nodes);
-    int32_t i;
+// Copy the nodes of a graph of the caller's, so that their costs can change.
+static tl_result tli_own_nodes(tli_op_run *o) {
+    const tl_graph *from = o->desc.graph;
+    tl_node *nodes;
+    if (!from) return TL_OK;
+    nodes = (tl_node *)tli_alloc_array(o->list.env, (uint64_t)from->node_count, sizeof *nodes);
     if (!nodes) return tli_fail(o->list.env, TL_ERROR_NO_MEMORY, o->list.function, TLI_RULE(OPS_NO_MEMORY));
     tli_copy(nodes, from->nodes, (size_t)from->node_count * sizeof *nodes);
-    for (i = 0; i < from->node_count; i++) {
-        if (nodes[i].is_input) continue;
-        nodes[i].fwd_cost = tli_op_cost(0, o->asked->costs[i].fwd_ns);
-        if (nodes[i].has_grad) nodes[i].bwd_cost = tli_op_cost(0, o->asked->costs[i].bwd_ns);
-    }
     o->graph = *from;
     o->graph.nodes = nodes;
     o->graph.node_capacity = from->node_count;
@@ -297,12 +308,82 @@ static tl_result tli_copy_costs(tli_op_run *o) {
     o->desc.graph = NULL;
     return TL_OK;
 }
+
+// Give the nodes these costs, but to those that the list gives some. Graphs of the caller's take all.
+static tl_result tli_use_costs(tli_op_run *o, const tl_node_cost *costs) {
+    tl_node *nodes;
+    tl_result result = tli_own_nodes(o);
+    int32_t i;
+    if (result) return result;
+    nodes = (tl_node *)o->graph.nodes;
+    for (i = 0; i < o->graph.node_count; i++) {
+        if (nodes[i].is_input) continue;
+        nodes[i].fwd_cost = tli_op_cost(o->list.ops[i].fwd_cost, costs[i].fwd_ns);
+        if (nodes[i].has_grad) nodes[i].bwd_cost = tli_op_cost(o->list.ops[i].bwd_cost, costs[i].bwd_ns);
+    }
+    return tl_check_graph(o->list.env, &o->graph);  // the sum of the costs
+}
+
+// -- operations: rehearsal --
+
+static tl_result tli_fail_first_finding(tli_op_run *o, const tl_rehearsal *found) {
+    char text[200];
+    tli_sentence s;
+    int32_t k = 0;
+    while (found->findings[k].is_advice) k++;
+    text[0] = 0;
+#ifndef TL_NO_TEXT
+    (void)tl_print_finding(tli_op_graph(o), &found->findings[k], text, sizeof text);
+#endif
+    s = tli_begin_error(o->list.env, TL_ERROR_MISMATCH, o->list.function, TLI_RULE(REHEARSAL_FOUND_ERRORS),
+                        (uint64_t)found->error_count, (uint64_t)(int64_t)found->findings[k].node);
+    tli_put_text(&s, text);
+    return tli_end_error(o->list.env, &s, TL_ERROR_MISMATCH);
+}
+
+// Rehearse the operations before anything is planned. Those of the host work in memory of the env, so the
+// backend may have too little for that.
+static tl_result tli_rehearse_ops(tli_op_run *o) {
+    tl_env *env = o->list.env;
+    const tl_backend *asked = o->desc.backend;
+    tl_rehearsal *found = o->asked->rehearsal;
+    tl_backend_limits limits;
+    tl_cpu_backend_desc cpu;
+    tl_backend backend;
+    tl_run_desc desc;
+    tl_plan plan;
+    tl_run *run = NULL;
+    tl_result result = tl_plan_keep_all(env, tli_op_graph(o), tli_ops_infer(o), &plan);
+    if (result) return result;
+    asked->limits(asked->self, &limits);
+    tli_zero(&cpu, sizeof cpu);
+    tli_zero(&backend, sizeof backend);
+    cpu.alignment_bytes = limits.alignment_bytes;
+    cpu.now_ns = asked->now_ns;
+    cpu.user = asked->self;
+    desc = tli_desc_of_plan(o, &plan);
+    desc.budget_bytes = desc.host_budget_bytes = desc.base_bytes = 0;
+    desc.device = NULL;
+    if (limits.host_visible) {
+        result = tl_init_cpu_backend(env, &cpu, &backend);
+        desc.backend = &backend;
+    }
+    if (!result) result = tli_init_run(env, &desc, TLI_RUN_OF_OPS, NULL, &run);
+    if (!result) result = tl_rehearse_run(run, NULL, found);
+    tl_free_run(run);
+    (void)tl_free_cpu_backend(env, limits.host_visible ? &backend : NULL);
+    tl_free_plan(env, &plan);
+    if (result) return result;
+    if (found->error_count) return tli_fail_first_finding(o, found);
+    return found->costs && !o->asked->costs ? tli_use_costs(o, found->costs) : TL_OK;
+}
 #else
 static tl_result tli_find_figures(tli_op_run *o) {
-    if (o->asked->budget_ratio == 0 && !o->asked->figures) return TL_OK;
+    if (o->asked->budget_ratio == 0 && !o->asked->figures && !o->asked->rehearsal) return TL_OK;
     return tli_fail(o->list.env, TL_ERROR_UNSUPPORTED, o->list.function, TLI_RULE(FIGURES_TL_NO_PLANNERS));
 }
 #endif
+
 
 // -- operations: runs --
 
@@ -336,7 +417,8 @@ static tl_result tli_open_op_run(tli_op_run *o) {
     tli_use_ops(&o->desc, o->kernels, o->list.count);
 #ifndef TL_NO_PLANNERS
     tli_ask_for_plan(o);
-    if (asked->graph && asked->costs) result = tli_copy_costs(o);
+    if (asked->graph && asked->costs) result = tli_use_costs(o, asked->costs);
+    if (!result && asked->rehearsal) result = tli_rehearse_ops(o);
 #endif
     return result;
 }
@@ -348,6 +430,9 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
     TL_ASSERT(desc && desc->backend && ops && run);
     *run = NULL;
     tli_zero(&o, sizeof o);
+#ifndef TL_NO_PLANNERS
+    if (desc->rehearsal) tli_zero(desc->rehearsal, sizeof *desc->rehearsal);
+#endif
     o.list.env = env;
     o.list.function = TLI_IN(INIT_OP_RUN);
     o.list.ops = ops;

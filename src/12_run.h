@@ -301,6 +301,9 @@ typedef struct tl_run_desc {
     double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
     tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
+    struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run and whose costs count
+                                      // where there are no others. Written whether that works or not; release
+                                      // with tl_free_rehearsal. 0 = no rehearsal
 } tl_run_desc;
 
 // What the last pass did.
@@ -536,8 +539,10 @@ typedef struct tl_op {
 //   run    overwritten; release with tl_free_run. It owns its graph (tl_find_run_graph)
 //
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: a rule of tl_add_node or tl_check_graph, which the text
-//          names; TL_ERROR_INFEASIBLE: desc.figures has the least budget that works; and those of tl_init_run.
-// Cost:    that of tl_init_run; with figures, that of a search for the least budget as well.
+//          names; TL_ERROR_INFEASIBLE: desc.figures has the least budget that works; TL_ERROR_MISMATCH: the
+//          rehearsal found errors, the text has the first; and those of tl_init_run and tl_rehearse_run.
+// Cost:    that of tl_init_run; with figures, that of a search for the least budget as well, and with a
+//          rehearsal, that of tl_rehearse_run.
 TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
                                tl_run **run);
 

@@ -227,7 +227,7 @@ static void other_runs_have_no_figures(void **state) {
     bed_open(&b, &graph, 0, 0, 1);
     b.desc.figures = &figures;
     assert_int_equal(bed_init(&b), TL_ERROR_INVALID_ARG);
-    assert_string_equal(b.env.error.text, "tl_init_run: budget_ratio, costs, figures: are of tl_init_op_run");
+    assert_string_equal(b.env.error.text, "tl_init_run: budget_ratio, costs, figures, rehearsal: are of tl_init_op_run");
     bed_close(&b);
     tl_free_graph(NULL, &graph);
 }

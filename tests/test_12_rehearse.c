@@ -552,11 +552,220 @@ static void every_planted_error_is_found_and_named(void **state) {
     assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
 }
 
+// -- what can go wrong in a rehearsal --
+
+static uint64_t counted_ns(void *user) { return *(uint64_t *)user += 7; }
+
+// A kernel that fails at its n-th call: the error names it, the state is as it was, nothing is lost.
+static void a_kernel_that_fails_ends_the_rehearsal(void **state) {
+    static const char text[] =
+        "tlg 1\nnode 0 x input fwd=0 bwd=0 needs=none out=8 in=-\n"
+        "node 1 a conv fwd=3 bwd=6 out=24 needs=in in=0 saved=4 fwork=4\n"
+        "node 2 b relu fwd=1 bwd=1 out=24 needs=out in=1\nnode 3 c conv fwd=3 bwd=6 out=24 needs=in in=2 bwork=4\n";
+    tl_graph graph;
+    tl_env env = silent_env();
+    long at;
+    (void)state;
+    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    for (at = 0;; at++) {
+        static bed b;
+        static hash_bed h;
+        tl_rehearsal found;
+        tl_rehearsal_desc desc = {-1};
+        tl_result result;
+        hash_open(&b, &h, &graph, 1);
+        bed_must_init(&b);
+        memset(h.h.gradients, 3, sizeof h.h.gradients);
+        memset(h.h.steps, 4, sizeof h.h.steps);
+        h.h.fail_at = at;
+        result = tl_rehearse_run(b.run, &desc, &found);
+        assert_true(h.h.gradients[3] == 0x0303030303030303u && h.h.steps[2] == 0x0404040404040404u);
+        if (result) {
+            assert_int_equal(result, TL_ERROR_KERNEL);
+            assert_non_null(strstr(b.env.error.text, "kernel returned"));
+            assert_true(is_zero(&found, sizeof found));
+        }
+        h.h.fail_at = -1;
+        if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);   // the run is as good as before
+        tl_free_rehearsal(&b.env, &found);
+        bed_close(&b);
+        if (!result) break;
+    }
+    assert_true(at > 30);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_load_hook_that_fails_ends_the_rehearsal(void **state) {
+    static bed b;
+    static hash_bed h;
+    tl_rehearsal found;
+    tl_graph graph;
+    tl_random random = {5};
+    (void)state;
+    if (random_graph(NULL, &random, 8, &graph)) fail();
+    hash_open(&b, &h, &graph, 1);
+    b.load_fails_at = 0;
+    bed_must_init(&b);
+    assert_int_equal(tl_rehearse_run(b.run, NULL, &found), TL_ERROR_KERNEL);
+    assert_string_equal(b.env.error.text, "tl_rehearse_run: load: the hook reported a failure");
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_rehearsal_that_breaks_a_rule_is_refused(void **state) {
+    static bed b;
+    static hash_bed h;
+    tl_rehearsal found;
+    tl_rehearsal_desc desc = {-2};
+    tl_graph graph;
+    tl_random random = {5};
+    tl_cpu_backend_desc cpu = {0};
+    tl_backend blind;
+    (void)state;
+    if (random_graph(NULL, &random, 8, &graph)) fail();
+    hash_open(&b, &h, &graph, 0);
+    bed_must_init(&b);
+    assert_int_equal(tl_rehearse_run(b.run, &desc, &found), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, "tl_rehearse_run: pass_count: must be -1 to 1000");
+    if (tl_start_pass(b.run, 0)) fail();
+    assert_int_equal(tl_rehearse_run(b.run, NULL, &found), TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, "tl_rehearse_run: run: a pass is under way");
+    if (tl_reset_run(b.run)) fail();
+    tl_free_run(b.run);
+    if (tl_init_cpu_backend(&b.env, &cpu, &blind)) fail();
+    b.desc.backend = &blind;
+    bed_must_init(&b);
+    desc.pass_count = 3;
+    assert_int_equal(tl_rehearse_run(b.run, &desc, &found), TL_ERROR_UNSUPPORTED);
+    assert_string_equal(b.env.error.text, "tl_rehearse_run: pass_count: the backend has no clock");
+    if (tl_rehearse_run(b.run, NULL, &found)) fail_msg("%s", b.env.error.text);
+    assert_null(found.costs);
+    assert_int_equal(found.is_stressed, 1);
+    tl_free_rehearsal(&b.env, &found);
+    bed_close(&b);
+    if (tl_free_cpu_backend(NULL, &blind)) fail();
+    tl_free_graph(NULL, &graph);
+}
+
+static void a_failing_allocator_leaves_nothing_of_a_rehearsal(void **state) {
+    static net n;
+    long at, failures = 0;
+    int which;
+    (void)state;
+    for (which = 0; which < 2; which++)
+        for (at = 0;; at += which ? 7 : 1) {
+            static bed b;
+            static hash_bed h;
+            failing_alloc f;
+            tl_rehearsal found;
+            tl_graph graph;
+            tl_random random = {6};
+            tl_result result;
+            memset(&f, 0, sizeof f);
+            if (random_graph(NULL, &random, 8, &graph)) fail();
+            hash_open(&b, &h, &graph, 1);
+            b.env = failing_env(&f, -1);
+            bed_must_init(&b);
+            f.count = 0;
+            f.fail_at = at;
+            f.fails_once = which;
+            memset(h.h.gradients, 3, sizeof h.h.gradients);
+            result = tl_rehearse_run(b.run, NULL, &found);
+            assert_true(h.h.gradients[2] == 0x0303030303030303u);
+            if (result == TL_ERROR_KERNEL) assert_non_null(strstr(b.env.error.text, "load: the hook"));  // it wants memory
+            else if (result && result != TL_ERROR_NO_MEMORY) fail_msg("%ld: %s", at, b.env.error.text);
+            if (result) assert_true(is_zero(&found, sizeof found));
+            failures += result == TL_ERROR_NO_MEMORY;
+            tl_free_rehearsal(&b.env, &found);
+            f.fail_at = -1;
+            bed_close(&b);
+            assert_int_equal(f.live, 0);
+            tl_free_graph(NULL, &graph);
+            if (f.count <= at) break;
+        }
+    assert_true(failures > 50);
+    (void)n;
+}
+
+// One call builds, verifies, times and plans; the costs that come back give the same plan again.
+static void operations_are_rehearsed_before_they_are_planned(void **state) {
+    static net n;
+    static char memory[8192];
+    uint64_t now = 0;
+    tl_cpu_backend_desc cpu = {0};
+    tl_run_desc desc = {0};
+    tl_backend backend;
+    tl_env env = silent_env();
+    tl_run_figures figures;
+    tl_rehearsal found;
+    tl_plan plan, again;
+    tl_run *run;
+    int32_t i;
+    (void)state;
+    cpu.memory = memory;        // too little to keep everything
+    cpu.memory_bytes = sizeof memory;
+    cpu.now_ns = counted_ns;
+    cpu.user = &now;
+    if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
+    net_make(&n);
+    desc.backend = &backend;
+    desc.states = n.states;
+    desc.state_count = n.state_count;
+    desc.load = net_load;
+    desc.budget_ratio = 0.9;
+    desc.figures = &figures;
+    desc.rehearsal = &found;
+    if (tl_init_op_run(&env, &desc, n.ops, NET_OPS, &run)) fail_msg("%s", env.error.text);
+    assert_int_equal(found.finding_count, 0);
+    assert_non_null(found.costs);
+    for (i = EMBED; i < NET_OPS; i++) {
+        assert_true(found.costs[i].fwd_ns > 0 && found.costs[i].bwd_ns > 0);
+        assert_true(tl_find_run_graph(run)->nodes[i].fwd_cost == found.costs[i].fwd_ns);
+        assert_true(tl_find_run_graph(run)->nodes[i].bwd_cost == found.costs[i].bwd_ns);
+    }
+    tl_find_run_plan(run, &plan);
+    desc.rehearsal = NULL;
+    desc.costs = found.costs;
+    {
+        tl_plan kept;
+        tl_run *second;
+        if (tl_copy_plan(&env, &plan, &kept)) fail();
+        tl_free_run(run);
+        if (tl_init_op_run(&env, &desc, n.ops, NET_OPS, &second)) fail_msg("%s", env.error.text);
+        tl_find_run_plan(second, &again);
+        assert_int_equal(kept.step_count, again.step_count);
+        for (i = 0; i < kept.step_count; i++) {
+            tl_step a = tl_find_step(&kept, i), b = tl_find_step(&again, i);
+            assert_memory_equal(&a, &b, sizeof a);
+        }
+        assert_true(kept.arena_bytes == again.arena_bytes);
+        tl_free_run(second);
+        tl_free_plan(&env, &kept);
+    }
+    tl_free_rehearsal(&env, &found);
+    // an error refuses the run, and the findings are there
+    n.ops[GELU].needs = "none";
+    desc.costs = NULL;
+    desc.rehearsal = &found;
+    assert_int_equal(tl_init_op_run(&env, &desc, n.ops, NET_OPS, &run), TL_ERROR_MISMATCH);
+    assert_null(run);
+    assert_string_equal(env.error.text, "tl_init_op_run: rehearsal: 1 errors, the first: gelu: backward reads input 0, "
+                                        "which needs does not name: add in0 to needs");
+    assert_int_equal(found.error_count, 1);
+    tl_free_rehearsal(&env, &found);
+    assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_found_on_random_graphs),
         cmocka_unit_test(nothing_is_found_in_a_network_that_is_right),
         cmocka_unit_test(every_planted_error_is_found_and_named),
+        cmocka_unit_test(a_kernel_that_fails_ends_the_rehearsal),
+        cmocka_unit_test(a_load_hook_that_fails_ends_the_rehearsal),
+        cmocka_unit_test(a_rehearsal_that_breaks_a_rule_is_refused),
+        cmocka_unit_test(a_failing_allocator_leaves_nothing_of_a_rehearsal),
+        cmocka_unit_test(operations_are_rehearsed_before_they_are_planned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
