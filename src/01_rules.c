@@ -607,7 +607,8 @@
     X(NARROW_TABLE_HAS_TOO_MANY_OUTPUTS, "is_narrow: node %0 has more than 254 outputs", "node") \
     X(NARROW_TABLE_HAS_TOO_LARGE_ARENA, \
       "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
-    X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "")
+    X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "") \
+    X(IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "")
 
 // -- errors: rules of [6] REMAT --
 
@@ -643,7 +644,8 @@
     X(GRAPH_BYTES_MUST_FIT_62_BITS, "graph: bytes, rounded up to the alignment, must fit 62 bits", "") \
     X(CODEC_THERE_IS_NO_SUCH_ONE, "codec: unknown kind of compression", "") \
     X(CODEC_NEEDS_TRAINING, "codec: needs training and the form any: results are never compressed", "") \
-    X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "")
+    X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "") \
+    X(IN_FLIGHT_NEEDS_PLACES, "in_flight: must be >= 0, and 0 or 1 with live", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -1081,7 +1083,12 @@
     X(BYTES_DIFFER_FROM_REPORT, \
       "bytes: %0, but %1 where it ran before in this pass: output of node %s", "reported bytes, bytes before") \
     X(FORMATS_CONVERSION_OF_DYNAMIC, \
-      "formats: the run converts no tensor whose bytes are known only when it is made, give a kernel", "node")
+      "formats: the run converts no tensor whose bytes are known only when it is made, give a kernel", "node") \
+    X(RUN_PLAN_IS_UNDER_WAY, "run: tl_run_plan is under way", "") \
+    X(RUN_IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
+    X(IN_FLIGHT_NEEDS_A_PLAN, "in_flight: an online run decides one step at a time: give a plan", "") \
+    X(IN_FLIGHT_RANDOM_HOOK, "in_flight: the random hook is for one step at a time", "") \
+    X(IN_FLIGHT_DYNAMIC_NODES, "in_flight: dynamic nodes report one step at a time", "")
 
 // -- errors: rules of [13] TRACE --
 
