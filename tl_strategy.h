@@ -1768,7 +1768,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n".
+// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is above
+// 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
@@ -1802,7 +1803,7 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //     NET_BANK_0_BYTES, NET_BANK_1_BYTES, ..   of these in each bank of the device, the same added up
 //     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it
 //     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
-//     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS where there are several
+//     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS, NET_IN_FLIGHT where there are several
 //     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena, with blocks in
 //     NET_INPUT_X_BLOCK                        that block
 //     NET_ENTRY_Z_BYTES, _OFFSET, _BLOCK       of a tensor of the entry
@@ -5562,7 +5563,9 @@ static size_t tli_finish(tli_writer *w) {
     X(NARROW_TABLE_HAS_TOO_LARGE_ARENA, \
       "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
     X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "") \
-    X(IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "")
+    X(IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
+    X(IN_FLIGHT_MUST_STAND_FIRST, "in_flight: must stand once, before everything else", "line") \
+    X(IN_FLIGHT_MUST_BE_NUMBER_AS_IN_K_4, "in_flight: must be a number above 0, as in K 4", "line")
 
 // -- errors: rules of [6] REMAT --
 
@@ -14752,7 +14755,7 @@ typedef struct tli_sim_arena {
 
 // What a step has freed while others may be under way: it counts as live until step `until`.
 typedef struct tli_late {
-    uint64_t bytes;
+    tli_made made;
     int32_t  is_host;  // of which arena
     int32_t  number;   // of the allocation, -1 = the arena has no offsets
     int32_t  until;
@@ -15057,11 +15060,11 @@ static uint64_t *tli_sim_bytes(tli_sim *sim, const tli_sim_arena *arena) {
 }
 
 // Free an allocation: at once, or where others may be under way, later. number: -1 = without offsets.
-static void tli_sim_free(tli_sim *sim, tli_sim_arena *arena, int32_t number, uint64_t bytes) {
+static void tli_sim_free(tli_sim *sim, tli_sim_arena *arena, int32_t number, const tli_made *made) {
     void *array = sim->late;
     tli_late *late;
     if (sim->in_flight <= 1) {
-        *tli_sim_bytes(sim, arena) -= bytes;
+        *tli_sim_bytes(sim, arena) -= made->bytes;
         if (number >= 0) tli_sim_mark(arena, number, 0);
         return;
     }
@@ -15073,7 +15076,7 @@ static void tli_sim_free(tli_sim *sim, tli_sim_arena *arena, int32_t number, uin
     sim->late = (tli_late *)array;
     late = &sim->late[sim->late_count++];
     late->is_host = arena->is_host;
-    late->bytes = bytes;
+    late->made = *made;
     late->number = number;
     late->until = tli_sim_free_step(sim, 1);
 }
@@ -15083,7 +15086,7 @@ static void tli_sim_free_late(tli_sim *sim, int32_t step) {
     while (sim->late_first < sim->late_count && sim->late[sim->late_first].until <= step) {
         const tli_late *late = &sim->late[sim->late_first++];
         tli_sim_arena *arena = late->is_host ? &sim->host_arena : &sim->arena;
-        *tli_sim_bytes(sim, arena) -= late->bytes;
+        *tli_sim_bytes(sim, arena) -= late->made.bytes;
         if (late->number >= 0) tli_sim_mark(arena, late->number, 0);
     }
     sim->late_count -= sim->late_first;
@@ -15093,10 +15096,13 @@ static void tli_sim_free_late(tli_sim *sim, int32_t step) {
 }
 
 // An owner gives its place and its bytes back.
-static void tli_sim_leave(tli_sim *sim, tli_sim_arena *arena, int32_t owner, uint64_t bytes) {
+static void tli_sim_leave(tli_sim *sim, tli_sim_arena *arena, int32_t owner, tli_use use, int32_t index,
+                          uint64_t bytes) {
     int32_t number = arena->offsets ? arena->places[owner] : -1;
+    tli_made made;
+    made.use = use; made.index = index; made.slot = sim->slot; made.bytes = bytes;
     if (arena->offsets) arena->places[owner] = -1;
-    tli_sim_free(sim, arena, number, bytes);
+    tli_sim_free(sim, arena, number, &made);
 }
 
 // Raise the high-water mark of the block in which an allocation lies, and the sum of these.
@@ -15175,7 +15181,7 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
     if (sim->ledger)
         tli_ledger_close(sim, tli_sim_use(sim, use, index), index,
                          tli_sim_free_step(sim, tli_frees_after((tl_step_kind)sim->step->kind)));
-    tli_sim_leave(sim, &sim->arena, tli_sim_owner(sim, use, index), bytes);
+    tli_sim_leave(sim, &sim->arena, tli_sim_owner(sim, use, index), use, index, bytes);
 }
 
 // End a call: free second copies and scratch.
@@ -15189,7 +15195,7 @@ static void tli_sim_release_call(tli_sim *sim) {
             tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index,
                              tli_sim_free_step(sim, 1));
         tli_sim_free(sim, &sim->arena,
-                     sim->arena.offsets ? sim->report.allocation_count - sim->made_count + i : -1, made->bytes);
+                     sim->arena.offsets ? sim->report.allocation_count - sim->made_count + i : -1, made);
     }
     sim->call_bytes = 0;
 }
@@ -15513,7 +15519,8 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     t->on_host = 0;
     if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, tli_sim_free_step(sim, 0));
     if (!sim->graph->outputs[tensor].bytes) return TL_OK;
-    tli_sim_leave(sim, &sim->host_arena, tli_sim_host_owner(sim, tensor), sim->graph->outputs[tensor].bytes);
+    tli_sim_leave(sim, &sim->host_arena, tli_sim_host_owner(sim, tensor), TLI_USE_TENSOR, tensor,
+                  sim->graph->outputs[tensor].bytes);
     return TL_OK;
 }
 
@@ -17304,6 +17311,11 @@ TLI_IMPL int tl_parse_codec(const char *text, tl_codec *codec) {
 TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     int32_t i;
+    if (plan->in_flight > 1) {
+        tli_put(&w, "K ");
+        tli_put_i64(&w, plan->in_flight);
+        tli_put(&w, "\n");
+    }
     for (i = 0; i < plan->entry_count; i++) {
         const tl_entry *entry = &plan->entry[i];
         tli_put(&w, "E ");
@@ -17391,7 +17403,18 @@ typedef struct tli_schedule {
     tl_entry *entry;         // [entry_count]
     int32_t   entry_count, entry_capacity;
     int32_t   highest_slot;
+    int32_t   in_flight;     // 0 = not given
 } tli_schedule;
+
+// Read how many steps may be under way together, after K. Returns the rule that the line breaks, or TLI_NO_RULE.
+static tli_rule tli_read_in_flight(tli_reader *reader, tli_schedule *schedule) {
+    tli_word word;
+    if (schedule->list.count || schedule->entry_count || schedule->in_flight)
+        return TLI_RULE(IN_FLIGHT_MUST_STAND_FIRST);
+    if (!tli_next_word(reader, &word) || !tli_read_i32(word, &schedule->in_flight) || schedule->in_flight < 1)
+        return TLI_RULE(IN_FLIGHT_MUST_BE_NUMBER_AS_IN_K_4);
+    return tli_next_word(reader, &word) ? TLI_RULE(MORE_WORDS_THAN_STEP_TAKES) : TLI_NO_RULE;
+}
 
 // Read a tensor of the entry, after its E. Returns the rule that the line breaks, or TLI_NO_RULE.
 static tli_rule tli_read_entry(tli_reader *reader, tli_schedule *schedule) {
@@ -17426,6 +17449,7 @@ static tl_result tli_take_schedule(tli_schedule *schedule, tl_plan *plan) {
     tli_zero(&apart, sizeof apart);
     result = tli_take_steps(&schedule->list, TLI_IN(PARSE_SCHEDULE), &apart);
     if (schedule->highest_slot) apart.slot_count = schedule->highest_slot + 1;
+    apart.in_flight = schedule->in_flight;
     if (!result && !schedule->entry_count) {
         *plan = apart;
     } else if (!result) {
@@ -17451,16 +17475,18 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
         tl_step step;
         tli_word word;
         tli_rule why;
-        int enters;
+        int enters, is_head;
         if (!tli_next_word(&reader, &word)) continue;
         enters = tli_word_is(word, "E");
-        why = enters ? tli_read_entry(&reader, &schedule) : tli_read_step(&reader, word, &step);
+        is_head = tli_word_is(word, "K");
+        why = is_head ? tli_read_in_flight(&reader, &schedule)
+            : enters ? tli_read_entry(&reader, &schedule) : tli_read_step(&reader, word, &step);
         if (why) {
             tli_release(env, schedule.list.steps);
             tli_release(env, schedule.entry);
             return tli_fail_line(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), reader.line, why);
         }
-        if (enters) continue;
+        if (enters || is_head) continue;
         tli_add_step(&schedule.list, step);
         if (step.slot > schedule.highest_slot) schedule.highest_slot = step.slot;
     }
@@ -17513,6 +17539,11 @@ static void tli_list_live(tli_sim *sim, tli_peak *peak) {
         tli_sim_choose_slot(sim, i);
         tli_list_slot(sim, peak);
     }
+    for (i = sim->late_first; i < sim->late_count; i++) {
+        const tli_late *late = &sim->late[i];
+        if (late->until <= sim->step_count || late->is_host) continue;    // free for the next step
+        tli_add_live(peak, late->made.use, late->made.index, late->made.slot, late->made.bytes);
+    }
     tli_sim_choose_slot(sim, slot);
 }
 
@@ -17521,7 +17552,7 @@ static void tli_list_live(tli_sim *sim, tli_peak *peak) {
 // live together.
 static tl_result tli_list_peak(tli_sim *sim, tl_step step, tli_peak *peak) {
     const tl_node *node = &sim->graph->nodes[step.node];
-    int alone = step.kind == TL_STEP_COMPRESS || step.kind == TL_STEP_EXPAND;
+    int alone = (step.kind == TL_STEP_COMPRESS || step.kind == TL_STEP_EXPAND) && sim->in_flight <= 1;
     int32_t count = alone && step.output == TL_ALL_OUTPUTS ? node->output_count : 1, i;
     tl_result result = TL_OK;
     for (i = 0; i < count && !result; i++) {
@@ -17549,6 +17580,8 @@ static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simu
     result = tli_simulate_checked(env, function, desc, NULL, &peak->report);
     if (result) return result;
     most *= (uint64_t)tli_count_slots(desc->plan);
+    if (tli_count_in_flight(desc->plan) > 1)    // what was freed and is not free: no more than was allocated
+        most += (uint64_t)peak->report.allocation_count;
     peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
     if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_LOOK_AT_PEAK));
     result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan, NULL);
@@ -17706,6 +17739,11 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
         tli_send(s, ", ");
         tli_send_i32(s, plan->slot_count);
         tli_send(s, " micro-batches under way together");
+    }
+    if (plan->in_flight > 1) {
+        tli_send(s, ", up to ");
+        tli_send_i32(s, plan->in_flight);
+        tli_send(s, " steps under way together");
     }
     tli_send(s, "\n");
     tli_send(s, "cost ");
@@ -18080,6 +18118,18 @@ static int32_t tli_count_first_lives(const tli_table *t) {
     return count;
 }
 
+// Whether an output is made again while others may be under way that use the one before.
+static int tli_lives_again(const tli_table *t, int32_t index) {
+    const tl_lifetime *life = &t->lifetimes.items[index];
+    int32_t i;
+    for (i = index + 1; i < t->lifetimes.count && t->plan->in_flight > 1; i++) {
+        const tl_lifetime *other = &t->lifetimes.items[i];
+        if (other->use == life->use && other->node == life->node && other->output == life->output &&
+            other->slot == life->slot) return 1;
+    }
+    return 0;
+}
+
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
     int32_t i, first = tli_count_first_lives(t);
@@ -18094,6 +18144,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     tli_send_macro_blocks(s, t);
     tli_send_defined(s, t, "_BASE_BYTES ", t->plan->base_bytes);
     if (t->plan->slot_count > 1) tli_send_defined(s, t, "_SLOTS ", (uint64_t)t->plan->slot_count);
+    if (t->plan->in_flight > 1) tli_send_defined(s, t, "_IN_FLIGHT ", (uint64_t)t->plan->in_flight);
     tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
     tli_send_defined(s, t, "_NODES ", (uint64_t)graph->node_count);
     tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
@@ -18102,7 +18153,8 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
         int32_t tensor = graph->nodes[life->node].first_output + life->output;
         if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
         else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
-        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor])
+        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor] &&
+            !tli_lives_again(t, i))
             tli_send_macro_place(s, t, "_RESULT_", life);
     }
     for (i = 0; i < graph->node_count; i++) {
@@ -18432,6 +18484,7 @@ static void tli_send_plan_table(tli_stream *s, const tli_table *t) {
     tli_send(s, t->is_narrow ? "&" : "NULL");
     if (t->is_narrow) { tli_send(s, name); tli_send(s, "_narrow"); }
     tli_send(s, ",  // narrow\n");
+    tli_send_field(s, (uint64_t)plan->in_flight, "in_flight");
     tli_send(s, "};\n");
 }
 
@@ -46081,6 +46134,7 @@ typedef struct tli_call {
 #endif
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
     int32_t     polled;      // how often its kernel has answered TL_NOT_READY
+    int32_t     is_asked;    // 1 = one of these answers was for the present call of tl_run_plan
 #ifndef TL_NO_ONLINE
     uint64_t   *reported;    // [output_count] what a dynamic node made, right or wrong, or TLI_UNREPORTED
     int32_t     is_inside;   // 1 = its kernel is running
@@ -46832,13 +46886,12 @@ static int tli_accesses_conflict(const tl_access *a, const tl_access *b) {
     return (a->writes || b->writes) && tli_overlaps(a->range, b->range);
 }
 
-// The latest other step under way that must be finished before the accesses can be made, by a call of a node (-1
-// = by none); -1 = there is none.
-static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, int32_t count, int32_t node) {
+// The latest other step under way that must be finished before the accesses can be made; -1 = there is none.
+static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, int32_t count) {
     int32_t latest = -1, f, i, k;
     for (f = 0; run->flights && f < run->flight_count; f++) {
         const tli_flight *other = &run->flights[f];
-        int is_met = tli_is_under_way(run, other) && other->last.node == node;
+        int is_met = 0;
         if (!tli_is_under_way(run, other) || other->event.index < latest) continue;
         for (i = 0; i < count && !is_met; i++)
             for (k = 0; k < other->call.access_count && !is_met; k++)
@@ -46848,20 +46901,33 @@ static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, i
     return latest;
 }
 
-// The latest step under way beside the one at hand; -1 = there is none.
+// The other step under way that calls a node; -1 = there is none.
+static int32_t tli_find_node_flight(const tl_run *run, int32_t node) {
+    int32_t f;
+    for (f = 0; run->flights && f < run->flight_count; f++)
+        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].last.node == node)
+            return run->flights[f].event.index;
+    return -1;
+}
+
+// The latest step under way; -1 = there is none.
 static int32_t tli_find_latest_flight(const tl_run *run) {
-    int32_t latest = -1, f;
+    int32_t latest = run->flights && run->computing ? run->event.index : -1, f;
     for (f = 0; run->flights && f < run->flight_count; f++)
         if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].event.index > latest)
             latest = run->flights[f].event.index;
     return latest;
 }
 
-// Take the place of the step that comes next, when the one that had it is finished.
-static tl_result tli_enter_flight(tl_run *run) {
+// Take the place of the step that comes next, when the one that had it is finished, and any that calls its node:
+// what belongs to a node, its saved bytes too, changes hands when a call has ended.
+static tl_result tli_enter_flight(tl_run *run, const tl_step *step) {
+    int32_t before = -1;
     if (!run->flights) return TL_OK;
     tli_choose_step(run, run->position);
-    return run->computing ? tli_wait_for(run, run->event.index) : tli_give_freed(run);
+    if (run->computing) return tli_wait_for(run, run->event.index);
+    if (step->kind <= TL_STEP_BACKWARD) before = tli_find_node_flight(run, step->node);
+    return before >= 0 ? tli_wait_for(run, before) : tli_give_freed(run);
 }
 
 // -- several steps under way: preparing a run --
@@ -46921,7 +46987,8 @@ static tl_result tli_check_in_flight(tl_run *run) {
 static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t operands, uint64_t outputs) {
     int32_t count = run->in_flight < step_count ? run->in_flight : step_count, i;
     int is_there;
-    if (count <= 1) return TL_OK;
+    if (run->in_flight <= 1) return TL_OK;
+    if (!count) count = 1;
     run->flights = (tli_flight *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->flights);
     is_there = run->flights != NULL;
     run->flight_count = is_there ? count : 0;
@@ -50138,7 +50205,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
     int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
-    run->call.polled = 0;
+    run->call.polled = run->call.is_asked = 0;
     if (tli_has_turns(run)) {
         run->call.operand_count = run->call.access_count = 0;
         tli_describe_member(run);
@@ -50176,8 +50243,7 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
 // The operands of a compute step are claimed and described: yield its first call, or carry it out where it has
 // no kernel, once every step under way that it depends on is finished.
 static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
-    int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count,
-                                                      run->last.node) : -1;
+    int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count) : -1;
     run->computing = TLI_COMPUTING_OPENED;
     out->step = run->last;
     out->index = run->event.index;
@@ -50638,7 +50704,7 @@ static tl_result tli_order_memory_step(tl_run *run) {
         if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
         access.range = kind == TL_STEP_FETCH ? run->tensors[i].host.range : run->tensors[i].device.range;
         access.writes = 0;
-        before = tli_find_conflict(run, &access, 1, -1);
+        before = tli_find_conflict(run, &access, 1);
         if (before > latest) latest = before;
     }
     return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
@@ -50717,7 +50783,7 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
         *done = 0;
         return tli_wait_for(run, latest);
     }
-    result = tli_enter_flight(run);
+    result = tli_enter_flight(run, &step);
     if (result == TL_NOT_READY) return result;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED));
     tli_open_step(run, step, out);
@@ -50933,16 +50999,19 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     return tli_leave_kernel(run, TL_OK);
 }
 
-// Call the kernels of the steps under way. *moved: 1 = one of them was carried out; else as it was.
+// Call the kernels of the steps under way that were not asked in this turn. *moved: 1 = one of them was carried
+// out; else as it was.
 static tl_result tli_poll_kernels(tl_run *run, int *moved) {
     tl_result result = TL_OK;
     int32_t f;
     for (f = 0; f < tli_count_flights(run) && !result; f++) {
         tli_choose_flight(run, f);
-        if (run->computing != TLI_COMPUTING_YIELDED) continue;
+        if (run->computing != TLI_COMPUTING_YIELDED || run->call.is_asked) continue;
         result = tl_run_step_kernel(run, &run->yielded);
         if (!result) *moved = 1;
-        if (result == TL_NOT_READY) result = TL_OK;
+        if (result != TL_NOT_READY) continue;
+        run->call.is_asked = 1;
+        result = TL_OK;
     }
     return result;
 }
@@ -50973,8 +51042,12 @@ static int tli_has_polled(const tl_run *run) {
 // Carry out the rest of the pass (by hand: the steps of the goals decided so far). TL_NOT_READY: up to a kernel
 // that is not ready, or to work that the backend cannot wait for.
 static tl_result tli_run_steps(tl_run *run) {
-    int32_t done = 0;
+    int32_t done = 0, f;
     tl_result result = TL_OK;
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        run->call.is_asked = 0;
+    }
     run->by_itself = 1;
     while (!result && !done) result = tli_move_pass(run, &done);
     run->by_itself = 0;

@@ -608,7 +608,9 @@
     X(NARROW_TABLE_HAS_TOO_LARGE_ARENA, \
       "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
     X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "") \
-    X(IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "")
+    X(IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
+    X(IN_FLIGHT_MUST_STAND_FIRST, "in_flight: must stand once, before everything else", "line") \
+    X(IN_FLIGHT_MUST_BE_NUMBER_AS_IN_K_4, "in_flight: must be a number above 0, as in K 4", "line")
 
 // -- errors: rules of [6] REMAT --
 

@@ -520,7 +520,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n".
+// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is above
+// 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
@@ -554,7 +555,7 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //     NET_BANK_0_BYTES, NET_BANK_1_BYTES, ..   of these in each bank of the device, the same added up
 //     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it
 //     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
-//     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS where there are several
+//     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS, NET_IN_FLIGHT where there are several
 //     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena, with blocks in
 //     NET_INPUT_X_BLOCK                        that block
 //     NET_ENTRY_Z_BYTES, _OFFSET, _BLOCK       of a tensor of the entry

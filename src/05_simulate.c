@@ -208,7 +208,7 @@ typedef struct tli_sim_arena {
 
 // What a step has freed while others may be under way: it counts as live until step `until`.
 typedef struct tli_late {
-    uint64_t bytes;
+    tli_made made;
     int32_t  is_host;  // of which arena
     int32_t  number;   // of the allocation, -1 = the arena has no offsets
     int32_t  until;
@@ -513,11 +513,11 @@ static uint64_t *tli_sim_bytes(tli_sim *sim, const tli_sim_arena *arena) {
 }
 
 // Free an allocation: at once, or where others may be under way, later. number: -1 = without offsets.
-static void tli_sim_free(tli_sim *sim, tli_sim_arena *arena, int32_t number, uint64_t bytes) {
+static void tli_sim_free(tli_sim *sim, tli_sim_arena *arena, int32_t number, const tli_made *made) {
     void *array = sim->late;
     tli_late *late;
     if (sim->in_flight <= 1) {
-        *tli_sim_bytes(sim, arena) -= bytes;
+        *tli_sim_bytes(sim, arena) -= made->bytes;
         if (number >= 0) tli_sim_mark(arena, number, 0);
         return;
     }
@@ -529,7 +529,7 @@ static void tli_sim_free(tli_sim *sim, tli_sim_arena *arena, int32_t number, uin
     sim->late = (tli_late *)array;
     late = &sim->late[sim->late_count++];
     late->is_host = arena->is_host;
-    late->bytes = bytes;
+    late->made = *made;
     late->number = number;
     late->until = tli_sim_free_step(sim, 1);
 }
@@ -539,7 +539,7 @@ static void tli_sim_free_late(tli_sim *sim, int32_t step) {
     while (sim->late_first < sim->late_count && sim->late[sim->late_first].until <= step) {
         const tli_late *late = &sim->late[sim->late_first++];
         tli_sim_arena *arena = late->is_host ? &sim->host_arena : &sim->arena;
-        *tli_sim_bytes(sim, arena) -= late->bytes;
+        *tli_sim_bytes(sim, arena) -= late->made.bytes;
         if (late->number >= 0) tli_sim_mark(arena, late->number, 0);
     }
     sim->late_count -= sim->late_first;
@@ -549,10 +549,13 @@ static void tli_sim_free_late(tli_sim *sim, int32_t step) {
 }
 
 // An owner gives its place and its bytes back.
-static void tli_sim_leave(tli_sim *sim, tli_sim_arena *arena, int32_t owner, uint64_t bytes) {
+static void tli_sim_leave(tli_sim *sim, tli_sim_arena *arena, int32_t owner, tli_use use, int32_t index,
+                          uint64_t bytes) {
     int32_t number = arena->offsets ? arena->places[owner] : -1;
+    tli_made made;
+    made.use = use; made.index = index; made.slot = sim->slot; made.bytes = bytes;
     if (arena->offsets) arena->places[owner] = -1;
-    tli_sim_free(sim, arena, number, bytes);
+    tli_sim_free(sim, arena, number, &made);
 }
 
 // Raise the high-water mark of the block in which an allocation lies, and the sum of these.
@@ -631,7 +634,7 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
     if (sim->ledger)
         tli_ledger_close(sim, tli_sim_use(sim, use, index), index,
                          tli_sim_free_step(sim, tli_frees_after((tl_step_kind)sim->step->kind)));
-    tli_sim_leave(sim, &sim->arena, tli_sim_owner(sim, use, index), bytes);
+    tli_sim_leave(sim, &sim->arena, tli_sim_owner(sim, use, index), use, index, bytes);
 }
 
 // End a call: free second copies and scratch.
@@ -645,7 +648,7 @@ static void tli_sim_release_call(tli_sim *sim) {
             tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index,
                              tli_sim_free_step(sim, 1));
         tli_sim_free(sim, &sim->arena,
-                     sim->arena.offsets ? sim->report.allocation_count - sim->made_count + i : -1, made->bytes);
+                     sim->arena.offsets ? sim->report.allocation_count - sim->made_count + i : -1, made);
     }
     sim->call_bytes = 0;
 }
@@ -969,7 +972,8 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     t->on_host = 0;
     if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, tli_sim_free_step(sim, 0));
     if (!sim->graph->outputs[tensor].bytes) return TL_OK;
-    tli_sim_leave(sim, &sim->host_arena, tli_sim_host_owner(sim, tensor), sim->graph->outputs[tensor].bytes);
+    tli_sim_leave(sim, &sim->host_arena, tli_sim_host_owner(sim, tensor), TLI_USE_TENSOR, tensor,
+                  sim->graph->outputs[tensor].bytes);
     return TL_OK;
 }
 

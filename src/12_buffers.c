@@ -52,6 +52,7 @@ typedef struct tli_call {
 #endif
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
     int32_t     polled;      // how often its kernel has answered TL_NOT_READY
+    int32_t     is_asked;    // 1 = one of these answers was for the present call of tl_run_plan
 #ifndef TL_NO_ONLINE
     uint64_t   *reported;    // [output_count] what a dynamic node made, right or wrong, or TLI_UNREPORTED
     int32_t     is_inside;   // 1 = its kernel is running

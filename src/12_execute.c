@@ -507,7 +507,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
     int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
-    run->call.polled = 0;
+    run->call.polled = run->call.is_asked = 0;
     if (tli_has_turns(run)) {
         run->call.operand_count = run->call.access_count = 0;
         tli_describe_member(run);
@@ -545,8 +545,7 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
 // The operands of a compute step are claimed and described: yield its first call, or carry it out where it has
 // no kernel, once every step under way that it depends on is finished.
 static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
-    int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count,
-                                                      run->last.node) : -1;
+    int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count) : -1;
     run->computing = TLI_COMPUTING_OPENED;
     out->step = run->last;
     out->index = run->event.index;
@@ -1007,7 +1006,7 @@ static tl_result tli_order_memory_step(tl_run *run) {
         if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
         access.range = kind == TL_STEP_FETCH ? run->tensors[i].host.range : run->tensors[i].device.range;
         access.writes = 0;
-        before = tli_find_conflict(run, &access, 1, -1);
+        before = tli_find_conflict(run, &access, 1);
         if (before > latest) latest = before;
     }
     return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
@@ -1086,7 +1085,7 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
         *done = 0;
         return tli_wait_for(run, latest);
     }
-    result = tli_enter_flight(run);
+    result = tli_enter_flight(run, &step);
     if (result == TL_NOT_READY) return result;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED));
     tli_open_step(run, step, out);
@@ -1302,16 +1301,19 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     return tli_leave_kernel(run, TL_OK);
 }
 
-// Call the kernels of the steps under way. *moved: 1 = one of them was carried out; else as it was.
+// Call the kernels of the steps under way that were not asked in this turn. *moved: 1 = one of them was carried
+// out; else as it was.
 static tl_result tli_poll_kernels(tl_run *run, int *moved) {
     tl_result result = TL_OK;
     int32_t f;
     for (f = 0; f < tli_count_flights(run) && !result; f++) {
         tli_choose_flight(run, f);
-        if (run->computing != TLI_COMPUTING_YIELDED) continue;
+        if (run->computing != TLI_COMPUTING_YIELDED || run->call.is_asked) continue;
         result = tl_run_step_kernel(run, &run->yielded);
         if (!result) *moved = 1;
-        if (result == TL_NOT_READY) result = TL_OK;
+        if (result != TL_NOT_READY) continue;
+        run->call.is_asked = 1;
+        result = TL_OK;
     }
     return result;
 }
@@ -1342,8 +1344,12 @@ static int tli_has_polled(const tl_run *run) {
 // Carry out the rest of the pass (by hand: the steps of the goals decided so far). TL_NOT_READY: up to a kernel
 // that is not ready, or to work that the backend cannot wait for.
 static tl_result tli_run_steps(tl_run *run) {
-    int32_t done = 0;
+    int32_t done = 0, f;
     tl_result result = TL_OK;
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        run->call.is_asked = 0;
+    }
     run->by_itself = 1;
     while (!result && !done) result = tli_move_pass(run, &done);
     run->by_itself = 0;

@@ -89,13 +89,12 @@ static int tli_accesses_conflict(const tl_access *a, const tl_access *b) {
     return (a->writes || b->writes) && tli_overlaps(a->range, b->range);
 }
 
-// The latest other step under way that must be finished before the accesses can be made, by a call of a node (-1
-// = by none); -1 = there is none.
-static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, int32_t count, int32_t node) {
+// The latest other step under way that must be finished before the accesses can be made; -1 = there is none.
+static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, int32_t count) {
     int32_t latest = -1, f, i, k;
     for (f = 0; run->flights && f < run->flight_count; f++) {
         const tli_flight *other = &run->flights[f];
-        int is_met = tli_is_under_way(run, other) && other->last.node == node;
+        int is_met = 0;
         if (!tli_is_under_way(run, other) || other->event.index < latest) continue;
         for (i = 0; i < count && !is_met; i++)
             for (k = 0; k < other->call.access_count && !is_met; k++)
@@ -105,20 +104,33 @@ static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, i
     return latest;
 }
 
-// The latest step under way beside the one at hand; -1 = there is none.
+// The other step under way that calls a node; -1 = there is none.
+static int32_t tli_find_node_flight(const tl_run *run, int32_t node) {
+    int32_t f;
+    for (f = 0; run->flights && f < run->flight_count; f++)
+        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].last.node == node)
+            return run->flights[f].event.index;
+    return -1;
+}
+
+// The latest step under way; -1 = there is none.
 static int32_t tli_find_latest_flight(const tl_run *run) {
-    int32_t latest = -1, f;
+    int32_t latest = run->flights && run->computing ? run->event.index : -1, f;
     for (f = 0; run->flights && f < run->flight_count; f++)
         if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].event.index > latest)
             latest = run->flights[f].event.index;
     return latest;
 }
 
-// Take the place of the step that comes next, when the one that had it is finished.
-static tl_result tli_enter_flight(tl_run *run) {
+// Take the place of the step that comes next, when the one that had it is finished, and any that calls its node:
+// what belongs to a node, its saved bytes too, changes hands when a call has ended.
+static tl_result tli_enter_flight(tl_run *run, const tl_step *step) {
+    int32_t before = -1;
     if (!run->flights) return TL_OK;
     tli_choose_step(run, run->position);
-    return run->computing ? tli_wait_for(run, run->event.index) : tli_give_freed(run);
+    if (run->computing) return tli_wait_for(run, run->event.index);
+    if (step->kind <= TL_STEP_BACKWARD) before = tli_find_node_flight(run, step->node);
+    return before >= 0 ? tli_wait_for(run, before) : tli_give_freed(run);
 }
 
 // -- several steps under way: preparing a run --
@@ -178,7 +190,8 @@ static tl_result tli_check_in_flight(tl_run *run) {
 static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t operands, uint64_t outputs) {
     int32_t count = run->in_flight < step_count ? run->in_flight : step_count, i;
     int is_there;
-    if (count <= 1) return TL_OK;
+    if (run->in_flight <= 1) return TL_OK;
+    if (!count) count = 1;
     run->flights = (tli_flight *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->flights);
     is_there = run->flights != NULL;
     run->flight_count = is_there ? count : 0;
