@@ -244,6 +244,7 @@ static void tli_add_part(const tl_graph *from, tli_part *part, int32_t id, int a
         node->is_input = 1;
         node->inplace = -1;
         node->layer = part->highest_layer;
+        node->origin = given->origin;
     }
     node->keep = (uint8_t)keep;
     node->first_input = graph->input_count;

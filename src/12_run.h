@@ -487,6 +487,8 @@ typedef struct tl_layer {
     uint64_t     fwd_cost, bwd_cost;  // 0 = 1
     const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in"
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
+    int32_t      once;            // 1 = forward has an effect and never runs again in a pass
+    uint64_t     swork_bytes;     // as in tl_node_desc
 } tl_layer;
 
 // Prepare a run over a chain of layers; desc's graph and kernels are ignored. The run makes and owns the

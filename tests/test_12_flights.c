@@ -69,7 +69,7 @@ static void replay_forward(replay *r, const tl_step *step, int32_t tensors, int3
         twice[i] = again ? born(r, graph->outputs[node->first_output + i].bytes, 0) : -1;
     }
     if (step->kind == TL_STEP_FORWARD_SAVE) r->saved[nodes + step->node] = born(r, node->saved_bytes, 0);
-    scratch = born(r, node->fwork_bytes, 0);
+    scratch = born(r, step->kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes, 0);
     freed(r, &scratch);
     for (i = 0; i < node->output_count; i++) freed(r, &twice[i]);
 }
