@@ -1374,6 +1374,14 @@ typedef struct tl_step {
 // too (fixed ones as well: their bytes are the same for every micro-batch, what they hold need not be). A step
 // sees and changes its own slot alone, and each slot keeps every rule by itself, also the order of backwards.
 //
+// Where k = in_flight steps may be under way together, what step i frees is free for what step i + k and later
+// ones allocate, whenever step i ends: while step j runs, nothing of what steps j - k + 1 to j use is given away.
+// Steps of every kind count. In the table above that is k = 1, but that C and X on several outputs free one after
+// the other; with k > 1 they, too, free nothing before step i + k. At the end nothing is under way.
+//
+//     k = 2     F 1    F 2    D 1    F 3    F 4
+//     of 1      ###########################                  D 1 is step 2: free for step 4
+//
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
 // are allocated by no step: they are the base. The peak is the largest sum of device bytes at any moment.
@@ -1441,6 +1449,8 @@ typedef struct tl_plan {
     int32_t         block_count;     // a tier without blocks is one, from offset 0, of bank 0
     const tl_narrow_plan *narrow;    // what is read where steps, offsets or host_offsets are 0 and their count
                                      // is not; 0 = nothing
+    int32_t         in_flight;       // steps that may be under way together, from 1 on; 0 = 1. Peaks and places
+                                     // are those of so many; the places hold for fewer, too
 } tl_plan;
 
 // Read one step, or the offset of one allocation (is_host: of one host copy), of any plan, narrow or not. The
@@ -1560,7 +1570,8 @@ typedef struct tl_lifetimes {
 //   lifetimes   overwritten; release with tl_free_lifetimes
 //
 // What a step frees before it allocates, or frees and nothing else, does not live in that step; what it frees
-// at the end of its call, or after a conversion, does. What is never freed ends at step_count.
+// at the end of its call, or after a conversion, does. With k = plan->in_flight > 1 what step i frees lives up to
+// step i + k. What is never freed, or not before the end, ends at step_count.
 //
 // Errors:  those of tl_simulate_plan; *lifetimes is all zero then.
 // Cost:    one replay; 72 bytes an allocation, and as much again while the list grows.
@@ -1781,7 +1792,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n".
+// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is above
+// 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
@@ -1815,7 +1827,7 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //     NET_BANK_0_BYTES, NET_BANK_1_BYTES, ..   of these in each bank of the device, the same added up
 //     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it
 //     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
-//     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS where there are several
+//     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS, NET_IN_FLIGHT where there are several
 //     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena, with blocks in
 //     NET_INPUT_X_BLOCK                        that block
 //     NET_ENTRY_Z_BYTES, _OFFSET, _BLOCK       of a tensor of the entry
@@ -1975,6 +1987,8 @@ typedef struct tl_remat_desc {
     tl_codec codec;             // f32 tensors may be compressed by it; 0 = none
     const uint8_t *lossless;    // [tensors] 1 = is never compressed: not of f32, or not to lose precision;
                                 // 0 = every tensor but inputs and results may be
+    int32_t  in_flight;         // steps that may be under way together (tl_plan.in_flight): the budget binds
+                                // the arena for so many; 0 = 1. With live it must be 0 or 1
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -3169,6 +3183,7 @@ typedef struct tl_compile_desc {
                                    // budget can cost more
     int    (*progress)(const tl_compile_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;                 // passed to progress
+    int32_t  in_flight;            // as in tl_remat_desc
 } tl_compile_desc;
 
 // One combination of the outer choices.
@@ -4014,9 +4029,10 @@ typedef struct tl_kernel_call {
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
                                        // (without formats: of the precision)
     tl_run           *run;             // that makes the call
+    int32_t           polled;          // how often this call was answered TL_NOT_READY before; 0 = it is new
 } tl_kernel_call;
 
-// Compute one call. Any result but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
+// Compute one call. Any result but TL_OK and TL_NOT_READY stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
 // its contributions in call order: a backward adds to input_grads, which start as zeroes, in the order
 // of its inputs, and to the parameter gradients, which belong to the caller.
 //
@@ -4030,6 +4046,14 @@ typedef struct tl_kernel_call {
 // time and in turns: in a forward each member in order; in a backward first the forwards that run again (as
 // FORWARD, with recompute 1) and then the backwards, last member first. What lies between two members are
 // blocks of scratch.
+//
+// TL_NOT_READY: the call has begun and its work is not finished: it was given to a thread, or a part of it was
+// done. The same call is made again, polled, until it answers otherwise: same node, kind, micro_batch, operands
+// at the same addresses with the bytes as the kernel left them, scratch included; call->polled counts the answers
+// before. Until then nobody else touches what it writes, and nobody overwrites what it reads. The tl_kernel_call
+// itself lives for the length of one call only: a thread that goes on with the work needs a copy of it and of the
+// operands it uses. If the pass is given up between two polls, the kernel is not called again: its caller has to
+// end work of its own before tl_reset_run, tl_free_run, or an error of another kernel, take the operands away.
 typedef tl_result (*tl_kernel_fn)(const tl_kernel_call *call, void *user);
 
 typedef struct tl_kernel {
@@ -4222,6 +4246,15 @@ typedef struct tl_run_desc {
     const tl_state *states;           // [state_count] ranges of the caller's state; must outlive the run
     int32_t         state_count;
 
+    // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one that
+    // reads what another under way writes, or writes what it reads or writes, waits for that one, and so does a
+    // call of the same node. So no result depends on k, or on the order in which steps end. What a kernel changes
+    // beside its operands, such as parameter gradients, is safe where it belongs to one node; where several nodes
+    // add to the same, in_flight must be 1. Memory steps count as steps, and take no time. Peaks, places and the
+    // budget are those of k steps; a plan that was placed for fewer is placed again. For runs of a plan, without
+    // random hook and dynamic nodes.
+    int32_t     in_flight;            // most steps under way together; 0 and 1 = one after the other
+
     // tl_init_op_run only.
     double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
@@ -4317,10 +4350,13 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 // every micro-batch of it, one a slot.
 // On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
+// Returns TL_NOT_READY, with nothing lost, where no step can go on: kernels of all steps under way are not ready,
+// each asked once; or the pass has to wait and the backend cannot; or a load hook answered so. The next call goes
+// on there, or after a load hook calls that of the pass again. Between the two the pass is under way; tl_reset_run
+// gives it up, and no other call yields its steps.
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
-//          tl_init_run tried out; TL_ERROR_MISMATCH; TL_NOT_READY: the pass had to wait and the backend
-//          cannot; and those of the backend. On error all ranges but the inputs are released, and the
-//          next call runs the same training step again.
+//          tl_init_run tried out; TL_ERROR_MISMATCH; and those of the backend. On error all ranges but the
+//          inputs are released, and the next call runs the same training step again.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -4335,7 +4371,9 @@ typedef struct tl_run_step {
     int32_t          index;          // in the pass, from 0; the same for all calls of a step
     int32_t          is_compute;     // 1 = kernel and call are set
     int32_t          depends_on;     // latest earlier step whose ranges it must wait for; -1 = none;
-                                     // index = the call before of this step, whose scratch it uses
+                                     // index = the call before of this step, whose scratch it uses. With steps in
+                                     // flight all of these are finished, or enqueued by the run itself, when the
+                                     // step is yielded; with TL_NOT_READY it is the step that must be finished
     const tl_kernel *kernel;
     tl_kernel_call   call;
     const tl_access *accesses;       // [access_count] ranges of the step
@@ -4352,12 +4390,19 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
 // closed.
 //
+// One at a time, a compute step must be carried out before the next call. With tl_run_desc.in_flight = k several
+// may be under way: yielded, and not finished. They may be finished in any order. What a step points to is valid
+// until it is finished. Kernels of steps under way may run on threads, called by the caller; the functions of the
+// run itself, tl_finish_step and tl_run_step_kernel too, are called by one thread at a time.
+//
 // The operands of a compute step are mapped (host is their address) on a host-visible backend whose
 // work on them is finished or can be waited for. On others they are ranges for kernels of the device, until
 // tl_map_step maps them. The mapping ends with tl_finish_step or tl_run_step_kernel.
 //
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
-// limits.in_order), or if the backend cannot submit at present: call again later.
+// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also where
+// the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index then, and
+// else -1.
 // Errors:  TL_ERROR_INVALID_ARG: no pass is under way; or the compute step before, which the text names, was
 //          not carried out: *step is left as it is, the pass goes on once it is. As tl_run_plan, and the pass
 //          is given up then.
@@ -4366,7 +4411,8 @@ TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 // Say that a compute step was carried out: its kernel was called, or recorded, by the caller. Ends the
 // mapping of its operands. A step that is no compute step is passed over.
 //
-// Errors:  TL_ERROR_STALE: not the compute step yielded last, or carried out already; TL_ERROR_INVALID_ARG: a
+// Errors:  TL_ERROR_STALE: not a compute step under way (without steps in flight: that yielded last), or carried
+//          out already; TL_ERROR_INVALID_ARG: a
 //          report was refused, see tl_report_bytes; those of the backend, and the pass is given up then.
 TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
 
@@ -4405,9 +4451,8 @@ TLDEF tl_result tl_map_step(tl_run *run, tl_run_step *step);
 // Map the operands of a compute step if the backend is host-visible, call its kernel, unmap.
 //
 // Returns TL_NOT_READY if the host would have to wait for an operand and the backend cannot: the kernel
-// was not called, call again later.
-// Errors:  TL_ERROR_STALE: not the step yielded last, or called already; as tl_run_plan, and the
-//          pass is given up then.
+// was not called; or if the kernel answered so. Call again later.
+// Errors:  TL_ERROR_STALE: as tl_finish_step; as tl_run_plan, and the pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
 // Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
@@ -4502,6 +4547,7 @@ TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl
 // Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
 // to 0. The first forward starts the pass, the last backward closes it.
 //
+// Returns TL_NOT_READY as tl_run_plan does: the same call goes on.
 // Errors:  TL_ERROR_INVALID_ARG: it is another layer's turn; and as tl_run_plan.
 TLDEF tl_result tl_run_forward(tl_run *run, int32_t layer);
 TLDEF tl_result tl_run_backward(tl_run *run, int32_t layer);
@@ -5781,7 +5827,10 @@ static size_t tli_finish(tli_writer *w) {
       "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
     X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "") \
     X(MAY_RUN_ONCE_ONLY, "may run once only", "step, node") \
-    X(REVOLVE_RUNS_NODES_AGAIN, "graph: a node may run once only, and this schedule runs nodes again", "")
+    X(REVOLVE_RUNS_NODES_AGAIN, "graph: a node may run once only, and this schedule runs nodes again", "") \
+    X(IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
+    X(IN_FLIGHT_MUST_STAND_FIRST, "in_flight: must stand once, before everything else", "line") \
+    X(IN_FLIGHT_MUST_BE_NUMBER_AS_IN_K_4, "in_flight: must be a number above 0, as in K 4", "line")
 
 // -- errors: rules of [6] REMAT --
 
@@ -5817,7 +5866,8 @@ static size_t tli_finish(tli_writer *w) {
     X(GRAPH_BYTES_MUST_FIT_62_BITS, "graph: bytes, rounded up to the alignment, must fit 62 bits", "") \
     X(CODEC_THERE_IS_NO_SUCH_ONE, "codec: unknown kind of compression", "") \
     X(CODEC_NEEDS_TRAINING, "codec: needs training and the form any: results are never compressed", "") \
-    X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "")
+    X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "") \
+    X(IN_FLIGHT_NEEDS_PLACES, "in_flight: must be >= 0, and 0 or 1 with live", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -6280,7 +6330,12 @@ static size_t tli_finish(tli_writer *w) {
     X(REHEARSAL_FOUND_ERRORS, "rehearsal: %0 errors, the first: %s", "errors, node") \
     X(REHEARSAL_NO_MEMORY, "rehearsal", "") \
     X(PASS_COUNT_MUST_BE_TO_1000, "pass_count: must be -1 to 1000", "") \
-    X(PASS_COUNT_NEEDS_CLOCK, "pass_count: the backend has no clock", "")
+    X(PASS_COUNT_NEEDS_CLOCK, "pass_count: the backend has no clock", "") \
+    X(RUN_PLAN_IS_UNDER_WAY, "run: tl_run_plan is under way", "") \
+    X(RUN_IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
+    X(IN_FLIGHT_NEEDS_A_PLAN, "in_flight: an online run decides one step at a time: give a plan", "") \
+    X(IN_FLIGHT_RANDOM_HOOK, "in_flight: the random hook is for one step at a time", "") \
+    X(IN_FLIGHT_DYNAMIC_NODES, "in_flight: dynamic nodes report one step at a time", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -14940,6 +14995,9 @@ TLI_IMPL uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_hos
     return tli_narrow_offset(plan->narrow, number, is_host) * plan->narrow->unit_bytes;
 }
 
+// Steps of a plan that may be under way together.
+static int32_t tli_count_in_flight(const tl_plan *plan) { return plan->in_flight > 1 ? plan->in_flight : 1; }
+
 #define TLI_MOST_SLOTS 65536
 
 static int32_t tli_count_slots(const tl_plan *plan) { return plan->slot_count ? plan->slot_count : 1; }
@@ -15010,6 +15068,14 @@ typedef struct tli_sim_arena {
     uint64_t       *highs;        // [1 or block_count] aligned high-water mark of each
 } tli_sim_arena;
 
+// What a step has freed while others may be under way: it counts as live until step `until`.
+typedef struct tli_late {
+    tli_made made;
+    int32_t  is_host;  // of which arena
+    int32_t  number;   // of the allocation, -1 = the arena has no offsets
+    int32_t  until;
+} tli_late;
+
 typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
     uint8_t  on_host, has_gradient;
@@ -15048,6 +15114,11 @@ typedef struct tli_sim {
     const tl_step  *step;         // being simulated; NULL before the first and at the end
     int32_t         step_count;   // steps begun
     tl_report       report;       // figures of the steps so far
+
+    int32_t         in_flight;    // steps under way together
+    tli_late       *late;         // [late_count] freed and not yet free, from late_first on, by `until`
+    int32_t         late_first, late_count, late_capacity;
+    int32_t         has_failed;   // 1 = there was no memory for it
 
     tli_made       *made;         // [made_count] allocations of the last step, in order
     int32_t         made_count;
@@ -15238,10 +15309,10 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     if (sim->step) tli_ledger_move(sim, use, index, use == TL_USE_SCRATCH ? 2 : 1);  // what makes it writes it
 }
 
-// Write down its end: before what the present step does, or after it.
-static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int after) {
+// Write down its end.
+static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int32_t end_step) {
     int32_t *open = &sim->ledger->open[tli_ledger_key(sim, use, index)];
-    if (*open >= 0) sim->ledger->items[*open].end_step = sim->step_count - 1 + after;
+    if (*open >= 0) sim->ledger->items[*open].end_step = end_step;
     *open = -1;
 }
 
@@ -15249,7 +15320,7 @@ static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int 
 static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
     int32_t old = sim->ledger->open[tli_ledger_key(sim, TL_USE_OUTPUT, from)];
     int32_t count = sim->ledger->count, number = old < 0 ? -1 : sim->ledger->items[old].number;
-    tli_ledger_close(sim, TL_USE_OUTPUT, from, 0);
+    tli_ledger_close(sim, TL_USE_OUTPUT, from, sim->step_count - 1);
     tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, number);
     if (sim->ledger->count > count) sim->ledger->items[count].over = old;
 }
@@ -15257,6 +15328,12 @@ static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
 // Whether what a step frees lives until its call, or its conversion, has ended.
 static int tli_frees_after(tl_step_kind kind) {
     return kind == TL_STEP_BACKWARD || kind == TL_STEP_COMPRESS || kind == TL_STEP_EXPAND;
+}
+
+// The step from which on something is free that the present one frees: after what it does, or before it.
+static int32_t tli_sim_free_step(const tli_sim *sim, int after) {
+    int32_t step = sim->step_count - 1, later = sim->in_flight > 1 ? sim->in_flight : after;
+    return step > INT32_MAX - later ? INT32_MAX : step + later;
 }
 
 // -- bytes and offsets --
@@ -15293,11 +15370,54 @@ static void tli_sim_mark(tli_sim_arena *arena, int32_t number, int is_live) {
     for (at /= 2; at; at /= 2) arena->live[at] = arena->live[2 * at] | arena->live[2 * at + 1];
 }
 
-// An owner gives its place back.
-static void tli_sim_leave(tli_sim_arena *arena, int32_t owner) {
-    if (!arena->offsets) return;
-    tli_sim_mark(arena, arena->places[owner], 0);
-    arena->places[owner] = -1;
+static uint64_t *tli_sim_bytes(tli_sim *sim, const tli_sim_arena *arena) {
+    return arena->is_host ? &sim->host_bytes : &sim->live_bytes;
+}
+
+// Free an allocation: at once, or where others may be under way, later. number: -1 = without offsets.
+static void tli_sim_free(tli_sim *sim, tli_sim_arena *arena, int32_t number, const tli_made *made) {
+    void *array = sim->late;
+    tli_late *late;
+    if (sim->in_flight <= 1) {
+        *tli_sim_bytes(sim, arena) -= made->bytes;
+        if (number >= 0) tli_sim_mark(arena, number, 0);
+        return;
+    }
+    if (!tli_grow(sim->env, &array, &sim->late_capacity, sim->late_count, (int64_t)sim->late_count + 1,
+                  sizeof *late)) {
+        sim->has_failed = 1;
+        return;
+    }
+    sim->late = (tli_late *)array;
+    late = &sim->late[sim->late_count++];
+    late->is_host = arena->is_host;
+    late->made = *made;
+    late->number = number;
+    late->until = tli_sim_free_step(sim, 1);
+}
+
+// What was freed long enough before a step is free now.
+static void tli_sim_free_late(tli_sim *sim, int32_t step) {
+    while (sim->late_first < sim->late_count && sim->late[sim->late_first].until <= step) {
+        const tli_late *late = &sim->late[sim->late_first++];
+        tli_sim_arena *arena = late->is_host ? &sim->host_arena : &sim->arena;
+        *tli_sim_bytes(sim, arena) -= late->made.bytes;
+        if (late->number >= 0) tli_sim_mark(arena, late->number, 0);
+    }
+    sim->late_count -= sim->late_first;
+    if (sim->late_count > sim->late_first) { sim->late_count += sim->late_first; return; }  // moved later
+    tli_copy(sim->late, sim->late + sim->late_first, (size_t)sim->late_count * sizeof *sim->late);
+    sim->late_first = 0;
+}
+
+// An owner gives its place and its bytes back.
+static void tli_sim_leave(tli_sim *sim, tli_sim_arena *arena, int32_t owner, tli_use use, int32_t index,
+                          uint64_t bytes) {
+    int32_t number = arena->offsets ? arena->places[owner] : -1;
+    tli_made made;
+    made.use = use; made.index = index; made.slot = sim->slot; made.bytes = bytes;
+    if (arena->offsets) arena->places[owner] = -1;
+    tli_sim_free(sim, arena, number, &made);
 }
 
 // Raise the high-water mark of the block in which an allocation lies, and the sum of these.
@@ -15375,9 +15495,8 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
     if (!bytes) return;
     if (sim->ledger)
         tli_ledger_close(sim, tli_sim_use(sim, use, index), index,
-                         tli_frees_after((tl_step_kind)sim->step->kind));
-    sim->live_bytes -= bytes;
-    tli_sim_leave(&sim->arena, tli_sim_owner(sim, use, index));
+                         tli_sim_free_step(sim, tli_frees_after((tl_step_kind)sim->step->kind)));
+    tli_sim_leave(sim, &sim->arena, tli_sim_owner(sim, use, index), use, index, bytes);
 }
 
 // End a call: free second copies and scratch.
@@ -15387,11 +15506,12 @@ static void tli_sim_release_call(tli_sim *sim) {
     for (i = 0; i < sim->made_count; i++) {
         const tli_made *made = &sim->made[i];
         if (made->use != TLI_USE_TWICE && made->use != TLI_USE_WORK) continue;
-        if (sim->ledger) tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index, 1);
-        if (sim->arena.offsets)
-            tli_sim_mark(&sim->arena, sim->report.allocation_count - sim->made_count + i, 0);
+        if (sim->ledger)
+            tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index,
+                             tli_sim_free_step(sim, 1));
+        tli_sim_free(sim, &sim->arena,
+                     sim->arena.offsets ? sim->report.allocation_count - sim->made_count + i : -1, made);
     }
-    sim->live_bytes -= sim->call_bytes;
     sim->call_bytes = 0;
 }
 
@@ -15715,10 +15835,10 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     if (t->state == TLI_LEAVING || t->state == TLI_COMING)
         return tli_sim_broken_tensor(sim, TLI_RULE(COPY_OF_IS_UNDER_WAY), tensor);
     t->on_host = 0;
-    if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, 0);
+    if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, tli_sim_free_step(sim, 0));
     if (!sim->graph->outputs[tensor].bytes) return TL_OK;
-    sim->host_bytes -= sim->graph->outputs[tensor].bytes;
-    tli_sim_leave(&sim->host_arena, tli_sim_host_owner(sim, tensor));
+    tli_sim_leave(sim, &sim->host_arena, tli_sim_host_owner(sim, tensor), TLI_USE_TENSOR, tensor,
+                  sim->graph->outputs[tensor].bytes);
     return TL_OK;
 }
 
@@ -15847,10 +15967,12 @@ static tl_result tli_sim_step(tli_sim *sim, const tl_step *step) {
     if (sim->step_count == INT32_MAX)
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(STEPS_DO_NOT_FIT_31_BITS));
     sim->step = step;
-    sim->step_count++;
+    tli_sim_free_late(sim, sim->step_count++);
     sim->step_bytes = sim->live_bytes;
     sim->made_count = 0;
     result = tli_sim_run_step(sim, step);
+    if (!result && sim->has_failed)
+        result = tli_sim_fail(sim, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     sim->step = NULL;
     return result;
 }
@@ -15884,6 +16006,7 @@ static tl_result tli_sim_end(tli_sim *sim) {
     int any_keep = 0;
     tl_result result = TL_OK;
     sim->made_count = 0;
+    tli_sim_free_late(sim, INT32_MAX);
     for (id = 0; id < graph->node_count; id++) any_keep |= graph->nodes[id].keep;
     for (slot = 0; slot < sim->slot_count && !result; slot++) {
         tli_sim_choose_slot(sim, slot);
@@ -15917,6 +16040,7 @@ static void tli_free_sim(tli_sim *sim) {
     tli_release(sim->env, sim->next_backward);
     tli_release(sim->env, sim->wide_offsets);
     tli_release(sim->env, sim->made);
+    tli_release(sim->env, sim->late);
     tli_free_sim_arena(sim->env, &sim->arena);
     tli_free_sim_arena(sim->env, &sim->host_arena);
     sim->all_tensors = sim->tensors = NULL;
@@ -15924,6 +16048,8 @@ static void tli_free_sim(tli_sim *sim) {
     sim->next_backward = NULL;
     sim->wide_offsets = NULL;
     sim->made = NULL;
+    sim->late = NULL;
+    sim->late_capacity = 0;
 }
 
 // An upper bound on the allocations of one step, and of the graph inputs of a slot before the first step.
@@ -16061,6 +16187,7 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     sim->now = sim->link_free = 0;
     sim->step = NULL;
     sim->step_count = sim->made_count = 0;
+    sim->late_first = sim->late_count = 0;
     tli_reset_sim_arena(&sim->arena);
     tli_reset_sim_arena(&sim->host_arena);
     for (slot = 0; slot < sim->slot_count && !result; slot++) result = tli_sim_start_slot(sim, slot);
@@ -16116,6 +16243,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->entry_count = plan->entry_count;
     sim->inference = plan->inference;
     sim->any_order = plan->any_order;
+    sim->in_flight = tli_count_in_flight(plan);
     sim->link_rate = device ? device->link_bytes_per_second : 0;
     sim->link_latency = device ? device->link_latency_ns : 0;
     sim->codec_rate = device ? device->codec_bytes_per_second : 0;
@@ -16221,6 +16349,8 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_ANY_ORDER_MUST_BE_0_OR_1));
+    if (plan->in_flight < 0)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(IN_FLIGHT_MUST_BE_NOT_NEGATIVE));
     return tli_check_plan_blocks(env, function, plan);
 }
 
@@ -16309,7 +16439,8 @@ static tl_result tli_find_lifetimes(tl_env *env, tli_function function, const tl
     if (!result && ledger.failed)
         result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     for (i = 0; i < ledger.count; i++)
-        if (ledger.items[i].end_step < 0) ledger.items[i].end_step = desc->plan->step_count;
+        if (ledger.items[i].end_step < 0 || ledger.items[i].end_step > desc->plan->step_count)
+            ledger.items[i].end_step = desc->plan->step_count;
     if (!result) {
         lifetimes->items = ledger.items;
         lifetimes->count = ledger.count;
@@ -16668,6 +16799,23 @@ static tl_result tli_check_places(const tli_places *p) {
     return TL_OK;
 }
 
+// The lifetimes are those of other places for fewer steps under way: let them end as those of the plan do.
+static tl_result tli_lengthen(tli_places *p, const tl_plan *bare) {
+    tl_simulate_desc simulate;
+    tl_lifetimes longer;
+    tl_report report;
+    tl_result result;
+    int32_t i;
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = p->desc->graph;
+    simulate.plan = bare;
+    result = tli_find_lifetimes(p->env, p->function, &simulate, &longer, &report);
+    for (i = 0; i < p->lifetimes.count && !result; i++)     // both replays list the same in the same order
+        p->lifetimes.items[i].end_step = longer.items[i].end_step;
+    if (!result) tl_free_lifetimes(p->env, &longer);
+    return result;
+}
+
 // Lay out the tiers of a plan in which it has no offsets. banked: NULL, or the plan whose allocations stay in
 // their banks.
 static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const tl_plan *banked) {
@@ -16680,6 +16828,7 @@ static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const
     simulate.plan = banked ? banked : bare;
     p->keeps_banks = banked != NULL;
     result = tli_find_lifetimes(p->env, p->function, &simulate, &p->lifetimes, &report);
+    if (!result && banked && banked->in_flight != bare->in_flight) result = tli_lengthen(p, bare);
     if (!result) result = tli_check_places(p);
     if (!result) tli_copy(p->asked, p->desc->banks, (size_t)p->desc->bank_count * sizeof *p->asked);
     if (!result && !bare->offset_count) result = tli_place_tier(p, 0, report.allocation_count);
@@ -17485,6 +17634,11 @@ TLI_IMPL int tl_parse_codec(const char *text, tl_codec *codec) {
 TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     int32_t i;
+    if (plan->in_flight > 1) {
+        tli_put(&w, "K ");
+        tli_put_i64(&w, plan->in_flight);
+        tli_put(&w, "\n");
+    }
     for (i = 0; i < plan->entry_count; i++) {
         const tl_entry *entry = &plan->entry[i];
         tli_put(&w, "E ");
@@ -17572,7 +17726,18 @@ typedef struct tli_schedule {
     tl_entry *entry;         // [entry_count]
     int32_t   entry_count, entry_capacity;
     int32_t   highest_slot;
+    int32_t   in_flight;     // 0 = not given
 } tli_schedule;
+
+// Read how many steps may be under way together, after K. Returns the rule that the line breaks, or TLI_NO_RULE.
+static tli_rule tli_read_in_flight(tli_reader *reader, tli_schedule *schedule) {
+    tli_word word;
+    if (schedule->list.count || schedule->entry_count || schedule->in_flight)
+        return TLI_RULE(IN_FLIGHT_MUST_STAND_FIRST);
+    if (!tli_next_word(reader, &word) || !tli_read_i32(word, &schedule->in_flight) || schedule->in_flight < 1)
+        return TLI_RULE(IN_FLIGHT_MUST_BE_NUMBER_AS_IN_K_4);
+    return tli_next_word(reader, &word) ? TLI_RULE(MORE_WORDS_THAN_STEP_TAKES) : TLI_NO_RULE;
+}
 
 // Read a tensor of the entry, after its E. Returns the rule that the line breaks, or TLI_NO_RULE.
 static tli_rule tli_read_entry(tli_reader *reader, tli_schedule *schedule) {
@@ -17607,6 +17772,7 @@ static tl_result tli_take_schedule(tli_schedule *schedule, tl_plan *plan) {
     tli_zero(&apart, sizeof apart);
     result = tli_take_steps(&schedule->list, TLI_IN(PARSE_SCHEDULE), &apart);
     if (schedule->highest_slot) apart.slot_count = schedule->highest_slot + 1;
+    apart.in_flight = schedule->in_flight;
     if (!result && !schedule->entry_count) {
         *plan = apart;
     } else if (!result) {
@@ -17632,16 +17798,18 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
         tl_step step;
         tli_word word;
         tli_rule why;
-        int enters;
+        int enters, is_head;
         if (!tli_next_word(&reader, &word)) continue;
         enters = tli_word_is(word, "E");
-        why = enters ? tli_read_entry(&reader, &schedule) : tli_read_step(&reader, word, &step);
+        is_head = tli_word_is(word, "K");
+        why = is_head ? tli_read_in_flight(&reader, &schedule)
+            : enters ? tli_read_entry(&reader, &schedule) : tli_read_step(&reader, word, &step);
         if (why) {
             tli_release(env, schedule.list.steps);
             tli_release(env, schedule.entry);
             return tli_fail_line(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), reader.line, why);
         }
-        if (enters) continue;
+        if (enters || is_head) continue;
         tli_add_step(&schedule.list, step);
         if (step.slot > schedule.highest_slot) schedule.highest_slot = step.slot;
     }
@@ -17694,6 +17862,11 @@ static void tli_list_live(tli_sim *sim, tli_peak *peak) {
         tli_sim_choose_slot(sim, i);
         tli_list_slot(sim, peak);
     }
+    for (i = sim->late_first; i < sim->late_count; i++) {
+        const tli_late *late = &sim->late[i];
+        if (late->until <= sim->step_count || late->is_host) continue;    // free for the next step
+        tli_add_live(peak, late->made.use, late->made.index, late->made.slot, late->made.bytes);
+    }
     tli_sim_choose_slot(sim, slot);
 }
 
@@ -17702,7 +17875,7 @@ static void tli_list_live(tli_sim *sim, tli_peak *peak) {
 // live together.
 static tl_result tli_list_peak(tli_sim *sim, tl_step step, tli_peak *peak) {
     const tl_node *node = &sim->graph->nodes[step.node];
-    int alone = step.kind == TL_STEP_COMPRESS || step.kind == TL_STEP_EXPAND;
+    int alone = (step.kind == TL_STEP_COMPRESS || step.kind == TL_STEP_EXPAND) && sim->in_flight <= 1;
     int32_t count = alone && step.output == TL_ALL_OUTPUTS ? node->output_count : 1, i;
     tl_result result = TL_OK;
     for (i = 0; i < count && !result; i++) {
@@ -17730,6 +17903,8 @@ static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simu
     result = tli_simulate_checked(env, function, desc, NULL, &peak->report);
     if (result) return result;
     most *= (uint64_t)tli_count_slots(desc->plan);
+    if (tli_count_in_flight(desc->plan) > 1)    // what was freed and is not free: no more than was allocated
+        most += (uint64_t)peak->report.allocation_count;
     peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
     if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_LOOK_AT_PEAK));
     result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan, NULL);
@@ -17887,6 +18062,11 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
         tli_send(s, ", ");
         tli_send_i32(s, plan->slot_count);
         tli_send(s, " micro-batches under way together");
+    }
+    if (plan->in_flight > 1) {
+        tli_send(s, ", up to ");
+        tli_send_i32(s, plan->in_flight);
+        tli_send(s, " steps under way together");
     }
     tli_send(s, "\n");
     tli_send(s, "cost ");
@@ -18261,6 +18441,18 @@ static int32_t tli_count_first_lives(const tli_table *t) {
     return count;
 }
 
+// Whether an output is made again while others may be under way that use the one before.
+static int tli_lives_again(const tli_table *t, int32_t index) {
+    const tl_lifetime *life = &t->lifetimes.items[index];
+    int32_t i;
+    for (i = index + 1; i < t->lifetimes.count && t->plan->in_flight > 1; i++) {
+        const tl_lifetime *other = &t->lifetimes.items[i];
+        if (other->use == life->use && other->node == life->node && other->output == life->output &&
+            other->slot == life->slot) return 1;
+    }
+    return 0;
+}
+
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
     int32_t i, first = tli_count_first_lives(t);
@@ -18275,6 +18467,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     tli_send_macro_blocks(s, t);
     tli_send_defined(s, t, "_BASE_BYTES ", t->plan->base_bytes);
     if (t->plan->slot_count > 1) tli_send_defined(s, t, "_SLOTS ", (uint64_t)t->plan->slot_count);
+    if (t->plan->in_flight > 1) tli_send_defined(s, t, "_IN_FLIGHT ", (uint64_t)t->plan->in_flight);
     tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
     tli_send_defined(s, t, "_NODES ", (uint64_t)graph->node_count);
     tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
@@ -18283,7 +18476,8 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
         int32_t tensor = graph->nodes[life->node].first_output + life->output;
         if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
         else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
-        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor])
+        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor] &&
+            !tli_lives_again(t, i))
             tli_send_macro_place(s, t, "_RESULT_", life);
     }
     for (i = 0; i < graph->node_count; i++) {
@@ -18617,6 +18811,7 @@ static void tli_send_plan_table(tli_stream *s, const tli_table *t) {
     tli_send(s, t->is_narrow ? "&" : "NULL");
     if (t->is_narrow) { tli_send(s, name); tli_send(s, "_narrow"); }
     tli_send(s, ",  // narrow\n");
+    tli_send_field(s, (uint64_t)plan->in_flight, "in_flight");
     tli_send(s, "};\n");
 }
 
@@ -30713,6 +30908,8 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
     if (desc->form && budget->host_bytes)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
                         TLI_RULE(HOST_BUDGET_BYTES_NEEDS_FORM_ANY));
+    if (desc->in_flight < 0 || (desc->live && desc->in_flight > 1))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(IN_FLIGHT_NEEDS_PLACES));
     if ((uint32_t)desc->codec >= (uint32_t)TL_CODEC_COUNT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(CODEC_THERE_IS_NO_SUCH_ONE));
     if (desc->codec && (desc->inference || desc->form))
@@ -30925,6 +31122,7 @@ static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_r
     a->turns++;
     a->work += report->work;
     if (result) return result;
+    if (a->desc) a->plan->in_flight = a->desc->in_flight;
     tli_zero(&device, sizeof device);
     if (a->device) device = *a->device;
     device.alignment_bytes = a->alignment;
@@ -40481,6 +40679,7 @@ typedef struct tli_asked {
     uint64_t         alignment_bytes, block_bytes;
     tl_codec         codec;           // f32 tensors may be compressed by it, where forwards may run again
     const uint8_t   *formats;         // [tensors] tl_format; NULL = all f32
+    int32_t          in_flight;     // steps under way together; 0 = 1
     uint64_t         work_limit;    // of tl_plan_remat and tl_plan_order; 0 = their defaults
     int            (*progress)(const tl_remat_progress *progress, void *user);
     void            *user;
@@ -40511,6 +40710,7 @@ static tl_result tli_plan_remat_asked(const tli_asked *a, const uint8_t *lossles
     remat.alignment_bytes = a->alignment_bytes;
     remat.block_bytes = a->block_bytes;
     remat.work_limit = a->work_limit;
+    if (a->in_arena) remat.in_flight = a->in_flight;
     remat.progress = a->progress;
     remat.user = a->user;
     return a->in_arena ? tli_plan_remat_in_arena(a->env, &remat, &a->arena, plan, report)
@@ -40531,6 +40731,25 @@ static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_r
     return result;
 }
 
+// Give a plan that was placed for one step at a time the places for several.
+static tl_result tli_place_in_flight(const tli_asked *a, tl_plan *plan) {
+    tl_places_desc places;
+    tl_device device;
+    tl_result result;
+    if (a->in_flight <= 1) return TL_OK;
+    tli_zero(&device, sizeof device);
+    if (a->device) device = *a->device;
+    device.alignment_bytes = a->alignment_bytes;
+    tli_zero(&places, sizeof places);
+    places.graph = a->graph;
+    places.device = &device;
+    places.work_limit = a->work_limit;
+    plan->in_flight = a->in_flight;
+    result = tl_plan_places(a->env, &places, plan, NULL);
+    if (result) tl_free_plan(a->env, plan);
+    return result;
+}
+
 // The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
 // do; where there is none either, the order stays if it takes less than what that would take, and is refused
 // by the caller.
@@ -40546,6 +40765,7 @@ static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_rep
     order.alignment_bytes = a->alignment_bytes;
     order.work_limit = a->work_limit;
     result = tl_plan_order(a->env, &order, plan, &found);
+    if (!result) result = tli_place_in_flight(a, plan);
     report->work = found.work;
     if (result || !tli_may_run_again(a) || (!a->arena.is_over && plan->arena_bytes <= a->arena.bytes))
         return result;
@@ -41094,6 +41314,7 @@ static tli_asked tli_ask_for_compile(tli_compile *c, const tl_graph *graph, uint
     asked.alignment_bytes = c->desc->alignment_bytes;
     asked.block_bytes = c->desc->block_bytes;
     asked.work_limit = work_limit;
+    asked.in_flight = c->desc->in_flight;
     asked.codec = c->compresses ? c->codec : TL_CODEC_NONE;
     if (c->desc->progress) {
         asked.progress = tli_watch_compile;
@@ -41107,6 +41328,7 @@ static tl_result tli_place_compiled(tli_compile *c, const tl_graph *graph, tl_pl
     tl_places_desc places;
     tl_device device;
     tl_result result;
+    plan->in_flight = c->desc->in_flight;
     if (!c->in_arena || plan->offset_count) return TL_OK;
     tli_zero(&device, sizeof device);
     if (c->desc->device) device = *c->desc->device;
@@ -46437,7 +46659,12 @@ typedef struct tli_call {
     uint64_t    block_bytes; // of a fused node: from one block in the scratch to the next
     int32_t     outputs_ready;
     int32_t     depends_on;  // of the call for the first elements
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    int32_t     adds;        // a conversion without a kernel: 1 = the gradient of its input was there before
+#endif
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
+    int32_t     polled;      // how often its kernel has answered TL_NOT_READY
+    int32_t     is_asked;    // 1 = one of these answers was for the present call of tl_run_plan
 #ifndef TL_NO_ONLINE
     uint64_t   *reported;    // [output_count] what a dynamic node made, right or wrong, or TLI_UNREPORTED
     int32_t     is_inside;   // 1 = its kernel is running
@@ -46500,9 +46727,23 @@ typedef enum tli_want_kind {
 
 typedef enum tli_computing {
     TLI_COMPUTING_NOT,      // no compute step is open: no range is claimed for a call only
+    TLI_COMPUTING_OPENED,   // its ranges are claimed, and it waits for a step before
     TLI_COMPUTING_YIELDED,  // a compute step was yielded
     TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
+
+// What belongs to one of several steps under way. That of the step at hand is in the run, its place here is
+// then not used (tli_choose_flight).
+typedef struct tli_flight {
+    tli_call      call;
+    tl_step       last;
+    tl_run_event  event;
+    tl_run_step   yielded;      // to tl_run_plan
+    tli_computing computing;
+    uint64_t      high_bytes;
+    tli_held     *freed;        // [freed_count] by the step; given back before step index + in_flight
+    int32_t       freed_count;
+} tli_flight;
 
 // The blocks of a run in one tier, taken at init, and where its claims lie.
 typedef struct tli_run_arena {
@@ -46618,6 +46859,14 @@ struct tl_run {
     uint8_t        *is_read;         // [tensor_count] a node reads it
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
+    tli_held       *freed;           // as in tli_flight
+    int32_t         freed_count;
+    tl_run_step     yielded;         // to tl_run_plan
+    int32_t         in_flight;       // steps that may be under way together
+    tli_flight     *flights;         // [flight_count] step i has place i % flight_count; NULL = one at a time
+    int32_t         flight_count, flight;   // flight: that of the step at hand
+    int32_t         defers;          // 1 = what is freed is given back later
+    int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 
@@ -46625,6 +46874,10 @@ struct tl_run {
     int32_t         position;        // index of the next step
     int32_t         by_itself;       // 1 = inside tl_run_plan: may wait, and needs no depends_on
     int32_t         by_hand;         // 1 = tl_run_forward and tl_run_backward choose the goals
+    int32_t         goal_waits;      // 1 = the last of these has not reached its goal: TL_NOT_READY
+    int32_t         in_plan;         // 1 = tl_run_plan answered TL_NOT_READY and is to go on
+    int32_t         plan_pass;       // of tl_run_plan, from 0
+    uint64_t        plan_step;       // training step that it runs
     tli_computing   computing;       // how far the compute step yielded last was carried out
     tl_step         last;
     tl_run_event    event;           // of the last step
@@ -46850,16 +47103,24 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
 
 // -- buffers: the steps on one tensor --
 
+// Give held bytes back: at once, or where others may be under way, in_flight steps later.
+static tl_result tli_free_held(tl_run *run, tli_held *held) {
+    if (!run->defers || !held->range.bytes) return tli_abandon(&run->store, held);
+    run->freed[run->freed_count++] = *held;
+    tli_zero(&held->range, sizeof held->range);
+    return TL_OK;
+}
+
 static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
     buffer->state = TLI_ABSENT;
     buffer->codec = TL_CODEC_NONE;
     buffer->is_entry = 0;
-    return tli_abandon(&run->store, &buffer->device);
+    return tli_free_held(run, &buffer->device);
 }
 
 static tl_result tli_buffer_drop_host(tl_run *run, tli_buffer *buffer) {
     buffer->on_host = 0;
-    return tli_abandon(&run->store, &buffer->host);
+    return tli_free_held(run, &buffer->host);
 }
 
 // Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
@@ -46892,13 +47153,29 @@ static tl_result tli_buffer_wait(tl_run *run, tli_buffer *buffer) {
     return TL_OK;
 }
 
+// As tli_move_held; the bytes that were held before stay as long as a step that reads them may be under way.
+static tl_result tli_move_later(tl_run *run, tli_held *held, tl_codec from_codec, tli_held *to,
+                                tl_codec to_codec, int *moved) {
+    tl_result result = tli_transfer(&run->store, &to->range, to_codec, &held->range, from_codec);
+    *moved = !result;
+    if (result) {
+        (void)tli_abandon(&run->store, to);
+        return result;
+    }
+    result = tli_free_held(run, held);
+    *held = *to;
+    return result;
+}
+
 // Compress or expand a tensor of so many bytes. Both ranges are claimed until the conversion is enqueued.
 static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t bytes, tl_codec codec) {
     tli_held to;
     int moved;
     tl_result result = tli_claim_device(run, tl_find_codec_bytes(codec, bytes), &to);
     if (result) return result;
-    result = tli_move_held(&run->store, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved);
+    result = run->defers
+        ? tli_move_later(run, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved)
+        : tli_move_held(&run->store, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved);
     if (!moved) return result;
     buffer->is_entry = 0;
     buffer->codec = (uint8_t)codec;
@@ -47051,6 +47328,214 @@ static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, 
 static int tli_has_more_ranges(const tl_run *run) {
     if (tli_has_turns(run) && run->call.turn + 1 < run->call.turns) return 1;
     return run->call.total - run->call.first > run->call.count;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- several steps under way --
+//
+// Step j is opened only when step j - k is finished, k = in_flight. So what steps up to j - k have freed can be
+// given away, and nothing that a step under way uses: no step waits for memory. What one reads or writes that
+// another writes is found from their ranges; then it waits for the other.
+//
+//     steps        F 1    F 2    F 3    D 1    F 4          k = 3
+//     under way    |------ F 1 ------|
+//                         |-- F 2 --|
+//                                |---- F 3 ----|
+//                                              F 4 is opened when F 2 has ended, and yielded when
+//                                              all that write what it reads have
+//
+// Two calls of one node are never under way together, whatever their ranges: so sums of parameter gradients, and
+// whatever else belongs to a node, are made in the order of the steps.
+
+// Go on with the state of the flight at this place.
+static void tli_choose_flight(tl_run *run, int32_t place) {
+    tli_flight *from, *to;
+    if (!run->flights || place == run->flight) return;
+    from = &run->flights[run->flight];
+    to = &run->flights[place];
+    from->call = run->call;
+    from->last = run->last;
+    from->event = run->event;
+    from->yielded = run->yielded;
+    from->computing = run->computing;
+    from->high_bytes = run->high_bytes;
+    from->freed = run->freed;
+    from->freed_count = run->freed_count;
+    run->call = to->call;
+    run->last = to->last;
+    run->event = to->event;
+    run->yielded = to->yielded;
+    run->computing = to->computing;
+    run->high_bytes = to->high_bytes;
+    run->freed = to->freed;
+    run->freed_count = to->freed_count;
+    run->flight = place;
+    tli_run_choose_slot(run, run->last.slot);
+}
+
+// Go on with the state of a step that may be under way.
+static void tli_choose_step(tl_run *run, int32_t index) {
+    if (run->flights && index >= 0) tli_choose_flight(run, index % run->flight_count);
+}
+
+static int32_t tli_count_flights(const tl_run *run) { return run->flights ? run->flight_count : 1; }
+
+// Give back what the step at hand has freed.
+static tl_result tli_give_freed(tl_run *run) {
+    tl_result first = TL_OK;
+    int32_t i;
+    for (i = 0; i < run->freed_count; i++) {
+        tl_result result = tli_abandon(&run->store, &run->freed[i]);
+        if (!first) first = result;
+    }
+    run->freed_count = 0;
+    return first;
+}
+
+// Give back what all steps have freed, at the end of a pass.
+static tl_result tli_give_all_freed(tl_run *run) {
+    tl_result first = TL_OK;
+    int32_t i;
+    for (i = 0; run->flights && i < run->flight_count; i++) {
+        tl_result result;
+        tli_choose_flight(run, i);
+        result = tli_give_freed(run);
+        if (!first) first = result;
+    }
+    run->defers = 0;
+    return first;
+}
+
+// The caller has to finish a step first.
+static tl_result tli_wait_for(tl_run *run, int32_t index) {
+    run->waits_for = index;
+    return TL_NOT_READY;
+}
+
+static int tli_is_under_way(const tl_run *run, const tli_flight *flight) {
+    return flight != &run->flights[run->flight] && flight->computing;
+}
+
+static int tli_accesses_conflict(const tl_access *a, const tl_access *b) {
+    return (a->writes || b->writes) && tli_overlaps(a->range, b->range);
+}
+
+// The latest other step under way that must be finished before the accesses can be made; -1 = there is none.
+static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, int32_t count) {
+    int32_t latest = -1, f, i, k;
+    for (f = 0; run->flights && f < run->flight_count; f++) {
+        const tli_flight *other = &run->flights[f];
+        int is_met = 0;
+        if (!tli_is_under_way(run, other) || other->event.index < latest) continue;
+        for (i = 0; i < count && !is_met; i++)
+            for (k = 0; k < other->call.access_count && !is_met; k++)
+                is_met = tli_accesses_conflict(&accesses[i], &other->call.accesses[k]);
+        if (is_met) latest = other->event.index;
+    }
+    return latest;
+}
+
+// The other step under way that calls a node; -1 = there is none.
+static int32_t tli_find_node_flight(const tl_run *run, int32_t node) {
+    int32_t f;
+    for (f = 0; run->flights && f < run->flight_count; f++)
+        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].last.node == node)
+            return run->flights[f].event.index;
+    return -1;
+}
+
+// The latest step under way; -1 = there is none.
+static int32_t tli_find_latest_flight(const tl_run *run) {
+    int32_t latest = run->flights && run->computing ? run->event.index : -1, f;
+    for (f = 0; run->flights && f < run->flight_count; f++)
+        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].event.index > latest)
+            latest = run->flights[f].event.index;
+    return latest;
+}
+
+// Take the place of the step that comes next, when the one that had it is finished, and any that calls its node:
+// what belongs to a node, its saved bytes too, changes hands when a call has ended.
+static tl_result tli_enter_flight(tl_run *run, const tl_step *step) {
+    int32_t before = -1;
+    if (!run->flights) return TL_OK;
+    tli_choose_step(run, run->position);
+    if (run->computing) return tli_wait_for(run, run->event.index);
+    if (step->kind <= TL_STEP_BACKWARD) before = tli_find_node_flight(run, step->node);
+    return before >= 0 ? tli_wait_for(run, before) : tli_give_freed(run);
+}
+
+// -- several steps under way: preparing a run --
+
+static void tli_free_call(tl_env *env, tli_call *call) {
+    tli_release(env, call->operands);
+    tli_release(env, call->access_of);
+    tli_release(env, call->accesses);
+    tli_release(env, call->writable);
+    tli_release(env, call->hosts);
+    tli_release(env, call->twice);
+    tli_release(env, call->made);
+    tli_zero(call, sizeof *call);
+}
+
+// Get the arrays of a call with at most so many operands and outputs. 0 = no memory.
+static int tli_alloc_call(tl_env *env, uint64_t operands, uint64_t outputs, tli_call *call) {
+    call->operands = (tl_operand *)tli_alloc_array(env, operands, sizeof *call->operands);
+    call->access_of = (int32_t *)tli_alloc_array(env, operands, sizeof *call->access_of);
+    call->accesses = (tl_access *)tli_alloc_array(env, operands, sizeof *call->accesses);
+    call->writable = (uint8_t *)tli_alloc_array(env, operands, 1);
+    call->hosts = (void **)tli_alloc_array(env, operands, sizeof *call->hosts);
+    call->twice = (tli_held *)tli_alloc_array(env, outputs, sizeof *call->twice);
+    call->made = (uint8_t *)tli_alloc_array(env, outputs, 1);
+    call->twice_count = (int32_t)outputs;
+    return call->operands && call->access_of && call->accesses && call->writable && call->hosts && call->twice &&
+           call->made;
+}
+
+static void tli_free_flights(tl_run *run) {
+    int32_t i;
+    for (i = 0; run->flights && i < run->flight_count; i++) {
+        tli_choose_flight(run, i);
+        tli_free_call(run->env, &run->call);
+        tli_release(run->env, run->freed);
+        run->freed = NULL;
+    }
+    tli_free_call(run->env, &run->call);
+    tli_release(run->env, run->flights);
+    run->flights = NULL;
+}
+
+// Refuse what is for one step at a time.
+static tl_result tli_check_in_flight(tl_run *run) {
+    tli_rule why = TLI_NO_RULE;
+    if (run->in_flight <= 1) return TL_OK;
+    if (run->is_online) why = TLI_RULE(IN_FLIGHT_NEEDS_A_PLAN);
+    if (run->desc.random) why = TLI_RULE(IN_FLIGHT_RANDOM_HOOK);
+#ifndef TL_NO_ONLINE
+    if (run->real_bytes) why = TLI_RULE(IN_FLIGHT_DYNAMIC_NODES);
+#endif
+    return why ? tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why) : TL_OK;
+}
+
+// Room for as many steps as can be under way together, of a plan with so many steps. operands, outputs: most of a
+// node. What step i frees is at most its outputs, or their gradients, or second copies, and two more.
+static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t operands, uint64_t outputs) {
+    int32_t count = run->in_flight < step_count ? run->in_flight : step_count, i;
+    int is_there;
+    if (run->in_flight <= 1) return TL_OK;
+    if (!count) count = 1;
+    run->flights = (tli_flight *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->flights);
+    is_there = run->flights != NULL;
+    run->flight_count = is_there ? count : 0;
+    run->flight = 0;
+    for (i = 0; i < count && is_there; i++) {
+        tli_choose_flight(run, i);
+        run->freed = (tli_held *)tli_alloc_array(run->env, outputs + 2, sizeof *run->freed);
+        is_there = run->freed && (!i || tli_alloc_call(run->env, operands, outputs, &run->call));
+    }
+    tli_choose_flight(run, 0);
+    if (is_there) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -48441,6 +48926,7 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     if (strategy->precision == TL_PRECISION_MIXED) desc.precision = &formats;
     desc.may_split = run->desc.may_split;
     desc.split_cost = run->desc.split_cost;
+    desc.in_flight = run->in_flight;
     desc.codec = run->desc.codec;
     desc.fusion_block_bytes = tli_find_fusion_block(run);
     desc.fusion_scratch_parts = tli_find_fusion_parts(run);
@@ -48899,6 +49385,7 @@ static tl_result tli_rename_plan(const tli_caching *c, const tli_part *part, con
         apart.entry = list;
         apart.entry_count = tli_list_entry(c->run->graph, part, list);
         apart.offset_count = apart.host_offset_count = apart.block_count = 0;
+        apart.in_flight = c->run->in_flight;
         result = tli_join_plan(env, TLI_IN(INIT_RUN), &apart, plan);
     }
     tli_release(env, steps);
@@ -50358,6 +50845,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
     int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
+    run->call.polled = run->call.is_asked = 0;
     if (tli_has_turns(run)) {
         run->call.operand_count = run->call.access_count = 0;
         tli_describe_member(run);
@@ -50392,36 +50880,23 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     return tli_yield_call(run, out);
 }
 
-static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
-    int backward = run->last.kind == TL_STEP_BACKWARD;
-    int32_t kernel = run->kernel_of[run->last.node];
-    tli_cut cut = tli_find_cut(run, run->last.node);
-    int adds = 0;
-    tl_result result;
-    if (kernel == TLI_CONVERSION && backward) {
-        int32_t input = run->graph->nodes[run->last.node].first_input;
-        adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
-    }
-    tli_start_turns(run, &cut);
-    run->call.outputs_ready = 0;
-#ifndef TL_NO_ONLINE
-    tli_clear_reports(run);
-#endif
-    result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
-    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
-    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
-    tli_describe_operands(run);
-    if (!run->by_itself) result = tli_find_dependency(run, &out->depends_on);
-    run->call.depends_on = out->depends_on;
-    if (result) return result;
+// The operands of a compute step are claimed and described: yield its first call, or carry it out where it has
+// no kernel, once every step under way that it depends on is finished.
+static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
+    int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count) : -1;
+    run->computing = TLI_COMPUTING_OPENED;
+    out->step = run->last;
+    out->index = run->event.index;
+    out->depends_on = run->call.depends_on;
+    if (before >= 0) return tli_wait_for(run, before);
+    if (run->flights) run->event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (kernel == TLI_CONVERSION) {
+    if (run->kernel_of[run->last.node] == TLI_CONVERSION) {
         tli_describe_call(run, &out->call);
         run->computing = TLI_COMPUTING_DONE;
-        return run->call.outputs_ready ? TL_OK : tli_convert(run, adds);
+        return run->call.outputs_ready ? TL_OK : tli_convert(run, run->call.adds);
     }
 #endif
-    (void)adds;
     if (tli_has_turns(run) && run->call.outputs_ready) {  // a fused node has no saved bytes to make
         run->call.turns = 1;
         run->call.count = run->call.total;
@@ -50429,6 +50904,31 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
         return TL_OK;
     }
     return tli_yield_call(run, out);
+}
+
+static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
+    int backward = run->last.kind == TL_STEP_BACKWARD;
+    tli_cut cut = tli_find_cut(run, run->last.node);
+    tl_result result;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    run->call.adds = 0;
+    if (run->kernel_of[run->last.node] == TLI_CONVERSION && backward) {
+        int32_t input = run->graph->nodes[run->last.node].first_input;
+        run->call.adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
+    }
+#endif
+    tli_start_turns(run, &cut);
+    run->call.outputs_ready = 0;
+#ifndef TL_NO_ONLINE
+    tli_clear_reports(run);
+#endif
+    result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
+    run->computing = TLI_COMPUTING_OPENED;  // from here on there may be ranges to release
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
+    tli_describe_operands(run);
+    if (!run->by_itself) result = tli_find_dependency(run, &out->depends_on);
+    run->call.depends_on = out->depends_on;
+    return result ? result : tli_go_on_compute(run, out);
 }
 
 static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
@@ -50552,9 +51052,13 @@ static void tli_release_slot(tl_run *run, int with_inputs) {
 // Release all buffers. What the backend does not take back is offered to it again by the next pass.
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    int32_t i;
-    (void)tli_abandon(&run->store, &run->call.scratch);
-    for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
+    int32_t i, f;
+    (void)tli_give_all_freed(run);
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        (void)tli_abandon(&run->store, &run->call.scratch);
+        for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
+    }
     for (i = 0; i < run->slot_count; i++) {
         tli_run_choose_slot(run, i);
         tli_release_slot(run, with_inputs);
@@ -50592,10 +51096,14 @@ static tl_result tli_claim_entry(tl_run *run) {
 // Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
-    if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
-    tli_end_random(run);
-    run->computing = TLI_COMPUTING_NOT;
+    int32_t f;
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
+        if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
+        tli_end_random(run);
+        run->computing = TLI_COMPUTING_NOT;
+    }
     (void)tli_submit_store(&run->store);
     tli_release_buffers(run, with_inputs);
     tli_end_quiet(&quiet, TL_OK);
@@ -50610,7 +51118,8 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
 #endif
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
-    run->active = 0;
+    if (run->in_plan) run->next_step = run->plan_step;
+    run->active = run->in_plan = run->goal_waits = 0;
     if (run->env) run->env->error = error;
     return why;
 }
@@ -50717,6 +51226,8 @@ static tl_result tli_end_pass(tl_run *run) {
     tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(SUBMIT_FAILED));
+    result = tli_give_all_freed(run);
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED));
 #ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
 #endif
@@ -50739,7 +51250,7 @@ static void tli_start_training_step(tl_run *run) {
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tl_account_counters counters;
     TL_ASSERT(run);
-    if (run->active)
+    if (run->active || (run->in_plan && !run->by_itself))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
                         TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     if (micro_batch < 0 || micro_batch > INT32_MAX - run->slot_count)
@@ -50783,6 +51294,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     }
 #endif
     run->active = 1;
+    run->defers = run->flights != NULL;
     return TL_OK;
 }
 
@@ -50819,6 +51331,25 @@ static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
     return result;
 }
 
+// Where others are under way, a memory step that moves bytes waits for those that make or overwrite them.
+static tl_result tli_order_memory_step(tl_run *run) {
+    tl_step_kind kind = (tl_step_kind)run->last.kind;
+    int moves = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_COMPRESS ||
+                kind == TL_STEP_EXPAND;
+    int32_t i, end, before, latest = -1;
+    if (!run->flights || !moves) return TL_OK;
+    tli_step_outputs(run, &run->last, &i, &end);
+    for (; i < end; i++) {
+        tl_access access;
+        if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
+        access.range = kind == TL_STEP_FETCH ? run->tensors[i].host.range : run->tensors[i].device.range;
+        access.writes = 0;
+        before = tli_find_conflict(run, &access, 1);
+        if (before > latest) latest = before;
+    }
+    return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
+}
+
 static void tli_observe_step(tl_run *run) {
     if (!run->profiling) return;
     run->event.device_bytes = run->high_bytes;
@@ -50846,9 +51377,9 @@ static tl_result tli_close_compute(tl_run *run) {
     run->computing = TLI_COMPUTING_NOT;
     run->store.enqueued = 1;
     tli_end_random(run);  // where the caller called the last kernel itself
-    first = tli_abandon(&run->store, &run->call.scratch);
+    first = tli_free_held(run, &run->call.scratch);
     for (i = 0; i < node->output_count; i++)
-        tli_keep_first(&first, tli_abandon(&run->store, &run->call.twice[i]));
+        tli_keep_first(&first, tli_free_held(run, &run->call.twice[i]));
     for (i = node->first_output; i < end && run->last.kind == TL_STEP_BACKWARD; i++)
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
     if (run->last.kind == TL_STEP_BACKWARD)
@@ -50885,9 +51416,19 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     tl_result result;
     tli_zero(&step, sizeof step);
     result = tli_pull_step(run, &step, done);
-    if (result || *done) return result;
+    if (result) return result;
+    if (*done) {
+        int32_t latest = tli_find_latest_flight(run);
+        if (latest < 0) return TL_OK;
+        *done = 0;
+        return tli_wait_for(run, latest);
+    }
+    result = tli_enter_flight(run, &step);
+    if (result == TL_NOT_READY) return result;
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED));
     tli_open_step(run, step, out);
-    result = tli_poll_step(run, &step);
+    result = tli_order_memory_step(run);
+    if (!result) result = tli_poll_step(run, &step);
     if (result == TL_NOT_READY) return result;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
     run->position++;
@@ -50908,15 +51449,27 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     return result;
 }
 
+// Close a step that was carried out for all elements. One at a time, that is left to the next call.
+static tl_result tli_close_flight(tl_run *run) {
+    int is_done = run->flights && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
+    return is_done ? tli_close_compute(run) : TL_OK;
+}
+
 // Go on with the step before, for its next elements, or close it and open the next one.
 static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_result result = TL_OK;
-    if (run->computing && tli_has_more_ranges(run)) {
+    run->waits_for = -1;
+    tli_choose_step(run, run->position - 1);
+    if (run->computing == TLI_COMPUTING_OPENED) {
+        result = tli_go_on_compute(run, out);
+    } else if (run->computing && tli_has_more_ranges(run)) {
+        if (run->computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->event.index);
         result = tli_yield_next_range(run, out);
     } else {
-        if (run->computing) result = tli_close_compute(run);
+        if (run->computing == TLI_COMPUTING_DONE) result = tli_close_compute(run);
         if (!result) result = tli_open_next_step(run, out, done);
     }
+    if (!result && !*done) result = tli_close_flight(run);
     if (result || *done) return result;
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
@@ -50939,7 +51492,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     tl_result result;
     TL_ASSERT(run && step && done);
     *done = 0;
-    if (run->active && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
+    if (run->in_plan && !run->by_itself)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP), TLI_RULE(RUN_PLAN_IS_UNDER_WAY));
+    if (run->active && !run->flights && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
@@ -50955,7 +51510,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     if (!result) return TL_OK;
     tli_zero(step, sizeof *step);
     *done = 0;
-    return result == TL_NOT_READY ? result : tli_abort_pass(run, result);
+    if (result != TL_NOT_READY) return tli_abort_pass(run, result);
+    if (run->flights) step->depends_on = run->waits_for;
+    return result;
 }
 
 // -- the executor: kernels --
@@ -50979,7 +51536,8 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     uint64_t start, end;
     tl_result result;
     tli_update_call(run, &call);
-    if (!backward && !call.first) tli_start_random(run);
+    call.polled = run->call.polled;
+    if (!backward && !call.first && !call.polled) tli_start_random(run);
     start = tli_run_now(run);
 #ifndef TL_NO_ONLINE
     run->call.is_inside = 1;
@@ -50991,6 +51549,10 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     end = tli_run_now(run);
     run->event.end_ns = end;
     run->report.compute_ns += end - start;
+    if (result == TL_NOT_READY) {
+        if (run->call.polled < INT32_MAX) run->call.polled++;
+        return result;
+    }
     if (result || !tli_has_more_ranges(run)) tli_end_random(run);
 #ifndef TL_NO_ONLINE
     if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
@@ -50998,8 +51560,9 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     return result ? tli_fail_kernel(run, result) : TL_OK;
 }
 
-// Whether it is the compute step that was yielded last and its kernel was not called yet.
-static int tli_is_current(const tl_run *run, const tl_run_step *step) {
+// Whether it is a compute step that was yielded and not carried out yet. It is the one at hand then.
+static int tli_is_current(tl_run *run, const tl_run_step *step) {
+    if (run->active && step->is_compute) tli_choose_step(run, step->index);
     return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->event.index && step->call.first == run->call.first &&
            step->call.node == run->call.node && step->call.kind == run->call.kind &&
@@ -51023,6 +51586,7 @@ static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
     tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
     run->computing = TLI_COMPUTING_DONE;
     if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
+    if (!result) result = tli_close_flight(run);
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
 
@@ -51058,7 +51622,10 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     result = run->limits.host_visible ? tli_map_last_step(run, function) : TL_OK;
     if (result) return result;
     run->computing = TLI_COMPUTING_DONE;
-    return tli_leave_kernel(run, tli_call_kernel(run, step));
+    result = tli_call_kernel(run, step);
+    if (result != TL_NOT_READY) return tli_leave_kernel(run, result);
+    run->computing = TLI_COMPUTING_YIELDED;
+    return result;
 }
 
 TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
@@ -51072,50 +51639,102 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     return tli_leave_kernel(run, TL_OK);
 }
 
-// Carry out the rest of the pass (by hand: the steps of the goals decided so far).
-static tl_result tli_run_steps(tl_run *run) {
-    tl_run_step step;
-    int32_t done = 0;
+// Call the kernels of the steps under way that were not asked in this turn. *moved: 1 = one of them was carried
+// out; else as it was.
+static tl_result tli_poll_kernels(tl_run *run, int *moved) {
     tl_result result = TL_OK;
-    run->by_itself = 1;
-    while (!result && !done) {
-        result = tl_next_step(run, &step, &done);
-        if (!result && !done && step.is_compute) result = tl_run_step_kernel(run, &step);
+    int32_t f;
+    for (f = 0; f < tli_count_flights(run) && !result; f++) {
+        tli_choose_flight(run, f);
+        if (run->computing != TLI_COMPUTING_YIELDED || run->call.is_asked) continue;
+        result = tl_run_step_kernel(run, &run->yielded);
+        if (!result) *moved = 1;
+        if (result != TL_NOT_READY) continue;
+        run->call.is_asked = 1;
+        result = TL_OK;
     }
+    return result;
+}
+
+// Pull a step if there is one that can be yielded, and call kernels. TL_NOT_READY: nothing has moved.
+static tl_result tli_move_pass(tl_run *run, int32_t *done) {
+    tl_run_step step;
+    int moved = 0;
+    tl_result result = TL_NOT_READY, polled;
+    tli_zero(&step, sizeof step);
+    if (run->flights || run->computing != TLI_COMPUTING_YIELDED) result = tl_next_step(run, &step, done);
+    if (result && result != TL_NOT_READY) return result;
+    if (!result && step.is_compute) run->yielded = step;
+    moved = !result;
+    polled = run->active ? tli_poll_kernels(run, &moved) : TL_OK;
+    return polled ? polled : moved ? TL_OK : TL_NOT_READY;
+}
+
+// Whether a kernel has answered that it is not ready.
+static int tli_has_polled(const tl_run *run) {
+    int is_polled = run->computing == TLI_COMPUTING_YIELDED && run->call.polled;
+    int32_t f;
+    for (f = 0; run->flights && f < run->flight_count; f++)
+        is_polled |= tli_is_under_way(run, &run->flights[f]) && run->flights[f].call.polled;
+    return is_polled;
+}
+
+// Carry out the rest of the pass (by hand: the steps of the goals decided so far). TL_NOT_READY: up to a kernel
+// that is not ready, or to work that the backend cannot wait for.
+static tl_result tli_run_steps(tl_run *run) {
+    int32_t done = 0, f;
+    tl_result result = TL_OK;
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        run->call.is_asked = 0;
+    }
+    run->by_itself = 1;
+    while (!result && !done) result = tli_move_pass(run, &done);
     run->by_itself = 0;
-    if (result != TL_NOT_READY) return result;
-    return tli_abort_pass(run, tli_fail(run->env, result, TLI_IN(RUN_PLAN),
-                                        TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT)));
+    if (result != TL_NOT_READY || tli_has_polled(run)) return result;
+    return tli_fail(run->env, result, TLI_IN(RUN_PLAN), TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
 }
 
 // Let the caller write the inputs of each slot before a pass.
 static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
-    int32_t chosen = run->caller_slot, failed = 0, slot;
-    tl_result result;
-    for (slot = 0; run->desc.load && slot < run->slot_count && !failed; slot++) {
+    int32_t chosen = run->caller_slot, slot;
+    tl_result result = TL_OK;
+    for (slot = 0; run->desc.load && slot < run->slot_count && !result; slot++) {
         run->caller_slot = slot;
-        failed = run->desc.load(run, micro_batch + slot, run->desc.load_user) != TL_OK;
+        result = run->desc.load(run, micro_batch + slot, run->desc.load_user);
     }
     run->caller_slot = chosen;
-    if (!failed) return TL_OK;
+    if (!result || result == TL_NOT_READY) return result;
     result = tli_fail(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
     return tli_abort_pass(run, result);
 }
 
+// Begin the next pass of tl_run_plan.
+static tl_result tli_begin_plan_pass(tl_run *run) {
+    int32_t micro_batch = run->plan_pass * run->slot_count;
+    tl_result result = tli_load_slots(run, micro_batch);
+    run->by_itself = 1;
+    if (!result) result = tl_start_pass(run, micro_batch);
+    run->by_itself = 0;
+    return result;
+}
+
 TLI_IMPL tl_result tl_run_plan(tl_run *run) {
-    uint64_t step;
     tl_result result = TL_OK;
-    int32_t k;
     TL_ASSERT(run);
-    if (run->active)
+    if (run->active && !run->in_plan)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(RUN_PLAN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    step = run->next_step;
-    for (k = 0; k < run->repeat_count && !result; k++) {
-        result = tli_load_slots(run, k * run->slot_count);
-        if (!result) result = tl_start_pass(run, k * run->slot_count);
-        if (!result) result = tli_run_steps(run);
+    if (!run->in_plan) {
+        run->plan_pass = 0;
+        run->plan_step = run->next_step;
     }
-    if (result) run->next_step = step;
+    while (run->plan_pass < run->repeat_count && !result) {
+        if (!run->active) result = tli_begin_plan_pass(run);
+        if (!result) result = tli_run_steps(run);
+        run->plan_pass += !result;
+    }
+    run->in_plan = result == TL_NOT_READY;
+    if (result && !run->in_plan) run->next_step = run->plan_step;
     return result;
 }
 
@@ -51511,6 +52130,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     run->inference = desc->plan ? desc->plan->inference : desc->inference;
     run->is_online = !desc->plan && !desc->checkpoints;
     run->in_arena = !desc->evict;       // what it decides is known in the pass only
+    run->in_flight = desc->in_flight > 1 ? desc->in_flight : 1;
     if (!strategy) return TL_OK;
     result = tl_check_strategy(run->env, strategy);
     if (!result) result = tli_support_strategy(run, strategy);
@@ -51551,6 +52171,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
         why = TLI_RULE(EVICT_GOES_WITH_TL_EVICTION_CALLER);
     if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
         why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
+    if (desc->in_flight < 0) why = TLI_RULE(RUN_IN_FLIGHT_MUST_BE_NOT_NEGATIVE);
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
@@ -51831,6 +52452,7 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     asked.arena = tli_arena_budget(run);
     asked.alignment_bytes = run->limits.alignment_bytes;
     asked.block_bytes = tli_run_cut(run);
+    asked.in_flight = run->in_flight;
     asked.formats = run->desc.formats;
     if (run->precision == TL_PRECISION_MIXED || run->precision == TL_PRECISION_SINGLE)
         asked.codec = run->desc.codec;
@@ -51924,10 +52546,11 @@ static void tli_take_off_places(tl_plan *bare, int tier) {
 
 // Whether the plan lacks places in one of the run's arenas. bare: the plan with those that suit the backend.
 static int tli_lacks_places(const tl_run *run, tl_plan *bare) {
-    int32_t k;
+    int32_t k, is_too_tight = tli_count_in_flight(&run->plan) < run->in_flight;
     *bare = run->plan;
-    if (!tli_suit_backend(run, bare, 0)) bare->offset_count = 0;
-    if (!tli_suit_backend(run, bare, 1)) bare->host_offset_count = 0;
+    bare->in_flight = run->in_flight;
+    if (is_too_tight || !tli_suit_backend(run, bare, 0)) bare->offset_count = 0;
+    if (is_too_tight || !tli_suit_backend(run, bare, 1)) bare->host_offset_count = 0;
     if (!bare->offset_count) tli_take_off_places(bare, TL_TIER_DEVICE);
     if (!bare->host_offset_count) tli_take_off_places(bare, TL_TIER_HOST);
     bare->alignment_bytes = run->limits.alignment_bytes;    // their arenas end as this backend aligns
@@ -51954,9 +52577,13 @@ static tl_result tli_take_run_plan(tl_run *run) {
     if (run->desc.plan) run->plan = *run->desc.plan;
     else if (tli_has_compiled(run)) tli_take_compiled_plan(run);
     else result = tli_plan_desc(run);
-    if (result || !run->in_arena) return result;
+    if (result || !run->in_arena) {
+        run->plan.in_flight = run->in_flight;
+        return result;
+    }
     if (!tli_lacks_places(run, &bare)) {
         run->plan.alignment_bytes = bare.alignment_bytes;
+        run->plan.in_flight = run->in_flight;
         return TL_OK;
     }
     result = tli_place_run_plan(run, &bare, TLI_RUN_PLACE_WORK);
@@ -52277,22 +52904,27 @@ static tl_result tli_check_budget(tl_run *run) {
 
 // -- preparing a run: memory --
 
-static tl_result tli_alloc_run(tl_run *run) {
+// The most outputs of a node, and the most operands of a call.
+static uint64_t tli_find_widest_call(const tl_run *run, uint64_t *outputs) {
     const tl_graph *graph = run->graph;
-    tl_env *env = run->env;
-    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count,
-             inputs = 0, outputs = 0;
-    uint64_t widest, slots;
+    uint64_t inputs = 0;
     int32_t id;
+    *outputs = 0;
     for (id = 0; id < graph->node_count; id++) {
-        if ((uint64_t)graph->nodes[id].input_count > inputs)
-            inputs = (uint64_t)graph->nodes[id].input_count;
-        if ((uint64_t)graph->nodes[id].output_count > outputs)
-            outputs = (uint64_t)graph->nodes[id].output_count;
+        inputs = tli_larger_u64(inputs, (uint64_t)graph->nodes[id].input_count);
+        *outputs = tli_larger_u64(*outputs, (uint64_t)graph->nodes[id].output_count);
     }
     for (id = 0; tli_has_members(run) && id < run->members.graph->node_count; id++)
         inputs = tli_larger_u64(inputs, (uint64_t)run->members.graph->nodes[id].input_count);
-    widest = 2 * inputs + 2 * outputs + 2;
+    return 2 * inputs + 2 * *outputs + 2;
+}
+
+static tl_result tli_alloc_run(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    tl_env *env = run->env;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t outputs, widest = tli_find_widest_call(run, &outputs), slots;
+    int32_t id;
     run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;
     slots = (uint64_t)run->slot_count;
     run->all_tensors = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->tensors);
@@ -52304,18 +52936,8 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
     run->kernels =
         (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count, sizeof *run->kernels);
-    run->call.operands = (tl_operand *)tli_alloc_array(env, widest, sizeof *run->call.operands);
-    run->call.access_of = (int32_t *)tli_alloc_array(env, widest, sizeof *run->call.access_of);
-    run->call.accesses = (tl_access *)tli_alloc_array(env, widest, sizeof *run->call.accesses);
-    run->call.writable = (uint8_t *)tli_alloc_array(env, widest, 1);
-    run->call.hosts = (void **)tli_alloc_array(env, widest, sizeof *run->call.hosts);
-    run->call.twice = (tli_held *)tli_alloc_array(env, outputs, sizeof *run->call.twice);
-    run->call.made = (uint8_t *)tli_alloc_array(env, outputs, 1);
-    run->call.twice_count = (int32_t)outputs;
-    if (!run->all_tensors || !run->all_gradients || !run->all_saved || !run->all_ran || !run->is_read ||
-        !run->is_result || !run->kernel_of || !run->kernels || !run->call.operands ||
-        !run->call.access_of || !run->call.accesses || !run->call.writable || !run->call.hosts ||
-        !run->call.twice || !run->call.made)
+    if (!tli_alloc_call(env, widest, outputs, &run->call) || !run->all_tensors || !run->all_gradients ||
+        !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of || !run->kernels)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #ifndef TL_NO_ONLINE
     if (tli_has_dynamic(graph) && !tli_alloc_reports(run, slots * tensors, outputs))
@@ -52487,6 +53109,18 @@ static tl_result tli_prepare_hybrid(tl_run *run) {
 }
 #endif
 
+// Room for the steps under way, of whatever plan is run.
+static tl_result tli_prepare_flights(tl_run *run) {
+    uint64_t outputs, widest = tli_find_widest_call(run, &outputs);
+    int32_t steps = run->plan.step_count;
+#ifndef TL_NO_PLANNERS
+    int32_t k;
+    for (k = 0; k < 2 && run->cache.is_on; k++)
+        if (run->cache.plans[k].step_count > steps) steps = run->cache.plans[k].step_count;
+#endif
+    return tli_open_flights(run, steps, widest, outputs);
+}
+
 static tl_result tli_prepare_run(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     tl_result result = tl_check_graph(run->env, run->graph);
@@ -52519,6 +53153,8 @@ static tl_result tli_prepare_run(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (!result && tli_can_follow(run)) result = tli_prepare_hybrid(run);
 #endif
+    if (!result) result = tli_check_in_flight(run);
+    if (!result) result = tli_prepare_flights(run);
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
@@ -52622,13 +53258,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->is_result);
     tli_release(env, run->kernel_of);
     tli_release(env, run->kernels);
-    tli_release(env, run->call.operands);
-    tli_release(env, run->call.access_of);
-    tli_release(env, run->call.accesses);
-    tli_release(env, run->call.writable);
-    tli_release(env, run->call.hosts);
-    tli_release(env, run->call.twice);
-    tli_release(env, run->call.made);
+    tli_free_flights(run);
     tli_release(env, run->touched);
     tli_release(env, run->own_blocks);
     if (run->owns_nodes) {
@@ -52716,11 +53346,13 @@ static tl_result tli_decide_again(tl_run *run) {
 static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
     tl_result result;
     run->by_hand = 1;
-    result = tli_online_reach_goal(run, id, backward);
+    result = run->goal_waits ? TL_OK : tli_online_reach_goal(run, id, backward);
     if (result) (void)tli_abort_pass(run, result);
     else result = tli_run_steps(run);
     run->by_hand = 0;
-    return result || !is_last ? result : tli_run_steps(run);
+    if (!result && is_last) result = tli_run_steps(run);
+    run->goal_waits = result == TL_NOT_READY;
+    return result;
 }
 
 static tl_result tli_fail_layer_turn(tl_run *run, tli_function function) {
@@ -52739,7 +53371,7 @@ TLI_IMPL tl_result tl_run_forward(tl_run *run, int32_t layer) {
     if (!run->active && layer == 0) result = tl_start_pass(run, 0);
     if (result) return result;
     if (run->active && run->online.next_forward == 0) run->online.next_forward = 1;  // the input
-    if (!run->active || id != run->online.next_forward)
+    if (!run->active || id != run->online.next_forward - run->goal_waits)
         return tli_fail_layer_turn(run, TLI_IN(RUN_FORWARD));
     run->online.next_forward = id + 1;
     return tli_run_goal(run, id, 0, run->inference && id == last);
@@ -52749,7 +53381,7 @@ TLI_IMPL tl_result tl_run_backward(tl_run *run, int32_t layer) {
     TL_ASSERT(run);
     if (!run->is_online || !run->owns_layers || !run->active || run->inference || layer < 0 ||
         run->online.next_forward != run->graph->node_count ||
-        layer != run->online.next_backward - 1)
+        layer != run->online.next_backward - !run->goal_waits)
         return tli_fail_layer_turn(run, TLI_IN(RUN_BACKWARD));
     run->online.next_backward = layer;
     return tli_run_goal(run, layer + 1, 1, layer == 0);

@@ -614,7 +614,10 @@
       "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
     X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "") \
     X(MAY_RUN_ONCE_ONLY, "may run once only", "step, node") \
-    X(REVOLVE_RUNS_NODES_AGAIN, "graph: a node may run once only, and this schedule runs nodes again", "")
+    X(REVOLVE_RUNS_NODES_AGAIN, "graph: a node may run once only, and this schedule runs nodes again", "") \
+    X(IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
+    X(IN_FLIGHT_MUST_STAND_FIRST, "in_flight: must stand once, before everything else", "line") \
+    X(IN_FLIGHT_MUST_BE_NUMBER_AS_IN_K_4, "in_flight: must be a number above 0, as in K 4", "line")
 
 // -- errors: rules of [6] REMAT --
 
@@ -650,7 +653,8 @@
     X(GRAPH_BYTES_MUST_FIT_62_BITS, "graph: bytes, rounded up to the alignment, must fit 62 bits", "") \
     X(CODEC_THERE_IS_NO_SUCH_ONE, "codec: unknown kind of compression", "") \
     X(CODEC_NEEDS_TRAINING, "codec: needs training and the form any: results are never compressed", "") \
-    X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "")
+    X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "") \
+    X(IN_FLIGHT_NEEDS_PLACES, "in_flight: must be >= 0, and 0 or 1 with live", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -1113,7 +1117,12 @@
     X(REHEARSAL_FOUND_ERRORS, "rehearsal: %0 errors, the first: %s", "errors, node") \
     X(REHEARSAL_NO_MEMORY, "rehearsal", "") \
     X(PASS_COUNT_MUST_BE_TO_1000, "pass_count: must be -1 to 1000", "") \
-    X(PASS_COUNT_NEEDS_CLOCK, "pass_count: the backend has no clock", "")
+    X(PASS_COUNT_NEEDS_CLOCK, "pass_count: the backend has no clock", "") \
+    X(RUN_PLAN_IS_UNDER_WAY, "run: tl_run_plan is under way", "") \
+    X(RUN_IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
+    X(IN_FLIGHT_NEEDS_A_PLAN, "in_flight: an online run decides one step at a time: give a plan", "") \
+    X(IN_FLIGHT_RANDOM_HOOK, "in_flight: the random hook is for one step at a time", "") \
+    X(IN_FLIGHT_DYNAMIC_NODES, "in_flight: dynamic nodes report one step at a time", "")
 
 // -- errors: rules of [13] TRACE --
 

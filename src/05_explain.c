@@ -42,6 +42,11 @@ static void tli_list_live(tli_sim *sim, tli_peak *peak) {
         tli_sim_choose_slot(sim, i);
         tli_list_slot(sim, peak);
     }
+    for (i = sim->late_first; i < sim->late_count; i++) {
+        const tli_late *late = &sim->late[i];
+        if (late->until <= sim->step_count || late->is_host) continue;    // free for the next step
+        tli_add_live(peak, late->made.use, late->made.index, late->made.slot, late->made.bytes);
+    }
     tli_sim_choose_slot(sim, slot);
 }
 
@@ -50,7 +55,7 @@ static void tli_list_live(tli_sim *sim, tli_peak *peak) {
 // live together.
 static tl_result tli_list_peak(tli_sim *sim, tl_step step, tli_peak *peak) {
     const tl_node *node = &sim->graph->nodes[step.node];
-    int alone = step.kind == TL_STEP_COMPRESS || step.kind == TL_STEP_EXPAND;
+    int alone = (step.kind == TL_STEP_COMPRESS || step.kind == TL_STEP_EXPAND) && sim->in_flight <= 1;
     int32_t count = alone && step.output == TL_ALL_OUTPUTS ? node->output_count : 1, i;
     tl_result result = TL_OK;
     for (i = 0; i < count && !result; i++) {
@@ -78,6 +83,8 @@ static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simu
     result = tli_simulate_checked(env, function, desc, NULL, &peak->report);
     if (result) return result;
     most *= (uint64_t)tli_count_slots(desc->plan);
+    if (tli_count_in_flight(desc->plan) > 1)    // what was freed and is not free: no more than was allocated
+        most += (uint64_t)peak->report.allocation_count;
     peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
     if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_LOOK_AT_PEAK));
     result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan, NULL);
@@ -235,6 +242,11 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
         tli_send(s, ", ");
         tli_send_i32(s, plan->slot_count);
         tli_send(s, " micro-batches under way together");
+    }
+    if (plan->in_flight > 1) {
+        tli_send(s, ", up to ");
+        tli_send_i32(s, plan->in_flight);
+        tli_send(s, " steps under way together");
     }
     tli_send(s, "\n");
     tli_send(s, "cost ");
@@ -609,6 +621,18 @@ static int32_t tli_count_first_lives(const tli_table *t) {
     return count;
 }
 
+// Whether an output is made again while others may be under way that use the one before.
+static int tli_lives_again(const tli_table *t, int32_t index) {
+    const tl_lifetime *life = &t->lifetimes.items[index];
+    int32_t i;
+    for (i = index + 1; i < t->lifetimes.count && t->plan->in_flight > 1; i++) {
+        const tl_lifetime *other = &t->lifetimes.items[i];
+        if (other->use == life->use && other->node == life->node && other->output == life->output &&
+            other->slot == life->slot) return 1;
+    }
+    return 0;
+}
+
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
     int32_t i, first = tli_count_first_lives(t);
@@ -623,6 +647,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     tli_send_macro_blocks(s, t);
     tli_send_defined(s, t, "_BASE_BYTES ", t->plan->base_bytes);
     if (t->plan->slot_count > 1) tli_send_defined(s, t, "_SLOTS ", (uint64_t)t->plan->slot_count);
+    if (t->plan->in_flight > 1) tli_send_defined(s, t, "_IN_FLIGHT ", (uint64_t)t->plan->in_flight);
     tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
     tli_send_defined(s, t, "_NODES ", (uint64_t)graph->node_count);
     tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
@@ -631,7 +656,8 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
         int32_t tensor = graph->nodes[life->node].first_output + life->output;
         if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
         else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
-        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor])
+        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor] &&
+            !tli_lives_again(t, i))
             tli_send_macro_place(s, t, "_RESULT_", life);
     }
     for (i = 0; i < graph->node_count; i++) {
@@ -965,6 +991,7 @@ static void tli_send_plan_table(tli_stream *s, const tli_table *t) {
     tli_send(s, t->is_narrow ? "&" : "NULL");
     if (t->is_narrow) { tli_send(s, name); tli_send(s, "_narrow"); }
     tli_send(s, ",  // narrow\n");
+    tli_send_field(s, (uint64_t)plan->in_flight, "in_flight");
     tli_send(s, "};\n");
 }
 

@@ -494,6 +494,11 @@ TLI_IMPL int tl_parse_codec(const char *text, tl_codec *codec) {
 TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     int32_t i;
+    if (plan->in_flight > 1) {
+        tli_put(&w, "K ");
+        tli_put_i64(&w, plan->in_flight);
+        tli_put(&w, "\n");
+    }
     for (i = 0; i < plan->entry_count; i++) {
         const tl_entry *entry = &plan->entry[i];
         tli_put(&w, "E ");
@@ -581,7 +586,18 @@ typedef struct tli_schedule {
     tl_entry *entry;         // [entry_count]
     int32_t   entry_count, entry_capacity;
     int32_t   highest_slot;
+    int32_t   in_flight;     // 0 = not given
 } tli_schedule;
+
+// Read how many steps may be under way together, after K. Returns the rule that the line breaks, or TLI_NO_RULE.
+static tli_rule tli_read_in_flight(tli_reader *reader, tli_schedule *schedule) {
+    tli_word word;
+    if (schedule->list.count || schedule->entry_count || schedule->in_flight)
+        return TLI_RULE(IN_FLIGHT_MUST_STAND_FIRST);
+    if (!tli_next_word(reader, &word) || !tli_read_i32(word, &schedule->in_flight) || schedule->in_flight < 1)
+        return TLI_RULE(IN_FLIGHT_MUST_BE_NUMBER_AS_IN_K_4);
+    return tli_next_word(reader, &word) ? TLI_RULE(MORE_WORDS_THAN_STEP_TAKES) : TLI_NO_RULE;
+}
 
 // Read a tensor of the entry, after its E. Returns the rule that the line breaks, or TLI_NO_RULE.
 static tli_rule tli_read_entry(tli_reader *reader, tli_schedule *schedule) {
@@ -616,6 +632,7 @@ static tl_result tli_take_schedule(tli_schedule *schedule, tl_plan *plan) {
     tli_zero(&apart, sizeof apart);
     result = tli_take_steps(&schedule->list, TLI_IN(PARSE_SCHEDULE), &apart);
     if (schedule->highest_slot) apart.slot_count = schedule->highest_slot + 1;
+    apart.in_flight = schedule->in_flight;
     if (!result && !schedule->entry_count) {
         *plan = apart;
     } else if (!result) {
@@ -641,16 +658,18 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
         tl_step step;
         tli_word word;
         tli_rule why;
-        int enters;
+        int enters, is_head;
         if (!tli_next_word(&reader, &word)) continue;
         enters = tli_word_is(word, "E");
-        why = enters ? tli_read_entry(&reader, &schedule) : tli_read_step(&reader, word, &step);
+        is_head = tli_word_is(word, "K");
+        why = is_head ? tli_read_in_flight(&reader, &schedule)
+            : enters ? tli_read_entry(&reader, &schedule) : tli_read_step(&reader, word, &step);
         if (why) {
             tli_release(env, schedule.list.steps);
             tli_release(env, schedule.entry);
             return tli_fail_line(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), reader.line, why);
         }
-        if (enters) continue;
+        if (enters || is_head) continue;
         tli_add_step(&schedule.list, step);
         if (step.slot > schedule.highest_slot) schedule.highest_slot = step.slot;
     }

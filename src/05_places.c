@@ -41,7 +41,8 @@ static tl_result tli_find_lifetimes(tl_env *env, tli_function function, const tl
     if (!result && ledger.failed)
         result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     for (i = 0; i < ledger.count; i++)
-        if (ledger.items[i].end_step < 0) ledger.items[i].end_step = desc->plan->step_count;
+        if (ledger.items[i].end_step < 0 || ledger.items[i].end_step > desc->plan->step_count)
+            ledger.items[i].end_step = desc->plan->step_count;
     if (!result) {
         lifetimes->items = ledger.items;
         lifetimes->count = ledger.count;
@@ -400,6 +401,23 @@ static tl_result tli_check_places(const tli_places *p) {
     return TL_OK;
 }
 
+// The lifetimes are those of other places for fewer steps under way: let them end as those of the plan do.
+static tl_result tli_lengthen(tli_places *p, const tl_plan *bare) {
+    tl_simulate_desc simulate;
+    tl_lifetimes longer;
+    tl_report report;
+    tl_result result;
+    int32_t i;
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = p->desc->graph;
+    simulate.plan = bare;
+    result = tli_find_lifetimes(p->env, p->function, &simulate, &longer, &report);
+    for (i = 0; i < p->lifetimes.count && !result; i++)     // both replays list the same in the same order
+        p->lifetimes.items[i].end_step = longer.items[i].end_step;
+    if (!result) tl_free_lifetimes(p->env, &longer);
+    return result;
+}
+
 // Lay out the tiers of a plan in which it has no offsets. banked: NULL, or the plan whose allocations stay in
 // their banks.
 static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const tl_plan *banked) {
@@ -412,6 +430,7 @@ static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const
     simulate.plan = banked ? banked : bare;
     p->keeps_banks = banked != NULL;
     result = tli_find_lifetimes(p->env, p->function, &simulate, &p->lifetimes, &report);
+    if (!result && banked && banked->in_flight != bare->in_flight) result = tli_lengthen(p, bare);
     if (!result) result = tli_check_places(p);
     if (!result) tli_copy(p->asked, p->desc->banks, (size_t)p->desc->bank_count * sizeof *p->asked);
     if (!result && !bare->offset_count) result = tli_place_tier(p, 0, report.allocation_count);

@@ -105,6 +105,14 @@ typedef struct tl_step {
 // too (fixed ones as well: their bytes are the same for every micro-batch, what they hold need not be). A step
 // sees and changes its own slot alone, and each slot keeps every rule by itself, also the order of backwards.
 //
+// Where k = in_flight steps may be under way together, what step i frees is free for what step i + k and later
+// ones allocate, whenever step i ends: while step j runs, nothing of what steps j - k + 1 to j use is given away.
+// Steps of every kind count. In the table above that is k = 1, but that C and X on several outputs free one after
+// the other; with k > 1 they, too, free nothing before step i + k. At the end nothing is under way.
+//
+//     k = 2     F 1    F 2    D 1    F 3    F 4
+//     of 1      ###########################                  D 1 is step 2: free for step 4
+//
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
 // are allocated by no step: they are the base. The peak is the largest sum of device bytes at any moment.
@@ -172,6 +180,8 @@ typedef struct tl_plan {
     int32_t         block_count;     // a tier without blocks is one, from offset 0, of bank 0
     const tl_narrow_plan *narrow;    // what is read where steps, offsets or host_offsets are 0 and their count
                                      // is not; 0 = nothing
+    int32_t         in_flight;       // steps that may be under way together, from 1 on; 0 = 1. Peaks and places
+                                     // are those of so many; the places hold for fewer, too
 } tl_plan;
 
 // Read one step, or the offset of one allocation (is_host: of one host copy), of any plan, narrow or not. The
@@ -291,7 +301,8 @@ typedef struct tl_lifetimes {
 //   lifetimes   overwritten; release with tl_free_lifetimes
 //
 // What a step frees before it allocates, or frees and nothing else, does not live in that step; what it frees
-// at the end of its call, or after a conversion, does. What is never freed ends at step_count.
+// at the end of its call, or after a conversion, does. With k = plan->in_flight > 1 what step i frees lives up to
+// step i + k. What is never freed, or not before the end, ends at step_count.
 //
 // Errors:  those of tl_simulate_plan; *lifetimes is all zero then.
 // Cost:    one replay; 72 bytes an allocation, and as much again while the list grows.
@@ -512,7 +523,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n".
+// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is above
+// 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
@@ -546,7 +558,7 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //     NET_BANK_0_BYTES, NET_BANK_1_BYTES, ..   of these in each bank of the device, the same added up
 //     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it
 //     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
-//     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS where there are several
+//     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS, NET_IN_FLIGHT where there are several
 //     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena, with blocks in
 //     NET_INPUT_X_BLOCK                        that block
 //     NET_ENTRY_Z_BYTES, _OFFSET, _BLOCK       of a tensor of the entry

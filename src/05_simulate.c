@@ -133,6 +133,9 @@ TLI_IMPL uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_hos
     return tli_narrow_offset(plan->narrow, number, is_host) * plan->narrow->unit_bytes;
 }
 
+// Steps of a plan that may be under way together.
+static int32_t tli_count_in_flight(const tl_plan *plan) { return plan->in_flight > 1 ? plan->in_flight : 1; }
+
 #define TLI_MOST_SLOTS 65536
 
 static int32_t tli_count_slots(const tl_plan *plan) { return plan->slot_count ? plan->slot_count : 1; }
@@ -203,6 +206,14 @@ typedef struct tli_sim_arena {
     uint64_t       *highs;        // [1 or block_count] aligned high-water mark of each
 } tli_sim_arena;
 
+// What a step has freed while others may be under way: it counts as live until step `until`.
+typedef struct tli_late {
+    tli_made made;
+    int32_t  is_host;  // of which arena
+    int32_t  number;   // of the allocation, -1 = the arena has no offsets
+    int32_t  until;
+} tli_late;
+
 typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
     uint8_t  on_host, has_gradient;
@@ -241,6 +252,11 @@ typedef struct tli_sim {
     const tl_step  *step;         // being simulated; NULL before the first and at the end
     int32_t         step_count;   // steps begun
     tl_report       report;       // figures of the steps so far
+
+    int32_t         in_flight;    // steps under way together
+    tli_late       *late;         // [late_count] freed and not yet free, from late_first on, by `until`
+    int32_t         late_first, late_count, late_capacity;
+    int32_t         has_failed;   // 1 = there was no memory for it
 
     tli_made       *made;         // [made_count] allocations of the last step, in order
     int32_t         made_count;
@@ -431,10 +447,10 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     if (sim->step) tli_ledger_move(sim, use, index, use == TL_USE_SCRATCH ? 2 : 1);  // what makes it writes it
 }
 
-// Write down its end: before what the present step does, or after it.
-static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int after) {
+// Write down its end.
+static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int32_t end_step) {
     int32_t *open = &sim->ledger->open[tli_ledger_key(sim, use, index)];
-    if (*open >= 0) sim->ledger->items[*open].end_step = sim->step_count - 1 + after;
+    if (*open >= 0) sim->ledger->items[*open].end_step = end_step;
     *open = -1;
 }
 
@@ -442,7 +458,7 @@ static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int 
 static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
     int32_t old = sim->ledger->open[tli_ledger_key(sim, TL_USE_OUTPUT, from)];
     int32_t count = sim->ledger->count, number = old < 0 ? -1 : sim->ledger->items[old].number;
-    tli_ledger_close(sim, TL_USE_OUTPUT, from, 0);
+    tli_ledger_close(sim, TL_USE_OUTPUT, from, sim->step_count - 1);
     tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, number);
     if (sim->ledger->count > count) sim->ledger->items[count].over = old;
 }
@@ -450,6 +466,12 @@ static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
 // Whether what a step frees lives until its call, or its conversion, has ended.
 static int tli_frees_after(tl_step_kind kind) {
     return kind == TL_STEP_BACKWARD || kind == TL_STEP_COMPRESS || kind == TL_STEP_EXPAND;
+}
+
+// The step from which on something is free that the present one frees: after what it does, or before it.
+static int32_t tli_sim_free_step(const tli_sim *sim, int after) {
+    int32_t step = sim->step_count - 1, later = sim->in_flight > 1 ? sim->in_flight : after;
+    return step > INT32_MAX - later ? INT32_MAX : step + later;
 }
 
 // -- bytes and offsets --
@@ -486,11 +508,54 @@ static void tli_sim_mark(tli_sim_arena *arena, int32_t number, int is_live) {
     for (at /= 2; at; at /= 2) arena->live[at] = arena->live[2 * at] | arena->live[2 * at + 1];
 }
 
-// An owner gives its place back.
-static void tli_sim_leave(tli_sim_arena *arena, int32_t owner) {
-    if (!arena->offsets) return;
-    tli_sim_mark(arena, arena->places[owner], 0);
-    arena->places[owner] = -1;
+static uint64_t *tli_sim_bytes(tli_sim *sim, const tli_sim_arena *arena) {
+    return arena->is_host ? &sim->host_bytes : &sim->live_bytes;
+}
+
+// Free an allocation: at once, or where others may be under way, later. number: -1 = without offsets.
+static void tli_sim_free(tli_sim *sim, tli_sim_arena *arena, int32_t number, const tli_made *made) {
+    void *array = sim->late;
+    tli_late *late;
+    if (sim->in_flight <= 1) {
+        *tli_sim_bytes(sim, arena) -= made->bytes;
+        if (number >= 0) tli_sim_mark(arena, number, 0);
+        return;
+    }
+    if (!tli_grow(sim->env, &array, &sim->late_capacity, sim->late_count, (int64_t)sim->late_count + 1,
+                  sizeof *late)) {
+        sim->has_failed = 1;
+        return;
+    }
+    sim->late = (tli_late *)array;
+    late = &sim->late[sim->late_count++];
+    late->is_host = arena->is_host;
+    late->made = *made;
+    late->number = number;
+    late->until = tli_sim_free_step(sim, 1);
+}
+
+// What was freed long enough before a step is free now.
+static void tli_sim_free_late(tli_sim *sim, int32_t step) {
+    while (sim->late_first < sim->late_count && sim->late[sim->late_first].until <= step) {
+        const tli_late *late = &sim->late[sim->late_first++];
+        tli_sim_arena *arena = late->is_host ? &sim->host_arena : &sim->arena;
+        *tli_sim_bytes(sim, arena) -= late->made.bytes;
+        if (late->number >= 0) tli_sim_mark(arena, late->number, 0);
+    }
+    sim->late_count -= sim->late_first;
+    if (sim->late_count > sim->late_first) { sim->late_count += sim->late_first; return; }  // moved later
+    tli_copy(sim->late, sim->late + sim->late_first, (size_t)sim->late_count * sizeof *sim->late);
+    sim->late_first = 0;
+}
+
+// An owner gives its place and its bytes back.
+static void tli_sim_leave(tli_sim *sim, tli_sim_arena *arena, int32_t owner, tli_use use, int32_t index,
+                          uint64_t bytes) {
+    int32_t number = arena->offsets ? arena->places[owner] : -1;
+    tli_made made;
+    made.use = use; made.index = index; made.slot = sim->slot; made.bytes = bytes;
+    if (arena->offsets) arena->places[owner] = -1;
+    tli_sim_free(sim, arena, number, &made);
 }
 
 // Raise the high-water mark of the block in which an allocation lies, and the sum of these.
@@ -568,9 +633,8 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
     if (!bytes) return;
     if (sim->ledger)
         tli_ledger_close(sim, tli_sim_use(sim, use, index), index,
-                         tli_frees_after((tl_step_kind)sim->step->kind));
-    sim->live_bytes -= bytes;
-    tli_sim_leave(&sim->arena, tli_sim_owner(sim, use, index));
+                         tli_sim_free_step(sim, tli_frees_after((tl_step_kind)sim->step->kind)));
+    tli_sim_leave(sim, &sim->arena, tli_sim_owner(sim, use, index), use, index, bytes);
 }
 
 // End a call: free second copies and scratch.
@@ -580,11 +644,12 @@ static void tli_sim_release_call(tli_sim *sim) {
     for (i = 0; i < sim->made_count; i++) {
         const tli_made *made = &sim->made[i];
         if (made->use != TLI_USE_TWICE && made->use != TLI_USE_WORK) continue;
-        if (sim->ledger) tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index, 1);
-        if (sim->arena.offsets)
-            tli_sim_mark(&sim->arena, sim->report.allocation_count - sim->made_count + i, 0);
+        if (sim->ledger)
+            tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index,
+                             tli_sim_free_step(sim, 1));
+        tli_sim_free(sim, &sim->arena,
+                     sim->arena.offsets ? sim->report.allocation_count - sim->made_count + i : -1, made);
     }
-    sim->live_bytes -= sim->call_bytes;
     sim->call_bytes = 0;
 }
 
@@ -908,10 +973,10 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     if (t->state == TLI_LEAVING || t->state == TLI_COMING)
         return tli_sim_broken_tensor(sim, TLI_RULE(COPY_OF_IS_UNDER_WAY), tensor);
     t->on_host = 0;
-    if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, 0);
+    if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, tli_sim_free_step(sim, 0));
     if (!sim->graph->outputs[tensor].bytes) return TL_OK;
-    sim->host_bytes -= sim->graph->outputs[tensor].bytes;
-    tli_sim_leave(&sim->host_arena, tli_sim_host_owner(sim, tensor));
+    tli_sim_leave(sim, &sim->host_arena, tli_sim_host_owner(sim, tensor), TLI_USE_TENSOR, tensor,
+                  sim->graph->outputs[tensor].bytes);
     return TL_OK;
 }
 
@@ -1040,10 +1105,12 @@ static tl_result tli_sim_step(tli_sim *sim, const tl_step *step) {
     if (sim->step_count == INT32_MAX)
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(STEPS_DO_NOT_FIT_31_BITS));
     sim->step = step;
-    sim->step_count++;
+    tli_sim_free_late(sim, sim->step_count++);
     sim->step_bytes = sim->live_bytes;
     sim->made_count = 0;
     result = tli_sim_run_step(sim, step);
+    if (!result && sim->has_failed)
+        result = tli_sim_fail(sim, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     sim->step = NULL;
     return result;
 }
@@ -1077,6 +1144,7 @@ static tl_result tli_sim_end(tli_sim *sim) {
     int any_keep = 0;
     tl_result result = TL_OK;
     sim->made_count = 0;
+    tli_sim_free_late(sim, INT32_MAX);
     for (id = 0; id < graph->node_count; id++) any_keep |= graph->nodes[id].keep;
     for (slot = 0; slot < sim->slot_count && !result; slot++) {
         tli_sim_choose_slot(sim, slot);
@@ -1110,6 +1178,7 @@ static void tli_free_sim(tli_sim *sim) {
     tli_release(sim->env, sim->next_backward);
     tli_release(sim->env, sim->wide_offsets);
     tli_release(sim->env, sim->made);
+    tli_release(sim->env, sim->late);
     tli_free_sim_arena(sim->env, &sim->arena);
     tli_free_sim_arena(sim->env, &sim->host_arena);
     sim->all_tensors = sim->tensors = NULL;
@@ -1117,6 +1186,8 @@ static void tli_free_sim(tli_sim *sim) {
     sim->next_backward = NULL;
     sim->wide_offsets = NULL;
     sim->made = NULL;
+    sim->late = NULL;
+    sim->late_capacity = 0;
 }
 
 // An upper bound on the allocations of one step, and of the graph inputs of a slot before the first step.
@@ -1254,6 +1325,7 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     sim->now = sim->link_free = 0;
     sim->step = NULL;
     sim->step_count = sim->made_count = 0;
+    sim->late_first = sim->late_count = 0;
     tli_reset_sim_arena(&sim->arena);
     tli_reset_sim_arena(&sim->host_arena);
     for (slot = 0; slot < sim->slot_count && !result; slot++) result = tli_sim_start_slot(sim, slot);
@@ -1309,6 +1381,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->entry_count = plan->entry_count;
     sim->inference = plan->inference;
     sim->any_order = plan->any_order;
+    sim->in_flight = tli_count_in_flight(plan);
     sim->link_rate = device ? device->link_bytes_per_second : 0;
     sim->link_latency = device ? device->link_latency_ns : 0;
     sim->codec_rate = device ? device->codec_bytes_per_second : 0;
@@ -1414,6 +1487,8 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_ANY_ORDER_MUST_BE_0_OR_1));
+    if (plan->in_flight < 0)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(IN_FLIGHT_MUST_BE_NOT_NEGATIVE));
     return tli_check_plan_blocks(env, function, plan);
 }
 

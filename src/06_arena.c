@@ -98,6 +98,7 @@ static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_r
     a->turns++;
     a->work += report->work;
     if (result) return result;
+    if (a->desc) a->plan->in_flight = a->desc->in_flight;
     tli_zero(&device, sizeof device);
     if (a->device) device = *a->device;
     device.alignment_bytes = a->alignment;

@@ -916,6 +916,8 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
     if (desc->form && budget->host_bytes)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
                         TLI_RULE(HOST_BUDGET_BYTES_NEEDS_FORM_ANY));
+    if (desc->in_flight < 0 || (desc->live && desc->in_flight > 1))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(IN_FLIGHT_NEEDS_PLACES));
     if ((uint32_t)desc->codec >= (uint32_t)TL_CODEC_COUNT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(CODEC_THERE_IS_NO_SUCH_ONE));
     if (desc->codec && (desc->inference || desc->form))

@@ -90,6 +90,8 @@ typedef struct tl_remat_desc {
     tl_codec codec;             // f32 tensors may be compressed by it; 0 = none
     const uint8_t *lossless;    // [tensors] 1 = is never compressed: not of f32, or not to lose precision;
                                 // 0 = every tensor but inputs and results may be
+    int32_t  in_flight;         // steps that may be under way together (tl_plan.in_flight): the budget binds
+                                // the arena for so many; 0 = 1. With live it must be 0 or 1
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.

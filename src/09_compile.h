@@ -72,6 +72,7 @@ typedef struct tl_compile_desc {
                                    // budget can cost more
     int    (*progress)(const tl_compile_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;                 // passed to progress
+    int32_t  in_flight;            // as in tl_remat_desc
 } tl_compile_desc;
 
 // One combination of the outer choices.

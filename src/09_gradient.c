@@ -28,6 +28,7 @@ typedef struct tli_asked {
     uint64_t         alignment_bytes, block_bytes;
     tl_codec         codec;           // f32 tensors may be compressed by it, where forwards may run again
     const uint8_t   *formats;         // [tensors] tl_format; NULL = all f32
+    int32_t          in_flight;     // steps under way together; 0 = 1
     uint64_t         work_limit;    // of tl_plan_remat and tl_plan_order; 0 = their defaults
     int            (*progress)(const tl_remat_progress *progress, void *user);
     void            *user;
@@ -58,6 +59,7 @@ static tl_result tli_plan_remat_asked(const tli_asked *a, const uint8_t *lossles
     remat.alignment_bytes = a->alignment_bytes;
     remat.block_bytes = a->block_bytes;
     remat.work_limit = a->work_limit;
+    if (a->in_arena) remat.in_flight = a->in_flight;
     remat.progress = a->progress;
     remat.user = a->user;
     return a->in_arena ? tli_plan_remat_in_arena(a->env, &remat, &a->arena, plan, report)
@@ -78,6 +80,25 @@ static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_r
     return result;
 }
 
+// Give a plan that was placed for one step at a time the places for several.
+static tl_result tli_place_in_flight(const tli_asked *a, tl_plan *plan) {
+    tl_places_desc places;
+    tl_device device;
+    tl_result result;
+    if (a->in_flight <= 1) return TL_OK;
+    tli_zero(&device, sizeof device);
+    if (a->device) device = *a->device;
+    device.alignment_bytes = a->alignment_bytes;
+    tli_zero(&places, sizeof places);
+    places.graph = a->graph;
+    places.device = &device;
+    places.work_limit = a->work_limit;
+    plan->in_flight = a->in_flight;
+    result = tl_plan_places(a->env, &places, plan, NULL);
+    if (result) tl_free_plan(a->env, plan);
+    return result;
+}
+
 // The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
 // do; where there is none either, the order stays if it takes less than what that would take, and is refused
 // by the caller.
@@ -93,6 +114,7 @@ static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_rep
     order.alignment_bytes = a->alignment_bytes;
     order.work_limit = a->work_limit;
     result = tl_plan_order(a->env, &order, plan, &found);
+    if (!result) result = tli_place_in_flight(a, plan);
     report->work = found.work;
     if (result || !tli_may_run_again(a) || (!a->arena.is_over && plan->arena_bytes <= a->arena.bytes))
         return result;

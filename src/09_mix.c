@@ -100,6 +100,7 @@ static tli_asked tli_ask_for_compile(tli_compile *c, const tl_graph *graph, uint
     asked.alignment_bytes = c->desc->alignment_bytes;
     asked.block_bytes = c->desc->block_bytes;
     asked.work_limit = work_limit;
+    asked.in_flight = c->desc->in_flight;
     asked.codec = c->compresses ? c->codec : TL_CODEC_NONE;
     if (c->desc->progress) {
         asked.progress = tli_watch_compile;
@@ -113,6 +114,7 @@ static tl_result tli_place_compiled(tli_compile *c, const tl_graph *graph, tl_pl
     tl_places_desc places;
     tl_device device;
     tl_result result;
+    plan->in_flight = c->desc->in_flight;
     if (!c->in_arena || plan->offset_count) return TL_OK;
     tli_zero(&device, sizeof device);
     if (c->desc->device) device = *c->desc->device;

@@ -47,7 +47,12 @@ typedef struct tli_call {
     uint64_t    block_bytes; // of a fused node: from one block in the scratch to the next
     int32_t     outputs_ready;
     int32_t     depends_on;  // of the call for the first elements
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    int32_t     adds;        // a conversion without a kernel: 1 = the gradient of its input was there before
+#endif
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
+    int32_t     polled;      // how often its kernel has answered TL_NOT_READY
+    int32_t     is_asked;    // 1 = one of these answers was for the present call of tl_run_plan
 #ifndef TL_NO_ONLINE
     uint64_t   *reported;    // [output_count] what a dynamic node made, right or wrong, or TLI_UNREPORTED
     int32_t     is_inside;   // 1 = its kernel is running
@@ -110,9 +115,23 @@ typedef enum tli_want_kind {
 
 typedef enum tli_computing {
     TLI_COMPUTING_NOT,      // no compute step is open: no range is claimed for a call only
+    TLI_COMPUTING_OPENED,   // its ranges are claimed, and it waits for a step before
     TLI_COMPUTING_YIELDED,  // a compute step was yielded
     TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
+
+// What belongs to one of several steps under way. That of the step at hand is in the run, its place here is
+// then not used (tli_choose_flight).
+typedef struct tli_flight {
+    tli_call      call;
+    tl_step       last;
+    tl_run_event  event;
+    tl_run_step   yielded;      // to tl_run_plan
+    tli_computing computing;
+    uint64_t      high_bytes;
+    tli_held     *freed;        // [freed_count] by the step; given back before step index + in_flight
+    int32_t       freed_count;
+} tli_flight;
 
 // The blocks of a run in one tier, taken at init, and where its claims lie.
 typedef struct tli_run_arena {
@@ -228,6 +247,14 @@ struct tl_run {
     uint8_t        *is_read;         // [tensor_count] a node reads it
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
+    tli_held       *freed;           // as in tli_flight
+    int32_t         freed_count;
+    tl_run_step     yielded;         // to tl_run_plan
+    int32_t         in_flight;       // steps that may be under way together
+    tli_flight     *flights;         // [flight_count] step i has place i % flight_count; NULL = one at a time
+    int32_t         flight_count, flight;   // flight: that of the step at hand
+    int32_t         defers;          // 1 = what is freed is given back later
+    int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 
@@ -235,6 +262,10 @@ struct tl_run {
     int32_t         position;        // index of the next step
     int32_t         by_itself;       // 1 = inside tl_run_plan: may wait, and needs no depends_on
     int32_t         by_hand;         // 1 = tl_run_forward and tl_run_backward choose the goals
+    int32_t         goal_waits;      // 1 = the last of these has not reached its goal: TL_NOT_READY
+    int32_t         in_plan;         // 1 = tl_run_plan answered TL_NOT_READY and is to go on
+    int32_t         plan_pass;       // of tl_run_plan, from 0
+    uint64_t        plan_step;       // training step that it runs
     tli_computing   computing;       // how far the compute step yielded last was carried out
     tl_step         last;
     tl_run_event    event;           // of the last step
@@ -460,16 +491,24 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
 
 // -- buffers: the steps on one tensor --
 
+// Give held bytes back: at once, or where others may be under way, in_flight steps later.
+static tl_result tli_free_held(tl_run *run, tli_held *held) {
+    if (!run->defers || !held->range.bytes) return tli_abandon(&run->store, held);
+    run->freed[run->freed_count++] = *held;
+    tli_zero(&held->range, sizeof held->range);
+    return TL_OK;
+}
+
 static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
     buffer->state = TLI_ABSENT;
     buffer->codec = TL_CODEC_NONE;
     buffer->is_entry = 0;
-    return tli_abandon(&run->store, &buffer->device);
+    return tli_free_held(run, &buffer->device);
 }
 
 static tl_result tli_buffer_drop_host(tl_run *run, tli_buffer *buffer) {
     buffer->on_host = 0;
-    return tli_abandon(&run->store, &buffer->host);
+    return tli_free_held(run, &buffer->host);
 }
 
 // Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
@@ -502,13 +541,29 @@ static tl_result tli_buffer_wait(tl_run *run, tli_buffer *buffer) {
     return TL_OK;
 }
 
+// As tli_move_held; the bytes that were held before stay as long as a step that reads them may be under way.
+static tl_result tli_move_later(tl_run *run, tli_held *held, tl_codec from_codec, tli_held *to,
+                                tl_codec to_codec, int *moved) {
+    tl_result result = tli_transfer(&run->store, &to->range, to_codec, &held->range, from_codec);
+    *moved = !result;
+    if (result) {
+        (void)tli_abandon(&run->store, to);
+        return result;
+    }
+    result = tli_free_held(run, held);
+    *held = *to;
+    return result;
+}
+
 // Compress or expand a tensor of so many bytes. Both ranges are claimed until the conversion is enqueued.
 static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t bytes, tl_codec codec) {
     tli_held to;
     int moved;
     tl_result result = tli_claim_device(run, tl_find_codec_bytes(codec, bytes), &to);
     if (result) return result;
-    result = tli_move_held(&run->store, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved);
+    result = run->defers
+        ? tli_move_later(run, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved)
+        : tli_move_held(&run->store, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved);
     if (!moved) return result;
     buffer->is_entry = 0;
     buffer->codec = (uint8_t)codec;

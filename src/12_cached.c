@@ -323,6 +323,7 @@ static tl_result tli_rename_plan(const tli_caching *c, const tli_part *part, con
         apart.entry = list;
         apart.entry_count = tli_list_entry(c->run->graph, part, list);
         apart.offset_count = apart.host_offset_count = apart.block_count = 0;
+        apart.in_flight = c->run->in_flight;
         result = tli_join_plan(env, TLI_IN(INIT_RUN), &apart, plan);
     }
     tli_release(env, steps);

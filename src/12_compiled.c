@@ -103,6 +103,7 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     if (strategy->precision == TL_PRECISION_MIXED) desc.precision = &formats;
     desc.may_split = run->desc.may_split;
     desc.split_cost = run->desc.split_cost;
+    desc.in_flight = run->in_flight;
     desc.codec = run->desc.codec;
     desc.fusion_block_bytes = tli_find_fusion_block(run);
     desc.fusion_scratch_parts = tli_find_fusion_parts(run);

@@ -518,6 +518,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
     int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
+    run->call.polled = run->call.is_asked = 0;
     if (tli_has_turns(run)) {
         run->call.operand_count = run->call.access_count = 0;
         tli_describe_member(run);
@@ -552,36 +553,23 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     return tli_yield_call(run, out);
 }
 
-static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
-    int backward = run->last.kind == TL_STEP_BACKWARD;
-    int32_t kernel = run->kernel_of[run->last.node];
-    tli_cut cut = tli_find_cut(run, run->last.node);
-    int adds = 0;
-    tl_result result;
-    if (kernel == TLI_CONVERSION && backward) {
-        int32_t input = run->graph->nodes[run->last.node].first_input;
-        adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
-    }
-    tli_start_turns(run, &cut);
-    run->call.outputs_ready = 0;
-#ifndef TL_NO_ONLINE
-    tli_clear_reports(run);
-#endif
-    result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
-    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
-    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
-    tli_describe_operands(run);
-    if (!run->by_itself) result = tli_find_dependency(run, &out->depends_on);
-    run->call.depends_on = out->depends_on;
-    if (result) return result;
+// The operands of a compute step are claimed and described: yield its first call, or carry it out where it has
+// no kernel, once every step under way that it depends on is finished.
+static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
+    int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count) : -1;
+    run->computing = TLI_COMPUTING_OPENED;
+    out->step = run->last;
+    out->index = run->event.index;
+    out->depends_on = run->call.depends_on;
+    if (before >= 0) return tli_wait_for(run, before);
+    if (run->flights) run->event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (kernel == TLI_CONVERSION) {
+    if (run->kernel_of[run->last.node] == TLI_CONVERSION) {
         tli_describe_call(run, &out->call);
         run->computing = TLI_COMPUTING_DONE;
-        return run->call.outputs_ready ? TL_OK : tli_convert(run, adds);
+        return run->call.outputs_ready ? TL_OK : tli_convert(run, run->call.adds);
     }
 #endif
-    (void)adds;
     if (tli_has_turns(run) && run->call.outputs_ready) {  // a fused node has no saved bytes to make
         run->call.turns = 1;
         run->call.count = run->call.total;
@@ -589,6 +577,31 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
         return TL_OK;
     }
     return tli_yield_call(run, out);
+}
+
+static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
+    int backward = run->last.kind == TL_STEP_BACKWARD;
+    tli_cut cut = tli_find_cut(run, run->last.node);
+    tl_result result;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    run->call.adds = 0;
+    if (run->kernel_of[run->last.node] == TLI_CONVERSION && backward) {
+        int32_t input = run->graph->nodes[run->last.node].first_input;
+        run->call.adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
+    }
+#endif
+    tli_start_turns(run, &cut);
+    run->call.outputs_ready = 0;
+#ifndef TL_NO_ONLINE
+    tli_clear_reports(run);
+#endif
+    result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
+    run->computing = TLI_COMPUTING_OPENED;  // from here on there may be ranges to release
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
+    tli_describe_operands(run);
+    if (!run->by_itself) result = tli_find_dependency(run, &out->depends_on);
+    run->call.depends_on = out->depends_on;
+    return result ? result : tli_go_on_compute(run, out);
 }
 
 static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
@@ -712,9 +725,13 @@ static void tli_release_slot(tl_run *run, int with_inputs) {
 // Release all buffers. What the backend does not take back is offered to it again by the next pass.
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    int32_t i;
-    (void)tli_abandon(&run->store, &run->call.scratch);
-    for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
+    int32_t i, f;
+    (void)tli_give_all_freed(run);
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        (void)tli_abandon(&run->store, &run->call.scratch);
+        for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
+    }
     for (i = 0; i < run->slot_count; i++) {
         tli_run_choose_slot(run, i);
         tli_release_slot(run, with_inputs);
@@ -752,10 +769,14 @@ static tl_result tli_claim_entry(tl_run *run) {
 // Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
-    if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
-    tli_end_random(run);
-    run->computing = TLI_COMPUTING_NOT;
+    int32_t f;
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
+        if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
+        tli_end_random(run);
+        run->computing = TLI_COMPUTING_NOT;
+    }
     (void)tli_submit_store(&run->store);
     tli_release_buffers(run, with_inputs);
     tli_end_quiet(&quiet, TL_OK);
@@ -770,7 +791,8 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
 #endif
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
-    run->active = 0;
+    if (run->in_plan) run->next_step = run->plan_step;
+    run->active = run->in_plan = run->goal_waits = 0;
     if (run->env) run->env->error = error;
     return why;
 }
@@ -877,6 +899,8 @@ static tl_result tli_end_pass(tl_run *run) {
     tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(SUBMIT_FAILED));
+    result = tli_give_all_freed(run);
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED));
 #ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
 #endif
@@ -899,7 +923,7 @@ static void tli_start_training_step(tl_run *run) {
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tl_account_counters counters;
     TL_ASSERT(run);
-    if (run->active)
+    if (run->active || (run->in_plan && !run->by_itself))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
                         TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     if (micro_batch < 0 || micro_batch > INT32_MAX - run->slot_count)
@@ -943,6 +967,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     }
 #endif
     run->active = 1;
+    run->defers = run->flights != NULL;
     return TL_OK;
 }
 
@@ -979,6 +1004,25 @@ static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
     return result;
 }
 
+// Where others are under way, a memory step that moves bytes waits for those that make or overwrite them.
+static tl_result tli_order_memory_step(tl_run *run) {
+    tl_step_kind kind = (tl_step_kind)run->last.kind;
+    int moves = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_COMPRESS ||
+                kind == TL_STEP_EXPAND;
+    int32_t i, end, before, latest = -1;
+    if (!run->flights || !moves) return TL_OK;
+    tli_step_outputs(run, &run->last, &i, &end);
+    for (; i < end; i++) {
+        tl_access access;
+        if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
+        access.range = kind == TL_STEP_FETCH ? run->tensors[i].host.range : run->tensors[i].device.range;
+        access.writes = 0;
+        before = tli_find_conflict(run, &access, 1);
+        if (before > latest) latest = before;
+    }
+    return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
+}
+
 static void tli_observe_step(tl_run *run) {
     if (!run->profiling) return;
     run->event.device_bytes = run->high_bytes;
@@ -1006,9 +1050,9 @@ static tl_result tli_close_compute(tl_run *run) {
     run->computing = TLI_COMPUTING_NOT;
     run->store.enqueued = 1;
     tli_end_random(run);  // where the caller called the last kernel itself
-    first = tli_abandon(&run->store, &run->call.scratch);
+    first = tli_free_held(run, &run->call.scratch);
     for (i = 0; i < node->output_count; i++)
-        tli_keep_first(&first, tli_abandon(&run->store, &run->call.twice[i]));
+        tli_keep_first(&first, tli_free_held(run, &run->call.twice[i]));
     for (i = node->first_output; i < end && run->last.kind == TL_STEP_BACKWARD; i++)
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
     if (run->last.kind == TL_STEP_BACKWARD)
@@ -1045,9 +1089,19 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     tl_result result;
     tli_zero(&step, sizeof step);
     result = tli_pull_step(run, &step, done);
-    if (result || *done) return result;
+    if (result) return result;
+    if (*done) {
+        int32_t latest = tli_find_latest_flight(run);
+        if (latest < 0) return TL_OK;
+        *done = 0;
+        return tli_wait_for(run, latest);
+    }
+    result = tli_enter_flight(run, &step);
+    if (result == TL_NOT_READY) return result;
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED));
     tli_open_step(run, step, out);
-    result = tli_poll_step(run, &step);
+    result = tli_order_memory_step(run);
+    if (!result) result = tli_poll_step(run, &step);
     if (result == TL_NOT_READY) return result;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
     run->position++;
@@ -1068,15 +1122,27 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     return result;
 }
 
+// Close a step that was carried out for all elements. One at a time, that is left to the next call.
+static tl_result tli_close_flight(tl_run *run) {
+    int is_done = run->flights && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
+    return is_done ? tli_close_compute(run) : TL_OK;
+}
+
 // Go on with the step before, for its next elements, or close it and open the next one.
 static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_result result = TL_OK;
-    if (run->computing && tli_has_more_ranges(run)) {
+    run->waits_for = -1;
+    tli_choose_step(run, run->position - 1);
+    if (run->computing == TLI_COMPUTING_OPENED) {
+        result = tli_go_on_compute(run, out);
+    } else if (run->computing && tli_has_more_ranges(run)) {
+        if (run->computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->event.index);
         result = tli_yield_next_range(run, out);
     } else {
-        if (run->computing) result = tli_close_compute(run);
+        if (run->computing == TLI_COMPUTING_DONE) result = tli_close_compute(run);
         if (!result) result = tli_open_next_step(run, out, done);
     }
+    if (!result && !*done) result = tli_close_flight(run);
     if (result || *done) return result;
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
@@ -1099,7 +1165,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     tl_result result;
     TL_ASSERT(run && step && done);
     *done = 0;
-    if (run->active && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
+    if (run->in_plan && !run->by_itself)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP), TLI_RULE(RUN_PLAN_IS_UNDER_WAY));
+    if (run->active && !run->flights && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
@@ -1115,7 +1183,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     if (!result) return TL_OK;
     tli_zero(step, sizeof *step);
     *done = 0;
-    return result == TL_NOT_READY ? result : tli_abort_pass(run, result);
+    if (result != TL_NOT_READY) return tli_abort_pass(run, result);
+    if (run->flights) step->depends_on = run->waits_for;
+    return result;
 }
 
 // -- the executor: kernels --
@@ -1139,7 +1209,8 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     uint64_t start, end;
     tl_result result;
     tli_update_call(run, &call);
-    if (!backward && !call.first) tli_start_random(run);
+    call.polled = run->call.polled;
+    if (!backward && !call.first && !call.polled) tli_start_random(run);
     start = tli_run_now(run);
 #ifndef TL_NO_ONLINE
     run->call.is_inside = 1;
@@ -1151,6 +1222,10 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     end = tli_run_now(run);
     run->event.end_ns = end;
     run->report.compute_ns += end - start;
+    if (result == TL_NOT_READY) {
+        if (run->call.polled < INT32_MAX) run->call.polled++;
+        return result;
+    }
     if (result || !tli_has_more_ranges(run)) tli_end_random(run);
 #ifndef TL_NO_ONLINE
     if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
@@ -1158,8 +1233,9 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     return result ? tli_fail_kernel(run, result) : TL_OK;
 }
 
-// Whether it is the compute step that was yielded last and its kernel was not called yet.
-static int tli_is_current(const tl_run *run, const tl_run_step *step) {
+// Whether it is a compute step that was yielded and not carried out yet. It is the one at hand then.
+static int tli_is_current(tl_run *run, const tl_run_step *step) {
+    if (run->active && step->is_compute) tli_choose_step(run, step->index);
     return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->event.index && step->call.first == run->call.first &&
            step->call.node == run->call.node && step->call.kind == run->call.kind &&
@@ -1183,6 +1259,7 @@ static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
     tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
     run->computing = TLI_COMPUTING_DONE;
     if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
+    if (!result) result = tli_close_flight(run);
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
 
@@ -1218,7 +1295,10 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     result = run->limits.host_visible ? tli_map_last_step(run, function) : TL_OK;
     if (result) return result;
     run->computing = TLI_COMPUTING_DONE;
-    return tli_leave_kernel(run, tli_call_kernel(run, step));
+    result = tli_call_kernel(run, step);
+    if (result != TL_NOT_READY) return tli_leave_kernel(run, result);
+    run->computing = TLI_COMPUTING_YIELDED;
+    return result;
 }
 
 TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
@@ -1232,50 +1312,102 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     return tli_leave_kernel(run, TL_OK);
 }
 
-// Carry out the rest of the pass (by hand: the steps of the goals decided so far).
-static tl_result tli_run_steps(tl_run *run) {
-    tl_run_step step;
-    int32_t done = 0;
+// Call the kernels of the steps under way that were not asked in this turn. *moved: 1 = one of them was carried
+// out; else as it was.
+static tl_result tli_poll_kernels(tl_run *run, int *moved) {
     tl_result result = TL_OK;
-    run->by_itself = 1;
-    while (!result && !done) {
-        result = tl_next_step(run, &step, &done);
-        if (!result && !done && step.is_compute) result = tl_run_step_kernel(run, &step);
+    int32_t f;
+    for (f = 0; f < tli_count_flights(run) && !result; f++) {
+        tli_choose_flight(run, f);
+        if (run->computing != TLI_COMPUTING_YIELDED || run->call.is_asked) continue;
+        result = tl_run_step_kernel(run, &run->yielded);
+        if (!result) *moved = 1;
+        if (result != TL_NOT_READY) continue;
+        run->call.is_asked = 1;
+        result = TL_OK;
     }
+    return result;
+}
+
+// Pull a step if there is one that can be yielded, and call kernels. TL_NOT_READY: nothing has moved.
+static tl_result tli_move_pass(tl_run *run, int32_t *done) {
+    tl_run_step step;
+    int moved = 0;
+    tl_result result = TL_NOT_READY, polled;
+    tli_zero(&step, sizeof step);
+    if (run->flights || run->computing != TLI_COMPUTING_YIELDED) result = tl_next_step(run, &step, done);
+    if (result && result != TL_NOT_READY) return result;
+    if (!result && step.is_compute) run->yielded = step;
+    moved = !result;
+    polled = run->active ? tli_poll_kernels(run, &moved) : TL_OK;
+    return polled ? polled : moved ? TL_OK : TL_NOT_READY;
+}
+
+// Whether a kernel has answered that it is not ready.
+static int tli_has_polled(const tl_run *run) {
+    int is_polled = run->computing == TLI_COMPUTING_YIELDED && run->call.polled;
+    int32_t f;
+    for (f = 0; run->flights && f < run->flight_count; f++)
+        is_polled |= tli_is_under_way(run, &run->flights[f]) && run->flights[f].call.polled;
+    return is_polled;
+}
+
+// Carry out the rest of the pass (by hand: the steps of the goals decided so far). TL_NOT_READY: up to a kernel
+// that is not ready, or to work that the backend cannot wait for.
+static tl_result tli_run_steps(tl_run *run) {
+    int32_t done = 0, f;
+    tl_result result = TL_OK;
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        run->call.is_asked = 0;
+    }
+    run->by_itself = 1;
+    while (!result && !done) result = tli_move_pass(run, &done);
     run->by_itself = 0;
-    if (result != TL_NOT_READY) return result;
-    return tli_abort_pass(run, tli_fail(run->env, result, TLI_IN(RUN_PLAN),
-                                        TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT)));
+    if (result != TL_NOT_READY || tli_has_polled(run)) return result;
+    return tli_fail(run->env, result, TLI_IN(RUN_PLAN), TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
 }
 
 // Let the caller write the inputs of each slot before a pass.
 static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
-    int32_t chosen = run->caller_slot, failed = 0, slot;
-    tl_result result;
-    for (slot = 0; run->desc.load && slot < run->slot_count && !failed; slot++) {
+    int32_t chosen = run->caller_slot, slot;
+    tl_result result = TL_OK;
+    for (slot = 0; run->desc.load && slot < run->slot_count && !result; slot++) {
         run->caller_slot = slot;
-        failed = run->desc.load(run, micro_batch + slot, run->desc.load_user) != TL_OK;
+        result = run->desc.load(run, micro_batch + slot, run->desc.load_user);
     }
     run->caller_slot = chosen;
-    if (!failed) return TL_OK;
+    if (!result || result == TL_NOT_READY) return result;
     result = tli_fail(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
     return tli_abort_pass(run, result);
 }
 
+// Begin the next pass of tl_run_plan.
+static tl_result tli_begin_plan_pass(tl_run *run) {
+    int32_t micro_batch = run->plan_pass * run->slot_count;
+    tl_result result = tli_load_slots(run, micro_batch);
+    run->by_itself = 1;
+    if (!result) result = tl_start_pass(run, micro_batch);
+    run->by_itself = 0;
+    return result;
+}
+
 TLI_IMPL tl_result tl_run_plan(tl_run *run) {
-    uint64_t step;
     tl_result result = TL_OK;
-    int32_t k;
     TL_ASSERT(run);
-    if (run->active)
+    if (run->active && !run->in_plan)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(RUN_PLAN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    step = run->next_step;
-    for (k = 0; k < run->repeat_count && !result; k++) {
-        result = tli_load_slots(run, k * run->slot_count);
-        if (!result) result = tl_start_pass(run, k * run->slot_count);
-        if (!result) result = tli_run_steps(run);
+    if (!run->in_plan) {
+        run->plan_pass = 0;
+        run->plan_step = run->next_step;
     }
-    if (result) run->next_step = step;
+    while (run->plan_pass < run->repeat_count && !result) {
+        if (!run->active) result = tli_begin_plan_pass(run);
+        if (!result) result = tli_run_steps(run);
+        run->plan_pass += !result;
+    }
+    run->in_plan = result == TL_NOT_READY;
+    if (result && !run->in_plan) run->next_step = run->plan_step;
     return result;
 }
 

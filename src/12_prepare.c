@@ -78,6 +78,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     run->inference = desc->plan ? desc->plan->inference : desc->inference;
     run->is_online = !desc->plan && !desc->checkpoints;
     run->in_arena = !desc->evict;       // what it decides is known in the pass only
+    run->in_flight = desc->in_flight > 1 ? desc->in_flight : 1;
     if (!strategy) return TL_OK;
     result = tl_check_strategy(run->env, strategy);
     if (!result) result = tli_support_strategy(run, strategy);
@@ -118,6 +119,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
         why = TLI_RULE(EVICT_GOES_WITH_TL_EVICTION_CALLER);
     if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
         why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
+    if (desc->in_flight < 0) why = TLI_RULE(RUN_IN_FLIGHT_MUST_BE_NOT_NEGATIVE);
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
@@ -398,6 +400,7 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     asked.arena = tli_arena_budget(run);
     asked.alignment_bytes = run->limits.alignment_bytes;
     asked.block_bytes = tli_run_cut(run);
+    asked.in_flight = run->in_flight;
     asked.formats = run->desc.formats;
     if (run->precision == TL_PRECISION_MIXED || run->precision == TL_PRECISION_SINGLE)
         asked.codec = run->desc.codec;
@@ -491,10 +494,11 @@ static void tli_take_off_places(tl_plan *bare, int tier) {
 
 // Whether the plan lacks places in one of the run's arenas. bare: the plan with those that suit the backend.
 static int tli_lacks_places(const tl_run *run, tl_plan *bare) {
-    int32_t k;
+    int32_t k, is_too_tight = tli_count_in_flight(&run->plan) < run->in_flight;
     *bare = run->plan;
-    if (!tli_suit_backend(run, bare, 0)) bare->offset_count = 0;
-    if (!tli_suit_backend(run, bare, 1)) bare->host_offset_count = 0;
+    bare->in_flight = run->in_flight;
+    if (is_too_tight || !tli_suit_backend(run, bare, 0)) bare->offset_count = 0;
+    if (is_too_tight || !tli_suit_backend(run, bare, 1)) bare->host_offset_count = 0;
     if (!bare->offset_count) tli_take_off_places(bare, TL_TIER_DEVICE);
     if (!bare->host_offset_count) tli_take_off_places(bare, TL_TIER_HOST);
     bare->alignment_bytes = run->limits.alignment_bytes;    // their arenas end as this backend aligns
@@ -521,9 +525,13 @@ static tl_result tli_take_run_plan(tl_run *run) {
     if (run->desc.plan) run->plan = *run->desc.plan;
     else if (tli_has_compiled(run)) tli_take_compiled_plan(run);
     else result = tli_plan_desc(run);
-    if (result || !run->in_arena) return result;
+    if (result || !run->in_arena) {
+        run->plan.in_flight = run->in_flight;
+        return result;
+    }
     if (!tli_lacks_places(run, &bare)) {
         run->plan.alignment_bytes = bare.alignment_bytes;
+        run->plan.in_flight = run->in_flight;
         return TL_OK;
     }
     result = tli_place_run_plan(run, &bare, TLI_RUN_PLACE_WORK);
@@ -844,22 +852,27 @@ static tl_result tli_check_budget(tl_run *run) {
 
 // -- preparing a run: memory --
 
-static tl_result tli_alloc_run(tl_run *run) {
+// The most outputs of a node, and the most operands of a call.
+static uint64_t tli_find_widest_call(const tl_run *run, uint64_t *outputs) {
     const tl_graph *graph = run->graph;
-    tl_env *env = run->env;
-    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count,
-             inputs = 0, outputs = 0;
-    uint64_t widest, slots;
+    uint64_t inputs = 0;
     int32_t id;
+    *outputs = 0;
     for (id = 0; id < graph->node_count; id++) {
-        if ((uint64_t)graph->nodes[id].input_count > inputs)
-            inputs = (uint64_t)graph->nodes[id].input_count;
-        if ((uint64_t)graph->nodes[id].output_count > outputs)
-            outputs = (uint64_t)graph->nodes[id].output_count;
+        inputs = tli_larger_u64(inputs, (uint64_t)graph->nodes[id].input_count);
+        *outputs = tli_larger_u64(*outputs, (uint64_t)graph->nodes[id].output_count);
     }
     for (id = 0; tli_has_members(run) && id < run->members.graph->node_count; id++)
         inputs = tli_larger_u64(inputs, (uint64_t)run->members.graph->nodes[id].input_count);
-    widest = 2 * inputs + 2 * outputs + 2;
+    return 2 * inputs + 2 * *outputs + 2;
+}
+
+static tl_result tli_alloc_run(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    tl_env *env = run->env;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t outputs, widest = tli_find_widest_call(run, &outputs), slots;
+    int32_t id;
     run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;
     slots = (uint64_t)run->slot_count;
     run->all_tensors = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->tensors);
@@ -871,18 +884,8 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
     run->kernels =
         (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count, sizeof *run->kernels);
-    run->call.operands = (tl_operand *)tli_alloc_array(env, widest, sizeof *run->call.operands);
-    run->call.access_of = (int32_t *)tli_alloc_array(env, widest, sizeof *run->call.access_of);
-    run->call.accesses = (tl_access *)tli_alloc_array(env, widest, sizeof *run->call.accesses);
-    run->call.writable = (uint8_t *)tli_alloc_array(env, widest, 1);
-    run->call.hosts = (void **)tli_alloc_array(env, widest, sizeof *run->call.hosts);
-    run->call.twice = (tli_held *)tli_alloc_array(env, outputs, sizeof *run->call.twice);
-    run->call.made = (uint8_t *)tli_alloc_array(env, outputs, 1);
-    run->call.twice_count = (int32_t)outputs;
-    if (!run->all_tensors || !run->all_gradients || !run->all_saved || !run->all_ran || !run->is_read ||
-        !run->is_result || !run->kernel_of || !run->kernels || !run->call.operands ||
-        !run->call.access_of || !run->call.accesses || !run->call.writable || !run->call.hosts ||
-        !run->call.twice || !run->call.made)
+    if (!tli_alloc_call(env, widest, outputs, &run->call) || !run->all_tensors || !run->all_gradients ||
+        !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of || !run->kernels)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #ifndef TL_NO_ONLINE
     if (tli_has_dynamic(graph) && !tli_alloc_reports(run, slots * tensors, outputs))
@@ -1054,6 +1057,18 @@ static tl_result tli_prepare_hybrid(tl_run *run) {
 }
 #endif
 
+// Room for the steps under way, of whatever plan is run.
+static tl_result tli_prepare_flights(tl_run *run) {
+    uint64_t outputs, widest = tli_find_widest_call(run, &outputs);
+    int32_t steps = run->plan.step_count;
+#ifndef TL_NO_PLANNERS
+    int32_t k;
+    for (k = 0; k < 2 && run->cache.is_on; k++)
+        if (run->cache.plans[k].step_count > steps) steps = run->cache.plans[k].step_count;
+#endif
+    return tli_open_flights(run, steps, widest, outputs);
+}
+
 static tl_result tli_prepare_run(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     tl_result result = tl_check_graph(run->env, run->graph);
@@ -1086,6 +1101,8 @@ static tl_result tli_prepare_run(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (!result && tli_can_follow(run)) result = tli_prepare_hybrid(run);
 #endif
+    if (!result) result = tli_check_in_flight(run);
+    if (!result) result = tli_prepare_flights(run);
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
@@ -1189,13 +1206,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->is_result);
     tli_release(env, run->kernel_of);
     tli_release(env, run->kernels);
-    tli_release(env, run->call.operands);
-    tli_release(env, run->call.access_of);
-    tli_release(env, run->call.accesses);
-    tli_release(env, run->call.writable);
-    tli_release(env, run->call.hosts);
-    tli_release(env, run->call.twice);
-    tli_release(env, run->call.made);
+    tli_free_flights(run);
     tli_release(env, run->touched);
     tli_release(env, run->own_blocks);
     if (run->owns_nodes) {
@@ -1283,11 +1294,13 @@ static tl_result tli_decide_again(tl_run *run) {
 static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
     tl_result result;
     run->by_hand = 1;
-    result = tli_online_reach_goal(run, id, backward);
+    result = run->goal_waits ? TL_OK : tli_online_reach_goal(run, id, backward);
     if (result) (void)tli_abort_pass(run, result);
     else result = tli_run_steps(run);
     run->by_hand = 0;
-    return result || !is_last ? result : tli_run_steps(run);
+    if (!result && is_last) result = tli_run_steps(run);
+    run->goal_waits = result == TL_NOT_READY;
+    return result;
 }
 
 static tl_result tli_fail_layer_turn(tl_run *run, tli_function function) {
@@ -1306,7 +1319,7 @@ TLI_IMPL tl_result tl_run_forward(tl_run *run, int32_t layer) {
     if (!run->active && layer == 0) result = tl_start_pass(run, 0);
     if (result) return result;
     if (run->active && run->online.next_forward == 0) run->online.next_forward = 1;  // the input
-    if (!run->active || id != run->online.next_forward)
+    if (!run->active || id != run->online.next_forward - run->goal_waits)
         return tli_fail_layer_turn(run, TLI_IN(RUN_FORWARD));
     run->online.next_forward = id + 1;
     return tli_run_goal(run, id, 0, run->inference && id == last);
@@ -1316,7 +1329,7 @@ TLI_IMPL tl_result tl_run_backward(tl_run *run, int32_t layer) {
     TL_ASSERT(run);
     if (!run->is_online || !run->owns_layers || !run->active || run->inference || layer < 0 ||
         run->online.next_forward != run->graph->node_count ||
-        layer != run->online.next_backward - 1)
+        layer != run->online.next_backward - !run->goal_waits)
         return tli_fail_layer_turn(run, TLI_IN(RUN_BACKWARD));
     run->online.next_backward = layer;
     return tli_run_goal(run, layer + 1, 1, layer == 0);

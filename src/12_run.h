@@ -90,9 +90,10 @@ typedef struct tl_kernel_call {
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
                                        // (without formats: of the precision)
     tl_run           *run;             // that makes the call
+    int32_t           polled;          // how often this call was answered TL_NOT_READY before; 0 = it is new
 } tl_kernel_call;
 
-// Compute one call. Any result but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
+// Compute one call. Any result but TL_OK and TL_NOT_READY stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
 // its contributions in call order: a backward adds to input_grads, which start as zeroes, in the order
 // of its inputs, and to the parameter gradients, which belong to the caller.
 //
@@ -106,6 +107,14 @@ typedef struct tl_kernel_call {
 // time and in turns: in a forward each member in order; in a backward first the forwards that run again (as
 // FORWARD, with recompute 1) and then the backwards, last member first. What lies between two members are
 // blocks of scratch.
+//
+// TL_NOT_READY: the call has begun and its work is not finished: it was given to a thread, or a part of it was
+// done. The same call is made again, polled, until it answers otherwise: same node, kind, micro_batch, operands
+// at the same addresses with the bytes as the kernel left them, scratch included; call->polled counts the answers
+// before. Until then nobody else touches what it writes, and nobody overwrites what it reads. The tl_kernel_call
+// itself lives for the length of one call only: a thread that goes on with the work needs a copy of it and of the
+// operands it uses. If the pass is given up between two polls, the kernel is not called again: its caller has to
+// end work of its own before tl_reset_run, tl_free_run, or an error of another kernel, take the operands away.
 typedef tl_result (*tl_kernel_fn)(const tl_kernel_call *call, void *user);
 
 typedef struct tl_kernel {
@@ -298,6 +307,15 @@ typedef struct tl_run_desc {
     const tl_state *states;           // [state_count] ranges of the caller's state; must outlive the run
     int32_t         state_count;
 
+    // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one that
+    // reads what another under way writes, or writes what it reads or writes, waits for that one, and so does a
+    // call of the same node. So no result depends on k, or on the order in which steps end. What a kernel changes
+    // beside its operands, such as parameter gradients, is safe where it belongs to one node; where several nodes
+    // add to the same, in_flight must be 1. Memory steps count as steps, and take no time. Peaks, places and the
+    // budget are those of k steps; a plan that was placed for fewer is placed again. For runs of a plan, without
+    // random hook and dynamic nodes.
+    int32_t     in_flight;            // most steps under way together; 0 and 1 = one after the other
+
     // tl_init_op_run only.
     double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
@@ -393,10 +411,13 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 // every micro-batch of it, one a slot.
 // On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
+// Returns TL_NOT_READY, with nothing lost, where no step can go on: kernels of all steps under way are not ready,
+// each asked once; or the pass has to wait and the backend cannot; or a load hook answered so. The next call goes
+// on there, or after a load hook calls that of the pass again. Between the two the pass is under way; tl_reset_run
+// gives it up, and no other call yields its steps.
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
-//          tl_init_run tried out; TL_ERROR_MISMATCH; TL_NOT_READY: the pass had to wait and the backend
-//          cannot; and those of the backend. On error all ranges but the inputs are released, and the
-//          next call runs the same training step again.
+//          tl_init_run tried out; TL_ERROR_MISMATCH; and those of the backend. On error all ranges but the
+//          inputs are released, and the next call runs the same training step again.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -411,7 +432,9 @@ typedef struct tl_run_step {
     int32_t          index;          // in the pass, from 0; the same for all calls of a step
     int32_t          is_compute;     // 1 = kernel and call are set
     int32_t          depends_on;     // latest earlier step whose ranges it must wait for; -1 = none;
-                                     // index = the call before of this step, whose scratch it uses
+                                     // index = the call before of this step, whose scratch it uses. With steps in
+                                     // flight all of these are finished, or enqueued by the run itself, when the
+                                     // step is yielded; with TL_NOT_READY it is the step that must be finished
     const tl_kernel *kernel;
     tl_kernel_call   call;
     const tl_access *accesses;       // [access_count] ranges of the step
@@ -428,12 +451,19 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
 // closed.
 //
+// One at a time, a compute step must be carried out before the next call. With tl_run_desc.in_flight = k several
+// may be under way: yielded, and not finished. They may be finished in any order. What a step points to is valid
+// until it is finished. Kernels of steps under way may run on threads, called by the caller; the functions of the
+// run itself, tl_finish_step and tl_run_step_kernel too, are called by one thread at a time.
+//
 // The operands of a compute step are mapped (host is their address) on a host-visible backend whose
 // work on them is finished or can be waited for. On others they are ranges for kernels of the device, until
 // tl_map_step maps them. The mapping ends with tl_finish_step or tl_run_step_kernel.
 //
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
-// limits.in_order), or if the backend cannot submit at present: call again later.
+// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also where
+// the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index then, and
+// else -1.
 // Errors:  TL_ERROR_INVALID_ARG: no pass is under way; or the compute step before, which the text names, was
 //          not carried out: *step is left as it is, the pass goes on once it is. As tl_run_plan, and the pass
 //          is given up then.
@@ -442,7 +472,8 @@ TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 // Say that a compute step was carried out: its kernel was called, or recorded, by the caller. Ends the
 // mapping of its operands. A step that is no compute step is passed over.
 //
-// Errors:  TL_ERROR_STALE: not the compute step yielded last, or carried out already; TL_ERROR_INVALID_ARG: a
+// Errors:  TL_ERROR_STALE: not a compute step under way (without steps in flight: that yielded last), or carried
+//          out already; TL_ERROR_INVALID_ARG: a
 //          report was refused, see tl_report_bytes; those of the backend, and the pass is given up then.
 TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
 
@@ -481,9 +512,8 @@ TLDEF tl_result tl_map_step(tl_run *run, tl_run_step *step);
 // Map the operands of a compute step if the backend is host-visible, call its kernel, unmap.
 //
 // Returns TL_NOT_READY if the host would have to wait for an operand and the backend cannot: the kernel
-// was not called, call again later.
-// Errors:  TL_ERROR_STALE: not the step yielded last, or called already; as tl_run_plan, and the
-//          pass is given up then.
+// was not called; or if the kernel answered so. Call again later.
+// Errors:  TL_ERROR_STALE: as tl_finish_step; as tl_run_plan, and the pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
 // Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
@@ -578,6 +608,7 @@ TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl
 // Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
 // to 0. The first forward starts the pass, the last backward closes it.
 //
+// Returns TL_NOT_READY as tl_run_plan does: the same call goes on.
 // Errors:  TL_ERROR_INVALID_ARG: it is another layer's turn; and as tl_run_plan.
 TLDEF tl_result tl_run_forward(tl_run *run, int32_t layer);
 TLDEF tl_result tl_run_backward(tl_run *run, int32_t layer);
