@@ -173,7 +173,8 @@
     X(EXPLAIN_COMPILED, "tl_explain_compiled") \
     X(BACKEND_SHORTEN, "shorten") \
     X(REPORT_BYTES, "tl_report_bytes") \
-    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes")
+    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes") \
+    X(REPLAY_PLAN, "tl_replay_plan")
 
 // -- errors: rules --
 //
@@ -607,7 +608,10 @@
     X(NARROW_TABLE_HAS_TOO_MANY_OUTPUTS, "is_narrow: node %0 has more than 254 outputs", "node") \
     X(NARROW_TABLE_HAS_TOO_LARGE_ARENA, \
       "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
-    X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "")
+    X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "") \
+    X(NO_MEMORY_TO_REPLAY, "no memory to replay the plan", "") \
+    X(COPY_MUST_NOT_BE_NULL, "copy: must not be NULL: step %0 copies or converts", "step, node") \
+    X(CALLER_STOPPED_REPLAY, "%s: returned an error before the first step or at step %0", "step, node")
 
 // -- errors: rules of [6] REMAT --
 

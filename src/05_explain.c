@@ -597,21 +597,9 @@ static void tli_send_macro_blocks(tli_stream *s, const tli_table *t) {
     if (t->plan->block_count) tli_send_defined(s, t, "_BLOCKS ", (uint64_t)t->plan->block_count);
 }
 
-// How many lifetimes begin before the first step: first those of inputs, then those of the entry.
-static int32_t tli_count_first_lives(const tli_table *t) {
-    const tl_graph *graph = t->graph;
-    int32_t count = 0, i;
-    while (count < t->lifetimes.count && t->lifetimes.items[count].use == TL_USE_INPUT) count++;
-    for (i = 0; i < t->plan->entry_count; i++) {
-        const tl_entry *entry = &t->plan->entry[i];
-        count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
-    }
-    return count;
-}
-
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
-    int32_t i, first = tli_count_first_lives(t);
+    int32_t i, first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan);
     tli_send(s, "\n");
     if (t->plan->offset_count) {
         tli_send_defined(s, t, "_ARENA_BYTES ", t->report.arena_bytes);

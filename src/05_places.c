@@ -41,7 +41,8 @@ static tl_result tli_find_lifetimes(tl_env *env, tli_function function, const tl
     if (!result && ledger.failed)
         result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     for (i = 0; i < ledger.count; i++)
-        if (ledger.items[i].end_step < 0) ledger.items[i].end_step = desc->plan->step_count;
+        if (ledger.items[i].free_step < 0)
+            ledger.items[i].end_step = ledger.items[i].free_step = desc->plan->step_count;
     if (!result) {
         lifetimes->items = ledger.items;
         lifetimes->count = ledger.count;
