@@ -1913,6 +1913,66 @@ typedef struct tl_table_desc {
 TLDEF tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                const tl_table_desc *desc, tl_sink sink);
 
+// -- code --
+
+// id, name, what runs the steps
+#define TL_CODE_FORMS(X) \
+    X(TL_CODE_SMALLEST, "smallest", "calls or table, whichever is estimated to take less flash") \
+    X(TL_CODE_CALLS,    "calls",    "a straight list of calls")                                  \
+    X(TL_CODE_TABLE,    "table",    "a const table, and a loop over its rows")
+
+typedef enum tl_code_form { TL_CODE_FORMS(TLI_ENUM) TL_CODE_FORM_COUNT } tl_code_form;
+
+typedef struct tl_code_desc {
+    const char  *name;         // of the files, and in front of every name in them; as for tl_write_plan_table
+    tl_code_form form;         // 0 = whichever is smaller
+    int32_t      state_count;  // numbers of the optimizer a trained weight: SGD 0, with momentum 1, AdamW 2
+} tl_code_desc;
+
+// Write a plan as a C program that needs nothing of this library: the steps as calls of the user's kernels, at
+// constant addresses in one array for each bank.
+//
+//     #include "net.h"                     // written with the name "net"
+//     void net_load(int32_t micro_batch) { memcpy(NET_INPUT_X, image, NET_INPUT_X_BYTES); }
+//     void net_conv_forward(int32_t node, void *out0, const void *in0, const void *weight) { .. }
+//     ..
+//     net_run();                           // a training step: all micro-batches
+//
+// For each kind of op the header declares a forward and, in training, a backward, which the user defines. Their
+// parameters are what some node of that op has, in this order; a node that has not gets NULL:
+//
+//     node                 its number, NET_NODE_CONV1; in plans with several slots also the slot
+//     out0, out1, ..       written. NULL in a forward that saves, and need not write them again
+//     dout0, ..            backward: the gradients of the outputs, complete
+//     din0, ..             backward: gradients of the inputs, add (+=) in this order; NULL = not wanted
+//     in0, .. out0, ..     read; in place out0 is in0. Backward: those that some node of the op needs
+//     weight, dweight      the weights of the node; backward of a trained node: their gradient, add (+=)
+//     saved                written by a forward, or NULL; read by the backward
+//     scratch              fwork or bwork bytes, content undefined
+//
+// Gradients that begin are filled before the call: with zeroes; where no node reads the tensor with f32 of
+// NET_LOSS_GRADIENT, 1 unless it is defined. The user clears net_gradients before a training step, and applies
+// the optimizer behind it; trained weights and their gradients lie at the same offsets of net_weights and
+// net_gradients, the rest of the weights behind them. Forward only, net_weights is a const array of the user.
+// Host copies and compressed copies call net_copy, net_wait, net_compress and net_expand, also of the user.
+//
+// The arrays are aligned to 8 bytes at least, where the compiler can; NET_BANK_1_PLACE, if it is defined,
+// stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of
+// tl_write_plan_table but for offsets, for which there are addresses: NET_INPUT_X, NET_RESULT_Y. C99, no
+// library function but memset.
+//
+//   header, source   get net.h and net.c
+//
+// Errors:  TL_ERROR_INVALID_ARG: name, form, state_count, a plan without offsets; TL_ERROR_UNSUPPORTED: form is
+//          table and its words do not fit 32 bits; those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what a sink
+//          returned.
+// Cost:    that of tl_replay_plan, and O(text + ops x ops x nodes).
+TLDEF tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                   const tl_code_desc *desc, tl_sink header, tl_sink source);
+
+TLDEF const char *tl_name_code_form(tl_code_form form);  // "calls"; "?" if it is out of range
+TLDEF int         tl_parse_code_form(const char *text, tl_code_form *form);  // exactly these: 1 and the value
+
 #ifndef TL_NO_PLANNERS
 // Parse exactly what tl_name_checkpoint returns: 1 and the value, or 0.
 TLDEF int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind);
@@ -5163,7 +5223,8 @@ static size_t tli_finish(tli_writer *w) {
     X(BACKEND_SHORTEN, "shorten") \
     X(REPORT_BYTES, "tl_report_bytes") \
     X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes") \
-    X(REPLAY_PLAN, "tl_replay_plan")
+    X(REPLAY_PLAN, "tl_replay_plan") \
+    X(WRITE_PLAN_CODE, "tl_write_plan_code")
 
 // -- errors: rules --
 //
@@ -5600,7 +5661,12 @@ static size_t tli_finish(tli_writer *w) {
     X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "") \
     X(NO_MEMORY_TO_REPLAY, "no memory to replay the plan", "") \
     X(COPY_MUST_NOT_BE_NULL, "copy: must not be NULL: step %0 copies or converts", "step, node") \
-    X(CALLER_STOPPED_REPLAY, "%s: returned an error before the first step or at step %0", "step, node")
+    X(CALLER_STOPPED_REPLAY, "%s: returned an error before the first step or at step %0", "step, node") \
+    X(CODE_FORM_UNKNOWN_VALUE, "form: unknown value", "") \
+    X(CODE_STATE_COUNT_MUST_BE_0_TO_16, "state_count: must be 0 to 16", "") \
+    X(CODE_PLAN_HAS_NO_OFFSETS, "plan: has no offsets; tl_plan_places gives it some", "") \
+    X(CODE_TABLE_NEEDS_WIDER_WORDS, "form: the words of a table of this plan do not fit 32 bits", "") \
+    X(NO_MEMORY_TO_WRITE_CODE, "no memory to write the code", "")
 
 // -- errors: rules of [6] REMAT --
 
@@ -16718,6 +16784,7 @@ typedef struct tli_walk_state {
 
 typedef struct tli_walk {
     tl_env               *env;
+    tli_function          function;   // of the caller
     const tl_replay_desc *desc;
     const tl_graph       *graph;
     tl_lifetimes          lifetimes;
@@ -16764,7 +16831,7 @@ static int32_t *tli_walk_live_as(const tli_walk *w, const tl_lifetime *life) {
 }
 
 static tl_result tli_walk_failed(tli_walk *w, tl_result why, const char *what) {
-    tli_sentence s = tli_begin_error(w->env, why, TLI_IN(REPLAY_PLAN), TLI_RULE(CALLER_STOPPED_REPLAY),
+    tli_sentence s = tli_begin_error(w->env, why, w->function, TLI_RULE(CALLER_STOPPED_REPLAY),
                                      (uint64_t)(w->index < 0 ? 0 : w->index),
                                      (uint64_t)(int64_t)(w->index < 0 ? -1 : w->step.node));
     tli_put_text(&s, what);
@@ -16914,7 +16981,7 @@ static tl_result tli_walk_copy_tensor(tli_walk *w, int32_t tensor, tl_use to, tl
     tl_replay_copy copy;
     tl_result result;
     if (!w->desc->copy)
-        return tli_fail_values(w->env, TL_ERROR_INVALID_ARG, TLI_IN(REPLAY_PLAN),
+        return tli_fail_values(w->env, TL_ERROR_INVALID_ARG, w->function,
                                TLI_RULE(COPY_MUST_NOT_BE_NULL), (uint64_t)w->index, (uint64_t)w->step.node);
     tli_zero(&copy, sizeof copy);
     copy.graph = w->graph;
@@ -17030,7 +17097,7 @@ static tl_result tli_walk_alloc(tli_walk *w) {
     if (!free_steps || !w->memory || !w->by_free || !w->live || !w->states || !w->ran || !w->is_read ||
         !w->operands) {
         tli_release(w->env, free_steps);
-        return tli_fail(w->env, TL_ERROR_NO_MEMORY, TLI_IN(REPLAY_PLAN), TLI_RULE(NO_MEMORY_TO_REPLAY));
+        return tli_fail(w->env, TL_ERROR_NO_MEMORY, w->function, TLI_RULE(NO_MEMORY_TO_REPLAY));
     }
     for (i = 0; i < count; i++) free_steps[i] = (uint64_t)w->lifetimes.items[i].free_step;
     for (i = 0; i < keys; i++) w->live[i] = -1;
@@ -17040,20 +17107,20 @@ static tl_result tli_walk_alloc(tli_walk *w) {
     return TL_OK;
 }
 
-TLI_IMPL tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc) {
+static tl_result tli_replay_plan(tl_env *env, tli_function function, const tl_replay_desc *desc) {
     tl_simulate_desc simulate;
     tl_report report;
     tli_walk w;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && desc->plan && desc->allocate && desc->release && desc->call);
     tli_zero(&w, sizeof w);
     w.env = env;
+    w.function = function;
     w.desc = desc;
     w.graph = desc->graph;
     tli_zero(&simulate, sizeof simulate);
     simulate.graph = desc->graph;
     simulate.plan = desc->plan;
-    result = tli_find_lifetimes(env, TLI_IN(REPLAY_PLAN), &simulate, &w.lifetimes, &report);
+    result = tli_find_lifetimes(env, function, &simulate, &w.lifetimes, &report);
     if (!result) result = tli_walk_alloc(&w);
     if (!result) result = tli_walk_steps(&w);
     tl_free_lifetimes(env, &w.lifetimes);
@@ -17065,6 +17132,11 @@ TLI_IMPL tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc) {
     tli_release(env, w.is_read);
     tli_release(env, w.operands);
     return result;
+}
+
+TLI_IMPL tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc) {
+    TL_ASSERT(desc && desc->graph && desc->plan && desc->allocate && desc->release && desc->call);
+    return tli_replay_plan(env, TLI_IN(REPLAY_PLAN), desc);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -18343,13 +18415,19 @@ static void tli_send_macro_node(tli_stream *s, const tli_table *t, int32_t id) {
     tli_send_i32(s, id);
 }
 
-// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
-static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
-                                  const char *of, uint64_t number) {
+// Send "#define NET_INPUT_X", for a tensor.
+static void tli_send_macro_tensor(tli_stream *s, const tli_table *t, const char *what,
+                                  const tl_lifetime *life) {
     tli_send_define(s, t, what);
     tli_send_macro_node(s, t, life->node);
     if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
     if (life->slot) { tli_send(s, "_s"); tli_send_i32(s, life->slot); }
+}
+
+// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
+static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
+                                  const char *of, uint64_t number) {
+    tli_send_macro_tensor(s, t, what, life);
     tli_send(s, of);
     tli_send_constant(s, number);
     tli_send(s, "\n");
@@ -18904,6 +18982,1035 @@ TLI_IMPL tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_p
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TEXT
+
+// -- plans as C programs: what is called --
+//
+// A replay with functions of the caller, which here write rows down instead of calling:
+//
+//     step    row                              words
+//     B 2     zero                             where, bytes
+//             call, op 1, backward, node 2     where each operand lies, in the order of the prototype
+//     O 1     copy                             to, from, bytes
+//
+// The same rows become calls or a table (05_code_write.c).
+
+static const char *const tli_code_form_names[] = { TL_CODE_FORMS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_code_form(tl_code_form form) {
+    return tli_name(tli_code_form_names, TL_CODE_FORM_COUNT, (int64_t)form);
+}
+
+TLI_IMPL int tl_parse_code_form(const char *text, tl_code_form *form) {
+    int32_t value;
+    int ok = tli_parse_name(tli_code_form_names, TL_CODE_FORM_COUNT, text, tli_text_length(text), &value);
+    *form = (tl_code_form)value;
+    return ok;
+}
+
+typedef enum tli_row_kind {
+    TLI_ROW_FORWARD, TLI_ROW_BACKWARD, TLI_ROW_ZERO, TLI_ROW_LOSS, TLI_ROW_COPY, TLI_ROW_WAIT,
+    TLI_ROW_COMPRESS, TLI_ROW_EXPAND, TLI_ROW_COUNT
+} tli_row_kind;
+
+// Arrays of the program.
+enum {
+    TLI_SPACE_NONE,      // the word is a number, or NULL
+    TLI_SPACE_BANK,      // of the device, one for each
+    TLI_SPACE_HOST = TLI_SPACE_BANK + TL_MOST_BANKS,
+    TLI_SPACE_WEIGHTS = TLI_SPACE_HOST + TL_MOST_BANKS,
+    TLI_SPACE_GRADIENTS,
+    TLI_SPACE_COUNT
+};
+
+// An operand of a row: an address in an array, or a number.
+typedef struct tli_code_word {
+    uint64_t value;     // offset, or number
+    int32_t  space;
+} tli_code_word;
+
+typedef struct tli_code_row {
+    tli_row_kind kind;
+    int32_t step, node, slot;
+    int32_t first, count;   // words
+} tli_code_row;
+
+// Operands of a kernel, in the order of its parameters.
+typedef enum tli_role {
+    TLI_ROLE_OUT_GRAD, TLI_ROLE_IN_GRAD, TLI_ROLE_OUT, TLI_ROLE_IN, TLI_ROLE_NEEDED_OUT, TLI_ROLE_WEIGHT,
+    TLI_ROLE_WEIGHT_GRAD, TLI_ROLE_SAVED, TLI_ROLE_SCRATCH, TLI_ROLE_COUNT
+} tli_role;
+
+// A parameter of a kernel: operand `number` of a part.
+typedef struct tli_code_param {
+    tli_role part;
+    int32_t  number;
+} tli_code_param;
+
+// The parameters of a kernel, behind its node.
+typedef struct tli_code_kernel {
+    int32_t first, count;
+    int     is_called;
+} tli_code_kernel;
+
+typedef struct tli_code {
+    tl_env             *env;
+    const tl_code_desc *desc;
+    tli_table           table;     // graph, plan, name, lifetimes, report, block_bytes, is_shared
+    tli_code_row       *rows;      // [row_count]
+    tli_code_word      *words;     // [word_count]
+    int32_t             row_count, row_capacity, word_count, word_capacity;
+    int                 failed;    // 1 = out of memory
+    uint8_t            *is_result;   // [tensors]
+    int32_t            *ops;       // [nodes] the first node of the same op; -1 = a graph input
+    tli_code_kernel    *kernels;   // [2 nodes] of these: forward, backward
+    tli_code_param     *params;    // [param_count]
+    int32_t             param_count, param_capacity;
+    uint8_t            *is_op_shared;  // [nodes] of these: 1 = another op has the same name in C
+    uint64_t           *weights;   // [nodes] where the weights of a node lie
+    uint64_t           *bases;     // [blocks of the plan] where each begins in the array of its bank
+    uint64_t            space_bytes[TLI_SPACE_COUNT];
+    uint64_t            alignment;
+} tli_code;
+
+// -- prototypes --
+
+static int tli_is_trained(const tli_code *c, const tl_node *node) {
+    return node->has_grad && !c->table.plan->inference;
+}
+
+static int tli_in_has_grad(const tl_graph *graph, const tl_node *node, int32_t i) {
+    return graph->nodes[graph->outputs[graph->inputs[node->first_input + i].tensor].node].has_grad;
+}
+
+// Whether a node has operand i of a part.
+static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role part, int backward, int32_t i) {
+    const tl_graph *graph = c->table.graph;
+    int in = i < node->input_count, out = i < node->output_count, trains = !c->table.plan->inference;
+    switch (part) {
+    case TLI_ROLE_OUT_GRAD: return backward && out;
+    case TLI_ROLE_IN_GRAD: return backward && in && tli_in_has_grad(graph, node, i);
+    case TLI_ROLE_OUT: return !backward && out;
+    case TLI_ROLE_IN: return in && (!backward || graph->inputs[node->first_input + i].needed);
+    case TLI_ROLE_NEEDED_OUT: return backward && out && graph->outputs[node->first_output + i].needed;
+    case TLI_ROLE_WEIGHT: return !i && node->param_bytes > 0;
+    case TLI_ROLE_WEIGHT_GRAD: return !i && backward && node->param_bytes > 0;
+    case TLI_ROLE_SAVED: return !i && node->saved_bytes > 0 && trains;
+    case TLI_ROLE_SCRATCH: return !i && (backward ? node->bwork_bytes : node->fwork_bytes) > 0;
+    case TLI_ROLE_COUNT: break;
+    }
+    return 0;
+}
+
+// Whether the kernels of an op have operand i of a part: whether one of its nodes has it. op: its first node.
+static int tli_op_has_part(const tli_code *c, int32_t op, tli_role part, int backward, int32_t i) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id;
+    for (id = op; id < graph->node_count; id++)
+        if (c->ops[id] == op && (!backward || graph->nodes[id].has_grad) &&
+            tli_node_has_part(c, &graph->nodes[id], part, backward, i)) return 1;
+    return 0;
+}
+
+// The most inputs or outputs of a node of the op.
+static int32_t tli_most_operands(const tli_code *c, int32_t op) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id, most = 1;
+    for (id = op; id < graph->node_count; id++) {
+        if (c->ops[id] != op) continue;
+        if (graph->nodes[id].input_count > most) most = graph->nodes[id].input_count;
+        if (graph->nodes[id].output_count > most) most = graph->nodes[id].output_count;
+    }
+    return most;
+}
+
+// List the parameters of a kernel of an op.
+static void tli_code_list_params(tli_code *c, int32_t op, int backward) {
+    tli_code_kernel *kernel = &c->kernels[2 * op + backward];
+    int32_t most = tli_most_operands(c, op), part, i;
+    void *params = c->params;
+    kernel->first = c->param_count;
+    for (part = 0; part < TLI_ROLE_COUNT; part++)
+        for (i = 0; i < most && !c->failed; i++) {
+            if (!tli_op_has_part(c, op, (tli_role)part, backward, i)) continue;
+            c->failed = !tli_grow(c->env, &params, &c->param_capacity, c->param_count,
+                                  (int64_t)c->param_count + 1, sizeof *c->params);
+            if (c->failed) return;
+            c->params = (tli_code_param *)params;
+            c->params[c->param_count].part = (tli_role)part;
+            c->params[c->param_count++].number = i;
+        }
+    kernel->count = c->param_count - kernel->first;
+}
+
+// -- rows --
+
+static void tli_code_add_word(tli_code *c, int32_t space, uint64_t value) {
+    void *words = c->words;
+    if (c->failed) return;
+    if (!tli_grow(c->env, &words, &c->word_capacity, c->word_count, (int64_t)c->word_count + 1,
+                  sizeof *c->words)) {
+        c->failed = 1;
+        return;
+    }
+    c->words = (tli_code_word *)words;
+    c->words[c->word_count].space = space;
+    c->words[c->word_count++].value = value;
+    c->rows[c->row_count - 1].count++;
+}
+
+static void tli_code_add_row(tli_code *c, tli_row_kind kind, const tl_step *step, int32_t index) {
+    void *rows = c->rows;
+    tli_code_row *row;
+    if (c->failed) return;
+    if (!tli_grow(c->env, &rows, &c->row_capacity, c->row_count, (int64_t)c->row_count + 1, sizeof *row)) {
+        c->failed = 1;
+        return;
+    }
+    c->rows = (tli_code_row *)rows;
+    row = &c->rows[c->row_count++];
+    row->kind = kind;
+    row->step = index;
+    row->node = step->node;
+    row->slot = step->slot;
+    row->first = c->word_count;
+    row->count = 0;
+}
+
+// Add the address of a lifetime.
+static void tli_code_add_life(tli_code *c, const tl_lifetime *life) {
+    int is_host = life->use == TL_USE_HOST;
+    uint64_t offset = life->offset;
+    if (life->block >= 0) offset += c->bases[life->block] - c->table.plan->blocks[life->block].offset;
+    tli_code_add_word(c, (is_host ? TLI_SPACE_HOST : TLI_SPACE_BANK) + life->bank, offset);
+}
+
+static void tli_code_add_operand(tli_code *c, const tl_replay_call *call, const tl_replay_operand *operand) {
+    if (operand->lifetime < 0) tli_code_add_word(c, TLI_SPACE_NONE, 0);
+    else tli_code_add_life(c, &call->lifetimes[operand->lifetime]);
+}
+
+static void tli_code_add_start(tli_code *c, const tl_replay_call *call, const tl_replay_operand *gradient) {
+    if (gradient->lifetime < 0 || gradient->start == TL_START_FILLED) return;
+    tli_code_add_row(c, gradient->start == TL_START_LOSS ? TLI_ROW_LOSS : TLI_ROW_ZERO, &call->step,
+                     call->index);
+    tli_code_add_operand(c, call, gradient);
+    tli_code_add_word(c, TLI_SPACE_NONE, call->lifetimes[gradient->lifetime].bytes);
+}
+
+// Add operand i of a part of a call.
+static void tli_code_add_part(tli_code *c, const tl_replay_call *call, tli_role part, int32_t i) {
+    const tl_node *node = &call->graph->nodes[call->step.node];
+    tl_replay_operand none;
+    none.lifetime = -1;
+    switch (part) {
+    case TLI_ROLE_OUT_GRAD: tli_code_add_operand(c, call, &call->output_grads[i]); break;
+    case TLI_ROLE_IN_GRAD: tli_code_add_operand(c, call, &call->input_grads[i]); break;
+    case TLI_ROLE_OUT: tli_code_add_operand(c, call, call->outputs_ready ? &none : &call->outputs[i]); break;
+    case TLI_ROLE_NEEDED_OUT: tli_code_add_operand(c, call, &call->outputs[i]); break;
+    case TLI_ROLE_IN: tli_code_add_operand(c, call, &call->inputs[i]); break;
+    case TLI_ROLE_WEIGHT: tli_code_add_word(c, TLI_SPACE_WEIGHTS, c->weights[call->step.node]); break;
+    case TLI_ROLE_WEIGHT_GRAD:
+        if (tli_is_trained(c, node)) tli_code_add_word(c, TLI_SPACE_GRADIENTS, c->weights[call->step.node]);
+        else tli_code_add_word(c, TLI_SPACE_NONE, 0);
+        break;
+    case TLI_ROLE_SAVED: tli_code_add_operand(c, call, &call->saved); break;
+    case TLI_ROLE_SCRATCH: tli_code_add_operand(c, call, &call->scratch); break;
+    case TLI_ROLE_COUNT: break;
+    }
+}
+
+static tl_result tli_code_call(const tl_replay_call *call, void *user) {
+    tli_code *c = (tli_code *)user;
+    const tl_node *node = &call->graph->nodes[call->step.node];
+    int backward = call->step.kind == TL_STEP_BACKWARD;
+    tli_code_kernel *kernel = &c->kernels[2 * c->ops[call->step.node] + backward];
+    int32_t i;
+    for (i = 0; i < node->output_count; i++) tli_code_add_start(c, call, &call->output_grads[i]);
+    for (i = 0; i < node->input_count; i++) tli_code_add_start(c, call, &call->input_grads[i]);
+    tli_code_add_row(c, backward ? TLI_ROW_BACKWARD : TLI_ROW_FORWARD, &call->step, call->index);
+    for (i = kernel->first; i < kernel->first + kernel->count; i++) {
+        tli_code_param param = c->params[i];
+        if (tli_node_has_part(c, node, param.part, backward, param.number))
+            tli_code_add_part(c, call, param.part, param.number);
+        else tli_code_add_word(c, TLI_SPACE_NONE, 0);
+    }
+    kernel->is_called = 1;
+    return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+static tl_result tli_code_copy(const tl_replay_copy *copy, void *user) {
+    tli_code *c = (tli_code *)user;
+    const tl_lifetime *to = &copy->lifetimes[copy->to.lifetime], *from = &copy->lifetimes[copy->from.lifetime];
+    int packs = copy->step.kind == TL_STEP_COMPRESS, unpacks = copy->step.kind == TL_STEP_EXPAND;
+    tli_row_kind kind = packs ? TLI_ROW_COMPRESS : unpacks ? TLI_ROW_EXPAND : TLI_ROW_COPY;
+    if (copy->step.kind == TL_STEP_WAIT) kind = TLI_ROW_WAIT;
+    tli_code_add_row(c, kind, &copy->step, copy->index);
+    if (packs || unpacks) tli_code_add_word(c, TLI_SPACE_NONE, copy->step.codec);
+    tli_code_add_life(c, to);
+    if (kind != TLI_ROW_WAIT) tli_code_add_life(c, from);
+    if (kind != TLI_ROW_WAIT) tli_code_add_word(c, TLI_SPACE_NONE, packs ? from->bytes : to->bytes);
+    return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+// Every lifetime has its place: nothing to do, but memory may not be NULL.
+static tl_result tli_code_allocate(const tl_lifetime *life, void **memory, void *user) {
+    (void)life;
+    *memory = user;
+    return TL_OK;
+}
+
+static void tli_code_release(const tl_lifetime *life, void *memory, void *user) {
+    (void)life; (void)memory; (void)user;
+}
+
+static tl_result tli_code_replay(tli_code *c) {
+    tl_replay_desc replay;
+    tl_result result;
+    tli_zero(&replay, sizeof replay);
+    replay.graph = c->table.graph;
+    replay.plan = c->table.plan;
+    replay.allocate = tli_code_allocate;
+    replay.release = tli_code_release;
+    replay.call = tli_code_call;
+    replay.copy = tli_code_copy;
+    replay.user = c;
+    result = tli_replay_plan(c->env, TLI_IN(WRITE_PLAN_CODE), &replay);
+    if (!c->failed) return result;
+    return tli_fail(c->env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_CODE), TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+}
+
+// -- layout --
+
+// Lay out the weights of nodes, of those with a gradient or of the others, behind each other.
+static tl_result tli_code_place_weights(tli_code *c, int trained, uint64_t *end) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (!node->param_bytes || tli_is_trained(c, node) != trained) continue;
+        c->weights[id] = *end;
+        if (!tli_add_u64(*end, node->param_bytes, end) || *end > UINT64_MAX / 32)
+            return tli_fail(c->env, TL_ERROR_OVERFLOW, TLI_IN(WRITE_PLAN_CODE),
+                            TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+        *end = tli_align_up(*end, c->alignment > 4 ? c->alignment : 4);
+    }
+    return TL_OK;
+}
+
+// Find the bytes of every array, and where blocks begin in those of banks.
+static tl_result tli_code_place(tli_code *c) {
+    const tl_plan *plan = c->table.plan;
+    uint64_t end = 0;
+    tl_result result;
+    int32_t k;
+    int has_blocks[2] = { 0, 0 };
+    for (k = 0; k < plan->block_count; k++) {
+        const tl_plan_block *block = &plan->blocks[k];
+        uint64_t *bytes = &c->space_bytes[(block->tier ? TLI_SPACE_HOST : TLI_SPACE_BANK) + block->bank];
+        c->bases[k] = *bytes;
+        *bytes += c->table.block_bytes[k];   // no overflow: part of an arena
+        has_blocks[block->tier] = 1;
+    }
+    if (!has_blocks[0]) c->space_bytes[TLI_SPACE_BANK] = c->table.report.arena_bytes;
+    if (!has_blocks[1]) c->space_bytes[TLI_SPACE_HOST] = c->table.report.host_arena_bytes;
+    result = tli_code_place_weights(c, 1, &end);
+    c->space_bytes[TLI_SPACE_GRADIENTS] = end;
+    if (!result) result = tli_code_place_weights(c, 0, &end);
+    c->space_bytes[TLI_SPACE_WEIGHTS] = end;
+    return result;
+}
+
+// The character of an op's name in C.
+static char tli_code_letter(char c) {
+    int is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return is_letter ? c : '_';
+}
+
+static int tli_same_in_c(const char *a, const char *b) {
+    while (*a && tli_code_letter(*a) == tli_code_letter(*b)) { a++; b++; }
+    return !*a && !*b;
+}
+
+// Find the ops, each by its first node, and those whose names C cannot tell apart.
+static void tli_code_find_ops(tli_code *c) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        c->ops[id] = graph->nodes[id].is_input ? -1 : id;
+        for (k = 0; k < id && c->ops[id] >= 0; k++) {
+            if (c->ops[k] != k) continue;
+            if (tli_same_text(tl_name_op(graph, k), tl_name_op(graph, id))) { c->ops[id] = k; break; }
+            if (tli_same_in_c(tl_name_op(graph, k), tl_name_op(graph, id)))
+                c->is_op_shared[k] = c->is_op_shared[id] = 1;
+        }
+    }
+    for (id = 0; id < graph->node_count; id++)
+        for (k = 0; k < 2 && c->ops[id] == id; k++) tli_code_list_params(c, id, k);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TEXT
+
+// -- plans as C programs: the texts --
+//
+// Calls name operands where they are used; a table holds them in words, which a loop reads:
+//
+//     calls    net_conv_forward(NET_NODE_C1, net_bank_0 + 64, net_bank_0, net_weights);  // c1: step 3
+//     table    0, 1, 8208, 8192, 16384,                                                 // c1: step 3
+//
+//              case 0: net_conv_forward(at[1], net_at(at[2]), net_at(at[3]), net_at(at[4])); at += 5; break;
+
+static const char *const tli_role_names[] = { "dout", "din", "out", "in", "out", "weight", "dweight", "saved",
+                                              "scratch" };
+
+static int tli_is_written(tli_role part) {
+    return part == TLI_ROLE_OUT || part == TLI_ROLE_IN_GRAD || part == TLI_ROLE_WEIGHT_GRAD ||
+           part == TLI_ROLE_SCRATCH;
+}
+
+// -- names --
+
+// Send "net_<what>".
+static void tli_send_own(tli_stream *s, const tli_code *c, const char *what) {
+    tli_send(s, c->table.name);
+    tli_send(s, what);
+}
+
+// Send "net_conv_forward".
+static void tli_send_kernel_name(tli_stream *s, const tli_code *c, int32_t op, int backward) {
+    const char *name = tl_name_op(c->table.graph, op);
+    tli_send_own(s, c, "_");
+    for (; *name; name++) {
+        char letter = tli_code_letter(*name);
+        tli_send_bytes(s, &letter, 1);
+    }
+    if (c->is_op_shared[op]) { tli_send(s, "_n"); tli_send_i32(s, op); }
+    tli_send(s, backward ? "_backward" : "_forward");
+}
+
+static void tli_send_space_name(tli_stream *s, const tli_code *c, int32_t space) {
+    if (space == TLI_SPACE_WEIGHTS) tli_send_own(s, c, "_weights");
+    else if (space == TLI_SPACE_GRADIENTS) tli_send_own(s, c, "_gradients");
+    else {
+        tli_send_own(s, c, space >= TLI_SPACE_HOST ? "_host_" : "_bank_");
+        tli_send_i32(s, space - (space >= TLI_SPACE_HOST ? TLI_SPACE_HOST : TLI_SPACE_BANK));
+    }
+}
+
+// The same in upper case, with what follows: "NET_BANK_0_BYTES".
+static void tli_send_space_macro(tli_stream *s, const tli_code *c, int32_t space, const char *what) {
+    tli_send(s, tli_macro_of(c->table.name).text);
+    if (space == TLI_SPACE_WEIGHTS) tli_send(s, "_WEIGHTS");
+    else if (space == TLI_SPACE_GRADIENTS) tli_send(s, "_GRADIENTS");
+    else {
+        tli_send(s, space >= TLI_SPACE_HOST ? "_HOST_" : "_BANK_");
+        tli_send_i32(s, space - (space >= TLI_SPACE_HOST ? TLI_SPACE_HOST : TLI_SPACE_BANK));
+    }
+    tli_send(s, what);
+}
+
+static void tli_send_macro(tli_stream *s, const tli_code *c, const char *what) {
+    tli_send(s, tli_macro_of(c->table.name).text);
+    tli_send(s, what);
+}
+
+// Send an operand: "net_bank_0 + 64", "NULL" or a number.
+static void tli_send_word(tli_stream *s, const tli_code *c, const tli_code_word *word, int is_number) {
+    if (is_number) {
+        tli_send_constant(s, word->value);
+    } else if (word->space == TLI_SPACE_NONE) {
+        tli_send(s, "NULL");
+    } else {
+        tli_send_space_name(s, c, word->space);
+        if (word->value) tli_send(s, " + ");
+        if (word->value) tli_send_constant(s, word->value);
+    }
+}
+
+// Whether word i of a row is a number, and not an address.
+static int tli_is_number(tli_row_kind kind, int32_t i) {
+    switch (kind) {
+    case TLI_ROW_FORWARD:
+    case TLI_ROW_BACKWARD:
+    case TLI_ROW_WAIT: return 0;
+    case TLI_ROW_ZERO:
+    case TLI_ROW_LOSS: return i == 1;
+    case TLI_ROW_COPY: return i == 2;
+    case TLI_ROW_COMPRESS:
+    case TLI_ROW_EXPAND: return i == 0 || i == 3;
+    case TLI_ROW_COUNT: break;
+    }
+    return 0;
+}
+
+static int32_t tli_slot_count(const tli_code *c) { return tli_count_slots(c->table.plan); }
+
+// Numbers in front of the words of a call: node, and slot where there are several.
+static int32_t tli_leading(const tli_code *c, tli_row_kind kind) {
+    if (kind != TLI_ROW_FORWARD && kind != TLI_ROW_BACKWARD) return 0;
+    return tli_slot_count(c) > 1 ? 2 : 1;
+}
+
+// Send the function of a row, up to its opening parenthesis.
+static void tli_send_callee(tli_stream *s, const tli_code *c, tli_row_kind kind, int32_t op) {
+    switch (kind) {
+    case TLI_ROW_FORWARD: tli_send_kernel_name(s, c, op, 0); break;
+    case TLI_ROW_BACKWARD: tli_send_kernel_name(s, c, op, 1); break;
+    case TLI_ROW_ZERO: tli_send(s, "memset"); break;
+    case TLI_ROW_LOSS: tli_send_own(s, c, "_start_loss"); break;
+    case TLI_ROW_COPY: tli_send_own(s, c, "_copy"); break;
+    case TLI_ROW_WAIT: tli_send_own(s, c, "_wait"); break;
+    case TLI_ROW_COMPRESS: tli_send_own(s, c, "_compress"); break;
+    case TLI_ROW_EXPAND: tli_send_own(s, c, "_expand"); break;
+    case TLI_ROW_COUNT: break;
+    }
+    tli_send(s, "(");
+}
+
+static void tli_send_comment(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    tli_send(s, "  // ");
+    tli_send_ascii(s, tl_name_node(c->table.graph, row->node));
+    tli_send(s, ": ");
+    if (row->kind == TLI_ROW_ZERO || row->kind == TLI_ROW_LOSS) tli_send(s, "gradient, ");
+    tli_send(s, "step ");
+    tli_send_i32(s, row->step);
+    tli_send(s, "\n");
+}
+
+// -- calls --
+
+static void tli_send_call(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    int32_t i;
+    tli_send(s, "        ");
+    tli_send_callee(s, c, row->kind, c->ops[row->node]);
+    if (tli_leading(c, row->kind)) {
+        tli_send_macro(s, c, "_NODE_");
+        tli_send_macro_node(s, &c->table, row->node);
+        if (tli_leading(c, row->kind) > 1) { tli_send(s, ", "); tli_send_i32(s, row->slot); }
+    }
+    for (i = 0; i < row->count; i++) {
+        if (i || tli_leading(c, row->kind)) tli_send(s, ", ");
+        if (i == 1 && row->kind == TLI_ROW_ZERO) tli_send(s, "0, ");
+        tli_send_word(s, c, &c->words[row->first + i], tli_is_number(row->kind, i));
+    }
+    tli_send(s, ");");
+    tli_send_comment(s, c, row);
+}
+
+// -- tables --
+
+// How words of a table hold addresses: the number of the array above the bits of the offset, in units.
+typedef struct tli_code_table {
+    uint64_t unit;
+    int      shift;         // bits of an offset
+    int      word_bytes;    // 2 or 4; 0 = too large for either
+    int32_t  spaces[TLI_SPACE_COUNT];  // number of an array in the table; 0 = not used
+    int32_t  space_count;
+} tli_code_table;
+
+static tli_code_table tli_code_table_of(const tli_code *c) {
+    uint64_t largest = 0, number = (uint64_t)c->table.graph->node_count, rest, left;
+    tli_code_table t;
+    int32_t i, k;
+    tli_zero(&t, sizeof t);
+    for (i = 0; i < c->row_count; i++)
+        for (k = 0; k < c->rows[i].count; k++) {
+            const tli_code_word *word = &c->words[c->rows[i].first + k];
+            if (tli_is_number(c->rows[i].kind, k)) { number = tli_larger_u64(number, word->value); continue; }
+            if (word->space == TLI_SPACE_NONE) continue;
+            if (!t.spaces[word->space]) t.spaces[word->space] = ++t.space_count;
+            largest = tli_larger_u64(largest, word->value);
+            for (rest = word->value; rest; rest = left) {   // Euclid's algorithm
+                left = t.unit % rest;
+                t.unit = rest;
+            }
+        }
+    if (!t.unit) t.unit = 1;
+    while (t.shift < 63 && largest / t.unit >> t.shift) t.shift++;
+    if (t.shift > 32) return t;
+    number = tli_larger_u64(number, ((uint64_t)t.space_count << t.shift) + largest / t.unit);
+    t.word_bytes = number <= UINT16_MAX ? 2 : number <= UINT32_MAX ? 4 : 0;
+    return t;
+}
+
+static uint64_t tli_table_word(const tli_code_table *t, const tli_code_word *word) {
+    if (word->space == TLI_SPACE_NONE) return 0;
+    return ((uint64_t)t->spaces[word->space] << t->shift) + word->value / t->unit;
+}
+
+// The case of a row: kernels of ops in the order of their first nodes, then what is no kernel.
+static int32_t tli_find_case(const tli_code *c, const tli_code_row *row) {
+    int32_t kernels = 2 * c->table.graph->node_count;
+    if (row->kind == TLI_ROW_FORWARD || row->kind == TLI_ROW_BACKWARD)
+        return 2 * c->ops[row->node] + (row->kind == TLI_ROW_BACKWARD);
+    return kernels + (int32_t)row->kind;
+}
+
+// Number the cases that occur. Returns their count; no memory: -1.
+static int32_t tli_number_cases(const tli_code *c, int32_t **numbers, int32_t **rows) {
+    int32_t count = 2 * c->table.graph->node_count + TLI_ROW_COUNT, used = 0, i;
+    *numbers = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **numbers);
+    *rows = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **rows);
+    if (!*numbers || !*rows) return -1;
+    for (i = 0; i < count; i++) (*numbers)[i] = -1;
+    for (i = 0; i < c->row_count; i++) {
+        int32_t *number = &(*numbers)[tli_find_case(c, &c->rows[i])];
+        if (*number >= 0) continue;
+        (*rows)[used] = i;      // a row of this case
+        *number = used++;
+    }
+    return used;
+}
+
+static void tli_send_table_row(tli_stream *s, const tli_code *c, const tli_code_table *t,
+                               const int32_t *numbers, const tli_code_row *row) {
+    int32_t i;
+    tli_send(s, "    ");
+    tli_send_i32(s, numbers[tli_find_case(c, row)]);
+    if (tli_leading(c, row->kind)) { tli_send(s, ", "); tli_send_i32(s, row->node); }
+    if (tli_leading(c, row->kind) > 1) { tli_send(s, ", "); tli_send_i32(s, row->slot); }
+    for (i = 0; i < row->count; i++) {
+        const tli_code_word *word = &c->words[row->first + i];
+        tli_send(s, ", ");
+        tli_send_constant(s, tli_is_number(row->kind, i) ? word->value : tli_table_word(t, word));
+    }
+    tli_send(s, ",");
+    tli_send_comment(s, c, row);
+}
+
+// Send the function that finds the address of a word.
+static void tli_send_finder(tli_stream *s, const tli_code *c, const tli_code_table *t) {
+    int32_t number, space;
+    tli_send(s, "\n// Word 0 is NULL; else the number of an array, and an offset in units of ");
+    tli_send_u64(s, t->unit);
+    tli_send(s, " bytes.\nstatic void *");
+    tli_send_own(s, c, "_at(uint32_t word) {\n    static unsigned char *const spaces[] = { NULL");
+    for (number = 1; number <= t->space_count; number++)
+        for (space = 0; space < TLI_SPACE_COUNT; space++) {
+            if (t->spaces[space] != number) continue;
+            tli_send(s, ", ");
+            if (space == TLI_SPACE_WEIGHTS && c->table.plan->inference) tli_send(s, "(unsigned char *)");
+            tli_send_space_name(s, c, space);
+        }
+    tli_send(s, " };\n    return word ? spaces[word >> ");
+    tli_send_i32(s, t->shift);
+    tli_send(s, "] + (size_t)(word & ");
+    tli_send_constant(s, ((uint64_t)1 << t->shift) - 1);
+    tli_send(s, "u) * ");
+    tli_send_u64(s, t->unit);
+    tli_send(s, "u : NULL;\n}\n");
+}
+
+static void tli_send_case(tli_stream *s, const tli_code *c, const tli_code_row *row, int32_t number) {
+    int32_t leading = tli_leading(c, row->kind), i;
+    tli_send(s, "        case ");
+    tli_send_i32(s, number);
+    tli_send(s, ": ");
+    tli_send_callee(s, c, row->kind, c->ops[row->node]);
+    for (i = 0; i < leading + row->count; i++) {
+        int is_number = i < leading || tli_is_number(row->kind, i - leading);
+        if (i) tli_send(s, ", ");
+        if (i == 1 && row->kind == TLI_ROW_ZERO) tli_send(s, "0, ");
+        if (!is_number) tli_send_own(s, c, "_at(");
+        else tli_send(s, i < leading || (!i && row->kind != TLI_ROW_ZERO) ? "(int32_t)" : "");
+        tli_send(s, "at[");
+        tli_send_i32(s, i + 1);
+        tli_send(s, is_number ? "]" : "])");
+    }
+    tli_send(s, "); at += ");
+    tli_send_i32(s, 1 + leading + row->count);
+    tli_send(s, "; break;\n");
+}
+
+static void tli_send_code_table(tli_stream *s, const tli_code *c, const tli_code_table *t,
+                                const int32_t *numbers, const int32_t *rows, int32_t case_count) {
+    const char *type = t->word_bytes == 2 ? "uint16_t" : "uint32_t";
+    int32_t i;
+    tli_send(s, "\n// A row a call: its case below, then its operands.\nstatic const ");
+    tli_send(s, type);
+    tli_send(s, " ");
+    tli_send_own(s, c, "_rows[] = {\n");
+    for (i = 0; i < c->row_count; i++) tli_send_table_row(s, c, t, numbers, &c->rows[i]);
+    tli_send(s, "};\n");
+    tli_send_finder(s, c, t);
+    tli_send(s, "\nstatic void ");
+    tli_send_own(s, c, "_run_rows(void) {\n    const ");
+    tli_send(s, type);
+    tli_send(s, " *at = ");
+    tli_send_own(s, c, "_rows;\n    while (at < ");
+    tli_send_own(s, c, "_rows + sizeof ");
+    tli_send_own(s, c, "_rows / sizeof *");
+    tli_send_own(s, c, "_rows) {\n        switch (*at) {\n");
+    for (i = 0; i < case_count; i++) tli_send_case(s, c, &c->rows[rows[i]], i);
+    tli_send(s, "        }\n    }\n}\n");
+}
+
+// -- which is smaller --
+
+// Bytes of both forms on a Cortex-M, at -Os. Calls: an address takes a load and 4 bytes beside the code, a
+// parameter beyond the fourth a store. A table: its words, and for each case the call that reads them.
+static int tli_is_table_smaller(const tli_code *c, const tli_code_table *t, const int32_t *rows,
+                                int32_t case_count) {
+    uint64_t calls = 0, table = 64 + 4 * (uint64_t)t->space_count;
+    int32_t i;
+    if (!t->word_bytes) return 0;
+    for (i = 0; i < c->row_count; i++) {
+        uint64_t operands = (uint64_t)(tli_leading(c, c->rows[i].kind) + c->rows[i].count);
+        calls += 4 + 5 * operands + (operands > 4 ? 2 * (operands - 4) : 0);
+        table += (uint64_t)t->word_bytes * (1 + operands);
+    }
+    for (i = 0; i < case_count; i++)
+        table += 12 + 10 * (uint64_t)(tli_leading(c, c->rows[rows[i]].kind) + c->rows[rows[i]].count);
+    return table < calls;
+}
+
+// -- the header --
+
+static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int backward) {
+    const tli_code_kernel *kernel = &c->kernels[2 * op + backward];
+    int32_t i;
+    tli_send(s, "void ");
+    tli_send_kernel_name(s, c, op, backward);
+    tli_send(s, tli_slot_count(c) > 1 ? "(int32_t node, int32_t slot" : "(int32_t node");
+    for (i = kernel->first; i < kernel->first + kernel->count; i++) {
+        tli_role part = c->params[i].part;
+        int written = tli_is_written(part) || (part == TLI_ROLE_SAVED && !backward);
+        tli_send(s, written ? ", void *" : ", const void *");
+        tli_send(s, tli_role_names[part]);
+        if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);
+    }
+    tli_send(s, ");\n");
+}
+
+// Send "#define NET_INPUT_X (net_bank_0 + 16)" and its bytes.
+static void tli_send_code_tensor(tli_stream *s, tli_code *c, const char *what, const tl_lifetime *life) {
+    tli_code_word word;
+    word.space = TLI_SPACE_BANK + life->bank;
+    word.value = life->offset;
+    if (life->block >= 0) word.value += c->bases[life->block] - c->table.plan->blocks[life->block].offset;
+    tli_send_macro_tensor(s, &c->table, what, life);
+    tli_send(s, " (");
+    tli_send_word(s, c, &word, 0);
+    tli_send(s, ")\n");
+    tli_send_macro_number(s, &c->table, what, life, "_BYTES ", life->bytes);
+}
+
+static void tli_send_code_tensors(tli_stream *s, tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan), i;
+    for (i = 0; i < t->lifetimes.count; i++) {
+        const tl_lifetime *life = &t->lifetimes.items[i];
+        int32_t tensor = t->graph->nodes[life->node].first_output + life->output;
+        if (life->use == TL_USE_INPUT) tli_send_code_tensor(s, c, "_INPUT_", life);
+        else if (i < first) tli_send_code_tensor(s, c, "_ENTRY_", life);
+        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && c->is_result[tensor])
+            tli_send_code_tensor(s, c, "_RESULT_", life);
+    }
+}
+
+static void tli_send_code_nodes(tli_stream *s, const tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t id;
+    for (id = 0; id < t->graph->node_count; id++) {
+        tli_send_define(s, t, "_NODE_");
+        tli_send_macro_node(s, t, id);
+        tli_send(s, " ");
+        tli_send_i32(s, id);
+        tli_send(s, "\n");
+        if (!t->graph->nodes[id].param_bytes) continue;
+        tli_send_define(s, t, "_WEIGHT_");
+        tli_send_macro_node(s, t, id);
+        tli_send(s, "_OFFSET ");
+        tli_send_constant(s, c->weights[id]);
+        tli_send(s, "\n");
+        tli_send_define(s, t, "_WEIGHT_");
+        tli_send_macro_node(s, t, id);
+        tli_send(s, "_BYTES ");
+        tli_send_constant(s, t->graph->nodes[id].param_bytes);
+        tli_send(s, "\n");
+    }
+}
+
+static uint64_t tli_code_state_bytes(const tli_code *c) {
+    return c->space_bytes[TLI_SPACE_GRADIENTS] * (uint64_t)c->desc->state_count;
+}
+
+static void tli_send_code_numbers(tli_stream *s, tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t repeats = t->plan->repeat_count ? t->plan->repeat_count : 1;
+    uint64_t batches = (uint64_t)repeats * (uint64_t)tli_slot_count(c);
+    int32_t space;
+    tli_send(s, "\n");
+    for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++) {
+        if (!c->space_bytes[space]) continue;
+        tli_send(s, "#define ");
+        tli_send_space_macro(s, c, space, "_BYTES ");
+        tli_send_constant(s, c->space_bytes[space]);
+        tli_send(s, "\n");
+    }
+    if (tli_code_state_bytes(c)) tli_send_defined(s, t, "_STATE_BYTES ", tli_code_state_bytes(c));
+    tli_send_defined(s, t, "_PEAK_BYTES ", t->report.peak_bytes);
+    tli_send_defined(s, t, "_MICRO_BATCHES ", batches);
+    if (tli_slot_count(c) > 1) tli_send_defined(s, t, "_SLOTS ", (uint64_t)tli_slot_count(c));
+    tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
+    tli_send_defined(s, t, "_NODES ", (uint64_t)t->graph->node_count);
+    tli_send_code_tensors(s, c);
+    tli_send_code_nodes(s, c);
+}
+
+// Whether some row is of a kind.
+static int tli_code_has(const tli_code *c, tli_row_kind kind) {
+    int32_t i;
+    for (i = 0; i < c->row_count; i++) if (c->rows[i].kind == kind) return 1;
+    return 0;
+}
+
+static void tli_send_array_type(tli_stream *s, const tli_code *c, int32_t space) {
+    int is_const = space == TLI_SPACE_WEIGHTS && c->table.plan->inference;
+    tli_send(s, is_const ? "const unsigned char " : "unsigned char ");
+    tli_send_space_name(s, c, space);
+    tli_send(s, "[");
+    tli_send_space_macro(s, c, space, "_BYTES]");
+}
+
+static void tli_send_code_arrays(tli_stream *s, const tli_code *c) {
+    int32_t space;
+    tli_send(s, "\n// The arrays that everything lies in.\n");
+    for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++) {
+        if (!c->space_bytes[space]) continue;
+        tli_send(s, "extern ");
+        tli_send_array_type(s, c, space);
+        tli_send(s, space == TLI_SPACE_WEIGHTS && c->table.plan->inference ? ";    // of the user\n" : ";\n");
+    }
+    if (!tli_code_state_bytes(c)) return;
+    tli_send(s, "extern unsigned char ");
+    tli_send_own(s, c, "_states[");
+    tli_send_macro(s, c, "_STATE_BYTES];    // like the gradients, once for each number of the optimizer\n");
+}
+
+static void tli_send_code_header(tli_stream *s, tli_code *c) {
+    int32_t id;
+    tli_send(s, "// ");
+    tli_send_own(s, c, ".h -- a plan as a C program, written by tl_write_plan_code; what the parameters of the"
+                       " kernels\n// mean stands there.\n\n#ifndef ");
+    tli_send_macro(s, c, "_CODE_H\n#define ");
+    tli_send_macro(s, c, "_CODE_H\n\n#include <stddef.h>\n#include <stdint.h>\n");
+    tli_send_code_numbers(s, c);
+    tli_send(s, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+    tli_send_code_arrays(s, c);
+    tli_send(s, "\n// Run all micro-batches.\nvoid ");
+    tli_send_own(s, c, "_run(void);\n\n// What the user defines: what fills the inputs; kernels.\n");
+    tli_send(s, "void ");
+    tli_send_own(s, c, "_load(int32_t micro_batch);\n");
+    for (id = 0; id < c->table.graph->node_count; id++) {
+        if (c->ops[id] != id) continue;
+        if (c->kernels[2 * id].is_called) tli_send_prototype(s, c, id, 0);
+        if (c->kernels[2 * id + 1].is_called) tli_send_prototype(s, c, id, 1);
+    }
+    if (tli_code_has(c, TLI_ROW_COPY)) {
+        tli_send(s, "\n// Begin a copy between device and host; wait for the copy that writes `to`.\nvoid ");
+        tli_send_own(s, c, "_copy(void *to, const void *from, size_t bytes);\nvoid ");
+        tli_send_own(s, c, "_wait(const void *to);\n");
+    }
+    if (tli_code_has(c, TLI_ROW_COMPRESS)) {
+        tli_send(s, "\n// Convert a tensor of so many bytes of f32: codec 1 f16, 2 bf16, 3 q8.\nvoid ");
+        tli_send_own(s, c, "_compress(int32_t codec, void *to, const void *from, size_t bytes);\nvoid ");
+        tli_send_own(s, c, "_expand(int32_t codec, void *to, const void *from, size_t bytes);\n");
+    }
+    tli_send(s, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+}
+
+// -- the source --
+
+static void tli_send_alignment(tli_stream *s, const tli_code *c) {
+    uint64_t alignment = c->alignment > 8 ? c->alignment : 8;
+    tli_send(s, "\n#ifndef ");
+    tli_send_macro(s, c, "_ALIGN\n#if defined(__GNUC__)\n#define ");
+    tli_send_macro(s, c, "_ALIGN __attribute__((aligned(");
+    tli_send_u64(s, alignment);
+    tli_send(s, ")))\n#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L\n#define ");
+    tli_send_macro(s, c, "_ALIGN _Alignas(");
+    tli_send_u64(s, alignment);
+    tli_send(s, ")\n#else\n#error \"define ");
+    tli_send_macro(s, c, "_ALIGN as what aligns an array to ");
+    tli_send_u64(s, alignment);
+    tli_send(s, " bytes\"\n#endif\n#endif\n");
+}
+
+// Send the definition of an array, with a macro of the user's in front that may place it.
+static void tli_send_definition(tli_stream *s, const tli_code *c, int32_t space) {
+    tli_send(s, "\n#ifndef ");
+    tli_send_space_macro(s, c, space, "_PLACE\n#define ");
+    tli_send_space_macro(s, c, space, "_PLACE\n#endif\n");
+    tli_send_space_macro(s, c, space, "_PLACE ");
+    tli_send_macro(s, c, "_ALIGN ");
+    tli_send_array_type(s, c, space);
+    tli_send(s, ";\n");
+}
+
+static void tli_send_code_definitions(tli_stream *s, const tli_code *c) {
+    int32_t space;
+    tli_send_alignment(s, c);
+    for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++)
+        if (c->space_bytes[space] && !(space == TLI_SPACE_WEIGHTS && c->table.plan->inference))
+            tli_send_definition(s, c, space);
+    if (!tli_code_state_bytes(c)) return;
+    tli_send_macro(s, c, "_ALIGN unsigned char ");
+    tli_send_own(s, c, "_states[");
+    tli_send_macro(s, c, "_STATE_BYTES];\n");
+}
+
+static void tli_send_loss_filler(tli_stream *s, const tli_code *c) {
+    tli_send(s, "\n#ifndef ");
+    tli_send_macro(s, c, "_LOSS_GRADIENT\n#define ");
+    tli_send_macro(s, c, "_LOSS_GRADIENT 1.0f\n#endif\n\nstatic void ");
+    tli_send_own(s, c, "_start_loss(void *gradient, size_t bytes) {\n    static const float value = ");
+    tli_send_macro(s, c, "_LOSS_GRADIENT;\n    size_t i;\n    for (i = 0; i < bytes; i++)\n"
+                         "        ((unsigned char *)gradient)[i] ="
+                         " ((const unsigned char *)&value)[i % sizeof value];\n}\n");
+}
+
+static void tli_send_code_run(tli_stream *s, const tli_code *c, int is_table) {
+    int32_t i;
+    tli_send(s, "\nvoid ");
+    tli_send_own(s, c, "_run(void) {\n    int32_t micro_batch;\n    for (micro_batch = 0; micro_batch < ");
+    tli_send_macro(s, c, "_MICRO_BATCHES; micro_batch += ");
+    tli_send_i32(s, tli_slot_count(c));
+    tli_send(s, ") {\n");
+    for (i = 0; i < tli_slot_count(c); i++) {
+        tli_send(s, "        ");
+        tli_send_own(s, c, "_load(micro_batch");
+        if (i) { tli_send(s, " + "); tli_send_i32(s, i); }
+        tli_send(s, ");\n");
+    }
+    if (is_table) { tli_send(s, "        "); tli_send_own(s, c, "_run_rows();\n"); }
+    for (i = 0; i < c->row_count && !is_table; i++) tli_send_call(s, c, &c->rows[i]);
+    tli_send(s, "    }\n}\n");
+}
+
+// numbers, rows: the cases of a table.
+static void tli_send_code_source(tli_stream *s, const tli_code *c, const tli_code_table *t,
+                                 const int32_t *numbers, const int32_t *rows, int32_t case_count) {
+    tli_send(s, "// ");
+    tli_send_own(s, c, ".c -- a plan as a C program, written by tl_write_plan_code.\n\n#include \"");
+    tli_send_own(s, c, ".h\"\n\nvoid *memset(void *to, int byte, size_t count);\n");
+    tli_send_code_definitions(s, c);
+    if (tli_code_has(c, TLI_ROW_LOSS)) tli_send_loss_filler(s, c);
+    if (t) tli_send_code_table(s, c, t, numbers, rows, case_count);
+    tli_send_code_run(s, c, t != NULL);
+}
+
+// -- all of it --
+
+static void tli_free_code(tli_code *c) {
+    tl_free_lifetimes(c->env, &c->table.lifetimes);
+    tli_release(c->env, c->table.block_bytes);
+    tli_release(c->env, c->table.is_shared);
+    tli_release(c->env, c->rows);
+    tli_release(c->env, c->words);
+    tli_release(c->env, c->is_result);
+    tli_release(c->env, c->ops);
+    tli_release(c->env, c->kernels);
+    tli_release(c->env, c->params);
+    tli_release(c->env, c->is_op_shared);
+    tli_release(c->env, c->weights);
+    tli_release(c->env, c->bases);
+}
+
+static tl_result tli_alloc_code(tli_code *c) {
+    uint64_t nodes = (uint64_t)c->table.graph->node_count, blocks = (uint64_t)c->table.plan->block_count;
+    c->table.block_bytes = (uint64_t *)tli_alloc_array(c->env, blocks, sizeof *c->table.block_bytes);
+    c->table.is_shared = (uint8_t *)tli_alloc_array(c->env, nodes, 1);
+    c->is_result = (uint8_t *)tli_alloc_array(c->env, (uint64_t)c->table.graph->tensor_count, 1);
+    c->ops = (int32_t *)tli_alloc_array(c->env, nodes, sizeof *c->ops);
+    c->kernels = (tli_code_kernel *)tli_alloc_array(c->env, 2 * nodes, sizeof *c->kernels);
+    c->is_op_shared = (uint8_t *)tli_alloc_array(c->env, nodes, 1);
+    c->weights = (uint64_t *)tli_alloc_array(c->env, nodes, sizeof *c->weights);
+    c->bases = (uint64_t *)tli_alloc_array(c->env, blocks, sizeof *c->bases);
+    if (c->table.block_bytes && c->table.is_shared && c->is_result && c->ops && c->kernels && c->is_op_shared &&
+        c->weights && c->bases) return TL_OK;
+    return TL_ERROR_NO_MEMORY;
+}
+
+// Find everything that the texts say.
+static tl_result tli_read_code(tli_code *c) {
+    const tli_function function = TLI_IN(WRITE_PLAN_CODE);
+    tli_table *t = &c->table;
+    tl_simulate_desc simulate;
+    tl_result result = tl_check_graph(c->env, t->graph);
+    if (!result) result = tli_check_plan(c->env, function, t->plan);
+    if (result) return result;
+    if (!tli_alloc_code(c)) result = tli_mark_shared_names(c->env, t->graph, t->is_shared);
+    else result = TL_ERROR_NO_MEMORY;
+    if (result) return tli_fail(c->env, result, function, TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = t->graph;
+    simulate.plan = t->plan;
+    simulate.block_bytes = t->block_bytes;
+    result = tli_find_lifetimes(c->env, function, &simulate, &t->lifetimes, &t->report);
+    if (result) return result;
+    if ((t->report.allocation_count && !t->plan->offset_count) ||
+        (t->report.host_allocation_count && !t->plan->host_offset_count))
+        return tli_fail(c->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CODE_PLAN_HAS_NO_OFFSETS));
+    tli_mark_results(t->graph, t->plan->inference, c->is_result);
+    tli_code_find_ops(c);
+    result = tli_code_place(c);
+    return result ? result : tli_code_replay(c);
+}
+
+// Send both texts, with the form that was chosen.
+static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
+    const tli_function function = TLI_IN(WRITE_PLAN_CODE);
+    tli_code_table t = tli_code_table_of(c);
+    tl_code_form form = c->desc->form;
+    int32_t *numbers, *rows, case_count = tli_number_cases(c, &numbers, &rows);
+    tl_result result = case_count < 0 ? TL_ERROR_NO_MEMORY : TL_OK;
+    tli_stream stream;
+    if (result) result = tli_fail(c->env, result, function, TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+    else if (form == TL_CODE_TABLE && !t.word_bytes)
+        result = tli_fail(c->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODE_TABLE_NEEDS_WIDER_WORDS));
+    if (!result) {
+        int is_table = form == TL_CODE_TABLE ||
+                       (form == TL_CODE_SMALLEST && tli_is_table_smaller(c, &t, rows, case_count));
+        tli_open_stream(&stream, header);
+        tli_send_code_header(&stream, c);
+        result = tli_close_stream(&stream, c->env, function);
+        tli_open_stream(&stream, source);
+        if (!result) tli_send_code_source(&stream, c, is_table ? &t : NULL, numbers, rows, case_count);
+        if (!result) result = tli_close_stream(&stream, c->env, function);
+    }
+    tli_release(c->env, numbers);
+    tli_release(c->env, rows);
+    return result;
+}
+
+TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                      const tl_code_desc *desc, tl_sink header, tl_sink source) {
+    tli_code c;
+    tl_result result;
+    tli_rule rule;
+    TL_ASSERT(graph && plan && desc && desc->name && header.write && source.write);
+    rule = tli_check_identifier(desc->name);
+    if ((int)desc->form < 0 || desc->form >= TL_CODE_FORM_COUNT) rule = TLI_RULE(CODE_FORM_UNKNOWN_VALUE);
+    if (desc->state_count < 0 || desc->state_count > 16) rule = TLI_RULE(CODE_STATE_COUNT_MUST_BE_0_TO_16);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_PLAN_CODE), rule);
+    tli_zero(&c, sizeof c);
+    c.env = env;
+    c.desc = desc;
+    c.table.graph = graph;
+    c.table.plan = plan;
+    c.table.name = desc->name;
+    c.alignment = plan->alignment_bytes ? plan->alignment_bytes : 1;
+    result = tli_read_code(&c);
+    if (!result) result = tli_send_code(&c, header, source);
+    tli_free_code(&c);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 

@@ -174,7 +174,8 @@
     X(BACKEND_SHORTEN, "shorten") \
     X(REPORT_BYTES, "tl_report_bytes") \
     X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes") \
-    X(REPLAY_PLAN, "tl_replay_plan")
+    X(REPLAY_PLAN, "tl_replay_plan") \
+    X(WRITE_PLAN_CODE, "tl_write_plan_code")
 
 // -- errors: rules --
 //
@@ -611,7 +612,12 @@
     X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "") \
     X(NO_MEMORY_TO_REPLAY, "no memory to replay the plan", "") \
     X(COPY_MUST_NOT_BE_NULL, "copy: must not be NULL: step %0 copies or converts", "step, node") \
-    X(CALLER_STOPPED_REPLAY, "%s: returned an error before the first step or at step %0", "step, node")
+    X(CALLER_STOPPED_REPLAY, "%s: returned an error before the first step or at step %0", "step, node") \
+    X(CODE_FORM_UNKNOWN_VALUE, "form: unknown value", "") \
+    X(CODE_STATE_COUNT_MUST_BE_0_TO_16, "state_count: must be 0 to 16", "") \
+    X(CODE_PLAN_HAS_NO_OFFSETS, "plan: has no offsets; tl_plan_places gives it some", "") \
+    X(CODE_TABLE_NEEDS_WIDER_WORDS, "form: the words of a table of this plan do not fit 32 bits", "") \
+    X(NO_MEMORY_TO_WRITE_CODE, "no memory to write the code", "")
 
 // -- errors: rules of [6] REMAT --
 

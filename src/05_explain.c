@@ -546,13 +546,19 @@ static void tli_send_macro_node(tli_stream *s, const tli_table *t, int32_t id) {
     tli_send_i32(s, id);
 }
 
-// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
-static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
-                                  const char *of, uint64_t number) {
+// Send "#define NET_INPUT_X", for a tensor.
+static void tli_send_macro_tensor(tli_stream *s, const tli_table *t, const char *what,
+                                  const tl_lifetime *life) {
     tli_send_define(s, t, what);
     tli_send_macro_node(s, t, life->node);
     if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
     if (life->slot) { tli_send(s, "_s"); tli_send_i32(s, life->slot); }
+}
+
+// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
+static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
+                                  const char *of, uint64_t number) {
+    tli_send_macro_tensor(s, t, what, life);
     tli_send(s, of);
     tli_send_constant(s, number);
     tli_send(s, "\n");

@@ -665,6 +665,66 @@ typedef struct tl_table_desc {
 TLDEF tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                const tl_table_desc *desc, tl_sink sink);
 
+// -- code --
+
+// id, name, what runs the steps
+#define TL_CODE_FORMS(X) \
+    X(TL_CODE_SMALLEST, "smallest", "calls or table, whichever is estimated to take less flash") \
+    X(TL_CODE_CALLS,    "calls",    "a straight list of calls")                                  \
+    X(TL_CODE_TABLE,    "table",    "a const table, and a loop over its rows")
+
+typedef enum tl_code_form { TL_CODE_FORMS(TLI_ENUM) TL_CODE_FORM_COUNT } tl_code_form;
+
+typedef struct tl_code_desc {
+    const char  *name;         // of the files, and in front of every name in them; as for tl_write_plan_table
+    tl_code_form form;         // 0 = whichever is smaller
+    int32_t      state_count;  // numbers of the optimizer a trained weight: SGD 0, with momentum 1, AdamW 2
+} tl_code_desc;
+
+// Write a plan as a C program that needs nothing of this library: the steps as calls of the user's kernels, at
+// constant addresses in one array for each bank.
+//
+//     #include "net.h"                     // written with the name "net"
+//     void net_load(int32_t micro_batch) { memcpy(NET_INPUT_X, image, NET_INPUT_X_BYTES); }
+//     void net_conv_forward(int32_t node, void *out0, const void *in0, const void *weight) { .. }
+//     ..
+//     net_run();                           // a training step: all micro-batches
+//
+// For each kind of op the header declares a forward and, in training, a backward, which the user defines. Their
+// parameters are what some node of that op has, in this order; a node that has not gets NULL:
+//
+//     node                 its number, NET_NODE_CONV1; in plans with several slots also the slot
+//     out0, out1, ..       written. NULL in a forward that saves, and need not write them again
+//     dout0, ..            backward: the gradients of the outputs, complete
+//     din0, ..             backward: gradients of the inputs, add (+=) in this order; NULL = not wanted
+//     in0, .. out0, ..     read; in place out0 is in0. Backward: those that some node of the op needs
+//     weight, dweight      the weights of the node; backward of a trained node: their gradient, add (+=)
+//     saved                written by a forward, or NULL; read by the backward
+//     scratch              fwork or bwork bytes, content undefined
+//
+// Gradients that begin are filled before the call: with zeroes; where no node reads the tensor with f32 of
+// NET_LOSS_GRADIENT, 1 unless it is defined. The user clears net_gradients before a training step, and applies
+// the optimizer behind it; trained weights and their gradients lie at the same offsets of net_weights and
+// net_gradients, the rest of the weights behind them. Forward only, net_weights is a const array of the user.
+// Host copies and compressed copies call net_copy, net_wait, net_compress and net_expand, also of the user.
+//
+// The arrays are aligned to 8 bytes at least, where the compiler can; NET_BANK_1_PLACE, if it is defined,
+// stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of
+// tl_write_plan_table but for offsets, for which there are addresses: NET_INPUT_X, NET_RESULT_Y. C99, no
+// library function but memset.
+//
+//   header, source   get net.h and net.c
+//
+// Errors:  TL_ERROR_INVALID_ARG: name, form, state_count, a plan without offsets; TL_ERROR_UNSUPPORTED: form is
+//          table and its words do not fit 32 bits; those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what a sink
+//          returned.
+// Cost:    that of tl_replay_plan, and O(text + ops x ops x nodes).
+TLDEF tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                   const tl_code_desc *desc, tl_sink header, tl_sink source);
+
+TLDEF const char *tl_name_code_form(tl_code_form form);  // "calls"; "?" if it is out of range
+TLDEF int         tl_parse_code_form(const char *text, tl_code_form *form);  // exactly these: 1 and the value
+
 #ifndef TL_NO_PLANNERS
 // Parse exactly what tl_name_checkpoint returns: 1 and the value, or 0.
 TLDEF int tl_parse_checkpoint(const char *text, tl_checkpoint_kind *kind);

@@ -26,6 +26,7 @@ typedef struct tli_walk_state {
 
 typedef struct tli_walk {
     tl_env               *env;
+    tli_function          function;   // of the caller
     const tl_replay_desc *desc;
     const tl_graph       *graph;
     tl_lifetimes          lifetimes;
@@ -72,7 +73,7 @@ static int32_t *tli_walk_live_as(const tli_walk *w, const tl_lifetime *life) {
 }
 
 static tl_result tli_walk_failed(tli_walk *w, tl_result why, const char *what) {
-    tli_sentence s = tli_begin_error(w->env, why, TLI_IN(REPLAY_PLAN), TLI_RULE(CALLER_STOPPED_REPLAY),
+    tli_sentence s = tli_begin_error(w->env, why, w->function, TLI_RULE(CALLER_STOPPED_REPLAY),
                                      (uint64_t)(w->index < 0 ? 0 : w->index),
                                      (uint64_t)(int64_t)(w->index < 0 ? -1 : w->step.node));
     tli_put_text(&s, what);
@@ -222,7 +223,7 @@ static tl_result tli_walk_copy_tensor(tli_walk *w, int32_t tensor, tl_use to, tl
     tl_replay_copy copy;
     tl_result result;
     if (!w->desc->copy)
-        return tli_fail_values(w->env, TL_ERROR_INVALID_ARG, TLI_IN(REPLAY_PLAN),
+        return tli_fail_values(w->env, TL_ERROR_INVALID_ARG, w->function,
                                TLI_RULE(COPY_MUST_NOT_BE_NULL), (uint64_t)w->index, (uint64_t)w->step.node);
     tli_zero(&copy, sizeof copy);
     copy.graph = w->graph;
@@ -338,7 +339,7 @@ static tl_result tli_walk_alloc(tli_walk *w) {
     if (!free_steps || !w->memory || !w->by_free || !w->live || !w->states || !w->ran || !w->is_read ||
         !w->operands) {
         tli_release(w->env, free_steps);
-        return tli_fail(w->env, TL_ERROR_NO_MEMORY, TLI_IN(REPLAY_PLAN), TLI_RULE(NO_MEMORY_TO_REPLAY));
+        return tli_fail(w->env, TL_ERROR_NO_MEMORY, w->function, TLI_RULE(NO_MEMORY_TO_REPLAY));
     }
     for (i = 0; i < count; i++) free_steps[i] = (uint64_t)w->lifetimes.items[i].free_step;
     for (i = 0; i < keys; i++) w->live[i] = -1;
@@ -348,20 +349,20 @@ static tl_result tli_walk_alloc(tli_walk *w) {
     return TL_OK;
 }
 
-TLI_IMPL tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc) {
+static tl_result tli_replay_plan(tl_env *env, tli_function function, const tl_replay_desc *desc) {
     tl_simulate_desc simulate;
     tl_report report;
     tli_walk w;
     tl_result result;
-    TL_ASSERT(desc && desc->graph && desc->plan && desc->allocate && desc->release && desc->call);
     tli_zero(&w, sizeof w);
     w.env = env;
+    w.function = function;
     w.desc = desc;
     w.graph = desc->graph;
     tli_zero(&simulate, sizeof simulate);
     simulate.graph = desc->graph;
     simulate.plan = desc->plan;
-    result = tli_find_lifetimes(env, TLI_IN(REPLAY_PLAN), &simulate, &w.lifetimes, &report);
+    result = tli_find_lifetimes(env, function, &simulate, &w.lifetimes, &report);
     if (!result) result = tli_walk_alloc(&w);
     if (!result) result = tli_walk_steps(&w);
     tl_free_lifetimes(env, &w.lifetimes);
@@ -373,5 +374,10 @@ TLI_IMPL tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc) {
     tli_release(env, w.is_read);
     tli_release(env, w.operands);
     return result;
+}
+
+TLI_IMPL tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc) {
+    TL_ASSERT(desc && desc->graph && desc->plan && desc->allocate && desc->release && desc->call);
+    return tli_replay_plan(env, TLI_IN(REPLAY_PLAN), desc);
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
