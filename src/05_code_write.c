@@ -156,6 +156,7 @@ typedef struct tli_code_table {
     int      word_bytes;    // 2 or 4; 0 = too large for either
     int32_t  spaces[TLI_SPACE_COUNT];  // number of an array in the table; 0 = not used
     int32_t  space_count;
+    int      has_addresses; // 1 = some word is an address, or NULL
 } tli_code_table;
 
 static tli_code_table tli_code_table_of(const tli_code *c) {
@@ -167,6 +168,7 @@ static tli_code_table tli_code_table_of(const tli_code *c) {
         for (k = 0; k < c->rows[i].count; k++) {
             const tli_code_word *word = &c->words[c->rows[i].first + k];
             if (tli_is_number(c->rows[i].kind, k)) { number = tli_larger_u64(number, word->value); continue; }
+            t.has_addresses = 1;
             if (word->space == TLI_SPACE_NONE) continue;
             if (!t.spaces[word->space]) t.spaces[word->space] = ++t.space_count;
             largest = tli_larger_u64(largest, word->value);
@@ -282,7 +284,7 @@ static void tli_send_code_table(tli_stream *s, const tli_code *c, const tli_code
     tli_send_own(s, c, "_rows[] = {\n");
     for (i = 0; i < c->row_count; i++) tli_send_table_row(s, c, t, numbers, &c->rows[i]);
     tli_send(s, "};\n");
-    tli_send_finder(s, c, t);
+    if (t->has_addresses) tli_send_finder(s, c, t);
     tli_send(s, "\nstatic void ");
     tli_send_own(s, c, "_run_rows(void) {\n    const ");
     tli_send(s, type);
@@ -620,8 +622,8 @@ static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
     else if (form == TL_CODE_TABLE && !t.word_bytes)
         result = tli_fail(c->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODE_TABLE_NEEDS_WIDER_WORDS));
     if (!result) {
-        int is_table = form == TL_CODE_TABLE ||
-                       (form == TL_CODE_SMALLEST && tli_is_table_smaller(c, &t, rows, case_count));
+        int is_table = c->row_count && (form == TL_CODE_TABLE || (form == TL_CODE_SMALLEST &&
+                                        tli_is_table_smaller(c, &t, rows, case_count)));
         tli_open_stream(&stream, header);
         tli_send_code_header(&stream, c);
         result = tli_close_stream(&stream, c->env, function);
