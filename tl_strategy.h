@@ -1287,9 +1287,9 @@ extern "C" {
 // Copies end at an explicit WAIT, so peaks depend on the order of steps alone,
 // never on timing. Each backward runs once, in reverse order of the node list.
 //
-// Every plan, whatever made it, can be copied, explained in plain text (tl_explain_plan), and
-// written: as a schedule, or with its graph as const C tables (tl_write_plan_table), which programs
-// without planners replay.
+// Every plan, whatever made it, can be copied, replayed with functions of the caller (tl_replay_plan),
+// explained in plain text (tl_explain_plan), and written: as a schedule, or with its graph as const C
+// tables (tl_write_plan_table), which programs without planners replay.
 //
 // References: Griewank, Walther, Algorithm 799: Revolve, 2000. Chen et al., Training Deep
 // Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174, section 3.
@@ -1556,6 +1556,7 @@ typedef struct tl_lifetime {
     int32_t  slot;         // of its micro-batch
     int32_t  block;        // in plan->blocks; -1 = its tier is one block
     int32_t  bank;         // of that block; 0 without
+    int32_t  free_step;    // the step that frees it, or hands it over in place; step_count: none does
     uint64_t moved_bytes;  // what steps read and write of it: its bytes for each kernel operand, copy and
                            // conversion; a gradient that is added to, and scratch, are read and written
 } tl_lifetime;
@@ -1581,6 +1582,85 @@ TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_p
 TLDEF void      tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes);  // accepts zeroed ones
 
 TLDEF const char *tl_name_use(tl_use use);  // "gradient"; "?" if it is out of range
+
+// -- replay: a plan carried out with functions of the caller --
+//
+//     tl_replay_plan --> allocate  each lifetime that begins: input, output, gradient, scratch, host copy, ..
+//                    --> call      F, I, S, B: the kernel of a node, with what was allocated as its operands
+//                    --> copy      O, L, W, C, X: to the host and back, into a codec and back
+//                    --> release   each lifetime that ends
+//
+// By the rules of "what steps allocate and free", without a backend and without anything else of a run: for
+// those who have memory, kernels and copies of their own.
+
+// What a gradient holds when a backward is called.
+#define TL_STARTS(X) \
+    X(TL_START_FILLED, "filled", "what earlier calls left in it; also of all that is no gradient")        \
+    X(TL_START_ZERO,   "zero",   "nothing yet: the caller fills it with zeroes first, or writes it")      \
+    X(TL_START_LOSS,   "loss",   "nothing yet, and no node reads the tensor: the caller fills it, say with 1")
+
+typedef enum tl_start { TL_STARTS(TLI_ENUM) TL_START_COUNT } tl_start;
+
+// An operand of a call or a copy.
+typedef struct tl_replay_operand {
+    void     *memory;    // what allocate returned; NULL = not present: not needed, not wanted, or of 0 bytes
+    int32_t   lifetime;  // in tl_replay_call.lifetimes; -1 = not present
+    tl_start  start;     // of gradients
+} tl_replay_operand;
+
+// One call of a kernel. Counts are those of the node.
+typedef struct tl_replay_call {
+    const tl_graph          *graph;
+    const tl_lifetime       *lifetimes;
+    tl_step                  step;            // F, I, S or B
+    int32_t                  index;           // of the step
+    int32_t                  recompute;       // 1 = this forward ran before, in this slot
+    int32_t                  outputs_ready;   // S: 1 = no byte of the outputs is made, saved only
+    const tl_replay_operand *inputs;          // [input_count] in place: one is outputs[0]; B: those it needs
+    const tl_replay_operand *outputs;         // [output_count] second copies where there are; B: those it needs
+    const tl_replay_operand *output_grads;    // [output_count] B; not present in other steps
+    const tl_replay_operand *input_grads;     // [input_count] B: add (+=), in this order
+    tl_replay_operand        saved, scratch;
+} tl_replay_call;
+
+// One copy of a tensor, or of its part in a conversion.
+typedef struct tl_replay_copy {
+    const tl_graph    *graph;
+    const tl_lifetime *lifetimes;
+    tl_step            step;       // O, L: begin to copy. W: wait for the copy. C, X: convert. With
+                                   // the one output, never TL_ALL_OUTPUTS; X with the codec of C
+    int32_t            index;      // of the step
+    tl_replay_operand  to, from;   // W: those of the copy that it waits for
+} tl_replay_copy;
+
+typedef struct tl_replay_desc {
+    const tl_graph *graph;     // not NULL
+    const tl_plan  *plan;      // not NULL
+    // Get memory for a lifetime, or find it: life->offset, where the plan has places. *memory may be any
+    // address but NULL. That of a graph input, or of the entry, must hold the tensor when allocate returns.
+    tl_result (*allocate)(const tl_lifetime *life, void **memory, void *user);
+    // Take memory back. Where life->free_step is the plan's step_count no step freed it: graph inputs, results,
+    // and what else was left.
+    void      (*release)(const tl_lifetime *life, void *memory, void *user);
+    tl_result (*call)(const tl_replay_call *call, void *user);
+    tl_result (*copy)(const tl_replay_copy *copy, void *user);  // 0 = the plan must have no O, L, W, C, X
+    void       *user;
+} tl_replay_desc;
+
+// Replay the steps of a plan once with functions of the caller. A plan that repeats is replayed again for each
+// micro-batch. The plan is simulated first: nothing is called where it is not valid.
+//
+// What a step frees after its call is released after it; a step with several outputs converts one after the
+// other. What is written in place is not allocated: it keeps the memory of the input, in whose place its own
+// lifetime is released. 0 bytes are never allocated, copied or released. At the end, and where a function
+// fails, all that is left is released, in the order in which it was allocated.
+//
+// Errors:  those of tl_simulate_plan; TL_ERROR_INVALID_ARG: the plan has copies and desc has not; what a
+//          function of the caller returned, with the step in the sentence.
+// Cost:    that of tl_find_lifetimes, and O(steps + operands); 16 bytes an allocation more.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc);
+TLDEF const char *tl_name_start(tl_start start);  // "zero"; "?" if it is out of range
 
 typedef struct tl_places_desc {
     const tl_graph  *graph;     // not NULL
@@ -1868,6 +1948,66 @@ typedef struct tl_table_desc {
 //          in common.
 TLDEF tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                const tl_table_desc *desc, tl_sink sink);
+
+// -- code --
+
+// id, name, what runs the steps
+#define TL_CODE_FORMS(X) \
+    X(TL_CODE_SMALLEST, "smallest", "calls or table, whichever is estimated to take less flash") \
+    X(TL_CODE_CALLS,    "calls",    "a straight list of calls")                                  \
+    X(TL_CODE_TABLE,    "table",    "a const table, and a loop over its rows")
+
+typedef enum tl_code_form { TL_CODE_FORMS(TLI_ENUM) TL_CODE_FORM_COUNT } tl_code_form;
+
+typedef struct tl_code_desc {
+    const char  *name;         // of the files, and in front of every name in them; as for tl_write_plan_table
+    tl_code_form form;         // 0 = whichever is smaller
+    int32_t      state_count;  // numbers of the optimizer a trained weight: SGD 0, with momentum 1, AdamW 2
+} tl_code_desc;
+
+// Write a plan as a C program that needs nothing of this library: the steps as calls of the user's kernels, at
+// constant addresses in one array for each bank.
+//
+//     #include "net.h"                     // written with the name "net"
+//     void net_load(int32_t micro_batch) { memcpy(NET_INPUT_X, image, NET_INPUT_X_BYTES); }
+//     void net_conv_forward(int32_t node, void *out0, const void *in0, const void *weight) { .. }
+//     ..
+//     net_run();                           // a training step: all micro-batches
+//
+// For each kind of op the header declares a forward and, in training, a backward, which the user defines. Their
+// parameters are what some node of that op has, in this order; a node that has not gets NULL:
+//
+//     node                 its number, NET_NODE_CONV1; in plans with several slots also the slot
+//     out0, out1, ..       written. NULL in a forward that saves, and need not write them again
+//     dout0, ..            backward: the gradients of the outputs, complete
+//     din0, ..             backward: gradients of the inputs, add (+=) in this order; NULL = not wanted
+//     in0, .. out0, ..     read; in place out0 is in0. Backward: those that some node of the op needs
+//     weight, dweight      the weights of the node; backward of a trained node: their gradient, add (+=)
+//     saved                written by a forward, or NULL; read by the backward
+//     scratch              fwork or bwork bytes, content undefined
+//
+// Gradients that begin are filled before the call: with zeroes; where no node reads the tensor with f32 of
+// NET_LOSS_GRADIENT, 1 unless it is defined. The user clears net_gradients before a training step, and applies
+// the optimizer behind it; trained weights and their gradients lie at the same offsets of net_weights and
+// net_gradients, the rest of the weights behind them. Forward only, net_weights is a const array of the user.
+// Host copies and compressed copies call net_copy, net_wait, net_compress and net_expand, also of the user.
+//
+// The arrays are aligned to 8 bytes at least, where the compiler can; NET_BANK_1_PLACE, if it is defined,
+// stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of
+// tl_write_plan_table but for offsets, for which there are addresses: NET_INPUT_X, NET_RESULT_Y. C99, no
+// library function but memset.
+//
+//   header, source   get net.h and net.c
+//
+// Errors:  TL_ERROR_INVALID_ARG: name, form, state_count, a plan without offsets; TL_ERROR_UNSUPPORTED: form is
+//          table and its words do not fit 32 bits; those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what a sink
+//          returned.
+// Cost:    that of tl_replay_plan, and O(text + ops x ops x nodes).
+TLDEF tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                   const tl_code_desc *desc, tl_sink header, tl_sink source);
+
+TLDEF const char *tl_name_code_form(tl_code_form form);  // "calls"; "?" if it is out of range
+TLDEF int         tl_parse_code_form(const char *text, tl_code_form *form);  // exactly these: 1 and the value
 
 #ifndef TL_NO_PLANNERS
 // Parse exactly what tl_name_checkpoint returns: 1 and the value, or 0.
@@ -5388,7 +5528,9 @@ static size_t tli_finish(tli_writer *w) {
     X(REPORT_BYTES, "tl_report_bytes") \
     X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes") \
     X(INIT_OP_RUN, "tl_init_op_run") \
-    X(REHEARSE_RUN, "tl_rehearse_run")
+    X(REHEARSE_RUN, "tl_rehearse_run") \
+    X(REPLAY_PLAN, "tl_replay_plan") \
+    X(WRITE_PLAN_CODE, "tl_write_plan_code")
 
 // -- errors: rules --
 //
@@ -5830,7 +5972,15 @@ static size_t tli_finish(tli_writer *w) {
     X(REVOLVE_RUNS_NODES_AGAIN, "graph: a node may run once only, and this schedule runs nodes again", "") \
     X(IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
     X(IN_FLIGHT_MUST_STAND_FIRST, "in_flight: must stand once, before everything else", "line") \
-    X(IN_FLIGHT_MUST_BE_NUMBER_AS_IN_K_4, "in_flight: must be a number above 0, as in K 4", "line")
+    X(IN_FLIGHT_MUST_BE_NUMBER_AS_IN_K_4, "in_flight: must be a number above 0, as in K 4", "line") \
+    X(NO_MEMORY_TO_REPLAY, "no memory to replay the plan", "") \
+    X(COPY_MUST_NOT_BE_NULL, "copy: must not be NULL: step %0 copies or converts", "step, node") \
+    X(CALLER_STOPPED_REPLAY, "%s: returned an error before the first step or at step %0", "step, node") \
+    X(CODE_FORM_UNKNOWN_VALUE, "form: unknown value", "") \
+    X(CODE_STATE_COUNT_MUST_BE_0_TO_16, "state_count: must be 0 to 16", "") \
+    X(CODE_PLAN_HAS_NO_OFFSETS, "plan: has no offsets; tl_plan_places gives it some", "") \
+    X(CODE_TABLE_NEEDS_WIDER_WORDS, "form: the words of a table of this plan do not fit 32 bits", "") \
+    X(NO_MEMORY_TO_WRITE_CODE, "no memory to write the code", "")
 
 // -- errors: rules of [6] REMAT --
 
@@ -15222,9 +15372,9 @@ static size_t tli_ledger_keys(const tl_graph *graph) {
 }
 
 // The key of a tensor or a node in a ledger.
-static size_t tli_ledger_key(const tli_sim *sim, tl_use use, int32_t index) {
-    size_t tensors = (size_t)sim->graph->tensor_count, nodes = (size_t)sim->graph->node_count;
-    size_t at = (size_t)sim->slot * tli_ledger_keys(sim->graph) + (size_t)index;
+static size_t tli_ledger_key(const tl_graph *graph, int32_t slot, tl_use use, int32_t index) {
+    size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count;
+    size_t at = (size_t)slot * tli_ledger_keys(graph) + (size_t)index;
     switch (use) {
     case TL_USE_INPUT:
     case TL_USE_OUTPUT: return at;
@@ -15237,6 +15387,10 @@ static size_t tli_ledger_key(const tli_sim *sim, tl_use use, int32_t index) {
     case TL_USE_COUNT: break;
     }
     return at;
+}
+
+static size_t tli_sim_key(const tli_sim *sim, tl_use use, int32_t index) {
+    return tli_ledger_key(sim->graph, sim->slot, use, index);
 }
 
 static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
@@ -15264,7 +15418,7 @@ static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, u
 
 // Write down that a step reads or writes an allocation so many times.
 static void tli_ledger_move(const tli_sim *sim, tl_use use, int32_t index, uint64_t times) {
-    int32_t open = sim->ledger ? sim->ledger->open[tli_ledger_key(sim, use, index)] : -1;
+    int32_t open = sim->ledger ? sim->ledger->open[tli_sim_key(sim, use, index)] : -1;
     uint64_t bytes, *moved;
     if (open < 0) return;
     moved = &sim->ledger->items[open].moved_bytes;
@@ -15276,7 +15430,7 @@ static void tli_ledger_move(const tli_sim *sim, tl_use use, int32_t index, uint6
 static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint64_t bytes, int32_t number) {
     const tli_sim_arena *arena = use == TL_USE_HOST ? &sim->host_arena : &sim->arena;
     tli_ledger *ledger = sim->ledger;
-    size_t key = tli_ledger_key(sim, use, index);
+    size_t key = tli_sim_key(sim, use, index);
     int is_of_node = use == TL_USE_SAVED || use == TL_USE_SCRATCH;
     int32_t occurrence = ledger->occurrences[key]++;
     void *items = ledger->items;
@@ -15298,7 +15452,7 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     life->output = is_of_node ? 0 : sim->graph->outputs[index].output;
     life->occurrence = occurrence;
     life->first_step = sim->step ? sim->step_count - 1 : 0;
-    life->end_step = -1;
+    life->end_step = life->free_step = -1;
     life->number = number;
     life->over = -1;
     life->slot = sim->slot;
@@ -15311,14 +15465,16 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
 
 // Write down its end.
 static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int32_t end_step) {
-    int32_t *open = &sim->ledger->open[tli_ledger_key(sim, use, index)];
-    if (*open >= 0) sim->ledger->items[*open].end_step = end_step;
+    int32_t *open = &sim->ledger->open[tli_sim_key(sim, use, index)];
+    tl_lifetime *life = *open < 0 ? NULL : &sim->ledger->items[*open];
+    if (life) life->free_step = sim->step_count - 1;
+    if (life) life->end_step = end_step;
     *open = -1;
 }
 
 // Output 0 of a node takes over the bytes of an input.
 static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
-    int32_t old = sim->ledger->open[tli_ledger_key(sim, TL_USE_OUTPUT, from)];
+    int32_t old = sim->ledger->open[tli_sim_key(sim, TL_USE_OUTPUT, from)];
     int32_t count = sim->ledger->count, number = old < 0 ? -1 : sim->ledger->items[old].number;
     tli_ledger_close(sim, TL_USE_OUTPUT, from, sim->step_count - 1);
     tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, number);
@@ -16438,9 +16594,12 @@ static tl_result tli_find_lifetimes(tl_env *env, tli_function function, const tl
     else result = tli_fail(env, result, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     if (!result && ledger.failed)
         result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
-    for (i = 0; i < ledger.count; i++)
-        if (ledger.items[i].end_step < 0 || ledger.items[i].end_step > desc->plan->step_count)
-            ledger.items[i].end_step = desc->plan->step_count;
+    for (i = 0; i < ledger.count; i++) {
+        tl_lifetime *life = &ledger.items[i];
+        int32_t end = desc->plan->step_count;
+        if (life->free_step < 0) life->free_step = end;
+        if (life->end_step < 0 || life->end_step > end) life->end_step = end;
+    }
     if (!result) {
         lifetimes->items = ledger.items;
         lifetimes->count = ledger.count;
@@ -17066,6 +17225,389 @@ static tl_result tli_plan_shared_places(tl_env *env, tli_function function, cons
     return result;
 }
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- replay with functions of the caller --
+//
+// The lifetimes that the simulator wrote down are carried out: what begins at a step is allocated, the step is
+// called, what the step frees is released. No rule about bytes stands here. A step that copies or converts
+// acts on its tensors one after the other, as the simulator does:
+//
+//     C v    allocate the copy of v.0, convert, release v.0;   allocate the copy of v.1, convert, ..
+//
+// In names, walk is the way of one replay through the steps.
+
+static const char *const tli_start_names[] = { TL_STARTS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_start(tl_start start) {
+    return tli_name(tli_start_names, TL_START_COUNT, (int64_t)start);
+}
+
+typedef enum tli_under_way { TLI_NO_COPY, TLI_SPILLS, TLI_FETCHES } tli_under_way;
+
+// A tensor in a slot while it is replayed.
+typedef struct tli_walk_state {
+    uint8_t under_way;  // tli_under_way
+    uint8_t codec;      // of its compressed copy
+} tli_walk_state;
+
+typedef struct tli_walk {
+    tl_env               *env;
+    tli_function          function;   // of the caller
+    const tl_replay_desc *desc;
+    const tl_graph       *graph;
+    tl_lifetimes          lifetimes;
+    void                **memory;     // [lifetimes.count] NULL = not allocated, released, or handed over
+    int32_t              *by_free;    // [lifetimes.count] in the order of the steps that free them
+    int32_t              *live;       // [slots x keys of a ledger] the one that is live; -1 = none
+    tli_walk_state       *states;     // [slots x tensors]
+    uint8_t              *ran;        // [slots x nodes]
+    uint8_t              *is_read;    // [tensors]
+    tl_replay_operand    *operands;   // [2 most inputs + 2 most outputs] of a call
+    int32_t               opened, freed;  // lifetimes so far, freed in the order of by_free
+    int32_t               index;      // of the step; -1 = before the first
+    tl_step               step;
+} tli_walk;
+
+// How many lifetimes begin before the first step: first those of graph inputs, then those of the entry.
+static int32_t tli_count_first_lives(const tl_lifetimes *lifetimes, const tl_graph *graph,
+                                     const tl_plan *plan) {
+    int32_t count = 0, i;
+    while (count < lifetimes->count && lifetimes->items[count].use == TL_USE_INPUT) count++;
+    for (i = 0; i < plan->entry_count; i++) {
+        const tl_entry *entry = &plan->entry[i];
+        count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
+    }
+    return count;
+}
+
+static int32_t tli_life_index(const tl_graph *graph, const tl_lifetime *life) {
+    int is_of_node = life->use == TL_USE_SAVED || life->use == TL_USE_SCRATCH;
+    return is_of_node ? life->node : graph->nodes[life->node].first_output + life->output;
+}
+
+// The live lifetime of a use, of a tensor or a node in the slot of the step; -1 = none.
+static int32_t *tli_walk_live(const tli_walk *w, int32_t slot, tl_use use, int32_t index) {
+    return &w->live[tli_ledger_key(w->graph, slot, use, index)];
+}
+
+static tli_walk_state *tli_walk_state_of(const tli_walk *w, int32_t tensor) {
+    return &w->states[(size_t)w->step.slot * (size_t)w->graph->tensor_count + (size_t)tensor];
+}
+
+static int32_t *tli_walk_live_as(const tli_walk *w, const tl_lifetime *life) {
+    return tli_walk_live(w, life->slot, life->use, tli_life_index(w->graph, life));
+}
+
+static tl_result tli_walk_failed(tli_walk *w, tl_result why, const char *what) {
+    tli_sentence s = tli_begin_error(w->env, why, w->function, TLI_RULE(CALLER_STOPPED_REPLAY),
+                                     (uint64_t)(w->index < 0 ? 0 : w->index),
+                                     (uint64_t)(int64_t)(w->index < 0 ? -1 : w->step.node));
+    tli_put_text(&s, what);
+    return tli_end_error(w->env, &s, why);
+}
+
+// Begin the next lifetime: in place it takes the memory of the one before it.
+static tl_result tli_walk_open(tli_walk *w) {
+    const tl_lifetime *life = &w->lifetimes.items[w->opened];
+    void **memory = &w->memory[w->opened];
+    tl_result result = TL_OK;
+    if (life->over >= 0) {
+        *memory = w->memory[life->over];
+        w->memory[life->over] = NULL;
+        *tli_walk_live_as(w, &w->lifetimes.items[life->over]) = -1;
+    } else {
+        result = w->desc->allocate(life, memory, w->desc->user);
+    }
+    if (result) *memory = NULL;
+    if (result) return tli_walk_failed(w, result, "allocate");
+    *tli_walk_live_as(w, life) = w->opened++;
+    return TL_OK;
+}
+
+// Whether the next lifetime begins at the step.
+static int tli_walk_begins(const tli_walk *w) {
+    return w->opened < w->lifetimes.count && w->lifetimes.items[w->opened].first_step == w->index;
+}
+
+static void tli_walk_release(tli_walk *w, int32_t number) {
+    const tl_lifetime *life = &w->lifetimes.items[number];
+    void *memory = w->memory[number];
+    if (!memory) return;
+    w->memory[number] = NULL;
+    *tli_walk_live_as(w, life) = -1;
+    w->desc->release(life, memory, w->desc->user);
+}
+
+// Release what the step frees.
+static void tli_walk_free(tli_walk *w) {
+    while (w->freed < w->lifetimes.count) {
+        int32_t number = w->by_free[w->freed];
+        if (w->lifetimes.items[number].free_step > w->index) return;
+        tli_walk_release(w, number);
+        w->freed++;
+    }
+}
+
+// -- calls --
+
+static tl_replay_operand tli_walk_operand_of(const tli_walk *w, tl_use use, int32_t index) {
+    tl_replay_operand operand;
+    operand.lifetime = *tli_walk_live(w, w->step.slot, use, index);
+    operand.memory = operand.lifetime < 0 ? NULL : w->memory[operand.lifetime];
+    operand.start = TL_START_FILLED;
+    return operand;
+}
+
+static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int is_present) {
+    tl_replay_operand none;
+    int is_input = w->graph->nodes[w->graph->outputs[tensor].node].is_input;
+    if (is_present) return tli_walk_operand_of(w, is_input ? TL_USE_INPUT : TL_USE_OUTPUT, tensor);
+    none.memory = NULL;
+    none.lifetime = -1;
+    none.start = TL_START_FILLED;
+    return none;
+}
+
+// first: the first lifetime of the step.
+static tl_replay_operand tli_walk_gradient(const tli_walk *w, int32_t tensor, int32_t first) {
+    tl_replay_operand operand = tli_walk_operand_of(w, TL_USE_GRADIENT, tensor);
+    if (operand.lifetime >= first) operand.start = w->is_read[tensor] ? TL_START_ZERO : TL_START_LOSS;
+    return operand;
+}
+
+// The operands of a forward. outputs_ready: nothing but the saved bytes is made.
+static void tli_walk_forward(const tli_walk *w, const tl_node *node, tl_replay_call *call, int32_t first) {
+    tl_replay_operand *at = w->operands;
+    uint8_t *ran = &w->ran[(size_t)w->step.slot * (size_t)w->graph->node_count + (size_t)w->step.node];
+    int32_t i, made = 0;
+    for (i = first; i < w->opened; i++)
+        made += w->lifetimes.items[i].use == TL_USE_OUTPUT || w->lifetimes.items[i].use == TL_USE_SECOND;
+    for (i = 0; i < node->input_count; i++) {
+        int32_t tensor = w->graph->inputs[node->first_input + i].tensor;
+        if (w->step.kind == TL_STEP_FORWARD_INPLACE && i == node->inplace) tensor = node->first_output;
+        *at++ = tli_walk_tensor(w, tensor, 1);
+    }
+    for (i = node->first_output; i < node->first_output + node->output_count; i++, at++) {
+        *at = tli_walk_operand_of(w, TL_USE_SECOND, i);
+        if (at->lifetime < 0) *at = tli_walk_tensor(w, i, 1);
+    }
+    for (i = 0; i < node->input_count + node->output_count; i++) *at++ = tli_walk_tensor(w, 0, 0);
+    call->recompute = *ran;
+    call->outputs_ready = w->step.kind == TL_STEP_FORWARD_SAVE && !made;
+    *ran = 1;
+}
+
+// The operands of a backward: of inputs and outputs those that it needs. Of two gradients of one tensor the
+// first alone starts it.
+static void tli_walk_backward(const tli_walk *w, const tl_node *node, int32_t first) {
+    const tl_graph *graph = w->graph;
+    tl_replay_operand *at = w->operands;
+    int32_t i, k;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        *at++ = tli_walk_tensor(w, graph->inputs[i].tensor, graph->inputs[i].needed);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        *at++ = tli_walk_tensor(w, i, graph->outputs[i].needed);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        *at++ = tli_walk_gradient(w, i, first);
+    for (i = 0; i < node->input_count; i++) {
+        at[i] = tli_walk_gradient(w, graph->inputs[node->first_input + i].tensor, first);
+        for (k = 0; k < i; k++)
+            if (at[k].lifetime == at[i].lifetime) at[i].start = TL_START_FILLED;
+    }
+}
+
+static tl_result tli_walk_compute(tli_walk *w) {
+    const tl_node *node = &w->graph->nodes[w->step.node];
+    int32_t first = w->opened;
+    tl_replay_call call;
+    tl_result result = TL_OK;
+    while (tli_walk_begins(w) && !result) result = tli_walk_open(w);
+    if (result) return result;
+    tli_zero(&call, sizeof call);
+    call.graph = w->graph;
+    call.lifetimes = w->lifetimes.items;
+    call.step = w->step;
+    call.index = w->index;
+    call.inputs = w->operands;
+    call.outputs = call.inputs + node->input_count;
+    call.output_grads = call.outputs + node->output_count;
+    call.input_grads = call.output_grads + node->output_count;
+    if (w->step.kind == TL_STEP_BACKWARD) tli_walk_backward(w, node, first);
+    else tli_walk_forward(w, node, &call, first);
+    call.saved = tli_walk_operand_of(w, TL_USE_SAVED, w->step.node);
+    if (w->step.kind == TL_STEP_FORWARD || w->step.kind == TL_STEP_FORWARD_INPLACE)
+        call.saved = tli_walk_tensor(w, 0, 0);
+    call.scratch = tli_walk_operand_of(w, TL_USE_SCRATCH, w->step.node);
+    result = w->desc->call(&call, w->desc->user);
+    return result ? tli_walk_failed(w, result, "call") : TL_OK;
+}
+
+// -- copies --
+
+// Copy or convert one tensor, or wait for its copy.
+static tl_result tli_walk_copy_tensor(tli_walk *w, int32_t tensor, tl_use to, tl_use from) {
+    tl_replay_copy copy;
+    tl_result result;
+    if (!w->desc->copy)
+        return tli_fail_values(w->env, TL_ERROR_INVALID_ARG, w->function,
+                               TLI_RULE(COPY_MUST_NOT_BE_NULL), (uint64_t)w->index, (uint64_t)w->step.node);
+    tli_zero(&copy, sizeof copy);
+    copy.graph = w->graph;
+    copy.lifetimes = w->lifetimes.items;
+    copy.step = w->step;
+    copy.step.output = w->graph->outputs[tensor].output;
+    copy.step.codec = tli_walk_state_of(w, tensor)->codec;
+    copy.index = w->index;
+    copy.to = tli_walk_operand_of(w, to, tensor);
+    copy.from = tli_walk_operand_of(w, from, tensor);
+    result = w->desc->copy(&copy, w->desc->user);
+    return result ? tli_walk_failed(w, result, "copy") : TL_OK;
+}
+
+// Convert one tensor, and release what it was converted from.
+static tl_result tli_walk_convert(tli_walk *w, int32_t tensor, tl_use to, tl_use from) {
+    tl_result result = tli_walk_copy_tensor(w, tensor, to, from);
+    if (result) return result;
+    tli_walk_release(w, *tli_walk_live(w, w->step.slot, from, tensor));
+    return TL_OK;
+}
+
+// Act on the tensor of a lifetime that has begun.
+static tl_result tli_walk_move(tli_walk *w, int32_t tensor) {
+    tli_walk_state *state = tli_walk_state_of(w, tensor);
+    switch ((tl_step_kind)w->step.kind) {
+    case TL_STEP_SPILL:
+        state->under_way = TLI_SPILLS;
+        return tli_walk_copy_tensor(w, tensor, TL_USE_HOST, TL_USE_OUTPUT);
+    case TL_STEP_FETCH:
+        state->under_way = TLI_FETCHES;
+        return tli_walk_copy_tensor(w, tensor, TL_USE_OUTPUT, TL_USE_HOST);
+    case TL_STEP_COMPRESS:
+        state->codec = w->step.codec;
+        return tli_walk_convert(w, tensor, TL_USE_COMPRESSED, TL_USE_OUTPUT);
+    case TL_STEP_EXPAND: {
+        tl_result result = tli_walk_convert(w, tensor, TL_USE_OUTPUT, TL_USE_COMPRESSED);
+        state->codec = TL_CODEC_NONE;
+        return result;
+    }
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+    case TL_STEP_BACKWARD:
+    case TL_STEP_DROP:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_WAIT:
+    case TL_STEP_DROP_HOST:
+    case TL_STEP_COUNT: break;
+    }
+    return TL_OK;
+}
+
+// Wait for the copies of one tensor of the node of the step, or of all.
+static tl_result tli_walk_wait(tli_walk *w) {
+    const tl_node *node = &w->graph->nodes[w->step.node];
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < node->output_count && !result; i++) {
+        tli_walk_state *state = tli_walk_state_of(w, node->first_output + i);
+        int spills = state->under_way == TLI_SPILLS;
+        if (!state->under_way || (w->step.output != TL_ALL_OUTPUTS && w->step.output != i)) continue;
+        result = tli_walk_copy_tensor(w, node->first_output + i, spills ? TL_USE_HOST : TL_USE_OUTPUT,
+                                        spills ? TL_USE_OUTPUT : TL_USE_HOST);
+        state->under_way = TLI_NO_COPY;
+    }
+    return result;
+}
+
+// -- the whole plan --
+
+static tl_result tli_walk_step(tli_walk *w) {
+    tl_result result = TL_OK;
+    if (w->step.kind <= TL_STEP_BACKWARD) result = tli_walk_compute(w);
+    else if (w->step.kind == TL_STEP_WAIT) result = tli_walk_wait(w);
+    while (!result && tli_walk_begins(w)) {
+        result = tli_walk_open(w);
+        if (!result)
+            result = tli_walk_move(w, tli_life_index(w->graph, &w->lifetimes.items[w->opened - 1]));
+    }
+    if (!result) tli_walk_free(w);
+    return result;
+}
+
+// Replay from the first step to the end; what is left, or was left by an error, is released.
+static tl_result tli_walk_steps(tli_walk *w) {
+    int32_t start = tli_count_first_lives(&w->lifetimes, w->graph, w->desc->plan), i;
+    tl_result result = TL_OK;
+    w->index = -1;
+    while (w->opened < start && !result) result = tli_walk_open(w);
+    for (i = 0; i < w->desc->plan->step_count && !result; i++) {
+        w->index = i;
+        w->step = tl_find_step(w->desc->plan, i);
+        result = tli_walk_step(w);
+    }
+    for (i = 0; i < w->opened; i++) tli_walk_release(w, i);
+    return result;
+}
+
+static tl_result tli_walk_alloc(tli_walk *w) {
+    const tl_graph *graph = w->graph;
+    uint64_t slots = (uint64_t)tli_count_slots(w->desc->plan), count = (uint64_t)w->lifetimes.count, i;
+    uint64_t keys = slots * tli_ledger_keys(graph), tensors = (uint64_t)graph->tensor_count;
+    uint64_t *free_steps = (uint64_t *)tli_alloc_array(w->env, count, sizeof *free_steps);
+    w->memory = (void **)tli_alloc_array(w->env, count, sizeof *w->memory);
+    w->by_free = (int32_t *)tli_alloc_array(w->env, count, sizeof *w->by_free);
+    w->live = (int32_t *)tli_alloc_array(w->env, keys, sizeof *w->live);
+    w->states = (tli_walk_state *)tli_alloc_array(w->env, slots * tensors, sizeof *w->states);
+    w->ran = (uint8_t *)tli_alloc_array(w->env, slots * (uint64_t)graph->node_count, 1);
+    w->is_read = (uint8_t *)tli_alloc_array(w->env, tensors, 1);
+    w->operands = (tl_replay_operand *)tli_alloc_array(w->env, 2 * tli_sim_most_made(graph),
+                                                       sizeof *w->operands);
+    if (!free_steps || !w->memory || !w->by_free || !w->live || !w->states || !w->ran || !w->is_read ||
+        !w->operands) {
+        tli_release(w->env, free_steps);
+        return tli_fail(w->env, TL_ERROR_NO_MEMORY, w->function, TLI_RULE(NO_MEMORY_TO_REPLAY));
+    }
+    for (i = 0; i < count; i++) free_steps[i] = (uint64_t)w->lifetimes.items[i].free_step;
+    for (i = 0; i < keys; i++) w->live[i] = -1;
+    for (i = 0; i < (uint64_t)graph->input_count; i++) w->is_read[graph->inputs[i].tensor] = 1;
+    tli_sort_numbers(w->by_free, (int32_t)count, free_steps);
+    tli_release(w->env, free_steps);
+    return TL_OK;
+}
+
+static tl_result tli_replay_plan(tl_env *env, tli_function function, const tl_replay_desc *desc) {
+    tl_simulate_desc simulate;
+    tl_report report;
+    tli_walk w;
+    tl_result result;
+    tli_zero(&w, sizeof w);
+    w.env = env;
+    w.function = function;
+    w.desc = desc;
+    w.graph = desc->graph;
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = desc->graph;
+    simulate.plan = desc->plan;
+    result = tli_find_lifetimes(env, function, &simulate, &w.lifetimes, &report);
+    if (!result) result = tli_walk_alloc(&w);
+    if (!result) result = tli_walk_steps(&w);
+    tl_free_lifetimes(env, &w.lifetimes);
+    tli_release(env, w.memory);
+    tli_release(env, w.by_free);
+    tli_release(env, w.live);
+    tli_release(env, w.states);
+    tli_release(env, w.ran);
+    tli_release(env, w.is_read);
+    tli_release(env, w.operands);
+    return result;
+}
+
+TLI_IMPL tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc) {
+    TL_ASSERT(desc && desc->graph && desc->plan && desc->allocate && desc->release && desc->call);
+    return tli_replay_plan(env, TLI_IN(REPLAY_PLAN), desc);
+}
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -18378,13 +18920,19 @@ static void tli_send_macro_node(tli_stream *s, const tli_table *t, int32_t id) {
     tli_send_i32(s, id);
 }
 
-// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
-static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
-                                  const char *of, uint64_t number) {
+// Send "#define NET_INPUT_X", for a tensor.
+static void tli_send_macro_tensor(tli_stream *s, const tli_table *t, const char *what,
+                                  const tl_lifetime *life) {
     tli_send_define(s, t, what);
     tli_send_macro_node(s, t, life->node);
     if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
     if (life->slot) { tli_send(s, "_s"); tli_send_i32(s, life->slot); }
+}
+
+// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
+static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
+                                  const char *of, uint64_t number) {
+    tli_send_macro_tensor(s, t, what, life);
     tli_send(s, of);
     tli_send_constant(s, number);
     tli_send(s, "\n");
@@ -18429,18 +18977,6 @@ static void tli_send_macro_blocks(tli_stream *s, const tli_table *t) {
     if (t->plan->block_count) tli_send_defined(s, t, "_BLOCKS ", (uint64_t)t->plan->block_count);
 }
 
-// How many lifetimes begin before the first step: first those of inputs, then those of the entry.
-static int32_t tli_count_first_lives(const tli_table *t) {
-    const tl_graph *graph = t->graph;
-    int32_t count = 0, i;
-    while (count < t->lifetimes.count && t->lifetimes.items[count].use == TL_USE_INPUT) count++;
-    for (i = 0; i < t->plan->entry_count; i++) {
-        const tl_entry *entry = &t->plan->entry[i];
-        count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
-    }
-    return count;
-}
-
 // Whether an output is made again while others may be under way that use the one before.
 static int tli_lives_again(const tli_table *t, int32_t index) {
     const tl_lifetime *life = &t->lifetimes.items[index];
@@ -18455,7 +18991,7 @@ static int tli_lives_again(const tli_table *t, int32_t index) {
 
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
-    int32_t i, first = tli_count_first_lives(t);
+    int32_t i, first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan);
     tli_send(s, "\n");
     if (t->plan->offset_count) {
         tli_send_defined(s, t, "_ARENA_BYTES ", t->report.arena_bytes);
@@ -18970,6 +19506,1037 @@ TLI_IMPL tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_p
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TEXT
+
+// -- plans as C programs: what is called --
+//
+// A replay with functions of the caller, which here write rows down instead of calling:
+//
+//     step    row                              words
+//     B 2     zero                             where, bytes
+//             call, op 1, backward, node 2     where each operand lies, in the order of the prototype
+//     O 1     copy                             to, from, bytes
+//
+// The same rows become calls or a table (05_code_write.c).
+
+static const char *const tli_code_form_names[] = { TL_CODE_FORMS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_code_form(tl_code_form form) {
+    return tli_name(tli_code_form_names, TL_CODE_FORM_COUNT, (int64_t)form);
+}
+
+TLI_IMPL int tl_parse_code_form(const char *text, tl_code_form *form) {
+    int32_t value;
+    int ok = tli_parse_name(tli_code_form_names, TL_CODE_FORM_COUNT, text, tli_text_length(text), &value);
+    *form = (tl_code_form)value;
+    return ok;
+}
+
+typedef enum tli_row_kind {
+    TLI_ROW_FORWARD, TLI_ROW_BACKWARD, TLI_ROW_ZERO, TLI_ROW_LOSS, TLI_ROW_COPY, TLI_ROW_WAIT,
+    TLI_ROW_COMPRESS, TLI_ROW_EXPAND, TLI_ROW_COUNT
+} tli_row_kind;
+
+// Arrays of the program.
+enum {
+    TLI_SPACE_NONE,      // the word is a number, or NULL
+    TLI_SPACE_BANK,      // of the device, one for each
+    TLI_SPACE_HOST = TLI_SPACE_BANK + TL_MOST_BANKS,
+    TLI_SPACE_WEIGHTS = TLI_SPACE_HOST + TL_MOST_BANKS,
+    TLI_SPACE_GRADIENTS,
+    TLI_SPACE_COUNT
+};
+
+// An operand of a row: an address in an array, or a number.
+typedef struct tli_code_word {
+    uint64_t value;     // offset, or number
+    int32_t  space;
+} tli_code_word;
+
+typedef struct tli_code_row {
+    tli_row_kind kind;
+    int32_t step, node, slot;
+    int32_t first, count;   // words
+} tli_code_row;
+
+// Operands of a kernel, in the order of its parameters.
+typedef enum tli_role {
+    TLI_ROLE_OUT_GRAD, TLI_ROLE_IN_GRAD, TLI_ROLE_OUT, TLI_ROLE_IN, TLI_ROLE_NEEDED_OUT, TLI_ROLE_WEIGHT,
+    TLI_ROLE_WEIGHT_GRAD, TLI_ROLE_SAVED, TLI_ROLE_SCRATCH, TLI_ROLE_COUNT
+} tli_role;
+
+// A parameter of a kernel: operand `number` of a part.
+typedef struct tli_code_param {
+    tli_role part;
+    int32_t  number;
+} tli_code_param;
+
+// The parameters of a kernel, behind its node.
+typedef struct tli_code_kernel {
+    int32_t first, count;
+    int     is_called;
+} tli_code_kernel;
+
+typedef struct tli_code {
+    tl_env             *env;
+    const tl_code_desc *desc;
+    tli_table           table;     // graph, plan, name, lifetimes, report, block_bytes, is_shared
+    tli_code_row       *rows;      // [row_count]
+    tli_code_word      *words;     // [word_count]
+    int32_t             row_count, row_capacity, word_count, word_capacity;
+    int                 failed;    // 1 = out of memory
+    uint8_t            *is_result;   // [tensors]
+    int32_t            *ops;       // [nodes] the first node of the same op; -1 = a graph input
+    tli_code_kernel    *kernels;   // [2 nodes] of these: forward, backward
+    tli_code_param     *params;    // [param_count]
+    int32_t             param_count, param_capacity;
+    uint8_t            *is_op_shared;  // [nodes] of these: 1 = another op has the same name in C
+    uint64_t           *weights;   // [nodes] where the weights of a node lie
+    uint64_t           *bases;     // [blocks of the plan] where each begins in the array of its bank
+    uint64_t            space_bytes[TLI_SPACE_COUNT];
+    uint64_t            alignment;
+} tli_code;
+
+// -- prototypes --
+
+static int tli_is_trained(const tli_code *c, const tl_node *node) {
+    return node->has_grad && !c->table.plan->inference;
+}
+
+static int tli_in_has_grad(const tl_graph *graph, const tl_node *node, int32_t i) {
+    return graph->nodes[graph->outputs[graph->inputs[node->first_input + i].tensor].node].has_grad;
+}
+
+// Whether a node has operand i of a part.
+static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role part, int backward, int32_t i) {
+    const tl_graph *graph = c->table.graph;
+    int in = i < node->input_count, out = i < node->output_count, trains = !c->table.plan->inference;
+    switch (part) {
+    case TLI_ROLE_OUT_GRAD: return backward && out;
+    case TLI_ROLE_IN_GRAD: return backward && in && tli_in_has_grad(graph, node, i);
+    case TLI_ROLE_OUT: return !backward && out;
+    case TLI_ROLE_IN: return in && (!backward || graph->inputs[node->first_input + i].needed);
+    case TLI_ROLE_NEEDED_OUT: return backward && out && graph->outputs[node->first_output + i].needed;
+    case TLI_ROLE_WEIGHT: return !i && node->param_bytes > 0;
+    case TLI_ROLE_WEIGHT_GRAD: return !i && backward && node->param_bytes > 0;
+    case TLI_ROLE_SAVED: return !i && node->saved_bytes > 0 && trains;
+    case TLI_ROLE_SCRATCH: return !i && (backward ? node->bwork_bytes : node->fwork_bytes) > 0;
+    case TLI_ROLE_COUNT: break;
+    }
+    return 0;
+}
+
+// Whether the kernels of an op have operand i of a part: whether one of its nodes has it. op: its first node.
+static int tli_op_has_part(const tli_code *c, int32_t op, tli_role part, int backward, int32_t i) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id;
+    for (id = op; id < graph->node_count; id++)
+        if (c->ops[id] == op && (!backward || graph->nodes[id].has_grad) &&
+            tli_node_has_part(c, &graph->nodes[id], part, backward, i)) return 1;
+    return 0;
+}
+
+// The most inputs or outputs of a node of the op.
+static int32_t tli_most_operands(const tli_code *c, int32_t op) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id, most = 1;
+    for (id = op; id < graph->node_count; id++) {
+        if (c->ops[id] != op) continue;
+        if (graph->nodes[id].input_count > most) most = graph->nodes[id].input_count;
+        if (graph->nodes[id].output_count > most) most = graph->nodes[id].output_count;
+    }
+    return most;
+}
+
+// List the parameters of a kernel of an op.
+static void tli_code_list_params(tli_code *c, int32_t op, int backward) {
+    tli_code_kernel *kernel = &c->kernels[2 * op + backward];
+    int32_t most = tli_most_operands(c, op), part, i;
+    void *params = c->params;
+    kernel->first = c->param_count;
+    for (part = 0; part < TLI_ROLE_COUNT; part++)
+        for (i = 0; i < most && !c->failed; i++) {
+            if (!tli_op_has_part(c, op, (tli_role)part, backward, i)) continue;
+            c->failed = !tli_grow(c->env, &params, &c->param_capacity, c->param_count,
+                                  (int64_t)c->param_count + 1, sizeof *c->params);
+            if (c->failed) return;
+            c->params = (tli_code_param *)params;
+            c->params[c->param_count].part = (tli_role)part;
+            c->params[c->param_count++].number = i;
+        }
+    kernel->count = c->param_count - kernel->first;
+}
+
+// -- rows --
+
+static void tli_code_add_word(tli_code *c, int32_t space, uint64_t value) {
+    void *words = c->words;
+    if (c->failed) return;
+    if (!tli_grow(c->env, &words, &c->word_capacity, c->word_count, (int64_t)c->word_count + 1,
+                  sizeof *c->words)) {
+        c->failed = 1;
+        return;
+    }
+    c->words = (tli_code_word *)words;
+    c->words[c->word_count].space = space;
+    c->words[c->word_count++].value = value;
+    c->rows[c->row_count - 1].count++;
+}
+
+static void tli_code_add_row(tli_code *c, tli_row_kind kind, const tl_step *step, int32_t index) {
+    void *rows = c->rows;
+    tli_code_row *row;
+    if (c->failed) return;
+    if (!tli_grow(c->env, &rows, &c->row_capacity, c->row_count, (int64_t)c->row_count + 1, sizeof *row)) {
+        c->failed = 1;
+        return;
+    }
+    c->rows = (tli_code_row *)rows;
+    row = &c->rows[c->row_count++];
+    row->kind = kind;
+    row->step = index;
+    row->node = step->node;
+    row->slot = step->slot;
+    row->first = c->word_count;
+    row->count = 0;
+}
+
+// Add the address of a lifetime.
+static void tli_code_add_life(tli_code *c, const tl_lifetime *life) {
+    int is_host = life->use == TL_USE_HOST;
+    uint64_t offset = life->offset;
+    if (life->block >= 0) offset += c->bases[life->block] - c->table.plan->blocks[life->block].offset;
+    tli_code_add_word(c, (is_host ? TLI_SPACE_HOST : TLI_SPACE_BANK) + life->bank, offset);
+}
+
+static void tli_code_add_operand(tli_code *c, const tl_replay_call *call, const tl_replay_operand *operand) {
+    if (operand->lifetime < 0) tli_code_add_word(c, TLI_SPACE_NONE, 0);
+    else tli_code_add_life(c, &call->lifetimes[operand->lifetime]);
+}
+
+static void tli_code_add_start(tli_code *c, const tl_replay_call *call, const tl_replay_operand *gradient) {
+    if (gradient->lifetime < 0 || gradient->start == TL_START_FILLED) return;
+    tli_code_add_row(c, gradient->start == TL_START_LOSS ? TLI_ROW_LOSS : TLI_ROW_ZERO, &call->step,
+                     call->index);
+    tli_code_add_operand(c, call, gradient);
+    tli_code_add_word(c, TLI_SPACE_NONE, call->lifetimes[gradient->lifetime].bytes);
+}
+
+// Add operand i of a part of a call.
+static void tli_code_add_part(tli_code *c, const tl_replay_call *call, tli_role part, int32_t i) {
+    const tl_node *node = &call->graph->nodes[call->step.node];
+    tl_replay_operand none;
+    none.lifetime = -1;
+    switch (part) {
+    case TLI_ROLE_OUT_GRAD: tli_code_add_operand(c, call, &call->output_grads[i]); break;
+    case TLI_ROLE_IN_GRAD: tli_code_add_operand(c, call, &call->input_grads[i]); break;
+    case TLI_ROLE_OUT: tli_code_add_operand(c, call, call->outputs_ready ? &none : &call->outputs[i]); break;
+    case TLI_ROLE_NEEDED_OUT: tli_code_add_operand(c, call, &call->outputs[i]); break;
+    case TLI_ROLE_IN: tli_code_add_operand(c, call, &call->inputs[i]); break;
+    case TLI_ROLE_WEIGHT: tli_code_add_word(c, TLI_SPACE_WEIGHTS, c->weights[call->step.node]); break;
+    case TLI_ROLE_WEIGHT_GRAD:
+        if (tli_is_trained(c, node)) tli_code_add_word(c, TLI_SPACE_GRADIENTS, c->weights[call->step.node]);
+        else tli_code_add_word(c, TLI_SPACE_NONE, 0);
+        break;
+    case TLI_ROLE_SAVED: tli_code_add_operand(c, call, &call->saved); break;
+    case TLI_ROLE_SCRATCH: tli_code_add_operand(c, call, &call->scratch); break;
+    case TLI_ROLE_COUNT: break;
+    }
+}
+
+static tl_result tli_code_call(const tl_replay_call *call, void *user) {
+    tli_code *c = (tli_code *)user;
+    const tl_node *node = &call->graph->nodes[call->step.node];
+    int backward = call->step.kind == TL_STEP_BACKWARD;
+    tli_code_kernel *kernel = &c->kernels[2 * c->ops[call->step.node] + backward];
+    int32_t i;
+    for (i = 0; i < node->output_count; i++) tli_code_add_start(c, call, &call->output_grads[i]);
+    for (i = 0; i < node->input_count; i++) tli_code_add_start(c, call, &call->input_grads[i]);
+    tli_code_add_row(c, backward ? TLI_ROW_BACKWARD : TLI_ROW_FORWARD, &call->step, call->index);
+    for (i = kernel->first; i < kernel->first + kernel->count; i++) {
+        tli_code_param param = c->params[i];
+        if (tli_node_has_part(c, node, param.part, backward, param.number))
+            tli_code_add_part(c, call, param.part, param.number);
+        else tli_code_add_word(c, TLI_SPACE_NONE, 0);
+    }
+    kernel->is_called = 1;
+    return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+static tl_result tli_code_copy(const tl_replay_copy *copy, void *user) {
+    tli_code *c = (tli_code *)user;
+    const tl_lifetime *to = &copy->lifetimes[copy->to.lifetime], *from = &copy->lifetimes[copy->from.lifetime];
+    int packs = copy->step.kind == TL_STEP_COMPRESS, unpacks = copy->step.kind == TL_STEP_EXPAND;
+    tli_row_kind kind = packs ? TLI_ROW_COMPRESS : unpacks ? TLI_ROW_EXPAND : TLI_ROW_COPY;
+    if (copy->step.kind == TL_STEP_WAIT) kind = TLI_ROW_WAIT;
+    tli_code_add_row(c, kind, &copy->step, copy->index);
+    if (packs || unpacks) tli_code_add_word(c, TLI_SPACE_NONE, copy->step.codec);
+    tli_code_add_life(c, to);
+    if (kind != TLI_ROW_WAIT) tli_code_add_life(c, from);
+    if (kind != TLI_ROW_WAIT) tli_code_add_word(c, TLI_SPACE_NONE, packs ? from->bytes : to->bytes);
+    return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+// Every lifetime has its place: nothing to do, but memory may not be NULL.
+static tl_result tli_code_allocate(const tl_lifetime *life, void **memory, void *user) {
+    (void)life;
+    *memory = user;
+    return TL_OK;
+}
+
+static void tli_code_release(const tl_lifetime *life, void *memory, void *user) {
+    (void)life; (void)memory; (void)user;
+}
+
+static tl_result tli_code_replay(tli_code *c) {
+    tl_replay_desc replay;
+    tl_result result;
+    tli_zero(&replay, sizeof replay);
+    replay.graph = c->table.graph;
+    replay.plan = c->table.plan;
+    replay.allocate = tli_code_allocate;
+    replay.release = tli_code_release;
+    replay.call = tli_code_call;
+    replay.copy = tli_code_copy;
+    replay.user = c;
+    result = tli_replay_plan(c->env, TLI_IN(WRITE_PLAN_CODE), &replay);
+    if (!c->failed) return result;
+    return tli_fail(c->env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_CODE), TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+}
+
+// -- layout --
+
+// Lay out the weights of nodes, of those with a gradient or of the others, behind each other.
+static tl_result tli_code_place_weights(tli_code *c, int trained, uint64_t *end) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (!node->param_bytes || tli_is_trained(c, node) != trained) continue;
+        c->weights[id] = *end;
+        if (!tli_add_u64(*end, node->param_bytes, end) || *end > UINT64_MAX / 32)
+            return tli_fail(c->env, TL_ERROR_OVERFLOW, TLI_IN(WRITE_PLAN_CODE),
+                            TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+        *end = tli_align_up(*end, c->alignment > 4 ? c->alignment : 4);
+    }
+    return TL_OK;
+}
+
+// Find the bytes of every array, and where blocks begin in those of banks.
+static tl_result tli_code_place(tli_code *c) {
+    const tl_plan *plan = c->table.plan;
+    uint64_t end = 0;
+    tl_result result;
+    int32_t k;
+    int has_blocks[2] = { 0, 0 };
+    for (k = 0; k < plan->block_count; k++) {
+        const tl_plan_block *block = &plan->blocks[k];
+        uint64_t *bytes = &c->space_bytes[(block->tier ? TLI_SPACE_HOST : TLI_SPACE_BANK) + block->bank];
+        c->bases[k] = *bytes;
+        *bytes += c->table.block_bytes[k];   // no overflow: part of an arena
+        has_blocks[block->tier] = 1;
+    }
+    if (!has_blocks[0]) c->space_bytes[TLI_SPACE_BANK] = c->table.report.arena_bytes;
+    if (!has_blocks[1]) c->space_bytes[TLI_SPACE_HOST] = c->table.report.host_arena_bytes;
+    result = tli_code_place_weights(c, 1, &end);
+    c->space_bytes[TLI_SPACE_GRADIENTS] = end;
+    if (!result) result = tli_code_place_weights(c, 0, &end);
+    c->space_bytes[TLI_SPACE_WEIGHTS] = end;
+    return result;
+}
+
+// The character of an op's name in C.
+static char tli_code_letter(char c) {
+    int is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return is_letter ? c : '_';
+}
+
+static int tli_same_in_c(const char *a, const char *b) {
+    while (*a && tli_code_letter(*a) == tli_code_letter(*b)) { a++; b++; }
+    return !*a && !*b;
+}
+
+// Find the ops, each by its first node, and those whose names C cannot tell apart.
+static void tli_code_find_ops(tli_code *c) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        c->ops[id] = graph->nodes[id].is_input ? -1 : id;
+        for (k = 0; k < id && c->ops[id] >= 0; k++) {
+            if (c->ops[k] != k) continue;
+            if (tli_same_text(tl_name_op(graph, k), tl_name_op(graph, id))) { c->ops[id] = k; break; }
+            if (tli_same_in_c(tl_name_op(graph, k), tl_name_op(graph, id)))
+                c->is_op_shared[k] = c->is_op_shared[id] = 1;
+        }
+    }
+    for (id = 0; id < graph->node_count; id++)
+        for (k = 0; k < 2 && c->ops[id] == id; k++) tli_code_list_params(c, id, k);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TEXT
+
+// -- plans as C programs: the texts --
+//
+// Calls name operands where they are used; a table holds them in words, which a loop reads:
+//
+//     calls    net_conv_forward(NET_NODE_C1, net_bank_0 + 64, net_bank_0, net_weights);  // c1: step 3
+//     table    0, 1, 8208, 8192, 16384,                                                 // c1: step 3
+//
+//              case 0: net_conv_forward(at[1], net_at(at[2]), net_at(at[3]), net_at(at[4])); at += 5; break;
+
+static const char *const tli_role_names[] = { "dout", "din", "out", "in", "out", "weight", "dweight", "saved",
+                                              "scratch" };
+
+static int tli_is_written(tli_role part) {
+    return part == TLI_ROLE_OUT || part == TLI_ROLE_IN_GRAD || part == TLI_ROLE_WEIGHT_GRAD ||
+           part == TLI_ROLE_SCRATCH;
+}
+
+// -- names --
+
+// Send "net_<what>".
+static void tli_send_own(tli_stream *s, const tli_code *c, const char *what) {
+    tli_send(s, c->table.name);
+    tli_send(s, what);
+}
+
+// Send "net_conv_forward".
+static void tli_send_kernel_name(tli_stream *s, const tli_code *c, int32_t op, int backward) {
+    const char *name = tl_name_op(c->table.graph, op);
+    tli_send_own(s, c, "_");
+    for (; *name; name++) {
+        char letter = tli_code_letter(*name);
+        tli_send_bytes(s, &letter, 1);
+    }
+    if (c->is_op_shared[op]) { tli_send(s, "_n"); tli_send_i32(s, op); }
+    tli_send(s, backward ? "_backward" : "_forward");
+}
+
+static void tli_send_space_name(tli_stream *s, const tli_code *c, int32_t space) {
+    if (space == TLI_SPACE_WEIGHTS) tli_send_own(s, c, "_weights");
+    else if (space == TLI_SPACE_GRADIENTS) tli_send_own(s, c, "_gradients");
+    else {
+        tli_send_own(s, c, space >= TLI_SPACE_HOST ? "_host_" : "_bank_");
+        tli_send_i32(s, space - (space >= TLI_SPACE_HOST ? TLI_SPACE_HOST : TLI_SPACE_BANK));
+    }
+}
+
+// The same in upper case, with what follows: "NET_BANK_0_BYTES".
+static void tli_send_space_macro(tli_stream *s, const tli_code *c, int32_t space, const char *what) {
+    tli_send(s, tli_macro_of(c->table.name).text);
+    if (space == TLI_SPACE_WEIGHTS) tli_send(s, "_WEIGHTS");
+    else if (space == TLI_SPACE_GRADIENTS) tli_send(s, "_GRADIENTS");
+    else {
+        tli_send(s, space >= TLI_SPACE_HOST ? "_HOST_" : "_BANK_");
+        tli_send_i32(s, space - (space >= TLI_SPACE_HOST ? TLI_SPACE_HOST : TLI_SPACE_BANK));
+    }
+    tli_send(s, what);
+}
+
+static void tli_send_macro(tli_stream *s, const tli_code *c, const char *what) {
+    tli_send(s, tli_macro_of(c->table.name).text);
+    tli_send(s, what);
+}
+
+// Send an operand: "net_bank_0 + 64", "NULL" or a number.
+static void tli_send_word(tli_stream *s, const tli_code *c, const tli_code_word *word, int is_number) {
+    if (is_number) {
+        tli_send_constant(s, word->value);
+    } else if (word->space == TLI_SPACE_NONE) {
+        tli_send(s, "NULL");
+    } else {
+        tli_send_space_name(s, c, word->space);
+        if (word->value) tli_send(s, " + ");
+        if (word->value) tli_send_constant(s, word->value);
+    }
+}
+
+// Whether word i of a row is a number, and not an address.
+static int tli_is_number(tli_row_kind kind, int32_t i) {
+    switch (kind) {
+    case TLI_ROW_FORWARD:
+    case TLI_ROW_BACKWARD:
+    case TLI_ROW_WAIT: return 0;
+    case TLI_ROW_ZERO:
+    case TLI_ROW_LOSS: return i == 1;
+    case TLI_ROW_COPY: return i == 2;
+    case TLI_ROW_COMPRESS:
+    case TLI_ROW_EXPAND: return i == 0 || i == 3;
+    case TLI_ROW_COUNT: break;
+    }
+    return 0;
+}
+
+static int32_t tli_slot_count(const tli_code *c) { return tli_count_slots(c->table.plan); }
+
+// Numbers in front of the words of a call: node, and slot where there are several.
+static int32_t tli_leading(const tli_code *c, tli_row_kind kind) {
+    if (kind != TLI_ROW_FORWARD && kind != TLI_ROW_BACKWARD) return 0;
+    return tli_slot_count(c) > 1 ? 2 : 1;
+}
+
+// Send the function of a row, up to its opening parenthesis.
+static void tli_send_callee(tli_stream *s, const tli_code *c, tli_row_kind kind, int32_t op) {
+    switch (kind) {
+    case TLI_ROW_FORWARD: tli_send_kernel_name(s, c, op, 0); break;
+    case TLI_ROW_BACKWARD: tli_send_kernel_name(s, c, op, 1); break;
+    case TLI_ROW_ZERO: tli_send(s, "memset"); break;
+    case TLI_ROW_LOSS: tli_send_own(s, c, "_start_loss"); break;
+    case TLI_ROW_COPY: tli_send_own(s, c, "_copy"); break;
+    case TLI_ROW_WAIT: tli_send_own(s, c, "_wait"); break;
+    case TLI_ROW_COMPRESS: tli_send_own(s, c, "_compress"); break;
+    case TLI_ROW_EXPAND: tli_send_own(s, c, "_expand"); break;
+    case TLI_ROW_COUNT: break;
+    }
+    tli_send(s, "(");
+}
+
+static void tli_send_comment(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    tli_send(s, "  // ");
+    tli_send_ascii(s, tl_name_node(c->table.graph, row->node));
+    tli_send(s, ": ");
+    if (row->kind == TLI_ROW_ZERO || row->kind == TLI_ROW_LOSS) tli_send(s, "gradient, ");
+    tli_send(s, "step ");
+    tli_send_i32(s, row->step);
+    tli_send(s, "\n");
+}
+
+// -- calls --
+
+static void tli_send_call(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    int32_t i;
+    tli_send(s, "        ");
+    tli_send_callee(s, c, row->kind, c->ops[row->node]);
+    if (tli_leading(c, row->kind)) {
+        tli_send_macro(s, c, "_NODE_");
+        tli_send_macro_node(s, &c->table, row->node);
+        if (tli_leading(c, row->kind) > 1) { tli_send(s, ", "); tli_send_i32(s, row->slot); }
+    }
+    for (i = 0; i < row->count; i++) {
+        if (i || tli_leading(c, row->kind)) tli_send(s, ", ");
+        if (i == 1 && row->kind == TLI_ROW_ZERO) tli_send(s, "0, ");
+        tli_send_word(s, c, &c->words[row->first + i], tli_is_number(row->kind, i));
+    }
+    tli_send(s, ");");
+    tli_send_comment(s, c, row);
+}
+
+// -- tables --
+
+// How words of a table hold addresses: the number of the array above the bits of the offset, in units.
+typedef struct tli_code_table {
+    uint64_t unit;
+    int      shift;         // bits of an offset
+    int      word_bytes;    // 2 or 4; 0 = too large for either
+    int32_t  spaces[TLI_SPACE_COUNT];  // number of an array in the table; 0 = not used
+    int32_t  space_count;
+    int      has_addresses; // 1 = some word is an address, or NULL
+} tli_code_table;
+
+static tli_code_table tli_code_table_of(const tli_code *c) {
+    uint64_t largest = 0, number = (uint64_t)c->table.graph->node_count, rest, left;
+    tli_code_table t;
+    int32_t i, k;
+    tli_zero(&t, sizeof t);
+    for (i = 0; i < c->row_count; i++)
+        for (k = 0; k < c->rows[i].count; k++) {
+            const tli_code_word *word = &c->words[c->rows[i].first + k];
+            if (tli_is_number(c->rows[i].kind, k)) { number = tli_larger_u64(number, word->value); continue; }
+            t.has_addresses = 1;
+            if (word->space == TLI_SPACE_NONE) continue;
+            if (!t.spaces[word->space]) t.spaces[word->space] = ++t.space_count;
+            largest = tli_larger_u64(largest, word->value);
+            for (rest = word->value; rest; rest = left) {   // Euclid's algorithm
+                left = t.unit % rest;
+                t.unit = rest;
+            }
+        }
+    if (!t.unit) t.unit = 1;
+    while (t.shift < 63 && largest / t.unit >> t.shift) t.shift++;
+    if (t.shift > 32) return t;
+    number = tli_larger_u64(number, ((uint64_t)t.space_count << t.shift) + largest / t.unit);
+    t.word_bytes = number <= UINT16_MAX ? 2 : number <= UINT32_MAX ? 4 : 0;
+    return t;
+}
+
+static uint64_t tli_table_word(const tli_code_table *t, const tli_code_word *word) {
+    if (word->space == TLI_SPACE_NONE) return 0;
+    return ((uint64_t)t->spaces[word->space] << t->shift) + word->value / t->unit;
+}
+
+// The case of a row: kernels of ops in the order of their first nodes, then what is no kernel.
+static int32_t tli_find_case(const tli_code *c, const tli_code_row *row) {
+    int32_t kernels = 2 * c->table.graph->node_count;
+    if (row->kind == TLI_ROW_FORWARD || row->kind == TLI_ROW_BACKWARD)
+        return 2 * c->ops[row->node] + (row->kind == TLI_ROW_BACKWARD);
+    return kernels + (int32_t)row->kind;
+}
+
+// Number the cases that occur. Returns their count; no memory: -1.
+static int32_t tli_number_cases(const tli_code *c, int32_t **numbers, int32_t **rows) {
+    int32_t count = 2 * c->table.graph->node_count + TLI_ROW_COUNT, used = 0, i;
+    *numbers = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **numbers);
+    *rows = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **rows);
+    if (!*numbers || !*rows) return -1;
+    for (i = 0; i < count; i++) (*numbers)[i] = -1;
+    for (i = 0; i < c->row_count; i++) {
+        int32_t *number = &(*numbers)[tli_find_case(c, &c->rows[i])];
+        if (*number >= 0) continue;
+        (*rows)[used] = i;      // a row of this case
+        *number = used++;
+    }
+    return used;
+}
+
+static void tli_send_table_row(tli_stream *s, const tli_code *c, const tli_code_table *t,
+                               const int32_t *numbers, const tli_code_row *row) {
+    int32_t i;
+    tli_send(s, "    ");
+    tli_send_i32(s, numbers[tli_find_case(c, row)]);
+    if (tli_leading(c, row->kind)) { tli_send(s, ", "); tli_send_i32(s, row->node); }
+    if (tli_leading(c, row->kind) > 1) { tli_send(s, ", "); tli_send_i32(s, row->slot); }
+    for (i = 0; i < row->count; i++) {
+        const tli_code_word *word = &c->words[row->first + i];
+        tli_send(s, ", ");
+        tli_send_constant(s, tli_is_number(row->kind, i) ? word->value : tli_table_word(t, word));
+    }
+    tli_send(s, ",");
+    tli_send_comment(s, c, row);
+}
+
+// Send the function that finds the address of a word.
+static void tli_send_finder(tli_stream *s, const tli_code *c, const tli_code_table *t) {
+    int32_t number, space;
+    tli_send(s, "\n// Word 0 is NULL; else the number of an array, and an offset in units of ");
+    tli_send_u64(s, t->unit);
+    tli_send(s, " bytes.\nstatic void *");
+    tli_send_own(s, c, "_at(uint32_t word) {\n    static unsigned char *const spaces[] = { NULL");
+    for (number = 1; number <= t->space_count; number++)
+        for (space = 0; space < TLI_SPACE_COUNT; space++) {
+            if (t->spaces[space] != number) continue;
+            tli_send(s, ", ");
+            if (space == TLI_SPACE_WEIGHTS && c->table.plan->inference) tli_send(s, "(unsigned char *)");
+            tli_send_space_name(s, c, space);
+        }
+    tli_send(s, " };\n    return word ? spaces[word >> ");
+    tli_send_i32(s, t->shift);
+    tli_send(s, "] + (size_t)(word & ");
+    tli_send_constant(s, ((uint64_t)1 << t->shift) - 1);
+    tli_send(s, "u) * ");
+    tli_send_u64(s, t->unit);
+    tli_send(s, "u : NULL;\n}\n");
+}
+
+static void tli_send_case(tli_stream *s, const tli_code *c, const tli_code_row *row, int32_t number) {
+    int32_t leading = tli_leading(c, row->kind), i;
+    tli_send(s, "        case ");
+    tli_send_i32(s, number);
+    tli_send(s, ": ");
+    tli_send_callee(s, c, row->kind, c->ops[row->node]);
+    for (i = 0; i < leading + row->count; i++) {
+        int is_number = i < leading || tli_is_number(row->kind, i - leading);
+        if (i) tli_send(s, ", ");
+        if (i == 1 && row->kind == TLI_ROW_ZERO) tli_send(s, "0, ");
+        if (!is_number) tli_send_own(s, c, "_at(");
+        else tli_send(s, i < leading || (!i && row->kind != TLI_ROW_ZERO) ? "(int32_t)" : "");
+        tli_send(s, "at[");
+        tli_send_i32(s, i + 1);
+        tli_send(s, is_number ? "]" : "])");
+    }
+    tli_send(s, "); at += ");
+    tli_send_i32(s, 1 + leading + row->count);
+    tli_send(s, "; break;\n");
+}
+
+static void tli_send_code_table(tli_stream *s, const tli_code *c, const tli_code_table *t,
+                                const int32_t *numbers, const int32_t *rows, int32_t case_count) {
+    const char *type = t->word_bytes == 2 ? "uint16_t" : "uint32_t";
+    int32_t i;
+    tli_send(s, "\n// A row a call: its case below, then its operands.\nstatic const ");
+    tli_send(s, type);
+    tli_send(s, " ");
+    tli_send_own(s, c, "_rows[] = {\n");
+    for (i = 0; i < c->row_count; i++) tli_send_table_row(s, c, t, numbers, &c->rows[i]);
+    tli_send(s, "};\n");
+    if (t->has_addresses) tli_send_finder(s, c, t);
+    tli_send(s, "\nstatic void ");
+    tli_send_own(s, c, "_run_rows(void) {\n    const ");
+    tli_send(s, type);
+    tli_send(s, " *at = ");
+    tli_send_own(s, c, "_rows;\n    while (at < ");
+    tli_send_own(s, c, "_rows + sizeof ");
+    tli_send_own(s, c, "_rows / sizeof *");
+    tli_send_own(s, c, "_rows) {\n        switch (*at) {\n");
+    for (i = 0; i < case_count; i++) tli_send_case(s, c, &c->rows[rows[i]], i);
+    tli_send(s, "        }\n    }\n}\n");
+}
+
+// -- which is smaller --
+
+// Bytes of both forms on a Cortex-M, at -Os. Calls: an address takes a load and 4 bytes beside the code, a
+// parameter beyond the fourth a store. A table: its words, and for each case the call that reads them.
+static int tli_is_table_smaller(const tli_code *c, const tli_code_table *t, const int32_t *rows,
+                                int32_t case_count) {
+    uint64_t calls = 0, table = 64 + 4 * (uint64_t)t->space_count;
+    int32_t i;
+    if (!t->word_bytes) return 0;
+    for (i = 0; i < c->row_count; i++) {
+        uint64_t operands = (uint64_t)(tli_leading(c, c->rows[i].kind) + c->rows[i].count);
+        calls += 4 + 5 * operands + (operands > 4 ? 2 * (operands - 4) : 0);
+        table += (uint64_t)t->word_bytes * (1 + operands);
+    }
+    for (i = 0; i < case_count; i++)
+        table += 12 + 10 * (uint64_t)(tli_leading(c, c->rows[rows[i]].kind) + c->rows[rows[i]].count);
+    return table < calls;
+}
+
+// -- the header --
+
+static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int backward) {
+    const tli_code_kernel *kernel = &c->kernels[2 * op + backward];
+    int32_t i;
+    tli_send(s, "void ");
+    tli_send_kernel_name(s, c, op, backward);
+    tli_send(s, tli_slot_count(c) > 1 ? "(int32_t node, int32_t slot" : "(int32_t node");
+    for (i = kernel->first; i < kernel->first + kernel->count; i++) {
+        tli_role part = c->params[i].part;
+        int written = tli_is_written(part) || (part == TLI_ROLE_SAVED && !backward);
+        tli_send(s, written ? ", void *" : ", const void *");
+        tli_send(s, tli_role_names[part]);
+        if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);
+    }
+    tli_send(s, ");\n");
+}
+
+// Send "#define NET_INPUT_X (net_bank_0 + 16)" and its bytes.
+static void tli_send_code_tensor(tli_stream *s, tli_code *c, const char *what, const tl_lifetime *life) {
+    tli_code_word word;
+    word.space = TLI_SPACE_BANK + life->bank;
+    word.value = life->offset;
+    if (life->block >= 0) word.value += c->bases[life->block] - c->table.plan->blocks[life->block].offset;
+    tli_send_macro_tensor(s, &c->table, what, life);
+    tli_send(s, " (");
+    tli_send_word(s, c, &word, 0);
+    tli_send(s, ")\n");
+    tli_send_macro_number(s, &c->table, what, life, "_BYTES ", life->bytes);
+}
+
+static void tli_send_code_tensors(tli_stream *s, tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan), i;
+    for (i = 0; i < t->lifetimes.count; i++) {
+        const tl_lifetime *life = &t->lifetimes.items[i];
+        int32_t tensor = t->graph->nodes[life->node].first_output + life->output;
+        if (life->use == TL_USE_INPUT) tli_send_code_tensor(s, c, "_INPUT_", life);
+        else if (i < first) tli_send_code_tensor(s, c, "_ENTRY_", life);
+        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && c->is_result[tensor])
+            tli_send_code_tensor(s, c, "_RESULT_", life);
+    }
+}
+
+static void tli_send_code_nodes(tli_stream *s, const tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t id;
+    for (id = 0; id < t->graph->node_count; id++) {
+        tli_send_define(s, t, "_NODE_");
+        tli_send_macro_node(s, t, id);
+        tli_send(s, " ");
+        tli_send_i32(s, id);
+        tli_send(s, "\n");
+        if (!t->graph->nodes[id].param_bytes) continue;
+        tli_send_define(s, t, "_WEIGHT_");
+        tli_send_macro_node(s, t, id);
+        tli_send(s, "_OFFSET ");
+        tli_send_constant(s, c->weights[id]);
+        tli_send(s, "\n");
+        tli_send_define(s, t, "_WEIGHT_");
+        tli_send_macro_node(s, t, id);
+        tli_send(s, "_BYTES ");
+        tli_send_constant(s, t->graph->nodes[id].param_bytes);
+        tli_send(s, "\n");
+    }
+}
+
+static uint64_t tli_code_state_bytes(const tli_code *c) {
+    return c->space_bytes[TLI_SPACE_GRADIENTS] * (uint64_t)c->desc->state_count;
+}
+
+static void tli_send_code_numbers(tli_stream *s, tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t repeats = t->plan->repeat_count ? t->plan->repeat_count : 1;
+    uint64_t batches = (uint64_t)repeats * (uint64_t)tli_slot_count(c);
+    int32_t space;
+    tli_send(s, "\n");
+    for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++) {
+        if (!c->space_bytes[space]) continue;
+        tli_send(s, "#define ");
+        tli_send_space_macro(s, c, space, "_BYTES ");
+        tli_send_constant(s, c->space_bytes[space]);
+        tli_send(s, "\n");
+    }
+    if (tli_code_state_bytes(c)) tli_send_defined(s, t, "_STATE_BYTES ", tli_code_state_bytes(c));
+    tli_send_defined(s, t, "_PEAK_BYTES ", t->report.peak_bytes);
+    tli_send_defined(s, t, "_MICRO_BATCHES ", batches);
+    if (tli_slot_count(c) > 1) tli_send_defined(s, t, "_SLOTS ", (uint64_t)tli_slot_count(c));
+    tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
+    tli_send_defined(s, t, "_NODES ", (uint64_t)t->graph->node_count);
+    tli_send_code_tensors(s, c);
+    tli_send_code_nodes(s, c);
+}
+
+// Whether some row is of a kind.
+static int tli_code_has(const tli_code *c, tli_row_kind kind) {
+    int32_t i;
+    for (i = 0; i < c->row_count; i++) if (c->rows[i].kind == kind) return 1;
+    return 0;
+}
+
+static void tli_send_array_type(tli_stream *s, const tli_code *c, int32_t space) {
+    int is_const = space == TLI_SPACE_WEIGHTS && c->table.plan->inference;
+    tli_send(s, is_const ? "const unsigned char " : "unsigned char ");
+    tli_send_space_name(s, c, space);
+    tli_send(s, "[");
+    tli_send_space_macro(s, c, space, "_BYTES]");
+}
+
+static void tli_send_code_arrays(tli_stream *s, const tli_code *c) {
+    int32_t space;
+    tli_send(s, "\n// The arrays that everything lies in.\n");
+    for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++) {
+        if (!c->space_bytes[space]) continue;
+        tli_send(s, "extern ");
+        tli_send_array_type(s, c, space);
+        tli_send(s, space == TLI_SPACE_WEIGHTS && c->table.plan->inference ? ";    // of the user\n" : ";\n");
+    }
+    if (!tli_code_state_bytes(c)) return;
+    tli_send(s, "extern unsigned char ");
+    tli_send_own(s, c, "_states[");
+    tli_send_macro(s, c, "_STATE_BYTES];    // like the gradients, once for each number of the optimizer\n");
+}
+
+static void tli_send_code_header(tli_stream *s, tli_code *c) {
+    int32_t id;
+    tli_send(s, "// ");
+    tli_send_own(s, c, ".h -- a plan as a C program, written by tl_write_plan_code; what the parameters of the"
+                       " kernels\n// mean stands there.\n\n#ifndef ");
+    tli_send_macro(s, c, "_CODE_H\n#define ");
+    tli_send_macro(s, c, "_CODE_H\n\n#include <stddef.h>\n#include <stdint.h>\n");
+    tli_send_code_numbers(s, c);
+    tli_send(s, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+    tli_send_code_arrays(s, c);
+    tli_send(s, "\n// Run all micro-batches.\nvoid ");
+    tli_send_own(s, c, "_run(void);\n\n// What the user defines: what fills the inputs; kernels.\n");
+    tli_send(s, "void ");
+    tli_send_own(s, c, "_load(int32_t micro_batch);\n");
+    for (id = 0; id < c->table.graph->node_count; id++) {
+        if (c->ops[id] != id) continue;
+        if (c->kernels[2 * id].is_called) tli_send_prototype(s, c, id, 0);
+        if (c->kernels[2 * id + 1].is_called) tli_send_prototype(s, c, id, 1);
+    }
+    if (tli_code_has(c, TLI_ROW_COPY)) {
+        tli_send(s, "\n// Begin a copy between device and host; wait for the copy that writes `to`.\nvoid ");
+        tli_send_own(s, c, "_copy(void *to, const void *from, size_t bytes);\nvoid ");
+        tli_send_own(s, c, "_wait(const void *to);\n");
+    }
+    if (tli_code_has(c, TLI_ROW_COMPRESS)) {
+        tli_send(s, "\n// Convert a tensor of so many bytes of f32: codec 1 f16, 2 bf16, 3 q8.\nvoid ");
+        tli_send_own(s, c, "_compress(int32_t codec, void *to, const void *from, size_t bytes);\nvoid ");
+        tli_send_own(s, c, "_expand(int32_t codec, void *to, const void *from, size_t bytes);\n");
+    }
+    tli_send(s, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+}
+
+// -- the source --
+
+static void tli_send_alignment(tli_stream *s, const tli_code *c) {
+    uint64_t alignment = c->alignment > 8 ? c->alignment : 8;
+    tli_send(s, "\n#ifndef ");
+    tli_send_macro(s, c, "_ALIGN\n#if defined(__GNUC__)\n#define ");
+    tli_send_macro(s, c, "_ALIGN __attribute__((aligned(");
+    tli_send_u64(s, alignment);
+    tli_send(s, ")))\n#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L\n#define ");
+    tli_send_macro(s, c, "_ALIGN _Alignas(");
+    tli_send_u64(s, alignment);
+    tli_send(s, ")\n#else\n#error \"define ");
+    tli_send_macro(s, c, "_ALIGN as what aligns an array to ");
+    tli_send_u64(s, alignment);
+    tli_send(s, " bytes\"\n#endif\n#endif\n");
+}
+
+// Send the definition of an array, with a macro of the user's in front that may place it.
+static void tli_send_definition(tli_stream *s, const tli_code *c, int32_t space) {
+    tli_send(s, "\n#ifndef ");
+    tli_send_space_macro(s, c, space, "_PLACE\n#define ");
+    tli_send_space_macro(s, c, space, "_PLACE\n#endif\n");
+    tli_send_space_macro(s, c, space, "_PLACE ");
+    tli_send_macro(s, c, "_ALIGN ");
+    tli_send_array_type(s, c, space);
+    tli_send(s, ";\n");
+}
+
+static void tli_send_code_definitions(tli_stream *s, const tli_code *c) {
+    int32_t space;
+    tli_send_alignment(s, c);
+    for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++)
+        if (c->space_bytes[space] && !(space == TLI_SPACE_WEIGHTS && c->table.plan->inference))
+            tli_send_definition(s, c, space);
+    if (!tli_code_state_bytes(c)) return;
+    tli_send_macro(s, c, "_ALIGN unsigned char ");
+    tli_send_own(s, c, "_states[");
+    tli_send_macro(s, c, "_STATE_BYTES];\n");
+}
+
+static void tli_send_loss_filler(tli_stream *s, const tli_code *c) {
+    tli_send(s, "\n#ifndef ");
+    tli_send_macro(s, c, "_LOSS_GRADIENT\n#define ");
+    tli_send_macro(s, c, "_LOSS_GRADIENT 1.0f\n#endif\n\nstatic void ");
+    tli_send_own(s, c, "_start_loss(void *gradient, size_t bytes) {\n    static const float value = ");
+    tli_send_macro(s, c, "_LOSS_GRADIENT;\n    size_t i;\n    for (i = 0; i < bytes; i++)\n"
+                         "        ((unsigned char *)gradient)[i] ="
+                         " ((const unsigned char *)&value)[i % sizeof value];\n}\n");
+}
+
+static void tli_send_code_run(tli_stream *s, const tli_code *c, int is_table) {
+    int32_t i;
+    tli_send(s, "\nvoid ");
+    tli_send_own(s, c, "_run(void) {\n    int32_t micro_batch;\n    for (micro_batch = 0; micro_batch < ");
+    tli_send_macro(s, c, "_MICRO_BATCHES; micro_batch += ");
+    tli_send_i32(s, tli_slot_count(c));
+    tli_send(s, ") {\n");
+    for (i = 0; i < tli_slot_count(c); i++) {
+        tli_send(s, "        ");
+        tli_send_own(s, c, "_load(micro_batch");
+        if (i) { tli_send(s, " + "); tli_send_i32(s, i); }
+        tli_send(s, ");\n");
+    }
+    if (is_table) { tli_send(s, "        "); tli_send_own(s, c, "_run_rows();\n"); }
+    for (i = 0; i < c->row_count && !is_table; i++) tli_send_call(s, c, &c->rows[i]);
+    tli_send(s, "    }\n}\n");
+}
+
+// numbers, rows: the cases of a table.
+static void tli_send_code_source(tli_stream *s, const tli_code *c, const tli_code_table *t,
+                                 const int32_t *numbers, const int32_t *rows, int32_t case_count) {
+    tli_send(s, "// ");
+    tli_send_own(s, c, ".c -- a plan as a C program, written by tl_write_plan_code.\n\n#include \"");
+    tli_send_own(s, c, ".h\"\n\nvoid *memset(void *to, int byte, size_t count);\n");
+    tli_send_code_definitions(s, c);
+    if (tli_code_has(c, TLI_ROW_LOSS)) tli_send_loss_filler(s, c);
+    if (t) tli_send_code_table(s, c, t, numbers, rows, case_count);
+    tli_send_code_run(s, c, t != NULL);
+}
+
+// -- all of it --
+
+static void tli_free_code(tli_code *c) {
+    tl_free_lifetimes(c->env, &c->table.lifetimes);
+    tli_release(c->env, c->table.block_bytes);
+    tli_release(c->env, c->table.is_shared);
+    tli_release(c->env, c->rows);
+    tli_release(c->env, c->words);
+    tli_release(c->env, c->is_result);
+    tli_release(c->env, c->ops);
+    tli_release(c->env, c->kernels);
+    tli_release(c->env, c->params);
+    tli_release(c->env, c->is_op_shared);
+    tli_release(c->env, c->weights);
+    tli_release(c->env, c->bases);
+}
+
+static tl_result tli_alloc_code(tli_code *c) {
+    uint64_t nodes = (uint64_t)c->table.graph->node_count, blocks = (uint64_t)c->table.plan->block_count;
+    c->table.block_bytes = (uint64_t *)tli_alloc_array(c->env, blocks, sizeof *c->table.block_bytes);
+    c->table.is_shared = (uint8_t *)tli_alloc_array(c->env, nodes, 1);
+    c->is_result = (uint8_t *)tli_alloc_array(c->env, (uint64_t)c->table.graph->tensor_count, 1);
+    c->ops = (int32_t *)tli_alloc_array(c->env, nodes, sizeof *c->ops);
+    c->kernels = (tli_code_kernel *)tli_alloc_array(c->env, 2 * nodes, sizeof *c->kernels);
+    c->is_op_shared = (uint8_t *)tli_alloc_array(c->env, nodes, 1);
+    c->weights = (uint64_t *)tli_alloc_array(c->env, nodes, sizeof *c->weights);
+    c->bases = (uint64_t *)tli_alloc_array(c->env, blocks, sizeof *c->bases);
+    if (c->table.block_bytes && c->table.is_shared && c->is_result && c->ops && c->kernels && c->is_op_shared &&
+        c->weights && c->bases) return TL_OK;
+    return TL_ERROR_NO_MEMORY;
+}
+
+// Find everything that the texts say.
+static tl_result tli_read_code(tli_code *c) {
+    const tli_function function = TLI_IN(WRITE_PLAN_CODE);
+    tli_table *t = &c->table;
+    tl_simulate_desc simulate;
+    tl_result result = tl_check_graph(c->env, t->graph);
+    if (!result) result = tli_check_plan(c->env, function, t->plan);
+    if (result) return result;
+    if (!tli_alloc_code(c)) result = tli_mark_shared_names(c->env, t->graph, t->is_shared);
+    else result = TL_ERROR_NO_MEMORY;
+    if (result) return tli_fail(c->env, result, function, TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = t->graph;
+    simulate.plan = t->plan;
+    simulate.block_bytes = t->block_bytes;
+    result = tli_find_lifetimes(c->env, function, &simulate, &t->lifetimes, &t->report);
+    if (result) return result;
+    if ((t->report.allocation_count && !t->plan->offset_count) ||
+        (t->report.host_allocation_count && !t->plan->host_offset_count))
+        return tli_fail(c->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CODE_PLAN_HAS_NO_OFFSETS));
+    tli_mark_results(t->graph, t->plan->inference, c->is_result);
+    tli_code_find_ops(c);
+    result = tli_code_place(c);
+    return result ? result : tli_code_replay(c);
+}
+
+// Send both texts, with the form that was chosen.
+static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
+    const tli_function function = TLI_IN(WRITE_PLAN_CODE);
+    tli_code_table t = tli_code_table_of(c);
+    tl_code_form form = c->desc->form;
+    int32_t *numbers, *rows, case_count = tli_number_cases(c, &numbers, &rows);
+    tl_result result = case_count < 0 ? TL_ERROR_NO_MEMORY : TL_OK;
+    tli_stream stream;
+    if (result) result = tli_fail(c->env, result, function, TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+    else if (form == TL_CODE_TABLE && !t.word_bytes)
+        result = tli_fail(c->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODE_TABLE_NEEDS_WIDER_WORDS));
+    if (!result) {
+        int is_table = c->row_count && (form == TL_CODE_TABLE || (form == TL_CODE_SMALLEST &&
+                                        tli_is_table_smaller(c, &t, rows, case_count)));
+        tli_open_stream(&stream, header);
+        tli_send_code_header(&stream, c);
+        result = tli_close_stream(&stream, c->env, function);
+        tli_open_stream(&stream, source);
+        if (!result) tli_send_code_source(&stream, c, is_table ? &t : NULL, numbers, rows, case_count);
+        if (!result) result = tli_close_stream(&stream, c->env, function);
+    }
+    tli_release(c->env, numbers);
+    tli_release(c->env, rows);
+    return result;
+}
+
+TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                      const tl_code_desc *desc, tl_sink header, tl_sink source) {
+    tli_code c;
+    tl_result result;
+    tli_rule rule;
+    TL_ASSERT(graph && plan && desc && desc->name && header.write && source.write);
+    rule = tli_check_identifier(desc->name);
+    if ((int)desc->form < 0 || desc->form >= TL_CODE_FORM_COUNT) rule = TLI_RULE(CODE_FORM_UNKNOWN_VALUE);
+    if (desc->state_count < 0 || desc->state_count > 16) rule = TLI_RULE(CODE_STATE_COUNT_MUST_BE_0_TO_16);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_PLAN_CODE), rule);
+    tli_zero(&c, sizeof c);
+    c.env = env;
+    c.desc = desc;
+    c.table.graph = graph;
+    c.table.plan = plan;
+    c.table.name = desc->name;
+    c.alignment = plan->alignment_bytes ? plan->alignment_bytes : 1;
+    result = tli_read_code(&c);
+    if (!result) result = tli_send_code(&c, header, source);
+    tli_free_code(&c);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 

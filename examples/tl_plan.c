@@ -325,6 +325,8 @@ typedef struct options {
     const char *budget, *host_budget, *link, *codec, *codec_rate, *cost_unit, *policy, *form, *work;
     int compact, no_names;
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
+    const char *c_code, *c_form, *folder, *states;
+    const char *code_header, *code_source;    // files of --c-code
     const char *align, *name, *block;
     const char *banks[TL_MOST_BANKS];
     int         bank_count;
@@ -430,6 +432,12 @@ static const char *const usage[] = {
     "                    of the arena, numbers of nodes, places of inputs and results as #define",
     "  --compact         the table has steps of 4 bytes in the place of 16, offsets of 2 or 4 for 8",
     "  --no-names        its nodes are called 0, 1, 2 and so on, up to z, then 10",
+    "  --c-code NAME     a C program without this library: NAME.c and NAME.h, which call your kernels, one",
+    "                    declared for each op, at constant addresses in one array for each bank. NAME is",
+    "                    in front of every name. --c-code=calls NAME or --c-code=table NAME: straight calls,",
+    "                    or a table and a loop over it, in the place of whichever is smaller",
+    "  -o DIR            the folder of these two files",
+    "  --states N        numbers of the optimizer for each weight: 0, with momentum 1, AdamW 2 (0)",
     "  --name PREFIX     of the names in the table, in upper case of its #defines (the model's name)",
     "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve",
     "  --html FILE       one page without network or libraries: memory and lifetimes over the steps,",
@@ -480,9 +488,9 @@ static int take_option(const option_row *row, const char *value, int has_own, in
 
 static int check_precision_options(const options *o) {
     const char *const names[] = { "--budget", "--host-budget", "--policy", "--schedule", "--c-table",
-                                  "--html", "--align", "--lifetimes", "--places", "--bank", "--block" };
+                                  "--html", "--align", "--lifetimes", "--places", "--bank", "--block", "--c-code" };
     const char *const plans[] = { o->budget, o->host_budget, o->policy, o->schedule, o->c_table, o->html,
-                                  o->align, o->lifetimes, o->places, o->banks[0], o->block };
+                                  o->align, o->lifetimes, o->places, o->banks[0], o->block, o->c_code };
     size_t i;
     if (o->profiles && !o->precision && !o->front && !o->loss)
         return fail(CODE_INPUT, "--profiles: is for --precision, --front or --loss");
@@ -524,10 +532,46 @@ static int check_compile_options(const options *o) {
     return CODE_OK;
 }
 
+// A name that C takes: letters, digits and single underscores.
+static void write_c_name(const char *text, char name[49]) {
+    size_t length = 0;
+    for (; *text && length < 48; text++) {
+        int letter = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z');
+        int digit = *text >= '0' && *text <= '9';
+        if (letter || (digit && length)) name[length++] = *text;
+        else if (length && name[length - 1] != '_') name[length++] = '_';
+    }
+    while (length && name[length - 1] == '_') length--;
+    if (!length) name[length++] = 'm';  // nothing of the model's name can stand in C
+    name[length] = 0;
+}
+
+// The files of --c-code.
+static int check_code_options(options *o) {
+    static char paths[2][PATH_SIZE];
+    char name[49];
+    int i;
+    if (!o->c_code && (o->folder || o->states))
+        return fail(CODE_INPUT, "%s: is for --c-code, which is missing", o->folder ? "-o" : "--states");
+    if (!o->c_code) return CODE_OK;
+    if (!o->folder) return fail(CODE_INPUT, "--c-code: needs -o, the folder of its files");
+    write_c_name(o->c_code, name);
+    if (strcmp(name, o->c_code) != 0)
+        return fail(CODE_INPUT, "--c-code %s: must be 1 to 48 letters, digits and single _, a letter first", o->c_code);
+    for (i = 0; i < 2; i++)
+        if (snprintf(paths[i], PATH_SIZE, "%s/%s.%c", o->folder, name, i ? 'c' : 'h') >= PATH_SIZE)
+            return fail(CODE_INPUT, "-o %s: is too long", o->folder);
+    o->code_header = paths[0];
+    o->code_source = paths[1];
+    return CODE_OK;
+}
+
 // Options whose files, or whose question, are about one plan or about the whole curve only.
-static int check_options(const options *o) {
-    const char *const names[] = { "--schedule", "--c-table", "--align", "--lifetimes", "--places", "--bank", "--block" };
-    const char *const of_one[] = { o->schedule, o->c_table, o->align, o->lifetimes, o->places, o->banks[0], o->block };
+static int check_options(options *o) {
+    const char *const names[] = { "--schedule", "--c-table", "--align", "--lifetimes", "--places", "--bank", "--block",
+                                  "--c-code" };
+    const char *const of_one[] = { o->schedule, o->c_table, o->align, o->lifetimes, o->places, o->banks[0], o->block,
+                                   o->c_code };
     size_t i;
     int code;
     if (!o->model) return fail(CODE_INPUT, "a model must be named, a .tlg file or -; --help tells more");
@@ -550,6 +594,8 @@ static int check_options(const options *o) {
     if (o->name && !o->c_table) return fail(CODE_INPUT, "--name: is for --c-table, which is missing");
     if ((o->compact || o->no_names) && !o->c_table)
         return fail(CODE_INPUT, "%s: is for --c-table, which is missing", o->compact ? "--compact" : "--no-names");
+    code = check_code_options(o);
+    if (code) return code;
     if (o->form && o->host_budget) return fail(CODE_INPUT, "--form: with --host-budget it must be any");
     if (o->form && o->policy) return fail(CODE_INPUT, "--form: a policy has a form of its own");
     if (o->order && (o->policy || o->form || o->host_budget || o->pareto || o->front))
@@ -573,6 +619,8 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--form", &o->form, NULL },         { "--align", &o->align, NULL },
         { "--lifetimes", &o->lifetimes, NULL }, { "--places", &o->places, NULL },
         { "--name", &o->name, NULL },         { "--block", &o->block, NULL },
+        { "--c-code", &o->c_code, NULL },     { "-o", &o->folder, NULL },
+        { "--states", &o->states, NULL },
         { "--bank", &o->banks[0], NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
         { "--codec", &o->codec, NULL },       { "--codec-rate", &o->codec_rate, NULL },
@@ -608,6 +656,11 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         if (k == sizeof rows / sizeof *rows)
             return fail(CODE_INPUT, "%.*s: unknown option; --help lists them", (int)length, name);
         row = rows[k];
+        if (row.text == &o->c_code && own) {    // its form, its name follows
+            if (o->c_code) return fail(CODE_INPUT, "--c-code: is given twice");
+            o->c_form = own + 1;
+            own = NULL;
+        }
         if (row.text == &o->banks[0] && o->bank_count == TL_MOST_BANKS)
             return fail(CODE_INPUT, "--bank: is given more than %d times", TL_MOST_BANKS);
         if (row.text == &o->banks[0]) row.text = &o->banks[o->bank_count++];
@@ -714,16 +767,16 @@ static int is_read(const place *out, const place *input) {
 
 // No output is a file that is read, and no two outputs are one file: nothing that exists is lost. Before any work.
 static int check_files(options *o) {
-    static place outputs[7], report, inputs[2];
+    static place outputs[9], report, inputs[2];
     const char *const names[] = { "--schedule", "--json", "--c-table", "--svg", "--html", "--lifetimes",
-                                  "--places" };
+                                  "--places", "--c-code", "--c-code" };
     const char **const paths[] = { &o->schedule, &o->json, &o->c_table, &o->svg, &o->html, &o->lifetimes,
-                                   &o->places };
+                                   &o->places, &o->code_header, &o->code_source };
     const char *const words[] = { "the model", "the file of --profiles" };
     int count = 0, i, k;
     find_input(o->model, &inputs[0]);
     if (o->profiles) find_input(o->profiles, &inputs[1]);
-    for (i = 0; i < 7; i++) {
+    for (i = 0; i < 9; i++) {
         int code;
         if (!*paths[i]) continue;
         outputs[count].option = names[i];
@@ -805,6 +858,8 @@ typedef struct program {
     double   shown;            // when it was last drawn; 0 = there is none
     uint64_t alignment;        // of --align
     uint64_t block_bytes;      // of --block
+    tl_code_form code_form;    // of --c-code=
+    int32_t  code_states;      // of --states
     tl_bank  banks[TL_MOST_BANKS];  // of --bank
     int      in_arena;         // 1 = the budget of the next plan binds its arena
     tl_plan  plan;
@@ -1278,6 +1333,12 @@ static int close_writer(program *p, writer *w) {
     return is_out ? fail(CODE_INPUT, "standard output: cannot be written") : fail_write(w);
 }
 
+// Give up what was written: nothing is left of it.
+static void drop_writer(writer *w) {
+    fclose(w->file);
+    if (w->part[0]) remove(w->part);
+}
+
 // One row for each allocation: what tools that replay a schedule can check without this program.
 static void put_life_row(writer *w, const tl_lifetime *life) {
     put(w, "%s,%s,%d,%d,%d", life->use == TL_USE_HOST ? "host" : "device", tl_name_use(life->use), (int)life->node,
@@ -1343,20 +1404,6 @@ static int write_schedule(program *p) {
     return code;
 }
 
-// A name that C takes: letters, digits and single underscores.
-static void write_c_name(const char *text, char name[49]) {
-    size_t length = 0;
-    for (; *text && length < 48; text++) {
-        int letter = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z');
-        int digit = *text >= '0' && *text <= '9';
-        if (letter || (digit && length)) name[length++] = *text;
-        else if (length && name[length - 1] != '_') name[length++] = '_';
-    }
-    while (length && name[length - 1] == '_') length--;
-    if (!length) name[length++] = 'm';  // nothing of the model's name can stand in C
-    name[length] = 0;
-}
-
 static int write_c_table(program *p) {
     writer w;
     tl_table_desc desc;
@@ -1370,6 +1417,35 @@ static int write_c_table(program *p) {
     desc.omit_names = p->o.no_names;
     w.result = tl_write_table(&p->env, &p->graph, &p->plan, &desc, w.sink);
     return close_writer(p, &w);
+}
+
+// Both files are written whole, or neither is.
+static int write_c_code(program *p) {
+    static writer header, source;
+    writer *failed;
+    tl_code_desc desc;
+    int code = open_writer(p->o.code_header, &header);
+    if (code) return code;
+    code = open_writer(p->o.code_source, &source);
+    if (code) {
+        drop_writer(&header);
+        return code;
+    }
+    memset(&desc, 0, sizeof desc);
+    desc.name = p->o.c_code;
+    desc.form = p->code_form;
+    desc.state_count = p->code_states;
+    header.result = tl_write_plan_code(&p->env, &p->graph, &p->plan, &desc, header.sink, source.sink);
+    if (!header.result && (fflush(header.file) || fflush(source.file))) header.result = TL_ERROR_IO;
+    failed = ferror(source.file) ? &source : &header;
+    if (header.result) {
+        failed->result = header.result;
+        drop_writer(failed == &source ? &header : &source);
+        return close_writer(p, failed);
+    }
+    code = close_writer(p, &header);
+    if (code) drop_writer(&source);
+    return code ? code : close_writer(p, &source);
 }
 
 // The graph with costs in nanoseconds, which is what the axis of the picture says beside copies; what
@@ -2969,7 +3045,7 @@ static int finish_choice(program *p) {
 
 // 1 = more than the choice was asked for.
 static int wants_plan(const options *o) {
-    return o->budget || o->pareto || o->policy || o->schedule || o->c_table || o->svg || o->html || o->align ||
+    return o->budget || o->pareto || o->policy || o->schedule || o->c_table || o->c_code || o->svg || o->html || o->align ||
            o->lifetimes || o->places || o->order || o->bank_count || o->block;
 }
 
@@ -3238,9 +3314,10 @@ static int plan_compiled(program *p) {
     clear_progress(p);
     if (result) return fail_compile(p, result);
     p->work += c->compiled.work;
-    if (p->o.c_table && c->compiled.nodes)
-        return fail(CODE_INPUT, "--c-table: the compiled graph has fused nodes or conversions; running it "
-                    "needs their map to the nodes of the model, which a table does not hold");
+    if ((p->o.c_table || p->o.c_code) && c->compiled.nodes)
+        return fail(CODE_INPUT, "%s: the compiled graph has fused nodes or conversions; running it "
+                    "needs their map to the nodes of the model, which a table does not hold",
+                    p->o.c_table ? "--c-table" : "--c-code");
     if (report_stream(p)) code = explain_compilation(p);
     return code ? code : take_compiled(p);
 }
@@ -3483,6 +3560,7 @@ static int run_plan(program *p) {
     if (!code && p->o.schedule) code = write_schedule(p);
     if (!code && p->o.json) code = write_json(p, 0);
     if (!code && p->o.c_table) code = write_c_table(p);
+    if (!code && p->o.c_code) code = write_c_code(p);
     if (!code && p->o.svg) code = write_plan_picture(p);
     if (!code && p->o.html) code = write_plan_page(p, &l);
     if (!code && out && p->has_choice) code = print_choice(p, out);
@@ -3508,6 +3586,17 @@ static int run_curve(program *p) {
     return code;
 }
 
+// The form and the numbers of the optimizer for --c-code.
+static int parse_code(program *p) {
+    uint64_t states = 0;
+    if (p->o.c_form && !tl_parse_code_form(p->o.c_form, &p->code_form))
+        return fail(CODE_INPUT, "--c-code=%s: must be calls, table or smallest", p->o.c_form);
+    if (p->o.states && strcmp(p->o.states, "0") != 0 && (!read_count(p->o.states, &states) || states > 16))
+        return fail(CODE_INPUT, "--states %s: must be a whole number from 0 to 16", p->o.states);
+    p->code_states = (int32_t)states;
+    return CODE_OK;
+}
+
 // BYTES or any, and behind a colon a price.
 static int parse_bank(program *p, int number) {
     const char *text = p->o.banks[number], *colon = strchr(text, ':');
@@ -3531,6 +3620,7 @@ static int plan_model(program *p) {
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     p->alignment = 1;
     if (!code && p->o.align) code = parse_alignment(p->o.align, &p->alignment);
+    if (!code && p->o.c_code) code = parse_code(p);
     if (!code && p->o.policy) code = parse_policy(p);
     if (!code && p->o.form && !tl_parse_remat_form(p->o.form, &p->form))
         code = fail(CODE_INPUT, "--form %s: must be %s or %s", p->o.form, tl_name_remat_form(TL_REMAT_FORM_ANY),

@@ -175,7 +175,9 @@
     X(REPORT_BYTES, "tl_report_bytes") \
     X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes") \
     X(INIT_OP_RUN, "tl_init_op_run") \
-    X(REHEARSE_RUN, "tl_rehearse_run")
+    X(REHEARSE_RUN, "tl_rehearse_run") \
+    X(REPLAY_PLAN, "tl_replay_plan") \
+    X(WRITE_PLAN_CODE, "tl_write_plan_code")
 
 // -- errors: rules --
 //
@@ -617,7 +619,15 @@
     X(REVOLVE_RUNS_NODES_AGAIN, "graph: a node may run once only, and this schedule runs nodes again", "") \
     X(IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
     X(IN_FLIGHT_MUST_STAND_FIRST, "in_flight: must stand once, before everything else", "line") \
-    X(IN_FLIGHT_MUST_BE_NUMBER_AS_IN_K_4, "in_flight: must be a number above 0, as in K 4", "line")
+    X(IN_FLIGHT_MUST_BE_NUMBER_AS_IN_K_4, "in_flight: must be a number above 0, as in K 4", "line") \
+    X(NO_MEMORY_TO_REPLAY, "no memory to replay the plan", "") \
+    X(COPY_MUST_NOT_BE_NULL, "copy: must not be NULL: step %0 copies or converts", "step, node") \
+    X(CALLER_STOPPED_REPLAY, "%s: returned an error before the first step or at step %0", "step, node") \
+    X(CODE_FORM_UNKNOWN_VALUE, "form: unknown value", "") \
+    X(CODE_STATE_COUNT_MUST_BE_0_TO_16, "state_count: must be 0 to 16", "") \
+    X(CODE_PLAN_HAS_NO_OFFSETS, "plan: has no offsets; tl_plan_places gives it some", "") \
+    X(CODE_TABLE_NEEDS_WIDER_WORDS, "form: the words of a table of this plan do not fit 32 bits", "") \
+    X(NO_MEMORY_TO_WRITE_CODE, "no memory to write the code", "")
 
 // -- errors: rules of [6] REMAT --
 

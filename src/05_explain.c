@@ -558,13 +558,19 @@ static void tli_send_macro_node(tli_stream *s, const tli_table *t, int32_t id) {
     tli_send_i32(s, id);
 }
 
-// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
-static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
-                                  const char *of, uint64_t number) {
+// Send "#define NET_INPUT_X", for a tensor.
+static void tli_send_macro_tensor(tli_stream *s, const tli_table *t, const char *what,
+                                  const tl_lifetime *life) {
     tli_send_define(s, t, what);
     tli_send_macro_node(s, t, life->node);
     if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
     if (life->slot) { tli_send(s, "_s"); tli_send_i32(s, life->slot); }
+}
+
+// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
+static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
+                                  const char *of, uint64_t number) {
+    tli_send_macro_tensor(s, t, what, life);
     tli_send(s, of);
     tli_send_constant(s, number);
     tli_send(s, "\n");
@@ -609,18 +615,6 @@ static void tli_send_macro_blocks(tli_stream *s, const tli_table *t) {
     if (t->plan->block_count) tli_send_defined(s, t, "_BLOCKS ", (uint64_t)t->plan->block_count);
 }
 
-// How many lifetimes begin before the first step: first those of inputs, then those of the entry.
-static int32_t tli_count_first_lives(const tli_table *t) {
-    const tl_graph *graph = t->graph;
-    int32_t count = 0, i;
-    while (count < t->lifetimes.count && t->lifetimes.items[count].use == TL_USE_INPUT) count++;
-    for (i = 0; i < t->plan->entry_count; i++) {
-        const tl_entry *entry = &t->plan->entry[i];
-        count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
-    }
-    return count;
-}
-
 // Whether an output is made again while others may be under way that use the one before.
 static int tli_lives_again(const tli_table *t, int32_t index) {
     const tl_lifetime *life = &t->lifetimes.items[index];
@@ -635,7 +629,7 @@ static int tli_lives_again(const tli_table *t, int32_t index) {
 
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
-    int32_t i, first = tli_count_first_lives(t);
+    int32_t i, first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan);
     tli_send(s, "\n");
     if (t->plan->offset_count) {
         tli_send_defined(s, t, "_ARENA_BYTES ", t->report.arena_bytes);

@@ -40,9 +40,12 @@ static tl_result tli_find_lifetimes(tl_env *env, tli_function function, const tl
     else result = tli_fail(env, result, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     if (!result && ledger.failed)
         result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
-    for (i = 0; i < ledger.count; i++)
-        if (ledger.items[i].end_step < 0 || ledger.items[i].end_step > desc->plan->step_count)
-            ledger.items[i].end_step = desc->plan->step_count;
+    for (i = 0; i < ledger.count; i++) {
+        tl_lifetime *life = &ledger.items[i];
+        int32_t end = desc->plan->step_count;
+        if (life->free_step < 0) life->free_step = end;
+        if (life->end_step < 0 || life->end_step > end) life->end_step = end;
+    }
     if (!result) {
         lifetimes->items = ledger.items;
         lifetimes->count = ledger.count;

@@ -18,9 +18,9 @@ extern "C" {
 // Copies end at an explicit WAIT, so peaks depend on the order of steps alone,
 // never on timing. Each backward runs once, in reverse order of the node list.
 //
-// Every plan, whatever made it, can be copied, explained in plain text (tl_explain_plan), and
-// written: as a schedule, or with its graph as const C tables (tl_write_plan_table), which programs
-// without planners replay.
+// Every plan, whatever made it, can be copied, replayed with functions of the caller (tl_replay_plan),
+// explained in plain text (tl_explain_plan), and written: as a schedule, or with its graph as const C
+// tables (tl_write_plan_table), which programs without planners replay.
 //
 // References: Griewank, Walther, Algorithm 799: Revolve, 2000. Chen et al., Training Deep
 // Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174, section 3.
@@ -287,6 +287,7 @@ typedef struct tl_lifetime {
     int32_t  slot;         // of its micro-batch
     int32_t  block;        // in plan->blocks; -1 = its tier is one block
     int32_t  bank;         // of that block; 0 without
+    int32_t  free_step;    // the step that frees it, or hands it over in place; step_count: none does
     uint64_t moved_bytes;  // what steps read and write of it: its bytes for each kernel operand, copy and
                            // conversion; a gradient that is added to, and scratch, are read and written
 } tl_lifetime;
@@ -312,6 +313,85 @@ TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_p
 TLDEF void      tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes);  // accepts zeroed ones
 
 TLDEF const char *tl_name_use(tl_use use);  // "gradient"; "?" if it is out of range
+
+// -- replay: a plan carried out with functions of the caller --
+//
+//     tl_replay_plan --> allocate  each lifetime that begins: input, output, gradient, scratch, host copy, ..
+//                    --> call      F, I, S, B: the kernel of a node, with what was allocated as its operands
+//                    --> copy      O, L, W, C, X: to the host and back, into a codec and back
+//                    --> release   each lifetime that ends
+//
+// By the rules of "what steps allocate and free", without a backend and without anything else of a run: for
+// those who have memory, kernels and copies of their own.
+
+// What a gradient holds when a backward is called.
+#define TL_STARTS(X) \
+    X(TL_START_FILLED, "filled", "what earlier calls left in it; also of all that is no gradient")        \
+    X(TL_START_ZERO,   "zero",   "nothing yet: the caller fills it with zeroes first, or writes it")      \
+    X(TL_START_LOSS,   "loss",   "nothing yet, and no node reads the tensor: the caller fills it, say with 1")
+
+typedef enum tl_start { TL_STARTS(TLI_ENUM) TL_START_COUNT } tl_start;
+
+// An operand of a call or a copy.
+typedef struct tl_replay_operand {
+    void     *memory;    // what allocate returned; NULL = not present: not needed, not wanted, or of 0 bytes
+    int32_t   lifetime;  // in tl_replay_call.lifetimes; -1 = not present
+    tl_start  start;     // of gradients
+} tl_replay_operand;
+
+// One call of a kernel. Counts are those of the node.
+typedef struct tl_replay_call {
+    const tl_graph          *graph;
+    const tl_lifetime       *lifetimes;
+    tl_step                  step;            // F, I, S or B
+    int32_t                  index;           // of the step
+    int32_t                  recompute;       // 1 = this forward ran before, in this slot
+    int32_t                  outputs_ready;   // S: 1 = no byte of the outputs is made, saved only
+    const tl_replay_operand *inputs;          // [input_count] in place: one is outputs[0]; B: those it needs
+    const tl_replay_operand *outputs;         // [output_count] second copies where there are; B: those it needs
+    const tl_replay_operand *output_grads;    // [output_count] B; not present in other steps
+    const tl_replay_operand *input_grads;     // [input_count] B: add (+=), in this order
+    tl_replay_operand        saved, scratch;
+} tl_replay_call;
+
+// One copy of a tensor, or of its part in a conversion.
+typedef struct tl_replay_copy {
+    const tl_graph    *graph;
+    const tl_lifetime *lifetimes;
+    tl_step            step;       // O, L: begin to copy. W: wait for the copy. C, X: convert. With
+                                   // the one output, never TL_ALL_OUTPUTS; X with the codec of C
+    int32_t            index;      // of the step
+    tl_replay_operand  to, from;   // W: those of the copy that it waits for
+} tl_replay_copy;
+
+typedef struct tl_replay_desc {
+    const tl_graph *graph;     // not NULL
+    const tl_plan  *plan;      // not NULL
+    // Get memory for a lifetime, or find it: life->offset, where the plan has places. *memory may be any
+    // address but NULL. That of a graph input, or of the entry, must hold the tensor when allocate returns.
+    tl_result (*allocate)(const tl_lifetime *life, void **memory, void *user);
+    // Take memory back. Where life->free_step is the plan's step_count no step freed it: graph inputs, results,
+    // and what else was left.
+    void      (*release)(const tl_lifetime *life, void *memory, void *user);
+    tl_result (*call)(const tl_replay_call *call, void *user);
+    tl_result (*copy)(const tl_replay_copy *copy, void *user);  // 0 = the plan must have no O, L, W, C, X
+    void       *user;
+} tl_replay_desc;
+
+// Replay the steps of a plan once with functions of the caller. A plan that repeats is replayed again for each
+// micro-batch. The plan is simulated first: nothing is called where it is not valid.
+//
+// What a step frees after its call is released after it; a step with several outputs converts one after the
+// other. What is written in place is not allocated: it keeps the memory of the input, in whose place its own
+// lifetime is released. 0 bytes are never allocated, copied or released. At the end, and where a function
+// fails, all that is left is released, in the order in which it was allocated.
+//
+// Errors:  those of tl_simulate_plan; TL_ERROR_INVALID_ARG: the plan has copies and desc has not; what a
+//          function of the caller returned, with the step in the sentence.
+// Cost:    that of tl_find_lifetimes, and O(steps + operands); 16 bytes an allocation more.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc);
+TLDEF const char *tl_name_start(tl_start start);  // "zero"; "?" if it is out of range
 
 typedef struct tl_places_desc {
     const tl_graph  *graph;     // not NULL
@@ -599,6 +679,66 @@ typedef struct tl_table_desc {
 //          in common.
 TLDEF tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                const tl_table_desc *desc, tl_sink sink);
+
+// -- code --
+
+// id, name, what runs the steps
+#define TL_CODE_FORMS(X) \
+    X(TL_CODE_SMALLEST, "smallest", "calls or table, whichever is estimated to take less flash") \
+    X(TL_CODE_CALLS,    "calls",    "a straight list of calls")                                  \
+    X(TL_CODE_TABLE,    "table",    "a const table, and a loop over its rows")
+
+typedef enum tl_code_form { TL_CODE_FORMS(TLI_ENUM) TL_CODE_FORM_COUNT } tl_code_form;
+
+typedef struct tl_code_desc {
+    const char  *name;         // of the files, and in front of every name in them; as for tl_write_plan_table
+    tl_code_form form;         // 0 = whichever is smaller
+    int32_t      state_count;  // numbers of the optimizer a trained weight: SGD 0, with momentum 1, AdamW 2
+} tl_code_desc;
+
+// Write a plan as a C program that needs nothing of this library: the steps as calls of the user's kernels, at
+// constant addresses in one array for each bank.
+//
+//     #include "net.h"                     // written with the name "net"
+//     void net_load(int32_t micro_batch) { memcpy(NET_INPUT_X, image, NET_INPUT_X_BYTES); }
+//     void net_conv_forward(int32_t node, void *out0, const void *in0, const void *weight) { .. }
+//     ..
+//     net_run();                           // a training step: all micro-batches
+//
+// For each kind of op the header declares a forward and, in training, a backward, which the user defines. Their
+// parameters are what some node of that op has, in this order; a node that has not gets NULL:
+//
+//     node                 its number, NET_NODE_CONV1; in plans with several slots also the slot
+//     out0, out1, ..       written. NULL in a forward that saves, and need not write them again
+//     dout0, ..            backward: the gradients of the outputs, complete
+//     din0, ..             backward: gradients of the inputs, add (+=) in this order; NULL = not wanted
+//     in0, .. out0, ..     read; in place out0 is in0. Backward: those that some node of the op needs
+//     weight, dweight      the weights of the node; backward of a trained node: their gradient, add (+=)
+//     saved                written by a forward, or NULL; read by the backward
+//     scratch              fwork or bwork bytes, content undefined
+//
+// Gradients that begin are filled before the call: with zeroes; where no node reads the tensor with f32 of
+// NET_LOSS_GRADIENT, 1 unless it is defined. The user clears net_gradients before a training step, and applies
+// the optimizer behind it; trained weights and their gradients lie at the same offsets of net_weights and
+// net_gradients, the rest of the weights behind them. Forward only, net_weights is a const array of the user.
+// Host copies and compressed copies call net_copy, net_wait, net_compress and net_expand, also of the user.
+//
+// The arrays are aligned to 8 bytes at least, where the compiler can; NET_BANK_1_PLACE, if it is defined,
+// stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of
+// tl_write_plan_table but for offsets, for which there are addresses: NET_INPUT_X, NET_RESULT_Y. C99, no
+// library function but memset.
+//
+//   header, source   get net.h and net.c
+//
+// Errors:  TL_ERROR_INVALID_ARG: name, form, state_count, a plan without offsets; TL_ERROR_UNSUPPORTED: form is
+//          table and its words do not fit 32 bits; those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what a sink
+//          returned.
+// Cost:    that of tl_replay_plan, and O(text + ops x ops x nodes).
+TLDEF tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                   const tl_code_desc *desc, tl_sink header, tl_sink source);
+
+TLDEF const char *tl_name_code_form(tl_code_form form);  // "calls"; "?" if it is out of range
+TLDEF int         tl_parse_code_form(const char *text, tl_code_form *form);  // exactly these: 1 and the value
 
 #ifndef TL_NO_PLANNERS
 // Parse exactly what tl_name_checkpoint returns: 1 and the value, or 0.

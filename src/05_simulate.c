@@ -360,9 +360,9 @@ static size_t tli_ledger_keys(const tl_graph *graph) {
 }
 
 // The key of a tensor or a node in a ledger.
-static size_t tli_ledger_key(const tli_sim *sim, tl_use use, int32_t index) {
-    size_t tensors = (size_t)sim->graph->tensor_count, nodes = (size_t)sim->graph->node_count;
-    size_t at = (size_t)sim->slot * tli_ledger_keys(sim->graph) + (size_t)index;
+static size_t tli_ledger_key(const tl_graph *graph, int32_t slot, tl_use use, int32_t index) {
+    size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count;
+    size_t at = (size_t)slot * tli_ledger_keys(graph) + (size_t)index;
     switch (use) {
     case TL_USE_INPUT:
     case TL_USE_OUTPUT: return at;
@@ -375,6 +375,10 @@ static size_t tli_ledger_key(const tli_sim *sim, tl_use use, int32_t index) {
     case TL_USE_COUNT: break;
     }
     return at;
+}
+
+static size_t tli_sim_key(const tli_sim *sim, tl_use use, int32_t index) {
+    return tli_ledger_key(sim->graph, sim->slot, use, index);
 }
 
 static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
@@ -402,7 +406,7 @@ static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, u
 
 // Write down that a step reads or writes an allocation so many times.
 static void tli_ledger_move(const tli_sim *sim, tl_use use, int32_t index, uint64_t times) {
-    int32_t open = sim->ledger ? sim->ledger->open[tli_ledger_key(sim, use, index)] : -1;
+    int32_t open = sim->ledger ? sim->ledger->open[tli_sim_key(sim, use, index)] : -1;
     uint64_t bytes, *moved;
     if (open < 0) return;
     moved = &sim->ledger->items[open].moved_bytes;
@@ -414,7 +418,7 @@ static void tli_ledger_move(const tli_sim *sim, tl_use use, int32_t index, uint6
 static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint64_t bytes, int32_t number) {
     const tli_sim_arena *arena = use == TL_USE_HOST ? &sim->host_arena : &sim->arena;
     tli_ledger *ledger = sim->ledger;
-    size_t key = tli_ledger_key(sim, use, index);
+    size_t key = tli_sim_key(sim, use, index);
     int is_of_node = use == TL_USE_SAVED || use == TL_USE_SCRATCH;
     int32_t occurrence = ledger->occurrences[key]++;
     void *items = ledger->items;
@@ -436,7 +440,7 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     life->output = is_of_node ? 0 : sim->graph->outputs[index].output;
     life->occurrence = occurrence;
     life->first_step = sim->step ? sim->step_count - 1 : 0;
-    life->end_step = -1;
+    life->end_step = life->free_step = -1;
     life->number = number;
     life->over = -1;
     life->slot = sim->slot;
@@ -449,14 +453,16 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
 
 // Write down its end.
 static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int32_t end_step) {
-    int32_t *open = &sim->ledger->open[tli_ledger_key(sim, use, index)];
-    if (*open >= 0) sim->ledger->items[*open].end_step = end_step;
+    int32_t *open = &sim->ledger->open[tli_sim_key(sim, use, index)];
+    tl_lifetime *life = *open < 0 ? NULL : &sim->ledger->items[*open];
+    if (life) life->free_step = sim->step_count - 1;
+    if (life) life->end_step = end_step;
     *open = -1;
 }
 
 // Output 0 of a node takes over the bytes of an input.
 static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
-    int32_t old = sim->ledger->open[tli_ledger_key(sim, TL_USE_OUTPUT, from)];
+    int32_t old = sim->ledger->open[tli_sim_key(sim, TL_USE_OUTPUT, from)];
     int32_t count = sim->ledger->count, number = old < 0 ? -1 : sim->ledger->items[old].number;
     tli_ledger_close(sim, TL_USE_OUTPUT, from, sim->step_count - 1);
     tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, number);

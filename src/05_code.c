@@ -1,0 +1,369 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TEXT
+
+// -- plans as C programs: what is called --
+//
+// A replay with functions of the caller, which here write rows down instead of calling:
+//
+//     step    row                              words
+//     B 2     zero                             where, bytes
+//             call, op 1, backward, node 2     where each operand lies, in the order of the prototype
+//     O 1     copy                             to, from, bytes
+//
+// The same rows become calls or a table (05_code_write.c).
+
+static const char *const tli_code_form_names[] = { TL_CODE_FORMS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_code_form(tl_code_form form) {
+    return tli_name(tli_code_form_names, TL_CODE_FORM_COUNT, (int64_t)form);
+}
+
+TLI_IMPL int tl_parse_code_form(const char *text, tl_code_form *form) {
+    int32_t value;
+    int ok = tli_parse_name(tli_code_form_names, TL_CODE_FORM_COUNT, text, tli_text_length(text), &value);
+    *form = (tl_code_form)value;
+    return ok;
+}
+
+typedef enum tli_row_kind {
+    TLI_ROW_FORWARD, TLI_ROW_BACKWARD, TLI_ROW_ZERO, TLI_ROW_LOSS, TLI_ROW_COPY, TLI_ROW_WAIT,
+    TLI_ROW_COMPRESS, TLI_ROW_EXPAND, TLI_ROW_COUNT
+} tli_row_kind;
+
+// Arrays of the program.
+enum {
+    TLI_SPACE_NONE,      // the word is a number, or NULL
+    TLI_SPACE_BANK,      // of the device, one for each
+    TLI_SPACE_HOST = TLI_SPACE_BANK + TL_MOST_BANKS,
+    TLI_SPACE_WEIGHTS = TLI_SPACE_HOST + TL_MOST_BANKS,
+    TLI_SPACE_GRADIENTS,
+    TLI_SPACE_COUNT
+};
+
+// An operand of a row: an address in an array, or a number.
+typedef struct tli_code_word {
+    uint64_t value;     // offset, or number
+    int32_t  space;
+} tli_code_word;
+
+typedef struct tli_code_row {
+    tli_row_kind kind;
+    int32_t step, node, slot;
+    int32_t first, count;   // words
+} tli_code_row;
+
+// Operands of a kernel, in the order of its parameters.
+typedef enum tli_role {
+    TLI_ROLE_OUT_GRAD, TLI_ROLE_IN_GRAD, TLI_ROLE_OUT, TLI_ROLE_IN, TLI_ROLE_NEEDED_OUT, TLI_ROLE_WEIGHT,
+    TLI_ROLE_WEIGHT_GRAD, TLI_ROLE_SAVED, TLI_ROLE_SCRATCH, TLI_ROLE_COUNT
+} tli_role;
+
+// A parameter of a kernel: operand `number` of a part.
+typedef struct tli_code_param {
+    tli_role part;
+    int32_t  number;
+} tli_code_param;
+
+// The parameters of a kernel, behind its node.
+typedef struct tli_code_kernel {
+    int32_t first, count;
+    int     is_called;
+} tli_code_kernel;
+
+typedef struct tli_code {
+    tl_env             *env;
+    const tl_code_desc *desc;
+    tli_table           table;     // graph, plan, name, lifetimes, report, block_bytes, is_shared
+    tli_code_row       *rows;      // [row_count]
+    tli_code_word      *words;     // [word_count]
+    int32_t             row_count, row_capacity, word_count, word_capacity;
+    int                 failed;    // 1 = out of memory
+    uint8_t            *is_result;   // [tensors]
+    int32_t            *ops;       // [nodes] the first node of the same op; -1 = a graph input
+    tli_code_kernel    *kernels;   // [2 nodes] of these: forward, backward
+    tli_code_param     *params;    // [param_count]
+    int32_t             param_count, param_capacity;
+    uint8_t            *is_op_shared;  // [nodes] of these: 1 = another op has the same name in C
+    uint64_t           *weights;   // [nodes] where the weights of a node lie
+    uint64_t           *bases;     // [blocks of the plan] where each begins in the array of its bank
+    uint64_t            space_bytes[TLI_SPACE_COUNT];
+    uint64_t            alignment;
+} tli_code;
+
+// -- prototypes --
+
+static int tli_is_trained(const tli_code *c, const tl_node *node) {
+    return node->has_grad && !c->table.plan->inference;
+}
+
+static int tli_in_has_grad(const tl_graph *graph, const tl_node *node, int32_t i) {
+    return graph->nodes[graph->outputs[graph->inputs[node->first_input + i].tensor].node].has_grad;
+}
+
+// Whether a node has operand i of a part.
+static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role part, int backward, int32_t i) {
+    const tl_graph *graph = c->table.graph;
+    int in = i < node->input_count, out = i < node->output_count, trains = !c->table.plan->inference;
+    switch (part) {
+    case TLI_ROLE_OUT_GRAD: return backward && out;
+    case TLI_ROLE_IN_GRAD: return backward && in && tli_in_has_grad(graph, node, i);
+    case TLI_ROLE_OUT: return !backward && out;
+    case TLI_ROLE_IN: return in && (!backward || graph->inputs[node->first_input + i].needed);
+    case TLI_ROLE_NEEDED_OUT: return backward && out && graph->outputs[node->first_output + i].needed;
+    case TLI_ROLE_WEIGHT: return !i && node->param_bytes > 0;
+    case TLI_ROLE_WEIGHT_GRAD: return !i && backward && node->param_bytes > 0;
+    case TLI_ROLE_SAVED: return !i && node->saved_bytes > 0 && trains;
+    case TLI_ROLE_SCRATCH: return !i && (backward ? node->bwork_bytes : node->fwork_bytes) > 0;
+    case TLI_ROLE_COUNT: break;
+    }
+    return 0;
+}
+
+// Whether the kernels of an op have operand i of a part: whether one of its nodes has it. op: its first node.
+static int tli_op_has_part(const tli_code *c, int32_t op, tli_role part, int backward, int32_t i) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id;
+    for (id = op; id < graph->node_count; id++)
+        if (c->ops[id] == op && (!backward || graph->nodes[id].has_grad) &&
+            tli_node_has_part(c, &graph->nodes[id], part, backward, i)) return 1;
+    return 0;
+}
+
+// The most inputs or outputs of a node of the op.
+static int32_t tli_most_operands(const tli_code *c, int32_t op) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id, most = 1;
+    for (id = op; id < graph->node_count; id++) {
+        if (c->ops[id] != op) continue;
+        if (graph->nodes[id].input_count > most) most = graph->nodes[id].input_count;
+        if (graph->nodes[id].output_count > most) most = graph->nodes[id].output_count;
+    }
+    return most;
+}
+
+// List the parameters of a kernel of an op.
+static void tli_code_list_params(tli_code *c, int32_t op, int backward) {
+    tli_code_kernel *kernel = &c->kernels[2 * op + backward];
+    int32_t most = tli_most_operands(c, op), part, i;
+    void *params = c->params;
+    kernel->first = c->param_count;
+    for (part = 0; part < TLI_ROLE_COUNT; part++)
+        for (i = 0; i < most && !c->failed; i++) {
+            if (!tli_op_has_part(c, op, (tli_role)part, backward, i)) continue;
+            c->failed = !tli_grow(c->env, &params, &c->param_capacity, c->param_count,
+                                  (int64_t)c->param_count + 1, sizeof *c->params);
+            if (c->failed) return;
+            c->params = (tli_code_param *)params;
+            c->params[c->param_count].part = (tli_role)part;
+            c->params[c->param_count++].number = i;
+        }
+    kernel->count = c->param_count - kernel->first;
+}
+
+// -- rows --
+
+static void tli_code_add_word(tli_code *c, int32_t space, uint64_t value) {
+    void *words = c->words;
+    if (c->failed) return;
+    if (!tli_grow(c->env, &words, &c->word_capacity, c->word_count, (int64_t)c->word_count + 1,
+                  sizeof *c->words)) {
+        c->failed = 1;
+        return;
+    }
+    c->words = (tli_code_word *)words;
+    c->words[c->word_count].space = space;
+    c->words[c->word_count++].value = value;
+    c->rows[c->row_count - 1].count++;
+}
+
+static void tli_code_add_row(tli_code *c, tli_row_kind kind, const tl_step *step, int32_t index) {
+    void *rows = c->rows;
+    tli_code_row *row;
+    if (c->failed) return;
+    if (!tli_grow(c->env, &rows, &c->row_capacity, c->row_count, (int64_t)c->row_count + 1, sizeof *row)) {
+        c->failed = 1;
+        return;
+    }
+    c->rows = (tli_code_row *)rows;
+    row = &c->rows[c->row_count++];
+    row->kind = kind;
+    row->step = index;
+    row->node = step->node;
+    row->slot = step->slot;
+    row->first = c->word_count;
+    row->count = 0;
+}
+
+// Add the address of a lifetime.
+static void tli_code_add_life(tli_code *c, const tl_lifetime *life) {
+    int is_host = life->use == TL_USE_HOST;
+    uint64_t offset = life->offset;
+    if (life->block >= 0) offset += c->bases[life->block] - c->table.plan->blocks[life->block].offset;
+    tli_code_add_word(c, (is_host ? TLI_SPACE_HOST : TLI_SPACE_BANK) + life->bank, offset);
+}
+
+static void tli_code_add_operand(tli_code *c, const tl_replay_call *call, const tl_replay_operand *operand) {
+    if (operand->lifetime < 0) tli_code_add_word(c, TLI_SPACE_NONE, 0);
+    else tli_code_add_life(c, &call->lifetimes[operand->lifetime]);
+}
+
+static void tli_code_add_start(tli_code *c, const tl_replay_call *call, const tl_replay_operand *gradient) {
+    if (gradient->lifetime < 0 || gradient->start == TL_START_FILLED) return;
+    tli_code_add_row(c, gradient->start == TL_START_LOSS ? TLI_ROW_LOSS : TLI_ROW_ZERO, &call->step,
+                     call->index);
+    tli_code_add_operand(c, call, gradient);
+    tli_code_add_word(c, TLI_SPACE_NONE, call->lifetimes[gradient->lifetime].bytes);
+}
+
+// Add operand i of a part of a call.
+static void tli_code_add_part(tli_code *c, const tl_replay_call *call, tli_role part, int32_t i) {
+    const tl_node *node = &call->graph->nodes[call->step.node];
+    tl_replay_operand none;
+    none.lifetime = -1;
+    switch (part) {
+    case TLI_ROLE_OUT_GRAD: tli_code_add_operand(c, call, &call->output_grads[i]); break;
+    case TLI_ROLE_IN_GRAD: tli_code_add_operand(c, call, &call->input_grads[i]); break;
+    case TLI_ROLE_OUT: tli_code_add_operand(c, call, call->outputs_ready ? &none : &call->outputs[i]); break;
+    case TLI_ROLE_NEEDED_OUT: tli_code_add_operand(c, call, &call->outputs[i]); break;
+    case TLI_ROLE_IN: tli_code_add_operand(c, call, &call->inputs[i]); break;
+    case TLI_ROLE_WEIGHT: tli_code_add_word(c, TLI_SPACE_WEIGHTS, c->weights[call->step.node]); break;
+    case TLI_ROLE_WEIGHT_GRAD:
+        if (tli_is_trained(c, node)) tli_code_add_word(c, TLI_SPACE_GRADIENTS, c->weights[call->step.node]);
+        else tli_code_add_word(c, TLI_SPACE_NONE, 0);
+        break;
+    case TLI_ROLE_SAVED: tli_code_add_operand(c, call, &call->saved); break;
+    case TLI_ROLE_SCRATCH: tli_code_add_operand(c, call, &call->scratch); break;
+    case TLI_ROLE_COUNT: break;
+    }
+}
+
+static tl_result tli_code_call(const tl_replay_call *call, void *user) {
+    tli_code *c = (tli_code *)user;
+    const tl_node *node = &call->graph->nodes[call->step.node];
+    int backward = call->step.kind == TL_STEP_BACKWARD;
+    tli_code_kernel *kernel = &c->kernels[2 * c->ops[call->step.node] + backward];
+    int32_t i;
+    for (i = 0; i < node->output_count; i++) tli_code_add_start(c, call, &call->output_grads[i]);
+    for (i = 0; i < node->input_count; i++) tli_code_add_start(c, call, &call->input_grads[i]);
+    tli_code_add_row(c, backward ? TLI_ROW_BACKWARD : TLI_ROW_FORWARD, &call->step, call->index);
+    for (i = kernel->first; i < kernel->first + kernel->count; i++) {
+        tli_code_param param = c->params[i];
+        if (tli_node_has_part(c, node, param.part, backward, param.number))
+            tli_code_add_part(c, call, param.part, param.number);
+        else tli_code_add_word(c, TLI_SPACE_NONE, 0);
+    }
+    kernel->is_called = 1;
+    return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+static tl_result tli_code_copy(const tl_replay_copy *copy, void *user) {
+    tli_code *c = (tli_code *)user;
+    const tl_lifetime *to = &copy->lifetimes[copy->to.lifetime], *from = &copy->lifetimes[copy->from.lifetime];
+    int packs = copy->step.kind == TL_STEP_COMPRESS, unpacks = copy->step.kind == TL_STEP_EXPAND;
+    tli_row_kind kind = packs ? TLI_ROW_COMPRESS : unpacks ? TLI_ROW_EXPAND : TLI_ROW_COPY;
+    if (copy->step.kind == TL_STEP_WAIT) kind = TLI_ROW_WAIT;
+    tli_code_add_row(c, kind, &copy->step, copy->index);
+    if (packs || unpacks) tli_code_add_word(c, TLI_SPACE_NONE, copy->step.codec);
+    tli_code_add_life(c, to);
+    if (kind != TLI_ROW_WAIT) tli_code_add_life(c, from);
+    if (kind != TLI_ROW_WAIT) tli_code_add_word(c, TLI_SPACE_NONE, packs ? from->bytes : to->bytes);
+    return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+// Every lifetime has its place: nothing to do, but memory may not be NULL.
+static tl_result tli_code_allocate(const tl_lifetime *life, void **memory, void *user) {
+    (void)life;
+    *memory = user;
+    return TL_OK;
+}
+
+static void tli_code_release(const tl_lifetime *life, void *memory, void *user) {
+    (void)life; (void)memory; (void)user;
+}
+
+static tl_result tli_code_replay(tli_code *c) {
+    tl_replay_desc replay;
+    tl_result result;
+    tli_zero(&replay, sizeof replay);
+    replay.graph = c->table.graph;
+    replay.plan = c->table.plan;
+    replay.allocate = tli_code_allocate;
+    replay.release = tli_code_release;
+    replay.call = tli_code_call;
+    replay.copy = tli_code_copy;
+    replay.user = c;
+    result = tli_replay_plan(c->env, TLI_IN(WRITE_PLAN_CODE), &replay);
+    if (!c->failed) return result;
+    return tli_fail(c->env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_CODE), TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+}
+
+// -- layout --
+
+// Lay out the weights of nodes, of those with a gradient or of the others, behind each other.
+static tl_result tli_code_place_weights(tli_code *c, int trained, uint64_t *end) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (!node->param_bytes || tli_is_trained(c, node) != trained) continue;
+        c->weights[id] = *end;
+        if (!tli_add_u64(*end, node->param_bytes, end) || *end > UINT64_MAX / 32)
+            return tli_fail(c->env, TL_ERROR_OVERFLOW, TLI_IN(WRITE_PLAN_CODE),
+                            TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+        *end = tli_align_up(*end, c->alignment > 4 ? c->alignment : 4);
+    }
+    return TL_OK;
+}
+
+// Find the bytes of every array, and where blocks begin in those of banks.
+static tl_result tli_code_place(tli_code *c) {
+    const tl_plan *plan = c->table.plan;
+    uint64_t end = 0;
+    tl_result result;
+    int32_t k;
+    int has_blocks[2] = { 0, 0 };
+    for (k = 0; k < plan->block_count; k++) {
+        const tl_plan_block *block = &plan->blocks[k];
+        uint64_t *bytes = &c->space_bytes[(block->tier ? TLI_SPACE_HOST : TLI_SPACE_BANK) + block->bank];
+        c->bases[k] = *bytes;
+        *bytes += c->table.block_bytes[k];   // no overflow: part of an arena
+        has_blocks[block->tier] = 1;
+    }
+    if (!has_blocks[0]) c->space_bytes[TLI_SPACE_BANK] = c->table.report.arena_bytes;
+    if (!has_blocks[1]) c->space_bytes[TLI_SPACE_HOST] = c->table.report.host_arena_bytes;
+    result = tli_code_place_weights(c, 1, &end);
+    c->space_bytes[TLI_SPACE_GRADIENTS] = end;
+    if (!result) result = tli_code_place_weights(c, 0, &end);
+    c->space_bytes[TLI_SPACE_WEIGHTS] = end;
+    return result;
+}
+
+// The character of an op's name in C.
+static char tli_code_letter(char c) {
+    int is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return is_letter ? c : '_';
+}
+
+static int tli_same_in_c(const char *a, const char *b) {
+    while (*a && tli_code_letter(*a) == tli_code_letter(*b)) { a++; b++; }
+    return !*a && !*b;
+}
+
+// Find the ops, each by its first node, and those whose names C cannot tell apart.
+static void tli_code_find_ops(tli_code *c) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        c->ops[id] = graph->nodes[id].is_input ? -1 : id;
+        for (k = 0; k < id && c->ops[id] >= 0; k++) {
+            if (c->ops[k] != k) continue;
+            if (tli_same_text(tl_name_op(graph, k), tl_name_op(graph, id))) { c->ops[id] = k; break; }
+            if (tli_same_in_c(tl_name_op(graph, k), tl_name_op(graph, id)))
+                c->is_op_shared[k] = c->is_op_shared[id] = 1;
+        }
+    }
+    for (id = 0; id < graph->node_count; id++)
+        for (k = 0; k < 2 && c->ops[id] == id; k++) tli_code_list_params(c, id, k);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION

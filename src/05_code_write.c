@@ -1,0 +1,662 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TEXT
+
+// -- plans as C programs: the texts --
+//
+// Calls name operands where they are used; a table holds them in words, which a loop reads:
+//
+//     calls    net_conv_forward(NET_NODE_C1, net_bank_0 + 64, net_bank_0, net_weights);  // c1: step 3
+//     table    0, 1, 8208, 8192, 16384,                                                 // c1: step 3
+//
+//              case 0: net_conv_forward(at[1], net_at(at[2]), net_at(at[3]), net_at(at[4])); at += 5; break;
+
+static const char *const tli_role_names[] = { "dout", "din", "out", "in", "out", "weight", "dweight", "saved",
+                                              "scratch" };
+
+static int tli_is_written(tli_role part) {
+    return part == TLI_ROLE_OUT || part == TLI_ROLE_IN_GRAD || part == TLI_ROLE_WEIGHT_GRAD ||
+           part == TLI_ROLE_SCRATCH;
+}
+
+// -- names --
+
+// Send "net_<what>".
+static void tli_send_own(tli_stream *s, const tli_code *c, const char *what) {
+    tli_send(s, c->table.name);
+    tli_send(s, what);
+}
+
+// Send "net_conv_forward".
+static void tli_send_kernel_name(tli_stream *s, const tli_code *c, int32_t op, int backward) {
+    const char *name = tl_name_op(c->table.graph, op);
+    tli_send_own(s, c, "_");
+    for (; *name; name++) {
+        char letter = tli_code_letter(*name);
+        tli_send_bytes(s, &letter, 1);
+    }
+    if (c->is_op_shared[op]) { tli_send(s, "_n"); tli_send_i32(s, op); }
+    tli_send(s, backward ? "_backward" : "_forward");
+}
+
+static void tli_send_space_name(tli_stream *s, const tli_code *c, int32_t space) {
+    if (space == TLI_SPACE_WEIGHTS) tli_send_own(s, c, "_weights");
+    else if (space == TLI_SPACE_GRADIENTS) tli_send_own(s, c, "_gradients");
+    else {
+        tli_send_own(s, c, space >= TLI_SPACE_HOST ? "_host_" : "_bank_");
+        tli_send_i32(s, space - (space >= TLI_SPACE_HOST ? TLI_SPACE_HOST : TLI_SPACE_BANK));
+    }
+}
+
+// The same in upper case, with what follows: "NET_BANK_0_BYTES".
+static void tli_send_space_macro(tli_stream *s, const tli_code *c, int32_t space, const char *what) {
+    tli_send(s, tli_macro_of(c->table.name).text);
+    if (space == TLI_SPACE_WEIGHTS) tli_send(s, "_WEIGHTS");
+    else if (space == TLI_SPACE_GRADIENTS) tli_send(s, "_GRADIENTS");
+    else {
+        tli_send(s, space >= TLI_SPACE_HOST ? "_HOST_" : "_BANK_");
+        tli_send_i32(s, space - (space >= TLI_SPACE_HOST ? TLI_SPACE_HOST : TLI_SPACE_BANK));
+    }
+    tli_send(s, what);
+}
+
+static void tli_send_macro(tli_stream *s, const tli_code *c, const char *what) {
+    tli_send(s, tli_macro_of(c->table.name).text);
+    tli_send(s, what);
+}
+
+// Send an operand: "net_bank_0 + 64", "NULL" or a number.
+static void tli_send_word(tli_stream *s, const tli_code *c, const tli_code_word *word, int is_number) {
+    if (is_number) {
+        tli_send_constant(s, word->value);
+    } else if (word->space == TLI_SPACE_NONE) {
+        tli_send(s, "NULL");
+    } else {
+        tli_send_space_name(s, c, word->space);
+        if (word->value) tli_send(s, " + ");
+        if (word->value) tli_send_constant(s, word->value);
+    }
+}
+
+// Whether word i of a row is a number, and not an address.
+static int tli_is_number(tli_row_kind kind, int32_t i) {
+    switch (kind) {
+    case TLI_ROW_FORWARD:
+    case TLI_ROW_BACKWARD:
+    case TLI_ROW_WAIT: return 0;
+    case TLI_ROW_ZERO:
+    case TLI_ROW_LOSS: return i == 1;
+    case TLI_ROW_COPY: return i == 2;
+    case TLI_ROW_COMPRESS:
+    case TLI_ROW_EXPAND: return i == 0 || i == 3;
+    case TLI_ROW_COUNT: break;
+    }
+    return 0;
+}
+
+static int32_t tli_slot_count(const tli_code *c) { return tli_count_slots(c->table.plan); }
+
+// Numbers in front of the words of a call: node, and slot where there are several.
+static int32_t tli_leading(const tli_code *c, tli_row_kind kind) {
+    if (kind != TLI_ROW_FORWARD && kind != TLI_ROW_BACKWARD) return 0;
+    return tli_slot_count(c) > 1 ? 2 : 1;
+}
+
+// Send the function of a row, up to its opening parenthesis.
+static void tli_send_callee(tli_stream *s, const tli_code *c, tli_row_kind kind, int32_t op) {
+    switch (kind) {
+    case TLI_ROW_FORWARD: tli_send_kernel_name(s, c, op, 0); break;
+    case TLI_ROW_BACKWARD: tli_send_kernel_name(s, c, op, 1); break;
+    case TLI_ROW_ZERO: tli_send(s, "memset"); break;
+    case TLI_ROW_LOSS: tli_send_own(s, c, "_start_loss"); break;
+    case TLI_ROW_COPY: tli_send_own(s, c, "_copy"); break;
+    case TLI_ROW_WAIT: tli_send_own(s, c, "_wait"); break;
+    case TLI_ROW_COMPRESS: tli_send_own(s, c, "_compress"); break;
+    case TLI_ROW_EXPAND: tli_send_own(s, c, "_expand"); break;
+    case TLI_ROW_COUNT: break;
+    }
+    tli_send(s, "(");
+}
+
+static void tli_send_comment(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    tli_send(s, "  // ");
+    tli_send_ascii(s, tl_name_node(c->table.graph, row->node));
+    tli_send(s, ": ");
+    if (row->kind == TLI_ROW_ZERO || row->kind == TLI_ROW_LOSS) tli_send(s, "gradient, ");
+    tli_send(s, "step ");
+    tli_send_i32(s, row->step);
+    tli_send(s, "\n");
+}
+
+// -- calls --
+
+static void tli_send_call(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    int32_t i;
+    tli_send(s, "        ");
+    tli_send_callee(s, c, row->kind, c->ops[row->node]);
+    if (tli_leading(c, row->kind)) {
+        tli_send_macro(s, c, "_NODE_");
+        tli_send_macro_node(s, &c->table, row->node);
+        if (tli_leading(c, row->kind) > 1) { tli_send(s, ", "); tli_send_i32(s, row->slot); }
+    }
+    for (i = 0; i < row->count; i++) {
+        if (i || tli_leading(c, row->kind)) tli_send(s, ", ");
+        if (i == 1 && row->kind == TLI_ROW_ZERO) tli_send(s, "0, ");
+        tli_send_word(s, c, &c->words[row->first + i], tli_is_number(row->kind, i));
+    }
+    tli_send(s, ");");
+    tli_send_comment(s, c, row);
+}
+
+// -- tables --
+
+// How words of a table hold addresses: the number of the array above the bits of the offset, in units.
+typedef struct tli_code_table {
+    uint64_t unit;
+    int      shift;         // bits of an offset
+    int      word_bytes;    // 2 or 4; 0 = too large for either
+    int32_t  spaces[TLI_SPACE_COUNT];  // number of an array in the table; 0 = not used
+    int32_t  space_count;
+    int      has_addresses; // 1 = some word is an address, or NULL
+} tli_code_table;
+
+static tli_code_table tli_code_table_of(const tli_code *c) {
+    uint64_t largest = 0, number = (uint64_t)c->table.graph->node_count, rest, left;
+    tli_code_table t;
+    int32_t i, k;
+    tli_zero(&t, sizeof t);
+    for (i = 0; i < c->row_count; i++)
+        for (k = 0; k < c->rows[i].count; k++) {
+            const tli_code_word *word = &c->words[c->rows[i].first + k];
+            if (tli_is_number(c->rows[i].kind, k)) { number = tli_larger_u64(number, word->value); continue; }
+            t.has_addresses = 1;
+            if (word->space == TLI_SPACE_NONE) continue;
+            if (!t.spaces[word->space]) t.spaces[word->space] = ++t.space_count;
+            largest = tli_larger_u64(largest, word->value);
+            for (rest = word->value; rest; rest = left) {   // Euclid's algorithm
+                left = t.unit % rest;
+                t.unit = rest;
+            }
+        }
+    if (!t.unit) t.unit = 1;
+    while (t.shift < 63 && largest / t.unit >> t.shift) t.shift++;
+    if (t.shift > 32) return t;
+    number = tli_larger_u64(number, ((uint64_t)t.space_count << t.shift) + largest / t.unit);
+    t.word_bytes = number <= UINT16_MAX ? 2 : number <= UINT32_MAX ? 4 : 0;
+    return t;
+}
+
+static uint64_t tli_table_word(const tli_code_table *t, const tli_code_word *word) {
+    if (word->space == TLI_SPACE_NONE) return 0;
+    return ((uint64_t)t->spaces[word->space] << t->shift) + word->value / t->unit;
+}
+
+// The case of a row: kernels of ops in the order of their first nodes, then what is no kernel.
+static int32_t tli_find_case(const tli_code *c, const tli_code_row *row) {
+    int32_t kernels = 2 * c->table.graph->node_count;
+    if (row->kind == TLI_ROW_FORWARD || row->kind == TLI_ROW_BACKWARD)
+        return 2 * c->ops[row->node] + (row->kind == TLI_ROW_BACKWARD);
+    return kernels + (int32_t)row->kind;
+}
+
+// Number the cases that occur. Returns their count; no memory: -1.
+static int32_t tli_number_cases(const tli_code *c, int32_t **numbers, int32_t **rows) {
+    int32_t count = 2 * c->table.graph->node_count + TLI_ROW_COUNT, used = 0, i;
+    *numbers = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **numbers);
+    *rows = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **rows);
+    if (!*numbers || !*rows) return -1;
+    for (i = 0; i < count; i++) (*numbers)[i] = -1;
+    for (i = 0; i < c->row_count; i++) {
+        int32_t *number = &(*numbers)[tli_find_case(c, &c->rows[i])];
+        if (*number >= 0) continue;
+        (*rows)[used] = i;      // a row of this case
+        *number = used++;
+    }
+    return used;
+}
+
+static void tli_send_table_row(tli_stream *s, const tli_code *c, const tli_code_table *t,
+                               const int32_t *numbers, const tli_code_row *row) {
+    int32_t i;
+    tli_send(s, "    ");
+    tli_send_i32(s, numbers[tli_find_case(c, row)]);
+    if (tli_leading(c, row->kind)) { tli_send(s, ", "); tli_send_i32(s, row->node); }
+    if (tli_leading(c, row->kind) > 1) { tli_send(s, ", "); tli_send_i32(s, row->slot); }
+    for (i = 0; i < row->count; i++) {
+        const tli_code_word *word = &c->words[row->first + i];
+        tli_send(s, ", ");
+        tli_send_constant(s, tli_is_number(row->kind, i) ? word->value : tli_table_word(t, word));
+    }
+    tli_send(s, ",");
+    tli_send_comment(s, c, row);
+}
+
+// Send the function that finds the address of a word.
+static void tli_send_finder(tli_stream *s, const tli_code *c, const tli_code_table *t) {
+    int32_t number, space;
+    tli_send(s, "\n// Word 0 is NULL; else the number of an array, and an offset in units of ");
+    tli_send_u64(s, t->unit);
+    tli_send(s, " bytes.\nstatic void *");
+    tli_send_own(s, c, "_at(uint32_t word) {\n    static unsigned char *const spaces[] = { NULL");
+    for (number = 1; number <= t->space_count; number++)
+        for (space = 0; space < TLI_SPACE_COUNT; space++) {
+            if (t->spaces[space] != number) continue;
+            tli_send(s, ", ");
+            if (space == TLI_SPACE_WEIGHTS && c->table.plan->inference) tli_send(s, "(unsigned char *)");
+            tli_send_space_name(s, c, space);
+        }
+    tli_send(s, " };\n    return word ? spaces[word >> ");
+    tli_send_i32(s, t->shift);
+    tli_send(s, "] + (size_t)(word & ");
+    tli_send_constant(s, ((uint64_t)1 << t->shift) - 1);
+    tli_send(s, "u) * ");
+    tli_send_u64(s, t->unit);
+    tli_send(s, "u : NULL;\n}\n");
+}
+
+static void tli_send_case(tli_stream *s, const tli_code *c, const tli_code_row *row, int32_t number) {
+    int32_t leading = tli_leading(c, row->kind), i;
+    tli_send(s, "        case ");
+    tli_send_i32(s, number);
+    tli_send(s, ": ");
+    tli_send_callee(s, c, row->kind, c->ops[row->node]);
+    for (i = 0; i < leading + row->count; i++) {
+        int is_number = i < leading || tli_is_number(row->kind, i - leading);
+        if (i) tli_send(s, ", ");
+        if (i == 1 && row->kind == TLI_ROW_ZERO) tli_send(s, "0, ");
+        if (!is_number) tli_send_own(s, c, "_at(");
+        else tli_send(s, i < leading || (!i && row->kind != TLI_ROW_ZERO) ? "(int32_t)" : "");
+        tli_send(s, "at[");
+        tli_send_i32(s, i + 1);
+        tli_send(s, is_number ? "]" : "])");
+    }
+    tli_send(s, "); at += ");
+    tli_send_i32(s, 1 + leading + row->count);
+    tli_send(s, "; break;\n");
+}
+
+static void tli_send_code_table(tli_stream *s, const tli_code *c, const tli_code_table *t,
+                                const int32_t *numbers, const int32_t *rows, int32_t case_count) {
+    const char *type = t->word_bytes == 2 ? "uint16_t" : "uint32_t";
+    int32_t i;
+    tli_send(s, "\n// A row a call: its case below, then its operands.\nstatic const ");
+    tli_send(s, type);
+    tli_send(s, " ");
+    tli_send_own(s, c, "_rows[] = {\n");
+    for (i = 0; i < c->row_count; i++) tli_send_table_row(s, c, t, numbers, &c->rows[i]);
+    tli_send(s, "};\n");
+    if (t->has_addresses) tli_send_finder(s, c, t);
+    tli_send(s, "\nstatic void ");
+    tli_send_own(s, c, "_run_rows(void) {\n    const ");
+    tli_send(s, type);
+    tli_send(s, " *at = ");
+    tli_send_own(s, c, "_rows;\n    while (at < ");
+    tli_send_own(s, c, "_rows + sizeof ");
+    tli_send_own(s, c, "_rows / sizeof *");
+    tli_send_own(s, c, "_rows) {\n        switch (*at) {\n");
+    for (i = 0; i < case_count; i++) tli_send_case(s, c, &c->rows[rows[i]], i);
+    tli_send(s, "        }\n    }\n}\n");
+}
+
+// -- which is smaller --
+
+// Bytes of both forms on a Cortex-M, at -Os. Calls: an address takes a load and 4 bytes beside the code, a
+// parameter beyond the fourth a store. A table: its words, and for each case the call that reads them.
+static int tli_is_table_smaller(const tli_code *c, const tli_code_table *t, const int32_t *rows,
+                                int32_t case_count) {
+    uint64_t calls = 0, table = 64 + 4 * (uint64_t)t->space_count;
+    int32_t i;
+    if (!t->word_bytes) return 0;
+    for (i = 0; i < c->row_count; i++) {
+        uint64_t operands = (uint64_t)(tli_leading(c, c->rows[i].kind) + c->rows[i].count);
+        calls += 4 + 5 * operands + (operands > 4 ? 2 * (operands - 4) : 0);
+        table += (uint64_t)t->word_bytes * (1 + operands);
+    }
+    for (i = 0; i < case_count; i++)
+        table += 12 + 10 * (uint64_t)(tli_leading(c, c->rows[rows[i]].kind) + c->rows[rows[i]].count);
+    return table < calls;
+}
+
+// -- the header --
+
+static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int backward) {
+    const tli_code_kernel *kernel = &c->kernels[2 * op + backward];
+    int32_t i;
+    tli_send(s, "void ");
+    tli_send_kernel_name(s, c, op, backward);
+    tli_send(s, tli_slot_count(c) > 1 ? "(int32_t node, int32_t slot" : "(int32_t node");
+    for (i = kernel->first; i < kernel->first + kernel->count; i++) {
+        tli_role part = c->params[i].part;
+        int written = tli_is_written(part) || (part == TLI_ROLE_SAVED && !backward);
+        tli_send(s, written ? ", void *" : ", const void *");
+        tli_send(s, tli_role_names[part]);
+        if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);
+    }
+    tli_send(s, ");\n");
+}
+
+// Send "#define NET_INPUT_X (net_bank_0 + 16)" and its bytes.
+static void tli_send_code_tensor(tli_stream *s, tli_code *c, const char *what, const tl_lifetime *life) {
+    tli_code_word word;
+    word.space = TLI_SPACE_BANK + life->bank;
+    word.value = life->offset;
+    if (life->block >= 0) word.value += c->bases[life->block] - c->table.plan->blocks[life->block].offset;
+    tli_send_macro_tensor(s, &c->table, what, life);
+    tli_send(s, " (");
+    tli_send_word(s, c, &word, 0);
+    tli_send(s, ")\n");
+    tli_send_macro_number(s, &c->table, what, life, "_BYTES ", life->bytes);
+}
+
+static void tli_send_code_tensors(tli_stream *s, tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan), i;
+    for (i = 0; i < t->lifetimes.count; i++) {
+        const tl_lifetime *life = &t->lifetimes.items[i];
+        int32_t tensor = t->graph->nodes[life->node].first_output + life->output;
+        if (life->use == TL_USE_INPUT) tli_send_code_tensor(s, c, "_INPUT_", life);
+        else if (i < first) tli_send_code_tensor(s, c, "_ENTRY_", life);
+        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && c->is_result[tensor])
+            tli_send_code_tensor(s, c, "_RESULT_", life);
+    }
+}
+
+static void tli_send_code_nodes(tli_stream *s, const tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t id;
+    for (id = 0; id < t->graph->node_count; id++) {
+        tli_send_define(s, t, "_NODE_");
+        tli_send_macro_node(s, t, id);
+        tli_send(s, " ");
+        tli_send_i32(s, id);
+        tli_send(s, "\n");
+        if (!t->graph->nodes[id].param_bytes) continue;
+        tli_send_define(s, t, "_WEIGHT_");
+        tli_send_macro_node(s, t, id);
+        tli_send(s, "_OFFSET ");
+        tli_send_constant(s, c->weights[id]);
+        tli_send(s, "\n");
+        tli_send_define(s, t, "_WEIGHT_");
+        tli_send_macro_node(s, t, id);
+        tli_send(s, "_BYTES ");
+        tli_send_constant(s, t->graph->nodes[id].param_bytes);
+        tli_send(s, "\n");
+    }
+}
+
+static uint64_t tli_code_state_bytes(const tli_code *c) {
+    return c->space_bytes[TLI_SPACE_GRADIENTS] * (uint64_t)c->desc->state_count;
+}
+
+static void tli_send_code_numbers(tli_stream *s, tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t repeats = t->plan->repeat_count ? t->plan->repeat_count : 1;
+    uint64_t batches = (uint64_t)repeats * (uint64_t)tli_slot_count(c);
+    int32_t space;
+    tli_send(s, "\n");
+    for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++) {
+        if (!c->space_bytes[space]) continue;
+        tli_send(s, "#define ");
+        tli_send_space_macro(s, c, space, "_BYTES ");
+        tli_send_constant(s, c->space_bytes[space]);
+        tli_send(s, "\n");
+    }
+    if (tli_code_state_bytes(c)) tli_send_defined(s, t, "_STATE_BYTES ", tli_code_state_bytes(c));
+    tli_send_defined(s, t, "_PEAK_BYTES ", t->report.peak_bytes);
+    tli_send_defined(s, t, "_MICRO_BATCHES ", batches);
+    if (tli_slot_count(c) > 1) tli_send_defined(s, t, "_SLOTS ", (uint64_t)tli_slot_count(c));
+    tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
+    tli_send_defined(s, t, "_NODES ", (uint64_t)t->graph->node_count);
+    tli_send_code_tensors(s, c);
+    tli_send_code_nodes(s, c);
+}
+
+// Whether some row is of a kind.
+static int tli_code_has(const tli_code *c, tli_row_kind kind) {
+    int32_t i;
+    for (i = 0; i < c->row_count; i++) if (c->rows[i].kind == kind) return 1;
+    return 0;
+}
+
+static void tli_send_array_type(tli_stream *s, const tli_code *c, int32_t space) {
+    int is_const = space == TLI_SPACE_WEIGHTS && c->table.plan->inference;
+    tli_send(s, is_const ? "const unsigned char " : "unsigned char ");
+    tli_send_space_name(s, c, space);
+    tli_send(s, "[");
+    tli_send_space_macro(s, c, space, "_BYTES]");
+}
+
+static void tli_send_code_arrays(tli_stream *s, const tli_code *c) {
+    int32_t space;
+    tli_send(s, "\n// The arrays that everything lies in.\n");
+    for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++) {
+        if (!c->space_bytes[space]) continue;
+        tli_send(s, "extern ");
+        tli_send_array_type(s, c, space);
+        tli_send(s, space == TLI_SPACE_WEIGHTS && c->table.plan->inference ? ";    // of the user\n" : ";\n");
+    }
+    if (!tli_code_state_bytes(c)) return;
+    tli_send(s, "extern unsigned char ");
+    tli_send_own(s, c, "_states[");
+    tli_send_macro(s, c, "_STATE_BYTES];    // like the gradients, once for each number of the optimizer\n");
+}
+
+static void tli_send_code_header(tli_stream *s, tli_code *c) {
+    int32_t id;
+    tli_send(s, "// ");
+    tli_send_own(s, c, ".h -- a plan as a C program, written by tl_write_plan_code; what the parameters of the"
+                       " kernels\n// mean stands there.\n\n#ifndef ");
+    tli_send_macro(s, c, "_CODE_H\n#define ");
+    tli_send_macro(s, c, "_CODE_H\n\n#include <stddef.h>\n#include <stdint.h>\n");
+    tli_send_code_numbers(s, c);
+    tli_send(s, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+    tli_send_code_arrays(s, c);
+    tli_send(s, "\n// Run all micro-batches.\nvoid ");
+    tli_send_own(s, c, "_run(void);\n\n// What the user defines: what fills the inputs; kernels.\n");
+    tli_send(s, "void ");
+    tli_send_own(s, c, "_load(int32_t micro_batch);\n");
+    for (id = 0; id < c->table.graph->node_count; id++) {
+        if (c->ops[id] != id) continue;
+        if (c->kernels[2 * id].is_called) tli_send_prototype(s, c, id, 0);
+        if (c->kernels[2 * id + 1].is_called) tli_send_prototype(s, c, id, 1);
+    }
+    if (tli_code_has(c, TLI_ROW_COPY)) {
+        tli_send(s, "\n// Begin a copy between device and host; wait for the copy that writes `to`.\nvoid ");
+        tli_send_own(s, c, "_copy(void *to, const void *from, size_t bytes);\nvoid ");
+        tli_send_own(s, c, "_wait(const void *to);\n");
+    }
+    if (tli_code_has(c, TLI_ROW_COMPRESS)) {
+        tli_send(s, "\n// Convert a tensor of so many bytes of f32: codec 1 f16, 2 bf16, 3 q8.\nvoid ");
+        tli_send_own(s, c, "_compress(int32_t codec, void *to, const void *from, size_t bytes);\nvoid ");
+        tli_send_own(s, c, "_expand(int32_t codec, void *to, const void *from, size_t bytes);\n");
+    }
+    tli_send(s, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+}
+
+// -- the source --
+
+static void tli_send_alignment(tli_stream *s, const tli_code *c) {
+    uint64_t alignment = c->alignment > 8 ? c->alignment : 8;
+    tli_send(s, "\n#ifndef ");
+    tli_send_macro(s, c, "_ALIGN\n#if defined(__GNUC__)\n#define ");
+    tli_send_macro(s, c, "_ALIGN __attribute__((aligned(");
+    tli_send_u64(s, alignment);
+    tli_send(s, ")))\n#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L\n#define ");
+    tli_send_macro(s, c, "_ALIGN _Alignas(");
+    tli_send_u64(s, alignment);
+    tli_send(s, ")\n#else\n#error \"define ");
+    tli_send_macro(s, c, "_ALIGN as what aligns an array to ");
+    tli_send_u64(s, alignment);
+    tli_send(s, " bytes\"\n#endif\n#endif\n");
+}
+
+// Send the definition of an array, with a macro of the user's in front that may place it.
+static void tli_send_definition(tli_stream *s, const tli_code *c, int32_t space) {
+    tli_send(s, "\n#ifndef ");
+    tli_send_space_macro(s, c, space, "_PLACE\n#define ");
+    tli_send_space_macro(s, c, space, "_PLACE\n#endif\n");
+    tli_send_space_macro(s, c, space, "_PLACE ");
+    tli_send_macro(s, c, "_ALIGN ");
+    tli_send_array_type(s, c, space);
+    tli_send(s, ";\n");
+}
+
+static void tli_send_code_definitions(tli_stream *s, const tli_code *c) {
+    int32_t space;
+    tli_send_alignment(s, c);
+    for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++)
+        if (c->space_bytes[space] && !(space == TLI_SPACE_WEIGHTS && c->table.plan->inference))
+            tli_send_definition(s, c, space);
+    if (!tli_code_state_bytes(c)) return;
+    tli_send_macro(s, c, "_ALIGN unsigned char ");
+    tli_send_own(s, c, "_states[");
+    tli_send_macro(s, c, "_STATE_BYTES];\n");
+}
+
+static void tli_send_loss_filler(tli_stream *s, const tli_code *c) {
+    tli_send(s, "\n#ifndef ");
+    tli_send_macro(s, c, "_LOSS_GRADIENT\n#define ");
+    tli_send_macro(s, c, "_LOSS_GRADIENT 1.0f\n#endif\n\nstatic void ");
+    tli_send_own(s, c, "_start_loss(void *gradient, size_t bytes) {\n    static const float value = ");
+    tli_send_macro(s, c, "_LOSS_GRADIENT;\n    size_t i;\n    for (i = 0; i < bytes; i++)\n"
+                         "        ((unsigned char *)gradient)[i] ="
+                         " ((const unsigned char *)&value)[i % sizeof value];\n}\n");
+}
+
+static void tli_send_code_run(tli_stream *s, const tli_code *c, int is_table) {
+    int32_t i;
+    tli_send(s, "\nvoid ");
+    tli_send_own(s, c, "_run(void) {\n    int32_t micro_batch;\n    for (micro_batch = 0; micro_batch < ");
+    tli_send_macro(s, c, "_MICRO_BATCHES; micro_batch += ");
+    tli_send_i32(s, tli_slot_count(c));
+    tli_send(s, ") {\n");
+    for (i = 0; i < tli_slot_count(c); i++) {
+        tli_send(s, "        ");
+        tli_send_own(s, c, "_load(micro_batch");
+        if (i) { tli_send(s, " + "); tli_send_i32(s, i); }
+        tli_send(s, ");\n");
+    }
+    if (is_table) { tli_send(s, "        "); tli_send_own(s, c, "_run_rows();\n"); }
+    for (i = 0; i < c->row_count && !is_table; i++) tli_send_call(s, c, &c->rows[i]);
+    tli_send(s, "    }\n}\n");
+}
+
+// numbers, rows: the cases of a table.
+static void tli_send_code_source(tli_stream *s, const tli_code *c, const tli_code_table *t,
+                                 const int32_t *numbers, const int32_t *rows, int32_t case_count) {
+    tli_send(s, "// ");
+    tli_send_own(s, c, ".c -- a plan as a C program, written by tl_write_plan_code.\n\n#include \"");
+    tli_send_own(s, c, ".h\"\n\nvoid *memset(void *to, int byte, size_t count);\n");
+    tli_send_code_definitions(s, c);
+    if (tli_code_has(c, TLI_ROW_LOSS)) tli_send_loss_filler(s, c);
+    if (t) tli_send_code_table(s, c, t, numbers, rows, case_count);
+    tli_send_code_run(s, c, t != NULL);
+}
+
+// -- all of it --
+
+static void tli_free_code(tli_code *c) {
+    tl_free_lifetimes(c->env, &c->table.lifetimes);
+    tli_release(c->env, c->table.block_bytes);
+    tli_release(c->env, c->table.is_shared);
+    tli_release(c->env, c->rows);
+    tli_release(c->env, c->words);
+    tli_release(c->env, c->is_result);
+    tli_release(c->env, c->ops);
+    tli_release(c->env, c->kernels);
+    tli_release(c->env, c->params);
+    tli_release(c->env, c->is_op_shared);
+    tli_release(c->env, c->weights);
+    tli_release(c->env, c->bases);
+}
+
+static tl_result tli_alloc_code(tli_code *c) {
+    uint64_t nodes = (uint64_t)c->table.graph->node_count, blocks = (uint64_t)c->table.plan->block_count;
+    c->table.block_bytes = (uint64_t *)tli_alloc_array(c->env, blocks, sizeof *c->table.block_bytes);
+    c->table.is_shared = (uint8_t *)tli_alloc_array(c->env, nodes, 1);
+    c->is_result = (uint8_t *)tli_alloc_array(c->env, (uint64_t)c->table.graph->tensor_count, 1);
+    c->ops = (int32_t *)tli_alloc_array(c->env, nodes, sizeof *c->ops);
+    c->kernels = (tli_code_kernel *)tli_alloc_array(c->env, 2 * nodes, sizeof *c->kernels);
+    c->is_op_shared = (uint8_t *)tli_alloc_array(c->env, nodes, 1);
+    c->weights = (uint64_t *)tli_alloc_array(c->env, nodes, sizeof *c->weights);
+    c->bases = (uint64_t *)tli_alloc_array(c->env, blocks, sizeof *c->bases);
+    if (c->table.block_bytes && c->table.is_shared && c->is_result && c->ops && c->kernels && c->is_op_shared &&
+        c->weights && c->bases) return TL_OK;
+    return TL_ERROR_NO_MEMORY;
+}
+
+// Find everything that the texts say.
+static tl_result tli_read_code(tli_code *c) {
+    const tli_function function = TLI_IN(WRITE_PLAN_CODE);
+    tli_table *t = &c->table;
+    tl_simulate_desc simulate;
+    tl_result result = tl_check_graph(c->env, t->graph);
+    if (!result) result = tli_check_plan(c->env, function, t->plan);
+    if (result) return result;
+    if (!tli_alloc_code(c)) result = tli_mark_shared_names(c->env, t->graph, t->is_shared);
+    else result = TL_ERROR_NO_MEMORY;
+    if (result) return tli_fail(c->env, result, function, TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = t->graph;
+    simulate.plan = t->plan;
+    simulate.block_bytes = t->block_bytes;
+    result = tli_find_lifetimes(c->env, function, &simulate, &t->lifetimes, &t->report);
+    if (result) return result;
+    if ((t->report.allocation_count && !t->plan->offset_count) ||
+        (t->report.host_allocation_count && !t->plan->host_offset_count))
+        return tli_fail(c->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CODE_PLAN_HAS_NO_OFFSETS));
+    tli_mark_results(t->graph, t->plan->inference, c->is_result);
+    tli_code_find_ops(c);
+    result = tli_code_place(c);
+    return result ? result : tli_code_replay(c);
+}
+
+// Send both texts, with the form that was chosen.
+static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
+    const tli_function function = TLI_IN(WRITE_PLAN_CODE);
+    tli_code_table t = tli_code_table_of(c);
+    tl_code_form form = c->desc->form;
+    int32_t *numbers, *rows, case_count = tli_number_cases(c, &numbers, &rows);
+    tl_result result = case_count < 0 ? TL_ERROR_NO_MEMORY : TL_OK;
+    tli_stream stream;
+    if (result) result = tli_fail(c->env, result, function, TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+    else if (form == TL_CODE_TABLE && !t.word_bytes)
+        result = tli_fail(c->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODE_TABLE_NEEDS_WIDER_WORDS));
+    if (!result) {
+        int is_table = c->row_count && (form == TL_CODE_TABLE || (form == TL_CODE_SMALLEST &&
+                                        tli_is_table_smaller(c, &t, rows, case_count)));
+        tli_open_stream(&stream, header);
+        tli_send_code_header(&stream, c);
+        result = tli_close_stream(&stream, c->env, function);
+        tli_open_stream(&stream, source);
+        if (!result) tli_send_code_source(&stream, c, is_table ? &t : NULL, numbers, rows, case_count);
+        if (!result) result = tli_close_stream(&stream, c->env, function);
+    }
+    tli_release(c->env, numbers);
+    tli_release(c->env, rows);
+    return result;
+}
+
+TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                      const tl_code_desc *desc, tl_sink header, tl_sink source) {
+    tli_code c;
+    tl_result result;
+    tli_rule rule;
+    TL_ASSERT(graph && plan && desc && desc->name && header.write && source.write);
+    rule = tli_check_identifier(desc->name);
+    if ((int)desc->form < 0 || desc->form >= TL_CODE_FORM_COUNT) rule = TLI_RULE(CODE_FORM_UNKNOWN_VALUE);
+    if (desc->state_count < 0 || desc->state_count > 16) rule = TLI_RULE(CODE_STATE_COUNT_MUST_BE_0_TO_16);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_PLAN_CODE), rule);
+    tli_zero(&c, sizeof c);
+    c.env = env;
+    c.desc = desc;
+    c.table.graph = graph;
+    c.table.plan = plan;
+    c.table.name = desc->name;
+    c.alignment = plan->alignment_bytes ? plan->alignment_bytes : 1;
+    result = tli_read_code(&c);
+    if (!result) result = tli_send_code(&c, header, source);
+    tli_free_code(&c);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION

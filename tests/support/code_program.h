@@ -1,0 +1,162 @@
+// The user's side of programs that tl_write_plan_code writes: kernels whose every byte depends on every byte that they may
+// read, as those of run_support.h, and a main that prints what came of each network. Included by programs that
+// test_5_code writes.
+#ifndef TESTS_CODE_PROGRAM_H
+#define TESTS_CODE_PROGRAM_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CODE_OPERANDS = 8, CODE_SLOTS = 4, CODE_NODES = 64 };
+
+typedef struct code_node {
+    int      input_count, output_count;
+    uint32_t in[CODE_OPERANDS], out[CODE_OPERANDS], saved, fwork, bwork, param;   // bytes
+} code_node;
+
+typedef struct code_tensor { int slot, index; unsigned char *at; uint32_t bytes; } code_tensor;
+
+typedef struct code_net {
+    const char        *name;
+    const code_node   *nodes;
+    int32_t            node_count, slot_count;
+    const code_tensor *inputs, *results;     // the results in the order of slots and tensors
+    int                input_count, result_count;
+    void             (*run)(void);
+    unsigned char     *weights, *gradients;
+    uint32_t           weight_bytes, gradient_bytes;
+    int32_t            micro_batch;          // of slot 0
+    uint64_t           sums[CODE_SLOTS][CODE_NODES];
+    uint32_t           added;                // what kernels added to parameter gradients
+} code_net;
+
+typedef struct code_call {
+    int32_t node, slot;
+    void *in[CODE_OPERANDS], *out[CODE_OPERANDS], *din[CODE_OPERANDS], *dout[CODE_OPERANDS];
+    void *weight, *dweight, *saved, *scratch;
+} code_call;
+
+static uint64_t code_mix(uint64_t a, uint64_t b) {
+    uint64_t z = a + (b + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static uint64_t code_read(uint64_t sum, const void *from, uint32_t bytes) {
+    const unsigned char *at = (const unsigned char *)from;
+    uint32_t i;
+    if (!from) bytes = 0;
+    for (i = 0; i < bytes; i++) sum = (sum ^ at[i]) * UINT64_C(0x100000001b3) + (sum >> 47);
+    return code_mix(sum, bytes);
+}
+
+static void code_write(uint64_t sum, void *to, uint32_t bytes, int adds) {
+    unsigned char *at = (unsigned char *)to;
+    uint32_t i;
+    for (i = 0; i < bytes && to; i++) {
+        sum = sum * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        at[i] = (unsigned char)((adds ? at[i] * 3u : 0u) + (unsigned)(sum >> 56));
+    }
+}
+
+static void code_require(int holds, const code_net *net, const char *what) {
+    if (holds) return;
+    printf("%s: %s\n", net->name, what);
+    exit(1);
+}
+
+// Weights hold their distance from the start of their array; nobody else writes there.
+static void code_use_weights(code_net *net, const code_node *node, const code_call *c) {
+    const unsigned char *weight = (const unsigned char *)c->weight;
+    uint32_t i;
+    code_require(!weight == !node->param, net, "weights are missing");
+    for (i = 0; i < node->param; i++)
+        code_require(weight[i] == (unsigned char)((uint32_t)(weight - net->weights) + i), net, "weights have changed");
+    for (i = 0; i < node->param && c->dweight; i++) ((unsigned char *)c->dweight)[i]++;
+    if (c->dweight) {
+        net->added += node->param;
+        code_require((unsigned char *)c->dweight - net->gradients == weight - net->weights, net, "gradients lie elsewhere than weights");
+    }
+}
+
+static uint64_t code_seed(const code_net *net, const code_call *c) {
+    uint64_t batch = (uint64_t)(net->micro_batch + c->slot);
+    return code_mix(code_mix(42, 0), batch * (uint64_t)net->node_count + (uint64_t)c->node);
+}
+
+static void code_forward(code_net *net, const code_call *c) {
+    const code_node *node = &net->nodes[c->node];
+    uint64_t sum = code_mix(code_seed(net, c), (uint64_t)c->node);
+    int i;
+    code_use_weights(net, node, c);
+    for (i = 0; i < node->input_count; i++) sum = code_read(sum, c->in[i], node->in[i]);
+    code_write(sum + 1000, c->scratch, node->fwork, 1);
+    for (i = 0; i < node->output_count; i++) code_write(sum + (uint64_t)i, c->out[i], node->out[i], 0);
+    code_write(sum + 77, c->saved, node->saved, 0);
+}
+
+static void code_backward(code_net *net, const code_call *c) {
+    const code_node *node = &net->nodes[c->node];
+    uint64_t sum = code_mix((uint64_t)c->node, code_seed(net, c));
+    int i;
+    code_use_weights(net, node, c);
+    for (i = 0; i < node->input_count; i++) sum = code_read(sum, c->in[i], node->in[i]);
+    for (i = 0; i < node->output_count; i++) {
+        sum = code_read(sum, c->out[i], node->out[i]);
+        sum = code_read(sum, c->dout[i], node->out[i]);
+    }
+    sum = code_read(sum, c->saved, node->saved);
+    code_write(sum + 1000, c->scratch, node->bwork, 1);
+    net->sums[c->slot][c->node] = code_mix(net->sums[c->slot][c->node], sum);
+    for (i = 0; i < node->input_count; i++) code_write(sum + (uint64_t)i, c->din[i], node->in[i], 1);
+}
+
+// The inputs of a micro-batch, by test_5_replay's rule.
+static void code_load(code_net *net, int32_t micro_batch) {
+    int32_t slot = micro_batch % net->slot_count;
+    int i;
+    uint32_t k;
+    if (!slot) net->micro_batch = micro_batch;
+    for (i = 0; i < net->input_count; i++)
+        for (k = 0; k < net->inputs[i].bytes && net->inputs[i].slot == slot; k++)
+            net->inputs[i].at[k] = (unsigned char)code_mix((uint64_t)micro_batch * 1000 + (uint64_t)net->inputs[i].index, k);
+}
+
+// Copies are made late, when they are waited for, so that what is copied must stay until then.
+typedef struct code_copy_under_way { void *to; const void *from; size_t bytes; } code_copy_under_way;
+static code_copy_under_way code_copies[64];
+
+static void code_copy(void *to, const void *from, size_t bytes) {
+    int i = 0;
+    while (i < 63 && code_copies[i].to) i++;
+    code_copies[i].to = to;
+    code_copies[i].from = from;
+    code_copies[i].bytes = bytes;
+}
+
+static void code_wait(const void *to) {
+    int i = 0;
+    while (i < 63 && code_copies[i].to != to) i++;
+    memcpy(code_copies[i].to, code_copies[i].from, code_copies[i].bytes);
+    code_copies[i].to = NULL;
+}
+
+static void code_run(code_net *net) {
+    uint64_t sum = 1;
+    uint32_t k, added = 0;
+    int i, slot, id;
+    for (k = 0; k < net->weight_bytes; k++) net->weights[k] = (unsigned char)k;
+    net->run();
+    for (slot = 0; slot < net->slot_count; slot++)
+        for (id = 0; id < net->node_count; id++) sum = code_mix(sum, net->sums[slot][id]);
+    for (i = 0; i < net->result_count; i++)
+        for (k = 0; k < net->results[i].bytes; k++) sum = code_mix(sum, net->results[i].at[k]);
+    for (k = 0; k < net->gradient_bytes; k++) added += net->gradients[k];
+    code_require(added == net->added || net->added > 200 * net->gradient_bytes, net, "parameter gradients were changed by others");
+    printf("%s %016llx\n", net->name, (unsigned long long)sum);
+}
+
+#endif
