@@ -21,11 +21,15 @@ typedef tl_result (*tli_arena_maker)(tli_arena_plan *a, const tli_budget *budget
 // The error of a budget that the arena of the least plan exceeds, which the report of the desc tells.
 typedef tl_result (*tli_arena_refuser)(tli_arena_plan *a, const tli_budget *budget);
 
-struct tli_arena_plan {
-    tl_env   *env;
+typedef struct tli_arena_planner {
     tli_function      function;     // of the caller
     tli_arena_maker   make;
     tli_arena_refuser refuse;
+} tli_arena_planner;
+
+struct tli_arena_plan {
+    tl_env   *env;
+    const tli_arena_planner *planner;
     const tl_graph   *given;        // the caller's
     const tl_device  *device;       // may be NULL
     const tl_remat_desc  *desc;     // of tl_plan_remat, else NULL
@@ -93,7 +97,7 @@ static tl_remat_desc tli_arena_ask(tli_arena_plan *a) {
 static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
     tl_places_desc places;
     tl_device device;
-    tl_result result = a->make(a, budget, report);
+    tl_result result = a->planner->make(a, budget, report);
     a->turns++;
     a->work += report->work;
     if (result) return result;
@@ -142,7 +146,7 @@ static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, c
     report->cost = report->bound_cost = 0;
     report->gap_ratio = 0;
     tl_free_plan(a->env, a->plan);
-    return a->refuse(a, budget);
+    return a->planner->refuse(a, budget);
 }
 
 // The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of
@@ -216,13 +220,13 @@ static tl_result tli_arena_check_cut(const tli_arena_plan *a) {
     int32_t id, node = 0;
     if (!a->block_bytes) return TL_OK;
     if (!cut)
-        return tli_fail_values(a->env, TL_ERROR_INVALID_ARG, a->function,
+        return tli_fail_values(a->env, TL_ERROR_INVALID_ARG, a->planner->function,
                                TLI_RULE(BLOCK_BYTES_LESS_THAN_ALIGNMENT), a->block_bytes, a->alignment);
     for (id = 0; id < graph->node_count; id++) {
         uint64_t bytes = tli_largest_allocation(graph, id, a->desc && a->desc->inference);
         if (bytes > largest) { largest = bytes; node = id; }
     }
-    return largest > cut ? tli_fail_cut(a->env, a->function, graph, cut, largest, node) : TL_OK;
+    return largest > cut ? tli_fail_cut(a->env, a->planner->function, graph, cut, largest, node) : TL_OK;
 }
 
 // Plan within a budget that binds the arena. result: of the checks of the desc.
@@ -235,11 +239,11 @@ static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, 
     a->alignment = alignment ? alignment : 1;
     a->most_work = TLI_REMAT_MOST_WORK;
     if (!result && ((a->alignment & (a->alignment - 1)) || a->alignment > UINT64_C(1) << 30))
-        result = tli_fail(a->env, TL_ERROR_INVALID_ARG, a->function, TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+        result = tli_fail(a->env, TL_ERROR_INVALID_ARG, a->planner->function, TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
     if (!result) result = tli_arena_check_cut(a);
     if (result == TL_ERROR_INFEASIBLE) return result;
     if (!result && !tli_arena_round(a))
-        result = tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(NO_MEMORY_TO_PLAN));
+        result = tli_fail(a->env, TL_ERROR_NO_MEMORY, a->planner->function, TLI_RULE(NO_MEMORY_TO_PLAN));
     if (!result && a->desc) a->rounded = tli_arena_ask(a);
     if (!result) result = tli_arena_run(a, budget);
     if (!result) tli_arena_report(a->plan, a->report, a->report->bound_cost);
@@ -278,22 +282,31 @@ static tl_result tli_refuse_policy(tli_arena_plan *a, const tli_budget *budget) 
     return tli_policy_refuse(a->env, a->given, a->policy.policy, budget, a->report);
 }
 
+static const tli_arena_planner tli_arena_remat = { TLI_IN(PLAN_REMAT), tli_make_remat, tli_refuse_remat };
+static const tli_arena_planner tli_arena_chain = { TLI_IN(PLAN_CHAIN), tli_make_chain, tli_refuse_chain };
+static const tli_arena_planner tli_arena_policy = { TLI_IN(PLAN_POLICY), tli_make_policy, tli_refuse_policy };
+
+// What every planner is asked; the rest stands in its own desc.
+static tli_arena_plan tli_arena_of(tl_env *env, const tli_arena_planner *planner, const tl_graph *graph,
+                                   const tl_device *device, uint64_t work_limit, tl_plan *plan) {
+    tli_arena_plan a;
+    tli_zero(&a, sizeof a);
+    a.env = env;
+    a.planner = planner;
+    a.given = graph;
+    a.device = device;
+    a.place_work = work_limit;
+    a.plan = plan;
+    return a;
+}
+
 // Plan with places. *lowered: whether the arena of the first plan was too large.
 static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                        tl_plan *plan, tl_remat_report *report, int *lowered) {
-    tli_arena_plan a;
+    tli_arena_plan a = tli_arena_of(env, &tli_arena_remat, desc->graph, desc->device, desc->work_limit, plan);
     tl_result result;
-    tli_zero(&a, sizeof a);
-    a.env = env;
-    a.function = TLI_IN(PLAN_REMAT);
-    a.make = tli_make_remat;
-    a.refuse = tli_refuse_remat;
-    a.given = desc->graph;
-    a.device = desc->device;
     a.desc = desc;
-    a.place_work = desc->work_limit;
     a.block_bytes = desc->block_bytes;
-    a.plan = plan;
     a.report = report;
     result = tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
     *lowered = a.turns > 1;
@@ -361,16 +374,8 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
     TL_ASSERT(desc && desc->graph && plan);
     budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
     if (desc->live) return tli_plan_chain(env, desc, &budget, plan, report);
-    tli_zero(&a, sizeof a);
-    a.env = env;
-    a.function = TLI_IN(PLAN_CHAIN);
-    a.make = tli_make_chain;
-    a.refuse = tli_refuse_chain;
-    a.given = desc->graph;
-    a.device = desc->device;
+    a = tli_arena_of(env, &tli_arena_chain, desc->graph, desc->device, desc->work_limit, plan);
     a.chain = *desc;
-    a.place_work = desc->work_limit;
-    a.plan = plan;
     a.report = report;
     return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_chain_desc(env, desc));
 }
@@ -381,15 +386,8 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     TL_ASSERT(desc && desc->graph && plan);
     budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
     if (desc->live) return tli_plan_policy(env, desc, &budget, plan, NULL);
-    tli_zero(&a, sizeof a);
-    a.env = env;
-    a.function = TLI_IN(PLAN_POLICY);
-    a.make = tli_make_policy;
-    a.refuse = tli_refuse_policy;
-    a.given = desc->graph;
-    a.device = desc->device;
+    a = tli_arena_of(env, &tli_arena_policy, desc->graph, desc->device, 0, plan);
     a.policy = *desc;
-    a.plan = plan;
     return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_policy(env, desc));
 }
 #endif  // TL_NO_PLANNERS
