@@ -30590,7 +30590,8 @@ static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, 
     a->alignment = alignment ? alignment : 1;
     a->most_work = TLI_REMAT_MOST_WORK;
     if (!result && ((a->alignment & (a->alignment - 1)) || a->alignment > UINT64_C(1) << 30))
-        result = tli_fail(a->env, TL_ERROR_INVALID_ARG, a->planner->function, TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+        result = tli_fail(a->env, TL_ERROR_INVALID_ARG, a->planner->function,
+                          TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
     if (!result)
         result = tli_check_graph_cut(a->env, a->planner->function, a->given, a->desc && a->desc->inference,
                                      a->block_bytes, a->alignment);
