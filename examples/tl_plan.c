@@ -375,7 +375,7 @@ static const char *const usage[] = {
     "  --bank B[:PRICE]  once for each memory of the device, up to 8: its bytes, or any for no limit, and",
     "                    the price of a byte moved to or from it (1 for the first, 2 for the next, ..).",
     "                    What steps move most, for its bytes and time, lives in the cheapest; --budget",
-    "                    binds the arena in one piece, banks together may take a little more",
+    "                    binds what all of them take, and where each has a limit, so does their sum",
     "  --block B         the arena, of each bank and of the host, is cut into blocks of at most so many",
     "                    bytes, as where a device has a largest allocation; no tensor is in two of them",
     "  --explain         what makes the peak, what the next MiB would buy, what is made again and why",
@@ -1039,6 +1039,8 @@ static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_
     desc.form = p->form;
     desc.live = !p->in_arena;
     desc.block_bytes = p->in_arena ? p->block_bytes : 0;
+    desc.banks = p->banks;
+    desc.bank_count = p->in_arena ? p->o.bank_count : 0;
     desc.alignment_bytes = p->alignment;
     desc.progress = on_progress;
     desc.user = p;
@@ -3531,7 +3533,7 @@ static int place_plan(program *p) {
     memset(&desc, 0, sizeof desc);
     desc.graph = &p->graph;
     desc.device = &device;
-    desc.work_limit = p->work_limit;
+    desc.work_limit = p->o.policy && p->budget_bytes ? 0 : p->work_limit;   // as when its arena was compared
     desc.banks = p->banks;
     desc.bank_count = p->o.bank_count;
     desc.block_bytes = p->block_bytes;
@@ -3539,9 +3541,9 @@ static int place_plan(program *p) {
     if (result == TL_ERROR_INFEASIBLE) return fail(CODE_INFEASIBLE, "%s: %s", path_of(p), reason_of(&p->env));
     if (result) return fail_result(p, path_of(p));
     p->work += p->places.work;
-    if (p->budget_bytes && !p->o.live && !p->o.policy && !p->o.bank_count && p->plan.arena_bytes > p->budget_bytes)
-        return fail(CODE_INFEASIBLE, "%s: --budget %llu: in these blocks the plan takes %llu bytes", path_of(p),
-                    (ull)p->budget_bytes, (ull)p->plan.arena_bytes);
+    if (p->budget_bytes && !p->o.live && p->plan.arena_bytes > p->budget_bytes)
+        return fail(CODE_INFEASIBLE, "%s: --budget %llu: in these %s the plan takes %llu bytes", path_of(p),
+                    (ull)p->budget_bytes, p->o.bank_count ? "banks" : "blocks", (ull)p->plan.arena_bytes);
     return CODE_OK;
 }
 
@@ -3613,6 +3615,17 @@ static int parse_bank(program *p, int number) {
     return strcmp(bytes, "any") == 0 ? CODE_OK : parse_bytes("--bank", bytes, model_peak(p), &bank->capacity_bytes);
 }
 
+// Banks that all have a limit are a budget.
+static void add_bank_budget(program *p) {
+    uint64_t sum = 0;
+    int k;
+    for (k = 0; k < p->o.bank_count; k++) {
+        if (!p->banks[k].capacity_bytes || sum + p->banks[k].capacity_bytes < sum) return;
+        sum += p->banks[k].capacity_bytes;
+    }
+    if (sum && !p->o.live && (!p->budget_bytes || sum < p->budget_bytes)) p->budget_bytes = sum;
+}
+
 static int plan_model(program *p) {
     int k;
     int code = check_files(&p->o);
@@ -3639,6 +3652,7 @@ static int plan_model(program *p) {
     if (!code && p->block_bytes && p->block_bytes < p->alignment)
         code = fail(CODE_INPUT, "--block %s: must be at least --align %llu", p->o.block, (ull)p->alignment);
     for (k = 0; k < p->o.bank_count && !code; k++) code = parse_bank(p, k);
+    if (!code) add_bank_budget(p);
     if (!code && p->has_choice && !wants_plan(&p->o)) code = finish_choice(p);
     else if (!code && p->o.pareto) code = compiles(&p->o) ? run_compile_front(p) : run_curve(p);
     else if (!code) code = run_plan(p);

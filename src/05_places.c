@@ -390,13 +390,18 @@ static tl_result tli_place_tier(tli_places *p, int is_host, int32_t count) {
     return TL_OK;
 }
 
+static tl_result tli_check_bank_count(tl_env *env, tli_function function, const tl_bank *banks, int32_t count) {
+    if (count < 0 || count > TL_MOST_BANKS || (count && !banks))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(PLACES_BANK_COUNT_MUST_BE_0_TO_8));
+    return TL_OK;
+}
+
 static tl_result tli_check_places(const tli_places *p) {
     const tl_places_desc *desc = p->desc;
     uint64_t strictest = p->alignment;
+    tl_result result = tli_check_bank_count(p->env, p->function, desc->banks, desc->bank_count);
     int32_t k;
-    if (desc->bank_count < 0 || desc->bank_count > TL_MOST_BANKS || (desc->bank_count && !desc->banks))
-        return tli_fail(p->env, TL_ERROR_INVALID_ARG, p->function,
-                        TLI_RULE(PLACES_BANK_COUNT_MUST_BE_0_TO_8));
+    if (result) return result;
     for (k = 0; k < desc->bank_count; k++) strictest = tli_larger_u64(strictest, desc->banks[k].alignment);
     if (desc->block_bytes && desc->block_bytes < strictest)
         return tli_fail_values(p->env, TL_ERROR_INVALID_ARG, p->function,

@@ -8,7 +8,8 @@
 // same, a plan is made again within as much less, a few times; the last try is the plan of the least
 // budget, which depends on no budget of the device: if its arena is refused, it is what does. Host copies
 // have an arena of their own; where even the least plan's exceeds the budget of the host, the last try is
-// the least plan without copies. All planners with a budget go this way: each gives a function that makes one
+// the least plan without copies. In banks, what is taken of all of them together is the arena, and places that
+// no bank holds count as an arena that is too large. All planners with a budget go this way: each gives a function that makes one
 // plan of the rounded graph.
 
 #define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
@@ -21,11 +22,15 @@ typedef tl_result (*tli_arena_maker)(tli_arena_plan *a, const tli_budget *budget
 // The error of a budget that the arena of the least plan exceeds, which the report of the desc tells.
 typedef tl_result (*tli_arena_refuser)(tli_arena_plan *a, const tli_budget *budget);
 
-struct tli_arena_plan {
-    tl_env   *env;
+typedef struct tli_arena_planner {
     tli_function      function;     // of the caller
     tli_arena_maker   make;
     tli_arena_refuser refuse;
+} tli_arena_planner;
+
+struct tli_arena_plan {
+    tl_env   *env;
+    const tli_arena_planner *planner;
     const tl_graph   *given;        // the caller's
     const tl_device  *device;       // may be NULL
     const tl_remat_desc  *desc;     // of tl_plan_remat, else NULL
@@ -39,6 +44,7 @@ struct tli_arena_plan {
     uint64_t  alignment;
     uint64_t  place_work;       // of the places of each plan; 0 = the default
     uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
+    int       is_unplaced;      // 1 = no places in the banks were found for the plan
     uint64_t  work, most_work;  // of the plans before; of the next one by default
     tl_plan  *plan;
     tl_remat_report *report;    // of the first plan: its bounds hold for all
@@ -90,15 +96,12 @@ static tl_remat_desc tli_arena_ask(tli_arena_plan *a) {
     return rounded;
 }
 
-// One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
-static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+// Give the plan places in the banks of the desc, if it has some, or in one. Banks that hold none are no error
+// here.
+static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
     tl_places_desc places;
     tl_device device;
-    tl_result result = a->make(a, budget, report);
-    a->turns++;
-    a->work += report->work;
-    if (result) return result;
-    if (a->desc) a->plan->in_flight = a->desc->in_flight;
+    tl_result result;
     tli_zero(&device, sizeof device);
     if (a->device) device = *a->device;
     device.alignment_bytes = a->alignment;
@@ -107,14 +110,31 @@ static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_r
     places.device = &device;
     places.work_limit = a->place_work;
     places.block_bytes = a->block_bytes;
+    if (a->desc) a->plan->in_flight = a->desc->in_flight;
+    if (a->desc && in_banks) {
+        places.banks = a->desc->banks;
+        places.bank_count = a->desc->bank_count;
+    }
     result = tl_plan_places(a->env, &places, a->plan, NULL);
+    a->is_unplaced = places.bank_count && result == TL_ERROR_INFEASIBLE;
+    return a->is_unplaced ? TL_OK : result;
+}
+
+// One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
+static tl_result tli_arena_try(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
+    tl_result result = a->planner->make(a, budget, report);
+    a->turns++;
+    a->work += report->work;
+    if (result) return result;
+    result = tli_arena_place(a, 1);
     if (result) tl_free_plan(a->env, a->plan);
     return result;
 }
 
 // Whether the places of the plan fit both budgets.
 static int tli_arena_is_within(const tli_arena_plan *a, const tli_budget *budget) {
-    return a->plan->arena_bytes <= budget->bytes && a->plan->host_arena_bytes <= budget->host_bytes;
+    return !a->is_unplaced && a->plan->arena_bytes <= budget->bytes &&
+           a->plan->host_arena_bytes <= budget->host_bytes;
 }
 
 // A pool is for one budget of the host.
@@ -123,10 +143,17 @@ static void tli_arena_lower_host(tli_arena_plan *a, tli_budget *within, uint64_t
     within->host_bytes = host_bytes;
 }
 
+// By what the arena of the device is too large: an eighth of the live bytes, where there are no places.
+static uint64_t tli_arena_excess_of(const tli_arena_plan *a, const tli_budget *budget, tli_budget *within) {
+    uint64_t bytes = a->plan->arena_bytes;
+    if (!a->is_unplaced) return bytes > budget->bytes ? bytes - budget->bytes : 0;
+    if (within->bytes > a->plan->peak_bytes) within->bytes = a->plan->peak_bytes;
+    return within->bytes / 8 + 1;
+}
+
 // Less for the next plan, by what the arenas exceed. 0 = nothing would be left.
 static int tli_arena_lower(tli_arena_plan *a, const tli_budget *budget, tli_budget *within) {
-    uint64_t device = a->plan->arena_bytes, host = a->plan->host_arena_bytes;
-    device -= device < budget->bytes ? device : budget->bytes;
+    uint64_t device = tli_arena_excess_of(a, budget, within), host = a->plan->host_arena_bytes;
     host -= host < budget->host_bytes ? host : budget->host_bytes;
     if (device >= within->bytes) return 0;
     within->bytes -= device;
@@ -144,7 +171,7 @@ static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, c
     report->cost = report->bound_cost = 0;
     report->gap_ratio = 0;
     tl_free_plan(a->env, a->plan);
-    return a->refuse(a, budget);
+    return a->planner->refuse(a, budget);
 }
 
 // The plan at the least budget, which is the same whatever budget was too small. found: what a refusal says of
@@ -162,6 +189,14 @@ static tl_result tli_arena_try_least(tli_arena_plan *a, tli_budget *within, tl_r
     return result;
 }
 
+// Leave no plan, and no figures of one.
+static tl_result tli_arena_drop(tli_arena_plan *a, tl_result result) {
+    tl_free_plan(a->env, a->plan);
+    tli_zero(a->report, sizeof *a->report);
+    a->report->limiting_node = -1;
+    return result;
+}
+
 // The last tries: with copies to the host, then without.
 static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *found) {
     tli_budget within = *budget;
@@ -173,6 +208,11 @@ static tl_result tli_arena_end(tli_arena_plan *a, const tli_budget *budget, tl_r
         result = tli_arena_try_least(a, &within, found);
     }
     if (result) return result;
+    if (a->is_unplaced) {
+        int holds = a->plan->peak_bytes <= budget->bytes && !budget->is_over;
+        result = tli_arena_place(a, holds);     // the error of the banks, or the bytes that one would do with
+        if (holds || result) return tli_arena_drop(a, holds ? TL_ERROR_INFEASIBLE : result);
+    }
     return a->plan->arena_bytes > budget->bytes || budget->is_over ? tli_arena_refuse(a, budget, found) : TL_OK;
 }
 
@@ -211,20 +251,20 @@ static void tli_arena_report(tl_plan *plan, tl_remat_report *report, uint64_t bo
         report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
 }
 
-// Blocks hold each allocation that a plan may make, whatever is dropped.
-static tl_result tli_arena_check_cut(const tli_arena_plan *a) {
-    const tl_graph *graph = a->given;
-    uint64_t cut = a->block_bytes & ~(a->alignment - 1), largest = 0;
+// Blocks hold each allocation that a plan of the graph may make, whatever is dropped.
+static tl_result tli_check_graph_cut(tl_env *env, tli_function function, const tl_graph *graph,
+                                     int inference, uint64_t block_bytes, uint64_t alignment) {
+    uint64_t cut = block_bytes & ~(alignment - 1), largest = 0;
     int32_t id, node = 0;
-    if (!a->block_bytes) return TL_OK;
+    if (!block_bytes) return TL_OK;
     if (!cut)
-        return tli_fail_values(a->env, TL_ERROR_INVALID_ARG, a->function,
-                               TLI_RULE(BLOCK_BYTES_LESS_THAN_ALIGNMENT), a->block_bytes, a->alignment);
+        return tli_fail_values(env, TL_ERROR_INVALID_ARG, function,
+                               TLI_RULE(BLOCK_BYTES_LESS_THAN_ALIGNMENT), block_bytes, alignment);
     for (id = 0; id < graph->node_count; id++) {
-        uint64_t bytes = tli_largest_allocation(graph, id, a->desc && a->desc->inference);
+        uint64_t bytes = tli_largest_allocation(graph, id, inference);
         if (bytes > largest) { largest = bytes; node = id; }
     }
-    return largest > cut ? tli_fail_cut(a->env, a->function, graph, cut, largest, node) : TL_OK;
+    return largest > cut ? tli_fail_cut(env, function, graph, cut, largest, node) : TL_OK;
 }
 
 // Plan within a budget that binds the arena. result: of the checks of the desc.
@@ -237,11 +277,14 @@ static tl_result tli_plan_in_arena(tli_arena_plan *a, const tli_budget *budget, 
     a->alignment = alignment ? alignment : 1;
     a->most_work = TLI_REMAT_MOST_WORK;
     if (!result && ((a->alignment & (a->alignment - 1)) || a->alignment > UINT64_C(1) << 30))
-        result = tli_fail(a->env, TL_ERROR_INVALID_ARG, a->function, TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
-    if (!result) result = tli_arena_check_cut(a);
+        result = tli_fail(a->env, TL_ERROR_INVALID_ARG, a->planner->function,
+                          TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
+    if (!result)
+        result = tli_check_graph_cut(a->env, a->planner->function, a->given, a->desc && a->desc->inference,
+                                     a->block_bytes, a->alignment);
     if (result == TL_ERROR_INFEASIBLE) return result;
     if (!result && !tli_arena_round(a))
-        result = tli_fail(a->env, TL_ERROR_NO_MEMORY, a->function, TLI_RULE(NO_MEMORY_TO_PLAN));
+        result = tli_fail(a->env, TL_ERROR_NO_MEMORY, a->planner->function, TLI_RULE(NO_MEMORY_TO_PLAN));
     if (!result && a->desc) a->rounded = tli_arena_ask(a);
     if (!result) result = tli_arena_run(a, budget);
     if (!result) tli_arena_report(a->plan, a->report, a->report->bound_cost);
@@ -280,22 +323,31 @@ static tl_result tli_refuse_policy(tli_arena_plan *a, const tli_budget *budget) 
     return tli_policy_refuse(a->env, a->given, a->policy.policy, budget, a->report);
 }
 
+static const tli_arena_planner tli_arena_remat = { TLI_IN(PLAN_REMAT), tli_make_remat, tli_refuse_remat };
+static const tli_arena_planner tli_arena_chain = { TLI_IN(PLAN_CHAIN), tli_make_chain, tli_refuse_chain };
+static const tli_arena_planner tli_arena_policy = { TLI_IN(PLAN_POLICY), tli_make_policy, tli_refuse_policy };
+
+// What every planner is asked; the rest stands in its own desc.
+static tli_arena_plan tli_arena_of(tl_env *env, const tli_arena_planner *planner, const tl_graph *graph,
+                                   const tl_device *device, uint64_t work_limit, tl_plan *plan) {
+    tli_arena_plan a;
+    tli_zero(&a, sizeof a);
+    a.env = env;
+    a.planner = planner;
+    a.given = graph;
+    a.device = device;
+    a.place_work = work_limit;
+    a.plan = plan;
+    return a;
+}
+
 // Plan with places. *lowered: whether the arena of the first plan was too large.
 static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                        tl_plan *plan, tl_remat_report *report, int *lowered) {
-    tli_arena_plan a;
+    tli_arena_plan a = tli_arena_of(env, &tli_arena_remat, desc->graph, desc->device, desc->work_limit, plan);
     tl_result result;
-    tli_zero(&a, sizeof a);
-    a.env = env;
-    a.function = TLI_IN(PLAN_REMAT);
-    a.make = tli_make_remat;
-    a.refuse = tli_refuse_remat;
-    a.given = desc->graph;
-    a.device = desc->device;
     a.desc = desc;
-    a.place_work = desc->work_limit;
     a.block_bytes = desc->block_bytes;
-    a.plan = plan;
     a.report = report;
     result = tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
     *lowered = a.turns > 1;
@@ -346,12 +398,27 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     return result;
 }
 
+// Where every bank has a capacity, they hold no more than that together. The base is not in them.
+static void tli_lower_to_banks(const tl_remat_desc *desc, tli_budget *budget) {
+    uint64_t sum = 0;
+    int32_t k;
+    if (!desc->banks || desc->bank_count < 1 || desc->bank_count > TL_MOST_BANKS) return;   // refused elsewhere
+    for (k = 0; k < desc->bank_count; k++)
+        if (!desc->banks[k].capacity_bytes || !tli_add_u64(sum, desc->banks[k].capacity_bytes, &sum)) return;
+    if (sum >= budget->bytes || budget->is_over) return;
+    budget->bytes = sum;
+    budget->allowed_bytes = tli_add_base(budget, sum);
+    budget->is_limited = 1;
+    budget->limit = TL_LIMIT_DEVICE;
+}
+
 TLI_IMPL tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan,
                                  tl_remat_report *report) {
     tli_budget budget;
     TL_ASSERT(desc && desc->graph && plan);
     budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes, desc->device,
                              NULL, 0);
+    if (!desc->live) tli_lower_to_banks(desc, &budget);
     return desc->live ? tli_plan_remat(env, desc, &budget, TLI_REMAT_MOST_WORK, plan, report)
                       : tli_plan_remat_in_arena(env, desc, &budget, plan, report);
 }
@@ -363,16 +430,8 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
     TL_ASSERT(desc && desc->graph && plan);
     budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
     if (desc->live) return tli_plan_chain(env, desc, &budget, plan, report);
-    tli_zero(&a, sizeof a);
-    a.env = env;
-    a.function = TLI_IN(PLAN_CHAIN);
-    a.make = tli_make_chain;
-    a.refuse = tli_refuse_chain;
-    a.given = desc->graph;
-    a.device = desc->device;
+    a = tli_arena_of(env, &tli_arena_chain, desc->graph, desc->device, desc->work_limit, plan);
     a.chain = *desc;
-    a.place_work = desc->work_limit;
-    a.plan = plan;
     a.report = report;
     return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_chain_desc(env, desc));
 }
@@ -383,15 +442,8 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     TL_ASSERT(desc && desc->graph && plan);
     budget = tli_find_budget(desc->budget_bytes, 0, desc->base_bytes, desc->device, NULL, 0);
     if (desc->live) return tli_plan_policy(env, desc, &budget, plan, NULL);
-    tli_zero(&a, sizeof a);
-    a.env = env;
-    a.function = TLI_IN(PLAN_POLICY);
-    a.make = tli_make_policy;
-    a.refuse = tli_refuse_policy;
-    a.given = desc->graph;
-    a.device = desc->device;
+    a = tli_arena_of(env, &tli_arena_policy, desc->graph, desc->device, 0, plan);
     a.policy = *desc;
-    a.plan = plan;
     return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_policy(env, desc));
 }
 #endif  // TL_NO_PLANNERS

@@ -472,6 +472,7 @@ static tl_result tli_order_place(tli_order *o, tl_plan *plan) {
     places.graph = o->graph;
     places.device = &device;
     places.work_limit = o->desc->work_limit;
+    places.block_bytes = o->desc->block_bytes;
     result = tl_plan_places(o->env, &places, plan, NULL);
     if (result) tl_free_plan(o->env, plan);
     return result;
@@ -507,7 +508,9 @@ static tl_result tli_order_check(tl_env *env, const tl_order_desc *desc) {
     if (alignment && ((alignment & (alignment - 1)) || alignment > UINT64_C(1) << 30))
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_ORDER),
                         TLI_RULE(ALIGNMENT_MUST_BE_POWER_OF_TWO));
-    return result;
+    if (desc->live) return TL_OK;
+    return tli_check_graph_cut(env, TLI_IN(PLAN_ORDER), desc->graph, desc->inference, desc->block_bytes,
+                               alignment ? alignment : 1);
 }
 
 // Whether the bytes of all items and of the scratch of all calls fit 62 bits, so that no sum needs more.

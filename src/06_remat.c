@@ -908,6 +908,7 @@ static tl_result tli_remat_report(tli_remat *r, const tli_budget *budget, tl_rem
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, desc->graph);
     if (!result) result = tli_check_live(env, TLI_IN(PLAN_REMAT), desc->live);
+    if (!result) result = tli_check_bank_count(env, TLI_IN(PLAN_REMAT), desc->banks, desc->bank_count);
     if (result) return result;
     if (desc->inference != 0 && desc->inference != 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(INFERENCE_MUST_BE_0_OR_1));

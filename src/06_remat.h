@@ -92,6 +92,8 @@ typedef struct tl_remat_desc {
                                 // 0 = every tensor but inputs and results may be
     int32_t  in_flight;         // steps that may be under way together (tl_plan.in_flight): the budget binds
                                 // the arena for so many; 0 = 1. With live it must be 0 or 1
+    const tl_bank *banks;       // [bank_count] the places are in these, as in tl_places_desc; the budget binds
+    int32_t  bank_count;        // what is taken of all of them, as does their capacity; 0 = one bank
 } tl_remat_desc;
 
 // What planning found besides the plan. Bytes include base_bytes, as the budget does.
@@ -136,7 +138,9 @@ typedef struct tl_remat_report {
 // then that of the least budget. Host copies have an arena of their own, which the host budget binds; where
 // that of the least budget's plan exceeds it, the plan of the least budget without copies is the last one.
 // The bound is that of the live bytes, rounded up, so it holds for every arena. The error names the arena
-// of the plan at the least budget: with so many bytes there is a plan.
+// of the plan at the least budget: with so many bytes there is a plan. With banks, what is taken of all of
+// them counts as the arena; a plan that they do not hold is made again within an eighth less, and what the
+// error says of the last one is that of tl_plan_places.
 //
 // With the form once, a set of kept tensors determines the plan: what is not kept is dropped after its
 // last use in the first pass, made again when a backward first needs it, and stays until its last reader.
@@ -193,6 +197,7 @@ typedef struct tl_order_desc {
     uint64_t work_limit;        // elementary steps of 5 to 10 ns; 0 = 200 million: two seconds
     int    (*progress)(const tl_order_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;              // passed to progress
+    uint64_t block_bytes;       // the arena is cut as in tl_places_desc; 0 = not
 } tl_order_desc;
 
 // peak_bytes and bound_bytes are of sizes rounded up to the alignment.
@@ -231,7 +236,8 @@ typedef struct tl_order_report {
 // that of the listing where its arena is smaller.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_NO_MEMORY; TL_ERROR_OVERFLOW where bytes,
-//          rounded up, do not fit 62 bits. *plan is all zero then.
+//          rounded up, do not fit 62 bits; TL_ERROR_INFEASIBLE: with places, the largest allocation that the
+//          graph may make, where it is larger than a block. *plan is all zero then.
 // Cost:    work_limit, with places that of tl_plan_places twice more, and O(nodes + inputs), times 512 in wide
 //          graphs. Memory: 400 bytes a node or input, and at most 200 MiB in a search.
 // Threads: safe with one env per thread.

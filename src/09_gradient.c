@@ -112,6 +112,7 @@ static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_rep
     order.graph = a->graph;
     order.inference = a->inference;
     order.alignment_bytes = a->alignment_bytes;
+    order.block_bytes = a->block_bytes;
     order.work_limit = a->work_limit;
     result = tl_plan_order(a->env, &order, plan, &found);
     if (!result) result = tli_place_in_flight(a, plan);

@@ -27,6 +27,8 @@ static uint64_t hash_plan(const tl_plan *plan) {
         sum = tl_mix_u64(sum, (uint64_t)(uint32_t)step->node << 32 | (uint32_t)step->output);
     }
     for (i = 0; i < 7; i++) sum = tl_mix_u64(sum, numbers[i]);
+    for (i = 0; i < plan->offset_count; i++) sum = tl_mix_u64(sum, tl_find_offset(plan, i, 0));
+    for (i = 0; i < plan->host_offset_count; i++) sum = tl_mix_u64(sum, tl_find_offset(plan, i, 1));
     return sum;
 }
 
@@ -111,6 +113,36 @@ static void plan_chain(const char *name, const tl_graph *graph, uint64_t budget,
     tl_free_plan(&env, &plan);
 }
 
+// Plans that come with places, within a budget that binds their arena.
+static void plan_placed(const char *name, const tl_graph *graph, uint64_t budget, uint64_t work_limit) {
+    enum { ALIGNMENT = 2 };
+    tl_env env;
+    tl_remat_desc remat;
+    tl_chain_plan_desc chain;
+    tl_policy_desc policy;
+    tl_remat_report report;
+    tl_plan plan;
+    tl_result result;
+    memset(&env, 0, sizeof env);
+    memset(&remat, 0, sizeof remat);
+    memset(&chain, 0, sizeof chain);
+    memset(&policy, 0, sizeof policy);
+    remat.graph = chain.graph = policy.graph = graph;
+    remat.budget_bytes = chain.budget_bytes = policy.budget_bytes = budget;
+    remat.alignment_bytes = chain.alignment_bytes = policy.alignment_bytes = ALIGNMENT;
+    remat.work_limit = chain.work_limit = work_limit;
+    policy.policy = TL_POLICY_CHEN_GREEDY;
+    result = tl_plan_remat(&env, &remat, &plan, &report);
+    print_plan(name, "placed", budget, result, &env, &plan, tl_mix_u64(report.work, report.least_budget_bytes));
+    tl_free_plan(&env, &plan);
+    result = tl_plan_chain(&env, &chain, &plan, &report);
+    print_plan(name, "placed-chain", budget, result, &env, &plan, tl_mix_u64(report.work, report.least_budget_bytes));
+    tl_free_plan(&env, &plan);
+    result = tl_plan_policy(&env, &policy, &plan);
+    print_plan(name, "placed-chen", budget, result, &env, &plan, 0);
+    tl_free_plan(&env, &plan);
+}
+
 // What a scheme is chosen for, and the graph with its conversions.
 static uint64_t hash_precision(const tl_precision_plan *plan, const tl_graph *graph) {
     const double ratios[] = { plan->loss, plan->bound_loss, plan->gap_ratio, plan->speedup };
@@ -180,6 +212,7 @@ static void plan_all(const char *family, int index, tl_graph *graph, tl_result m
             if (!inference) plan_remat(name, graph, budget, inference, work_limit, all.peak_bytes / 2);
             if (!inference && k < 2) plan_policies(name, graph, k ? budget : 0);
             if (!inference) plan_chain(name, graph, budget, work_limit / 10);
+            if (!inference && !k) plan_placed(name, graph, budget, work_limit / 10);
         }
         tl_free_plan(NULL, &all);
     }

@@ -258,6 +258,73 @@ static void arenas_are_cut_where_the_backend_asks_for_it(void **state) {
     assert_true(cut > rounds / 2 && host > 0);
 }
 
+// A minimal-peak run whose order does not fit in blocks is planned as one with forwards that run again: what fits the one fits
+// the other. whole: of the arena in one piece.
+static void an_order_that_fits_in_one_piece_only_is_planned_again(void **state) {
+    static bed b;
+    static const tl_memory memories[] = { TL_MEMORY_POOLED, TL_MEMORY_MINIMAL_PEAK };
+    tl_random random = { 63 };
+    long round, rounds = rounds_of(120), again = 0;
+    (void)state;
+    for (round = 0; round < rounds; round++) {
+        tl_graph graph;
+        tl_env env;
+        tl_order_desc order;
+        tl_order_report whole, in_blocks;
+        tl_plan plan;
+        uint64_t budget, peak;
+        int k;
+        memset(&env, 0, sizeof env);
+        memset(&order, 0, sizeof order);
+        if (random_graph(NULL, &random, 20, &graph)) fail_msg("%s", "no graph");
+        (void)keep_all_outcome(&graph, 0, 1, &peak);
+        largest_block = (largest_of(&graph) + 7) / 8 * 8 + tl_next_random_below(&random, 4) * 8;
+        order.graph = &graph;
+        order.alignment_bytes = 8;
+        order.work_limit = 2000000;
+        if (tl_plan_order(&env, &order, &plan, &whole)) fail_msg("%s", env.error.text);
+        tl_free_plan(&env, &plan);
+        order.block_bytes = largest_block;
+        if (tl_plan_order(&env, &order, &plan, &in_blocks)) fail_msg("%s", env.error.text);
+        tl_free_plan(&env, &plan);
+        if (whole.arena_bytes >= in_blocks.arena_bytes) { tl_free_graph(NULL, &graph); continue; }
+        budget = whole.arena_bytes + (in_blocks.arena_bytes - whole.arena_bytes) / 2;
+        for (k = 0; k < 2; k++) {
+            static unsigned char memory[1 << 16];
+            tl_cpu_backend_desc desc;
+            tl_backend backend;
+            tl_strategy lazy = tl_with_precision(tl_with_gradient(tl_strategy_new(), tl_gradient_checkpointed(0)), TL_PRECISION_SINGLE);
+            memset(&desc, 0, sizeof desc);
+            desc.alignment_bytes = 8;
+            desc.memory = memory;       // blocks of the caller's have no bytes beside them
+            desc.memory_bytes = sizeof memory;
+            lazy = tl_with_memory(tl_with_mode(lazy, TL_MODE_LAZY), memories[k]);
+            if (tl_init_cpu_backend(&env, &desc, &inner)) fail_msg("%s", env.error.text);
+            backend = inner;
+            backend.limits = limits_with_largest;
+            bed_open(&b, &graph, 0, 0, 4);
+            b.desc.backend = &backend;
+            b.desc.strategy = &lazy;
+            b.desc.budget_bytes = budget;
+            if (bed_init(&b)) {
+                if (k) fail_msg("round %ld: %s", round, b.env.error.text);
+                k = 1;      // neither fits
+            } else {
+                (void)bed_step(&b, 0);
+                assert_true(bed_report(&b).taken_bytes <= budget);
+                again += k;
+            }
+            tl_free_run(b.run);
+            b.run = NULL;
+            if (tl_free_cpu_backend(&env, &inner)) fail_msg("%s", env.error.text);
+            bed_close(&b);
+        }
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%ld graphs, %ld of them run within what their order takes in one piece\n", rounds, again);
+    assert_true(again > 0);
+}
+
 // -- what a backend does not have --
 
 static const char *const chain =
@@ -581,6 +648,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_runs_in_banks_of_exactly_its_bytes),
         cmocka_unit_test(arenas_are_cut_where_the_backend_asks_for_it),
+        cmocka_unit_test(an_order_that_fits_in_one_piece_only_is_planned_again),
         cmocka_unit_test(banks_and_blocks_that_no_backend_has_are_refused),
         cmocka_unit_test(banks_beside_memory_of_the_env_take_exactly_their_bytes),
         cmocka_unit_test(guard_bytes_are_named_where_they_have_no_room),

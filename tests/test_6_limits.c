@@ -226,12 +226,115 @@ static void the_search_starts_at_the_floor_and_not_below(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// -- banks --
+
+// The bytes that a plan takes of each bank, from its blocks.
+static uint64_t sum_banks(const tl_plan *plan, uint64_t *bytes) {
+    uint64_t sum = 0;
+    int32_t k;
+    memset(bytes, 0, TL_MOST_BANKS * sizeof *bytes);
+    for (k = 0; k < plan->block_count; k++) {
+        if (plan->blocks[k].tier) continue;
+        bytes[plan->blocks[k].bank] += plan->blocks[k].bytes;
+        sum += plan->blocks[k].bytes;
+    }
+    return sum;
+}
+
+// What is taken of all banks stays within the budget, of each within its capacity; where all have one, no budget is needed.
+static void banks_are_bound_together_and_each(void **state) {
+    tl_random random = { 54 };
+    int i, planned = 0, several = 0, again = 0, refused = 0, unplaced = 0;
+    (void)state;
+    for (i = 0; i < 400; i++) {
+        tl_env env;
+        tl_graph graph;
+        tl_remat_desc desc;
+        tl_remat_report report;
+        tl_bank banks[3];
+        tl_plan all, plan;
+        uint64_t bytes[TL_MOST_BANKS], sum = 0, limit, taken;
+        tl_result result;
+        int32_t k;
+        memset(&env, 0, sizeof env);
+        memset(&desc, 0, sizeof desc);
+        memset(banks, 0, sizeof banks);
+        if (random_graph(NULL, &random, 20, &graph)) fail_msg("%s", "no graph");
+        if (tl_plan_keep_all(&env, &graph, 0, &all)) fail_msg("%s", env.error.text);
+        desc.graph = &graph;
+        desc.alignment_bytes = (uint64_t)1 << tl_next_random_below(&random, 4);
+        desc.work_limit = 50000;
+        desc.banks = banks;
+        desc.bank_count = 1 + (int32_t)tl_next_random_below(&random, 3);
+        for (k = 0; k < desc.bank_count; k++) {
+            banks[k].capacity_bytes = all.peak_bytes / 4 + tl_next_random_below(&random, all.peak_bytes / 2 + 1);
+            banks[k].price = (uint64_t)k + 1;
+            sum += banks[k].capacity_bytes;
+        }
+        limit = sum;
+        if (i % 2) limit = desc.budget_bytes = all.peak_bytes / 2 + tl_next_random_below(&random, all.peak_bytes / 2 + 1);
+        if (i % 4 == 1) banks[desc.bank_count - 1].capacity_bytes = 0;      // no limit but the budget
+        else if (sum < limit) limit = sum;
+        result = tl_plan_remat(&env, &desc, &plan, &report);
+        if (result) {
+            assert_int_equal(result, TL_ERROR_INFEASIBLE);
+            assert_true(plan.step_count == 0 && plan.memory == NULL);
+            if (!strncmp(env.error.text, "tl_plan_remat: ", 15)) assert_true(report.least_budget_bytes > limit);
+            else { assert_int_equal(report.least_budget_bytes, 0); unplaced++; }
+            refused++;
+        } else {
+            taken = sum_banks(&plan, bytes);
+            assert_true(taken == plan.arena_bytes && taken <= limit);
+            for (k = 0; k < desc.bank_count; k++) assert_true(!banks[k].capacity_bytes || bytes[k] <= banks[k].capacity_bytes);
+            for (; k < TL_MOST_BANKS; k++) assert_int_equal(bytes[k], 0);
+            several += bytes[0] < taken;
+            again += plan.cost > all.cost;
+            planned++;
+        }
+        tl_free_plan(&env, &plan);
+        tl_free_plan(&env, &all);
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%d plans, %d in several banks, %d with forwards that run again; %d refused, %d of them for want of places\n", planned, several, again, refused,
+           unplaced);
+    assert_true(several > 50 && again > 50 && refused > 0);
+}
+
+static void banks_that_are_none_are_errors(void **state) {
+    tl_random random = { 55 };
+    tl_env env;
+    tl_graph graph;
+    tl_remat_desc desc;
+    tl_bank bank = { 0, 0, 0 };
+    tl_plan plan;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    if (random_graph(NULL, &random, 20, &graph)) fail_msg("%s", "no graph");
+    desc.graph = &graph;
+    desc.bank_count = 1;
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_plan_remat: bank_count: must be 0 to 8, the number of banks");
+    desc.banks = &bank;
+    desc.bank_count = TL_MOST_BANKS + 1;
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_ERROR_INVALID_ARG);
+    desc.bank_count = -1;
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_ERROR_INVALID_ARG);
+    desc.bank_count = 1;
+    bank.capacity_bytes = 1;
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), TL_ERROR_INFEASIBLE);
+    assert_non_null(strstr(env.error.text, "tl_plan_remat: device_capacity_bytes: "));
+    tl_free_graph(NULL, &graph);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budget_zero_is_no_limit),
         cmocka_unit_test(base_fills_any_budget),
         cmocka_unit_test(a_base_beyond_any_budget_is_an_overflow),
         cmocka_unit_test(a_broken_device_is_refused),
+        cmocka_unit_test(banks_are_bound_together_and_each),
+        cmocka_unit_test(banks_that_are_none_are_errors),
         cmocka_unit_test(the_search_starts_at_the_floor_and_not_below),
         cmocka_unit_test(one_step_of_work_gives_an_answer_that_holds),
     };

@@ -469,6 +469,63 @@ static void progress_stops_with_the_best_so_far(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// -- blocks --
+
+// The largest allocation of a graph.
+static uint64_t largest_of(const tl_graph *graph) {
+    uint64_t largest = 1;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++)
+        if (graph->outputs[i].bytes > largest) largest = graph->outputs[i].bytes;
+    for (i = 0; i < graph->node_count; i++) {
+        const tl_node *node = &graph->nodes[i];
+        if (node->fwork_bytes > largest) largest = node->fwork_bytes;
+        if (node->bwork_bytes > largest) largest = node->bwork_bytes;
+        if (node->saved_bytes > largest) largest = node->saved_bytes;
+    }
+    return largest;
+}
+
+static void no_allocation_of_an_order_is_in_two_blocks(void **state) {
+    tl_random random = { 619 };
+    int round, rounds = 60, cut = 0;
+    (void)state;
+    for (round = 0; round < rounds; round++) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_order_desc desc;
+        tl_order_report report;
+        tl_lifetimes lives;
+        tl_plan plan;
+        uint64_t largest;
+        int32_t k;
+        assert_int_equal(round % 2 ? wide_graph(NULL, &random, 30, &graph) : random_graph(NULL, &random, 20, &graph), TL_OK);
+        largest = largest_of(&graph);
+        desc = desc_of(&graph, round % 3 == 0);
+        desc.live = 0;
+        desc.work_limit = 200000;
+        desc.alignment_bytes = (uint64_t)1 << 2 * (round % 4);
+        desc.block_bytes = (largest + desc.alignment_bytes - 1) / desc.alignment_bytes * desc.alignment_bytes +
+                           tl_next_random_below(&random, largest);
+        report = plan_of(&desc, &plan);
+        assert_true(plan.arena_bytes == report.arena_bytes && report.arena_bytes <= report.listing_arena_bytes);
+        if (tl_find_lifetimes(&env, &graph, &plan, &lives)) fail_msg("%s", env.error.text);
+        for (k = 0; k < lives.count && plan.block_count; k++) {
+            const tl_plan_block *block = &plan.blocks[lives.items[k].block];
+            assert_true(lives.items[k].offset >= block->offset);
+            assert_true(lives.items[k].offset + lives.items[k].bytes <= block->offset + block->bytes);
+        }
+        for (k = 0; k < plan.block_count; k++) assert_true(plan.blocks[k].bytes <= desc.block_bytes);
+        if (!plan.block_count) assert_true(plan.arena_bytes <= desc.block_bytes);
+        cut += plan.block_count > 1;
+        tl_free_lifetimes(&env, &lives);
+        tl_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%d orders, %d in several blocks\n", rounds, cut);
+    assert_true(cut > rounds / 3);
+}
+
 // -- errors --
 
 static void wrong_fields_are_named(void **state) {
@@ -492,6 +549,17 @@ static void wrong_fields_are_named(void **state) {
     desc.alignment_bytes = UINT64_C(1) << 31;
     assert_int_equal(tl_plan_order(&env, &desc, &plan, &report), TL_ERROR_INVALID_ARG);
     assert_string_equal(env.error.text, "tl_plan_order: alignment_bytes: must be a power of two, at most 2^30");
+    desc = desc_of(&graph, 1);
+    desc.block_bytes = 99;
+    assert_int_equal(tl_plan_order(&env, &desc, &plan, &report), TL_OK);     // without places there are no blocks
+    tl_free_plan(&env, &plan);
+    desc.live = 0;
+    assert_int_equal(tl_plan_order(&env, &desc, &plan, &report), TL_ERROR_INFEASIBLE);
+    assert_string_equal(env.error.text, "tl_plan_order: block_bytes: an allocation of node 1 (a1) takes 100 bytes, a block has 99");
+    desc.alignment_bytes = 128;
+    assert_int_equal(tl_plan_order(&env, &desc, &plan, &report), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_plan_order: block_bytes: 99 bytes are less than the alignment, 128");
+    assert_true(is_zero(&plan, sizeof plan) && is_zero(&report, sizeof report));
     OUTPUTS(&graph)[1].bytes = UINT64_MAX;
     desc = desc_of(&graph, 1);
     assert_int_equal(tl_plan_order(&env, &desc, &plan, &report), TL_ERROR_OVERFLOW);
@@ -577,6 +645,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(other_orders_take_no_less_at_30_to_5000_nodes),
         cmocka_unit_test(more_work_never_makes_an_order_or_its_bound_worse),
         cmocka_unit_test(progress_stops_with_the_best_so_far),
+        cmocka_unit_test(no_allocation_of_an_order_is_in_two_blocks),
         cmocka_unit_test(wrong_fields_are_named),
         cmocka_unit_test(an_allocation_that_fails_is_an_error),
         cmocka_unit_test(public_networks_of_30_nodes_are_proven),

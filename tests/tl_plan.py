@@ -706,6 +706,7 @@ def banks_and_blocks_pass_the_independent_checker():
                 ours = got['bank_bytes']
                 assert [-(-high.get(('device', str(k)), 0) // align) * align for k in range(len(ours))] == ours, (how, high, got)
                 assert sum(ours) == got['arena_bytes'], (how, got)
+                assert not got['budget_bytes'] or sum(ours) <= got['budget_bytes'], (how, got)
                 assert [(str(a['bank']), str(a['offset']), str(a['block'])) for a in got['allocations']] == \
                     [(row['bank'], row['offset'], row['block']) for row in csv.DictReader(open(path('p')))], how
                 if '--bank' in how: assert got['move_bound_cost'] <= got['move_cost'], (how, got)
@@ -715,7 +716,8 @@ def banks_and_blocks_pass_the_independent_checker():
     assert count > 30 and cut > 5 and several > 10, (count, cut, several)
     refused(2, ['block_bytes: an allocation of node', 'takes 2097152 bytes, a block has 1048576'], MODEL, '--block', '1MiB')
     refused(2, ['block_bytes: an allocation of node'], MODEL, '--block', '1MiB', '--budget', '60%')
-    refused(2, ['must hold 2097152'], MODEL, '--bank', '1MiB', '--bank', '1MiB')
+    refused(2, ['must hold 2097152'], MODEL, '--bank', '1MiB', '--bank', '1MiB', '--budget', '100%', '--live')
+    refused(2, ['no plan fits 2097152 bytes'], MODEL, '--bank', '1MiB', '--bank', '1MiB')
     for bank in ('0', '4MiB:0', '4MiB:x', '1MiB:', ':1', 'all', '9' * 70): refused(1, ['--bank'], MODEL, '--bank', bank)
     for block in ('0', 'x', '4'): refused(1, ['--block'], MODEL, '--block', block, '--align', '8')
     refused(1, ['--bank', 'more than 8'], MODEL, *['--bank', 'any'] * 9)
