@@ -475,9 +475,10 @@ extern "C" {
 // A graph is a list of nodes in topological order: a node reads only nodes above
 // it. Sizes are bytes, costs are nanoseconds or FLOP (never mixed in one graph).
 // `needs` says what the backward call of a node reads; `saved` is extra state that
-// forward makes for backward alone (attention weights, masks, statistics); `fwork`
-// and `bwork` are scratch that lives during one forward or backward call. A layer
-// chain is the graph whose node i reads node i-1.
+// forward makes for backward alone (attention weights, masks, statistics); `fwork`,
+// `swork` and `bwork` are scratch that lives during one forward call, one that makes
+// the saved state, or one backward call. A layer chain is the graph whose node i
+// reads node i-1.
 //
 // Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
 // (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
@@ -505,6 +506,8 @@ typedef struct tl_device {
     uint32_t supported;                        // bits 1 << tl_precision: computes in it, and faster
 } tl_device;
 
+#define TL_SCRATCH_NONE UINT64_MAX  // tl_node_desc.swork_bytes: 0 bytes, though a plain forward takes some
+
 // A node to add. Zero is the default everywhere; arrays are read during the call only.
 typedef struct tl_node_desc {
     const char      *name;          // 0 = "n<id>"; UTF-8 without spaces; names are unique
@@ -526,6 +529,9 @@ typedef struct tl_node_desc {
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
     int32_t  takes_blocks;          // 1 = its kernels may be called for a range of elements, see tl_kernel_call
     int32_t  dynamic;               // 1 = output_bytes are an upper bound, its forward reports the bytes
+    int32_t  once;                  // 1 = forward has an effect and never runs again in a pass
+    int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
+    uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
 } tl_node_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -539,6 +545,9 @@ typedef struct tl_node {
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
     uint8_t dynamic;                // the bytes of its outputs are an upper bound
+    uint8_t once;                   // its forward has an effect and never runs again in a pass
+    int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
+    uint64_t swork_bytes;           // scratch of FORWARD_SAVE
 } tl_node;
 
 typedef struct tl_node_input {
@@ -582,6 +591,17 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //
 //   desc   not changed; its arrays and texts are copied
 //   id     may be NULL; receives the id of the new node
+//
+// once is for a forward with an effect: it updates statistics, draws from a generator that cannot be set
+// back, reads a stream. It runs at most once in a pass; so what it makes is kept, spilled or compressed
+// until its last use, and where it has saved bytes and a backward, its only run is the FORWARD_SAVE.
+//
+// origin names the node of the caller's graph from which a node of the planned graph comes: what a client
+// keeps for each node, weights among them, is found by it, whatever fusion (tl_plan_fusion), other formats
+// (tl_apply_precision) and a compiled plan have made of the graph. Such a graph keeps the origins of the graph
+// from which it is made. A fused node has that of its first member that has one; a conversion has -1: it has no
+// weights, and its producer is another node. In a graph that was built by tl_add_node without origins, each
+// node's is its own id. Text (.tlg) does not hold it.
 //
 // Names, ops and units are 1 to 255 bytes of UTF-8 without control characters, spaces, # and =. With TL_NO_TEXT
 // bytes beyond ASCII are not checked.
@@ -680,12 +700,12 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     tlg 1
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
-//          [saved=] [fwork=] [bwork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>] [grad=no] [keep]
-//          [dynamic] [takes_blocks] [fixed]
+//          [saved=] [fwork=] [bwork=] [swork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>]
+//          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed]
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
-// out. A byte order mark of UTF-8 at the start is skipped. Any text is safe to read: every number is
-// checked before it is used.
+// out, and swork, which is fwork then. A byte order mark of UTF-8 at the start is skipped. Any text is
+// safe to read: every number is checked before it is used.
 //
 //   graph   overwritten (not freed); release with tl_free_graph
 //
@@ -795,11 +815,12 @@ typedef struct tl_layer_desc {
     uint64_t vocabulary;        // rows of an embedding's table; > 0 there
     uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, added to those of the layer
     int32_t  takes_blocks;      // 1 = your kernels go by call->first and call->count (tl_node_desc)
+    int32_t  once;              // as in tl_node_desc: where your kernels update statistics, say
 } tl_layer_desc;
 
 // The calls below add one node each (attention: one or three). The comment names the op of the
 // node, its cost, what its backward needs, and the fields of the desc that it uses. All of them use
-// name, unit, layer, no_grad, keep, precision, saved_bytes, fwork_bytes and bwork_bytes as well.
+// name, unit, layer, no_grad, keep, once, precision, saved_bytes, fwork_bytes and bwork_bytes as well.
 //
 //   desc     0 = all defaults
 //   output   overwritten with the result; may point to the input
@@ -1037,12 +1058,12 @@ typedef struct tl_fusion_plan {
 // tensor again. Scratch is counted in blocks of block_bytes, or of a whole tensor if that is
 // smaller, or as scratch_parts asks, rounded up to alignment_bytes: forward one block for 2 members,
 // two for more; backward one for each member computed again and one or two for gradients; in both
-// plus the largest scratch of a member. Costs are added up, in backward with the forwards that run
-// again. With a device, the time to write and read inner
-// tensors is subtracted, but the cost stays at least that of the largest member and the time to
-// move the outer bytes. In place, the output may overwrite the input that the first member might
-// overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner
-// tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
+// plus the largest scratch of a member. Nodes that run once are not fused: a backward may compute
+// members again. Costs are added up, in backward with the forwards that run again. With a device, the
+// time to write and read inner tensors is subtracted, but the cost stays at least that of the largest
+// member and the time to move the outer bytes. In place, the output may overwrite the input that the
+// first member might overwrite, unless the last member reads it, too. It takes blocks if all members do.
+// Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
 // node with many of them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
@@ -1266,9 +1287,9 @@ extern "C" {
 // Copies end at an explicit WAIT, so peaks depend on the order of steps alone,
 // never on timing. Each backward runs once, in reverse order of the node list.
 //
-// Every plan, whatever made it, can be copied, explained in plain text (tl_explain_plan), and
-// written: as a schedule, or with its graph as const C tables (tl_write_plan_table), which programs
-// without planners replay.
+// Every plan, whatever made it, can be copied, replayed with functions of the caller (tl_replay_plan),
+// explained in plain text (tl_explain_plan), and written: as a schedule, or with its graph as const C
+// tables (tl_write_plan_table), which programs without planners replay.
 //
 // References: Griewank, Walther, Algorithm 799: Revolve, 2000. Chen et al., Training Deep
 // Nets with Sublinear Memory Cost, 2016, arXiv:1604.06174, section 3.
@@ -1328,8 +1349,9 @@ typedef struct tl_step {
 //              3. fwork
 //   I v        as F, but output 0 takes over the bytes     as F; the input is absent, its bytes are
 //              of input `inplace`, and has no second copy  output 0
-//   S v        as F, and saved(v) before fwork; if all     as F; saved(v) stays until B v or DS v
-//              outputs are resident, no second copies
+//   S v        as F, and saved(v) before the scratch,      as F; saved(v) stays until B v or DS v
+//              which is swork; if all outputs are
+//              resident, no second copies
 //   B v        1. the gradient of each output of v         at the end of the call: bwork, the gradient
 //              2. the gradient of each input of v whose    of EVERY output of v, and saved(v)
 //                 node has a backward
@@ -1351,6 +1373,14 @@ typedef struct tl_step {
 // Where slot_count micro-batches are under way together, all of this exists once in each slot, graph inputs
 // too (fixed ones as well: their bytes are the same for every micro-batch, what they hold need not be). A step
 // sees and changes its own slot alone, and each slot keeps every rule by itself, also the order of backwards.
+//
+// Where k = in_flight steps may be under way together, what step i frees is free for what step i + k and later
+// ones allocate, whenever step i ends: while step j runs, nothing of what steps j - k + 1 to j use is given away.
+// Steps of every kind count. In the table above that is k = 1, but that C and X on several outputs free one after
+// the other; with k > 1 they, too, free nothing before step i + k. At the end nothing is under way.
+//
+//     k = 2     F 1    F 2    D 1    F 3    F 4
+//     of 1      ###########################                  D 1 is step 2: free for step 4
 //
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
@@ -1419,6 +1449,8 @@ typedef struct tl_plan {
     int32_t         block_count;     // a tier without blocks is one, from offset 0, of bank 0
     const tl_narrow_plan *narrow;    // what is read where steps, offsets or host_offsets are 0 and their count
                                      // is not; 0 = nothing
+    int32_t         in_flight;       // steps that may be under way together, from 1 on; 0 = 1. Peaks and places
+                                     // are those of so many; the places hold for fewer, too
 } tl_plan;
 
 // Read one step, or the offset of one allocation (is_host: of one host copy), of any plan, narrow or not. The
@@ -1462,8 +1494,8 @@ typedef struct tl_simulate_desc {
 //
 // The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
 // those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice;
-// saved; fwork. B: the gradients of its outputs that no other backward has made, the gradients of its inputs
-// that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
+// saved; fwork (S: swork). B: the gradients of its outputs that no other backward has made, the gradients
+// of its inputs that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
 // allocation k; no two live allocations may overlap, and each lies inside of one block. In place,
 // output 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one
 // after the other: both copies of one tensor live until its own conversion ends. Host copies are numbered by
@@ -1505,7 +1537,7 @@ TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed p
     X(TL_USE_SECOND,     "second",     "an output that is resident and made again, for the call") \
     X(TL_USE_GRADIENT,   "gradient",   "the gradient of an output")                              \
     X(TL_USE_SAVED,      "saved",      "the saved bytes of a node")                              \
-    X(TL_USE_SCRATCH,    "scratch",    "fwork or bwork of a node, for the call")                 \
+    X(TL_USE_SCRATCH,    "scratch",    "fwork, swork or bwork of a node, for the call")          \
     X(TL_USE_COMPRESSED, "compressed", "the compressed copy of an output")                       \
     X(TL_USE_HOST,       "host",       "the host copy of an output")
 
@@ -1524,6 +1556,7 @@ typedef struct tl_lifetime {
     int32_t  slot;         // of its micro-batch
     int32_t  block;        // in plan->blocks; -1 = its tier is one block
     int32_t  bank;         // of that block; 0 without
+    int32_t  free_step;    // the step that frees it, or hands it over in place; step_count: none does
     uint64_t moved_bytes;  // what steps read and write of it: its bytes for each kernel operand, copy and
                            // conversion; a gradient that is added to, and scratch, are read and written
 } tl_lifetime;
@@ -1538,7 +1571,8 @@ typedef struct tl_lifetimes {
 //   lifetimes   overwritten; release with tl_free_lifetimes
 //
 // What a step frees before it allocates, or frees and nothing else, does not live in that step; what it frees
-// at the end of its call, or after a conversion, does. What is never freed ends at step_count.
+// at the end of its call, or after a conversion, does. With k = plan->in_flight > 1 what step i frees lives up to
+// step i + k. What is never freed, or not before the end, ends at step_count.
 //
 // Errors:  those of tl_simulate_plan; *lifetimes is all zero then.
 // Cost:    one replay; 72 bytes an allocation, and as much again while the list grows.
@@ -1548,6 +1582,85 @@ TLDEF tl_result tl_find_lifetimes(tl_env *env, const tl_graph *graph, const tl_p
 TLDEF void      tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes);  // accepts zeroed ones
 
 TLDEF const char *tl_name_use(tl_use use);  // "gradient"; "?" if it is out of range
+
+// -- replay: a plan carried out with functions of the caller --
+//
+//     tl_replay_plan --> allocate  each lifetime that begins: input, output, gradient, scratch, host copy, ..
+//                    --> call      F, I, S, B: the kernel of a node, with what was allocated as its operands
+//                    --> copy      O, L, W, C, X: to the host and back, into a codec and back
+//                    --> release   each lifetime that ends
+//
+// By the rules of "what steps allocate and free", without a backend and without anything else of a run: for
+// those who have memory, kernels and copies of their own.
+
+// What a gradient holds when a backward is called.
+#define TL_STARTS(X) \
+    X(TL_START_FILLED, "filled", "what earlier calls left in it; also of all that is no gradient")        \
+    X(TL_START_ZERO,   "zero",   "nothing yet: the caller fills it with zeroes first, or writes it")      \
+    X(TL_START_LOSS,   "loss",   "nothing yet, and no node reads the tensor: the caller fills it, say with 1")
+
+typedef enum tl_start { TL_STARTS(TLI_ENUM) TL_START_COUNT } tl_start;
+
+// An operand of a call or a copy.
+typedef struct tl_replay_operand {
+    void     *memory;    // what allocate returned; NULL = not present: not needed, not wanted, or of 0 bytes
+    int32_t   lifetime;  // in tl_replay_call.lifetimes; -1 = not present
+    tl_start  start;     // of gradients
+} tl_replay_operand;
+
+// One call of a kernel. Counts are those of the node.
+typedef struct tl_replay_call {
+    const tl_graph          *graph;
+    const tl_lifetime       *lifetimes;
+    tl_step                  step;            // F, I, S or B
+    int32_t                  index;           // of the step
+    int32_t                  recompute;       // 1 = this forward ran before, in this slot
+    int32_t                  outputs_ready;   // S: 1 = no byte of the outputs is made, saved only
+    const tl_replay_operand *inputs;          // [input_count] in place: one is outputs[0]; B: those it needs
+    const tl_replay_operand *outputs;         // [output_count] second copies where there are; B: those it needs
+    const tl_replay_operand *output_grads;    // [output_count] B; not present in other steps
+    const tl_replay_operand *input_grads;     // [input_count] B: add (+=), in this order
+    tl_replay_operand        saved, scratch;
+} tl_replay_call;
+
+// One copy of a tensor, or of its part in a conversion.
+typedef struct tl_replay_copy {
+    const tl_graph    *graph;
+    const tl_lifetime *lifetimes;
+    tl_step            step;       // O, L: begin to copy. W: wait for the copy. C, X: convert. With
+                                   // the one output, never TL_ALL_OUTPUTS; X with the codec of C
+    int32_t            index;      // of the step
+    tl_replay_operand  to, from;   // W: those of the copy that it waits for
+} tl_replay_copy;
+
+typedef struct tl_replay_desc {
+    const tl_graph *graph;     // not NULL
+    const tl_plan  *plan;      // not NULL
+    // Get memory for a lifetime, or find it: life->offset, where the plan has places. *memory may be any
+    // address but NULL. That of a graph input, or of the entry, must hold the tensor when allocate returns.
+    tl_result (*allocate)(const tl_lifetime *life, void **memory, void *user);
+    // Take memory back. Where life->free_step is the plan's step_count no step freed it: graph inputs, results,
+    // and what else was left.
+    void      (*release)(const tl_lifetime *life, void *memory, void *user);
+    tl_result (*call)(const tl_replay_call *call, void *user);
+    tl_result (*copy)(const tl_replay_copy *copy, void *user);  // 0 = the plan must have no O, L, W, C, X
+    void       *user;
+} tl_replay_desc;
+
+// Replay the steps of a plan once with functions of the caller. A plan that repeats is replayed again for each
+// micro-batch. The plan is simulated first: nothing is called where it is not valid.
+//
+// What a step frees after its call is released after it; a step with several outputs converts one after the
+// other. What is written in place is not allocated: it keeps the memory of the input, in whose place its own
+// lifetime is released. 0 bytes are never allocated, copied or released. At the end, and where a function
+// fails, all that is left is released, in the order in which it was allocated.
+//
+// Errors:  those of tl_simulate_plan; TL_ERROR_INVALID_ARG: the plan has copies and desc has not; what a
+//          function of the caller returned, with the step in the sentence.
+// Cost:    that of tl_find_lifetimes, and O(steps + operands); 16 bytes an allocation more.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc);
+TLDEF const char *tl_name_start(tl_start start);  // "zero"; "?" if it is out of range
 
 typedef struct tl_places_desc {
     const tl_graph  *graph;     // not NULL
@@ -1612,6 +1725,7 @@ TLDEF tl_result tl_plan_keep_all(tl_env *env, const tl_graph *graph, int inferen
 
 // Make the plan that keeps the given tensors for backward, drops the others after their last use in
 // the forward pass, and computes them again when backward first needs them: each node at most once.
+// What a node makes that may run once only is kept as well.
 //
 //   keep   [tensor_count] 1 = kept; saved bytes of a node are kept if all its outputs are
 //
@@ -1623,7 +1737,8 @@ TLDEF tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8
 //
 //   graph   a chain, as tl_add_chain makes it; its needs may be "in", and saved bytes are allowed
 //
-// Errors:  TL_ERROR_INVALID_ARG: not a chain, slot_count < 1; TL_ERROR_NO_MEMORY.
+// Errors:  TL_ERROR_INVALID_ARG: not a chain, a node that may run once only, slot_count < 1;
+//          TL_ERROR_NO_MEMORY.
 // Cost:    O(forwards).
 // Reference: Griewank, Walther, 2000, section 2.
 TLDEF tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan);
@@ -1757,7 +1872,8 @@ TLDEF int tl_parse_step(const char *text, tl_step_kind *kind);
 TLDEF int tl_parse_codec(const char *text, tl_codec *codec);
 
 // Write steps as a schedule, one per line: "F 1\nD 1.0\nC 3 q8\nF 1@2\n". A step of another slot than 0 ends
-// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n".
+// in @ and its slot. The entry stands before the steps: "E 3.0\nE 3.1@2\n". Before all, where in_flight is above
+// 1, stands that: "K 4\n".
 TLDEF size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size);
 
 // Parse a schedule; # starts a comment. Kinds and forms of steps are checked here, the rules of
@@ -1791,7 +1907,7 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //     NET_BANK_0_BYTES, NET_BANK_1_BYTES, ..   of these in each bank of the device, the same added up
 //     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it
 //     NET_HOST_PEAK_BYTES, NET_HOST_ARENA_BYTES  the same for host copies, where there are some
-//     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS where there are several
+//     NET_STEPS, NET_NODES, NET_TENSORS        counts; NET_SLOTS, NET_IN_FLIGHT where there are several
 //     NET_INPUT_X_BYTES, NET_INPUT_X_OFFSET    of a graph input x; where it lies in the arena, with blocks in
 //     NET_INPUT_X_BLOCK                        that block
 //     NET_ENTRY_Z_BYTES, _OFFSET, _BLOCK       of a tensor of the entry
@@ -1832,6 +1948,66 @@ typedef struct tl_table_desc {
 //          in common.
 TLDEF tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                const tl_table_desc *desc, tl_sink sink);
+
+// -- code --
+
+// id, name, what runs the steps
+#define TL_CODE_FORMS(X) \
+    X(TL_CODE_SMALLEST, "smallest", "calls or table, whichever is estimated to take less flash") \
+    X(TL_CODE_CALLS,    "calls",    "a straight list of calls")                                  \
+    X(TL_CODE_TABLE,    "table",    "a const table, and a loop over its rows")
+
+typedef enum tl_code_form { TL_CODE_FORMS(TLI_ENUM) TL_CODE_FORM_COUNT } tl_code_form;
+
+typedef struct tl_code_desc {
+    const char  *name;         // of the files, and in front of every name in them; as for tl_write_plan_table
+    tl_code_form form;         // 0 = whichever is smaller
+    int32_t      state_count;  // numbers of the optimizer a trained weight: SGD 0, with momentum 1, AdamW 2
+} tl_code_desc;
+
+// Write a plan as a C program that needs nothing of this library: the steps as calls of the user's kernels, at
+// constant addresses in one array for each bank.
+//
+//     #include "net.h"                     // written with the name "net"
+//     void net_load(int32_t micro_batch) { memcpy(NET_INPUT_X, image, NET_INPUT_X_BYTES); }
+//     void net_conv_forward(int32_t node, void *out0, const void *in0, const void *weight) { .. }
+//     ..
+//     net_run();                           // a training step: all micro-batches
+//
+// For each kind of op the header declares a forward and, in training, a backward, which the user defines. Their
+// parameters are what some node of that op has, in this order; a node that has not gets NULL:
+//
+//     node                 its number, NET_NODE_CONV1; in plans with several slots also the slot
+//     out0, out1, ..       written. NULL in a forward that saves, and need not write them again
+//     dout0, ..            backward: the gradients of the outputs, complete
+//     din0, ..             backward: gradients of the inputs, add (+=) in this order; NULL = not wanted
+//     in0, .. out0, ..     read; in place out0 is in0. Backward: those that some node of the op needs
+//     weight, dweight      the weights of the node; backward of a trained node: their gradient, add (+=)
+//     saved                written by a forward, or NULL; read by the backward
+//     scratch              fwork or bwork bytes, content undefined
+//
+// Gradients that begin are filled before the call: with zeroes; where no node reads the tensor with f32 of
+// NET_LOSS_GRADIENT, 1 unless it is defined. The user clears net_gradients before a training step, and applies
+// the optimizer behind it; trained weights and their gradients lie at the same offsets of net_weights and
+// net_gradients, the rest of the weights behind them. Forward only, net_weights is a const array of the user.
+// Host copies and compressed copies call net_copy, net_wait, net_compress and net_expand, also of the user.
+//
+// The arrays are aligned to 8 bytes at least, where the compiler can; NET_BANK_1_PLACE, if it is defined,
+// stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of
+// tl_write_plan_table but for offsets, for which there are addresses: NET_INPUT_X, NET_RESULT_Y. C99, no
+// library function but memset.
+//
+//   header, source   get net.h and net.c
+//
+// Errors:  TL_ERROR_INVALID_ARG: name, form, state_count, a plan without offsets; TL_ERROR_UNSUPPORTED: form is
+//          table and its words do not fit 32 bits; those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what a sink
+//          returned.
+// Cost:    that of tl_replay_plan, and O(text + ops x ops x nodes).
+TLDEF tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                   const tl_code_desc *desc, tl_sink header, tl_sink source);
+
+TLDEF const char *tl_name_code_form(tl_code_form form);  // "calls"; "?" if it is out of range
+TLDEF int         tl_parse_code_form(const char *text, tl_code_form *form);  // exactly these: 1 and the value
 
 #ifndef TL_NO_PLANNERS
 // Parse exactly what tl_name_checkpoint returns: 1 and the value, or 0.
@@ -1951,6 +2127,8 @@ typedef struct tl_remat_desc {
     tl_codec codec;             // f32 tensors may be compressed by it; 0 = none
     const uint8_t *lossless;    // [tensors] 1 = is never compressed: not of f32, or not to lose precision;
                                 // 0 = every tensor but inputs and results may be
+    int32_t  in_flight;         // steps that may be under way together (tl_plan.in_flight): the budget binds
+                                // the arena for so many; 0 = 1. With live it must be 0 or 1
     const tl_bank *banks;       // [bank_count] the places are in these, as in tl_places_desc; the budget binds
     int32_t  bank_count;        // what is taken of all of them, as does their capacity; 0 = one bank
 } tl_remat_desc;
@@ -3151,6 +3329,7 @@ typedef struct tl_compile_desc {
                                    // budget can cost more
     int    (*progress)(const tl_compile_progress *progress, void *user);  // 1 = stop with the best so far
     void    *user;                 // passed to progress
+    int32_t  in_flight;            // as in tl_remat_desc
 } tl_compile_desc;
 
 // One combination of the outer choices.
@@ -3990,15 +4169,16 @@ typedef struct tl_kernel_call {
     const tl_operand *output_grads;    // [output_count] backward: read only
     const tl_operand *input_grads;     // [input_count] backward: add (+=); bytes 0 = not wanted
     tl_operand        saved;           // FORWARD_SAVE: written; BACKWARD: read only
-    tl_operand        scratch;         // fwork or bwork bytes, content undefined
+    tl_operand        scratch;         // fwork, swork or bwork bytes, content undefined
     uint64_t          first, count;    // the call is for the elements first .. first + count - 1 of `total`;
                                        // 0 and total, unless the node takes blocks, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
                                        // (without formats: of the precision)
     tl_run           *run;             // that makes the call
+    int32_t           polled;          // how often this call was answered TL_NOT_READY before; 0 = it is new
 } tl_kernel_call;
 
-// Compute one call. Any result but TL_OK stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
+// Compute one call. Any result but TL_OK and TL_NOT_READY stops the pass with TL_ERROR_KERNEL. A gradient is the sum of
 // its contributions in call order: a backward adds to input_grads, which start as zeroes, in the order
 // of its inputs, and to the parameter gradients, which belong to the caller.
 //
@@ -4012,6 +4192,14 @@ typedef struct tl_kernel_call {
 // time and in turns: in a forward each member in order; in a backward first the forwards that run again (as
 // FORWARD, with recompute 1) and then the backwards, last member first. What lies between two members are
 // blocks of scratch.
+//
+// TL_NOT_READY: the call has begun and its work is not finished: it was given to a thread, or a part of it was
+// done. The same call is made again, polled, until it answers otherwise: same node, kind, micro_batch, operands
+// at the same addresses with the bytes as the kernel left them, scratch included; call->polled counts the answers
+// before. Until then nobody else touches what it writes, and nobody overwrites what it reads. The tl_kernel_call
+// itself lives for the length of one call only: a thread that goes on with the work needs a copy of it and of the
+// operands it uses. If the pass is given up between two polls, the kernel is not called again: its caller has to
+// end work of its own before tl_reset_run, tl_free_run, or an error of another kernel, take the operands away.
 typedef tl_result (*tl_kernel_fn)(const tl_kernel_call *call, void *user);
 
 typedef struct tl_kernel {
@@ -4043,6 +4231,42 @@ typedef struct tl_run_event {
     uint64_t device_bytes;  // highest live bytes of the backend during the step
     uint64_t host_bytes;    // after it
 } tl_run_event;
+
+// What a range of the caller's memory holds that kernels read or write beside their operands.
+#define TL_STATES(X) \
+    X(TL_STATE_PARAMETER,  "parameter",  "weights: read by kernels, changed between steps")        \
+    X(TL_STATE_GRADIENT,   "gradient",   "of weights: backwards add to it")                         \
+    X(TL_STATE_OPTIMIZER,  "optimizer",  "moments: neither read nor written in a pass")             \
+    X(TL_STATE_STATISTICS, "statistics", "running means: a forward changes them, once a pass")      \
+    X(TL_STATE_RANDOM,     "random",     "state of a generator: a forward changes it, once a pass")
+
+typedef enum tl_state_kind {
+    TL_STATES(TLI_ENUM) TL_STATE_COUNT
+} tl_state_kind;
+
+// A range of the caller's state. Two do not overlap: weights that several nodes share are given once.
+typedef struct tl_state {
+    int32_t       node;   // whose kernels use it, of the desc's graph; -1 = of several, or of none
+    tl_state_kind kind;
+    void         *host;   // of the caller; not NULL unless bytes is 0
+    uint64_t      bytes;
+} tl_state;
+
+// The costs of a node. Planners compare nodes, so any unit does, if it is the same for all.
+typedef struct tl_node_cost {
+    uint64_t fwd_ns, bwd_ns;  // 0 = not known
+} tl_node_cost;
+
+// What a budget is to be compared with, as numbers. All of them include desc.base_bytes and what the backend
+// takes beside an arena, so each of them is a budget.
+typedef struct tl_run_figures {
+    uint64_t keep_all_bytes;        // the least budget with which nothing is made again
+    uint64_t least_bytes;           // the least budget found to work; UINT64_MAX = none of 64 bits
+    uint64_t budget_bytes;          // that was asked for: budget_bytes, or the ratio of keep_all_bytes; 0 = none
+    uint64_t keep_all_peak_bytes;   // live bytes of the plan that keeps everything, without the base
+    uint64_t keep_all_arena_bytes;  // the high-water mark of its offsets
+    uint64_t peak_bytes, arena_bytes;  // the same of the plan that the run has; 0 = the budget does not fit
+} tl_run_figures;
 
 typedef struct tl_run_desc {
     const tl_graph    *graph;         // must outlive the run
@@ -4127,7 +4351,8 @@ typedef struct tl_run_desc {
     // its kernel depends on; 0 = it differs in every pass, as random numbers do. Versions are compared, never
     // ordered. tl_init_run asks for every node, micro-batch 0, but not for conversions that the run carries out
     // itself. A node is constant if its version and those of all that it is made from are not 0 and, in
-    // training, none of these has a backward: a constant prefix, frozen layers. What others read of constant
+    // training, none of these has a backward: a constant prefix, frozen layers; but not one that may run once
+    // only, whose effect is wanted in every pass. What others read of constant
     // nodes, and results among them, is kept, as much of it as the budget holds: both the plan of a pass that
     // makes it and that of one that begins with it, the same arenas for both. A pass runs the shorter plan if
     // all that was asked for has the versions of the pass before, no input among it was written since
@@ -4158,6 +4383,31 @@ typedef struct tl_run_desc {
                                       // and bf16
     int32_t     may_split;            // 1 = the batch of `graph` may be split, as in tl_compile_desc
     uint64_t    split_cost;           // as in tl_compile_desc
+
+    // What belongs to a node rather than to its op. Kernels get users[origin] in the place of their own user,
+    // where origin is that of the node in the graph from which all others were made (tl_node.origin): ids move
+    // with fusion and conversion, origins do not. A node that comes from none gets its kernel's.
+    void *const    *users;            // [user_count] must outlive the run; 0 = one user for every node of an op
+    int32_t         user_count;
+    const tl_state *states;           // [state_count] ranges of the caller's state; must outlive the run
+    int32_t         state_count;
+
+    // Several steps under way. k = in_flight: step j of a plan may be begun when step j - k is finished; one that
+    // reads what another under way writes, or writes what it reads or writes, waits for that one, and so does a
+    // call of the same node. So no result depends on k, or on the order in which steps end. What a kernel changes
+    // beside its operands, such as parameter gradients, is safe where it belongs to one node; where several nodes
+    // add to the same, in_flight must be 1. Memory steps count as steps, and take no time. Peaks, places and the
+    // budget are those of k steps; a plan that was placed for fewer is placed again. For runs of a plan, without
+    // random hook and dynamic nodes.
+    int32_t     in_flight;            // most steps under way together; 0 and 1 = one after the other
+
+    // tl_init_op_run only.
+    double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
+    const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
+    tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
+    struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run and whose costs count
+                                      // where there are no others. Written whether that works or not; release
+                                      // with tl_free_rehearsal. 0 = no rehearsal
 } tl_run_desc;
 
 // What the last pass did.
@@ -4246,10 +4496,13 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 // every micro-batch of it, one a slot.
 // On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
 //
+// Returns TL_NOT_READY, with nothing lost, where no step can go on: kernels of all steps under way are not ready,
+// each asked once; or the pass has to wait and the backend cannot; or a load hook answered so. The next call goes
+// on there, or after a load hook calls that of the pass again. Between the two the pass is under way; tl_reset_run
+// gives it up, and no other call yields its steps.
 // Errors:  TL_ERROR_KERNEL; TL_ERROR_OVER_BUDGET: online, if the decisions differ from those that
-//          tl_init_run tried out; TL_ERROR_MISMATCH; TL_NOT_READY: the pass had to wait and the backend
-//          cannot; and those of the backend. On error all ranges but the inputs are released, and the
-//          next call runs the same training step again.
+//          tl_init_run tried out; TL_ERROR_MISMATCH; and those of the backend. On error all ranges but the
+//          inputs are released, and the next call runs the same training step again.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -4264,7 +4517,9 @@ typedef struct tl_run_step {
     int32_t          index;          // in the pass, from 0; the same for all calls of a step
     int32_t          is_compute;     // 1 = kernel and call are set
     int32_t          depends_on;     // latest earlier step whose ranges it must wait for; -1 = none;
-                                     // index = the call before of this step, whose scratch it uses
+                                     // index = the call before of this step, whose scratch it uses. With steps in
+                                     // flight all of these are finished, or enqueued by the run itself, when the
+                                     // step is yielded; with TL_NOT_READY it is the step that must be finished
     const tl_kernel *kernel;
     tl_kernel_call   call;
     const tl_access *accesses;       // [access_count] ranges of the step
@@ -4281,12 +4536,19 @@ TLDEF tl_result tl_start_pass(tl_run *run, int32_t micro_batch);
 // Yield the next step. After the last one *done is 1 and *step is empty, and the pass has been checked and
 // closed.
 //
+// One at a time, a compute step must be carried out before the next call. With tl_run_desc.in_flight = k several
+// may be under way: yielded, and not finished. They may be finished in any order. What a step points to is valid
+// until it is finished. Kernels of steps under way may run on threads, called by the caller; the functions of the
+// run itself, tl_finish_step and tl_run_step_kernel too, are called by one thread at a time.
+//
 // The operands of a compute step are mapped (host is their address) on a host-visible backend whose
 // work on them is finished or can be waited for. On others they are ranges for kernels of the device, until
 // tl_map_step maps them. The mapping ends with tl_finish_step or tl_run_step_kernel.
 //
 // Returns TL_NOT_READY, and yields nothing, at a WAIT whose copy is under way (never on a backend with
-// limits.in_order), or if the backend cannot submit at present: call again later.
+// limits.in_order), or if the backend cannot submit at present: call again later. With steps in flight also where
+// the next one, or the end of the pass, must wait for one of them: step->depends_on is that one's index then, and
+// else -1.
 // Errors:  TL_ERROR_INVALID_ARG: no pass is under way; or the compute step before, which the text names, was
 //          not carried out: *step is left as it is, the pass goes on once it is. As tl_run_plan, and the pass
 //          is given up then.
@@ -4295,7 +4557,8 @@ TLDEF tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done);
 // Say that a compute step was carried out: its kernel was called, or recorded, by the caller. Ends the
 // mapping of its operands. A step that is no compute step is passed over.
 //
-// Errors:  TL_ERROR_STALE: not the compute step yielded last, or carried out already; TL_ERROR_INVALID_ARG: a
+// Errors:  TL_ERROR_STALE: not a compute step under way (without steps in flight: that yielded last), or carried
+//          out already; TL_ERROR_INVALID_ARG: a
 //          report was refused, see tl_report_bytes; those of the backend, and the pass is given up then.
 TLDEF tl_result tl_finish_step(tl_run *run, const tl_run_step *step);
 
@@ -4334,9 +4597,8 @@ TLDEF tl_result tl_map_step(tl_run *run, tl_run_step *step);
 // Map the operands of a compute step if the backend is host-visible, call its kernel, unmap.
 //
 // Returns TL_NOT_READY if the host would have to wait for an operand and the backend cannot: the kernel
-// was not called, call again later.
-// Errors:  TL_ERROR_STALE: not the step yielded last, or called already; as tl_run_plan, and the
-//          pass is given up then.
+// was not called; or if the kernel answered so. Call again later.
+// Errors:  TL_ERROR_STALE: as tl_finish_step; as tl_run_plan, and the pass is given up then.
 TLDEF tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step);
 
 // Give up a pass: all ranges but the inputs are released. The next pass repeats its training step.
@@ -4350,7 +4612,59 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 TLDEF void tl_measure_run(const tl_run *run, tl_run_report *report);
 TLDEF void tl_find_run_plan(const tl_run *run, tl_plan *plan);
 
-// -- layer by layer, for those who have no graph --
+// -- a list of operations, for those who have no graph --
+
+#define TL_NO_INPUTS (-1)  // tl_op.input_count: the op reads nothing, not even the op before it
+
+// One operation: a node of the graph with its kernels. Zero is the default everywhere.
+typedef struct tl_op {
+    const char      *name;            // 0 = "n<i>"; names are unique
+    const char      *kind;            // "conv2d"; 0 = "op"; "input" = a graph input: bytes and nothing else
+    tl_kernel_fn     forward;
+    tl_kernel_fn     backward;        // 0 only in a run forward only, or with no_grad
+    void            *user;            // of both
+    const tl_tensor *inputs;          // [input_count] outputs of ops above; 0 = output 0 of the op before it
+    int32_t          input_count;     // 0 = 1, where inputs is 0; TL_NO_INPUTS
+    int32_t          output_count;    // 0 = one, of output_bytes
+    uint64_t         output_bytes;
+    const uint64_t  *outputs;         // [output_count] bytes of each, if there are several
+    const char      *needs;           // what backward reads: "in", "out", "in0,out1", "none"; 0 = "in"
+    uint64_t saved_bytes;             // made by FORWARD_SAVE, read by backward
+    uint64_t fwork_bytes, swork_bytes, bwork_bytes;  // scratch of FORWARD, of FORWARD_SAVE (0 = as fwork,
+                                      // TL_SCRATCH_NONE = none) and of BACKWARD
+    uint64_t param_bytes;             // weights
+    uint64_t fwd_cost, bwd_cost;      // 0 = those of desc.costs; where these are 0, too, 1
+    int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
+    int32_t  no_grad, once, keep, takes_blocks, dynamic;  // as in tl_node_desc
+    int32_t  layer;                   // layer number + 1; 0 = belongs to none
+} tl_op;
+
+// Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the
+// arena. op i is node i.
+//
+//     ops[0].kind = "input"; ops[0].output_bytes = sizeof x;
+//     ops[1].forward = conv_forward; ops[1].backward = conv_backward; ops[1].user = &conv; ...
+//     desc.backend = &cpu; desc.budget_ratio = 0.3; desc.figures = &figures;
+//     if (tl_init_op_run(&env, &desc, ops, count, &run)) ...
+//
+//   desc   as in tl_init_run; its kernels must be 0. Where it says neither what to run nor how to decide, the
+//          cheapest plan within the budget is made (a lazy strategy, checkpointed with interval 0). With a
+//          graph, which the shape helpers made (tl_add_conv2d and its neighbours), ops[i] gives the kernels of
+//          its node i, and their user; sizes and names are those of the graph, and the ops' own must be 0
+//   ops    read during the call
+//   run    overwritten; release with tl_free_run. It owns its graph (tl_find_run_graph)
+//
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: a rule of tl_add_node or tl_check_graph, which the text
+//          names; TL_ERROR_INFEASIBLE: desc.figures has the least budget that works; TL_ERROR_MISMATCH: the
+//          rehearsal found errors, the text has the first; and those of tl_init_run and tl_rehearse_run.
+// Cost:    that of tl_init_run; with figures, that of a search for the least budget as well, and with a
+//          rehearsal, that of tl_rehearse_run.
+TLDEF tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
+                               tl_run **run);
+
+TLDEF const char *tl_name_state(tl_state_kind kind);  // "gradient"; "?" if it is out of range
+
+// -- layer by layer: a list of operations that is a chain --
 
 // One layer of a chain: it reads the result of the layer before it.
 typedef struct tl_layer {
@@ -4363,10 +4677,13 @@ typedef struct tl_layer {
     uint64_t     fwd_cost, bwd_cost;  // 0 = 1
     const char  *needs;           // what backward reads: "in", "out", "in,out", "none"; 0 = "in"
     int32_t      keep;            // 1 = its output is a result: tl_read_tensor after the pass
+    int32_t      once;            // 1 = forward has an effect and never runs again in a pass
+    uint64_t     swork_bytes;     // as in tl_node_desc
 } tl_layer;
 
 // Prepare a run over a chain of layers; desc's graph and kernels are ignored. The run makes and owns the
-// graph: layer i is node i + 1, the input is node 0.
+// graph: layer i is node i + 1, the input is node 0. The same as tl_init_op_run on such a chain, but without a
+// strategy it is online, as tl_init_run says.
 //
 // Errors:  as tl_init_run.
 TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
@@ -4376,6 +4693,7 @@ TLDEF tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl
 // Run one layer of an online pass: forward of layer 0, 1, ... to the last, then backward of the last down
 // to 0. The first forward starts the pass, the last backward closes it.
 //
+// Returns TL_NOT_READY as tl_run_plan does: the same call goes on.
 // Errors:  TL_ERROR_INVALID_ARG: it is another layer's turn; and as tl_run_plan.
 TLDEF tl_result tl_run_forward(tl_run *run, int32_t layer);
 TLDEF tl_result tl_run_backward(tl_run *run, int32_t layer);
@@ -4399,6 +4717,132 @@ TLDEF const tl_compiled_plan *tl_find_compiled_plan(const tl_run *run);
 // The graph of a run: that of the desc, the fused or compiled one, or the one that a layer run has made. Valid
 // until the run is freed.
 TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
+
+#ifndef TL_NO_PLANNERS
+// -- rehearsal --
+//
+// Wrong declarations leave the loss as it is and make gradients wrong under some plans only. A rehearsal calls
+// the caller's kernels on copies of their operands, each call again and again with one thing changed that must
+// not matter (what is not declared, what is undefined, what lies behind an operand), or that must (what needs
+// names); then it runs a pass that drops every tensor as early as possible, saves as late as possible and works
+// in place wherever that is allowed, and compares to the bit with one that drops nothing: gradients on the
+// way, results, the registered state, and every tensor that was made again.
+
+// What an operand of a finding is.
+#define TL_OPERANDS(X) \
+    X(TL_OPERAND_NONE,            "",                 "the call as a whole")                    \
+    X(TL_OPERAND_INPUT,           "input",            "with its number")                        \
+    X(TL_OPERAND_OUTPUT,          "output",           "with its number")                        \
+    X(TL_OPERAND_OUTPUT_GRADIENT, "output gradient",  "with the number of the output")          \
+    X(TL_OPERAND_INPUT_GRADIENT,  "input gradient",   "with the number of the input")           \
+    X(TL_OPERAND_SAVED,           "saved bytes",      "")                                       \
+    X(TL_OPERAND_SCRATCH,         "scratch",          "")                                       \
+    X(TL_OPERAND_STATE,           "state",            "with the number of its range in states")
+
+typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
+
+// id, what the call does, what to change. %o is the operand, %b a byte.
+#define TL_FINDINGS(X) \
+    X(TL_FINDING_NEEDS_MISSING, "reads %o, which needs does not name", "add %n to needs") \
+    X(TL_FINDING_NEEDS_UNUSED, "does not read %o, which needs names", "take %n out of needs") \
+    X(TL_FINDING_SCRATCH_READ, "reads its scratch before it writes there", \
+      "clear what is read: the content of scratch is undefined") \
+    X(TL_FINDING_SCRATCH_UNUSED, "does not touch its scratch", "set %w to 0") \
+    X(TL_FINDING_OUTPUT_READ, "reads %o before it writes there", "write first: the content is undefined") \
+    X(TL_FINDING_NOT_WRITTEN, "leaves %o unwritten from byte %b on", "write all of it, or declare fewer bytes") \
+    X(TL_FINDING_BEYOND_WRITTEN, "writes beside %o, behind byte %b", "declare more bytes (%w)") \
+    X(TL_FINDING_BEYOND_READ, "reads beside %o, behind byte %b", "declare more bytes (%w)") \
+    X(TL_FINDING_READ_ONLY_WRITTEN, "writes to %o, which it may only read, at byte %b", \
+      "write to an output, a gradient or scratch; an input is overwritten by inplace alone") \
+    X(TL_FINDING_INPLACE_WRONG, "makes other bytes where output 0 overwrites %o", "take inplace out") \
+    X(TL_FINDING_SIDE_EFFECT, "changes %o when it runs again", \
+      "look at call->recompute, or mark the op once") \
+    X(TL_FINDING_NOT_REPEATABLE, "makes other bytes from the same operands", \
+      "draw random numbers from call->seed, or register their state and give a random hook, or mark it once") \
+    X(TL_FINDING_SAVED_CHANGES_OUTPUT, "makes another %o where nothing is saved", \
+      "compute outputs without call->saved") \
+    X(TL_FINDING_READY_IGNORED, "makes another %o where its outputs are there already", \
+      "with call->outputs_ready read the outputs, and make the saved bytes alone") \
+    X(TL_FINDING_GRADIENT_OVERWRITTEN, "overwrites %o", "add to it: a gradient is a sum") \
+    X(TL_FINDING_GRADIENT_IGNORED, "does not read %o", "multiply by it: a loss may be scaled, a result be read") \
+    X(TL_FINDING_INPUT_UNUSED, "reads %o neither here nor in backward", "take the input out") \
+    X(TL_FINDING_SAVED_UNUSED, "does not read its saved bytes", "set saved_bytes to 0") \
+    X(TL_FINDING_PARAM_BYTES_DIFFER, "has %b bytes of registered parameters", "set param_bytes to that") \
+    X(TL_FINDING_MADE_OTHERWISE, "makes another %o under a plan that drops what it can", \
+      "look for what it reads or keeps beside its operands") \
+    X(TL_FINDING_END_DIFFERS, "leaves another %o after a pass that drops what it can", \
+      "look for what it reads or keeps beside its operands")
+
+typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
+
+// One finding: who does what to which operand.
+typedef struct tl_finding {
+    tl_finding_kind kind;
+    int32_t         node;       // of the desc's graph; -1 = of none (state that belongs to no node)
+    tl_step_kind    step;       // of the call
+    tl_operand_kind operand;
+    int32_t         index;      // number of the operand, or of the range in states
+    tl_state_kind   state;      // of that range
+    uint64_t        byte;       // the first that differs, or what the kind says
+    int32_t         is_advice;  // 1 = costs bytes or time, and changes no result
+} tl_finding;
+
+// With what the passes are compared.
+#define TL_REHEARSALS(X) \
+    X(TL_REHEARSAL_KEPT,  "kept",  "a pass in which nothing is dropped before its end") \
+    X(TL_REHEARSAL_PLANS, "plans", "no memory for that: a pass of the run's own plan")
+
+typedef enum tl_rehearsal_kind { TL_REHEARSALS(TLI_ENUM) TL_REHEARSAL_COUNT } tl_rehearsal_kind;
+
+typedef struct tl_rehearsal_desc {
+    int32_t pass_count;         // timed passes; 0 = 5 where the backend has a clock, else none; -1 = none
+} tl_rehearsal_desc;
+
+// What a rehearsal found.
+typedef struct tl_rehearsal {
+    tl_finding   *findings;       // [finding_count] in the order in which they were found
+    int32_t       finding_count;  // advice included
+    int32_t       error_count;    // those that are no advice
+    tl_node_cost *costs;          // [node_count] measured, at least 1, for tl_run_desc.costs; 0 = not measured
+    int32_t       node_count;
+    int32_t       call_count;     // calls of kernels
+    tl_rehearsal_kind kind;
+    int32_t       unprobed_count; // nodes whose calls were not varied: their bytes are known at run time only, or
+                                  // the host cannot call their kernels (another backend than one of the host)
+    int32_t       is_stressed;    // 1 = the pass that drops what it can was run: there was no error before it
+    int32_t       lost_count;     // findings for which there was no memory
+    int32_t       calling_node;   // of the call under way: where a kernel ends the program, a debugger reads
+    tl_step_kind  calling_kind;   // here which one
+} tl_rehearsal;
+
+// Rehearse a run: find wrong declarations of its nodes, and time them.
+//
+// The passes are made by runs of its own, with the run's kernels, users, hooks and seed, from the inputs that
+// the run has now (then load, which gets the run that it is to write to). Kernels of the host work on copies in
+// memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
+// caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
+// the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
+// saved bytes of 0 bytes may have an address. needs that name too much are looked for where the gradients of
+// the node's weights are registered.
+//
+//   desc        0 = all defaults
+//   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
+//
+// Errors:  TL_ERROR_INVALID_ARG: a pass is under way; TL_ERROR_UNSUPPORTED: passes are to be timed and the
+//          backend has no clock; TL_ERROR_KERNEL: a kernel or load reported failure; TL_ERROR_NO_MEMORY, and
+//          those of tl_init_run and of the backend. *rehearsal is all zero then, and the state as it was.
+// Cost:    about twenty calls of every kernel, three images of the operands of one call, all tensors and
+//          gradients of a pass at once, and the state twice.
+TLDEF tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, tl_rehearsal *rehearsal);
+TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // accepts zeroed ones
+
+#ifndef TL_NO_TEXT
+// Write a finding as one line: "conv2: backward reads input 0, which needs does not name: add in0 to needs".
+//
+//   graph   the desc's, or that of tl_find_run_graph where the run made it
+TLDEF size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size);
+#endif
+#endif
 
 #ifdef __cplusplus
 }
@@ -5088,7 +5532,11 @@ static size_t tli_finish(tli_writer *w) {
     X(EXPLAIN_COMPILED, "tl_explain_compiled") \
     X(BACKEND_SHORTEN, "shorten") \
     X(REPORT_BYTES, "tl_report_bytes") \
-    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes")
+    X(FIND_TENSOR_BYTES, "tl_find_tensor_bytes") \
+    X(INIT_OP_RUN, "tl_init_op_run") \
+    X(REHEARSE_RUN, "tl_rehearse_run") \
+    X(REPLAY_PLAN, "tl_replay_plan") \
+    X(WRITE_PLAN_CODE, "tl_write_plan_code")
 
 // -- errors: rules --
 //
@@ -5200,7 +5648,7 @@ static size_t tli_finish(tli_writer *w) {
     X(OUT_SUM_OF_ALL_BYTES_GRADIENTS, \
       "out: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
     X(SAVED_FWORK_BWORK_SUM_OF_ALL_BYTES, \
-      "saved, fwork, bwork: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
+      "saved, fwork, swork, bwork: the sum of all bytes, gradients included, must fit 64 bits", "node, line") \
     X(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64, "fwd, bwd: the sum of all costs must fit 64 bits", "node, line") \
     X(PARAM_SUM_OF_ALL_WEIGHTS_MUST_FIT_64, "param: the sum of all weights must fit 64 bits", "node, line") \
     X(NO_MEMORY_TO_COMPARE_NAMES, "no memory to compare names", "") \
@@ -5219,7 +5667,7 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
     X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, \
-      "no_grad, keep, fixed, takes_blocks, dynamic: must be 0 or 1", "node, line") \
+      "no_grad, keep, fixed, takes_blocks, dynamic, once: must be 0 or 1", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -5333,7 +5781,10 @@ static size_t tli_finish(tli_writer *w) {
     X(DYNAMIC_READ_IN_NO_BLOCKS, \
       "takes_blocks: nobody knows how many elements an input of a dynamic node has", "node, line") \
     X(DYNAMIC_NOTHING_IN_PLACE, \
-      "inplace: neither a dynamic node nor what one made is run in place", "node, line")
+      "inplace: neither a dynamic node nor what one made is run in place", "node, line") \
+    X(SWORK_MUST_BE_0_FOR_INPUT, "swork: must be 0 for an input", "node, line") \
+    X(ONCE_INPUT_HAS_NO_FORWARD, "once: an input has no forward", "node, line") \
+    X(ORIGIN_MUST_BE_NODE_OR_NONE, "origin: must name a node, or be -1", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -5522,7 +5973,20 @@ static size_t tli_finish(tli_writer *w) {
     X(NARROW_TABLE_HAS_TOO_MANY_OUTPUTS, "is_narrow: node %0 has more than 254 outputs", "node") \
     X(NARROW_TABLE_HAS_TOO_LARGE_ARENA, \
       "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
-    X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "")
+    X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "") \
+    X(MAY_RUN_ONCE_ONLY, "may run once only", "step, node") \
+    X(REVOLVE_RUNS_NODES_AGAIN, "graph: a node may run once only, and this schedule runs nodes again", "") \
+    X(IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
+    X(IN_FLIGHT_MUST_STAND_FIRST, "in_flight: must stand once, before everything else", "line") \
+    X(IN_FLIGHT_MUST_BE_NUMBER_AS_IN_K_4, "in_flight: must be a number above 0, as in K 4", "line") \
+    X(NO_MEMORY_TO_REPLAY, "no memory to replay the plan", "") \
+    X(COPY_MUST_NOT_BE_NULL, "copy: must not be NULL: step %0 copies or converts", "step, node") \
+    X(CALLER_STOPPED_REPLAY, "%s: returned an error before the first step or at step %0", "step, node") \
+    X(CODE_FORM_UNKNOWN_VALUE, "form: unknown value", "") \
+    X(CODE_STATE_COUNT_MUST_BE_0_TO_16, "state_count: must be 0 to 16", "") \
+    X(CODE_PLAN_HAS_NO_OFFSETS, "plan: has no offsets; tl_plan_places gives it some", "") \
+    X(CODE_TABLE_NEEDS_WIDER_WORDS, "form: the words of a table of this plan do not fit 32 bits", "") \
+    X(NO_MEMORY_TO_WRITE_CODE, "no memory to write the code", "")
 
 // -- errors: rules of [6] REMAT --
 
@@ -5558,7 +6022,8 @@ static size_t tli_finish(tli_writer *w) {
     X(GRAPH_BYTES_MUST_FIT_62_BITS, "graph: bytes, rounded up to the alignment, must fit 62 bits", "") \
     X(CODEC_THERE_IS_NO_SUCH_ONE, "codec: unknown kind of compression", "") \
     X(CODEC_NEEDS_TRAINING, "codec: needs training and the form any: results are never compressed", "") \
-    X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "")
+    X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "") \
+    X(IN_FLIGHT_NEEDS_PLACES, "in_flight: must be >= 0, and 0 or 1 with live", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -5996,7 +6461,37 @@ static size_t tli_finish(tli_writer *w) {
     X(BYTES_DIFFER_FROM_REPORT, \
       "bytes: %0, but %1 where it ran before in this pass: output of node %s", "reported bytes, bytes before") \
     X(FORMATS_CONVERSION_OF_DYNAMIC, \
-      "formats: the run converts no tensor whose bytes are known only when it is made, give a kernel", "node")
+      "formats: the run converts no tensor whose bytes are known only when it is made, give a kernel", "node") \
+    X(FIGURES_ARE_OF_OP_RUNS, "budget_ratio, costs, figures, rehearsal: are of tl_init_op_run", "") \
+    X(OP_FORWARD_IS_MISSING, "ops: op %s: forward is missing", "op") \
+    X(OP_BACKWARD_IS_MISSING, "ops: op %s: backward is missing; say no_grad if no gradient passes", "op") \
+    X(OP_INPUT_HAS_NO_KERNELS, "ops: op %s: a graph input has bytes and a name, nothing else", "op") \
+    X(OP_OF_GRAPH_HAS_SIZES, \
+      "ops: op %s: its sizes and inputs are those of the graph, give kernels only", "op") \
+    X(OP_INPUT_COUNT_WITHOUT_INPUTS, "ops: op %s: input_count without inputs", "op") \
+    X(OP_OUTPUT_BYTES_OR_OUTPUTS, "ops: op %s: give output_bytes > 0, or output_count and outputs", "op") \
+    X(OP_COUNT_MUST_BE_POSITIVE, "op_count: must be > 0", "") \
+    X(OP_COUNT_IS_NOT_THAT_OF_GRAPH, "op_count: must be that of the graph's nodes, %0", "nodes") \
+    X(OP_KERNELS_STAND_IN_OPS, "kernels: they stand in the ops", "") \
+    X(OPS_NO_MEMORY, "ops", "") \
+    X(BUDGET_RATIO_MUST_BE_0_TO_1, "budget_ratio: must be 0 to 1, without budget_bytes", "") \
+    X(FIGURES_TL_NO_PLANNERS, "budget_ratio, figures, rehearsal: TL_NO_PLANNERS left the planners out", "") \
+    X(USERS_NONE_FOR_ORIGIN, "users: none for node %s, whose origin is %1", "node, origin") \
+    X(STATES_COUNT_WITHOUT_STATES, "states: state_count must be 0, or the number of states", "") \
+    X(STATE_KIND_OR_NODE_UNKNOWN, "states: range %0: unknown kind, or no such node", "range") \
+    X(STATE_NULL_WITH_BYTES, \
+      "states: range %0: NULL has no bytes, and none end beyond the address space", "range") \
+    X(STATE_RANGES_OVERLAP, "states: ranges %0 and %1 overlap", "range, range") \
+    X(STATE_OVERLAPS_ARENA, "states: range %0 overlaps the run's arena", "range") \
+    X(REHEARSAL_FOUND_ERRORS, "rehearsal: %0 errors, the first: %s", "errors, node") \
+    X(REHEARSAL_NO_MEMORY, "rehearsal", "") \
+    X(PASS_COUNT_MUST_BE_TO_1000, "pass_count: must be -1 to 1000", "") \
+    X(PASS_COUNT_NEEDS_CLOCK, "pass_count: the backend has no clock", "") \
+    X(RUN_PLAN_IS_UNDER_WAY, "run: tl_run_plan is under way", "") \
+    X(RUN_IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \
+    X(IN_FLIGHT_NEEDS_A_PLAN, "in_flight: an online run decides one step at a time: give a plan", "") \
+    X(IN_FLIGHT_RANDOM_HOOK, "in_flight: the random hook is for one step at a time", "") \
+    X(IN_FLIGHT_DYNAMIC_NODES, "in_flight: dynamic nodes report one step at a time", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -8293,16 +8788,19 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
 static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
-        node->takes_blocks > 1 || node->dynamic > 1)
+        node->takes_blocks > 1 || node->dynamic > 1 || node->once > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
     if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
+    if (node->origin < -1 || node->origin == INT32_MAX) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     if (node->is_input) {
         if (node->has_grad) return TLI_RULE(GRAD_INPUT_MUST_HAVE_NONE);
         if (node->input_count) return TLI_RULE(INPUTS_INPUT_MUST_HAVE_NONE_OF_ITS_OWN);
         if (node->fwd_cost) return TLI_RULE(FWD_MUST_BE_0_FOR_INPUT);
         if (node->fwork_bytes) return TLI_RULE(FWORK_MUST_BE_0_FOR_INPUT);
+        if (node->swork_bytes) return TLI_RULE(SWORK_MUST_BE_0_FOR_INPUT);
+        if (node->once) return TLI_RULE(ONCE_INPUT_HAS_NO_FORWARD);
         if (node->param_bytes) return TLI_RULE(PARAM_MUST_BE_0_FOR_INPUT);
     }
     if (!node->has_grad) {
@@ -8356,7 +8854,7 @@ static tli_rule tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, cons
             return TLI_RULE(OUT_SUM_OF_ALL_BYTES_GRADIENTS);
     }
     if (!tli_add_u64(rules->bytes, node->saved_bytes, &rules->bytes) ||
-        !tli_add_u64(rules->bytes, node->fwork_bytes, &rules->bytes) ||
+        !tli_add_u64(rules->bytes, tli_larger_u64(node->fwork_bytes, node->swork_bytes), &rules->bytes) ||
         !tli_add_u64(rules->bytes, node->bwork_bytes, &rules->bytes))
         return TLI_RULE(SAVED_FWORK_BWORK_SUM_OF_ALL_BYTES);
     if (!tli_add_u64(rules->cost, node->fwd_cost, &rules->cost) ||
@@ -8629,10 +9127,14 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
+    if (desc->origin < -1) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     return TLI_NO_RULE;
 }
+
+// As a tl_node_desc has it: where a node of a graph that is made from this one comes from.
+static int32_t tli_pass_origin(int32_t origin) { return origin < 0 ? -1 : origin + 1; }
 
 // Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
 static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const char *name, const char *op) {
@@ -8654,11 +9156,15 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->fixed = (uint8_t)desc->fixed;
     node->takes_blocks = (uint8_t)desc->takes_blocks;
     node->dynamic = (uint8_t)desc->dynamic;
+    node->once = (uint8_t)desc->once;
+    node->origin = desc->origin > 0 ? desc->origin - 1 : desc->origin < 0 ? -1 : id;
     node->fwd_cost = desc->fwd_cost;
     node->bwd_cost = desc->bwd_cost;
     node->saved_bytes = desc->saved_bytes;
     node->fwork_bytes = desc->fwork_bytes;
     node->bwork_bytes = desc->bwork_bytes;
+    node->swork_bytes = !desc->swork_bytes ? desc->fwork_bytes
+                        : desc->swork_bytes == TL_SCRATCH_NONE ? 0 : desc->swork_bytes;
     node->param_bytes = desc->param_bytes;
     for (k = 0; k < desc->output_count; k++) {
         tl_node_output *output = (tl_node_output *)graph->outputs + graph->tensor_count++;
@@ -8935,12 +9441,14 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put_attribute(w, " saved=", node->saved_bytes);
     tli_put_attribute(w, " fwork=", node->fwork_bytes);
     tli_put_attribute(w, " bwork=", node->bwork_bytes);
+    if (node->swork_bytes != node->fwork_bytes) { tli_put(w, " swork="); tli_put_u64(w, node->swork_bytes); }
     tli_put_attribute(w, " param=", node->param_bytes);
     if (node->inplace >= 0) { tli_put(w, " inplace="); tli_put_i64(w, node->inplace); }
     if (node->layer >= 0) { tli_put(w, " layer="); tli_put_i64(w, node->layer); }
     if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
     if (node->keep) tli_put(w, " keep");
+    if (node->once) tli_put(w, " once");
     if (node->dynamic) tli_put(w, " dynamic");
     if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
@@ -8963,14 +9471,15 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
 // caller.
 
 enum {  // attributes; those whose value is a 64-bit number first, those without a value last
-    TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_PARAM, TLI_TLG_NUMBER_COUNT,
-    TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT,
-    TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
+    TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_SWORK, TLI_TLG_PARAM,
+    TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE,
+    TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC,
+    TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
 };
 
 static const char *const tli_tlg_keys[] = {
-    "fwd", "bwd", "saved", "fwork", "bwork", "param", "out", "needs", "in", "inplace", "layer", "unit", "grad",
-    "keep", "dynamic", "takes_blocks", "fixed"
+    "fwd", "bwd", "saved", "fwork", "bwork", "swork", "param", "out", "needs", "in", "inplace", "layer", "unit",
+    "grad", "keep", "once", "dynamic", "takes_blocks", "fixed"
 };
 
 typedef struct tli_tlg {
@@ -9043,10 +9552,16 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     int32_t k;
     numbers[TLI_TLG_FWD] = &desc->fwd_cost;      numbers[TLI_TLG_BWD] = &desc->bwd_cost;
     numbers[TLI_TLG_SAVED] = &desc->saved_bytes; numbers[TLI_TLG_FWORK] = &desc->fwork_bytes;
-    numbers[TLI_TLG_BWORK] = &desc->bwork_bytes; numbers[TLI_TLG_PARAM] = &desc->param_bytes;
+    numbers[TLI_TLG_BWORK] = &desc->bwork_bytes; numbers[TLI_TLG_SWORK] = &desc->swork_bytes;
+    numbers[TLI_TLG_PARAM] = &desc->param_bytes;
     for (k = 0; k < TLI_TLG_NUMBER_COUNT; k++)
         if (t->values[k].text && !tli_read_u64(t->values[k], numbers[k]))
             return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
+    if (t->values[TLI_TLG_SWORK].text) {
+        if (desc->swork_bytes == TL_SCRATCH_NONE)
+            return tli_fail_key(t, TLI_TLG_SWORK, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
+        if (!desc->swork_bytes) desc->swork_bytes = TL_SCRATCH_NONE;
+    }
     for (k = TLI_TLG_INPLACE; k <= TLI_TLG_LAYER; k++) {  // a desc stores the value + 1, with 0 = none
         int32_t *number = k == TLI_TLG_LAYER ? &desc->layer : &desc->inplace;
         if (!t->values[k].text) continue;
@@ -9059,6 +9574,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
     desc->keep = t->values[TLI_TLG_KEEP].text != NULL;
     desc->dynamic = t->values[TLI_TLG_DYNAMIC].text != NULL;
+    desc->once = t->values[TLI_TLG_ONCE].text != NULL;
     desc->takes_blocks = t->values[TLI_TLG_TAKES_BLOCKS].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
     return TL_OK;
@@ -9526,7 +10042,7 @@ static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int
     node.fwork_bytes = tli_layer_add(layer, node.fwork_bytes, layer->desc.fwork_bytes);
     node.bwork_bytes = tli_layer_add(layer, node.bwork_bytes, layer->desc.bwork_bytes);
     node.unit = layer->desc.unit; node.layer = layer->desc.layer;
-    node.no_grad = layer->desc.no_grad; node.keep = layer->desc.keep;
+    node.no_grad = layer->desc.no_grad; node.keep = layer->desc.keep; node.once = layer->desc.once;
     node.inplace = layer->desc.inplace;
     node.inputs = inputs; node.input_count = input_count;
     if (!node.output_count) { node.output_bytes = &bytes; node.output_count = 1; }
@@ -10299,8 +10815,8 @@ static uint64_t tli_find_keep_all_peak(tli_census *c) {
             c->grows[c->first_grads[k]] += graph->outputs[k].bytes;
             c->shrinks[back] += graph->outputs[k].bytes;
         }
-        c->grows[i] += node->saved_bytes + node->fwork_bytes;
-        c->shrinks[i] += node->fwork_bytes;
+        c->grows[i] += node->saved_bytes + (node->saved_bytes ? node->swork_bytes : node->fwork_bytes);
+        c->shrinks[i] += node->saved_bytes ? node->swork_bytes : node->fwork_bytes;
         c->grows[back] += node->bwork_bytes;
         c->shrinks[back] += node->bwork_bytes + node->saved_bytes;
     }
@@ -10340,7 +10856,7 @@ static void tli_find_working_sets(tli_census *c, int32_t id, uint64_t *forward, 
     }
     *forward = inputs + outputs + node->fwork_bytes;
     if (node->inplace >= 0) *forward -= graph->outputs[node->first_output].bytes;
-    *save = node->saved_bytes ? inputs + outputs + node->fwork_bytes + node->saved_bytes : 0;
+    *save = node->saved_bytes ? inputs + outputs + node->swork_bytes + node->saved_bytes : 0;
     *backward = node->has_grad ? kept + outputs + gradients + node->saved_bytes + node->bwork_bytes : 0;
 }
 
@@ -10369,7 +10885,8 @@ static void tli_find_floor(tli_census *c, tl_graph_statistics *s) {
         tli_find_working_sets(c, i, &forward, &save, &backward);
         if (c->levels[i] & 2)
             s->inference_floor_bytes = tli_larger_u64(s->inference_floor_bytes, c->input_bytes + forward);
-        forward = c->levels[i] & 1 ? tli_larger_u64(forward, save) : 0;
+        if (save) forward = save;  // without saving it need not run
+        if (!(c->levels[i] & 1)) forward = 0;
         if (c->input_bytes + tli_larger_u64(forward, backward) <= s->floor_bytes) continue;
         s->floor_bytes = c->input_bytes + tli_larger_u64(forward, backward);
         s->floor_node = i;
@@ -10606,7 +11123,7 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t bytes = graph->outputs[node->first_output].bytes;
     int32_t k;
-    if ((f->desc->blocks_only && !node->takes_blocks) || node->dynamic) return 0;
+    if ((f->desc->blocks_only && !node->takes_blocks) || node->dynamic || node->once) return 0;
     if (f->desc->apart && f->desc->apart[id]) return 0;
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
         node->saved_bytes || !bytes) return 0;
@@ -10905,7 +11422,8 @@ static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
 static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
     const tl_graph *old = f->graph;
     const tl_node *end = &old->nodes[last];
-    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, takes_blocks = 1, input, at, k;
+    int32_t id = f->heads[last], count = f->counts[last], input_count = 0, takes_blocks = 1, origin = -1;
+    int32_t input, at, k;
     tli_fused sum;
     tl_node_desc desc;
     tl_node_input *inputs;
@@ -10913,6 +11431,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     tli_zero(&desc, sizeof desc);
     for (at = 0; at < count; at++, id = f->next[id]) {
         takes_blocks &= old->nodes[id].takes_blocks;
+        if (origin < 0) origin = old->nodes[id].origin;
         for (k = old->nodes[id].first_input; k < old->nodes[id].first_input + old->nodes[id].input_count; k++) {
             const tl_node_output *from = &old->outputs[old->inputs[k].tensor];
             if (at > 0 && from->node == f->previous[id]) continue;
@@ -10933,11 +11452,12 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     desc.inplace = (count == 1 ? end->inplace : tli_fuse_inplace(f, last)) + 1;
     desc.no_grad = !end->is_input && !end->has_grad;
     desc.keep = end->keep; desc.fixed = end->fixed; desc.takes_blocks = takes_blocks;
-    desc.dynamic = end->dynamic;
+    desc.dynamic = end->dynamic; desc.once = end->once; desc.origin = tli_pass_origin(origin);
+    desc.swork_bytes = end->swork_bytes ? end->swork_bytes : TL_SCRATCH_NONE;
     if (count > 1) {
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
-        desc.fwork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
+        desc.fwork_bytes = desc.swork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
     }
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
@@ -14631,6 +15151,9 @@ TLI_IMPL uint64_t tl_find_offset(const tl_plan *plan, int32_t number, int is_hos
     return tli_narrow_offset(plan->narrow, number, is_host) * plan->narrow->unit_bytes;
 }
 
+// Steps of a plan that may be under way together.
+static int32_t tli_count_in_flight(const tl_plan *plan) { return plan->in_flight > 1 ? plan->in_flight : 1; }
+
 #define TLI_MOST_SLOTS 65536
 
 static int32_t tli_count_slots(const tl_plan *plan) { return plan->slot_count ? plan->slot_count : 1; }
@@ -14663,7 +15186,7 @@ typedef enum tli_use {
     TLI_USE_GRADIENT,  // index: tensor
     TLI_USE_SAVED,     // index: node
     TLI_USE_TWICE,     // index: tensor; second copy of an output that is resident, during the call
-    TLI_USE_WORK       // index: node; fwork or bwork, during the call
+    TLI_USE_WORK       // index: node; fwork, swork or bwork, during the call
 } tli_use;
 
 // An allocation of a step.
@@ -14700,6 +15223,14 @@ typedef struct tli_sim_arena {
     int32_t         block_count, first_block;  // the first of them in the plan
     uint64_t       *highs;        // [1 or block_count] aligned high-water mark of each
 } tli_sim_arena;
+
+// What a step has freed while others may be under way: it counts as live until step `until`.
+typedef struct tli_late {
+    tli_made made;
+    int32_t  is_host;  // of which arena
+    int32_t  number;   // of the allocation, -1 = the arena has no offsets
+    int32_t  until;
+} tli_late;
 
 typedef struct tli_sim_tensor {
     uint8_t  state;         // tli_state
@@ -14739,6 +15270,11 @@ typedef struct tli_sim {
     const tl_step  *step;         // being simulated; NULL before the first and at the end
     int32_t         step_count;   // steps begun
     tl_report       report;       // figures of the steps so far
+
+    int32_t         in_flight;    // steps under way together
+    tli_late       *late;         // [late_count] freed and not yet free, from late_first on, by `until`
+    int32_t         late_first, late_count, late_capacity;
+    int32_t         has_failed;   // 1 = there was no memory for it
 
     tli_made       *made;         // [made_count] allocations of the last step, in order
     int32_t         made_count;
@@ -14842,9 +15378,9 @@ static size_t tli_ledger_keys(const tl_graph *graph) {
 }
 
 // The key of a tensor or a node in a ledger.
-static size_t tli_ledger_key(const tli_sim *sim, tl_use use, int32_t index) {
-    size_t tensors = (size_t)sim->graph->tensor_count, nodes = (size_t)sim->graph->node_count;
-    size_t at = (size_t)sim->slot * tli_ledger_keys(sim->graph) + (size_t)index;
+static size_t tli_ledger_key(const tl_graph *graph, int32_t slot, tl_use use, int32_t index) {
+    size_t tensors = (size_t)graph->tensor_count, nodes = (size_t)graph->node_count;
+    size_t at = (size_t)slot * tli_ledger_keys(graph) + (size_t)index;
     switch (use) {
     case TL_USE_INPUT:
     case TL_USE_OUTPUT: return at;
@@ -14857,6 +15393,10 @@ static size_t tli_ledger_key(const tli_sim *sim, tl_use use, int32_t index) {
     case TL_USE_COUNT: break;
     }
     return at;
+}
+
+static size_t tli_sim_key(const tli_sim *sim, tl_use use, int32_t index) {
+    return tli_ledger_key(sim->graph, sim->slot, use, index);
 }
 
 static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
@@ -14884,7 +15424,7 @@ static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, u
 
 // Write down that a step reads or writes an allocation so many times.
 static void tli_ledger_move(const tli_sim *sim, tl_use use, int32_t index, uint64_t times) {
-    int32_t open = sim->ledger ? sim->ledger->open[tli_ledger_key(sim, use, index)] : -1;
+    int32_t open = sim->ledger ? sim->ledger->open[tli_sim_key(sim, use, index)] : -1;
     uint64_t bytes, *moved;
     if (open < 0) return;
     moved = &sim->ledger->items[open].moved_bytes;
@@ -14896,7 +15436,7 @@ static void tli_ledger_move(const tli_sim *sim, tl_use use, int32_t index, uint6
 static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint64_t bytes, int32_t number) {
     const tli_sim_arena *arena = use == TL_USE_HOST ? &sim->host_arena : &sim->arena;
     tli_ledger *ledger = sim->ledger;
-    size_t key = tli_ledger_key(sim, use, index);
+    size_t key = tli_sim_key(sim, use, index);
     int is_of_node = use == TL_USE_SAVED || use == TL_USE_SCRATCH;
     int32_t occurrence = ledger->occurrences[key]++;
     void *items = ledger->items;
@@ -14918,7 +15458,7 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     life->output = is_of_node ? 0 : sim->graph->outputs[index].output;
     life->occurrence = occurrence;
     life->first_step = sim->step ? sim->step_count - 1 : 0;
-    life->end_step = -1;
+    life->end_step = life->free_step = -1;
     life->number = number;
     life->over = -1;
     life->slot = sim->slot;
@@ -14929,18 +15469,20 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     if (sim->step) tli_ledger_move(sim, use, index, use == TL_USE_SCRATCH ? 2 : 1);  // what makes it writes it
 }
 
-// Write down its end: before what the present step does, or after it.
-static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int after) {
-    int32_t *open = &sim->ledger->open[tli_ledger_key(sim, use, index)];
-    if (*open >= 0) sim->ledger->items[*open].end_step = sim->step_count - 1 + after;
+// Write down its end.
+static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int32_t end_step) {
+    int32_t *open = &sim->ledger->open[tli_sim_key(sim, use, index)];
+    tl_lifetime *life = *open < 0 ? NULL : &sim->ledger->items[*open];
+    if (life) life->free_step = sim->step_count - 1;
+    if (life) life->end_step = end_step;
     *open = -1;
 }
 
 // Output 0 of a node takes over the bytes of an input.
 static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
-    int32_t old = sim->ledger->open[tli_ledger_key(sim, TL_USE_OUTPUT, from)];
+    int32_t old = sim->ledger->open[tli_sim_key(sim, TL_USE_OUTPUT, from)];
     int32_t count = sim->ledger->count, number = old < 0 ? -1 : sim->ledger->items[old].number;
-    tli_ledger_close(sim, TL_USE_OUTPUT, from, 0);
+    tli_ledger_close(sim, TL_USE_OUTPUT, from, sim->step_count - 1);
     tli_ledger_open(sim, TL_USE_OUTPUT, to, sim->graph->outputs[to].bytes, number);
     if (sim->ledger->count > count) sim->ledger->items[count].over = old;
 }
@@ -14948,6 +15490,12 @@ static void tli_ledger_hand_over(const tli_sim *sim, int32_t from, int32_t to) {
 // Whether what a step frees lives until its call, or its conversion, has ended.
 static int tli_frees_after(tl_step_kind kind) {
     return kind == TL_STEP_BACKWARD || kind == TL_STEP_COMPRESS || kind == TL_STEP_EXPAND;
+}
+
+// The step from which on something is free that the present one frees: after what it does, or before it.
+static int32_t tli_sim_free_step(const tli_sim *sim, int after) {
+    int32_t step = sim->step_count - 1, later = sim->in_flight > 1 ? sim->in_flight : after;
+    return step > INT32_MAX - later ? INT32_MAX : step + later;
 }
 
 // -- bytes and offsets --
@@ -14984,11 +15532,54 @@ static void tli_sim_mark(tli_sim_arena *arena, int32_t number, int is_live) {
     for (at /= 2; at; at /= 2) arena->live[at] = arena->live[2 * at] | arena->live[2 * at + 1];
 }
 
-// An owner gives its place back.
-static void tli_sim_leave(tli_sim_arena *arena, int32_t owner) {
-    if (!arena->offsets) return;
-    tli_sim_mark(arena, arena->places[owner], 0);
-    arena->places[owner] = -1;
+static uint64_t *tli_sim_bytes(tli_sim *sim, const tli_sim_arena *arena) {
+    return arena->is_host ? &sim->host_bytes : &sim->live_bytes;
+}
+
+// Free an allocation: at once, or where others may be under way, later. number: -1 = without offsets.
+static void tli_sim_free(tli_sim *sim, tli_sim_arena *arena, int32_t number, const tli_made *made) {
+    void *array = sim->late;
+    tli_late *late;
+    if (sim->in_flight <= 1) {
+        *tli_sim_bytes(sim, arena) -= made->bytes;
+        if (number >= 0) tli_sim_mark(arena, number, 0);
+        return;
+    }
+    if (!tli_grow(sim->env, &array, &sim->late_capacity, sim->late_count, (int64_t)sim->late_count + 1,
+                  sizeof *late)) {
+        sim->has_failed = 1;
+        return;
+    }
+    sim->late = (tli_late *)array;
+    late = &sim->late[sim->late_count++];
+    late->is_host = arena->is_host;
+    late->made = *made;
+    late->number = number;
+    late->until = tli_sim_free_step(sim, 1);
+}
+
+// What was freed long enough before a step is free now.
+static void tli_sim_free_late(tli_sim *sim, int32_t step) {
+    while (sim->late_first < sim->late_count && sim->late[sim->late_first].until <= step) {
+        const tli_late *late = &sim->late[sim->late_first++];
+        tli_sim_arena *arena = late->is_host ? &sim->host_arena : &sim->arena;
+        *tli_sim_bytes(sim, arena) -= late->made.bytes;
+        if (late->number >= 0) tli_sim_mark(arena, late->number, 0);
+    }
+    sim->late_count -= sim->late_first;
+    if (sim->late_count > sim->late_first) { sim->late_count += sim->late_first; return; }  // moved later
+    tli_copy(sim->late, sim->late + sim->late_first, (size_t)sim->late_count * sizeof *sim->late);
+    sim->late_first = 0;
+}
+
+// An owner gives its place and its bytes back.
+static void tli_sim_leave(tli_sim *sim, tli_sim_arena *arena, int32_t owner, tli_use use, int32_t index,
+                          uint64_t bytes) {
+    int32_t number = arena->offsets ? arena->places[owner] : -1;
+    tli_made made;
+    made.use = use; made.index = index; made.slot = sim->slot; made.bytes = bytes;
+    if (arena->offsets) arena->places[owner] = -1;
+    tli_sim_free(sim, arena, number, &made);
 }
 
 // Raise the high-water mark of the block in which an allocation lies, and the sum of these.
@@ -15066,9 +15657,8 @@ static void tli_sim_release(tli_sim *sim, tli_use use, int32_t index, uint64_t b
     if (!bytes) return;
     if (sim->ledger)
         tli_ledger_close(sim, tli_sim_use(sim, use, index), index,
-                         tli_frees_after((tl_step_kind)sim->step->kind));
-    sim->live_bytes -= bytes;
-    tli_sim_leave(&sim->arena, tli_sim_owner(sim, use, index));
+                         tli_sim_free_step(sim, tli_frees_after((tl_step_kind)sim->step->kind)));
+    tli_sim_leave(sim, &sim->arena, tli_sim_owner(sim, use, index), use, index, bytes);
 }
 
 // End a call: free second copies and scratch.
@@ -15078,11 +15668,12 @@ static void tli_sim_release_call(tli_sim *sim) {
     for (i = 0; i < sim->made_count; i++) {
         const tli_made *made = &sim->made[i];
         if (made->use != TLI_USE_TWICE && made->use != TLI_USE_WORK) continue;
-        if (sim->ledger) tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index, 1);
-        if (sim->arena.offsets)
-            tli_sim_mark(&sim->arena, sim->report.allocation_count - sim->made_count + i, 0);
+        if (sim->ledger)
+            tli_ledger_close(sim, tli_sim_use(sim, made->use, made->index), made->index,
+                             tli_sim_free_step(sim, 1));
+        tli_sim_free(sim, &sim->arena,
+                     sim->arena.offsets ? sim->report.allocation_count - sim->made_count + i : -1, made);
     }
-    sim->live_bytes -= sim->call_bytes;
     sim->call_bytes = 0;
 }
 
@@ -15159,6 +15750,8 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
     const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
     int32_t i;
     *missing = 0;
+    if (node->once && sim->nodes[sim->step->node].ran)
+        return tli_sim_broken(sim, TLI_RULE(MAY_RUN_ONCE_ONLY));
     for (i = 0; i < node->input_count; i++)
         if (!tli_sim_readable(sim, inputs[i].tensor))
             return tli_sim_broken_tensor(sim, TLI_RULE(INPUT_IS_NOT_RESIDENT), inputs[i].tensor);
@@ -15179,8 +15772,8 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
 }
 
 // Run a forward. It allocates, in this order: missing outputs; second copies of outputs that are
-// resident; saved; fwork. In place, output 0 takes over the input's allocation. FORWARD_SAVE with
-// all outputs resident makes the saved bytes only, and no second copies.
+// resident; saved; fwork, or swork with saved. In place, output 0 takes over the input's allocation.
+// FORWARD_SAVE with all outputs resident makes the saved bytes only, and no second copies.
 static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node *node = &sim->graph->nodes[id];
     int32_t i, end = node->first_output + node->output_count, missing;
@@ -15208,7 +15801,8 @@ static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
         if (result) return result;
         sim->nodes[id].has_saved = 1;
     }
-    result = tli_sim_alloc(sim, TLI_USE_WORK, id, node->fwork_bytes);
+    result = tli_sim_alloc(sim, TLI_USE_WORK, id,
+                           kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes);
     if (result) return result;
     tli_sim_release_call(sim);
     sim->report.forward_count++;
@@ -15403,10 +15997,10 @@ static tl_result tli_sim_drop_host(tli_sim *sim, int32_t tensor) {
     if (t->state == TLI_LEAVING || t->state == TLI_COMING)
         return tli_sim_broken_tensor(sim, TLI_RULE(COPY_OF_IS_UNDER_WAY), tensor);
     t->on_host = 0;
-    if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, 0);
+    if (sim->ledger) tli_ledger_close(sim, TL_USE_HOST, tensor, tli_sim_free_step(sim, 0));
     if (!sim->graph->outputs[tensor].bytes) return TL_OK;
-    sim->host_bytes -= sim->graph->outputs[tensor].bytes;
-    tli_sim_leave(&sim->host_arena, tli_sim_host_owner(sim, tensor));
+    tli_sim_leave(sim, &sim->host_arena, tli_sim_host_owner(sim, tensor), TLI_USE_TENSOR, tensor,
+                  sim->graph->outputs[tensor].bytes);
     return TL_OK;
 }
 
@@ -15535,10 +16129,12 @@ static tl_result tli_sim_step(tli_sim *sim, const tl_step *step) {
     if (sim->step_count == INT32_MAX)
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(STEPS_DO_NOT_FIT_31_BITS));
     sim->step = step;
-    sim->step_count++;
+    tli_sim_free_late(sim, sim->step_count++);
     sim->step_bytes = sim->live_bytes;
     sim->made_count = 0;
     result = tli_sim_run_step(sim, step);
+    if (!result && sim->has_failed)
+        result = tli_sim_fail(sim, TL_ERROR_NO_MEMORY, TLI_RULE(NO_MEMORY_FOR_SIMULATION));
     sim->step = NULL;
     return result;
 }
@@ -15572,6 +16168,7 @@ static tl_result tli_sim_end(tli_sim *sim) {
     int any_keep = 0;
     tl_result result = TL_OK;
     sim->made_count = 0;
+    tli_sim_free_late(sim, INT32_MAX);
     for (id = 0; id < graph->node_count; id++) any_keep |= graph->nodes[id].keep;
     for (slot = 0; slot < sim->slot_count && !result; slot++) {
         tli_sim_choose_slot(sim, slot);
@@ -15605,6 +16202,7 @@ static void tli_free_sim(tli_sim *sim) {
     tli_release(sim->env, sim->next_backward);
     tli_release(sim->env, sim->wide_offsets);
     tli_release(sim->env, sim->made);
+    tli_release(sim->env, sim->late);
     tli_free_sim_arena(sim->env, &sim->arena);
     tli_free_sim_arena(sim->env, &sim->host_arena);
     sim->all_tensors = sim->tensors = NULL;
@@ -15612,6 +16210,8 @@ static void tli_free_sim(tli_sim *sim) {
     sim->next_backward = NULL;
     sim->wide_offsets = NULL;
     sim->made = NULL;
+    sim->late = NULL;
+    sim->late_capacity = 0;
 }
 
 // An upper bound on the allocations of one step, and of the graph inputs of a slot before the first step.
@@ -15749,6 +16349,7 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     sim->now = sim->link_free = 0;
     sim->step = NULL;
     sim->step_count = sim->made_count = 0;
+    sim->late_first = sim->late_count = 0;
     tli_reset_sim_arena(&sim->arena);
     tli_reset_sim_arena(&sim->host_arena);
     for (slot = 0; slot < sim->slot_count && !result; slot++) result = tli_sim_start_slot(sim, slot);
@@ -15804,6 +16405,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->entry_count = plan->entry_count;
     sim->inference = plan->inference;
     sim->any_order = plan->any_order;
+    sim->in_flight = tli_count_in_flight(plan);
     sim->link_rate = device ? device->link_bytes_per_second : 0;
     sim->link_latency = device ? device->link_latency_ns : 0;
     sim->codec_rate = device ? device->codec_bytes_per_second : 0;
@@ -15909,6 +16511,8 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     if ((plan->inference != 0 && plan->inference != 1) || (plan->any_order != 0 && plan->any_order != 1))
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(INFERENCE_ANY_ORDER_MUST_BE_0_OR_1));
+    if (plan->in_flight < 0)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(IN_FLIGHT_MUST_BE_NOT_NEGATIVE));
     return tli_check_plan_blocks(env, function, plan);
 }
 
@@ -15996,8 +16600,12 @@ static tl_result tli_find_lifetimes(tl_env *env, tli_function function, const tl
     else result = tli_fail(env, result, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
     if (!result && ledger.failed)
         result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LIFETIMES));
-    for (i = 0; i < ledger.count; i++)
-        if (ledger.items[i].end_step < 0) ledger.items[i].end_step = desc->plan->step_count;
+    for (i = 0; i < ledger.count; i++) {
+        tl_lifetime *life = &ledger.items[i];
+        int32_t end = desc->plan->step_count;
+        if (life->free_step < 0) life->free_step = end;
+        if (life->end_step < 0 || life->end_step > end) life->end_step = end;
+    }
     if (!result) {
         lifetimes->items = ledger.items;
         lifetimes->count = ledger.count;
@@ -16076,6 +16684,7 @@ static uint64_t tli_largest_allocation(const tl_graph *graph, int32_t id, int in
     const tl_node *node = &graph->nodes[id];
     uint64_t largest = node->fwork_bytes;
     int32_t i;
+    if (node->saved_bytes && node->swork_bytes > largest && !inference) largest = node->swork_bytes;
     if (node->saved_bytes > largest && !inference) largest = node->saved_bytes;
     if (node->bwork_bytes > largest && !inference) largest = node->bwork_bytes;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
@@ -16360,6 +16969,23 @@ static tl_result tli_check_places(const tli_places *p) {
     return TL_OK;
 }
 
+// The lifetimes are those of other places for fewer steps under way: let them end as those of the plan do.
+static tl_result tli_lengthen(tli_places *p, const tl_plan *bare) {
+    tl_simulate_desc simulate;
+    tl_lifetimes longer;
+    tl_report report;
+    tl_result result;
+    int32_t i;
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = p->desc->graph;
+    simulate.plan = bare;
+    result = tli_find_lifetimes(p->env, p->function, &simulate, &longer, &report);
+    for (i = 0; i < p->lifetimes.count && !result; i++)     // both replays list the same in the same order
+        p->lifetimes.items[i].end_step = longer.items[i].end_step;
+    if (!result) tl_free_lifetimes(p->env, &longer);
+    return result;
+}
+
 // Lay out the tiers of a plan in which it has no offsets. banked: NULL, or the plan whose allocations stay in
 // their banks.
 static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const tl_plan *banked) {
@@ -16372,6 +16998,7 @@ static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const
     simulate.plan = banked ? banked : bare;
     p->keeps_banks = banked != NULL;
     result = tli_find_lifetimes(p->env, p->function, &simulate, &p->lifetimes, &report);
+    if (!result && banked && banked->in_flight != bare->in_flight) result = tli_lengthen(p, bare);
     if (!result) result = tli_check_places(p);
     if (!result) tli_copy(p->asked, p->desc->banks, (size_t)p->desc->bank_count * sizeof *p->asked);
     if (!result && !bare->offset_count) result = tli_place_tier(p, 0, report.allocation_count);
@@ -16609,6 +17236,389 @@ static tl_result tli_plan_shared_places(tl_env *env, tli_function function, cons
     return result;
 }
 #endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- replay with functions of the caller --
+//
+// The lifetimes that the simulator wrote down are carried out: what begins at a step is allocated, the step is
+// called, what the step frees is released. No rule about bytes stands here. A step that copies or converts
+// acts on its tensors one after the other, as the simulator does:
+//
+//     C v    allocate the copy of v.0, convert, release v.0;   allocate the copy of v.1, convert, ..
+//
+// In names, walk is the way of one replay through the steps.
+
+static const char *const tli_start_names[] = { TL_STARTS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_start(tl_start start) {
+    return tli_name(tli_start_names, TL_START_COUNT, (int64_t)start);
+}
+
+typedef enum tli_under_way { TLI_NO_COPY, TLI_SPILLS, TLI_FETCHES } tli_under_way;
+
+// A tensor in a slot while it is replayed.
+typedef struct tli_walk_state {
+    uint8_t under_way;  // tli_under_way
+    uint8_t codec;      // of its compressed copy
+} tli_walk_state;
+
+typedef struct tli_walk {
+    tl_env               *env;
+    tli_function          function;   // of the caller
+    const tl_replay_desc *desc;
+    const tl_graph       *graph;
+    tl_lifetimes          lifetimes;
+    void                **memory;     // [lifetimes.count] NULL = not allocated, released, or handed over
+    int32_t              *by_free;    // [lifetimes.count] in the order of the steps that free them
+    int32_t              *live;       // [slots x keys of a ledger] the one that is live; -1 = none
+    tli_walk_state       *states;     // [slots x tensors]
+    uint8_t              *ran;        // [slots x nodes]
+    uint8_t              *is_read;    // [tensors]
+    tl_replay_operand    *operands;   // [2 most inputs + 2 most outputs] of a call
+    int32_t               opened, freed;  // lifetimes so far, freed in the order of by_free
+    int32_t               index;      // of the step; -1 = before the first
+    tl_step               step;
+} tli_walk;
+
+// How many lifetimes begin before the first step: first those of graph inputs, then those of the entry.
+static int32_t tli_count_first_lives(const tl_lifetimes *lifetimes, const tl_graph *graph,
+                                     const tl_plan *plan) {
+    int32_t count = 0, i;
+    while (count < lifetimes->count && lifetimes->items[count].use == TL_USE_INPUT) count++;
+    for (i = 0; i < plan->entry_count; i++) {
+        const tl_entry *entry = &plan->entry[i];
+        count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
+    }
+    return count;
+}
+
+static int32_t tli_life_index(const tl_graph *graph, const tl_lifetime *life) {
+    int is_of_node = life->use == TL_USE_SAVED || life->use == TL_USE_SCRATCH;
+    return is_of_node ? life->node : graph->nodes[life->node].first_output + life->output;
+}
+
+// The live lifetime of a use, of a tensor or a node in the slot of the step; -1 = none.
+static int32_t *tli_walk_live(const tli_walk *w, int32_t slot, tl_use use, int32_t index) {
+    return &w->live[tli_ledger_key(w->graph, slot, use, index)];
+}
+
+static tli_walk_state *tli_walk_state_of(const tli_walk *w, int32_t tensor) {
+    return &w->states[(size_t)w->step.slot * (size_t)w->graph->tensor_count + (size_t)tensor];
+}
+
+static int32_t *tli_walk_live_as(const tli_walk *w, const tl_lifetime *life) {
+    return tli_walk_live(w, life->slot, life->use, tli_life_index(w->graph, life));
+}
+
+static tl_result tli_walk_failed(tli_walk *w, tl_result why, const char *what) {
+    tli_sentence s = tli_begin_error(w->env, why, w->function, TLI_RULE(CALLER_STOPPED_REPLAY),
+                                     (uint64_t)(w->index < 0 ? 0 : w->index),
+                                     (uint64_t)(int64_t)(w->index < 0 ? -1 : w->step.node));
+    tli_put_text(&s, what);
+    return tli_end_error(w->env, &s, why);
+}
+
+// Begin the next lifetime: in place it takes the memory of the one before it.
+static tl_result tli_walk_open(tli_walk *w) {
+    const tl_lifetime *life = &w->lifetimes.items[w->opened];
+    void **memory = &w->memory[w->opened];
+    tl_result result = TL_OK;
+    if (life->over >= 0) {
+        *memory = w->memory[life->over];
+        w->memory[life->over] = NULL;
+        *tli_walk_live_as(w, &w->lifetimes.items[life->over]) = -1;
+    } else {
+        result = w->desc->allocate(life, memory, w->desc->user);
+    }
+    if (result) *memory = NULL;
+    if (result) return tli_walk_failed(w, result, "allocate");
+    *tli_walk_live_as(w, life) = w->opened++;
+    return TL_OK;
+}
+
+// Whether the next lifetime begins at the step.
+static int tli_walk_begins(const tli_walk *w) {
+    return w->opened < w->lifetimes.count && w->lifetimes.items[w->opened].first_step == w->index;
+}
+
+static void tli_walk_release(tli_walk *w, int32_t number) {
+    const tl_lifetime *life = &w->lifetimes.items[number];
+    void *memory = w->memory[number];
+    if (!memory) return;
+    w->memory[number] = NULL;
+    *tli_walk_live_as(w, life) = -1;
+    w->desc->release(life, memory, w->desc->user);
+}
+
+// Release what the step frees.
+static void tli_walk_free(tli_walk *w) {
+    while (w->freed < w->lifetimes.count) {
+        int32_t number = w->by_free[w->freed];
+        if (w->lifetimes.items[number].free_step > w->index) return;
+        tli_walk_release(w, number);
+        w->freed++;
+    }
+}
+
+// -- calls --
+
+static tl_replay_operand tli_walk_operand_of(const tli_walk *w, tl_use use, int32_t index) {
+    tl_replay_operand operand;
+    operand.lifetime = *tli_walk_live(w, w->step.slot, use, index);
+    operand.memory = operand.lifetime < 0 ? NULL : w->memory[operand.lifetime];
+    operand.start = TL_START_FILLED;
+    return operand;
+}
+
+static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int is_present) {
+    tl_replay_operand none;
+    int is_input = w->graph->nodes[w->graph->outputs[tensor].node].is_input;
+    if (is_present) return tli_walk_operand_of(w, is_input ? TL_USE_INPUT : TL_USE_OUTPUT, tensor);
+    none.memory = NULL;
+    none.lifetime = -1;
+    none.start = TL_START_FILLED;
+    return none;
+}
+
+// first: the first lifetime of the step.
+static tl_replay_operand tli_walk_gradient(const tli_walk *w, int32_t tensor, int32_t first) {
+    tl_replay_operand operand = tli_walk_operand_of(w, TL_USE_GRADIENT, tensor);
+    if (operand.lifetime >= first) operand.start = w->is_read[tensor] ? TL_START_ZERO : TL_START_LOSS;
+    return operand;
+}
+
+// The operands of a forward. outputs_ready: nothing but the saved bytes is made.
+static void tli_walk_forward(const tli_walk *w, const tl_node *node, tl_replay_call *call, int32_t first) {
+    tl_replay_operand *at = w->operands;
+    uint8_t *ran = &w->ran[(size_t)w->step.slot * (size_t)w->graph->node_count + (size_t)w->step.node];
+    int32_t i, made = 0;
+    for (i = first; i < w->opened; i++)
+        made += w->lifetimes.items[i].use == TL_USE_OUTPUT || w->lifetimes.items[i].use == TL_USE_SECOND;
+    for (i = 0; i < node->input_count; i++) {
+        int32_t tensor = w->graph->inputs[node->first_input + i].tensor;
+        if (w->step.kind == TL_STEP_FORWARD_INPLACE && i == node->inplace) tensor = node->first_output;
+        *at++ = tli_walk_tensor(w, tensor, 1);
+    }
+    for (i = node->first_output; i < node->first_output + node->output_count; i++, at++) {
+        *at = tli_walk_operand_of(w, TL_USE_SECOND, i);
+        if (at->lifetime < 0) *at = tli_walk_tensor(w, i, 1);
+    }
+    for (i = 0; i < node->input_count + node->output_count; i++) *at++ = tli_walk_tensor(w, 0, 0);
+    call->recompute = *ran;
+    call->outputs_ready = w->step.kind == TL_STEP_FORWARD_SAVE && !made;
+    *ran = 1;
+}
+
+// The operands of a backward: of inputs and outputs those that it needs. Of two gradients of one tensor the
+// first alone starts it.
+static void tli_walk_backward(const tli_walk *w, const tl_node *node, int32_t first) {
+    const tl_graph *graph = w->graph;
+    tl_replay_operand *at = w->operands;
+    int32_t i, k;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        *at++ = tli_walk_tensor(w, graph->inputs[i].tensor, graph->inputs[i].needed);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        *at++ = tli_walk_tensor(w, i, graph->outputs[i].needed);
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        *at++ = tli_walk_gradient(w, i, first);
+    for (i = 0; i < node->input_count; i++) {
+        at[i] = tli_walk_gradient(w, graph->inputs[node->first_input + i].tensor, first);
+        for (k = 0; k < i; k++)
+            if (at[k].lifetime == at[i].lifetime) at[i].start = TL_START_FILLED;
+    }
+}
+
+static tl_result tli_walk_compute(tli_walk *w) {
+    const tl_node *node = &w->graph->nodes[w->step.node];
+    int32_t first = w->opened;
+    tl_replay_call call;
+    tl_result result = TL_OK;
+    while (tli_walk_begins(w) && !result) result = tli_walk_open(w);
+    if (result) return result;
+    tli_zero(&call, sizeof call);
+    call.graph = w->graph;
+    call.lifetimes = w->lifetimes.items;
+    call.step = w->step;
+    call.index = w->index;
+    call.inputs = w->operands;
+    call.outputs = call.inputs + node->input_count;
+    call.output_grads = call.outputs + node->output_count;
+    call.input_grads = call.output_grads + node->output_count;
+    if (w->step.kind == TL_STEP_BACKWARD) tli_walk_backward(w, node, first);
+    else tli_walk_forward(w, node, &call, first);
+    call.saved = tli_walk_operand_of(w, TL_USE_SAVED, w->step.node);
+    if (w->step.kind == TL_STEP_FORWARD || w->step.kind == TL_STEP_FORWARD_INPLACE)
+        call.saved = tli_walk_tensor(w, 0, 0);
+    call.scratch = tli_walk_operand_of(w, TL_USE_SCRATCH, w->step.node);
+    result = w->desc->call(&call, w->desc->user);
+    return result ? tli_walk_failed(w, result, "call") : TL_OK;
+}
+
+// -- copies --
+
+// Copy or convert one tensor, or wait for its copy.
+static tl_result tli_walk_copy_tensor(tli_walk *w, int32_t tensor, tl_use to, tl_use from) {
+    tl_replay_copy copy;
+    tl_result result;
+    if (!w->desc->copy)
+        return tli_fail_values(w->env, TL_ERROR_INVALID_ARG, w->function,
+                               TLI_RULE(COPY_MUST_NOT_BE_NULL), (uint64_t)w->index, (uint64_t)w->step.node);
+    tli_zero(&copy, sizeof copy);
+    copy.graph = w->graph;
+    copy.lifetimes = w->lifetimes.items;
+    copy.step = w->step;
+    copy.step.output = w->graph->outputs[tensor].output;
+    copy.step.codec = tli_walk_state_of(w, tensor)->codec;
+    copy.index = w->index;
+    copy.to = tli_walk_operand_of(w, to, tensor);
+    copy.from = tli_walk_operand_of(w, from, tensor);
+    result = w->desc->copy(&copy, w->desc->user);
+    return result ? tli_walk_failed(w, result, "copy") : TL_OK;
+}
+
+// Convert one tensor, and release what it was converted from.
+static tl_result tli_walk_convert(tli_walk *w, int32_t tensor, tl_use to, tl_use from) {
+    tl_result result = tli_walk_copy_tensor(w, tensor, to, from);
+    if (result) return result;
+    tli_walk_release(w, *tli_walk_live(w, w->step.slot, from, tensor));
+    return TL_OK;
+}
+
+// Act on the tensor of a lifetime that has begun.
+static tl_result tli_walk_move(tli_walk *w, int32_t tensor) {
+    tli_walk_state *state = tli_walk_state_of(w, tensor);
+    switch ((tl_step_kind)w->step.kind) {
+    case TL_STEP_SPILL:
+        state->under_way = TLI_SPILLS;
+        return tli_walk_copy_tensor(w, tensor, TL_USE_HOST, TL_USE_OUTPUT);
+    case TL_STEP_FETCH:
+        state->under_way = TLI_FETCHES;
+        return tli_walk_copy_tensor(w, tensor, TL_USE_OUTPUT, TL_USE_HOST);
+    case TL_STEP_COMPRESS:
+        state->codec = w->step.codec;
+        return tli_walk_convert(w, tensor, TL_USE_COMPRESSED, TL_USE_OUTPUT);
+    case TL_STEP_EXPAND: {
+        tl_result result = tli_walk_convert(w, tensor, TL_USE_OUTPUT, TL_USE_COMPRESSED);
+        state->codec = TL_CODEC_NONE;
+        return result;
+    }
+    case TL_STEP_FORWARD:
+    case TL_STEP_FORWARD_INPLACE:
+    case TL_STEP_FORWARD_SAVE:
+    case TL_STEP_BACKWARD:
+    case TL_STEP_DROP:
+    case TL_STEP_DROP_SAVED:
+    case TL_STEP_WAIT:
+    case TL_STEP_DROP_HOST:
+    case TL_STEP_COUNT: break;
+    }
+    return TL_OK;
+}
+
+// Wait for the copies of one tensor of the node of the step, or of all.
+static tl_result tli_walk_wait(tli_walk *w) {
+    const tl_node *node = &w->graph->nodes[w->step.node];
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < node->output_count && !result; i++) {
+        tli_walk_state *state = tli_walk_state_of(w, node->first_output + i);
+        int spills = state->under_way == TLI_SPILLS;
+        if (!state->under_way || (w->step.output != TL_ALL_OUTPUTS && w->step.output != i)) continue;
+        result = tli_walk_copy_tensor(w, node->first_output + i, spills ? TL_USE_HOST : TL_USE_OUTPUT,
+                                        spills ? TL_USE_OUTPUT : TL_USE_HOST);
+        state->under_way = TLI_NO_COPY;
+    }
+    return result;
+}
+
+// -- the whole plan --
+
+static tl_result tli_walk_step(tli_walk *w) {
+    tl_result result = TL_OK;
+    if (w->step.kind <= TL_STEP_BACKWARD) result = tli_walk_compute(w);
+    else if (w->step.kind == TL_STEP_WAIT) result = tli_walk_wait(w);
+    while (!result && tli_walk_begins(w)) {
+        result = tli_walk_open(w);
+        if (!result)
+            result = tli_walk_move(w, tli_life_index(w->graph, &w->lifetimes.items[w->opened - 1]));
+    }
+    if (!result) tli_walk_free(w);
+    return result;
+}
+
+// Replay from the first step to the end; what is left, or was left by an error, is released.
+static tl_result tli_walk_steps(tli_walk *w) {
+    int32_t start = tli_count_first_lives(&w->lifetimes, w->graph, w->desc->plan), i;
+    tl_result result = TL_OK;
+    w->index = -1;
+    while (w->opened < start && !result) result = tli_walk_open(w);
+    for (i = 0; i < w->desc->plan->step_count && !result; i++) {
+        w->index = i;
+        w->step = tl_find_step(w->desc->plan, i);
+        result = tli_walk_step(w);
+    }
+    for (i = 0; i < w->opened; i++) tli_walk_release(w, i);
+    return result;
+}
+
+static tl_result tli_walk_alloc(tli_walk *w) {
+    const tl_graph *graph = w->graph;
+    uint64_t slots = (uint64_t)tli_count_slots(w->desc->plan), count = (uint64_t)w->lifetimes.count, i;
+    uint64_t keys = slots * tli_ledger_keys(graph), tensors = (uint64_t)graph->tensor_count;
+    uint64_t *free_steps = (uint64_t *)tli_alloc_array(w->env, count, sizeof *free_steps);
+    w->memory = (void **)tli_alloc_array(w->env, count, sizeof *w->memory);
+    w->by_free = (int32_t *)tli_alloc_array(w->env, count, sizeof *w->by_free);
+    w->live = (int32_t *)tli_alloc_array(w->env, keys, sizeof *w->live);
+    w->states = (tli_walk_state *)tli_alloc_array(w->env, slots * tensors, sizeof *w->states);
+    w->ran = (uint8_t *)tli_alloc_array(w->env, slots * (uint64_t)graph->node_count, 1);
+    w->is_read = (uint8_t *)tli_alloc_array(w->env, tensors, 1);
+    w->operands = (tl_replay_operand *)tli_alloc_array(w->env, 2 * tli_sim_most_made(graph),
+                                                       sizeof *w->operands);
+    if (!free_steps || !w->memory || !w->by_free || !w->live || !w->states || !w->ran || !w->is_read ||
+        !w->operands) {
+        tli_release(w->env, free_steps);
+        return tli_fail(w->env, TL_ERROR_NO_MEMORY, w->function, TLI_RULE(NO_MEMORY_TO_REPLAY));
+    }
+    for (i = 0; i < count; i++) free_steps[i] = (uint64_t)w->lifetimes.items[i].free_step;
+    for (i = 0; i < keys; i++) w->live[i] = -1;
+    for (i = 0; i < (uint64_t)graph->input_count; i++) w->is_read[graph->inputs[i].tensor] = 1;
+    tli_sort_numbers(w->by_free, (int32_t)count, free_steps);
+    tli_release(w->env, free_steps);
+    return TL_OK;
+}
+
+static tl_result tli_replay_plan(tl_env *env, tli_function function, const tl_replay_desc *desc) {
+    tl_simulate_desc simulate;
+    tl_report report;
+    tli_walk w;
+    tl_result result;
+    tli_zero(&w, sizeof w);
+    w.env = env;
+    w.function = function;
+    w.desc = desc;
+    w.graph = desc->graph;
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = desc->graph;
+    simulate.plan = desc->plan;
+    result = tli_find_lifetimes(env, function, &simulate, &w.lifetimes, &report);
+    if (!result) result = tli_walk_alloc(&w);
+    if (!result) result = tli_walk_steps(&w);
+    tl_free_lifetimes(env, &w.lifetimes);
+    tli_release(env, w.memory);
+    tli_release(env, w.by_free);
+    tli_release(env, w.live);
+    tli_release(env, w.states);
+    tli_release(env, w.ran);
+    tli_release(env, w.is_read);
+    tli_release(env, w.operands);
+    return result;
+}
+
+TLI_IMPL tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc) {
+    TL_ASSERT(desc && desc->graph && desc->plan && desc->allocate && desc->release && desc->call);
+    return tli_replay_plan(env, TLI_IN(REPLAY_PLAN), desc);
+}
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -16972,7 +17982,7 @@ static int32_t tli_call_all(tli_remake *r, const uint8_t *keep) {
         const tl_node *node = &graph->nodes[id];
         int all = 1;
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-            r->stays[i] = r->here[i] = keep[i] || node->keep || node->is_input;
+            r->stays[i] = r->here[i] = keep[i] || node->keep || node->is_input || node->once;
             all &= r->stays[i];
         }
         if (!node->is_input) tli_call_forward(r, id, all);
@@ -17133,12 +18143,16 @@ static tl_result tli_check_chain(tl_env *env, tli_function function, const tl_gr
 
 TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan) {
     tli_unit_chain chain;
-    int32_t *slots, most;
+    int32_t *slots, most, id;
     tl_result result;
     TL_ASSERT(graph && plan);
     tli_zero(plan, sizeof *plan);
     result = tl_check_graph(env, graph);
     if (!result) result = tli_check_chain(env, TLI_IN(PLAN_REVOLVE), graph);
+    for (id = 0; id < graph->node_count && !result; id++)
+        if (graph->nodes[id].once)
+            return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE),
+                            TLI_RULE(REVOLVE_RUNS_NODES_AGAIN));
     if (result) return result;
     if (slot_count < 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE), TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
@@ -17173,6 +18187,11 @@ TLI_IMPL int tl_parse_codec(const char *text, tl_codec *codec) {
 TLI_IMPL size_t tl_print_schedule(const tl_plan *plan, char *buf, size_t size) {
     tli_writer w = tli_writer_of(buf, size);
     int32_t i;
+    if (plan->in_flight > 1) {
+        tli_put(&w, "K ");
+        tli_put_i64(&w, plan->in_flight);
+        tli_put(&w, "\n");
+    }
     for (i = 0; i < plan->entry_count; i++) {
         const tl_entry *entry = &plan->entry[i];
         tli_put(&w, "E ");
@@ -17260,7 +18279,18 @@ typedef struct tli_schedule {
     tl_entry *entry;         // [entry_count]
     int32_t   entry_count, entry_capacity;
     int32_t   highest_slot;
+    int32_t   in_flight;     // 0 = not given
 } tli_schedule;
+
+// Read how many steps may be under way together, after K. Returns the rule that the line breaks, or TLI_NO_RULE.
+static tli_rule tli_read_in_flight(tli_reader *reader, tli_schedule *schedule) {
+    tli_word word;
+    if (schedule->list.count || schedule->entry_count || schedule->in_flight)
+        return TLI_RULE(IN_FLIGHT_MUST_STAND_FIRST);
+    if (!tli_next_word(reader, &word) || !tli_read_i32(word, &schedule->in_flight) || schedule->in_flight < 1)
+        return TLI_RULE(IN_FLIGHT_MUST_BE_NUMBER_AS_IN_K_4);
+    return tli_next_word(reader, &word) ? TLI_RULE(MORE_WORDS_THAN_STEP_TAKES) : TLI_NO_RULE;
+}
 
 // Read a tensor of the entry, after its E. Returns the rule that the line breaks, or TLI_NO_RULE.
 static tli_rule tli_read_entry(tli_reader *reader, tli_schedule *schedule) {
@@ -17295,6 +18325,7 @@ static tl_result tli_take_schedule(tli_schedule *schedule, tl_plan *plan) {
     tli_zero(&apart, sizeof apart);
     result = tli_take_steps(&schedule->list, TLI_IN(PARSE_SCHEDULE), &apart);
     if (schedule->highest_slot) apart.slot_count = schedule->highest_slot + 1;
+    apart.in_flight = schedule->in_flight;
     if (!result && !schedule->entry_count) {
         *plan = apart;
     } else if (!result) {
@@ -17320,16 +18351,18 @@ TLI_IMPL tl_result tl_parse_schedule(tl_env *env, const char *text, size_t lengt
         tl_step step;
         tli_word word;
         tli_rule why;
-        int enters;
+        int enters, is_head;
         if (!tli_next_word(&reader, &word)) continue;
         enters = tli_word_is(word, "E");
-        why = enters ? tli_read_entry(&reader, &schedule) : tli_read_step(&reader, word, &step);
+        is_head = tli_word_is(word, "K");
+        why = is_head ? tli_read_in_flight(&reader, &schedule)
+            : enters ? tli_read_entry(&reader, &schedule) : tli_read_step(&reader, word, &step);
         if (why) {
             tli_release(env, schedule.list.steps);
             tli_release(env, schedule.entry);
             return tli_fail_line(env, TL_ERROR_PARSE, TLI_IN(PARSE_SCHEDULE), reader.line, why);
         }
-        if (enters) continue;
+        if (enters || is_head) continue;
         tli_add_step(&schedule.list, step);
         if (step.slot > schedule.highest_slot) schedule.highest_slot = step.slot;
     }
@@ -17382,6 +18415,11 @@ static void tli_list_live(tli_sim *sim, tli_peak *peak) {
         tli_sim_choose_slot(sim, i);
         tli_list_slot(sim, peak);
     }
+    for (i = sim->late_first; i < sim->late_count; i++) {
+        const tli_late *late = &sim->late[i];
+        if (late->until <= sim->step_count || late->is_host) continue;    // free for the next step
+        tli_add_live(peak, late->made.use, late->made.index, late->made.slot, late->made.bytes);
+    }
     tli_sim_choose_slot(sim, slot);
 }
 
@@ -17390,7 +18428,7 @@ static void tli_list_live(tli_sim *sim, tli_peak *peak) {
 // live together.
 static tl_result tli_list_peak(tli_sim *sim, tl_step step, tli_peak *peak) {
     const tl_node *node = &sim->graph->nodes[step.node];
-    int alone = step.kind == TL_STEP_COMPRESS || step.kind == TL_STEP_EXPAND;
+    int alone = (step.kind == TL_STEP_COMPRESS || step.kind == TL_STEP_EXPAND) && sim->in_flight <= 1;
     int32_t count = alone && step.output == TL_ALL_OUTPUTS ? node->output_count : 1, i;
     tl_result result = TL_OK;
     for (i = 0; i < count && !result; i++) {
@@ -17418,6 +18456,8 @@ static tl_result tli_find_peak(tl_env *env, tli_function function, const tl_simu
     result = tli_simulate_checked(env, function, desc, NULL, &peak->report);
     if (result) return result;
     most *= (uint64_t)tli_count_slots(desc->plan);
+    if (tli_count_in_flight(desc->plan) > 1)    // what was freed and is not free: no more than was allocated
+        most += (uint64_t)peak->report.allocation_count;
     peak->live = (tli_made *)tli_alloc_array(env, most + tli_sim_most_made(graph), sizeof *peak->live);
     if (!peak->live) return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_TO_LOOK_AT_PEAK));
     result = tli_init_sim(env, &sim, function, graph, desc->device, desc->plan, NULL);
@@ -17575,6 +18615,11 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
         tli_send(s, ", ");
         tli_send_i32(s, plan->slot_count);
         tli_send(s, " micro-batches under way together");
+    }
+    if (plan->in_flight > 1) {
+        tli_send(s, ", up to ");
+        tli_send_i32(s, plan->in_flight);
+        tli_send(s, " steps under way together");
     }
     tli_send(s, "\n");
     tli_send(s, "cost ");
@@ -17886,13 +18931,19 @@ static void tli_send_macro_node(tli_stream *s, const tli_table *t, int32_t id) {
     tli_send_i32(s, id);
 }
 
-// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
-static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
-                                  const char *of, uint64_t number) {
+// Send "#define NET_INPUT_X", for a tensor.
+static void tli_send_macro_tensor(tli_stream *s, const tli_table *t, const char *what,
+                                  const tl_lifetime *life) {
     tli_send_define(s, t, what);
     tli_send_macro_node(s, t, life->node);
     if (t->graph->nodes[life->node].output_count > 1) { tli_send(s, "_o"); tli_send_i32(s, life->output); }
     if (life->slot) { tli_send(s, "_s"); tli_send_i32(s, life->slot); }
+}
+
+// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
+static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
+                                  const char *of, uint64_t number) {
+    tli_send_macro_tensor(s, t, what, life);
     tli_send(s, of);
     tli_send_constant(s, number);
     tli_send(s, "\n");
@@ -17937,21 +18988,21 @@ static void tli_send_macro_blocks(tli_stream *s, const tli_table *t) {
     if (t->plan->block_count) tli_send_defined(s, t, "_BLOCKS ", (uint64_t)t->plan->block_count);
 }
 
-// How many lifetimes begin before the first step: first those of inputs, then those of the entry.
-static int32_t tli_count_first_lives(const tli_table *t) {
-    const tl_graph *graph = t->graph;
-    int32_t count = 0, i;
-    while (count < t->lifetimes.count && t->lifetimes.items[count].use == TL_USE_INPUT) count++;
-    for (i = 0; i < t->plan->entry_count; i++) {
-        const tl_entry *entry = &t->plan->entry[i];
-        count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
+// Whether an output is made again while others may be under way that use the one before.
+static int tli_lives_again(const tli_table *t, int32_t index) {
+    const tl_lifetime *life = &t->lifetimes.items[index];
+    int32_t i;
+    for (i = index + 1; i < t->lifetimes.count && t->plan->in_flight > 1; i++) {
+        const tl_lifetime *other = &t->lifetimes.items[i];
+        if (other->use == life->use && other->node == life->node && other->output == life->output &&
+            other->slot == life->slot) return 1;
     }
-    return count;
+    return 0;
 }
 
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
-    int32_t i, first = tli_count_first_lives(t);
+    int32_t i, first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan);
     tli_send(s, "\n");
     if (t->plan->offset_count) {
         tli_send_defined(s, t, "_ARENA_BYTES ", t->report.arena_bytes);
@@ -17963,6 +19014,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     tli_send_macro_blocks(s, t);
     tli_send_defined(s, t, "_BASE_BYTES ", t->plan->base_bytes);
     if (t->plan->slot_count > 1) tli_send_defined(s, t, "_SLOTS ", (uint64_t)t->plan->slot_count);
+    if (t->plan->in_flight > 1) tli_send_defined(s, t, "_IN_FLIGHT ", (uint64_t)t->plan->in_flight);
     tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
     tli_send_defined(s, t, "_NODES ", (uint64_t)graph->node_count);
     tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
@@ -17971,7 +19023,8 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
         int32_t tensor = graph->nodes[life->node].first_output + life->output;
         if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
         else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
-        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor])
+        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && is_result[tensor] &&
+            !tli_lives_again(t, i))
             tli_send_macro_place(s, t, "_RESULT_", life);
     }
     for (i = 0; i < graph->node_count; i++) {
@@ -17989,7 +19042,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
 static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *named, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
-    int32_t numbers[13], k;
+    int32_t numbers[13], more[4], k;
     numbers[0] = (int32_t)node->name; numbers[1] = (int32_t)node->op; numbers[2] = (int32_t)node->unit;
     numbers[3] = node->first_input; numbers[4] = node->input_count;
     numbers[5] = node->first_output; numbers[6] = node->output_count;
@@ -17998,11 +19051,15 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *
     numbers[11] = node->keep; numbers[12] = node->fixed;
     amounts[0] = node->fwd_cost; amounts[1] = node->bwd_cost; amounts[2] = node->saved_bytes;
     amounts[3] = node->fwork_bytes; amounts[4] = node->bwork_bytes; amounts[5] = node->param_bytes;
+    more[0] = node->takes_blocks; more[1] = node->dynamic; more[2] = node->once; more[3] = node->origin;
     tli_send(s, "    { ");
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
-    tli_send(s, node->takes_blocks ? ", 1" : ", 0");
-    tli_send(s, node->dynamic ? ", 1 },  // " : ", 0 },  // ");
+    tli_send(s, ", ");
+    tli_send_list(s, more, 4);
+    tli_send(s, ", ");
+    tli_send_constant(s, node->swork_bytes);
+    tli_send(s, " },  // ");
     tli_send_ascii(s, tl_name_node(named, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
     tli_send_i32(s, id);
@@ -18301,6 +19358,7 @@ static void tli_send_plan_table(tli_stream *s, const tli_table *t) {
     tli_send(s, t->is_narrow ? "&" : "NULL");
     if (t->is_narrow) { tli_send(s, name); tli_send(s, "_narrow"); }
     tli_send(s, ",  // narrow\n");
+    tli_send_field(s, (uint64_t)plan->in_flight, "in_flight");
     tli_send(s, "};\n");
 }
 
@@ -18459,6 +19517,1037 @@ TLI_IMPL tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_p
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TEXT
+
+// -- plans as C programs: what is called --
+//
+// A replay with functions of the caller, which here write rows down instead of calling:
+//
+//     step    row                              words
+//     B 2     zero                             where, bytes
+//             call, op 1, backward, node 2     where each operand lies, in the order of the prototype
+//     O 1     copy                             to, from, bytes
+//
+// The same rows become calls or a table (05_code_write.c).
+
+static const char *const tli_code_form_names[] = { TL_CODE_FORMS(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_code_form(tl_code_form form) {
+    return tli_name(tli_code_form_names, TL_CODE_FORM_COUNT, (int64_t)form);
+}
+
+TLI_IMPL int tl_parse_code_form(const char *text, tl_code_form *form) {
+    int32_t value;
+    int ok = tli_parse_name(tli_code_form_names, TL_CODE_FORM_COUNT, text, tli_text_length(text), &value);
+    *form = (tl_code_form)value;
+    return ok;
+}
+
+typedef enum tli_row_kind {
+    TLI_ROW_FORWARD, TLI_ROW_BACKWARD, TLI_ROW_ZERO, TLI_ROW_LOSS, TLI_ROW_COPY, TLI_ROW_WAIT,
+    TLI_ROW_COMPRESS, TLI_ROW_EXPAND, TLI_ROW_COUNT
+} tli_row_kind;
+
+// Arrays of the program.
+enum {
+    TLI_SPACE_NONE,      // the word is a number, or NULL
+    TLI_SPACE_BANK,      // of the device, one for each
+    TLI_SPACE_HOST = TLI_SPACE_BANK + TL_MOST_BANKS,
+    TLI_SPACE_WEIGHTS = TLI_SPACE_HOST + TL_MOST_BANKS,
+    TLI_SPACE_GRADIENTS,
+    TLI_SPACE_COUNT
+};
+
+// An operand of a row: an address in an array, or a number.
+typedef struct tli_code_word {
+    uint64_t value;     // offset, or number
+    int32_t  space;
+} tli_code_word;
+
+typedef struct tli_code_row {
+    tli_row_kind kind;
+    int32_t step, node, slot;
+    int32_t first, count;   // words
+} tli_code_row;
+
+// Operands of a kernel, in the order of its parameters.
+typedef enum tli_role {
+    TLI_ROLE_OUT_GRAD, TLI_ROLE_IN_GRAD, TLI_ROLE_OUT, TLI_ROLE_IN, TLI_ROLE_NEEDED_OUT, TLI_ROLE_WEIGHT,
+    TLI_ROLE_WEIGHT_GRAD, TLI_ROLE_SAVED, TLI_ROLE_SCRATCH, TLI_ROLE_COUNT
+} tli_role;
+
+// A parameter of a kernel: operand `number` of a part.
+typedef struct tli_code_param {
+    tli_role part;
+    int32_t  number;
+} tli_code_param;
+
+// The parameters of a kernel, behind its node.
+typedef struct tli_code_kernel {
+    int32_t first, count;
+    int     is_called;
+} tli_code_kernel;
+
+typedef struct tli_code {
+    tl_env             *env;
+    const tl_code_desc *desc;
+    tli_table           table;     // graph, plan, name, lifetimes, report, block_bytes, is_shared
+    tli_code_row       *rows;      // [row_count]
+    tli_code_word      *words;     // [word_count]
+    int32_t             row_count, row_capacity, word_count, word_capacity;
+    int                 failed;    // 1 = out of memory
+    uint8_t            *is_result;   // [tensors]
+    int32_t            *ops;       // [nodes] the first node of the same op; -1 = a graph input
+    tli_code_kernel    *kernels;   // [2 nodes] of these: forward, backward
+    tli_code_param     *params;    // [param_count]
+    int32_t             param_count, param_capacity;
+    uint8_t            *is_op_shared;  // [nodes] of these: 1 = another op has the same name in C
+    uint64_t           *weights;   // [nodes] where the weights of a node lie
+    uint64_t           *bases;     // [blocks of the plan] where each begins in the array of its bank
+    uint64_t            space_bytes[TLI_SPACE_COUNT];
+    uint64_t            alignment;
+} tli_code;
+
+// -- prototypes --
+
+static int tli_is_trained(const tli_code *c, const tl_node *node) {
+    return node->has_grad && !c->table.plan->inference;
+}
+
+static int tli_in_has_grad(const tl_graph *graph, const tl_node *node, int32_t i) {
+    return graph->nodes[graph->outputs[graph->inputs[node->first_input + i].tensor].node].has_grad;
+}
+
+// Whether a node has operand i of a part.
+static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role part, int backward, int32_t i) {
+    const tl_graph *graph = c->table.graph;
+    int in = i < node->input_count, out = i < node->output_count, trains = !c->table.plan->inference;
+    switch (part) {
+    case TLI_ROLE_OUT_GRAD: return backward && out;
+    case TLI_ROLE_IN_GRAD: return backward && in && tli_in_has_grad(graph, node, i);
+    case TLI_ROLE_OUT: return !backward && out;
+    case TLI_ROLE_IN: return in && (!backward || graph->inputs[node->first_input + i].needed);
+    case TLI_ROLE_NEEDED_OUT: return backward && out && graph->outputs[node->first_output + i].needed;
+    case TLI_ROLE_WEIGHT: return !i && node->param_bytes > 0;
+    case TLI_ROLE_WEIGHT_GRAD: return !i && backward && node->param_bytes > 0;
+    case TLI_ROLE_SAVED: return !i && node->saved_bytes > 0 && trains;
+    case TLI_ROLE_SCRATCH: return !i && (backward ? node->bwork_bytes : node->fwork_bytes) > 0;
+    case TLI_ROLE_COUNT: break;
+    }
+    return 0;
+}
+
+// Whether the kernels of an op have operand i of a part: whether one of its nodes has it. op: its first node.
+static int tli_op_has_part(const tli_code *c, int32_t op, tli_role part, int backward, int32_t i) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id;
+    for (id = op; id < graph->node_count; id++)
+        if (c->ops[id] == op && (!backward || graph->nodes[id].has_grad) &&
+            tli_node_has_part(c, &graph->nodes[id], part, backward, i)) return 1;
+    return 0;
+}
+
+// The most inputs or outputs of a node of the op.
+static int32_t tli_most_operands(const tli_code *c, int32_t op) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id, most = 1;
+    for (id = op; id < graph->node_count; id++) {
+        if (c->ops[id] != op) continue;
+        if (graph->nodes[id].input_count > most) most = graph->nodes[id].input_count;
+        if (graph->nodes[id].output_count > most) most = graph->nodes[id].output_count;
+    }
+    return most;
+}
+
+// List the parameters of a kernel of an op.
+static void tli_code_list_params(tli_code *c, int32_t op, int backward) {
+    tli_code_kernel *kernel = &c->kernels[2 * op + backward];
+    int32_t most = tli_most_operands(c, op), part, i;
+    void *params = c->params;
+    kernel->first = c->param_count;
+    for (part = 0; part < TLI_ROLE_COUNT; part++)
+        for (i = 0; i < most && !c->failed; i++) {
+            if (!tli_op_has_part(c, op, (tli_role)part, backward, i)) continue;
+            c->failed = !tli_grow(c->env, &params, &c->param_capacity, c->param_count,
+                                  (int64_t)c->param_count + 1, sizeof *c->params);
+            if (c->failed) return;
+            c->params = (tli_code_param *)params;
+            c->params[c->param_count].part = (tli_role)part;
+            c->params[c->param_count++].number = i;
+        }
+    kernel->count = c->param_count - kernel->first;
+}
+
+// -- rows --
+
+static void tli_code_add_word(tli_code *c, int32_t space, uint64_t value) {
+    void *words = c->words;
+    if (c->failed) return;
+    if (!tli_grow(c->env, &words, &c->word_capacity, c->word_count, (int64_t)c->word_count + 1,
+                  sizeof *c->words)) {
+        c->failed = 1;
+        return;
+    }
+    c->words = (tli_code_word *)words;
+    c->words[c->word_count].space = space;
+    c->words[c->word_count++].value = value;
+    c->rows[c->row_count - 1].count++;
+}
+
+static void tli_code_add_row(tli_code *c, tli_row_kind kind, const tl_step *step, int32_t index) {
+    void *rows = c->rows;
+    tli_code_row *row;
+    if (c->failed) return;
+    if (!tli_grow(c->env, &rows, &c->row_capacity, c->row_count, (int64_t)c->row_count + 1, sizeof *row)) {
+        c->failed = 1;
+        return;
+    }
+    c->rows = (tli_code_row *)rows;
+    row = &c->rows[c->row_count++];
+    row->kind = kind;
+    row->step = index;
+    row->node = step->node;
+    row->slot = step->slot;
+    row->first = c->word_count;
+    row->count = 0;
+}
+
+// Add the address of a lifetime.
+static void tli_code_add_life(tli_code *c, const tl_lifetime *life) {
+    int is_host = life->use == TL_USE_HOST;
+    uint64_t offset = life->offset;
+    if (life->block >= 0) offset += c->bases[life->block] - c->table.plan->blocks[life->block].offset;
+    tli_code_add_word(c, (is_host ? TLI_SPACE_HOST : TLI_SPACE_BANK) + life->bank, offset);
+}
+
+static void tli_code_add_operand(tli_code *c, const tl_replay_call *call, const tl_replay_operand *operand) {
+    if (operand->lifetime < 0) tli_code_add_word(c, TLI_SPACE_NONE, 0);
+    else tli_code_add_life(c, &call->lifetimes[operand->lifetime]);
+}
+
+static void tli_code_add_start(tli_code *c, const tl_replay_call *call, const tl_replay_operand *gradient) {
+    if (gradient->lifetime < 0 || gradient->start == TL_START_FILLED) return;
+    tli_code_add_row(c, gradient->start == TL_START_LOSS ? TLI_ROW_LOSS : TLI_ROW_ZERO, &call->step,
+                     call->index);
+    tli_code_add_operand(c, call, gradient);
+    tli_code_add_word(c, TLI_SPACE_NONE, call->lifetimes[gradient->lifetime].bytes);
+}
+
+// Add operand i of a part of a call.
+static void tli_code_add_part(tli_code *c, const tl_replay_call *call, tli_role part, int32_t i) {
+    const tl_node *node = &call->graph->nodes[call->step.node];
+    tl_replay_operand none;
+    none.lifetime = -1;
+    switch (part) {
+    case TLI_ROLE_OUT_GRAD: tli_code_add_operand(c, call, &call->output_grads[i]); break;
+    case TLI_ROLE_IN_GRAD: tli_code_add_operand(c, call, &call->input_grads[i]); break;
+    case TLI_ROLE_OUT: tli_code_add_operand(c, call, call->outputs_ready ? &none : &call->outputs[i]); break;
+    case TLI_ROLE_NEEDED_OUT: tli_code_add_operand(c, call, &call->outputs[i]); break;
+    case TLI_ROLE_IN: tli_code_add_operand(c, call, &call->inputs[i]); break;
+    case TLI_ROLE_WEIGHT: tli_code_add_word(c, TLI_SPACE_WEIGHTS, c->weights[call->step.node]); break;
+    case TLI_ROLE_WEIGHT_GRAD:
+        if (tli_is_trained(c, node)) tli_code_add_word(c, TLI_SPACE_GRADIENTS, c->weights[call->step.node]);
+        else tli_code_add_word(c, TLI_SPACE_NONE, 0);
+        break;
+    case TLI_ROLE_SAVED: tli_code_add_operand(c, call, &call->saved); break;
+    case TLI_ROLE_SCRATCH: tli_code_add_operand(c, call, &call->scratch); break;
+    case TLI_ROLE_COUNT: break;
+    }
+}
+
+static tl_result tli_code_call(const tl_replay_call *call, void *user) {
+    tli_code *c = (tli_code *)user;
+    const tl_node *node = &call->graph->nodes[call->step.node];
+    int backward = call->step.kind == TL_STEP_BACKWARD;
+    tli_code_kernel *kernel = &c->kernels[2 * c->ops[call->step.node] + backward];
+    int32_t i;
+    for (i = 0; i < node->output_count; i++) tli_code_add_start(c, call, &call->output_grads[i]);
+    for (i = 0; i < node->input_count; i++) tli_code_add_start(c, call, &call->input_grads[i]);
+    tli_code_add_row(c, backward ? TLI_ROW_BACKWARD : TLI_ROW_FORWARD, &call->step, call->index);
+    for (i = kernel->first; i < kernel->first + kernel->count; i++) {
+        tli_code_param param = c->params[i];
+        if (tli_node_has_part(c, node, param.part, backward, param.number))
+            tli_code_add_part(c, call, param.part, param.number);
+        else tli_code_add_word(c, TLI_SPACE_NONE, 0);
+    }
+    kernel->is_called = 1;
+    return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+static tl_result tli_code_copy(const tl_replay_copy *copy, void *user) {
+    tli_code *c = (tli_code *)user;
+    const tl_lifetime *to = &copy->lifetimes[copy->to.lifetime], *from = &copy->lifetimes[copy->from.lifetime];
+    int packs = copy->step.kind == TL_STEP_COMPRESS, unpacks = copy->step.kind == TL_STEP_EXPAND;
+    tli_row_kind kind = packs ? TLI_ROW_COMPRESS : unpacks ? TLI_ROW_EXPAND : TLI_ROW_COPY;
+    if (copy->step.kind == TL_STEP_WAIT) kind = TLI_ROW_WAIT;
+    tli_code_add_row(c, kind, &copy->step, copy->index);
+    if (packs || unpacks) tli_code_add_word(c, TLI_SPACE_NONE, copy->step.codec);
+    tli_code_add_life(c, to);
+    if (kind != TLI_ROW_WAIT) tli_code_add_life(c, from);
+    if (kind != TLI_ROW_WAIT) tli_code_add_word(c, TLI_SPACE_NONE, packs ? from->bytes : to->bytes);
+    return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+}
+
+// Every lifetime has its place: nothing to do, but memory may not be NULL.
+static tl_result tli_code_allocate(const tl_lifetime *life, void **memory, void *user) {
+    (void)life;
+    *memory = user;
+    return TL_OK;
+}
+
+static void tli_code_release(const tl_lifetime *life, void *memory, void *user) {
+    (void)life; (void)memory; (void)user;
+}
+
+static tl_result tli_code_replay(tli_code *c) {
+    tl_replay_desc replay;
+    tl_result result;
+    tli_zero(&replay, sizeof replay);
+    replay.graph = c->table.graph;
+    replay.plan = c->table.plan;
+    replay.allocate = tli_code_allocate;
+    replay.release = tli_code_release;
+    replay.call = tli_code_call;
+    replay.copy = tli_code_copy;
+    replay.user = c;
+    result = tli_replay_plan(c->env, TLI_IN(WRITE_PLAN_CODE), &replay);
+    if (!c->failed) return result;
+    return tli_fail(c->env, TL_ERROR_NO_MEMORY, TLI_IN(WRITE_PLAN_CODE), TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+}
+
+// -- layout --
+
+// Lay out the weights of nodes, of those with a gradient or of the others, behind each other.
+static tl_result tli_code_place_weights(tli_code *c, int trained, uint64_t *end) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (!node->param_bytes || tli_is_trained(c, node) != trained) continue;
+        c->weights[id] = *end;
+        if (!tli_add_u64(*end, node->param_bytes, end) || *end > UINT64_MAX / 32)
+            return tli_fail(c->env, TL_ERROR_OVERFLOW, TLI_IN(WRITE_PLAN_CODE),
+                            TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+        *end = tli_align_up(*end, c->alignment > 4 ? c->alignment : 4);
+    }
+    return TL_OK;
+}
+
+// Find the bytes of every array, and where blocks begin in those of banks.
+static tl_result tli_code_place(tli_code *c) {
+    const tl_plan *plan = c->table.plan;
+    uint64_t end = 0;
+    tl_result result;
+    int32_t k;
+    int has_blocks[2] = { 0, 0 };
+    for (k = 0; k < plan->block_count; k++) {
+        const tl_plan_block *block = &plan->blocks[k];
+        uint64_t *bytes = &c->space_bytes[(block->tier ? TLI_SPACE_HOST : TLI_SPACE_BANK) + block->bank];
+        c->bases[k] = *bytes;
+        *bytes += c->table.block_bytes[k];   // no overflow: part of an arena
+        has_blocks[block->tier] = 1;
+    }
+    if (!has_blocks[0]) c->space_bytes[TLI_SPACE_BANK] = c->table.report.arena_bytes;
+    if (!has_blocks[1]) c->space_bytes[TLI_SPACE_HOST] = c->table.report.host_arena_bytes;
+    result = tli_code_place_weights(c, 1, &end);
+    c->space_bytes[TLI_SPACE_GRADIENTS] = end;
+    if (!result) result = tli_code_place_weights(c, 0, &end);
+    c->space_bytes[TLI_SPACE_WEIGHTS] = end;
+    return result;
+}
+
+// The character of an op's name in C.
+static char tli_code_letter(char c) {
+    int is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return is_letter ? c : '_';
+}
+
+static int tli_same_in_c(const char *a, const char *b) {
+    while (*a && tli_code_letter(*a) == tli_code_letter(*b)) { a++; b++; }
+    return !*a && !*b;
+}
+
+// Find the ops, each by its first node, and those whose names C cannot tell apart.
+static void tli_code_find_ops(tli_code *c) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        c->ops[id] = graph->nodes[id].is_input ? -1 : id;
+        for (k = 0; k < id && c->ops[id] >= 0; k++) {
+            if (c->ops[k] != k) continue;
+            if (tli_same_text(tl_name_op(graph, k), tl_name_op(graph, id))) { c->ops[id] = k; break; }
+            if (tli_same_in_c(tl_name_op(graph, k), tl_name_op(graph, id)))
+                c->is_op_shared[k] = c->is_op_shared[id] = 1;
+        }
+    }
+    for (id = 0; id < graph->node_count; id++)
+        for (k = 0; k < 2 && c->ops[id] == id; k++) tli_code_list_params(c, id, k);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_TEXT
+
+// -- plans as C programs: the texts --
+//
+// Calls name operands where they are used; a table holds them in words, which a loop reads:
+//
+//     calls    net_conv_forward(NET_NODE_C1, net_bank_0 + 64, net_bank_0, net_weights);  // c1: step 3
+//     table    0, 1, 8208, 8192, 16384,                                                 // c1: step 3
+//
+//              case 0: net_conv_forward(at[1], net_at(at[2]), net_at(at[3]), net_at(at[4])); at += 5; break;
+
+static const char *const tli_role_names[] = { "dout", "din", "out", "in", "out", "weight", "dweight", "saved",
+                                              "scratch" };
+
+static int tli_is_written(tli_role part) {
+    return part == TLI_ROLE_OUT || part == TLI_ROLE_IN_GRAD || part == TLI_ROLE_WEIGHT_GRAD ||
+           part == TLI_ROLE_SCRATCH;
+}
+
+// -- names --
+
+// Send "net_<what>".
+static void tli_send_own(tli_stream *s, const tli_code *c, const char *what) {
+    tli_send(s, c->table.name);
+    tli_send(s, what);
+}
+
+// Send "net_conv_forward".
+static void tli_send_kernel_name(tli_stream *s, const tli_code *c, int32_t op, int backward) {
+    const char *name = tl_name_op(c->table.graph, op);
+    tli_send_own(s, c, "_");
+    for (; *name; name++) {
+        char letter = tli_code_letter(*name);
+        tli_send_bytes(s, &letter, 1);
+    }
+    if (c->is_op_shared[op]) { tli_send(s, "_n"); tli_send_i32(s, op); }
+    tli_send(s, backward ? "_backward" : "_forward");
+}
+
+static void tli_send_space_name(tli_stream *s, const tli_code *c, int32_t space) {
+    if (space == TLI_SPACE_WEIGHTS) tli_send_own(s, c, "_weights");
+    else if (space == TLI_SPACE_GRADIENTS) tli_send_own(s, c, "_gradients");
+    else {
+        tli_send_own(s, c, space >= TLI_SPACE_HOST ? "_host_" : "_bank_");
+        tli_send_i32(s, space - (space >= TLI_SPACE_HOST ? TLI_SPACE_HOST : TLI_SPACE_BANK));
+    }
+}
+
+// The same in upper case, with what follows: "NET_BANK_0_BYTES".
+static void tli_send_space_macro(tli_stream *s, const tli_code *c, int32_t space, const char *what) {
+    tli_send(s, tli_macro_of(c->table.name).text);
+    if (space == TLI_SPACE_WEIGHTS) tli_send(s, "_WEIGHTS");
+    else if (space == TLI_SPACE_GRADIENTS) tli_send(s, "_GRADIENTS");
+    else {
+        tli_send(s, space >= TLI_SPACE_HOST ? "_HOST_" : "_BANK_");
+        tli_send_i32(s, space - (space >= TLI_SPACE_HOST ? TLI_SPACE_HOST : TLI_SPACE_BANK));
+    }
+    tli_send(s, what);
+}
+
+static void tli_send_macro(tli_stream *s, const tli_code *c, const char *what) {
+    tli_send(s, tli_macro_of(c->table.name).text);
+    tli_send(s, what);
+}
+
+// Send an operand: "net_bank_0 + 64", "NULL" or a number.
+static void tli_send_word(tli_stream *s, const tli_code *c, const tli_code_word *word, int is_number) {
+    if (is_number) {
+        tli_send_constant(s, word->value);
+    } else if (word->space == TLI_SPACE_NONE) {
+        tli_send(s, "NULL");
+    } else {
+        tli_send_space_name(s, c, word->space);
+        if (word->value) tli_send(s, " + ");
+        if (word->value) tli_send_constant(s, word->value);
+    }
+}
+
+// Whether word i of a row is a number, and not an address.
+static int tli_is_number(tli_row_kind kind, int32_t i) {
+    switch (kind) {
+    case TLI_ROW_FORWARD:
+    case TLI_ROW_BACKWARD:
+    case TLI_ROW_WAIT: return 0;
+    case TLI_ROW_ZERO:
+    case TLI_ROW_LOSS: return i == 1;
+    case TLI_ROW_COPY: return i == 2;
+    case TLI_ROW_COMPRESS:
+    case TLI_ROW_EXPAND: return i == 0 || i == 3;
+    case TLI_ROW_COUNT: break;
+    }
+    return 0;
+}
+
+static int32_t tli_slot_count(const tli_code *c) { return tli_count_slots(c->table.plan); }
+
+// Numbers in front of the words of a call: node, and slot where there are several.
+static int32_t tli_leading(const tli_code *c, tli_row_kind kind) {
+    if (kind != TLI_ROW_FORWARD && kind != TLI_ROW_BACKWARD) return 0;
+    return tli_slot_count(c) > 1 ? 2 : 1;
+}
+
+// Send the function of a row, up to its opening parenthesis.
+static void tli_send_callee(tli_stream *s, const tli_code *c, tli_row_kind kind, int32_t op) {
+    switch (kind) {
+    case TLI_ROW_FORWARD: tli_send_kernel_name(s, c, op, 0); break;
+    case TLI_ROW_BACKWARD: tli_send_kernel_name(s, c, op, 1); break;
+    case TLI_ROW_ZERO: tli_send(s, "memset"); break;
+    case TLI_ROW_LOSS: tli_send_own(s, c, "_start_loss"); break;
+    case TLI_ROW_COPY: tli_send_own(s, c, "_copy"); break;
+    case TLI_ROW_WAIT: tli_send_own(s, c, "_wait"); break;
+    case TLI_ROW_COMPRESS: tli_send_own(s, c, "_compress"); break;
+    case TLI_ROW_EXPAND: tli_send_own(s, c, "_expand"); break;
+    case TLI_ROW_COUNT: break;
+    }
+    tli_send(s, "(");
+}
+
+static void tli_send_comment(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    tli_send(s, "  // ");
+    tli_send_ascii(s, tl_name_node(c->table.graph, row->node));
+    tli_send(s, ": ");
+    if (row->kind == TLI_ROW_ZERO || row->kind == TLI_ROW_LOSS) tli_send(s, "gradient, ");
+    tli_send(s, "step ");
+    tli_send_i32(s, row->step);
+    tli_send(s, "\n");
+}
+
+// -- calls --
+
+static void tli_send_call(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    int32_t i;
+    tli_send(s, "        ");
+    tli_send_callee(s, c, row->kind, c->ops[row->node]);
+    if (tli_leading(c, row->kind)) {
+        tli_send_macro(s, c, "_NODE_");
+        tli_send_macro_node(s, &c->table, row->node);
+        if (tli_leading(c, row->kind) > 1) { tli_send(s, ", "); tli_send_i32(s, row->slot); }
+    }
+    for (i = 0; i < row->count; i++) {
+        if (i || tli_leading(c, row->kind)) tli_send(s, ", ");
+        if (i == 1 && row->kind == TLI_ROW_ZERO) tli_send(s, "0, ");
+        tli_send_word(s, c, &c->words[row->first + i], tli_is_number(row->kind, i));
+    }
+    tli_send(s, ");");
+    tli_send_comment(s, c, row);
+}
+
+// -- tables --
+
+// How words of a table hold addresses: the number of the array above the bits of the offset, in units.
+typedef struct tli_code_table {
+    uint64_t unit;
+    int      shift;         // bits of an offset
+    int      word_bytes;    // 2 or 4; 0 = too large for either
+    int32_t  spaces[TLI_SPACE_COUNT];  // number of an array in the table; 0 = not used
+    int32_t  space_count;
+    int      has_addresses; // 1 = some word is an address, or NULL
+} tli_code_table;
+
+static tli_code_table tli_code_table_of(const tli_code *c) {
+    uint64_t largest = 0, number = (uint64_t)c->table.graph->node_count, rest, left;
+    tli_code_table t;
+    int32_t i, k;
+    tli_zero(&t, sizeof t);
+    for (i = 0; i < c->row_count; i++)
+        for (k = 0; k < c->rows[i].count; k++) {
+            const tli_code_word *word = &c->words[c->rows[i].first + k];
+            if (tli_is_number(c->rows[i].kind, k)) { number = tli_larger_u64(number, word->value); continue; }
+            t.has_addresses = 1;
+            if (word->space == TLI_SPACE_NONE) continue;
+            if (!t.spaces[word->space]) t.spaces[word->space] = ++t.space_count;
+            largest = tli_larger_u64(largest, word->value);
+            for (rest = word->value; rest; rest = left) {   // Euclid's algorithm
+                left = t.unit % rest;
+                t.unit = rest;
+            }
+        }
+    if (!t.unit) t.unit = 1;
+    while (t.shift < 63 && largest / t.unit >> t.shift) t.shift++;
+    if (t.shift > 32) return t;
+    number = tli_larger_u64(number, ((uint64_t)t.space_count << t.shift) + largest / t.unit);
+    t.word_bytes = number <= UINT16_MAX ? 2 : number <= UINT32_MAX ? 4 : 0;
+    return t;
+}
+
+static uint64_t tli_table_word(const tli_code_table *t, const tli_code_word *word) {
+    if (word->space == TLI_SPACE_NONE) return 0;
+    return ((uint64_t)t->spaces[word->space] << t->shift) + word->value / t->unit;
+}
+
+// The case of a row: kernels of ops in the order of their first nodes, then what is no kernel.
+static int32_t tli_find_case(const tli_code *c, const tli_code_row *row) {
+    int32_t kernels = 2 * c->table.graph->node_count;
+    if (row->kind == TLI_ROW_FORWARD || row->kind == TLI_ROW_BACKWARD)
+        return 2 * c->ops[row->node] + (row->kind == TLI_ROW_BACKWARD);
+    return kernels + (int32_t)row->kind;
+}
+
+// Number the cases that occur. Returns their count; no memory: -1.
+static int32_t tli_number_cases(const tli_code *c, int32_t **numbers, int32_t **rows) {
+    int32_t count = 2 * c->table.graph->node_count + TLI_ROW_COUNT, used = 0, i;
+    *numbers = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **numbers);
+    *rows = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **rows);
+    if (!*numbers || !*rows) return -1;
+    for (i = 0; i < count; i++) (*numbers)[i] = -1;
+    for (i = 0; i < c->row_count; i++) {
+        int32_t *number = &(*numbers)[tli_find_case(c, &c->rows[i])];
+        if (*number >= 0) continue;
+        (*rows)[used] = i;      // a row of this case
+        *number = used++;
+    }
+    return used;
+}
+
+static void tli_send_table_row(tli_stream *s, const tli_code *c, const tli_code_table *t,
+                               const int32_t *numbers, const tli_code_row *row) {
+    int32_t i;
+    tli_send(s, "    ");
+    tli_send_i32(s, numbers[tli_find_case(c, row)]);
+    if (tli_leading(c, row->kind)) { tli_send(s, ", "); tli_send_i32(s, row->node); }
+    if (tli_leading(c, row->kind) > 1) { tli_send(s, ", "); tli_send_i32(s, row->slot); }
+    for (i = 0; i < row->count; i++) {
+        const tli_code_word *word = &c->words[row->first + i];
+        tli_send(s, ", ");
+        tli_send_constant(s, tli_is_number(row->kind, i) ? word->value : tli_table_word(t, word));
+    }
+    tli_send(s, ",");
+    tli_send_comment(s, c, row);
+}
+
+// Send the function that finds the address of a word.
+static void tli_send_finder(tli_stream *s, const tli_code *c, const tli_code_table *t) {
+    int32_t number, space;
+    tli_send(s, "\n// Word 0 is NULL; else the number of an array, and an offset in units of ");
+    tli_send_u64(s, t->unit);
+    tli_send(s, " bytes.\nstatic void *");
+    tli_send_own(s, c, "_at(uint32_t word) {\n    static unsigned char *const spaces[] = { NULL");
+    for (number = 1; number <= t->space_count; number++)
+        for (space = 0; space < TLI_SPACE_COUNT; space++) {
+            if (t->spaces[space] != number) continue;
+            tli_send(s, ", ");
+            if (space == TLI_SPACE_WEIGHTS && c->table.plan->inference) tli_send(s, "(unsigned char *)");
+            tli_send_space_name(s, c, space);
+        }
+    tli_send(s, " };\n    return word ? spaces[word >> ");
+    tli_send_i32(s, t->shift);
+    tli_send(s, "] + (size_t)(word & ");
+    tli_send_constant(s, ((uint64_t)1 << t->shift) - 1);
+    tli_send(s, "u) * ");
+    tli_send_u64(s, t->unit);
+    tli_send(s, "u : NULL;\n}\n");
+}
+
+static void tli_send_case(tli_stream *s, const tli_code *c, const tli_code_row *row, int32_t number) {
+    int32_t leading = tli_leading(c, row->kind), i;
+    tli_send(s, "        case ");
+    tli_send_i32(s, number);
+    tli_send(s, ": ");
+    tli_send_callee(s, c, row->kind, c->ops[row->node]);
+    for (i = 0; i < leading + row->count; i++) {
+        int is_number = i < leading || tli_is_number(row->kind, i - leading);
+        if (i) tli_send(s, ", ");
+        if (i == 1 && row->kind == TLI_ROW_ZERO) tli_send(s, "0, ");
+        if (!is_number) tli_send_own(s, c, "_at(");
+        else tli_send(s, i < leading || (!i && row->kind != TLI_ROW_ZERO) ? "(int32_t)" : "");
+        tli_send(s, "at[");
+        tli_send_i32(s, i + 1);
+        tli_send(s, is_number ? "]" : "])");
+    }
+    tli_send(s, "); at += ");
+    tli_send_i32(s, 1 + leading + row->count);
+    tli_send(s, "; break;\n");
+}
+
+static void tli_send_code_table(tli_stream *s, const tli_code *c, const tli_code_table *t,
+                                const int32_t *numbers, const int32_t *rows, int32_t case_count) {
+    const char *type = t->word_bytes == 2 ? "uint16_t" : "uint32_t";
+    int32_t i;
+    tli_send(s, "\n// A row a call: its case below, then its operands.\nstatic const ");
+    tli_send(s, type);
+    tli_send(s, " ");
+    tli_send_own(s, c, "_rows[] = {\n");
+    for (i = 0; i < c->row_count; i++) tli_send_table_row(s, c, t, numbers, &c->rows[i]);
+    tli_send(s, "};\n");
+    if (t->has_addresses) tli_send_finder(s, c, t);
+    tli_send(s, "\nstatic void ");
+    tli_send_own(s, c, "_run_rows(void) {\n    const ");
+    tli_send(s, type);
+    tli_send(s, " *at = ");
+    tli_send_own(s, c, "_rows;\n    while (at < ");
+    tli_send_own(s, c, "_rows + sizeof ");
+    tli_send_own(s, c, "_rows / sizeof *");
+    tli_send_own(s, c, "_rows) {\n        switch (*at) {\n");
+    for (i = 0; i < case_count; i++) tli_send_case(s, c, &c->rows[rows[i]], i);
+    tli_send(s, "        }\n    }\n}\n");
+}
+
+// -- which is smaller --
+
+// Bytes of both forms on a Cortex-M, at -Os. Calls: an address takes a load and 4 bytes beside the code, a
+// parameter beyond the fourth a store. A table: its words, and for each case the call that reads them.
+static int tli_is_table_smaller(const tli_code *c, const tli_code_table *t, const int32_t *rows,
+                                int32_t case_count) {
+    uint64_t calls = 0, table = 64 + 4 * (uint64_t)t->space_count;
+    int32_t i;
+    if (!t->word_bytes) return 0;
+    for (i = 0; i < c->row_count; i++) {
+        uint64_t operands = (uint64_t)(tli_leading(c, c->rows[i].kind) + c->rows[i].count);
+        calls += 4 + 5 * operands + (operands > 4 ? 2 * (operands - 4) : 0);
+        table += (uint64_t)t->word_bytes * (1 + operands);
+    }
+    for (i = 0; i < case_count; i++)
+        table += 12 + 10 * (uint64_t)(tli_leading(c, c->rows[rows[i]].kind) + c->rows[rows[i]].count);
+    return table < calls;
+}
+
+// -- the header --
+
+static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int backward) {
+    const tli_code_kernel *kernel = &c->kernels[2 * op + backward];
+    int32_t i;
+    tli_send(s, "void ");
+    tli_send_kernel_name(s, c, op, backward);
+    tli_send(s, tli_slot_count(c) > 1 ? "(int32_t node, int32_t slot" : "(int32_t node");
+    for (i = kernel->first; i < kernel->first + kernel->count; i++) {
+        tli_role part = c->params[i].part;
+        int written = tli_is_written(part) || (part == TLI_ROLE_SAVED && !backward);
+        tli_send(s, written ? ", void *" : ", const void *");
+        tli_send(s, tli_role_names[part]);
+        if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);
+    }
+    tli_send(s, ");\n");
+}
+
+// Send "#define NET_INPUT_X (net_bank_0 + 16)" and its bytes.
+static void tli_send_code_tensor(tli_stream *s, tli_code *c, const char *what, const tl_lifetime *life) {
+    tli_code_word word;
+    word.space = TLI_SPACE_BANK + life->bank;
+    word.value = life->offset;
+    if (life->block >= 0) word.value += c->bases[life->block] - c->table.plan->blocks[life->block].offset;
+    tli_send_macro_tensor(s, &c->table, what, life);
+    tli_send(s, " (");
+    tli_send_word(s, c, &word, 0);
+    tli_send(s, ")\n");
+    tli_send_macro_number(s, &c->table, what, life, "_BYTES ", life->bytes);
+}
+
+static void tli_send_code_tensors(tli_stream *s, tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan), i;
+    for (i = 0; i < t->lifetimes.count; i++) {
+        const tl_lifetime *life = &t->lifetimes.items[i];
+        int32_t tensor = t->graph->nodes[life->node].first_output + life->output;
+        if (life->use == TL_USE_INPUT) tli_send_code_tensor(s, c, "_INPUT_", life);
+        else if (i < first) tli_send_code_tensor(s, c, "_ENTRY_", life);
+        if (life->use == TL_USE_OUTPUT && life->end_step == t->plan->step_count && c->is_result[tensor])
+            tli_send_code_tensor(s, c, "_RESULT_", life);
+    }
+}
+
+static void tli_send_code_nodes(tli_stream *s, const tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t id;
+    for (id = 0; id < t->graph->node_count; id++) {
+        tli_send_define(s, t, "_NODE_");
+        tli_send_macro_node(s, t, id);
+        tli_send(s, " ");
+        tli_send_i32(s, id);
+        tli_send(s, "\n");
+        if (!t->graph->nodes[id].param_bytes) continue;
+        tli_send_define(s, t, "_WEIGHT_");
+        tli_send_macro_node(s, t, id);
+        tli_send(s, "_OFFSET ");
+        tli_send_constant(s, c->weights[id]);
+        tli_send(s, "\n");
+        tli_send_define(s, t, "_WEIGHT_");
+        tli_send_macro_node(s, t, id);
+        tli_send(s, "_BYTES ");
+        tli_send_constant(s, t->graph->nodes[id].param_bytes);
+        tli_send(s, "\n");
+    }
+}
+
+static uint64_t tli_code_state_bytes(const tli_code *c) {
+    return c->space_bytes[TLI_SPACE_GRADIENTS] * (uint64_t)c->desc->state_count;
+}
+
+static void tli_send_code_numbers(tli_stream *s, tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t repeats = t->plan->repeat_count ? t->plan->repeat_count : 1;
+    uint64_t batches = (uint64_t)repeats * (uint64_t)tli_slot_count(c);
+    int32_t space;
+    tli_send(s, "\n");
+    for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++) {
+        if (!c->space_bytes[space]) continue;
+        tli_send(s, "#define ");
+        tli_send_space_macro(s, c, space, "_BYTES ");
+        tli_send_constant(s, c->space_bytes[space]);
+        tli_send(s, "\n");
+    }
+    if (tli_code_state_bytes(c)) tli_send_defined(s, t, "_STATE_BYTES ", tli_code_state_bytes(c));
+    tli_send_defined(s, t, "_PEAK_BYTES ", t->report.peak_bytes);
+    tli_send_defined(s, t, "_MICRO_BATCHES ", batches);
+    if (tli_slot_count(c) > 1) tli_send_defined(s, t, "_SLOTS ", (uint64_t)tli_slot_count(c));
+    tli_send_defined(s, t, "_STEPS ", (uint64_t)t->plan->step_count);
+    tli_send_defined(s, t, "_NODES ", (uint64_t)t->graph->node_count);
+    tli_send_code_tensors(s, c);
+    tli_send_code_nodes(s, c);
+}
+
+// Whether some row is of a kind.
+static int tli_code_has(const tli_code *c, tli_row_kind kind) {
+    int32_t i;
+    for (i = 0; i < c->row_count; i++) if (c->rows[i].kind == kind) return 1;
+    return 0;
+}
+
+static void tli_send_array_type(tli_stream *s, const tli_code *c, int32_t space) {
+    int is_const = space == TLI_SPACE_WEIGHTS && c->table.plan->inference;
+    tli_send(s, is_const ? "const unsigned char " : "unsigned char ");
+    tli_send_space_name(s, c, space);
+    tli_send(s, "[");
+    tli_send_space_macro(s, c, space, "_BYTES]");
+}
+
+static void tli_send_code_arrays(tli_stream *s, const tli_code *c) {
+    int32_t space;
+    tli_send(s, "\n// The arrays that everything lies in.\n");
+    for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++) {
+        if (!c->space_bytes[space]) continue;
+        tli_send(s, "extern ");
+        tli_send_array_type(s, c, space);
+        tli_send(s, space == TLI_SPACE_WEIGHTS && c->table.plan->inference ? ";    // of the user\n" : ";\n");
+    }
+    if (!tli_code_state_bytes(c)) return;
+    tli_send(s, "extern unsigned char ");
+    tli_send_own(s, c, "_states[");
+    tli_send_macro(s, c, "_STATE_BYTES];    // like the gradients, once for each number of the optimizer\n");
+}
+
+static void tli_send_code_header(tli_stream *s, tli_code *c) {
+    int32_t id;
+    tli_send(s, "// ");
+    tli_send_own(s, c, ".h -- a plan as a C program, written by tl_write_plan_code; what the parameters of the"
+                       " kernels\n// mean stands there.\n\n#ifndef ");
+    tli_send_macro(s, c, "_CODE_H\n#define ");
+    tli_send_macro(s, c, "_CODE_H\n\n#include <stddef.h>\n#include <stdint.h>\n");
+    tli_send_code_numbers(s, c);
+    tli_send(s, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+    tli_send_code_arrays(s, c);
+    tli_send(s, "\n// Run all micro-batches.\nvoid ");
+    tli_send_own(s, c, "_run(void);\n\n// What the user defines: what fills the inputs; kernels.\n");
+    tli_send(s, "void ");
+    tli_send_own(s, c, "_load(int32_t micro_batch);\n");
+    for (id = 0; id < c->table.graph->node_count; id++) {
+        if (c->ops[id] != id) continue;
+        if (c->kernels[2 * id].is_called) tli_send_prototype(s, c, id, 0);
+        if (c->kernels[2 * id + 1].is_called) tli_send_prototype(s, c, id, 1);
+    }
+    if (tli_code_has(c, TLI_ROW_COPY)) {
+        tli_send(s, "\n// Begin a copy between device and host; wait for the copy that writes `to`.\nvoid ");
+        tli_send_own(s, c, "_copy(void *to, const void *from, size_t bytes);\nvoid ");
+        tli_send_own(s, c, "_wait(const void *to);\n");
+    }
+    if (tli_code_has(c, TLI_ROW_COMPRESS)) {
+        tli_send(s, "\n// Convert a tensor of so many bytes of f32: codec 1 f16, 2 bf16, 3 q8.\nvoid ");
+        tli_send_own(s, c, "_compress(int32_t codec, void *to, const void *from, size_t bytes);\nvoid ");
+        tli_send_own(s, c, "_expand(int32_t codec, void *to, const void *from, size_t bytes);\n");
+    }
+    tli_send(s, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+}
+
+// -- the source --
+
+static void tli_send_alignment(tli_stream *s, const tli_code *c) {
+    uint64_t alignment = c->alignment > 8 ? c->alignment : 8;
+    tli_send(s, "\n#ifndef ");
+    tli_send_macro(s, c, "_ALIGN\n#if defined(__GNUC__)\n#define ");
+    tli_send_macro(s, c, "_ALIGN __attribute__((aligned(");
+    tli_send_u64(s, alignment);
+    tli_send(s, ")))\n#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L\n#define ");
+    tli_send_macro(s, c, "_ALIGN _Alignas(");
+    tli_send_u64(s, alignment);
+    tli_send(s, ")\n#else\n#error \"define ");
+    tli_send_macro(s, c, "_ALIGN as what aligns an array to ");
+    tli_send_u64(s, alignment);
+    tli_send(s, " bytes\"\n#endif\n#endif\n");
+}
+
+// Send the definition of an array, with a macro of the user's in front that may place it.
+static void tli_send_definition(tli_stream *s, const tli_code *c, int32_t space) {
+    tli_send(s, "\n#ifndef ");
+    tli_send_space_macro(s, c, space, "_PLACE\n#define ");
+    tli_send_space_macro(s, c, space, "_PLACE\n#endif\n");
+    tli_send_space_macro(s, c, space, "_PLACE ");
+    tli_send_macro(s, c, "_ALIGN ");
+    tli_send_array_type(s, c, space);
+    tli_send(s, ";\n");
+}
+
+static void tli_send_code_definitions(tli_stream *s, const tli_code *c) {
+    int32_t space;
+    tli_send_alignment(s, c);
+    for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++)
+        if (c->space_bytes[space] && !(space == TLI_SPACE_WEIGHTS && c->table.plan->inference))
+            tli_send_definition(s, c, space);
+    if (!tli_code_state_bytes(c)) return;
+    tli_send_macro(s, c, "_ALIGN unsigned char ");
+    tli_send_own(s, c, "_states[");
+    tli_send_macro(s, c, "_STATE_BYTES];\n");
+}
+
+static void tli_send_loss_filler(tli_stream *s, const tli_code *c) {
+    tli_send(s, "\n#ifndef ");
+    tli_send_macro(s, c, "_LOSS_GRADIENT\n#define ");
+    tli_send_macro(s, c, "_LOSS_GRADIENT 1.0f\n#endif\n\nstatic void ");
+    tli_send_own(s, c, "_start_loss(void *gradient, size_t bytes) {\n    static const float value = ");
+    tli_send_macro(s, c, "_LOSS_GRADIENT;\n    size_t i;\n    for (i = 0; i < bytes; i++)\n"
+                         "        ((unsigned char *)gradient)[i] ="
+                         " ((const unsigned char *)&value)[i % sizeof value];\n}\n");
+}
+
+static void tli_send_code_run(tli_stream *s, const tli_code *c, int is_table) {
+    int32_t i;
+    tli_send(s, "\nvoid ");
+    tli_send_own(s, c, "_run(void) {\n    int32_t micro_batch;\n    for (micro_batch = 0; micro_batch < ");
+    tli_send_macro(s, c, "_MICRO_BATCHES; micro_batch += ");
+    tli_send_i32(s, tli_slot_count(c));
+    tli_send(s, ") {\n");
+    for (i = 0; i < tli_slot_count(c); i++) {
+        tli_send(s, "        ");
+        tli_send_own(s, c, "_load(micro_batch");
+        if (i) { tli_send(s, " + "); tli_send_i32(s, i); }
+        tli_send(s, ");\n");
+    }
+    if (is_table) { tli_send(s, "        "); tli_send_own(s, c, "_run_rows();\n"); }
+    for (i = 0; i < c->row_count && !is_table; i++) tli_send_call(s, c, &c->rows[i]);
+    tli_send(s, "    }\n}\n");
+}
+
+// numbers, rows: the cases of a table.
+static void tli_send_code_source(tli_stream *s, const tli_code *c, const tli_code_table *t,
+                                 const int32_t *numbers, const int32_t *rows, int32_t case_count) {
+    tli_send(s, "// ");
+    tli_send_own(s, c, ".c -- a plan as a C program, written by tl_write_plan_code.\n\n#include \"");
+    tli_send_own(s, c, ".h\"\n\nvoid *memset(void *to, int byte, size_t count);\n");
+    tli_send_code_definitions(s, c);
+    if (tli_code_has(c, TLI_ROW_LOSS)) tli_send_loss_filler(s, c);
+    if (t) tli_send_code_table(s, c, t, numbers, rows, case_count);
+    tli_send_code_run(s, c, t != NULL);
+}
+
+// -- all of it --
+
+static void tli_free_code(tli_code *c) {
+    tl_free_lifetimes(c->env, &c->table.lifetimes);
+    tli_release(c->env, c->table.block_bytes);
+    tli_release(c->env, c->table.is_shared);
+    tli_release(c->env, c->rows);
+    tli_release(c->env, c->words);
+    tli_release(c->env, c->is_result);
+    tli_release(c->env, c->ops);
+    tli_release(c->env, c->kernels);
+    tli_release(c->env, c->params);
+    tli_release(c->env, c->is_op_shared);
+    tli_release(c->env, c->weights);
+    tli_release(c->env, c->bases);
+}
+
+static tl_result tli_alloc_code(tli_code *c) {
+    uint64_t nodes = (uint64_t)c->table.graph->node_count, blocks = (uint64_t)c->table.plan->block_count;
+    c->table.block_bytes = (uint64_t *)tli_alloc_array(c->env, blocks, sizeof *c->table.block_bytes);
+    c->table.is_shared = (uint8_t *)tli_alloc_array(c->env, nodes, 1);
+    c->is_result = (uint8_t *)tli_alloc_array(c->env, (uint64_t)c->table.graph->tensor_count, 1);
+    c->ops = (int32_t *)tli_alloc_array(c->env, nodes, sizeof *c->ops);
+    c->kernels = (tli_code_kernel *)tli_alloc_array(c->env, 2 * nodes, sizeof *c->kernels);
+    c->is_op_shared = (uint8_t *)tli_alloc_array(c->env, nodes, 1);
+    c->weights = (uint64_t *)tli_alloc_array(c->env, nodes, sizeof *c->weights);
+    c->bases = (uint64_t *)tli_alloc_array(c->env, blocks, sizeof *c->bases);
+    if (c->table.block_bytes && c->table.is_shared && c->is_result && c->ops && c->kernels && c->is_op_shared &&
+        c->weights && c->bases) return TL_OK;
+    return TL_ERROR_NO_MEMORY;
+}
+
+// Find everything that the texts say.
+static tl_result tli_read_code(tli_code *c) {
+    const tli_function function = TLI_IN(WRITE_PLAN_CODE);
+    tli_table *t = &c->table;
+    tl_simulate_desc simulate;
+    tl_result result = tl_check_graph(c->env, t->graph);
+    if (!result) result = tli_check_plan(c->env, function, t->plan);
+    if (result) return result;
+    if (!tli_alloc_code(c)) result = tli_mark_shared_names(c->env, t->graph, t->is_shared);
+    else result = TL_ERROR_NO_MEMORY;
+    if (result) return tli_fail(c->env, result, function, TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+    tli_zero(&simulate, sizeof simulate);
+    simulate.graph = t->graph;
+    simulate.plan = t->plan;
+    simulate.block_bytes = t->block_bytes;
+    result = tli_find_lifetimes(c->env, function, &simulate, &t->lifetimes, &t->report);
+    if (result) return result;
+    if ((t->report.allocation_count && !t->plan->offset_count) ||
+        (t->report.host_allocation_count && !t->plan->host_offset_count))
+        return tli_fail(c->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CODE_PLAN_HAS_NO_OFFSETS));
+    tli_mark_results(t->graph, t->plan->inference, c->is_result);
+    tli_code_find_ops(c);
+    result = tli_code_place(c);
+    return result ? result : tli_code_replay(c);
+}
+
+// Send both texts, with the form that was chosen.
+static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
+    const tli_function function = TLI_IN(WRITE_PLAN_CODE);
+    tli_code_table t = tli_code_table_of(c);
+    tl_code_form form = c->desc->form;
+    int32_t *numbers, *rows, case_count = tli_number_cases(c, &numbers, &rows);
+    tl_result result = case_count < 0 ? TL_ERROR_NO_MEMORY : TL_OK;
+    tli_stream stream;
+    if (result) result = tli_fail(c->env, result, function, TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+    else if (form == TL_CODE_TABLE && !t.word_bytes)
+        result = tli_fail(c->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODE_TABLE_NEEDS_WIDER_WORDS));
+    if (!result) {
+        int is_table = c->row_count && (form == TL_CODE_TABLE || (form == TL_CODE_SMALLEST &&
+                                        tli_is_table_smaller(c, &t, rows, case_count)));
+        tli_open_stream(&stream, header);
+        tli_send_code_header(&stream, c);
+        result = tli_close_stream(&stream, c->env, function);
+        tli_open_stream(&stream, source);
+        if (!result) tli_send_code_source(&stream, c, is_table ? &t : NULL, numbers, rows, case_count);
+        if (!result) result = tli_close_stream(&stream, c->env, function);
+    }
+    tli_release(c->env, numbers);
+    tli_release(c->env, rows);
+    return result;
+}
+
+TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
+                                      const tl_code_desc *desc, tl_sink header, tl_sink source) {
+    tli_code c;
+    tl_result result;
+    tli_rule rule;
+    TL_ASSERT(graph && plan && desc && desc->name && header.write && source.write);
+    rule = tli_check_identifier(desc->name);
+    if ((int)desc->form < 0 || desc->form >= TL_CODE_FORM_COUNT) rule = TLI_RULE(CODE_FORM_UNKNOWN_VALUE);
+    if (desc->state_count < 0 || desc->state_count > 16) rule = TLI_RULE(CODE_STATE_COUNT_MUST_BE_0_TO_16);
+    if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_PLAN_CODE), rule);
+    tli_zero(&c, sizeof c);
+    c.env = env;
+    c.desc = desc;
+    c.table.graph = graph;
+    c.table.plan = plan;
+    c.table.name = desc->name;
+    c.alignment = plan->alignment_bytes ? plan->alignment_bytes : 1;
+    result = tli_read_code(&c);
+    if (!result) result = tli_send_code(&c, header, source);
+    tli_free_code(&c);
+    return result;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
@@ -19691,7 +21780,11 @@ static int tli_remat_stops(tli_remat_watch *watch, uint64_t work) {
 //   - a node runs again while one of its outputs is resident only if that output is dropped before,
 //     because the call makes it anyway. FORWARD_SAVE with all outputs resident has the same peak as
 //     dropping them and running with save, so it is not tried;
-//   - a call runs in place whenever the rest does not want the input: the same state for fewer bytes.
+//   - a call runs in place whenever the rest does not want the input: the same state for fewer bytes;
+//   - a forward that saves nothing that is wanted is FORWARD_SAVE all the same where its backward is still
+//     to come and that takes fewer bytes (swork far below fwork): what it saves is dropped at once.
+// A node that may run once only has one more item, "it runs later": wanted before its forward, it says that no
+// earlier call makes what the node makes, so no state wants both.
 // A state is dominated by another of the same position that wants a subset of its items and costs no more.
 // The estimate (a lower bound of the cost before a state) has two terms. The first is every forward that
 // some earlier backward or some wanted item needs, once. The second is taken at one earlier backward:
@@ -19716,7 +21809,8 @@ typedef struct tli_exact_call {
     int32_t  node, turn;                // turn: position of its backward, -1 = none
     tli_set  inputs, made, saved;       // items: read by forward; made by any forward; made by S alone
     tli_set  source;                    // the input that v.0 may overwrite; empty = none
-    uint64_t fwd_cost, out_bytes, fwork_bytes, saved_bytes, source_bytes;
+    tli_set  spent;                     // item of a node that may run once only; empty = may run again
+    uint64_t fwd_cost, out_bytes, fwork_bytes, swork_bytes, saved_bytes, source_bytes;
 } tli_exact_call;
 
 // One element of the knapsack: the items of a call, to be kept across a backward or made again after it.
@@ -19738,6 +21832,7 @@ typedef struct tli_exact_position {
     uint64_t spare_bytes;               // budget less during_bytes and the items that it reads
     int32_t  first_load, end_load;      // in order of cost per byte, the cheapest first
     tli_set  load_items;                // of all its loads
+    tli_set  fixed_items;               // made before it by calls that may run once only: they stay
     tli_exact_settled *settled;         // states that were expanded
     int32_t  settled_count, settled_capacity;
 } tli_exact_position;
@@ -19759,6 +21854,8 @@ typedef struct tli_exact {
     uint64_t            budget, pinned_bytes;
     int32_t             inference, peaks, found;  // peaks: 1 = minimise the peak, not the cost
     int32_t             item_count, call_count, position_count, load_count;
+    int32_t             first_spent;        // item; those of nodes that may run once only stand last
+    int32_t             spent_count;
     int32_t            *item_of;            // [tensor_count] -1 = none
     int32_t            *call_of;            // [node_count] -1 = none
     int32_t            *saved_of;           // [node_count] item of saved bytes or of "it ran"; -1 = none
@@ -19769,7 +21866,7 @@ typedef struct tli_exact {
     uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] sums of item_bytes, by byte of a set
     uint64_t            item_bytes[TLI_EXACT_ITEMS];
     int32_t             first, last;        // positions at which the plan begins, 0, and ends
-    tli_set             given, target;      // wanted at these: nothing, and the results
+    tli_set             given, target;      // wanted at these: nothing but "it runs later", and the results
     int32_t             width;              // most states that are expanded at a position; 0 = all, best first
     uint64_t            most_total;         // with a width: only states of less are looked at
     tli_remat_watch    *watch;
@@ -19913,6 +22010,9 @@ static void tli_exact_number(tli_exact *x, uint8_t *read_by_grad) {
         x->position_count++;
     }
     x->position_count++;
+    x->first_spent = x->item_count;
+    for (id = 0; id < graph->node_count; id++)
+        if (x->call_of[id] >= 0 && graph->nodes[id].once) tli_exact_add_item(x, 0);
 }
 
 static tl_result tli_exact_alloc(tli_exact *x) {
@@ -19960,6 +22060,9 @@ static void tli_exact_read_call(tli_exact *x, int32_t id, int32_t *position) {
     call->turn = -1;
     call->fwd_cost = node->fwd_cost;
     call->fwork_bytes = node->fwork_bytes;
+    call->swork_bytes = node->swork_bytes;
+    if (node->once) call->spent = tli_set_of(x->first_spent + x->spent_count++);
+    x->given = tli_set_join(x->given, call->spent);
     call->inputs = tli_exact_items_read(x, node, 0);
     tli_exact_find_source(x, node, call);
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
@@ -20094,6 +22197,10 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     // The call counts here only if the first term of the estimate has it before this backward, or never.
     if (tli_set_is_empty(tli_set_meet(items, p[1].before)) && !tli_set_is_within(items, x->given)) return;
     load.items = tli_set_less(items, p->reads);
+    if (!tli_set_is_empty(call->spent)) {
+        p->fixed_items = tli_set_join(p->fixed_items, load.items);
+        return;
+    }
     load.bytes = tli_exact_weigh(x, load.items);
     load.cost = call->fwd_cost;
     if (!load.bytes || !load.cost) return;
@@ -20117,7 +22224,7 @@ static int tli_exact_read_budget(tli_exact *x) {
         if (bytes > x->budget) return 0;
         p->spare_bytes = x->budget - bytes;
         p->first_load = x->load_count;
-        p->load_items = tli_no_items();
+        p->load_items = p->fixed_items = tli_no_items();
         for (i = 0; i < x->call_count; i++) tli_exact_add_load(x, p, &x->calls[i]);
         p->end_load = x->load_count;
     }
@@ -20138,9 +22245,10 @@ static uint64_t tli_exact_share(uint64_t cost, uint64_t part, uint64_t whole) {
 // order of the loads, stays the same.
 static uint64_t tli_exact_overflow(tli_exact *x, const tli_exact_position *p, tli_set wanted) {
     const tli_exact_load *load = x->loads + p->first_load;
-    uint64_t bytes = tli_exact_weigh(x, tli_set_meet(wanted, p->load_items)), cost = 0, part;
+    tli_set held = tli_set_join(p->load_items, p->fixed_items);
+    uint64_t bytes = tli_exact_weigh(x, tli_set_meet(wanted, held)), cost = 0, part;
     x->work += 4;
-    for (; bytes > p->spare_bytes; load++) {
+    for (; bytes > p->spare_bytes && load < x->loads + p->end_load; load++) {
         tli_set items = tli_set_meet(load->items, wanted);
         x->work++;
         if (tli_set_is_empty(items)) continue;
@@ -20274,11 +22382,25 @@ static int32_t tli_exact_add_state(tli_exact *x, tli_set wanted, int32_t positio
     return at;
 }
 
+// Whether a state wants what a node makes that may run once only, and runs later.
+static int tli_exact_is_too_late(const tli_exact *x, tli_set wanted) {
+    int32_t k, left = x->spent_count;
+    for (k = 0; k < x->call_count && left > 0; k++) {
+        const tli_exact_call *call = &x->calls[k];
+        if (tli_set_is_empty(call->spent)) continue;
+        left--;
+        if (tli_set_is_within(call->spent, wanted) &&
+            !tli_set_is_empty(tli_set_meet(wanted, tli_set_join(call->made, call->saved)))) return 1;
+    }
+    return 0;
+}
+
 // Record that the step `kind` of x->call leads from this state to x->after, at this cost and peak.
 static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_step_kind kind,
                             uint64_t cost, uint64_t peak) {
     tli_exact_state *s;
     int32_t at;
+    if (x->spent_count && tli_exact_is_too_late(x, wanted)) return;
     if (x->peaks) cost = peak > x->paid ? peak : x->paid;
     else if (peak > x->budget) return;
     else if (!tli_add_u64(cost, x->paid, &cost)) x->full = 1;
@@ -20298,19 +22420,36 @@ static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_s
 
 // -- exact: edges, backwards in time --
 
+// How a forward runs that does not save what is wanted afterwards, and the bytes of it that depend on that.
+static tl_step_kind tli_exact_find_form(const tli_exact_call *call, tli_set wanted_after, int32_t position,
+                                        uint64_t *bytes) {
+    int inplace = !tli_set_is_empty(tli_set_less(call->source, wanted_after));
+    int may_save = call->turn >= position && tli_set_is_empty(tli_set_meet(wanted_after, call->saved));
+    uint64_t over = inplace ? call->source_bytes : 0, saving = call->saved_bytes + call->swork_bytes;
+    *bytes = call->out_bytes + call->fwork_bytes - over;
+    if (!call->saved_bytes || !may_save || saving + over >= call->fwork_bytes)
+        return inplace ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD;
+    *bytes = call->out_bytes + saving;
+    return TL_STEP_FORWARD_SAVE;
+}
+
 static void tli_exact_undo_forward(tli_exact *x, const tli_exact_call *call) {
     tli_set before = tli_set_join(tli_set_less(x->wanted_after, call->made), call->inputs);
-    uint64_t bytes = x->positions[x->position].between_bytes + call->out_bytes + call->fwork_bytes;
+    uint64_t between = x->positions[x->position].between_bytes, bytes;
     int makes = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->made));
     int saves = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->saved));
-    int inplace = !tli_set_is_empty(tli_set_less(call->source, x->wanted_after));
+    tl_step_kind kind;
+    before = tli_set_join(before, call->spent);
+    if (!tli_set_is_empty(tli_set_meet(x->wanted_after, call->spent))) return;
+    if (!tli_set_is_within(call->spent, x->given)) return;
     if (saves)  // `before` still has the saved item, so its bytes count during the call
         tli_exact_reach(x, tli_set_less(before, call->saved), x->position, TL_STEP_FORWARD_SAVE,
-                        call->fwd_cost, bytes + tli_exact_weigh(x, before));
+                        call->fwd_cost,
+                        between + call->out_bytes + call->swork_bytes + tli_exact_weigh(x, before));
     if (!makes) return;
-    bytes += tli_exact_weigh(x, before) - (inplace ? call->source_bytes : 0);
-    tli_exact_reach(x, before, x->position, inplace ? TL_STEP_FORWARD_INPLACE : TL_STEP_FORWARD,
-                    call->fwd_cost, bytes);
+    kind = tli_exact_find_form(call, x->wanted_after, x->position, &bytes);
+    tli_exact_reach(x, before, x->position, kind, call->fwd_cost,
+                    between + bytes + tli_exact_weigh(x, before));
 }
 
 static void tli_exact_undo_backward(tli_exact *x) {
@@ -20403,6 +22542,7 @@ static void tli_exact_add_steps(const tli_exact *x, int32_t state, tli_steps *st
         tli_add_step(steps, tli_step_of((tl_step_kind)s->kind, call->node, TL_ALL_OUTPUTS));
         if (s->kind == TL_STEP_FORWARD_INPLACE) gone = tli_set_less(gone, call->source);
         if (s->kind == TL_STEP_BACKWARD) gone = tli_set_less(gone, call->saved);
+        if (s->kind == TL_STEP_FORWARD_SAVE) gone = tli_set_join(gone, tli_set_less(call->saved, t->wanted));
         tli_exact_add_drops(x, gone, steps);
         for (i = node->first_output; i < end; i++)
             if (x->item_of[i] < 0 || !tli_set_has(t->wanted, x->item_of[i]))
@@ -20508,6 +22648,13 @@ static tl_result tli_remat_exact(tl_env *env, const tl_graph *graph, uint64_t bu
     return result;
 }
 
+// The fewest bytes of a forward beside its inputs.
+static uint64_t tli_exact_least_call(const tli_exact_call *call) {
+    uint64_t bytes = call->out_bytes - call->source_bytes + call->fwork_bytes;
+    uint64_t saving = call->out_bytes + call->saved_bytes + call->swork_bytes;
+    return !call->saved_bytes || bytes < saving ? bytes : saving;
+}
+
 // The largest working set of a single call among those that must run: a lower bound of every budget.
 static uint64_t tli_exact_least(const tli_exact *x) {
     uint64_t least = x->pinned_bytes, bytes;
@@ -20517,8 +22664,7 @@ static uint64_t tli_exact_least(const tli_exact *x) {
     for (k = 0; k < x->call_count; k++) {
         const tli_exact_call *call = &x->calls[k];
         if (tli_set_is_empty(tli_set_meet(wanted, tli_set_join(call->made, call->saved)))) continue;
-        bytes = x->pinned_bytes + tli_exact_weigh(x, call->inputs) + call->out_bytes + call->fwork_bytes;
-        bytes -= call->source_bytes;
+        bytes = x->pinned_bytes + tli_exact_weigh(x, call->inputs) + tli_exact_least_call(call);
         if (bytes > least) least = bytes;
     }
     for (k = 0; k < x->position_count - 1; k++) {
@@ -20593,6 +22739,7 @@ static void tli_beam_append(tli_beam *b, int32_t call, int is_backward) {
     const tli_exact_state *after = &b->path[b->count - 1];
     tli_exact_state *s = &b->path[b->count];
     tli_set items = tli_set_join(c->made, c->saved);
+    uint64_t bytes;
     *s = *after;
     s->after = b->count - 1;
     s->call = call;
@@ -20603,10 +22750,10 @@ static void tli_beam_append(tli_beam *b, int32_t call, int is_backward) {
         s->cost += p->bwd_cost;
     } else {
         if (tli_set_is_empty(tli_set_meet(items, s->wanted))) return;
-        s->kind = !tli_set_is_empty(tli_set_meet(s->wanted, c->saved)) ? TL_STEP_FORWARD_SAVE
-                : !tli_set_is_empty(tli_set_less(c->source, s->wanted)) ? TL_STEP_FORWARD_INPLACE
-                                                                        : TL_STEP_FORWARD;
-        s->wanted = tli_set_join(tli_set_less(s->wanted, items), c->inputs);
+        s->kind = TL_STEP_FORWARD_SAVE;
+        if (tli_set_is_empty(tli_set_meet(s->wanted, c->saved)))
+            s->kind = (int32_t)tli_exact_find_form(c, s->wanted, s->position, &bytes);
+        s->wanted = tli_set_join(tli_set_less(s->wanted, items), tli_set_join(c->inputs, c->spent));
         s->cost += c->fwd_cost;
     }
     b->count++;
@@ -20828,7 +22975,7 @@ typedef struct tli_bound {
     int64_t  *cost;              // [node_count] scaled fwd
     uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
     uint64_t *room;              // [order_count] budget less the working set of that backward
-    uint64_t *calls;             // [node_count] bytes of a forward call: see tli_bound_call_bytes
+    uint64_t *calls;             // [node_count] bytes of a forward call but scratch: see tli_bound_call_bytes
     uint64_t *reused;            // [node_count] of these, the input that it may overwrite; 0 = none
     uint64_t *calls_above;       // [node_count] the largest call over the node and all that it depends on
     int32_t  *stack, *stamps;    // [node_count] scratch: tli_bound_exceeds_in_gap
@@ -21980,13 +24127,14 @@ static void tli_bound_find_calls(tli_bound *model) {
             if (model->thing_of[tensor] >= 0) model->reads_mark[model->thing_of[tensor]] = 1;
             if (model->calls_above[maker] > above) above = model->calls_above[maker];
         }
-        model->calls[id] = node->fwork_bytes;
+        model->calls[id] = 0;
         for (i = node->first_input; i < end; i++)
             model->calls[id] += tli_bound_take_mark(model, model->thing_of[graph->inputs[i].tensor]);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             model->calls[id] += graph->outputs[i].bytes;
         model->reused[id] = reads == 1 ? graph->outputs[over].bytes : 0;
-        model->calls_above[id] = model->calls[id] + node->saved_bytes;
+        model->calls_above[id] = model->calls[id] +
+                                 tli_larger_u64(node->fwork_bytes, node->saved_bytes + node->swork_bytes);
         if (model->calls_above[id] < above) model->calls_above[id] = above;
     }
 }
@@ -22121,10 +24269,13 @@ static uint64_t tli_bound_set_up_work(const tli_bound *model) {
 }
 
 // The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
-// is allowed. A call that makes saved bytes holds them beside all outputs. Graph inputs do not count.
+// is allowed. A call that makes saved bytes holds them beside all outputs; where it has them, one that need not
+// make them may. Graph inputs do not count.
 static uint64_t tli_bound_call_bytes(const tli_bound *model, int32_t id, int saves) {
-    if (saves) return model->calls[id] + model->graph->nodes[id].saved_bytes;
-    return model->calls[id] - model->reused[id];
+    const tl_node *node = &model->graph->nodes[id];
+    uint64_t saving = model->calls[id] + node->saved_bytes + node->swork_bytes;
+    uint64_t bytes = model->calls[id] - model->reused[id] + node->fwork_bytes;
+    return saves || (node->saved_bytes && saving < bytes) ? saving : bytes;
 }
 
 // Push the maker of a thing, once, if the thing is marked `mark` and does not fit the room, and if a call
@@ -22455,10 +24606,21 @@ static uint64_t tli_search_call_cost(const tli_search_problem *p, int32_t call) 
     return call % 2 || call >= tli_search_end_call(p) ? 0 : p->graph->nodes[call / 2].fwd_cost;
 }
 
+// The bytes of a forward that saves beyond those of one that does not: below 0 where swork is far below fwork.
+static int64_t tli_search_save_bytes(const tli_search_problem *p, int32_t id) {
+    const tl_node *node = &p->graph->nodes[id];
+    return (int64_t)node->saved_bytes + (int64_t)node->swork_bytes - (int64_t)node->fwork_bytes;
+}
+
 // The node whose forward makes an item.
 static int32_t tli_search_maker(const tli_search_problem *p, int32_t item) {
     if (item < p->graph->tensor_count) return p->graph->outputs[item].node;
     return (item - p->graph->tensor_count) % p->node_count;
+}
+
+// Whether an item is made once only in a sequence: its node may not run again.
+static int tli_search_is_made_once(const tli_search_problem *p, int32_t item) {
+    return p->graph->nodes[tli_search_maker(p, item)].once;
 }
 
 static void tli_search_free_problem(tli_search_problem *p) {
@@ -22621,7 +24783,8 @@ static int tli_search_is_countable(const tl_graph *graph) {
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++) sum += 2 * graph->outputs[i].bytes;
     for (i = 0; i < graph->node_count; i++) {
-        sum += graph->nodes[i].saved_bytes + graph->nodes[i].fwork_bytes + graph->nodes[i].bwork_bytes;
+        sum += graph->nodes[i].saved_bytes + graph->nodes[i].bwork_bytes;
+        sum += tli_larger_u64(graph->nodes[i].fwork_bytes, graph->nodes[i].swork_bytes);
         cost += graph->nodes[i].fwd_cost;
     }
     return sum < (uint64_t)TLI_SEARCH_MOST_BYTES && cost < TLI_SEARCH_MOST_COST >> 6;
@@ -22720,6 +24883,8 @@ typedef struct tli_search_greedy {
     int32_t      *order;         // [nodes] of tli_search_demand_in_order
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the queue
     uint32_t      stamped;
+    int32_t      *until;         // [items] see below; NULL = all nodes may run again
+    int32_t      *ends, *next_end;  // [program + 1] [items] lists of items by `until`; -1 = the end of a list
     tli_search_calls  calls;
     int64_t       most_calls;
     uint64_t      cost, work, most_work;
@@ -22742,6 +24907,9 @@ static void tli_search_free_greedy(tli_search_greedy *g) {
     tli_release(env, g->queue);
     tli_release(env, g->order);
     tli_release(env, g->stamp);
+    tli_release(env, g->until);
+    tli_release(env, g->ends);
+    tli_release(env, g->next_end);
     tli_release(env, g->calls.calls);
 }
 
@@ -22761,6 +24929,57 @@ static void tli_search_list_uses(tli_search_greedy *g) {
     for (i = 0; i < g->program.count; i++)
         for (k = p->first_touch[calls[i]]; k < p->first_touch[calls[i] + 1]; k++)
             if (p->touches[k].is_use) g->uses[g->next_use[p->touches[k].item]++] = i;
+}
+
+// -- search: greedy: what nodes make that may run once only --
+//
+// It cannot be made again, so it stays until nothing can need it: neither a call of the program nor a call that
+// makes something again for one. `until` is the last such position of the program. After it the item is dead.
+
+static int tli_search_runs_once(const tl_graph *graph) {
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) if (graph->nodes[id].once) return 1;
+    return 0;
+}
+
+static void tli_search_find_ends(tli_search_greedy *g) {
+    const tli_search_problem *p = g->p;
+    const tl_graph *graph = p->graph;
+    int32_t id, i;
+    for (i = 0; i < p->item_count; i++)
+        g->until[i] = g->first_use[i] < g->first_use[i + 1] ? g->uses[g->first_use[i + 1] - 1] : -1;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t last = g->until[tli_search_saved_item(p, id)];
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (g->until[i] > last) last = g->until[i];
+        for (i = node->first_input; i < node->first_input + node->input_count && !node->once; i++)
+            if (last > g->until[graph->inputs[i].tensor]) g->until[graph->inputs[i].tensor] = last;
+    }
+    for (i = 0; i <= g->program.count; i++) g->ends[i] = -1;
+    for (i = 0; i < graph->tensor_count + p->node_count; i++) {
+        if (g->until[i] < 0 || !tli_search_is_made_once(p, i)) continue;
+        g->next_end[i] = g->ends[g->until[i]];
+        g->ends[g->until[i]] = i;
+    }
+}
+
+// 0 = no memory.
+static int tli_search_init_ends(tli_search_greedy *g) {
+    tl_env *env = g->p->env;
+    uint64_t items = (uint64_t)g->p->item_count;
+    if (!tli_search_runs_once(g->p->graph)) return 1;
+    g->until = (int32_t *)tli_alloc_array(env, items, sizeof *g->until);
+    g->next_end = (int32_t *)tli_alloc_array(env, items, sizeof *g->next_end);
+    g->ends = (int32_t *)tli_alloc_array(env, (uint64_t)g->program.count + 1, sizeof *g->ends);
+    if (!g->until || !g->next_end || !g->ends) return 0;
+    tli_search_find_ends(g);
+    return 1;
+}
+
+// Whether an item must stay at the present position of the program.
+static int tli_search_stays(const tli_search_greedy *g, int32_t item) {
+    return g->until && g->until[item] >= g->now && tli_search_is_made_once(g->p, item);
 }
 
 static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_greedy *g) {
@@ -22785,13 +25004,14 @@ static tl_result tli_search_init_greedy(const tli_search_problem *p, tli_search_
     if (g->here && g->pins && g->first_use && g->uses && g->next_use && g->heap && g->place && g->key &&
         g->stack && g->queue && g->order && g->stamp && tli_search_list_program(p, &g->program)) {
         tli_search_list_uses(g);
-        return TL_OK;
+        if (tli_search_init_ends(g)) return TL_OK;
     }
     tli_search_free_greedy(g);
     return TL_ERROR_NO_MEMORY;
 }
 
 #define TLI_SEARCH_CLOSURE_LIMIT 200  // nodes visited to price an eviction
+#define TLI_SEARCH_STAYS INT64_MAX    // score of what must not be evicted
 
 // The cost of making an item again from the resident items.
 static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
@@ -22818,6 +25038,7 @@ static uint64_t tli_search_price(tli_search_greedy *g, int32_t item) {
 static int64_t tli_search_score(tli_search_greedy *g, int32_t item) {
     int32_t next = g->next_use[item] < g->first_use[item + 1] ? g->uses[g->next_use[item]] : -1;
     int64_t distance = next < 0 ? 2 * (int64_t)g->program.count : (int64_t)next - g->now + 1, score;
+    if (tli_search_stays(g, item)) return TLI_SEARCH_STAYS;
     score = g->rule.cost * tli_search_log(tli_search_price(g, item)) -
             g->rule.bytes * tli_search_log((uint64_t)g->p->item_bytes[item]) -
             g->rule.distance * tli_search_log((uint64_t)distance);
@@ -22898,6 +25119,7 @@ static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
             tli_search_sift(g, 0);
             if (g->heap[0] != item) continue;
         }
+        if (score == TLI_SEARCH_STAYS) return 0;
         tli_search_evict(g, item);
     }
     return 1;
@@ -22922,6 +25144,7 @@ static int64_t tli_search_overwrite(tli_search_greedy *g, int32_t id) {
     if (node->inplace < 0 || g->here[node->first_output]) return 0;
     input = g->p->graph->inputs[node->first_input + node->inplace].tensor;
     if (g->pins[input] > 1 || g->next_use[input] < g->first_use[input + 1]) return 0;
+    if (tli_search_stays(g, input) && g->until[input] > g->now) return 0;
     return g->p->item_bytes[input];
 }
 
@@ -22948,10 +25171,10 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
             if (item < p->graph->tensor_count) { if (g->here[item]) bytes -= p->item_bytes[item]; }
             else if (item < p->graph->tensor_count + p->node_count && !g->here[item]) saved = item;
         }
-        if (saved >= 0 && tli_search_make_room(g, bytes + p->item_bytes[saved])) {
+        if (saved >= 0 && tli_search_make_room(g, bytes + tli_search_save_bytes(p, id))) {
             tli_search_make_resident(g, saved);
         } else {
-            if (saved >= 0 && g->pins[saved]) return 0;
+            if (saved >= 0 && (g->pins[saved] || tli_search_is_made_once(p, saved))) return 0;
             over = tli_search_overwrite(g, id);
             if (over && g->live + g->gradients + bytes > g->budget)
                 tli_search_evict(g, p->graph->inputs[p->graph->nodes[id].first_input +
@@ -23073,6 +25296,8 @@ static int tli_search_run_greedy(tli_search_greedy *g, const tli_search_rule *ru
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) g->next_use[p->touches[k].item]++;
         if (!(rule->in_order ? tli_search_demand_in_order(g, call) : tli_search_demand(g, call))) return 0;
+        for (k = g->until ? g->ends[g->now] : -1; k >= 0; k = g->next_end[k])
+            if (g->here[k]) tli_search_evict(g, k);
     }
     return 1;
 }
@@ -23239,7 +25464,7 @@ static int64_t tli_search_own(const tli_search_seq *s, const tli_search_place *p
     const tl_graph *graph = s->p->graph;
     int64_t bytes = s->p->call_bytes[place->call] + place->packs;
     if (place->call % 2) return bytes;  // a backward: gradients are among them
-    if (place->saves) bytes += (int64_t)graph->nodes[place->call / 2].saved_bytes;
+    if (place->saves) bytes += tli_search_save_bytes(s->p, place->call / 2);
     if (place->overwrites) bytes -= (int64_t)graph->outputs[graph->nodes[place->call / 2].first_output].bytes;
     return bytes + place->gradients;
 }
@@ -23362,7 +25587,7 @@ static int64_t tli_search_freed(const tli_search_seq *s, const tli_search_place 
     int64_t freed = 0;
     if (place->call < tli_search_end_call(s->p))
         freed = place->call % 2 ? s->p->call_bytes[place->call] - s->p->gradient_bytes[id]
-                                : (int64_t)graph->nodes[id].fwork_bytes;
+                : (int64_t)(place->saves ? graph->nodes[id].swork_bytes : graph->nodes[id].fwork_bytes);
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item;
         if (tli_search_is_kept(s, s->events[e].behind)) continue;
@@ -23813,7 +26038,7 @@ static void tli_replay_call(tli_replay *r, int32_t call) {
         r->cost += graph->nodes[id].fwd_cost;
         if (r->is_held[tli_search_saved_item(p, id)]) {
             kind = TL_STEP_FORWARD_SAVE;
-            own += (int64_t)graph->nodes[id].saved_bytes;
+            own += tli_search_save_bytes(p, id);
         } else if ((over = tli_replay_overwritten(r, id)) >= 0) {
             kind = TL_STEP_FORWARD_INPLACE;
             own -= p->item_bytes[graph->nodes[id].first_output];
@@ -23904,6 +26129,7 @@ typedef struct tli_divide {
     int64_t  budget;
     int32_t *last_read;           // [tensors] the last wanted node that reads it; -1 = none, or a graph input
     int64_t *kept_bytes;          // [nodes] of what it makes and others or its backward read
+    uint8_t *has_run;             // [nodes] what may run once only is not listed again: what it makes stays
     tli_divide_segment *stack;    // [nodes + 1]
     int64_t *frontier;            // [nodes] scratch: of the segment's tensors that are read from there on
     int32_t  count;               // of the stack
@@ -23945,7 +26171,11 @@ static int tli_divide_add_call(tli_divide *d, int32_t call) {
 
 static int tli_divide_add_forwards(tli_divide *d, int32_t first, int32_t end) {
     int32_t id, ok = 1;
-    for (id = first; id < end && ok; id++) if (d->p->is_wanted[id]) ok = tli_divide_add_call(d, 2 * id);
+    for (id = first; id < end && ok; id++) {
+        if (!d->p->is_wanted[id] || (d->has_run[id] && d->p->graph->nodes[id].once)) continue;
+        d->has_run[id] = 1;
+        ok = tli_divide_add_call(d, 2 * id);
+    }
     return ok;
 }
 
@@ -24045,12 +26275,14 @@ static int tli_search_divide(const tli_search_problem *p, int64_t budget, tli_se
     d.last_read = (int32_t *)tli_alloc_array(p->env, (uint64_t)p->graph->tensor_count, sizeof *d.last_read);
     d.kept_bytes = (int64_t *)tli_alloc_array(p->env, nodes, sizeof *d.kept_bytes);
     d.frontier = (int64_t *)tli_alloc_array(p->env, nodes, sizeof *d.frontier);
+    d.has_run = (uint8_t *)tli_alloc_array(p->env, nodes, 1);
     d.stack = (tli_divide_segment *)tli_alloc_array(p->env, nodes + 1, sizeof *d.stack);
-    ok = d.last_read && d.kept_bytes && d.frontier && d.stack;
+    ok = d.last_read && d.kept_bytes && d.has_run && d.frontier && d.stack;
     if (ok) tli_divide_read_graph(&d);
     ok = ok && tli_divide_run(&d);
     tli_release(p->env, d.last_read);
     tli_release(p->env, d.kept_bytes);
+    tli_release(p->env, d.has_run);
     tli_release(p->env, d.frontier);
     tli_release(p->env, d.stack);
     *work += d.work;
@@ -24114,7 +26346,8 @@ static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor)
 static int tli_search_weigh_copy(tli_search_state *r, int32_t tensor, int32_t e, int64_t full, uint64_t *cost,
                                  int64_t *freed, int32_t *count) {
     const tli_search_seq *s = &r->seq;
-    uint64_t price = r->p->graph->nodes[r->p->graph->outputs[tensor].node].fwd_cost;
+    const tl_node *maker = &r->p->graph->nodes[r->p->graph->outputs[tensor].node];
+    uint64_t price = maker->once ? TLI_SEARCH_MOST_COST : maker->fwd_cost;
     int64_t packed = 0, holds;
     int32_t i, copy = -1;
     if (!TLI_SEARCH_COPIES || !r->p->copies) return 0;
@@ -24166,6 +26399,12 @@ static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, in
             if (e < 0) { *count = 0; return 0; }
             if (tli_search_is_use(s, s->events[e].behind)) continue;
             if (tli_search_when(s, e) >= full) continue;
+            if (graph->nodes[id].once) {  // held across the full call, or it comes back from a copy
+                if (tli_search_weigh_copy(r, tensor, e, full, &cost, &freed, count)) continue;
+                if (bytes >= freed) { *count = 0; return 0; }
+                freed -= bytes;
+                continue;
+            }
             if (bytes < freed && tli_search_log(graph->nodes[id].fwd_cost) - tli_search_log((uint64_t)bytes) >
                                      tli_search_log(cost) - tli_search_log((uint64_t)freed) + 16384) {
                 freed -= bytes;
@@ -24258,6 +26497,7 @@ static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, i
     s->work += 6;
     if (TLI_SEARCH_COPIES && gone < 0 && r->p->copies && item < r->p->graph->tensor_count)
         tli_search_compare_copies(r, item, x, y, least);
+    if (tli_search_is_made_once(r->p, item)) return 1;
     if (r->chosen_count) {  // skip it if its own forward alone, a lower bound of the cost, scores no better
         score = tli_search_when(s, y) - tli_search_when(s, x);
         score = r->ratio[item] - r->distance * tli_search_log((uint64_t)score >> 12);
@@ -24689,6 +26929,16 @@ static int tli_search_load_program(tli_search_seq *s) {
     return ok;
 }
 
+// The fewest bytes of a forward that takes so many without saving. One that has something to save may run as
+// FORWARD_SAVE, which takes fewer where swork is far below fwork, and must if it runs only once.
+static int64_t tli_search_least_bytes(const tli_search_problem *p, int32_t id, int64_t bytes) {
+    const tl_node *node = &p->graph->nodes[id];
+    int64_t more = tli_search_save_bytes(p, id);
+    if (!node->saved_bytes || p->inference) return bytes;
+    if (node->inplace >= 0) more += p->item_bytes[node->first_output];
+    return node->once || more < 0 ? bytes + more : bytes;
+}
+
 // The largest working set of one call: a lower bound of every budget.
 static int64_t tli_search_find_floor(const tli_search_problem *p) {
     int64_t most = p->input_bytes;
@@ -24700,6 +26950,7 @@ static int64_t tli_search_find_floor(const tli_search_problem *p) {
         for (k = p->first_touch[call]; k < p->first_touch[call + 1]; k++)
             if (p->touches[k].is_use) bytes += p->item_bytes[p->touches[k].item];
         if (is_inplace) bytes -= p->item_bytes[p->graph->nodes[call / 2].first_output];
+        if (call % 2 == 0) bytes = tli_search_least_bytes(p, call / 2, bytes);
         if (p->input_bytes + bytes > most) most = p->input_bytes + bytes;
     }
     return most;
@@ -25373,6 +27624,7 @@ static tl_result tli_remat_window(const tli_remat_input *in, const tl_plan *star
 // Each of these is simulated once for each stage, call by call, so that all bytes are exact. The cost of
 // reversing a segment is a step function of the bytes that it may hold; a curve is the list of its steps. It
 // is the minimum over sums of shifted curves of shorter segments; memory is not rounded to slots.
+// A stage with a node that may run once only is never advanced: it is saved when it runs, or is the last leaf.
 // Two departures from the paper: a leaf makes again only what its backwards read, and outputs of a stage that
 // its own backwards do not read are dropped before these.
 
@@ -25407,6 +27659,7 @@ typedef struct tli_chain_stage {
     tli_chain_absence absences[TLI_CHAIN_LEAVES];
     uint64_t leaf_least;            // the fewest of these bytes
     int32_t  leaf_count;
+    int32_t  once;                  // 1 = a node may run once only
 } tli_chain_stage;
 
 // Bytes ascend, costs descend. No points: the segment does not fit.
@@ -25675,7 +27928,7 @@ static void tli_chain_forward(tli_chain_play *play, int32_t id) {
         chain->here[i] = 1;
     }
     if (saves) play->live += node->saved_bytes;
-    tli_chain_reach(play, node->fwork_bytes);
+    tli_chain_reach(play, saves ? node->swork_bytes : node->fwork_bytes);
     play->cost += node->fwd_cost;
     if (play->steps) tli_add_step(play->steps, tli_step_of(kind, id, TL_ALL_OUTPUTS));
 }
@@ -25765,8 +28018,10 @@ static void tli_chain_read_stage(tli_chain *chain, int32_t stage) {
     tli_chain_stage *s = &chain->stages[stage];
     tli_chain_play play;
     int32_t i, end = graph->nodes[s->last].first_output + graph->nodes[s->last].output_count;
-    for (i = s->first; i <= s->last; i++)
+    for (i = s->first; i <= s->last; i++) {
         if (graph->nodes[i].has_grad) s->kept_bytes += graph->nodes[i].saved_bytes;
+        s->once |= graph->nodes[i].once;
+    }
     for (i = graph->nodes[s->first].first_output; i < end; i++) {
         uint64_t bytes = graph->nodes[graph->outputs[i].node].is_input ? 0 : graph->outputs[i].bytes;
         int32_t kind = chain->kinds[i], at;
@@ -25899,7 +28154,8 @@ static int tli_chain_has_leaves(const tli_chain *chain, int32_t stage) {
     if (chain->work >= chain->work_limit) return 0;
     for (id = s->first; id <= s->last; id++) {
         const tl_node *node = &chain->graph->nodes[id];
-        if (node->is_input || node->keep || node->saved_bytes || node->output_count != 1) return 0;
+        if (node->is_input || node->keep || node->once || node->saved_bytes || node->output_count != 1)
+            return 0;
     }
     return 1;
 }
@@ -26005,6 +28261,7 @@ static int tli_chain_equals_stage(const tli_chain_stage *a, const tli_chain_stag
     if (a->leaf_count != b->leaf_count) return 0;
     for (i = 0; i < a->leaf_count; i++)
         if (a->leaves[i].bytes != b->leaves[i].bytes || a->leaves[i].cost != b->leaves[i].cost) return 0;
+    if (a->once != b->once) return 0;
     return a->in_bytes == b->in_bytes && a->held_bytes == b->held_bytes && a->kept_bytes == b->kept_bytes &&
            a->advance_cost == b->advance_cost && a->save_cost == b->save_cost && a->back_cost == b->back_cost &&
            a->stay_bytes == b->stay_bytes && a->go_bytes == b->go_bytes &&
@@ -26126,7 +28383,7 @@ static uint64_t tli_chain_cost_at(const tli_chain_curve *curve, uint64_t bytes) 
 
 // The way of a segment that `split` stands for: first = save, else advance to that stage. To be called with
 // ascending splits; *advanced and *peak carry the sum and the peak of the advance. Returns 0 if a part of the
-// way is not planned.
+// way is not planned, or may not run again.
 static int tli_chain_next_way(const tli_chain *chain, int32_t first, int32_t last, int32_t split,
                               uint64_t *advanced, uint64_t *peak, tli_chain_way *way) {
     const tli_chain_stage *s = &chain->stages[first], *t = &chain->stages[last];
@@ -26144,11 +28401,13 @@ static int tli_chain_next_way(const tli_chain *chain, int32_t first, int32_t las
     *advanced += s->advance_cost;
     if (split - 1 == first) *peak = s->stay_bytes;
     else if (s->go_bytes > *peak) *peak = s->go_bytes;
+    if (s->once) *peak = UINT64_MAX;
     way->a = tli_chain_curve_of(chain, split, last);
     way->b = tli_chain_curve_of(chain, first, split - 1);
     way->shift = chain->stages[split].in_bytes;
-    way->least = *peak + t->held_bytes;
+    way->least = *peak == UINT64_MAX ? *peak : *peak + t->held_bytes;
     way->cost = *advanced;
+    if (*peak == UINT64_MAX) return 0;
     return tli_chain_is_planned(chain, first, split - 1) && tli_chain_is_planned(chain, split, last);
 }
 
@@ -26715,7 +28974,7 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
     for (id = first; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         const tl_node_output *out = &graph->outputs[node->first_output];
-        if (!node->has_grad || node->keep || node->is_input || node->output_count != 1) return 0;
+        if (!node->has_grad || node->keep || node->is_input || node->once || node->output_count != 1) return 0;
         if (out->needed || node->inplace >= 0) return 0;
         if (node->saved_bytes || node->fwork_bytes != one->fwork_bytes) return 0;
         if (node->bwork_bytes != one->fwork_bytes || !out->bytes) return 0;
@@ -26806,12 +29065,19 @@ static int tli_chain_try_binomial(tli_chain *chain, tli_steps *steps, tli_chain_
     return found->cost != UINT64_MAX;
 }
 
+static int tli_chain_has_once(const tli_chain *chain) {
+    int32_t i;
+    for (i = 0; i < chain->stage_count; i++) if (chain->stages[i].once) return 1;
+    return 0;
+}
+
 // Write the steps that the curves describe, or those of the least budget if nothing fits.
 static tl_result tli_chain_finish(tli_chain *chain, int feasible, uint64_t work_limit, tli_steps *steps,
                                   tli_chain_result *found) {
     const tli_chain_curve *curve = tli_chain_curve_of(chain, 0, chain->stage_count - 1);
     tl_result result;
-    if (!chain->failed && feasible && !found->exact && tli_chain_try_binomial(chain, steps, found))
+    if (!chain->failed && feasible && !found->exact && !tli_chain_has_once(chain) &&
+        tli_chain_try_binomial(chain, steps, found))
         return chain->failed ? TL_ERROR_NO_MEMORY : TL_OK;
     feasible = feasible && curve->count;
     if (tli_chain_stops(chain) && !feasible && !chain->failed) return TL_ERROR_INFEASIBLE;
@@ -27713,14 +29979,16 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     int32_t i;
     for (i = 0; i < graph->node_count; i++) {
         const tl_node *node = &graph->nodes[i];
-        uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep;
+        uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep +
+                         8 * (uint64_t)node->once;
         tli_pool_mix(&key, (uint64_t)(uint32_t)node->input_count << 32 | (uint32_t)node->output_count);
-        tli_pool_mix(&key, flags + 8 * (uint64_t)(node->inplace + 1));
+        tli_pool_mix(&key, flags + 16 * (uint64_t)(node->inplace + 1));
         tli_pool_mix(&key, node->fwd_cost);
         tli_pool_mix(&key, node->bwd_cost);
         tli_pool_mix(&key, node->saved_bytes);
         tli_pool_mix(&key, node->fwork_bytes);
         tli_pool_mix(&key, node->bwork_bytes);
+        tli_pool_mix(&key, node->saved_bytes ? node->swork_bytes : 0);
     }
     for (i = 0; i < graph->tensor_count; i++)
         tli_pool_mix(&key, graph->outputs[i].bytes << 1 ^ (uint64_t)(graph->outputs[i].needed != 0));
@@ -27799,6 +30067,7 @@ typedef struct tli_once {
     uint64_t *item_bytes;            // [items]
     uint8_t  *is_read;               // [items] by some backward
     uint8_t  *is_result;             // [items] resident at the end
+    uint8_t  *is_fixed;              // [items] kept by every set: results, and what is made once only
     uint8_t  *runs;                  // [nodes] 1 = in the first pass
     uint64_t *gradients, *left;      // [nodes] gradients and scratch during a backward, gradients after it
     uint8_t  *here, *wanted;         // [items] scratch of a measurement
@@ -27845,7 +30114,7 @@ static tl_result tli_once_alloc(tli_once *o) {
              tli_once_new_set(o, &o->least);
     for (i = 0; i < TLI_ONCE_STARTS && ok; i++) ok = tli_once_new_set(o, &o->starts[i]);
     o->item_bytes = (uint64_t *)tli_alloc_array(o->env, items, sizeof *o->item_bytes);
-    o->is_read = (uint8_t *)tli_alloc_array(o->env, 4 * items, 1);
+    o->is_read = (uint8_t *)tli_alloc_array(o->env, 5 * items, 1);
     o->runs = (uint8_t *)tli_alloc_array(o->env, 2 * nodes, 1);
     o->gradients = (uint64_t *)tli_alloc_array(o->env, 2 * nodes, sizeof *o->gradients);
     o->stack = (int32_t *)tli_alloc_array(o->env, 5 * nodes + 1, sizeof *o->stack);
@@ -27856,6 +30125,7 @@ static tl_result tli_once_alloc(tli_once *o) {
     o->is_result = o->is_read + items;
     o->here = o->is_result + items;
     o->wanted = o->here + items;
+    o->is_fixed = o->wanted + items;
     o->again = o->runs + nodes;
     o->left = o->gradients + nodes;
     o->cursors = o->stack + nodes + 1;
@@ -27940,6 +30210,12 @@ static int32_t tli_once_maker(const tli_once *o, int32_t item) {
     return item < o->graph->tensor_count ? o->graph->outputs[item].node : item - o->graph->tensor_count;
 }
 
+static void tli_once_find_fixed(tli_once *o) {
+    int32_t i;
+    for (i = 0; i < o->item_count; i++)
+        o->is_fixed[i] = o->is_result[i] || o->graph->nodes[tli_once_maker(o, i)].once;
+}
+
 // The cost of making an item again alone, per byte, in 256ths of a bit.
 static int64_t tli_once_worth(const tli_once *o, int32_t item) {
     return (tli_search_log(o->graph->nodes[tli_once_maker(o, item)].fwd_cost) -
@@ -27952,7 +30228,7 @@ static void tli_once_rank_items(tli_once *o) {
     for (item = 0; item < o->item_count; item++) {
         int32_t id = tli_once_maker(o, item);
         int is_tensor = item < o->graph->tensor_count;
-        if (!o->runs[id] || o->is_result[item] || (!is_tensor && !o->is_read[item])) continue;
+        if (!o->runs[id] || o->is_fixed[item] || (!is_tensor && !o->is_read[item])) continue;
         o->rank[o->rank_count++] = item;
     }
     for (gap = o->rank_count / 2; gap > 0; gap /= 2)
@@ -28016,7 +30292,7 @@ static void tli_once_list_calls(tli_once *o, const uint8_t *keep) {
     o->call_count = 0;
     o->cost = o->base_cost;
     tli_zero(o->again, (size_t)o->node_count);
-    for (i = 0; i < o->item_count; i++) o->here[i] = (uint8_t)(keep[i] || o->is_result[i]);
+    for (i = 0; i < o->item_count; i++) o->here[i] = (uint8_t)(keep[i] || o->is_fixed[i]);
     for (id = 0; id < o->node_count; id++) {
         int32_t saved = tli_once_saved_item(o, id);
         const tl_node *node = &o->graph->nodes[id];
@@ -28056,9 +30332,9 @@ static void tli_once_find_lives(tli_once *o, const uint8_t *keep) {
         const tl_node *node = &graph->nodes[id];
         int are_here = at >= o->first_count && kind == TLI_ONCE_SAVE;  // then the call makes saved bytes alone
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            are_here &= (keep[i] || o->is_result[i]) && o->wanted[i];
+            are_here &= (keep[i] || o->is_fixed[i]) && o->wanted[i];
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
-            int stays = at >= o->first_count && (keep[i] || o->is_result[i]);
+            int stays = at >= o->first_count && (keep[i] || o->is_fixed[i]);
             if (kind == TLI_ONCE_BACKWARD) { if (graph->outputs[i].needed) tli_once_use(o, i, at); }
             else if (!are_here) tli_once_make(o, i, at, stays);
         }
@@ -28071,6 +30347,11 @@ static void tli_once_find_lives(tli_once *o, const uint8_t *keep) {
         }
         o->work += 4 + 2 * (uint64_t)(node->input_count + node->output_count);
     }
+}
+
+static uint64_t tli_once_scratch(const tli_once *o, int32_t call) {
+    const tl_node *node = &o->graph->nodes[call / 4];
+    return call % 4 == TLI_ONCE_SAVE ? node->swork_bytes : node->fwork_bytes;
 }
 
 // Find cost and peak of the plan of a set.
@@ -28086,7 +30367,7 @@ static void tli_once_measure(tli_once *o, const uint8_t *keep) {
         int backward = o->calls[at] % 4 == TLI_ONCE_BACKWARD;
         live += o->made[at];
         sum = live + o->beside[at];
-        sum += backward ? o->gradients[id] : gradients + o->graph->nodes[id].fwork_bytes;
+        sum += backward ? o->gradients[id] : gradients + tli_once_scratch(o, o->calls[at]);
         if (sum > o->peak) { o->peak = sum; o->peak_node = id; }
         if (backward) gradients = o->left[id];
         live -= o->freed[at];
@@ -28331,7 +30612,7 @@ static tl_result tli_once_make_plan(tli_once *o, const tli_once_set *set, tl_pla
     int32_t at;
     tli_once_list_calls(o, set->keep);
     for (at = 0; at < o->graph->tensor_count; at++)
-        o->trial.keep[at] = set->keep[at] || o->is_result[at] ||
+        o->trial.keep[at] = set->keep[at] || o->is_fixed[at] ||
                             o->graph->nodes[o->graph->outputs[at].node].is_input;
     for (at = 0; at < o->call_count; at++)
         tli_add_step(&calls, tli_step_of(kinds[o->calls[at] % 4], o->calls[at] / 4, TL_ALL_OUTPUTS));
@@ -28359,6 +30640,7 @@ static tl_result tli_remat_once(const tli_remat_input *in, tli_once_result *foun
     result = tli_once_alloc(&o);
     if (!result) {
         tli_once_read_items(&o);
+        tli_once_find_fixed(&o);
         tli_once_find_runs(&o);
         tli_once_count_gradients(&o);
         tli_once_rank_items(&o);
@@ -28675,9 +30957,13 @@ static uint64_t tli_policy_price(tli_policy *p, uint64_t *bytes) {
 }
 
 static tl_result tli_policy_try(tli_policy *p) {
-    uint64_t bytes, cost = tli_policy_price(p, &bytes);
+    uint64_t bytes, cost;
     tl_plan plan;
     tl_result made;
+    int32_t id;
+    for (id = 0; id < p->graph->node_count; id++)
+        if (p->graph->nodes[id].once) tli_policy_keep(p, id, 1);
+    cost = tli_policy_price(p, &bytes);
     if (cost != UINT64_MAX && !tli_policy_may_help(p, bytes, cost)) return TL_OK;
     made = tl_plan_kept_set(&p->quiet, p->graph, p->keep, &plan);
     return tli_policy_offer(p, made, &plan);
@@ -28936,9 +31222,9 @@ static void tli_find_carriers(tli_stages *s) {
 
 static void tli_stage_forward(tli_stages *s, int32_t id, int saves) {
     const tl_node *node = &s->policy->graph->nodes[id];
-    if (node->is_input) return;
+    if (node->is_input || (node->once && s->ran[id])) return;  // what runs once only stays to its last use
     s->ran[id] = 1;
-    tli_add_step(&s->calls, tli_step_of(tli_forward_kind(node, saves), id, TL_ALL_OUTPUTS));
+    tli_add_step(&s->calls, tli_step_of(tli_forward_kind(node, saves || node->once), id, TL_ALL_OUTPUTS));
 }
 
 static void tli_stages_advance(tli_stages *s, int32_t from, int32_t to) {
@@ -30201,6 +32487,8 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
     if (desc->form && budget->host_bytes)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT),
                         TLI_RULE(HOST_BUDGET_BYTES_NEEDS_FORM_ANY));
+    if (desc->in_flight < 0 || (desc->live && desc->in_flight > 1))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(IN_FLIGHT_NEEDS_PLACES));
     if ((uint32_t)desc->codec >= (uint32_t)TL_CODEC_COUNT)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REMAT), TLI_RULE(CODEC_THERE_IS_NO_SUCH_ONE));
     if (desc->codec && (desc->inference || desc->form))
@@ -30382,6 +32670,7 @@ static int tli_arena_round(tli_arena_plan *a) {
         a->nodes[i].saved_bytes = tli_round_bytes(a->nodes[i].saved_bytes, a->alignment);
         a->nodes[i].fwork_bytes = tli_round_bytes(a->nodes[i].fwork_bytes, a->alignment);
         a->nodes[i].bwork_bytes = tli_round_bytes(a->nodes[i].bwork_bytes, a->alignment);
+        a->nodes[i].swork_bytes = tli_round_bytes(a->nodes[i].swork_bytes, a->alignment);
     }
     for (i = 0; i < graph->tensor_count; i++)
         a->outputs[i].bytes = tli_round_bytes(a->outputs[i].bytes, a->alignment);
@@ -30424,6 +32713,7 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
     places.device = &device;
     places.work_limit = a->place_work;
     places.block_bytes = a->block_bytes;
+    if (a->desc) a->plan->in_flight = a->desc->in_flight;
     if (a->desc && in_banks) {
         places.banks = a->desc->banks;
         places.bank_count = a->desc->bank_count;
@@ -30857,10 +33147,11 @@ static int32_t tli_order_find_over(const tli_order *o, const tl_node *node, int 
 static void tli_order_add_forward(tli_order *o, int32_t id) {
     const tl_graph *graph = o->graph;
     const tl_node *node = &graph->nodes[id];
-    int32_t call = tli_order_add_call(o, id, 0, node->fwork_bytes), i;
+    int saves = node->saved_bytes && !o->desc->inference;
+    int32_t call = tli_order_add_call(o, id, 0, saves ? node->swork_bytes : node->fwork_bytes), i;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         o->item_of[i] = tli_order_add_item(o, call, graph->outputs[i].bytes, i, o->results[i]);
-    if (node->saved_bytes && !o->desc->inference)
+    if (saves)
         o->saved_of[id] = tli_order_add_item(o, call, node->saved_bytes, -1, 0);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         tli_order_add_read(o, call, o->item_of[graph->inputs[i].tensor]);
@@ -38674,7 +40965,7 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
     desc.bwd_cost = has_grad ? desc.fwd_cost : 0;
     desc.no_grad = !has_grad;
     desc.keep = (wants & TLI_WANT_RESULT) != 0;
-    desc.fixed = producer->fixed;
+    desc.fixed = producer->fixed; desc.origin = -1;
     result = tli_add_node(rules, &a->applied.graph, &desc);
     if (result) return result;
     a->applied.conversion_count++;
@@ -38721,12 +41012,14 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
                              TLI_RULE(SPEEDUP_COST_MUST_FIT_64_BITS));
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
     desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
+    desc.swork_bytes = node->swork_bytes ? node->swork_bytes : TL_SCRATCH_NONE;
     desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
     desc.layer = node->layer + 1;
     desc.no_grad = !node->is_input && !node->has_grad;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
     desc.fixed = node->fixed; desc.takes_blocks = node->takes_blocks;
-    desc.dynamic = node->dynamic;
+    desc.dynamic = node->dynamic; desc.once = node->once;
+    desc.origin = tli_pass_origin(node->origin);
     desc.inplace = node->inplace + 1;  // equal bytes in f32 are equal in any other format
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
@@ -40020,6 +42313,7 @@ typedef struct tli_asked {
     uint64_t         alignment_bytes, block_bytes;
     tl_codec         codec;           // f32 tensors may be compressed by it, where forwards may run again
     const uint8_t   *formats;         // [tensors] tl_format; NULL = all f32
+    int32_t          in_flight;     // steps under way together; 0 = 1
     uint64_t         work_limit;    // of tl_plan_remat and tl_plan_order; 0 = their defaults
     int            (*progress)(const tl_remat_progress *progress, void *user);
     void            *user;
@@ -40050,6 +42344,7 @@ static tl_result tli_plan_remat_asked(const tli_asked *a, const uint8_t *lossles
     remat.alignment_bytes = a->alignment_bytes;
     remat.block_bytes = a->block_bytes;
     remat.work_limit = a->work_limit;
+    if (a->in_arena) remat.in_flight = a->in_flight;
     remat.progress = a->progress;
     remat.user = a->user;
     return a->in_arena ? tli_plan_remat_in_arena(a->env, &remat, &a->arena, plan, report)
@@ -40070,6 +42365,25 @@ static tl_result tli_plan_cheapest(const tli_asked *a, tl_plan *plan, tl_remat_r
     return result;
 }
 
+// Give a plan that was placed for one step at a time the places for several.
+static tl_result tli_place_in_flight(const tli_asked *a, tl_plan *plan) {
+    tl_places_desc places;
+    tl_device device;
+    tl_result result;
+    if (a->in_flight <= 1) return TL_OK;
+    tli_zero(&device, sizeof device);
+    if (a->device) device = *a->device;
+    device.alignment_bytes = a->alignment_bytes;
+    tli_zero(&places, sizeof places);
+    places.graph = a->graph;
+    places.device = &device;
+    places.work_limit = a->work_limit;
+    plan->in_flight = a->in_flight;
+    result = tl_plan_places(a->env, &places, plan, NULL);
+    if (result) tl_free_plan(a->env, plan);
+    return result;
+}
+
 // The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
 // do; where there is none either, the order stays if it takes less than what that would take, and is refused
 // by the caller.
@@ -40086,6 +42400,7 @@ static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_rep
     order.block_bytes = a->block_bytes;
     order.work_limit = a->work_limit;
     result = tl_plan_order(a->env, &order, plan, &found);
+    if (!result) result = tli_place_in_flight(a, plan);
     report->work = found.work;
     if (result || !tli_may_run_again(a) || (!a->arena.is_over && plan->arena_bytes <= a->arena.bytes))
         return result;
@@ -40301,15 +42616,16 @@ static int tli_part_bytes(uint64_t bytes, uint64_t parts, uint64_t *part) {
 
 // Scale a node of source. Scratch and saved bytes are rounded up to whole elements.
 static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) {
-    uint64_t *work[3];
+    uint64_t *work[4];
     int k;
     work[0] = &node->saved_bytes;
     work[1] = &node->fwork_bytes;
     work[2] = &node->bwork_bytes;
+    work[3] = &node->swork_bytes;
     if (node->fixed) parts = 1;
     node->fwd_cost = tli_divide_up(node->fwd_cost, parts);
     node->bwd_cost = tli_divide_up(node->bwd_cost, parts);
-    for (k = 0; k < 3; k++) {
+    for (k = 0; k < 4; k++) {
         uint64_t bytes = parts > 1 ? tli_round_bytes(tli_divide_up(*work[k], parts), 4) : *work[k];
         *work[k] = tli_scale_bytes(bytes, c->precision);
     }
@@ -40633,6 +42949,7 @@ static tli_asked tli_ask_for_compile(tli_compile *c, const tl_graph *graph, uint
     asked.alignment_bytes = c->desc->alignment_bytes;
     asked.block_bytes = c->desc->block_bytes;
     asked.work_limit = work_limit;
+    asked.in_flight = c->desc->in_flight;
     asked.codec = c->compresses ? c->codec : TL_CODEC_NONE;
     if (c->desc->progress) {
         asked.progress = tli_watch_compile;
@@ -40646,6 +42963,7 @@ static tl_result tli_place_compiled(tli_compile *c, const tl_graph *graph, tl_pl
     tl_places_desc places;
     tl_device device;
     tl_result result;
+    plan->in_flight = c->desc->in_flight;
     if (!c->in_arena || plan->offset_count) return TL_OK;
     tli_zero(&device, sizeof device);
     if (c->desc->device) device = *c->desc->device;
@@ -41344,6 +43662,7 @@ static void tli_relax(const tli_compile *c, tli_relaxed *r) {
         node->saved_bytes = tli_round_bytes(node->saved_bytes, alignment);
         node->fwork_bytes = tli_round_bytes(node->fwork_bytes, alignment);
         node->bwork_bytes = tli_round_bytes(node->bwork_bytes, alignment);
+        node->swork_bytes = tli_round_bytes(node->swork_bytes, alignment);
     }
     for (k = 0; k < graph->tensor_count; k++)
         r->outputs[k].bytes = tli_round_bytes(r->outputs[k].bytes, alignment);
@@ -45975,7 +48294,12 @@ typedef struct tli_call {
     uint64_t    block_bytes; // of a fused node: from one block in the scratch to the next
     int32_t     outputs_ready;
     int32_t     depends_on;  // of the call for the first elements
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    int32_t     adds;        // a conversion without a kernel: 1 = the gradient of its input was there before
+#endif
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
+    int32_t     polled;      // how often its kernel has answered TL_NOT_READY
+    int32_t     is_asked;    // 1 = one of these answers was for the present call of tl_run_plan
 #ifndef TL_NO_ONLINE
     uint64_t   *reported;    // [output_count] what a dynamic node made, right or wrong, or TLI_UNREPORTED
     int32_t     is_inside;   // 1 = its kernel is running
@@ -46007,6 +48331,9 @@ typedef struct tli_online {
     int32_t  *forward_uses;    // [tensor_count] later forwards that read it
     int32_t  *backward_uses;   // [tensor_count] later backwards that read it
     int32_t  *pins;            // [item_count] > 0 = must not be evicted
+    int32_t  *until;           // [tensor_count] the last goal that can need it; NULL = all nodes may run again
+    int32_t  *ends, *next_end; // [2 nodes] [tensor_count] lists of tensors by `until`; -1 = the end of a list
+    int32_t   now;             // number of the goal: forward of node v: v, backward: 2 nodes - 1 - v
     uint64_t *made_at;         // [item_count] value of clock when it was made
     uint64_t *used_at;         // [item_count] value of clock when it was last used
     // The closure of a goal: the nodes to run again for it.
@@ -46035,9 +48362,23 @@ typedef enum tli_want_kind {
 
 typedef enum tli_computing {
     TLI_COMPUTING_NOT,      // no compute step is open: no range is claimed for a call only
+    TLI_COMPUTING_OPENED,   // its ranges are claimed, and it waits for a step before
     TLI_COMPUTING_YIELDED,  // a compute step was yielded
     TLI_COMPUTING_DONE      // it was carried out
 } tli_computing;
+
+// What belongs to one of several steps under way. That of the step at hand is in the run, its place here is
+// then not used (tli_choose_flight).
+typedef struct tli_flight {
+    tli_call      call;
+    tl_step       last;
+    tl_run_event  event;
+    tl_run_step   yielded;      // to tl_run_plan
+    tli_computing computing;
+    uint64_t      high_bytes;
+    tli_held     *freed;        // [freed_count] by the step; given back before step index + in_flight
+    int32_t       freed_count;
+} tli_flight;
 
 // The blocks of a run in one tier, taken at init, and where its claims lie.
 typedef struct tli_run_arena {
@@ -46105,7 +48446,7 @@ struct tl_run {
     tl_backend_limits limits;
     tl_run_desc     desc;            // pointers that need not outlive tl_init_run are NULL
     const tl_graph *graph;
-    tl_graph        layer_graph;     // made from layers
+    tl_graph        op_graph;        // made from operations or layers
     tl_graph        own_graph;       // scaled to a precision, with nodes and outputs of its own
     tl_graph        own_source;      // the same of the caller's graph, where that is another
     tli_members     members;
@@ -46123,7 +48464,9 @@ struct tl_run {
     tl_plan         plan;
     tl_report       planned;         // of the plan
     tli_budget      budget;          // what caller, device and backend allow
-    int32_t owns_layers, owns_nodes;  // 1 = layer_graph, the arrays of own_graph and own_source are the run's
+    int32_t owns_layers, owns_nodes;  // 1 = made from layers; the arrays of own_graph and own_source are the run's
+    int32_t         by_node;         // 1 = kernel i is that of the caller's node i, whatever its op
+    tl_kernel       user_kernel;     // that of the last call, with the user of its node
     int32_t         is_hybrid;       // 1 = strategy.mode says so
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
@@ -46151,6 +48494,14 @@ struct tl_run {
     uint8_t        *is_read;         // [tensor_count] a node reads it
     uint8_t        *is_result;       // [tensor_count] resident at the end of the pass
     tli_call        call;
+    tli_held       *freed;           // as in tli_flight
+    int32_t         freed_count;
+    tl_run_step     yielded;         // to tl_run_plan
+    int32_t         in_flight;       // steps that may be under way together
+    tli_flight     *flights;         // [flight_count] step i has place i % flight_count; NULL = one at a time
+    int32_t         flight_count, flight;   // flight: that of the step at hand
+    int32_t         defers;          // 1 = what is freed is given back later
+    int32_t         waits_for;       // after TL_NOT_READY: index of the step that must be finished; -1 = none
     tli_touched    *touched;
     int32_t         touched_count, touched_capacity;
 
@@ -46158,6 +48509,10 @@ struct tl_run {
     int32_t         position;        // index of the next step
     int32_t         by_itself;       // 1 = inside tl_run_plan: may wait, and needs no depends_on
     int32_t         by_hand;         // 1 = tl_run_forward and tl_run_backward choose the goals
+    int32_t         goal_waits;      // 1 = the last of these has not reached its goal: TL_NOT_READY
+    int32_t         in_plan;         // 1 = tl_run_plan answered TL_NOT_READY and is to go on
+    int32_t         plan_pass;       // of tl_run_plan, from 0
+    uint64_t        plan_step;       // training step that it runs
     tli_computing   computing;       // how far the compute step yielded last was carried out
     tl_step         last;
     tl_run_event    event;           // of the last step
@@ -46383,16 +48738,24 @@ static tl_result tli_claim_device(tl_run *run, uint64_t bytes, tli_held *held) {
 
 // -- buffers: the steps on one tensor --
 
+// Give held bytes back: at once, or where others may be under way, in_flight steps later.
+static tl_result tli_free_held(tl_run *run, tli_held *held) {
+    if (!run->defers || !held->range.bytes) return tli_abandon(&run->store, held);
+    run->freed[run->freed_count++] = *held;
+    tli_zero(&held->range, sizeof held->range);
+    return TL_OK;
+}
+
 static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
     buffer->state = TLI_ABSENT;
     buffer->codec = TL_CODEC_NONE;
     buffer->is_entry = 0;
-    return tli_abandon(&run->store, &buffer->device);
+    return tli_free_held(run, &buffer->device);
 }
 
 static tl_result tli_buffer_drop_host(tl_run *run, tli_buffer *buffer) {
     buffer->on_host = 0;
-    return tli_abandon(&run->store, &buffer->host);
+    return tli_free_held(run, &buffer->host);
 }
 
 // Enqueue a copy that a WAIT ends. On a backend that works in order no ticket is needed to wait for it.
@@ -46425,13 +48788,29 @@ static tl_result tli_buffer_wait(tl_run *run, tli_buffer *buffer) {
     return TL_OK;
 }
 
+// As tli_move_held; the bytes that were held before stay as long as a step that reads them may be under way.
+static tl_result tli_move_later(tl_run *run, tli_held *held, tl_codec from_codec, tli_held *to,
+                                tl_codec to_codec, int *moved) {
+    tl_result result = tli_transfer(&run->store, &to->range, to_codec, &held->range, from_codec);
+    *moved = !result;
+    if (result) {
+        (void)tli_abandon(&run->store, to);
+        return result;
+    }
+    result = tli_free_held(run, held);
+    *held = *to;
+    return result;
+}
+
 // Compress or expand a tensor of so many bytes. Both ranges are claimed until the conversion is enqueued.
 static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t bytes, tl_codec codec) {
     tli_held to;
     int moved;
     tl_result result = tli_claim_device(run, tl_find_codec_bytes(codec, bytes), &to);
     if (result) return result;
-    result = tli_move_held(&run->store, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved);
+    result = run->defers
+        ? tli_move_later(run, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved)
+        : tli_move_held(&run->store, &buffer->device, (tl_codec)buffer->codec, &to, codec, &moved);
     if (!moved) return result;
     buffer->is_entry = 0;
     buffer->codec = (uint8_t)codec;
@@ -46584,6 +48963,214 @@ static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, 
 static int tli_has_more_ranges(const tl_run *run) {
     if (tli_has_turns(run) && run->call.turn + 1 < run->call.turns) return 1;
     return run->call.total - run->call.first > run->call.count;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- several steps under way --
+//
+// Step j is opened only when step j - k is finished, k = in_flight. So what steps up to j - k have freed can be
+// given away, and nothing that a step under way uses: no step waits for memory. What one reads or writes that
+// another writes is found from their ranges; then it waits for the other.
+//
+//     steps        F 1    F 2    F 3    D 1    F 4          k = 3
+//     under way    |------ F 1 ------|
+//                         |-- F 2 --|
+//                                |---- F 3 ----|
+//                                              F 4 is opened when F 2 has ended, and yielded when
+//                                              all that write what it reads have
+//
+// Two calls of one node are never under way together, whatever their ranges: so sums of parameter gradients, and
+// whatever else belongs to a node, are made in the order of the steps.
+
+// Go on with the state of the flight at this place.
+static void tli_choose_flight(tl_run *run, int32_t place) {
+    tli_flight *from, *to;
+    if (!run->flights || place == run->flight) return;
+    from = &run->flights[run->flight];
+    to = &run->flights[place];
+    from->call = run->call;
+    from->last = run->last;
+    from->event = run->event;
+    from->yielded = run->yielded;
+    from->computing = run->computing;
+    from->high_bytes = run->high_bytes;
+    from->freed = run->freed;
+    from->freed_count = run->freed_count;
+    run->call = to->call;
+    run->last = to->last;
+    run->event = to->event;
+    run->yielded = to->yielded;
+    run->computing = to->computing;
+    run->high_bytes = to->high_bytes;
+    run->freed = to->freed;
+    run->freed_count = to->freed_count;
+    run->flight = place;
+    tli_run_choose_slot(run, run->last.slot);
+}
+
+// Go on with the state of a step that may be under way.
+static void tli_choose_step(tl_run *run, int32_t index) {
+    if (run->flights && index >= 0) tli_choose_flight(run, index % run->flight_count);
+}
+
+static int32_t tli_count_flights(const tl_run *run) { return run->flights ? run->flight_count : 1; }
+
+// Give back what the step at hand has freed.
+static tl_result tli_give_freed(tl_run *run) {
+    tl_result first = TL_OK;
+    int32_t i;
+    for (i = 0; i < run->freed_count; i++) {
+        tl_result result = tli_abandon(&run->store, &run->freed[i]);
+        if (!first) first = result;
+    }
+    run->freed_count = 0;
+    return first;
+}
+
+// Give back what all steps have freed, at the end of a pass.
+static tl_result tli_give_all_freed(tl_run *run) {
+    tl_result first = TL_OK;
+    int32_t i;
+    for (i = 0; run->flights && i < run->flight_count; i++) {
+        tl_result result;
+        tli_choose_flight(run, i);
+        result = tli_give_freed(run);
+        if (!first) first = result;
+    }
+    run->defers = 0;
+    return first;
+}
+
+// The caller has to finish a step first.
+static tl_result tli_wait_for(tl_run *run, int32_t index) {
+    run->waits_for = index;
+    return TL_NOT_READY;
+}
+
+static int tli_is_under_way(const tl_run *run, const tli_flight *flight) {
+    return flight != &run->flights[run->flight] && flight->computing;
+}
+
+static int tli_accesses_conflict(const tl_access *a, const tl_access *b) {
+    return (a->writes || b->writes) && tli_overlaps(a->range, b->range);
+}
+
+// The latest other step under way that must be finished before the accesses can be made; -1 = there is none.
+static int32_t tli_find_conflict(const tl_run *run, const tl_access *accesses, int32_t count) {
+    int32_t latest = -1, f, i, k;
+    for (f = 0; run->flights && f < run->flight_count; f++) {
+        const tli_flight *other = &run->flights[f];
+        int is_met = 0;
+        if (!tli_is_under_way(run, other) || other->event.index < latest) continue;
+        for (i = 0; i < count && !is_met; i++)
+            for (k = 0; k < other->call.access_count && !is_met; k++)
+                is_met = tli_accesses_conflict(&accesses[i], &other->call.accesses[k]);
+        if (is_met) latest = other->event.index;
+    }
+    return latest;
+}
+
+// The other step under way that calls a node; -1 = there is none.
+static int32_t tli_find_node_flight(const tl_run *run, int32_t node) {
+    int32_t f;
+    for (f = 0; run->flights && f < run->flight_count; f++)
+        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].last.node == node)
+            return run->flights[f].event.index;
+    return -1;
+}
+
+// The latest step under way; -1 = there is none.
+static int32_t tli_find_latest_flight(const tl_run *run) {
+    int32_t latest = run->flights && run->computing ? run->event.index : -1, f;
+    for (f = 0; run->flights && f < run->flight_count; f++)
+        if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].event.index > latest)
+            latest = run->flights[f].event.index;
+    return latest;
+}
+
+// Take the place of the step that comes next, when the one that had it is finished, and any that calls its node:
+// what belongs to a node, its saved bytes too, changes hands when a call has ended.
+static tl_result tli_enter_flight(tl_run *run, const tl_step *step) {
+    int32_t before = -1;
+    if (!run->flights) return TL_OK;
+    tli_choose_step(run, run->position);
+    if (run->computing) return tli_wait_for(run, run->event.index);
+    if (step->kind <= TL_STEP_BACKWARD) before = tli_find_node_flight(run, step->node);
+    return before >= 0 ? tli_wait_for(run, before) : tli_give_freed(run);
+}
+
+// -- several steps under way: preparing a run --
+
+static void tli_free_call(tl_env *env, tli_call *call) {
+    tli_release(env, call->operands);
+    tli_release(env, call->access_of);
+    tli_release(env, call->accesses);
+    tli_release(env, call->writable);
+    tli_release(env, call->hosts);
+    tli_release(env, call->twice);
+    tli_release(env, call->made);
+    tli_zero(call, sizeof *call);
+}
+
+// Get the arrays of a call with at most so many operands and outputs. 0 = no memory.
+static int tli_alloc_call(tl_env *env, uint64_t operands, uint64_t outputs, tli_call *call) {
+    call->operands = (tl_operand *)tli_alloc_array(env, operands, sizeof *call->operands);
+    call->access_of = (int32_t *)tli_alloc_array(env, operands, sizeof *call->access_of);
+    call->accesses = (tl_access *)tli_alloc_array(env, operands, sizeof *call->accesses);
+    call->writable = (uint8_t *)tli_alloc_array(env, operands, 1);
+    call->hosts = (void **)tli_alloc_array(env, operands, sizeof *call->hosts);
+    call->twice = (tli_held *)tli_alloc_array(env, outputs, sizeof *call->twice);
+    call->made = (uint8_t *)tli_alloc_array(env, outputs, 1);
+    call->twice_count = (int32_t)outputs;
+    return call->operands && call->access_of && call->accesses && call->writable && call->hosts && call->twice &&
+           call->made;
+}
+
+static void tli_free_flights(tl_run *run) {
+    int32_t i;
+    for (i = 0; run->flights && i < run->flight_count; i++) {
+        tli_choose_flight(run, i);
+        tli_free_call(run->env, &run->call);
+        tli_release(run->env, run->freed);
+        run->freed = NULL;
+    }
+    tli_free_call(run->env, &run->call);
+    tli_release(run->env, run->flights);
+    run->flights = NULL;
+}
+
+// Refuse what is for one step at a time.
+static tl_result tli_check_in_flight(tl_run *run) {
+    tli_rule why = TLI_NO_RULE;
+    if (run->in_flight <= 1) return TL_OK;
+    if (run->is_online) why = TLI_RULE(IN_FLIGHT_NEEDS_A_PLAN);
+    if (run->desc.random) why = TLI_RULE(IN_FLIGHT_RANDOM_HOOK);
+#ifndef TL_NO_ONLINE
+    if (run->real_bytes) why = TLI_RULE(IN_FLIGHT_DYNAMIC_NODES);
+#endif
+    return why ? tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why) : TL_OK;
+}
+
+// Room for as many steps as can be under way together, of a plan with so many steps. operands, outputs: most of a
+// node. What step i frees is at most its outputs, or their gradients, or second copies, and two more.
+static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t operands, uint64_t outputs) {
+    int32_t count = run->in_flight < step_count ? run->in_flight : step_count, i;
+    int is_there;
+    if (run->in_flight <= 1) return TL_OK;
+    if (!count) count = 1;
+    run->flights = (tli_flight *)tli_alloc_array(run->env, (uint64_t)count, sizeof *run->flights);
+    is_there = run->flights != NULL;
+    run->flight_count = is_there ? count : 0;
+    run->flight = 0;
+    for (i = 0; i < count && is_there; i++) {
+        tli_choose_flight(run, i);
+        run->freed = (tli_held *)tli_alloc_array(run->env, outputs + 2, sizeof *run->freed);
+        is_there = run->freed && (!i || tli_alloc_call(run->env, operands, outputs, &run->call));
+    }
+    tli_choose_flight(run, 0);
+    if (is_there) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -47126,20 +49713,112 @@ static tl_result tli_online_drop(tl_run *run, int32_t tensor) {
     return result;
 }
 
+// -- online decisions: what nodes make that may run once only --
+//
+// It is owed to the goals that can need it, directly or to make something else again: until the last of them it
+// is held on either tier, or compressed.
+
+static int tli_online_is_once(const tl_run *run, int32_t tensor) {
+    return run->graph->nodes[run->graph->outputs[tensor].node].once;
+}
+
+static int tli_online_is_owed(const tl_run *run, int32_t tensor) {
+    const tli_online *o = &run->online;
+    return o->until && o->until[tensor] >= o->now && tli_online_is_once(run, tensor);
+}
+
+static void tli_online_find_until(tl_run *run) {
+    int32_t *until = run->online.until;
+    const tl_graph *graph = run->graph;
+    int32_t id, i;
+    for (i = 0; i < graph->tensor_count; i++) until[i] = -1;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        int32_t backward = run->inference || !node->has_grad ? -1 : 2 * graph->node_count - 1 - id, again = id;
+        if (node->saved_bytes && backward > again) again = backward;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            if (graph->outputs[i].needed && backward > until[i]) until[i] = backward;
+            if (until[i] > again) again = until[i];
+        }
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t tensor = graph->inputs[i].tensor, last = node->once ? id : again;
+            if (graph->inputs[i].needed && backward > last) last = backward;
+            if (last > until[tensor]) until[tensor] = last;
+        }
+    }
+}
+
+static void tli_online_list_ends(tl_run *run) {
+    tli_online *o = &run->online;
+    int32_t i;
+    for (i = 0; i < 2 * run->graph->node_count; i++) o->ends[i] = -1;
+    for (i = 0; i < run->graph->tensor_count; i++) {
+        if (o->until[i] < 0 || !tli_online_is_once(run, i)) continue;
+        o->next_end[i] = o->ends[o->until[i]];
+        o->ends[o->until[i]] = i;
+    }
+}
+
+// 0 = no memory.
+static int tli_online_init_until(tl_run *run) {
+    tli_online *o = &run->online;
+    uint64_t nodes = (uint64_t)run->graph->node_count, tensors = (uint64_t)run->graph->tensor_count;
+    int32_t id, any = 0;
+    for (id = 0; id < run->graph->node_count; id++) any |= run->graph->nodes[id].once;
+    if (!any) return 1;
+    o->until = (int32_t *)tli_alloc_array(run->env, tensors, sizeof *o->until);
+    o->next_end = (int32_t *)tli_alloc_array(run->env, tensors, sizeof *o->next_end);
+    o->ends = (int32_t *)tli_alloc_array(run->env, 2 * nodes, sizeof *o->ends);
+    if (!o->until || !o->next_end || !o->ends) return 0;
+    tli_online_find_until(run);
+    tli_online_list_ends(run);
+    return 1;
+}
+
 static tl_result tli_online_let_go(tl_run *run, int32_t tensor) {
-    return tli_online_stays(run, tensor) ? TL_OK : tli_online_drop(run, tensor);
+    if (tli_online_stays(run, tensor) || tli_online_is_owed(run, tensor)) return TL_OK;
+    return tli_online_drop(run, tensor);
+}
+
+// Drop what was owed to the goal that is reached, and to none after it.
+static tl_result tli_online_end_goal(tl_run *run) {
+    tli_online *o = &run->online;
+    int32_t tensor = o->until ? o->ends[o->now] : -1;
+    tl_result result = TL_OK;
+    o->now++;
+    for (; tensor >= 0 && !result; tensor = o->next_end[tensor])
+        if (!tli_online_has_uses(run, tensor)) result = tli_online_let_go(run, tensor);
+    return result;
 }
 
 // -- online decisions: eviction --
+
+// The ways in which a tensor may leave the device.
+static tli_exits tli_online_find_exits(const tl_run *run, int32_t tensor) {
+    const tli_online *o = &run->online;
+    const tli_sim_tensor *t = &o->sim.tensors[tensor];
+    tli_exits exits;
+    exits.codec = t->state == TLI_RESIDENT && tli_is_f32(run, tensor) ? run->desc.codec : TL_CODEC_NONE;
+    exits.may_spill = t->state == TLI_RESIDENT && !t->on_host;
+    exits.may_drop = t->on_host || !tli_online_is_owed(run, tensor);
+    exits.bytes = exits.held_bytes = run->graph->outputs[tensor].bytes;
+    exits.device_room = tli_room(o->budget, o->sim.live_bytes);
+    exits.host_room = tli_room(run->live_budget[TL_TIER_HOST], o->sim.host_bytes);
+    return exits;
+}
 
 static int tli_online_may_evict(const tl_run *run, int32_t item) {
     const tli_online *o = &run->online;
     const tl_graph *graph = run->graph;
     int32_t node = item - graph->tensor_count;
+    tli_exits exits;
     if (o->pins[item] || !run->checkpoints_on) return 0;
-    if (node >= 0) return o->sim.nodes[node].has_saved;
+    if (node >= 0) return o->sim.nodes[node].has_saved && !graph->nodes[node].once;
     if (!graph->outputs[item].bytes || tli_online_stays(run, item)) return 0;
-    return o->sim.tensors[item].state == TLI_RESIDENT || o->sim.tensors[item].state == TLI_PACKED;
+    if (o->sim.tensors[item].state != TLI_RESIDENT && o->sim.tensors[item].state != TLI_PACKED) return 0;
+    if (!tli_online_is_owed(run, item)) return 1;
+    exits = tli_online_find_exits(run, item);
+    return tli_choose_exit(&exits) != TLI_EXIT_NONE;
 }
 
 // The cost to recompute the outputs of a node: its own, and that of its ancestors along the first input
@@ -47212,22 +49891,14 @@ static int32_t tli_online_pick(tl_run *run) {
 
 // Compress an item if that is allowed and both copies fit, else spill it if the host has room, else drop it.
 static tl_result tli_online_evict(tl_run *run, int32_t item) {
-    tli_online *o = &run->online;
-    const tli_sim_tensor *t = &o->sim.tensors[item];
     tli_exits exits;
     tli_exit way;
     tl_result result;
-    o->eviction_count++;
+    run->online.eviction_count++;
     if (item >= run->graph->tensor_count)
         return tli_online_emit(run, TL_STEP_DROP_SAVED, item - run->graph->tensor_count,
                                TL_ALL_OUTPUTS, TL_CODEC_NONE);
-    exits.codec = t->state == TLI_RESIDENT && tli_is_f32(run, item) ? run->desc.codec
-                                                                                        : TL_CODEC_NONE;
-    exits.may_spill = t->state == TLI_RESIDENT && !t->on_host;
-    exits.may_drop = 1;
-    exits.bytes = exits.held_bytes = run->graph->outputs[item].bytes;
-    exits.device_room = tli_room(o->budget, o->sim.live_bytes);
-    exits.host_room = tli_room(run->live_budget[TL_TIER_HOST], o->sim.host_bytes);
+    exits = tli_online_find_exits(run, item);
     way = tli_choose_exit(&exits);
     if (way == TLI_EXIT_COMPRESS) return tli_online_emit_tensor(run, TL_STEP_COMPRESS, item, run->desc.codec);
     if (way == TLI_EXIT_DROP) return tli_online_emit_tensor(run, TL_STEP_DROP, item, TL_CODEC_NONE);
@@ -47321,7 +49992,7 @@ static void tli_online_collect(tl_run *run, int32_t from) {
 
 static uint64_t tli_online_forward_bytes(const tl_run *run, int32_t id, int with_saved) {
     const tl_node *node = &run->graph->nodes[id];
-    uint64_t bytes = node->fwork_bytes + (with_saved ? node->saved_bytes : 0);
+    uint64_t bytes = with_saved ? node->saved_bytes + node->swork_bytes : node->fwork_bytes;
     int32_t i, missing = 0;
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         missing += run->online.sim.tensors[i].state == TLI_ABSENT;
@@ -47369,7 +50040,8 @@ static tli_closure_bytes tli_online_measure_closure(tl_run *run) {
             if (o->wanted[i] == TLI_WANT_MADE) cut += graph->outputs[i].bytes;
         }
         if (cut + node->fwork_bytes > sum.most) sum.most = cut + node->fwork_bytes;
-        if (node->fwork_bytes > sum.work) sum.work = node->fwork_bytes;
+        sum.work = tli_larger_u64(sum.work, node->fwork_bytes);
+        if (node->saved_bytes) sum.work = tli_larger_u64(sum.work, node->swork_bytes);
         if (node->has_grad && !o->sim.nodes[o->closure[k]].has_saved)
             sum.saved += node->saved_bytes;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
@@ -47521,7 +50193,7 @@ static tl_result tli_online_forward(tl_run *run, int32_t id) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[id];
     int keeps = tli_policy_keeps(run, id);
-    int with_saved = !run->inference && node->has_grad && node->saved_bytes && keeps;
+    int with_saved = !run->inference && node->has_grad && node->saved_bytes && (keeps || node->once);
     tl_result result;
     int32_t i;
     tli_online_want_inputs(run, id);
@@ -47617,7 +50289,7 @@ static tl_result tli_online_clear(tl_run *run) {
         result = tli_online_let_go(run, i);
     for (i = 0; i < graph->node_count && !result; i++) {
         o->pins[tli_item_of_saved(run, i)] = 0;
-        if (o->sim.nodes[i].has_saved && run->checkpoints_on)
+        if (o->sim.nodes[i].has_saved && run->checkpoints_on && !graph->nodes[i].once)
             result = tli_online_emit(run, TL_STEP_DROP_SAVED, i, TL_ALL_OUTPUTS, TL_CODEC_NONE);
     }
     return result;
@@ -47628,13 +50300,16 @@ static tl_result tli_online_clear(tl_run *run) {
 // goal needs do not depend on the budget: so if a budget works with bare goals alone, every larger one
 // works, too, and the least budget can be found by bisection.
 static tl_result tli_online_reach_goal(tl_run *run, int32_t id, int backward) {
-    tl_result result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
-    if (result != TL_ERROR_OVER_BUDGET) return result;
-    result = tli_online_clear(run);
-    run->online.is_bare = 1;
-    if (!result) result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
-    run->online.is_bare = 0;
-    return result;
+    tl_result result;
+    run->online.now = backward ? 2 * run->graph->node_count - 1 - id : id;
+    result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
+    if (result == TL_ERROR_OVER_BUDGET) {
+        result = tli_online_clear(run);
+        run->online.is_bare = 1;
+        if (!result) result = backward ? tli_online_backward(run, id) : tli_online_forward(run, id);
+        run->online.is_bare = 0;
+    }
+    return result ? result : tli_online_end_goal(run);
 }
 
 // Drop what is left at the end: tensors that no backward read, host copies, saved bytes.
@@ -47643,6 +50318,7 @@ static tl_result tli_online_close(tl_run *run) {
     const tl_graph *graph = run->graph;
     tl_result result = TL_OK;
     int32_t i;
+    o->now = 2 * graph->node_count;
     for (i = 0; i < graph->tensor_count && !result; i++) result = tli_online_let_go(run, i);
     for (i = 0; i < graph->node_count && !result; i++)
         if (o->sim.nodes[i].has_saved)
@@ -47680,6 +50356,9 @@ static void tli_free_online(tl_run *run) {
     tli_release(env, o->forward_uses);
     tli_release(env, o->backward_uses);
     tli_release(env, o->pins);
+    tli_release(env, o->until);
+    tli_release(env, o->ends);
+    tli_release(env, o->next_end);
     tli_release(env, o->made_at);
     tli_release(env, o->used_at);
     tli_release(env, o->closure);
@@ -47718,7 +50397,7 @@ static tl_result tli_init_online(tl_run *run) {
         asks ? (int32_t *)tli_alloc_array(env, items, sizeof *o->candidate_items) : NULL;
     if (!o->forward_uses || !o->backward_uses || !o->pins || !o->made_at || !o->used_at ||
         !o->closure || !o->wanted || !o->wanted_uses || !o->left || !o->cuts || !has_spans ||
-        (asks && (!o->candidates || !o->candidate_items)))
+        !tli_online_init_until(run) || (asks && (!o->candidates || !o->candidate_items)))
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(ONLINE_STATE_NO_MEMORY));
     tli_zero(&flags, sizeof flags);
     flags.inference = run->inference;
@@ -47755,7 +50434,7 @@ static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     tli_zero(o->used_at, items * sizeof *o->used_at);
     o->record.count = 0;
     o->record.failed = 0;
-    o->next_forward = 0;
+    o->next_forward = o->now = 0;
     o->next_backward = run->graph->node_count - 1;
     o->closed = 0;
     o->clock = 0;
@@ -47882,6 +50561,7 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     if (strategy->precision == TL_PRECISION_MIXED) desc.precision = &formats;
     desc.may_split = run->desc.may_split;
     desc.split_cost = run->desc.split_cost;
+    desc.in_flight = run->in_flight;
     desc.codec = run->desc.codec;
     desc.fusion_block_bytes = tli_find_fusion_block(run);
     desc.fusion_scratch_parts = tli_find_fusion_parts(run);
@@ -48116,14 +50796,15 @@ static int32_t tli_input_node(const tl_graph *graph, int32_t input) {
     return graph->outputs[graph->inputs[input].tensor].node;
 }
 
-// Constant nodes, and those of them that others read, or whose outputs are results.
+// Constant nodes, and those of them that others read, or whose outputs are results. A forward with an
+// effect (once) runs in every pass.
 static void tli_find_constants(tli_caching *c) {
     const tl_run *run = c->run;
     const tl_graph *graph = run->graph;
     int32_t id, i;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        int is_constant = tli_ask_version(run, id, 0) && (run->inference || !node->has_grad);
+        int is_constant = tli_ask_version(run, id, 0) && (run->inference || !node->has_grad) && !node->once;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             is_constant &= c->is_constant[tli_input_node(graph, i)];
         c->is_constant[id] = (uint8_t)is_constant;
@@ -48261,6 +50942,7 @@ static void tli_add_part(const tl_graph *from, tli_part *part, int32_t id, int a
         node->is_input = 1;
         node->inplace = -1;
         node->layer = part->highest_layer;
+        node->origin = given->origin;
     }
     node->keep = (uint8_t)keep;
     node->first_input = graph->input_count;
@@ -48338,6 +51020,7 @@ static tl_result tli_rename_plan(const tli_caching *c, const tli_part *part, con
         apart.entry = list;
         apart.entry_count = tli_list_entry(c->run->graph, part, list);
         apart.offset_count = apart.host_offset_count = apart.block_count = 0;
+        apart.in_flight = c->run->in_flight;
         result = tli_join_plan(env, TLI_IN(INIT_RUN), &apart, plan);
     }
     tli_release(env, steps);
@@ -49391,6 +52074,7 @@ static tl_result tli_begin_forward(tl_run *run) {
     const tl_node_output *outputs = &run->graph->outputs[node->first_output];
     tli_buffer *buffers = &run->tensors[node->first_output], *saved = &run->saved[run->last.node];
     int32_t i, missing = 0, inplace = run->last.kind == TL_STEP_FORWARD_INPLACE;
+    uint64_t bytes;
     tl_result result = TL_OK;
     if (inplace) tli_hand_over(run, node);
     for (i = 0; i < node->output_count && !result; i++) {
@@ -49409,7 +52093,8 @@ static tl_result tli_begin_forward(tl_run *run) {
         result = tli_claim_device(run, node->saved_bytes, &saved->device);
         saved->state = TLI_RESIDENT;
     }
-    return result ? result : tli_claim_device(run, node->fwork_bytes, &run->call.scratch);
+    bytes = run->last.kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
+    return result ? result : tli_claim_device(run, bytes, &run->call.scratch);
 }
 
 static void tli_describe_forward(tl_run *run) {
@@ -49781,11 +52466,21 @@ static void tli_cut_operands(tl_run *run) {
     }
 }
 
+// The kernel of the call at hand, with the user of its node where the desc has users.
+static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
+    int32_t origin = tli_caller_graph(run)->nodes[run->call.node].origin;
+    if (!run->desc.users || origin < 0) return &run->kernels[kernel];
+    run->user_kernel = run->kernels[kernel];
+    run->user_kernel.user = run->desc.users[origin];
+    return &run->user_kernel;
+}
+
 // Yield the call at hand: its operands are claimed and described.
 static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
     int32_t kernel = run->kernel_of[run->last.node];
     run->computing = TLI_COMPUTING_YIELDED;
+    run->call.polled = run->call.is_asked = 0;
     if (tli_has_turns(run)) {
         run->call.operand_count = run->call.access_count = 0;
         tli_describe_member(run);
@@ -49796,7 +52491,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     }
     tli_describe_call(run, &out->call);
     out->is_compute = 1;
-    out->kernel = &run->kernels[kernel];
+    out->kernel = tli_find_call_kernel(run, kernel);
     run->report.kernel_count++;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
     result = run->backend.order(run->backend.self, run->call.accesses, run->call.access_count);
@@ -49820,36 +52515,23 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     return tli_yield_call(run, out);
 }
 
-static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
-    int backward = run->last.kind == TL_STEP_BACKWARD;
-    int32_t kernel = run->kernel_of[run->last.node];
-    tli_cut cut = tli_find_cut(run, run->last.node);
-    int adds = 0;
-    tl_result result;
-    if (kernel == TLI_CONVERSION && backward) {
-        int32_t input = run->graph->nodes[run->last.node].first_input;
-        adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
-    }
-    tli_start_turns(run, &cut);
-    run->call.outputs_ready = 0;
-#ifndef TL_NO_ONLINE
-    tli_clear_reports(run);
-#endif
-    result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
-    run->computing = TLI_COMPUTING_YIELDED;  // from here on there may be ranges to release
-    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
-    tli_describe_operands(run);
-    if (!run->by_itself) result = tli_find_dependency(run, &out->depends_on);
-    run->call.depends_on = out->depends_on;
-    if (result) return result;
+// The operands of a compute step are claimed and described: yield its first call, or carry it out where it has
+// no kernel, once every step under way that it depends on is finished.
+static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
+    int32_t before = run->flights ? tli_find_conflict(run, run->call.accesses, run->call.access_count) : -1;
+    run->computing = TLI_COMPUTING_OPENED;
+    out->step = run->last;
+    out->index = run->event.index;
+    out->depends_on = run->call.depends_on;
+    if (before >= 0) return tli_wait_for(run, before);
+    if (run->flights) run->event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (kernel == TLI_CONVERSION) {
+    if (run->kernel_of[run->last.node] == TLI_CONVERSION) {
         tli_describe_call(run, &out->call);
         run->computing = TLI_COMPUTING_DONE;
-        return run->call.outputs_ready ? TL_OK : tli_convert(run, adds);
+        return run->call.outputs_ready ? TL_OK : tli_convert(run, run->call.adds);
     }
 #endif
-    (void)adds;
     if (tli_has_turns(run) && run->call.outputs_ready) {  // a fused node has no saved bytes to make
         run->call.turns = 1;
         run->call.count = run->call.total;
@@ -49857,6 +52539,31 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
         return TL_OK;
     }
     return tli_yield_call(run, out);
+}
+
+static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
+    int backward = run->last.kind == TL_STEP_BACKWARD;
+    tli_cut cut = tli_find_cut(run, run->last.node);
+    tl_result result;
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    run->call.adds = 0;
+    if (run->kernel_of[run->last.node] == TLI_CONVERSION && backward) {
+        int32_t input = run->graph->nodes[run->last.node].first_input;
+        run->call.adds = run->gradients[run->graph->inputs[input].tensor].state != TLI_ABSENT;
+    }
+#endif
+    tli_start_turns(run, &cut);
+    run->call.outputs_ready = 0;
+#ifndef TL_NO_ONLINE
+    tli_clear_reports(run);
+#endif
+    result = backward ? tli_begin_backward(run) : tli_begin_forward(run);
+    run->computing = TLI_COMPUTING_OPENED;  // from here on there may be ranges to release
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
+    tli_describe_operands(run);
+    if (!run->by_itself) result = tli_find_dependency(run, &out->depends_on);
+    run->call.depends_on = out->depends_on;
+    return result ? result : tli_go_on_compute(run, out);
 }
 
 static int tli_acts_on_buffer(const tli_buffer *buffer, tl_step_kind kind) {
@@ -49980,9 +52687,13 @@ static void tli_release_slot(tl_run *run, int with_inputs) {
 // Release all buffers. What the backend does not take back is offered to it again by the next pass.
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    int32_t i;
-    (void)tli_abandon(&run->store, &run->call.scratch);
-    for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
+    int32_t i, f;
+    (void)tli_give_all_freed(run);
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        (void)tli_abandon(&run->store, &run->call.scratch);
+        for (i = 0; i < run->call.twice_count; i++) (void)tli_abandon(&run->store, &run->call.twice[i]);
+    }
     for (i = 0; i < run->slot_count; i++) {
         tli_run_choose_slot(run, i);
         tli_release_slot(run, with_inputs);
@@ -50020,10 +52731,14 @@ static tl_result tli_claim_entry(tl_run *run) {
 // Submit what was enqueued and release everything, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
-    if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
-    if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
-    tli_end_random(run);
-    run->computing = TLI_COMPUTING_NOT;
+    int32_t f;
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        if (run->call.is_mapped) (void)tli_unmap_accesses(run, run->call.access_count);
+        if (run->computing) run->store.enqueued = 1;  // the kernel may have been recorded
+        tli_end_random(run);
+        run->computing = TLI_COMPUTING_NOT;
+    }
     (void)tli_submit_store(&run->store);
     tli_release_buffers(run, with_inputs);
     tli_end_quiet(&quiet, TL_OK);
@@ -50038,7 +52753,8 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
 #endif
     tli_clear_run(run, 0);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
-    run->active = 0;
+    if (run->in_plan) run->next_step = run->plan_step;
+    run->active = run->in_plan = run->goal_waits = 0;
     if (run->env) run->env->error = error;
     return why;
 }
@@ -50145,6 +52861,8 @@ static tl_result tli_end_pass(tl_run *run) {
     tl_result result = tli_submit_store(&run->store);
     if (result == TL_NOT_READY) return result;  // the next call tries again
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(SUBMIT_FAILED));
+    result = tli_give_all_freed(run);
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED));
 #ifndef TL_NO_ONLINE
     if (run->is_online) result = tli_sim_end(&run->online.sim);
 #endif
@@ -50167,7 +52885,7 @@ static void tli_start_training_step(tl_run *run) {
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tl_account_counters counters;
     TL_ASSERT(run);
-    if (run->active)
+    if (run->active || (run->in_plan && !run->by_itself))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
                         TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     if (micro_batch < 0 || micro_batch > INT32_MAX - run->slot_count)
@@ -50211,6 +52929,7 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     }
 #endif
     run->active = 1;
+    run->defers = run->flights != NULL;
     return TL_OK;
 }
 
@@ -50247,6 +52966,25 @@ static tl_result tli_poll_step(tl_run *run, const tl_step *step) {
     return result;
 }
 
+// Where others are under way, a memory step that moves bytes waits for those that make or overwrite them.
+static tl_result tli_order_memory_step(tl_run *run) {
+    tl_step_kind kind = (tl_step_kind)run->last.kind;
+    int moves = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_COMPRESS ||
+                kind == TL_STEP_EXPAND;
+    int32_t i, end, before, latest = -1;
+    if (!run->flights || !moves) return TL_OK;
+    tli_step_outputs(run, &run->last, &i, &end);
+    for (; i < end; i++) {
+        tl_access access;
+        if (!tli_acts_on_buffer(&run->tensors[i], kind)) continue;
+        access.range = kind == TL_STEP_FETCH ? run->tensors[i].host.range : run->tensors[i].device.range;
+        access.writes = 0;
+        before = tli_find_conflict(run, &access, 1);
+        if (before > latest) latest = before;
+    }
+    return latest >= 0 ? tli_wait_for(run, latest) : TL_OK;
+}
+
 static void tli_observe_step(tl_run *run) {
     if (!run->profiling) return;
     run->event.device_bytes = run->high_bytes;
@@ -50274,9 +53012,9 @@ static tl_result tli_close_compute(tl_run *run) {
     run->computing = TLI_COMPUTING_NOT;
     run->store.enqueued = 1;
     tli_end_random(run);  // where the caller called the last kernel itself
-    first = tli_abandon(&run->store, &run->call.scratch);
+    first = tli_free_held(run, &run->call.scratch);
     for (i = 0; i < node->output_count; i++)
-        tli_keep_first(&first, tli_abandon(&run->store, &run->call.twice[i]));
+        tli_keep_first(&first, tli_free_held(run, &run->call.twice[i]));
     for (i = node->first_output; i < end && run->last.kind == TL_STEP_BACKWARD; i++)
         tli_keep_first(&first, tli_buffer_drop(run, &run->gradients[i]));
     if (run->last.kind == TL_STEP_BACKWARD)
@@ -50313,9 +53051,19 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     tl_result result;
     tli_zero(&step, sizeof step);
     result = tli_pull_step(run, &step, done);
-    if (result || *done) return result;
+    if (result) return result;
+    if (*done) {
+        int32_t latest = tli_find_latest_flight(run);
+        if (latest < 0) return TL_OK;
+        *done = 0;
+        return tli_wait_for(run, latest);
+    }
+    result = tli_enter_flight(run, &step);
+    if (result == TL_NOT_READY) return result;
+    if (result) return tli_run_fail_backend(run, result, TLI_RULE(RELEASE_FAILED));
     tli_open_step(run, step, out);
-    result = tli_poll_step(run, &step);
+    result = tli_order_memory_step(run);
+    if (!result) result = tli_poll_step(run, &step);
     if (result == TL_NOT_READY) return result;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(POLL_FAILED));
     run->position++;
@@ -50336,15 +53084,27 @@ static tl_result tli_open_next_step(tl_run *run, tl_run_step *out, int32_t *done
     return result;
 }
 
+// Close a step that was carried out for all elements. One at a time, that is left to the next call.
+static tl_result tli_close_flight(tl_run *run) {
+    int is_done = run->flights && run->computing == TLI_COMPUTING_DONE && !tli_has_more_ranges(run);
+    return is_done ? tli_close_compute(run) : TL_OK;
+}
+
 // Go on with the step before, for its next elements, or close it and open the next one.
 static tl_result tli_take_step(tl_run *run, tl_run_step *out, int32_t *done) {
     tl_result result = TL_OK;
-    if (run->computing && tli_has_more_ranges(run)) {
+    run->waits_for = -1;
+    tli_choose_step(run, run->position - 1);
+    if (run->computing == TLI_COMPUTING_OPENED) {
+        result = tli_go_on_compute(run, out);
+    } else if (run->computing && tli_has_more_ranges(run)) {
+        if (run->computing == TLI_COMPUTING_YIELDED) return tli_wait_for(run, run->event.index);
         result = tli_yield_next_range(run, out);
     } else {
-        if (run->computing) result = tli_close_compute(run);
+        if (run->computing == TLI_COMPUTING_DONE) result = tli_close_compute(run);
         if (!result) result = tli_open_next_step(run, out, done);
     }
+    if (!result && !*done) result = tli_close_flight(run);
     if (result || *done) return result;
     out->accesses = run->call.accesses;
     out->access_count = run->call.access_count;
@@ -50367,7 +53127,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     tl_result result;
     TL_ASSERT(run && step && done);
     *done = 0;
-    if (run->active && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
+    if (run->in_plan && !run->by_itself)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP), TLI_RULE(RUN_PLAN_IS_UNDER_WAY));
+    if (run->active && !run->flights && run->computing == TLI_COMPUTING_YIELDED) return tli_fail_unfinished(run);
     tli_zero(step, sizeof *step);
     if (!run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(NEXT_STEP),
@@ -50383,7 +53145,9 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
     if (!result) return TL_OK;
     tli_zero(step, sizeof *step);
     *done = 0;
-    return result == TL_NOT_READY ? result : tli_abort_pass(run, result);
+    if (result != TL_NOT_READY) return tli_abort_pass(run, result);
+    if (run->flights) step->depends_on = run->waits_for;
+    return result;
 }
 
 // -- the executor: kernels --
@@ -50407,7 +53171,8 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     uint64_t start, end;
     tl_result result;
     tli_update_call(run, &call);
-    if (!backward && !call.first) tli_start_random(run);
+    call.polled = run->call.polled;
+    if (!backward && !call.first && !call.polled) tli_start_random(run);
     start = tli_run_now(run);
 #ifndef TL_NO_ONLINE
     run->call.is_inside = 1;
@@ -50419,6 +53184,10 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     end = tli_run_now(run);
     run->event.end_ns = end;
     run->report.compute_ns += end - start;
+    if (result == TL_NOT_READY) {
+        if (run->call.polled < INT32_MAX) run->call.polled++;
+        return result;
+    }
     if (result || !tli_has_more_ranges(run)) tli_end_random(run);
 #ifndef TL_NO_ONLINE
     if (tli_check_reports(run)) return TL_ERROR_INVALID_ARG;
@@ -50426,8 +53195,9 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
     return result ? tli_fail_kernel(run, result) : TL_OK;
 }
 
-// Whether it is the compute step that was yielded last and its kernel was not called yet.
-static int tli_is_current(const tl_run *run, const tl_run_step *step) {
+// Whether it is a compute step that was yielded and not carried out yet. It is the one at hand then.
+static int tli_is_current(tl_run *run, const tl_run_step *step) {
+    if (run->active && step->is_compute) tli_choose_step(run, step->index);
     return run->active && run->computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->event.index && step->call.first == run->call.first &&
            step->call.node == run->call.node && step->call.kind == run->call.kind &&
@@ -50451,6 +53221,7 @@ static tl_result tli_leave_kernel(tl_run *run, tl_result result) {
     tl_result unmapped = run->call.is_mapped ? tli_unmap_accesses(run, run->call.access_count) : TL_OK;
     run->computing = TLI_COMPUTING_DONE;
     if (!result && unmapped) result = tli_run_fail_backend(run, unmapped, TLI_RULE(UNMAP_FAILED));
+    if (!result) result = tli_close_flight(run);
     return result ? tli_abort_pass(run, result) : TL_OK;
 }
 
@@ -50486,7 +53257,10 @@ TLI_IMPL tl_result tl_run_step_kernel(tl_run *run, const tl_run_step *step) {
     result = run->limits.host_visible ? tli_map_last_step(run, function) : TL_OK;
     if (result) return result;
     run->computing = TLI_COMPUTING_DONE;
-    return tli_leave_kernel(run, tli_call_kernel(run, step));
+    result = tli_call_kernel(run, step);
+    if (result != TL_NOT_READY) return tli_leave_kernel(run, result);
+    run->computing = TLI_COMPUTING_YIELDED;
+    return result;
 }
 
 TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
@@ -50500,50 +53274,102 @@ TLI_IMPL tl_result tl_finish_step(tl_run *run, const tl_run_step *step) {
     return tli_leave_kernel(run, TL_OK);
 }
 
-// Carry out the rest of the pass (by hand: the steps of the goals decided so far).
-static tl_result tli_run_steps(tl_run *run) {
-    tl_run_step step;
-    int32_t done = 0;
+// Call the kernels of the steps under way that were not asked in this turn. *moved: 1 = one of them was carried
+// out; else as it was.
+static tl_result tli_poll_kernels(tl_run *run, int *moved) {
     tl_result result = TL_OK;
-    run->by_itself = 1;
-    while (!result && !done) {
-        result = tl_next_step(run, &step, &done);
-        if (!result && !done && step.is_compute) result = tl_run_step_kernel(run, &step);
+    int32_t f;
+    for (f = 0; f < tli_count_flights(run) && !result; f++) {
+        tli_choose_flight(run, f);
+        if (run->computing != TLI_COMPUTING_YIELDED || run->call.is_asked) continue;
+        result = tl_run_step_kernel(run, &run->yielded);
+        if (!result) *moved = 1;
+        if (result != TL_NOT_READY) continue;
+        run->call.is_asked = 1;
+        result = TL_OK;
     }
+    return result;
+}
+
+// Pull a step if there is one that can be yielded, and call kernels. TL_NOT_READY: nothing has moved.
+static tl_result tli_move_pass(tl_run *run, int32_t *done) {
+    tl_run_step step;
+    int moved = 0;
+    tl_result result = TL_NOT_READY, polled;
+    tli_zero(&step, sizeof step);
+    if (run->flights || run->computing != TLI_COMPUTING_YIELDED) result = tl_next_step(run, &step, done);
+    if (result && result != TL_NOT_READY) return result;
+    if (!result && step.is_compute) run->yielded = step;
+    moved = !result;
+    polled = run->active ? tli_poll_kernels(run, &moved) : TL_OK;
+    return polled ? polled : moved ? TL_OK : TL_NOT_READY;
+}
+
+// Whether a kernel has answered that it is not ready.
+static int tli_has_polled(const tl_run *run) {
+    int is_polled = run->computing == TLI_COMPUTING_YIELDED && run->call.polled;
+    int32_t f;
+    for (f = 0; run->flights && f < run->flight_count; f++)
+        is_polled |= tli_is_under_way(run, &run->flights[f]) && run->flights[f].call.polled;
+    return is_polled;
+}
+
+// Carry out the rest of the pass (by hand: the steps of the goals decided so far). TL_NOT_READY: up to a kernel
+// that is not ready, or to work that the backend cannot wait for.
+static tl_result tli_run_steps(tl_run *run) {
+    int32_t done = 0, f;
+    tl_result result = TL_OK;
+    for (f = 0; f < tli_count_flights(run); f++) {
+        tli_choose_flight(run, f);
+        run->call.is_asked = 0;
+    }
+    run->by_itself = 1;
+    while (!result && !done) result = tli_move_pass(run, &done);
     run->by_itself = 0;
-    if (result != TL_NOT_READY) return result;
-    return tli_abort_pass(run, tli_fail(run->env, result, TLI_IN(RUN_PLAN),
-                                        TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT)));
+    if (result != TL_NOT_READY || tli_has_polled(run)) return result;
+    return tli_fail(run->env, result, TLI_IN(RUN_PLAN), TLI_RULE(BACKEND_WORK_IS_UNDER_WAY_THAT_IT));
 }
 
 // Let the caller write the inputs of each slot before a pass.
 static tl_result tli_load_slots(tl_run *run, int32_t micro_batch) {
-    int32_t chosen = run->caller_slot, failed = 0, slot;
-    tl_result result;
-    for (slot = 0; run->desc.load && slot < run->slot_count && !failed; slot++) {
+    int32_t chosen = run->caller_slot, slot;
+    tl_result result = TL_OK;
+    for (slot = 0; run->desc.load && slot < run->slot_count && !result; slot++) {
         run->caller_slot = slot;
-        failed = run->desc.load(run, micro_batch + slot, run->desc.load_user) != TL_OK;
+        result = run->desc.load(run, micro_batch + slot, run->desc.load_user);
     }
     run->caller_slot = chosen;
-    if (!failed) return TL_OK;
+    if (!result || result == TL_NOT_READY) return result;
     result = tli_fail(run->env, TL_ERROR_KERNEL, TLI_IN(RUN_PLAN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
     return tli_abort_pass(run, result);
 }
 
+// Begin the next pass of tl_run_plan.
+static tl_result tli_begin_plan_pass(tl_run *run) {
+    int32_t micro_batch = run->plan_pass * run->slot_count;
+    tl_result result = tli_load_slots(run, micro_batch);
+    run->by_itself = 1;
+    if (!result) result = tl_start_pass(run, micro_batch);
+    run->by_itself = 0;
+    return result;
+}
+
 TLI_IMPL tl_result tl_run_plan(tl_run *run) {
-    uint64_t step;
     tl_result result = TL_OK;
-    int32_t k;
     TL_ASSERT(run);
-    if (run->active)
+    if (run->active && !run->in_plan)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(RUN_PLAN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    step = run->next_step;
-    for (k = 0; k < run->repeat_count && !result; k++) {
-        result = tli_load_slots(run, k * run->slot_count);
-        if (!result) result = tl_start_pass(run, k * run->slot_count);
-        if (!result) result = tli_run_steps(run);
+    if (!run->in_plan) {
+        run->plan_pass = 0;
+        run->plan_step = run->next_step;
     }
-    if (result) run->next_step = step;
+    while (run->plan_pass < run->repeat_count && !result) {
+        if (!run->active) result = tli_begin_plan_pass(run);
+        if (!result) result = tli_run_steps(run);
+        run->plan_pass += !result;
+    }
+    run->in_plan = result == TL_NOT_READY;
+    if (result && !run->in_plan) run->next_step = run->plan_step;
     return result;
 }
 
@@ -50721,6 +53547,146 @@ TLI_IMPL tl_result tl_find_tensor_bytes(tl_run *run, tl_tensor tensor, uint64_t 
 
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
+// -- the caller's state, and users by node --
+//
+// What kernels read and write beside their operands is known by ranges of the caller's memory. They are compared
+// with each other and with the arena once, when a run is made: where two overlapped, what is restored, saved or
+// summed of one would change the other.
+//
+//     states   |== conv weights ==|== their gradient ==|    |== running mean ==|
+//     arena                                                                        |####...####|
+
+#define TLI_STATE_NAME(id, name, what) name,
+static const char *const tli_state_names[] = { TL_STATES(TLI_STATE_NAME) };
+#undef TLI_STATE_NAME
+
+TLI_IMPL const char *tl_name_state(tl_state_kind kind) {
+    return tli_is_below((int64_t)kind, TL_STATE_COUNT) ? tli_state_names[kind] : "?";
+}
+
+// Each node of the caller's graph that comes from one has a user.
+static tl_result tli_check_users(tl_run *run) {
+    const tl_graph *graph = tli_caller_graph(run);
+    tli_sentence s;
+    int32_t id;
+    for (id = 0; id < graph->node_count && run->desc.users; id++) {
+        int32_t origin = graph->nodes[id].origin;
+        if (origin < run->desc.user_count) continue;
+        s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(USERS_NONE_FOR_ORIGIN),
+                            (uint64_t)id, (uint64_t)origin);
+        tli_put_text(&s, tl_name_node(graph, id));
+        return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+    }
+    return TL_OK;
+}
+
+#ifndef TL_NO_CHECKS
+static uint64_t tli_state_address(const tl_state *state) { return (uint64_t)(uintptr_t)state->host; }
+
+static tli_rule tli_find_state_rule(const tl_run *run, const tl_state *state) {
+    if (state->node < -1 || state->node >= tli_caller_graph(run)->node_count ||
+        !tli_is_below((int64_t)state->kind, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_OR_NODE_UNKNOWN);
+    if (state->bytes && (!state->host || state->bytes > UINTPTR_MAX - (uintptr_t)state->host))
+        return TLI_RULE(STATE_NULL_WITH_BYTES);
+    return TLI_NO_RULE;
+}
+
+// Compare the ranges in the order of their addresses: of two that overlap, one follows the other, or one that
+// overlaps it does.
+static tl_result tli_compare_states(tl_run *run, int32_t *order, uint64_t *keys) {
+    const tl_state *states = run->desc.states;
+    int32_t count = run->desc.state_count, before = -1, i;
+    for (i = 0; i < count; i++) keys[i] = tli_state_address(&states[i]);
+    tli_sort_numbers(order, count, keys);
+    for (i = 0; i < count; i++) {
+        const tl_state *state = &states[order[i]];
+        if (!state->bytes) continue;
+        if (before >= 0 && tli_state_address(state) - keys[before] < states[before].bytes)
+            return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN),
+                                   TLI_RULE(STATE_RANGES_OVERLAP), (uint64_t)before, (uint64_t)order[i]);
+        before = order[i];
+    }
+    return TL_OK;
+}
+
+static tl_result tli_check_states(tl_run *run) {
+    uint64_t count = run->desc.state_count > 0 ? (uint64_t)run->desc.state_count : 0, i, *keys;
+    int32_t *order;
+    tl_result result;
+    if (run->desc.state_count < 0 || !run->desc.states != !count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(STATES_COUNT_WITHOUT_STATES));
+    for (i = 0; i < count; i++) {
+        tli_rule rule = tli_find_state_rule(run, &run->desc.states[i]);
+        if (rule) return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule, i, 0);
+    }
+    if (!count) return TL_OK;
+    keys = (uint64_t *)tli_alloc_array(run->env, count, sizeof *keys);
+    order = (int32_t *)tli_alloc_array(run->env, count, sizeof *order);
+    result = keys && order ? tli_compare_states(run, order, keys)
+                           : tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN),
+                                      TLI_RULE(STATE_OF_RUN_NO_MEMORY));
+    tli_release(run->env, keys);
+    tli_release(run->env, order);
+    return result;
+}
+
+static tl_result tli_compare_block(tl_run *run, const char *host, uint64_t bytes) {
+    uint64_t from = (uint64_t)(uintptr_t)host;
+    int32_t i;
+    for (i = 0; i < run->desc.state_count; i++) {
+        const tl_state *state = &run->desc.states[i];
+        uint64_t at = tli_state_address(state);
+        if (!state->bytes || at >= from + bytes || from >= at + state->bytes) continue;
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(STATE_OVERLAPS_ARENA),
+                               (uint64_t)i, 0);
+    }
+    return TL_OK;
+}
+
+// The same with what a claimed range maps to. A checked backend maps copies, which overlap nothing.
+static tl_result tli_compare_range(tl_run *run, tl_range range) {
+    const tl_backend *backend = &run->backend;
+    void *host = NULL;
+    tl_result result;
+    if (backend->map(backend->self, range, TL_MAP_READ, &host)) return TL_OK;
+    result = tli_compare_block(run, (const char *)host, range.bytes);
+    (void)backend->unmap(backend->self, range, TL_MAP_READ, host);
+    return result;
+}
+
+// Compare the ranges with the arena of a backend whose memory is the host's: each block is claimed and mapped
+// for that, before anything else is claimed.
+static tl_result tli_check_state_arena(tl_run *run) {
+    const tl_backend *backend = &run->backend;
+    const tli_run_arena *arena = &run->arenas[TL_TIER_DEVICE];
+    uint64_t account = tli_account_of(&run->store);
+    tl_account_counters counters;
+    tl_result result = TL_OK;
+    int32_t k;
+    if (!run->desc.state_count || !run->limits.host_visible) return TL_OK;
+    for (k = 0; k < arena->block_count && !result; k++) {
+        tl_range range;
+        range.block = arena->handles[k];
+        range.offset = 0;
+        range.bytes = arena->blocks[k].bytes;
+        if (!range.bytes) continue;
+        if (account ? backend->claim_on(backend->self, account, range) : backend->claim(backend->self, range))
+            continue;
+        result = tli_compare_range(run, range);
+        if (account) (void)backend->release_on(backend->self, account, range);
+        else (void)backend->release(backend->self, range);
+    }
+    tli_measure_store(&run->store, 1, &counters);   // what was claimed here belongs to no peak
+    return result;
+}
+#else
+static tl_result tli_check_states(tl_run *run) { (void)run; return TL_OK; }
+static tl_result tli_check_state_arena(tl_run *run) { (void)run; return TL_OK; }
+#endif
+
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // -- preparing a run --
 //
 // tl_init_run checks the desc, finds a kernel for every node, makes or checks the plan (online: tries the
@@ -50799,6 +53765,7 @@ static tl_result tli_apply_strategy(tl_run *run) {
     run->inference = desc->plan ? desc->plan->inference : desc->inference;
     run->is_online = !desc->plan && !desc->checkpoints;
     run->in_arena = !desc->evict;       // what it decides is known in the pass only
+    run->in_flight = desc->in_flight > 1 ? desc->in_flight : 1;
     if (!strategy) return TL_OK;
     result = tl_check_strategy(run->env, strategy);
     if (!result) result = tli_support_strategy(run, strategy);
@@ -50839,6 +53806,7 @@ static tl_result tli_check_run_desc(tl_run *run) {
         why = TLI_RULE(EVICT_GOES_WITH_TL_EVICTION_CALLER);
     if (desc->kernel_count < 0 || (desc->kernel_count && !desc->kernels) || desc->repeat_count < 0)
         why = TLI_RULE(KERNEL_COUNT_REPEAT_COUNT_MUST_BE_NOT);
+    if (desc->in_flight < 0) why = TLI_RULE(RUN_IN_FLIGHT_MUST_BE_NOT_NEGATIVE);
     if (desc->inference != 0 && desc->inference != 1) why = TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->checkpoints && desc->inference) why = TLI_RULE(CHECKPOINTS_FORWARD_ONLY_RUN_HAS_NONE);
     if ((desc->plan || desc->checkpoints) &&
@@ -50910,6 +53878,7 @@ static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *sc
         node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
         node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, run->precision);
         node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
+        node->swork_bytes = tli_scale_bytes(node->swork_bytes, run->precision);
     }
     for (i = 0; i < graph->tensor_count; i++) {
         tl_node_output *output = &outputs[i];
@@ -51031,9 +54000,11 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
 }
 #endif
 
-// The first kernel of an op; -1 = there is none.
-static int32_t tli_find_kernel(const tl_run *run, const char *op) {
+// The first kernel of the op of a node of the caller's graph, or its own; -1 = there is none.
+static int32_t tli_find_kernel(const tl_run *run, const tl_graph *graph, int32_t node) {
+    const char *op = tl_name_op(graph, node);
     int32_t k;
+    if (run->by_node) return node;
     for (k = 0; k < run->desc.kernel_count; k++)
         if (tli_same_text(run->kernels[k].op, op)) return k;
     return -1;
@@ -51044,7 +54015,7 @@ static tl_result tli_find_member_kernels(tl_run *run, int32_t id) {
     const tl_graph *graph = run->members.graph;
     int32_t at;
     for (at = 0; at < tli_count_members(run, id); at++) {
-        int32_t member = tli_find_member(run, id, at), k = tli_find_kernel(run, tl_name_op(graph, member));
+        int32_t member = tli_find_member(run, id, at), k = tli_find_kernel(run, graph, member);
         int trains = !run->inference && graph->nodes[member].has_grad;
         run->kernel_of[id] = run->members.kernels[member] = k;
         if (k < 0 || !run->kernels[k].forward || (trains && !run->kernels[k].backward))
@@ -51078,9 +54049,8 @@ static tl_result tli_find_kernels(tl_run *run) {
             if (result) return result;
             continue;
         }
-        if (run->owns_layers && tli_count_members(run, id))  // as tl_init_layer_run made them
-            run->kernel_of[id] = tli_find_member(run, id, 0) - 1;
-        else run->kernel_of[id] = tli_find_kernel(run, tl_name_op(graph, id));
+        if (run->by_node) run->kernel_of[id] = tli_count_members(run, id) ? tli_find_member(run, id, 0) : -1;
+        else run->kernel_of[id] = tli_find_kernel(run, graph, id);
         if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
@@ -51117,6 +54087,7 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     asked.arena = tli_arena_budget(run);
     asked.alignment_bytes = run->limits.alignment_bytes;
     asked.block_bytes = tli_run_cut(run);
+    asked.in_flight = run->in_flight;
     asked.formats = run->desc.formats;
     if (run->precision == TL_PRECISION_MIXED || run->precision == TL_PRECISION_SINGLE)
         asked.codec = run->desc.codec;
@@ -51210,10 +54181,11 @@ static void tli_take_off_places(tl_plan *bare, int tier) {
 
 // Whether the plan lacks places in one of the run's arenas. bare: the plan with those that suit the backend.
 static int tli_lacks_places(const tl_run *run, tl_plan *bare) {
-    int32_t k;
+    int32_t k, is_too_tight = tli_count_in_flight(&run->plan) < run->in_flight;
     *bare = run->plan;
-    if (!tli_suit_backend(run, bare, 0)) bare->offset_count = 0;
-    if (!tli_suit_backend(run, bare, 1)) bare->host_offset_count = 0;
+    bare->in_flight = run->in_flight;
+    if (is_too_tight || !tli_suit_backend(run, bare, 0)) bare->offset_count = 0;
+    if (is_too_tight || !tli_suit_backend(run, bare, 1)) bare->host_offset_count = 0;
     if (!bare->offset_count) tli_take_off_places(bare, TL_TIER_DEVICE);
     if (!bare->host_offset_count) tli_take_off_places(bare, TL_TIER_HOST);
     bare->alignment_bytes = run->limits.alignment_bytes;    // their arenas end as this backend aligns
@@ -51240,9 +54212,13 @@ static tl_result tli_take_run_plan(tl_run *run) {
     if (run->desc.plan) run->plan = *run->desc.plan;
     else if (tli_has_compiled(run)) tli_take_compiled_plan(run);
     else result = tli_plan_desc(run);
-    if (result || !run->in_arena) return result;
+    if (result || !run->in_arena) {
+        run->plan.in_flight = run->in_flight;
+        return result;
+    }
     if (!tli_lacks_places(run, &bare)) {
         run->plan.alignment_bytes = bare.alignment_bytes;
+        run->plan.in_flight = run->in_flight;
         return TL_OK;
     }
     result = tli_place_run_plan(run, &bare, TLI_RUN_PLACE_WORK);
@@ -51563,22 +54539,27 @@ static tl_result tli_check_budget(tl_run *run) {
 
 // -- preparing a run: memory --
 
-static tl_result tli_alloc_run(tl_run *run) {
+// The most outputs of a node, and the most operands of a call.
+static uint64_t tli_find_widest_call(const tl_run *run, uint64_t *outputs) {
     const tl_graph *graph = run->graph;
-    tl_env *env = run->env;
-    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count,
-             inputs = 0, outputs = 0;
-    uint64_t widest, slots;
+    uint64_t inputs = 0;
     int32_t id;
+    *outputs = 0;
     for (id = 0; id < graph->node_count; id++) {
-        if ((uint64_t)graph->nodes[id].input_count > inputs)
-            inputs = (uint64_t)graph->nodes[id].input_count;
-        if ((uint64_t)graph->nodes[id].output_count > outputs)
-            outputs = (uint64_t)graph->nodes[id].output_count;
+        inputs = tli_larger_u64(inputs, (uint64_t)graph->nodes[id].input_count);
+        *outputs = tli_larger_u64(*outputs, (uint64_t)graph->nodes[id].output_count);
     }
     for (id = 0; tli_has_members(run) && id < run->members.graph->node_count; id++)
         inputs = tli_larger_u64(inputs, (uint64_t)run->members.graph->nodes[id].input_count);
-    widest = 2 * inputs + 2 * outputs + 2;
+    return 2 * inputs + 2 * *outputs + 2;
+}
+
+static tl_result tli_alloc_run(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    tl_env *env = run->env;
+    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
+    uint64_t outputs, widest = tli_find_widest_call(run, &outputs), slots;
+    int32_t id;
     run->slot_count = run->desc.plan ? tli_count_slots(run->desc.plan) : 1;
     slots = (uint64_t)run->slot_count;
     run->all_tensors = (tli_buffer *)tli_alloc_array(env, slots * tensors, sizeof *run->tensors);
@@ -51590,18 +54571,8 @@ static tl_result tli_alloc_run(tl_run *run) {
     run->kernel_of = (int32_t *)tli_alloc_array(env, nodes, sizeof *run->kernel_of);
     run->kernels =
         (tl_kernel *)tli_alloc_array(env, (uint64_t)run->desc.kernel_count, sizeof *run->kernels);
-    run->call.operands = (tl_operand *)tli_alloc_array(env, widest, sizeof *run->call.operands);
-    run->call.access_of = (int32_t *)tli_alloc_array(env, widest, sizeof *run->call.access_of);
-    run->call.accesses = (tl_access *)tli_alloc_array(env, widest, sizeof *run->call.accesses);
-    run->call.writable = (uint8_t *)tli_alloc_array(env, widest, 1);
-    run->call.hosts = (void **)tli_alloc_array(env, widest, sizeof *run->call.hosts);
-    run->call.twice = (tli_held *)tli_alloc_array(env, outputs, sizeof *run->call.twice);
-    run->call.made = (uint8_t *)tli_alloc_array(env, outputs, 1);
-    run->call.twice_count = (int32_t)outputs;
-    if (!run->all_tensors || !run->all_gradients || !run->all_saved || !run->all_ran || !run->is_read ||
-        !run->is_result || !run->kernel_of || !run->kernels || !run->call.operands ||
-        !run->call.access_of || !run->call.accesses || !run->call.writable || !run->call.hosts ||
-        !run->call.twice || !run->call.made)
+    if (!tli_alloc_call(env, widest, outputs, &run->call) || !run->all_tensors || !run->all_gradients ||
+        !run->all_saved || !run->all_ran || !run->is_read || !run->is_result || !run->kernel_of || !run->kernels)
         return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
 #ifndef TL_NO_ONLINE
     if (tli_has_dynamic(graph) && !tli_alloc_reports(run, slots * tensors, outputs))
@@ -51756,6 +54727,7 @@ static tl_result tli_claim_inputs(tl_run *run) {
 
 static tl_result tli_take_memory(tl_run *run) {
     tl_result result = tli_open_run_store(run), taken = result ? TL_OK : tli_take_arenas(run);
+    if (!result && !taken) taken = tli_check_state_arena(run);
     if (taken) return taken;
     if (!result) result = tli_claim_inputs(run);
     return result ? tli_fail(run->env, result, TLI_IN(INIT_RUN), TLI_RULE(BACKEND_COULD_NOT_TAKE_GRAPHS_INPUTS))
@@ -51772,6 +54744,18 @@ static tl_result tli_prepare_hybrid(tl_run *run) {
 }
 #endif
 
+// Room for the steps under way, of whatever plan is run.
+static tl_result tli_prepare_flights(tl_run *run) {
+    uint64_t outputs, widest = tli_find_widest_call(run, &outputs);
+    int32_t steps = run->plan.step_count;
+#ifndef TL_NO_PLANNERS
+    int32_t k;
+    for (k = 0; k < 2 && run->cache.is_on; k++)
+        if (run->cache.plans[k].step_count > steps) steps = run->cache.plans[k].step_count;
+#endif
+    return tli_open_flights(run, steps, widest, outputs);
+}
+
 static tl_result tli_prepare_run(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     tl_result result = tl_check_graph(run->env, run->graph);
@@ -51783,6 +54767,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
     if (!result) result = tli_find_kernels(run);
+    if (!result) result = tli_check_users(run);
+    if (!result) result = tli_check_states(run);
     if (!result) result = tli_check_sizes(run);
 #ifndef TL_NO_PLANNERS
     if (!result) result = tli_open_cache(run, tli_plan_desc);
@@ -51802,6 +54788,8 @@ static tl_result tli_prepare_run(tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (!result && tli_can_follow(run)) result = tli_prepare_hybrid(run);
 #endif
+    if (!result) result = tli_check_in_flight(run);
+    if (!result) result = tli_prepare_flights(run);
     if (result) return result;
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
@@ -51826,8 +54814,16 @@ static void tli_forget_desc(tl_run *run) {
     run->desc.backend = NULL;
 }
 
+// How a run comes to its graph and its kernels.
+typedef enum tli_run_form {
+    TLI_RUN_OF_GRAPH,   // kernels are found by op
+    TLI_RUN_OF_OPS,     // kernel i is that of node i
+    TLI_RUN_OF_LAYERS   // the same, and node i + 1 is a layer
+} tli_run_form;
+
 // graph: NULL = desc's; else the run takes it over.
-static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *graph, tl_run **out) {
+static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
+                              tl_run **out) {
     tl_run *run = (tl_run *)tli_alloc_array(env, 1, sizeof *run);
     tl_result result;
     if (!run) {
@@ -51838,10 +54834,11 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *gr
     run->backend = *desc->backend;
     run->desc = *desc;
     run->graph = desc->graph;
+    run->by_node = form != TLI_RUN_OF_GRAPH;
+    run->owns_layers = form == TLI_RUN_OF_LAYERS;
     if (graph) {
-        run->layer_graph = *graph;
-        run->owns_layers = 1;
-        run->graph = &run->layer_graph;
+        run->op_graph = *graph;
+        run->graph = &run->op_graph;
     }
     run->backend.limits(run->backend.self, &run->limits);
     result = tli_prepare_run(run);
@@ -51861,7 +54858,9 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tl_graph *gr
 TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run) {
     TL_ASSERT(desc && desc->graph && desc->backend && run);
     *run = NULL;
-    return tli_init_run(env, desc, NULL, run);
+    if (desc->budget_ratio != 0 || desc->costs || desc->figures || desc->rehearsal)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(FIGURES_ARE_OF_OP_RUNS));
+    return tli_init_run(env, desc, TLI_RUN_OF_GRAPH, NULL, run);
 }
 
 TLI_IMPL void tl_free_run(tl_run *run) {
@@ -51894,13 +54893,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->is_result);
     tli_release(env, run->kernel_of);
     tli_release(env, run->kernels);
-    tli_release(env, run->call.operands);
-    tli_release(env, run->call.access_of);
-    tli_release(env, run->call.accesses);
-    tli_release(env, run->call.writable);
-    tli_release(env, run->call.hosts);
-    tli_release(env, run->call.twice);
-    tli_release(env, run->call.made);
+    tli_free_flights(run);
     tli_release(env, run->touched);
     tli_release(env, run->own_blocks);
     if (run->owns_nodes) {
@@ -51916,94 +54909,8 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tl_free_compiled_plan(env, &run->own_compiled);
 #endif
 #endif
-    if (run->owns_layers) tl_free_graph(env, &run->layer_graph);
+    tl_free_graph(env, &run->op_graph);
     tli_release(env, run);
-}
-
-// -- preparing a run: layer by layer --
-
-static tl_result tli_add_layer_node(tl_env *env, tl_graph *graph, const tl_layer *layer,
-                                    int32_t index, char *op) {
-    tli_writer w = tli_writer_of(op, 24);
-    tl_node_desc node;
-    tl_tensor input;
-    if (!layer->forward)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_LAYER_RUN),
-                        TLI_RULE(LAYERS_FORWARD_IS_MISSING));
-    tli_put(&w, "layer");
-    tli_put_i64(&w, index);
-    tli_finish(&w);
-    input.node = index;
-    input.output = 0;
-    tli_zero(&node, sizeof node);
-    node.name = layer->name ? layer->name : op;
-    node.op = op;
-    node.inputs = &input;
-    node.input_count = 1;
-    node.output_bytes = &layer->output_bytes;
-    node.output_count = 1;
-    node.needs = layer->needs ? layer->needs : "in";
-    node.fwd_cost = layer->fwd_cost ? layer->fwd_cost : 1;
-    node.bwd_cost = layer->bwd_cost ? layer->bwd_cost : 1;
-    node.saved_bytes = layer->saved_bytes;
-    node.fwork_bytes = layer->fwork_bytes;
-    node.bwork_bytes = layer->bwork_bytes;
-    node.param_bytes = layer->param_bytes;
-    node.layer = index + 1;
-    node.keep = layer->keep;
-    return tl_add_node(env, graph, &node, NULL);
-}
-
-// Make the chain a graph, with an op and a kernel for each layer.
-static tl_result tli_add_layer_nodes(tl_env *env, const tl_layer *layers, int32_t layer_count,
-                                     uint64_t input_bytes, tl_graph *graph, tl_kernel *kernels,
-                                     char *ops) {
-    tl_node_desc input;
-    tl_result result;
-    int32_t i;
-    tli_zero(&input, sizeof input);
-    input.name = "input";
-    input.op = "input";
-    input.output_bytes = &input_bytes;
-    input.output_count = 1;
-    result = tl_add_node(env, graph, &input, NULL);
-    for (i = 0; i < layer_count && !result; i++) {
-        result = tli_add_layer_node(env, graph, &layers[i], i, ops + (size_t)i * 24);
-        kernels[i].op = ops + (size_t)i * 24;
-        kernels[i].forward = layers[i].forward;
-        kernels[i].backward = layers[i].backward;
-        kernels[i].user = layers[i].user;
-    }
-    return result;
-}
-
-TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
-                                     int32_t layer_count, uint64_t input_bytes, tl_run **run) {
-    tl_run_desc layered;
-    tl_graph graph;
-    tl_kernel *kernels;
-    char *ops;
-    tl_result result;
-    TL_ASSERT(desc && desc->backend && layers && run);
-    *run = NULL;
-    if (layer_count < 1)
-        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_LAYER_RUN),
-                        TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
-    tl_init_graph(&graph);
-    kernels = (tl_kernel *)tli_alloc_array(env, (uint64_t)layer_count, sizeof *kernels);
-    ops = (char *)tli_alloc_array(env, (uint64_t)layer_count, 24);
-    result = kernels && ops
-                 ? tli_add_layer_nodes(env, layers, layer_count, input_bytes, &graph, kernels, ops)
-                 : tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_LAYER_RUN), TLI_RULE(LAYERS_NO_MEMORY));
-    layered = *desc;
-    layered.graph = NULL;
-    layered.kernels = kernels;
-    layered.kernel_count = layer_count;
-    if (result) tl_free_graph(env, &graph);
-    else result = tli_init_run(env, &layered, &graph, run);
-    tli_release(env, kernels);
-    tli_release(env, ops);
-    return result;
 }
 
 #ifndef TL_NO_ONLINE
@@ -52074,11 +54981,13 @@ static tl_result tli_decide_again(tl_run *run) {
 static tl_result tli_run_goal(tl_run *run, int32_t id, int backward, int is_last) {
     tl_result result;
     run->by_hand = 1;
-    result = tli_online_reach_goal(run, id, backward);
+    result = run->goal_waits ? TL_OK : tli_online_reach_goal(run, id, backward);
     if (result) (void)tli_abort_pass(run, result);
     else result = tli_run_steps(run);
     run->by_hand = 0;
-    return result || !is_last ? result : tli_run_steps(run);
+    if (!result && is_last) result = tli_run_steps(run);
+    run->goal_waits = result == TL_NOT_READY;
+    return result;
 }
 
 static tl_result tli_fail_layer_turn(tl_run *run, tli_function function) {
@@ -52097,7 +55006,7 @@ TLI_IMPL tl_result tl_run_forward(tl_run *run, int32_t layer) {
     if (!run->active && layer == 0) result = tl_start_pass(run, 0);
     if (result) return result;
     if (run->active && run->online.next_forward == 0) run->online.next_forward = 1;  // the input
-    if (!run->active || id != run->online.next_forward)
+    if (!run->active || id != run->online.next_forward - run->goal_waits)
         return tli_fail_layer_turn(run, TLI_IN(RUN_FORWARD));
     run->online.next_forward = id + 1;
     return tli_run_goal(run, id, 0, run->inference && id == last);
@@ -52107,7 +55016,7 @@ TLI_IMPL tl_result tl_run_backward(tl_run *run, int32_t layer) {
     TL_ASSERT(run);
     if (!run->is_online || !run->owns_layers || !run->active || run->inference || layer < 0 ||
         run->online.next_forward != run->graph->node_count ||
-        layer != run->online.next_backward - 1)
+        layer != run->online.next_backward - !run->goal_waits)
         return tli_fail_layer_turn(run, TLI_IN(RUN_BACKWARD));
     run->online.next_backward = layer;
     return tli_run_goal(run, layer + 1, 1, layer == 0);
@@ -52128,6 +55037,1939 @@ TLI_IMPL int tl_uses_checkpoints(const tl_run *run) { return run->checkpoints_on
 
 #endif  // TL_STRATEGY_IMPLEMENTATION
 
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+#ifndef TL_NO_PLANNERS
+// -- rehearsal: probes of one call --
+//
+// What a kernel reads shows in what it makes: a call is made again and again on copies of its operands, each time
+// with one thing changed that must not matter, or that must. Who reads what is not declared is known by name then.
+//
+//     before  |guard| input 0 |guard| output 0 |guard| scratch |guard|   contents before the call
+//     work    the same, with one change -> kernel
+//     after   what the plain call made of `before`; an effect differs from it, or it does not
+//
+// Changes are chosen so that wrong kernels show, and do not crash where that can be helped: numbers may be used
+// as indices, so an operand is first rotated by an element, then filled with zeroes, then with the integer 1.
+// What is undefined is filled with 1 and with signalling NaN.
+
+enum { TLI_PROBE_NOTHING = -1, TLI_PROBE_UNDEFINED = -2, TLI_PROBE_GUARDS = -3 };  // in the place of an operand
+enum { TLI_PROBE_GUARD = 64, TLI_PROBE_ROOM = 65536 };  // bytes before an operand; most bytes behind it
+enum { TLI_DECLARED_ALL = -1 };
+
+// A rehearsal that is under way.
+typedef struct tli_rehearsing {
+    tl_env       *env;
+    tl_run       *asked;         // the run that is rehearsed
+    tl_rehearsal *out;
+    int32_t       finding_capacity;
+    tl_backend    backend;       // of the passes: in memory of the env, or that of the run
+    int32_t       owns_backend;
+    char         *state;         // as the caller left it
+    uint64_t     *made;          // [tensor_count + node_count + input_count] hashes of outputs, of saved bytes, of
+                                 // input gradients after each backward, as they were made first
+    uint64_t     *ends;          // [state_count + tensor_count] of the state and the results after the pass
+    uint8_t      *is_made;       // [tensor_count + node_count + input_count]
+    uint64_t     *times;         // [2 * node_count * pass_count]
+} tli_rehearsing;
+
+static int tli_is_advice(tl_finding_kind kind) {
+    return kind == TL_FINDING_NEEDS_UNUSED || kind == TL_FINDING_SCRATCH_UNUSED ||
+           kind == TL_FINDING_INPUT_UNUSED || kind == TL_FINDING_SAVED_UNUSED ||
+           kind == TL_FINDING_PARAM_BYTES_DIFFER;
+}
+
+// Note a finding, unless the same is there. Without memory for it the rehearsal says that some are missing.
+static void tli_add_finding(tli_rehearsing *r, const tl_finding *finding) {
+    tl_rehearsal *out = r->out;
+    void *array = out->findings;
+    int32_t i;
+    for (i = 0; i < out->finding_count; i++) {
+        const tl_finding *f = &out->findings[i];
+        if (f->node == finding->node && f->kind == finding->kind && f->operand == finding->operand &&
+            f->index == finding->index && (f->step == TL_STEP_BACKWARD) == (finding->step == TL_STEP_BACKWARD))
+            return;
+    }
+    if (!tli_grow(r->env, &array, &r->finding_capacity, out->finding_count, (int64_t)out->finding_count + 1,
+                  sizeof *out->findings)) {
+        out->lost_count++;
+        return;
+    }
+    out->findings = (tl_finding *)array;
+    out->findings[out->finding_count] = *finding;
+    out->findings[out->finding_count].is_advice = tli_is_advice(finding->kind);
+    out->error_count += !tli_is_advice(finding->kind);
+    out->finding_count++;
+}
+
+static tl_result tli_fail_rehearsed_kernel(tli_rehearsing *r, const tl_kernel_call *call, tl_result code) {
+    tli_rule rule = call->kind == TL_STEP_BACKWARD ? TLI_RULE(BACKWARD_OF_NODE_KERNEL_RETURNED)
+                                                   : TLI_RULE(FORWARD_OF_NODE_KERNEL_RETURNED);
+    tli_sentence s = tli_begin_error(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), rule, (uint64_t)call->node,
+                                     (uint64_t)code);
+    tli_put_text(&s, tl_name_node(call->graph, call->node));
+    tli_put_text(&s, tl_name_result(code));
+    return tli_end_error(r->env, &s, TL_ERROR_KERNEL);
+}
+
+static int tli_same_bytes(const void *a, const void *b, uint64_t bytes) {
+    const char *x = (const char *)a, *y = (const char *)b;
+    uint64_t i = 0;
+    while (i < bytes && x[i] == y[i]) i++;
+    return i == bytes;
+}
+
+typedef enum tli_fill {
+    TLI_FILL_NOT, TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE, TLI_FILL_SIGNALLING, TLI_FILL_HALVES
+} tli_fill;
+
+typedef enum tli_shadow_access {
+    TLI_SHADOW_NONE,       // not part of the call
+    TLI_SHADOW_READ,
+    TLI_SHADOW_WRITE,      // undefined before
+    TLI_SHADOW_ADD,
+    TLI_SHADOW_SCRATCH,
+    TLI_SHADOW_HIDDEN      // what `needs` does not name, with its true contents
+} tli_shadow_access;
+
+// One operand in the images.
+typedef struct tli_shadow {
+    uint64_t at, bytes;
+    uint64_t room;         // behind it: for what is written although no byte of it is declared
+    tl_operand_kind kind;
+    int32_t index;
+    int32_t same;          // the operand whose bytes it has: itself, or that of the same gradient before it
+    tli_shadow_access access;
+} tli_shadow;
+
+// What differs from the plain call.
+typedef struct tli_change {
+    int32_t  shadow;       // that is filled; TLI_PROBE_NOTHING, or all that is undefined, or the guards
+    tli_fill fill;
+    int32_t  again;        // 1 = the node has run before in this pass: the state is that after it
+    int32_t  ready;        // 1 = outputs_ready
+    int32_t  plain;        // 1 = FORWARD in the place of FORWARD_SAVE
+    int32_t  inplace;      // 1 = output 0 stands where its input stands
+    int32_t  declared;     // i + 1 = operand i is not there, as `needs` says; TLI_DECLARED_ALL
+    int32_t  guard;        // with TLI_PROBE_GUARDS: i + 1 = those of operand i alone
+    int32_t  gradients;    // 1 = the state's gradients are filled as well
+} tli_change;
+
+typedef struct tli_probe {
+    tl_run       *run;             // of the keep-all pass
+    tli_rehearsing *r;
+    const tl_run_step *step;
+    const tl_node *node;
+    tl_kernel_call call;
+    tl_operand   *operands;        // [count]
+    tli_shadow   *shadows;         // [count] inputs, outputs, gradients of both, saved, scratch
+    int32_t       count;
+    uint64_t      image_bytes;
+    char         *memory, *before, *work, *after;
+    char         *state_before, *state_after;   // of the ranges that its kernels use
+    uint64_t      state_bytes;
+} tli_probe;
+
+// -- rehearsal: the state that a node uses --
+
+static int tli_uses_state(const tl_state *state, int32_t node) { return state->node == node || state->node < 0; }
+
+typedef enum tli_state_move { TLI_STATE_TAKE, TLI_STATE_PUT, TLI_STATE_COMPARE } tli_state_move;
+
+// Copy the state of a node to or from an image, or compare. node: -1 = all of it. Returns the first range that
+// differs, -1 = none does.
+static int32_t tli_move_state(const tl_run_desc *desc, int32_t node, char *image, tli_state_move move) {
+    int32_t i;
+    for (i = 0; i < desc->state_count; i++) {
+        const tl_state *state = &desc->states[i];
+        if (node >= 0 && !tli_uses_state(state, node)) continue;
+        if (!state->bytes) continue;
+        if (move == TLI_STATE_TAKE) tli_copy(image, state->host, (size_t)state->bytes);
+        else if (move == TLI_STATE_PUT) tli_copy(state->host, image, (size_t)state->bytes);
+        else if (!tli_same_bytes(state->host, image, state->bytes)) return i;
+        image += state->bytes;
+    }
+    return -1;
+}
+
+static uint64_t tli_count_state(const tl_run_desc *desc, int32_t node) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < desc->state_count; i++)
+        if (node < 0 || tli_uses_state(&desc->states[i], node)) bytes += desc->states[i].bytes;
+    return bytes;
+}
+
+static int tli_has_gradient_state(const tl_run_desc *desc, int32_t node) {
+    int32_t i;
+    for (i = 0; i < desc->state_count; i++)
+        if (tli_uses_state(&desc->states[i], node) && desc->states[i].kind == TL_STATE_GRADIENT) return 1;
+    return 0;
+}
+
+// -- rehearsal: images --
+
+static void tli_fill_words(char *at, uint64_t bytes, uint32_t word) {
+    uint64_t i;
+    for (i = 0; i < bytes; i++) at[i] = ((const char *)&word)[i % sizeof word];
+}
+
+static void tli_rotate(char *to, const char *from, uint64_t bytes) {
+    uint64_t step = bytes % 4 ? 1 : 4;
+    tli_copy(to, from + step, (size_t)(bytes - step));
+    tli_copy(to + bytes - step, from, (size_t)step);
+}
+
+static uint32_t tli_fill_word(tli_fill fill) {
+    return fill == TLI_FILL_ONE ? 1u : fill == TLI_FILL_SIGNALLING ? 0x7FA5A5A5u
+         : fill == TLI_FILL_HALVES ? 0x3FC00000u : 0u;
+}
+
+static void tli_fill_shadow(const tli_probe *p, const tli_shadow *shadow, tli_fill fill) {
+    char *at = p->work + shadow->at;
+    if (fill == TLI_FILL_NOT || !shadow->bytes) return;
+    if (fill == TLI_FILL_ROTATED) tli_rotate(at, p->before + shadow->at, shadow->bytes);
+    else tli_fill_words(at, shadow->bytes, tli_fill_word(fill));
+}
+
+static int tli_is_undefined(const tli_shadow *shadow) {
+    return shadow->access == TLI_SHADOW_WRITE || shadow->access == TLI_SHADOW_SCRATCH;
+}
+
+// only: i + 1 = those of operand i; 0 = all.
+static void tli_fill_guards(const tli_probe *p, char *image, int32_t only, uint32_t word) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        if (only && i != only - 1) continue;
+        tli_fill_words(image + shadow->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, word);
+        tli_fill_words(image + shadow->at + shadow->bytes, shadow->room, word);
+    }
+}
+
+static int tli_holds_word(const char *at, uint64_t bytes, uint32_t word) {
+    uint64_t i;
+    for (i = 0; i < bytes; i++)
+        if (at[i] != ((const char *)&word)[i % sizeof word]) return 0;
+    return 1;
+}
+
+// Give an operand its place in the images.
+static void tli_add_shadow(tli_probe *p, tl_operand_kind kind, int32_t index, tli_shadow_access access,
+                           uint64_t bytes) {
+    tli_shadow *shadow = &p->shadows[p->count++];
+    shadow->kind = kind;
+    shadow->index = index;
+    shadow->same = p->count - 1;
+    shadow->access = bytes ? access : TLI_SHADOW_NONE;
+    shadow->bytes = bytes;
+    shadow->at = p->image_bytes + TLI_PROBE_GUARD;
+    shadow->room = bytes;
+    if (!bytes && (kind == TL_OPERAND_SAVED || kind == TL_OPERAND_SCRATCH)) shadow->room = 2 * p->image_bytes;
+    if (shadow->room > TLI_PROBE_ROOM) shadow->room = TLI_PROBE_ROOM;
+    shadow->room = (shadow->room + TLI_PROBE_GUARD + 63) & ~(uint64_t)63;
+    p->image_bytes = (shadow->at + bytes + shadow->room + 63) & ~(uint64_t)63;
+}
+
+// List the gradients of the inputs. A tensor that is read twice has one.
+static void tli_list_input_gradients(tli_probe *p) {
+    const tl_node_input *inputs = &p->run->graph->inputs[p->node->first_input];
+    int32_t first = p->count, i, k;
+    for (i = 0; i < p->node->input_count; i++) {
+        for (k = 0; k < i && inputs[k].tensor != inputs[i].tensor;) k++;
+        tli_add_shadow(p, TL_OPERAND_INPUT_GRADIENT, i, TLI_SHADOW_ADD,
+                       k < i ? 0 : p->step->call.input_grads[i].range.bytes);
+        p->shadows[first + i].same = first + k;
+    }
+}
+
+// List the operands of a call. Of a backward those that `needs` does not name have their true bytes.
+static void tli_list_shadows(tli_probe *p) {
+    const tl_graph *graph = p->run->graph;
+    const tl_node *node = p->node;
+    const tl_kernel_call *call = &p->step->call;
+    int backward = call->kind == TL_STEP_BACKWARD;
+    int32_t i;
+    for (i = 0; i < node->input_count; i++) {
+        const tl_node_input *input = &graph->inputs[node->first_input + i];
+        int hidden = backward && !input->needed;
+        tli_add_shadow(p, TL_OPERAND_INPUT, i, hidden ? TLI_SHADOW_HIDDEN : TLI_SHADOW_READ,
+                       hidden ? graph->outputs[input->tensor].bytes : call->inputs[i].range.bytes);
+    }
+    for (i = 0; i < node->output_count; i++) {
+        const tl_node_output *output = &graph->outputs[node->first_output + i];
+        int hidden = backward && !output->needed;
+        tli_add_shadow(p, TL_OPERAND_OUTPUT, i, !backward ? TLI_SHADOW_WRITE : hidden ? TLI_SHADOW_HIDDEN
+                       : TLI_SHADOW_READ, hidden ? output->bytes : call->outputs[i].range.bytes);
+    }
+    for (i = 0; i < node->output_count; i++)
+        tli_add_shadow(p, TL_OPERAND_OUTPUT_GRADIENT, i, TLI_SHADOW_READ, call->output_grads[i].range.bytes);
+    tli_list_input_gradients(p);
+    tli_add_shadow(p, TL_OPERAND_SAVED, 0, backward ? TLI_SHADOW_READ : TLI_SHADOW_WRITE, call->saved.range.bytes);
+    tli_add_shadow(p, TL_OPERAND_SCRATCH, 0, TLI_SHADOW_SCRATCH, call->scratch.range.bytes);
+}
+
+// The address of what an operand holds in the pass; NULL = it is not there.
+static const char *tli_find_truth(const tli_probe *p, int32_t i) {
+    const tli_shadow *shadow = &p->shadows[i];
+    const tl_kernel_call *call = &p->step->call;
+    const tl_operand *operand = shadow->kind == TL_OPERAND_INPUT ? &call->inputs[shadow->index]
+        : shadow->kind == TL_OPERAND_OUTPUT ? &call->outputs[shadow->index]
+        : shadow->kind == TL_OPERAND_OUTPUT_GRADIENT ? &call->output_grads[shadow->index]
+        : shadow->kind == TL_OPERAND_INPUT_GRADIENT ? &call->input_grads[shadow->index]
+        : shadow->kind == TL_OPERAND_SAVED ? &call->saved : &call->scratch;
+    return (const char *)operand->host;
+}
+
+// Copy what `needs` does not name from where it lies in the pass; zeroes, where it is gone.
+static void tli_take_hidden(const tli_probe *p, const tli_shadow *shadow) {
+    const tl_graph *graph = p->run->graph;
+    const tl_backend *backend = &p->run->backend;
+    int32_t tensor = shadow->kind == TL_OPERAND_INPUT
+        ? graph->inputs[p->node->first_input + shadow->index].tensor : p->node->first_output + shadow->index;
+    const tli_buffer *buffer = &p->run->tensors[tensor];
+    void *host = NULL;
+    if (buffer->state != TLI_RESIDENT || buffer->device.range.bytes != shadow->bytes) return;
+    if (backend->map(backend->self, buffer->device.range, TL_MAP_READ, &host)) return;
+    tli_copy(p->before + shadow->at, host, (size_t)shadow->bytes);
+    (void)backend->unmap(backend->self, buffer->device.range, TL_MAP_READ, host);
+}
+
+static void tli_fill_before(const tli_probe *p) {
+    int32_t i;
+    tli_fill_guards(p, p->before, 0, 0);
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        const char *truth = tli_find_truth(p, i);
+        if (shadow->access == TLI_SHADOW_HIDDEN) tli_take_hidden(p, shadow);
+        else if (!tli_is_undefined(shadow) && truth)
+            tli_copy(p->before + shadow->at, truth, (size_t)shadow->bytes);
+    }
+}
+
+static tl_result tli_open_probe(tli_probe *p, tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
+    tl_env *env = r->env;
+    const tl_node *node = &run->graph->nodes[step->call.node];
+    uint64_t most = 2 * ((uint64_t)node->input_count + (uint64_t)node->output_count) + 2;
+    tli_zero(p, sizeof *p);
+    p->r = r;
+    p->run = run;
+    p->step = step;
+    p->node = node;
+    p->shadows = (tli_shadow *)tli_alloc_array(env, most, sizeof *p->shadows);
+    p->operands = (tl_operand *)tli_alloc_array(env, most, sizeof *p->operands);
+    if (p->shadows && p->operands) {
+        tli_list_shadows(p);
+        p->state_bytes = tli_count_state(&run->desc, step->call.node);
+        p->memory = (char *)tli_alloc_array(env, 1, 3 * p->image_bytes + 2 * p->state_bytes + 64);
+    }
+    if (!p->memory) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    p->before = p->memory + (64 - ((uintptr_t)p->memory & 63));
+    p->work = p->before + p->image_bytes;
+    p->after = p->work + p->image_bytes;
+    p->state_before = p->after + p->image_bytes;
+    p->state_after = p->state_before + p->state_bytes;
+    tli_fill_before(p);
+    (void)tli_move_state(&run->desc, step->call.node, p->state_before, TLI_STATE_TAKE);
+    return TL_OK;
+}
+
+static void tli_close_probe(tli_probe *p) {
+    tli_release(p->r->env, p->memory);
+    tli_release(p->r->env, p->operands);
+    tli_release(p->r->env, p->shadows);
+}
+
+// -- rehearsal: one call --
+
+static const tli_change tli_no_change = { TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, 0, 0 };
+
+static tli_change tli_change_of(int32_t shadow, tli_fill fill) {
+    tli_change change = tli_no_change;
+    change.shadow = shadow;
+    change.fill = fill;
+    return change;
+}
+
+// Write the contents that a changed call finds.
+static void tli_apply_change(const tli_probe *p, const tli_change *change) {
+    int32_t i;
+    tli_copy(p->work, p->before, (size_t)p->image_bytes);
+    for (i = 0; i < p->count && change->shadow == TLI_PROBE_UNDEFINED; i++)
+        if (tli_is_undefined(&p->shadows[i])) tli_fill_shadow(p, &p->shadows[i], change->fill);
+    if (change->shadow == TLI_PROBE_GUARDS) tli_fill_guards(p, p->work, change->guard, tli_fill_word(change->fill));
+    if (change->shadow >= 0) tli_fill_shadow(p, &p->shadows[change->shadow], change->fill);
+    for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
+        if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
+            tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
+    (void)tli_move_state(&p->run->desc, p->step->call.node, change->again ? p->state_after : p->state_before,
+                         TLI_STATE_PUT);
+    for (i = 0; i < p->run->desc.state_count && change->gradients; i++) {
+        const tl_state *state = &p->run->desc.states[i];
+        if (tli_uses_state(state, p->step->call.node) && state->kind == TL_STATE_GRADIENT)
+            tli_fill_words((char *)state->host, state->bytes, tli_fill_word(TLI_FILL_HALVES));
+    }
+}
+
+// Scratch, and saved bytes of nodes that declare none, have an address all the same, so that whoever uses them is
+// named and does not crash.
+static int tli_is_lent(const tli_probe *p, const tli_shadow *shadow) {
+    if (shadow->kind == TL_OPERAND_SCRATCH) return 1;
+    return shadow->kind == TL_OPERAND_SAVED && !p->node->saved_bytes;
+}
+
+// Describe the operands of a changed call.
+static void tli_describe_probe(tli_probe *p, const tli_change *change) {
+    const tl_kernel_call *given = &p->step->call;
+    tl_operand *at = p->operands;
+    int32_t i, inputs = p->node->input_count, outputs = p->node->output_count;
+    p->call = *given;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[p->shadows[i].same];
+        int gone = shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow);
+        if (change->declared == i + 1 || (change->declared == TLI_DECLARED_ALL && shadow->access == TLI_SHADOW_HIDDEN)) gone = 1;
+        if (change->plain && shadow->kind == TL_OPERAND_SAVED) gone = 1;
+        tli_zero(&at[i], sizeof at[i]);
+        at[i].format = shadow->kind == TL_OPERAND_INPUT || shadow->kind == TL_OPERAND_INPUT_GRADIENT
+            ? given->inputs[shadow->index].format
+            : shadow->kind == TL_OPERAND_SAVED || shadow->kind == TL_OPERAND_SCRATCH ? TL_FORMAT_F32
+            : given->outputs[shadow->index].format;
+        if (gone) continue;
+        at[i].range.block = 1;
+        at[i].range.offset = shadow->at;
+        at[i].range.bytes = shadow->bytes;
+        at[i].host = p->work + shadow->at;
+    }
+    if (change->plain) {    // a plain forward has scratch of its own, of which there is as much as of the other
+        tl_operand *scratch = &at[p->count - 1];
+        if (p->node->fwork_bytes < scratch->range.bytes) scratch->range.bytes = p->node->fwork_bytes;
+    }
+    if (change->inplace) {
+        tli_copy(at[inputs].host, at[p->node->inplace].host, (size_t)at[inputs].range.bytes);
+        at[p->node->inplace] = at[inputs];
+    }
+    p->call.inputs = at;
+    p->call.outputs = at + inputs;
+    p->call.output_grads = at + inputs + outputs;
+    p->call.input_grads = at + inputs + 2 * outputs;
+    p->call.saved = at[p->count - 2];
+    p->call.scratch = at[p->count - 1];
+    p->call.outputs_ready = change->ready;
+    p->call.recompute = change->again;
+    if (change->plain) p->call.kind = TL_STEP_FORWARD;
+    if (change->inplace) p->call.kind = TL_STEP_FORWARD_INPLACE;
+}
+
+static void tli_probe_random(const tli_probe *p, tl_random_moment moment) {
+    const tl_run_desc *desc = &p->run->desc;
+    if (desc->random && p->step->call.kind != TL_STEP_BACKWARD)
+        desc->random(moment, p->step->call.node, p->step->call.micro_batch, desc->random_user);
+}
+
+// Call the kernel with a change. first: 1 = nothing of the node has run in this pass.
+static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
+    const tl_kernel *kernel = p->step->kernel;
+    int backward = p->step->call.kind == TL_STEP_BACKWARD;
+    tl_result result;
+    tli_apply_change(p, change);
+    tli_describe_probe(p, change);
+    p->r->out->calling_node = p->call.node;
+    p->r->out->calling_kind = p->call.kind;
+    p->r->out->call_count++;
+    tli_probe_random(p, first ? TL_RANDOM_RECORD : TL_RANDOM_REPLAY);
+    result = (backward ? kernel->backward : kernel->forward)(&p->call, kernel->user);
+    if (!first) tli_probe_random(p, TL_RANDOM_RESUME);
+    return result ? tli_fail_rehearsed_kernel(p->r, &p->call, result) : TL_OK;
+}
+
+// -- rehearsal: effects --
+
+static int tli_is_effect(const tli_shadow *shadow) {
+    return shadow->access == TLI_SHADOW_WRITE || shadow->access == TLI_SHADOW_ADD;
+}
+
+static uint64_t tli_first_difference(const char *a, const char *b, uint64_t bytes) {
+    uint64_t i = 0;
+    while (i < bytes && a[i] == b[i]) i++;
+    return i;
+}
+
+// The first operand whose bytes differ from those of the plain call; -1 = none.
+static int32_t tli_find_effect(const tli_probe *p, int with_saved) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        if (!tli_is_effect(shadow) || (!with_saved && shadow->kind == TL_OPERAND_SAVED)) continue;
+        if (!tli_same_bytes(p->work + shadow->at, p->after + shadow->at, shadow->bytes)) return i;
+    }
+    return -1;
+}
+
+// Whether anything differs that the call makes: operands, or the state that it leaves.
+static int tli_has_effect(const tli_probe *p) {
+    return tli_find_effect(p, 1) >= 0 ||
+           tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE) >= 0;
+}
+
+static void tli_note_finding(tli_probe *p, tl_finding_kind kind, const tli_shadow *shadow, uint64_t byte) {
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = kind;
+    finding.node = p->step->call.node;
+    finding.step = p->step->call.kind;
+    finding.operand = shadow ? shadow->kind : TL_OPERAND_NONE;
+    finding.index = shadow ? shadow->index : 0;
+    finding.byte = byte;
+    tli_add_finding(p->r, &finding);
+}
+
+static void tli_note_state(tli_probe *p, tl_finding_kind kind, int32_t state) {
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = kind;
+    finding.node = p->step->call.node;
+    finding.step = p->step->call.kind;
+    finding.operand = TL_OPERAND_STATE;
+    finding.index = state;
+    finding.state = p->run->desc.states[state].kind;
+    tli_add_finding(p->r, &finding);
+}
+
+// Whether so much is made that what is read must show in it.
+static int tli_makes_enough(const tli_probe *p) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < p->count; i++)
+        if (tli_is_effect(&p->shadows[i])) bytes += p->shadows[i].bytes;
+    if (p->step->call.kind == TL_STEP_BACKWARD && tli_has_gradient_state(&p->run->desc, p->step->call.node)) return 1;
+    return bytes >= 4;
+}
+
+// Whether a change of one operand shows in the effects, tried with each fill in turn. -1 = no fill changed it.
+static tl_result tli_try_fills(tli_probe *p, int32_t shadow, const tli_fill *fills, int32_t count, int *shows) {
+    const tli_shadow *s = &p->shadows[shadow];
+    int32_t i;
+    *shows = -1;
+    for (i = 0; i < count && *shows < 1; i++) {
+        tli_change change = tli_change_of(shadow, fills[i]);
+        tl_result result;
+        if (fills[i] == TLI_FILL_ROTATED && s->bytes < 2) continue;
+        tli_apply_change(p, &change);
+        if (tli_same_bytes(p->work + s->at, p->before + s->at, s->bytes)) continue;
+        result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        *shows = tli_has_effect(p);
+    }
+    return TL_OK;
+}
+
+// -- rehearsal: what is undefined --
+
+// Whether the word around a byte still holds what it was filled with.
+static int tli_is_untouched(const tli_probe *p, const tli_shadow *shadow, uint64_t byte, tli_fill fill) {
+    uint64_t from = byte & ~(uint64_t)3, bytes = shadow->bytes - from < 4 ? shadow->bytes - from : 4;
+    return byte < shadow->bytes && tli_holds_word(p->work + shadow->at + from, bytes, tli_fill_word(fill));
+}
+
+// An output differs by what it held before: it was not written, or read. Only what is not written holds one fill
+// as well as another.
+static tl_result tli_name_output(tli_probe *p, int32_t i, tli_fill fill, uint64_t byte) {
+    const tli_shadow *shadow = &p->shadows[i];
+    tli_fill other = fill == TLI_FILL_ONE ? TLI_FILL_SIGNALLING : TLI_FILL_ONE;
+    tli_change change = tli_change_of(i, other);
+    int untouched = tli_is_untouched(p, shadow, byte, fill);
+    tl_result result = tli_run_probe(p, &change, 0);
+    if (result) return result;
+    untouched = untouched && tli_is_untouched(p, shadow, byte, other);
+    tli_note_finding(p, untouched ? TL_FINDING_NOT_WRITTEN : TL_FINDING_OUTPUT_READ, shadow, byte);
+    return TL_OK;
+}
+
+// Name what is read of what is undefined, or not written.
+static tl_result tli_name_undefined(tli_probe *p, tli_fill fill) {
+    int32_t i, found = 0;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        tli_change change = tli_change_of(i, fill);
+        uint64_t byte;
+        tl_result result;
+        if (!tli_is_undefined(shadow)) continue;
+        result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        if (!tli_has_effect(p)) continue;
+        found = 1;
+        if (shadow->access == TLI_SHADOW_SCRATCH) {
+            tli_note_finding(p, TL_FINDING_SCRATCH_READ, shadow, 0);
+            continue;
+        }
+        byte = tli_first_difference(p->work + shadow->at, p->after + shadow->at, shadow->bytes);
+        result = tli_name_output(p, i, fill, byte);
+        if (result) return result;
+    }
+    if (!found) tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
+    return TL_OK;
+}
+
+// Name beside which operand is read.
+static tl_result tli_name_guards(tli_probe *p, tli_fill fill) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        tli_change change = tli_change_of(TLI_PROBE_GUARDS, fill);
+        tl_result result;
+        change.guard = i + 1;
+        result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        if (tli_has_effect(p)) tli_note_finding(p, TL_FINDING_BEYOND_READ, &p->shadows[i], p->shadows[i].bytes);
+    }
+    return TL_OK;
+}
+
+// Fill what is undefined, and the guards.
+static tl_result tli_probe_undefined(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_ONE, TLI_FILL_SIGNALLING };
+    const tli_shadow *scratch = &p->shadows[p->count - 1];
+    int untouched = scratch->bytes > 0;
+    int32_t k;
+    for (k = 0; k < 2; k++) {
+        tli_change change = tli_change_of(TLI_PROBE_UNDEFINED, fills[k]);
+        tl_result result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        untouched &= tli_holds_word(p->work + scratch->at, scratch->bytes, tli_fill_word(fills[k]));
+        if (tli_has_effect(p)) return tli_name_undefined(p, fills[k]);
+        change = tli_change_of(TLI_PROBE_GUARDS, fills[k]);
+        result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        if (tli_has_effect(p)) return tli_name_guards(p, fills[k]);
+    }
+    if (untouched) tli_note_finding(p, TL_FINDING_SCRATCH_UNUSED, scratch, 0);
+    return TL_OK;
+}
+
+// What the plain call wrote and may not: operands that it may read only, and beside operands.
+static void tli_check_writes(tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        if (!tli_holds_word(p->after + s->at - TLI_PROBE_GUARD, TLI_PROBE_GUARD, 0) ||
+            !tli_holds_word(p->after + s->at + s->bytes, s->room, 0))
+            tli_note_finding(p, TL_FINDING_BEYOND_WRITTEN, s, s->bytes);
+        if ((s->access == TLI_SHADOW_READ || s->access == TLI_SHADOW_HIDDEN) &&
+            !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes))
+            tli_note_finding(p, TL_FINDING_READ_ONLY_WRITTEN, s,
+                             tli_first_difference(p->after + s->at, p->before + s->at, s->bytes));
+    }
+}
+
+// -- rehearsal: forwards --
+
+// A forward that runs again leaves the state alone, and makes the same bytes.
+static tl_result tli_probe_again(tli_probe *p) {
+    tli_change change = tli_no_change;
+    tl_result result;
+    int32_t state;
+    change.again = 1;
+    result = tli_run_probe(p, &change, 0);
+    if (result) return result;
+    state = tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_COMPARE);
+    if (state >= 0) {
+        int32_t i;  // of the ranges that the node uses, the one that changed
+        const char *image = p->state_after;
+        for (i = 0; i < p->run->desc.state_count; i++) {
+            const tl_state *s = &p->run->desc.states[i];
+            if (!tli_uses_state(s, p->step->call.node)) continue;
+            if (!tli_same_bytes(s->host, image, s->bytes)) tli_note_state(p, TL_FINDING_SIDE_EFFECT, i);
+            image += s->bytes;
+        }
+    } else if (tli_find_effect(p, 1) >= 0) {
+        tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
+    }
+    return TL_OK;
+}
+
+// The same call without saved bytes, with its outputs there, and in place.
+static tl_result tli_probe_forms(tli_probe *p) {
+    tli_change change = tli_no_change;
+    int saves = p->step->call.kind == TL_STEP_FORWARD_SAVE, repeats = !p->node->once;
+    tl_result result = TL_OK;
+    int32_t i;
+    if (saves && repeats) {
+        change.again = change.ready = 1;
+        result = tli_run_probe(p, &change, 0);
+        if (!result && (i = tli_find_effect(p, 1)) >= 0)
+            tli_note_finding(p, TL_FINDING_READY_IGNORED, &p->shadows[i], 0);
+    }
+    if (!result && saves && repeats) {
+        change = tli_no_change;
+        change.plain = 1;
+        result = tli_run_probe(p, &change, 0);
+        if (!result && (i = tli_find_effect(p, 0)) >= 0)
+            tli_note_finding(p, TL_FINDING_SAVED_CHANGES_OUTPUT, &p->shadows[i], 0);
+    }
+    if (result || p->node->inplace < 0 || (saves && !repeats)) return result;
+    change = tli_no_change;
+    change.plain = saves;
+    change.inplace = 1;
+    result = tli_run_probe(p, &change, 0);
+    if (!result && tli_find_effect(p, 0) >= 0)
+        tli_note_finding(p, TL_FINDING_INPLACE_WRONG, &p->shadows[p->node->inplace], 0);
+    return result;
+}
+
+// Inputs that neither forward nor backward reads.
+static tl_result tli_probe_unread_inputs(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES };
+    const tl_graph *graph = p->run->graph;
+    int32_t i;
+    for (i = 0; i < p->node->input_count && tli_makes_enough(p); i++) {
+        const tl_node_input *input = &graph->inputs[p->node->first_input + i];
+        int is_given = graph->nodes[graph->outputs[input->tensor].node].is_input, shows;
+        tl_result result;
+        if (input->needed || p->shadows[i].access != TLI_SHADOW_READ) continue;
+        result = tli_try_fills(p, i, fills, is_given ? 1 : 2, &shows);
+        if (result) return result;
+        if (!shows) tli_note_finding(p, TL_FINDING_INPUT_UNUSED, &p->shadows[i], 0);
+    }
+    return TL_OK;
+}
+
+static tl_result tli_probe_forward(tli_probe *p) {
+    tl_result result = p->node->once ? TL_OK : tli_probe_again(p);
+    if (!result) result = tli_probe_unread_inputs(p);
+    return result ? result : tli_probe_forms(p);
+}
+
+// -- rehearsal: backwards --
+
+// What `needs` does not name is not read: neither its contents, nor that it is there.
+static tl_result tli_probe_hidden(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
+    tli_change change = tli_no_change;
+    int32_t i, hidden = 0, found = 0;
+    tl_result result = TL_OK;
+    for (i = 0; i < p->count && !result; i++) {
+        int shows;
+        if (p->shadows[i].access != TLI_SHADOW_HIDDEN) continue;
+        result = tli_try_fills(p, i, fills, 3, &shows);
+        if (!result && shows == 1) tli_note_finding(p, TL_FINDING_NEEDS_MISSING, &p->shadows[i], 0);
+        found |= !result && shows == 1;
+        hidden++;
+    }
+    if (result || !hidden || found) return result;
+    change.declared = TLI_DECLARED_ALL;
+    result = tli_run_probe(p, &change, 0);
+    if (result || !tli_has_effect(p)) return result;
+    for (i = 0; i < p->count && !result; i++) {
+        if (p->shadows[i].access != TLI_SHADOW_HIDDEN) continue;
+        change.declared = i + 1;
+        result = tli_run_probe(p, &change, 0);
+        if (!result && tli_has_effect(p)) tli_note_finding(p, TL_FINDING_NEEDS_MISSING, &p->shadows[i], 0);
+    }
+    return result;
+}
+
+// Whether the effects of the backward are all known: the gradients of its weights stand in the state.
+static int tli_knows_effects(const tli_probe *p) {
+    int32_t i;
+    if (tli_has_gradient_state(&p->run->desc, p->step->call.node)) return 1;
+    if (p->node->param_bytes || !p->run->desc.state_count) return 0;
+    for (i = 0; i < p->count; i++)
+        if (p->shadows[i].access == TLI_SHADOW_ADD) return 1;
+    return 0;
+}
+
+static int tli_gradient_is_zero(const tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++)
+        if (p->shadows[i].kind == TL_OPERAND_OUTPUT_GRADIENT &&
+            !tli_holds_word(p->before + p->shadows[i].at, p->shadows[i].bytes, 0)) return 0;
+    return 1;
+}
+
+// What `needs` names is read, and so are saved bytes and the gradients of the outputs.
+static tl_result tli_probe_declared(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
+    static const tli_fill gradients[] = { TLI_FILL_ROTATED, TLI_FILL_HALVES };
+    const tl_graph *graph = p->run->graph;
+    int32_t i;
+    if (!tli_knows_effects(p) || !tli_makes_enough(p) || tli_gradient_is_zero(p)) return TL_OK;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, is_given = 0, shows;
+        tl_result result;
+        if (s->access != TLI_SHADOW_READ) continue;
+        if (s->kind == TL_OPERAND_INPUT)
+            is_given = graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node]
+                       .is_input;
+        result = tli_try_fills(p, i, is_gradient ? gradients : fills,
+                               is_given ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
+        if (result) return result;
+        if (shows) continue;
+        tli_note_finding(p, is_gradient ? TL_FINDING_GRADIENT_IGNORED
+                         : s->kind == TL_OPERAND_SAVED ? TL_FINDING_SAVED_UNUSED : TL_FINDING_NEEDS_UNUSED, s, 0);
+    }
+    return TL_OK;
+}
+
+// How many contributions the gradient of an input gets.
+static int32_t tli_count_contributions(const tli_probe *p, int32_t tensor) {
+    const tl_graph *graph = p->run->graph;
+    int32_t id, k, count = 0;
+    for (id = graph->outputs[tensor].node + 1; id < graph->node_count; id++)
+        for (k = 0; k < graph->nodes[id].input_count && graph->nodes[id].has_grad; k++)
+            count += graph->inputs[graph->nodes[id].first_input + k].tensor == tensor;
+    return count;
+}
+
+// Gradients are sums: what is there before shows in what is there after.
+static tl_result tli_probe_sums(tli_probe *p) {
+    static const tli_fill fills[] = { TLI_FILL_HALVES, TLI_FILL_ONE };
+    const tl_run_desc *desc = &p->run->desc;
+    tli_change change = tli_no_change;
+    const char *image = p->state_after, *before = p->state_before;
+    int32_t i;
+    tl_result result;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int shows;
+        if (s->access != TLI_SHADOW_ADD ||
+            tli_count_contributions(p, p->run->graph->inputs[p->node->first_input + s->index].tensor) < 2) continue;
+        result = tli_try_fills(p, i, fills, 2, &shows);
+        if (result) return result;
+        if (!shows) tli_note_finding(p, TL_FINDING_GRADIENT_OVERWRITTEN, s, 0);
+    }
+    if (!tli_has_gradient_state(desc, p->step->call.node)) return TL_OK;
+    change.gradients = 1;
+    result = tli_run_probe(p, &change, 0);
+    for (i = 0; i < desc->state_count && !result; i++) {
+        const tl_state *s = &desc->states[i];
+        if (!tli_uses_state(s, p->step->call.node)) continue;
+        if (s->kind == TL_STATE_GRADIENT && s->bytes && tli_same_bytes(s->host, image, s->bytes) &&
+            !tli_same_bytes(before, image, s->bytes))
+            tli_note_state(p, TL_FINDING_GRADIENT_OVERWRITTEN, i);
+        image += s->bytes;
+        before += s->bytes;
+    }
+    return result;
+}
+
+static tl_result tli_probe_backward(tli_probe *p) {
+    tl_result result = tli_probe_hidden(p);
+    if (!result) result = tli_probe_declared(p);
+    return result ? result : tli_probe_sums(p);
+}
+
+// -- rehearsal: a call and all its probes --
+
+// Give the pass what the plain call made.
+static void tli_put_effects(const tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        char *to = (char *)(uintptr_t)tli_find_truth(p, i);
+        if (to && tli_is_effect(&p->shadows[i]))
+            tli_copy(to, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
+    }
+    (void)tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_PUT);
+}
+
+// The plain call, and whether it makes the same bytes once more.
+static tl_result tli_probe_plain(tli_probe *p, int *repeats) {
+    tl_result result = tli_run_probe(p, &tli_no_change, 1);
+    *repeats = 0;
+    if (result) return result;
+    tli_copy(p->after, p->work, (size_t)p->image_bytes);
+    (void)tli_move_state(&p->run->desc, p->step->call.node, p->state_after, TLI_STATE_TAKE);
+    tli_check_writes(p);
+    result = tli_run_probe(p, &tli_no_change, 0);
+    if (result) return result;
+    *repeats = !tli_has_effect(p);
+    if (!*repeats) tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
+    return TL_OK;
+}
+
+static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
+    tli_probe p;
+    int repeats = 0;
+    tl_result result = tli_open_probe(&p, r, run, step);
+    if (!result) result = tli_probe_plain(&p, &repeats);
+    if (!result && repeats) result = tli_probe_undefined(&p);
+    if (!result && repeats) result = step->call.kind == TL_STEP_BACKWARD ? tli_probe_backward(&p)
+                                                                         : tli_probe_forward(&p);
+    if (!result) tli_put_effects(&p);
+    tli_close_probe(&p);
+    return result;
+}
+#endif
+
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+#ifndef TL_NO_PLANNERS
+// -- rehearsal: passes --
+//
+//     pass 1    nothing is dropped before the end; every call is probed; what it makes is hashed
+//     pass 2    everything is dropped as early as possible and made again, saved late, in place where allowed, on
+//               a backend that poisons what is dead: each hash must be that of pass 1
+//     passes 3  as pass 1, but plain: each step is timed from the end of the one before to its own
+//
+// Pass 2 is run where pass 1 has found no error: what is named already would only show again.
+
+// The graph that is rehearsed: the caller's.
+static const tl_graph *tli_rehearsed_graph(const tli_rehearsing *r) { return tli_caller_graph(r->asked); }
+
+// A run of the rehearsal. It has the kernels, hooks and state of the run that is rehearsed.
+static tl_result tli_init_rehearsed(tli_rehearsing *r, const tl_plan *plan, tl_run **sub) {
+    const tl_run *asked = r->asked;
+    tl_run_desc desc;
+    tl_result result;
+    tli_zero(&desc, sizeof desc);
+    desc.graph = tli_rehearsed_graph(r);
+    desc.backend = &r->backend;
+    desc.kernels = asked->kernels;
+    desc.kernel_count = asked->desc.kernel_count;
+    desc.plan = plan;
+    desc.random = asked->desc.random;
+    desc.random_user = asked->desc.random_user;
+    desc.seed = asked->desc.seed;
+    desc.first_step = asked->next_step;
+    desc.loss_gradient_word = asked->desc.loss_gradient_word;
+    desc.users = asked->desc.users;
+    desc.user_count = asked->desc.user_count;
+    desc.states = asked->desc.states;
+    desc.state_count = asked->desc.state_count;
+    if (!tli_has_members(asked)) {
+        desc.formats = asked->desc.formats;
+        desc.quantizations = asked->desc.quantizations;
+        desc.kernel_precisions = asked->desc.kernel_precisions;
+    }
+    result = tli_init_run(r->env, &desc, asked->by_node ? TLI_RUN_OF_OPS : TLI_RUN_OF_GRAPH, NULL, sub);
+    if (!result && asked->precision != TL_PRECISION_MIXED) (*sub)->precision = asked->precision;
+    return result;
+}
+
+// Copy the graph's inputs of the run that is rehearsed.
+static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub) {
+    const tl_graph *graph = sub->graph;
+    tl_result result = TL_OK;
+    void *data = NULL;
+    uint64_t room = 0;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++)
+        if (graph->nodes[graph->outputs[i].node].is_input) room = tli_larger_u64(room, graph->outputs[i].bytes);
+    if (room) data = tli_alloc_array(r->env, 1, room);
+    if (room && !data)
+        return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    for (i = 0; i < graph->tensor_count && !result; i++) {
+        tl_tensor tensor;
+        tensor.node = graph->outputs[i].node;
+        tensor.output = graph->outputs[i].output;
+        if (!graph->nodes[tensor.node].is_input || !graph->outputs[i].bytes) continue;
+        if (tl_read_tensor(r->asked, tensor, data, graph->outputs[i].bytes)) continue;  // split or converted
+        result = tl_write_tensor(sub, tensor, data, graph->outputs[i].bytes);
+    }
+    tli_release(r->env, data);
+    return result;
+}
+
+// Begin a pass as the caller would: the state as he left it, and the inputs.
+static tl_result tli_start_rehearsed(tli_rehearsing *r, tl_run *sub) {
+    const tl_run_desc *desc = &r->asked->desc;
+    tli_quiet quiet = tli_begin_quiet(r->env);
+    tl_result result = tli_copy_rehearsed_inputs(r, sub);
+    tli_end_quiet(&quiet, result);
+    (void)tli_move_state(desc, -1, r->state, TLI_STATE_PUT);
+    if (!result && desc->load && desc->load(sub, 0, desc->load_user))
+        result = tli_fail(r->env, TL_ERROR_KERNEL, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
+    return result ? result : tl_start_pass(sub, 0);
+}
+
+// -- rehearsal: hashes --
+
+// 0 is the hash of nothing.
+static tl_result tli_hash_range(tl_run *sub, tl_range range, uint64_t *hash) {
+    const tl_backend *backend = &sub->backend;
+    void *host = NULL;
+    uint64_t i, word;
+    tl_result result;
+    *hash = 0;
+    if (!range.bytes) return TL_OK;
+    result = tli_order_range(&sub->store, &range, 0);
+    if (!result) result = backend->map(backend->self, range, TL_MAP_READ, &host);
+    if (result) return result;
+    *hash = range.bytes;
+    for (i = 0; i + sizeof word <= range.bytes; i += sizeof word) {
+        tli_copy(&word, (const char *)host + i, sizeof word);
+        *hash = tl_mix_u64(*hash, word);
+    }
+    for (; i < range.bytes; i++) *hash = tl_mix_u64(*hash, ((const unsigned char *)host)[i]);
+    return backend->unmap(backend->self, range, TL_MAP_READ, host);
+}
+
+// Remember the hash of what a call made, or compare it. Only the first that differs is named: what follows may
+// come from it.
+static tl_result tli_note_made(tli_rehearsing *r, tl_run *sub, const tl_run_step *step, tl_operand_kind kind,
+                               int32_t index, int32_t slot, tl_range range) {
+    uint64_t hash;
+    tl_finding finding;
+    tl_result result = tli_hash_range(sub, range, &hash);
+    if (result || !range.bytes) return result;
+    if (!r->is_made[slot]) {
+        r->is_made[slot] = 1;
+        r->made[slot] = hash;
+        return TL_OK;
+    }
+    if (r->made[slot] == hash || r->out->error_count) return TL_OK;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = step->call.kind == TL_STEP_FORWARD_INPLACE ? TL_FINDING_INPLACE_WRONG
+                                                              : TL_FINDING_MADE_OTHERWISE;
+    finding.node = step->call.node;
+    finding.step = step->call.kind;
+    finding.operand = kind;
+    finding.index = index;
+    if (finding.kind == TL_FINDING_INPLACE_WRONG) {
+        finding.operand = TL_OPERAND_INPUT;
+        finding.index = sub->graph->nodes[finding.node].inplace;
+    }
+    tli_add_finding(r, &finding);
+    return TL_OK;
+}
+
+// What a call made; its ranges are claimed until the next step.
+static tl_result tli_note_call(tli_rehearsing *r, tl_run *sub, const tl_run_step *step) {
+    const tl_graph *graph = sub->graph;
+    const tl_kernel_call *call = &step->call;
+    const tl_node *node = &graph->nodes[call->node];
+    int backward = call->kind == TL_STEP_BACKWARD;
+    tl_result result = TL_OK;
+    int32_t i;
+    if (call->count < call->total) return TL_OK;    // one of several calls for a range
+    for (i = 0; i < node->output_count && !backward && !call->outputs_ready && !result; i++)
+        result = tli_note_made(r, sub, step, TL_OPERAND_OUTPUT, i, node->first_output + i, call->outputs[i].range);
+    if (!backward && !result)
+        result = tli_note_made(r, sub, step, TL_OPERAND_SAVED, 0, graph->tensor_count + call->node,
+                               call->saved.range);
+    for (i = 0; i < node->input_count && backward && !result; i++)
+        result = tli_note_made(r, sub, step, TL_OPERAND_INPUT_GRADIENT, i,
+                               graph->tensor_count + graph->node_count + node->first_input + i,
+                               call->input_grads[i].range);
+    return result;
+}
+
+// The state and the results after a pass: remember them, or compare.
+static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
+    const tl_run_desc *desc = &r->asked->desc;
+    char *image = r->state + tli_count_state(desc, -1);
+    tl_finding finding;
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < sub->graph->tensor_count && !result; i++) {
+        uint64_t hash;
+        if (!sub->is_result[i] || sub->graph->nodes[sub->graph->outputs[i].node].is_input) continue;
+        result = tli_hash_range(sub, sub->tensors[i].device.range, &hash);
+        if (result || !compares) { r->ends[i] = hash; continue; }
+        if (r->ends[i] == hash || r->out->error_count) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_END_DIFFERS;
+        finding.node = sub->graph->outputs[i].node;
+        finding.operand = TL_OPERAND_OUTPUT;
+        finding.index = sub->graph->outputs[i].output;
+        tli_add_finding(r, &finding);
+    }
+    if (!compares) (void)tli_move_state(desc, -1, image, TLI_STATE_TAKE);
+    for (i = 0; i < desc->state_count && compares && !result; i++) {
+        const tl_state *state = &desc->states[i];
+        int same = tli_same_bytes(state->host, image, state->bytes);
+        image += state->bytes;
+        if (same || r->out->error_count) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_END_DIFFERS;
+        finding.node = state->node;
+        finding.operand = TL_OPERAND_STATE;
+        finding.index = i;
+        finding.state = state->kind;
+        tli_add_finding(r, &finding);
+    }
+    return result;
+}
+
+// -- rehearsal: kinds of passes --
+
+static int tli_can_probe(const tl_run *sub, const tl_run_step *step) {
+    return sub->limits.host_visible && !sub->graph->nodes[step->call.node].dynamic &&
+           step->call.count == step->call.total;
+}
+
+static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
+    tl_run_step step;
+    int32_t done = 0;
+    tl_result result = tli_start_rehearsed(r, sub);
+    while (!result && !done) {
+        result = tl_next_step(sub, &step, &done);
+        if (result || done || !step.is_compute) continue;
+        if (!tli_can_probe(sub, &step)) {
+            r->out->unprobed_count += step.call.kind != TL_STEP_BACKWARD;
+            r->out->call_count++;
+            result = tl_run_step_kernel(sub, &step);
+        } else {
+            result = tli_probe_call(r, sub, &step);
+            if (!result) result = tl_finish_step(sub, &step);
+        }
+        if (!result) result = tli_note_call(r, sub, &step);
+    }
+    return result ? result : tli_note_end(r, sub, 0);
+}
+
+static tl_result tli_stress_pass(tli_rehearsing *r, tl_run *sub) {
+    tl_run_step step;
+    int32_t done = 0;
+    tl_result result = tli_start_rehearsed(r, sub);
+    while (!result && !done) {
+        result = tl_next_step(sub, &step, &done);
+        if (result || done || !step.is_compute) continue;
+        r->out->calling_node = step.call.node;
+        r->out->calling_kind = step.call.kind;
+        r->out->call_count++;
+        result = tl_run_step_kernel(sub, &step);
+        if (!result) result = tli_note_call(r, sub, &step);
+    }
+    return result ? result : tli_note_end(r, sub, 1);
+}
+
+static uint64_t tli_rehearsal_now(const tli_rehearsing *r) {
+    return r->asked->backend.now_ns(r->asked->backend.self);
+}
+
+// Time every step of a pass: from the end of the compute step before to its own, so the times of a pass add up
+// to its length. Work that a device does later is waited for.
+static tl_result tli_time_pass(tli_rehearsing *r, tl_run *sub, int32_t pass, int32_t pass_count) {
+    tl_run_step step;
+    uint64_t before;
+    int32_t done = 0;
+    tl_result result = tli_start_rehearsed(r, sub);
+    before = tli_rehearsal_now(r);
+    sub->by_itself = 1;
+    while (!result && !done) {
+        uint64_t now;
+        int32_t at;
+        result = tl_next_step(sub, &step, &done);
+        if (result || done || !step.is_compute) continue;
+        result = tl_run_step_kernel(sub, &step);
+        r->out->call_count++;
+        if (!result && !sub->limits.host_visible) {
+            sub->store.enqueued = 1;
+            result = tli_submit_store(&sub->store);
+            if (!result) result = sub->backend.wait(sub->backend.self, sub->store.last_ticket);
+        }
+        now = tli_rehearsal_now(r);
+        at = 2 * step.call.node + (step.call.kind == TL_STEP_BACKWARD);
+        r->times[(size_t)at * (size_t)pass_count + (size_t)pass] += now - before;
+        before = now;
+    }
+    sub->by_itself = 0;
+    return result;
+}
+
+// The lower quartile of each time.
+static tl_result tli_take_times(tli_rehearsing *r, int32_t pass_count) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    tl_node_cost *costs = (tl_node_cost *)tli_alloc_array(r->env, (uint64_t)graph->node_count, sizeof *costs);
+    int32_t id, part;
+    if (!costs) return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    for (id = 0; id < graph->node_count; id++)
+        for (part = 0; part < 2 && !graph->nodes[id].is_input; part++) {
+            uint64_t *times = r->times + (size_t)(2 * id + part) * (size_t)pass_count, time;
+            tli_sort_u64(times, (size_t)pass_count);
+            time = times[(pass_count - 1) / 4];
+            if (!part) costs[id].fwd_ns = time ? time : 1;
+            else if (graph->nodes[id].has_grad) costs[id].bwd_ns = time ? time : 1;
+        }
+    r->out->costs = costs;
+    return TL_OK;
+}
+
+// -- rehearsal: plans --
+
+// Move all drops of a plan behind its last call.
+static void tli_hold_drops(const tl_plan *plan, tl_step *steps) {
+    int32_t k, count = 0, turn;
+    for (turn = 0; turn < 2; turn++)
+        for (k = 0; k < plan->step_count; k++) {
+            tl_step step = tl_find_step(plan, k);
+            if ((step.kind == TL_STEP_DROP) == turn) steps[count++] = step;
+        }
+}
+
+// Whether a tensor is dropped in the drops that follow a step, and where.
+static int32_t tli_find_drop(const tl_plan *plan, int32_t step, const tl_node_output *tensor) {
+    int32_t k;
+    for (k = step + 1; k < plan->step_count && tl_find_step(plan, k).kind == TL_STEP_DROP; k++) {
+        tl_step drop = tl_find_step(plan, k);
+        if (drop.node == tensor->node && (drop.output == tensor->output || drop.output == TL_ALL_OUTPUTS)) return k;
+    }
+    return -1;
+}
+
+// Take every chance to work in place: where the input is dropped right after. Returns the number of steps.
+static int32_t tli_work_in_place(const tl_graph *graph, const tl_plan *plan, tl_step *steps) {
+    int32_t k, count = 0, skip = -1;
+    for (k = 0; k < plan->step_count; k++) {
+        tl_step step = tl_find_step(plan, k);
+        const tl_node *node = &graph->nodes[step.node];
+        int32_t tensor, drop, i, readers = 0;
+        if (k == skip) continue;
+        if (step.kind == TL_STEP_FORWARD && node->inplace >= 0 && skip < k) {
+            tensor = graph->inputs[node->first_input + node->inplace].tensor;
+            for (i = 0; i < node->input_count; i++) readers += graph->inputs[node->first_input + i].tensor == tensor;
+            drop = tli_find_drop(plan, k, &graph->outputs[tensor]);
+            if (drop >= 0 && readers == 1 && graph->nodes[graph->outputs[tensor].node].output_count == 1) {
+                step.kind = TL_STEP_FORWARD_INPLACE;
+                skip = drop;
+            }
+        }
+        steps[count++] = step;
+    }
+    return count;
+}
+
+typedef enum tli_rehearsed_plan { TLI_PLAN_HELD, TLI_PLAN_KEPT, TLI_PLAN_STRESSED, TLI_PLAN_DROPPED } tli_rehearsed_plan;
+
+static tl_result tli_make_rehearsed_plan(tli_rehearsing *r, tli_rehearsed_plan which, tl_plan *plan) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    int drops = (which == TLI_PLAN_STRESSED || which == TLI_PLAN_DROPPED) && !r->asked->inference;
+    uint8_t *keep = NULL;
+    if (!drops) return tl_plan_keep_all(r->env, graph, r->asked->inference, plan);
+    keep = (uint8_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, 1);
+    if (keep) {
+        tl_result result = tl_plan_kept_set(r->env, graph, keep, plan);
+        tli_release(r->env, keep);
+        return result;
+    }
+    return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+}
+
+// Make a run of the rehearsal, with a plan that stays beside it. steps: those of the plan, to be released.
+typedef struct tli_rehearsed {
+    tl_plan  made, plan;
+    tl_step *steps;
+    tl_run  *run;
+} tli_rehearsed;
+
+static void tli_close_rehearsed(tli_rehearsing *r, tli_rehearsed *sub) {
+    tl_free_run(sub->run);
+    tl_free_plan(r->env, &sub->made);
+    tli_release(r->env, sub->steps);
+    tli_zero(sub, sizeof *sub);
+}
+
+static tl_result tli_open_rehearsed(tli_rehearsing *r, tli_rehearsed_plan which, tli_rehearsed *sub) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    tl_result result;
+    tli_zero(sub, sizeof *sub);
+    result = tli_make_rehearsed_plan(r, which, &sub->made);
+    if (result) return result;
+    sub->steps = (tl_step *)tli_alloc_array(r->env, (uint64_t)sub->made.step_count + 1, sizeof *sub->steps);
+    if (!sub->steps) {
+        tli_close_rehearsed(r, sub);
+        return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    }
+    sub->plan.steps = sub->steps;
+    sub->plan.step_count = sub->made.step_count;
+    sub->plan.inference = sub->made.inference;
+    sub->plan.repeat_count = 1;
+    if (which == TLI_PLAN_HELD) tli_hold_drops(&sub->made, sub->steps);
+    else if (which == TLI_PLAN_STRESSED)
+        sub->plan.step_count = tli_work_in_place(graph, &sub->made, sub->steps);
+    else sub->plan = sub->made;
+    sub->plan.memory = NULL;
+    result = tli_init_rehearsed(r, &sub->plan, &sub->run);
+    if (result) tli_close_rehearsed(r, sub);
+    return result;
+}
+
+// The first of two plans that can be run; nothing is logged of the first.
+static tl_result tli_open_either(tli_rehearsing *r, tli_rehearsed_plan first, tli_rehearsed_plan second,
+                                 tli_rehearsed *sub) {
+    tli_quiet quiet = tli_begin_quiet(r->env);
+    tl_result result = tli_open_rehearsed(r, first, sub);
+    if (result) result = tli_open_rehearsed(r, second, sub);
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+
+// -- rehearsal: backends --
+
+// Kernels of the host work in memory of the env; poisons: 1 = what is dead is filled with a pattern.
+static tl_result tli_open_rehearsal_backend(tli_rehearsing *r, int poisons) {
+    tl_cpu_backend_desc desc;
+    if (!r->asked->limits.host_visible) {
+        r->backend = r->asked->backend;
+        return TL_OK;
+    }
+    tli_zero(&desc, sizeof desc);
+#ifndef TL_NO_CHECKS
+    desc.checked = poisons;
+#else
+    (void)poisons;
+#endif
+    desc.alignment_bytes = r->asked->limits.alignment_bytes;
+    r->owns_backend = 1;
+    return tl_init_cpu_backend(r->env, &desc, &r->backend);
+}
+
+static void tli_close_rehearsal_backend(tli_rehearsing *r) {
+    if (r->owns_backend) (void)tl_free_cpu_backend(r->env, &r->backend);
+    r->owns_backend = 0;
+}
+
+// -- rehearsal: all of it --
+
+// Parameters that are registered tell the bytes of the weights.
+static void tli_compare_parameters(tli_rehearsing *r) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    const tl_run_desc *desc = &r->asked->desc;
+    int32_t i, k;
+    for (i = 0; i < desc->state_count; i++) {
+        const tl_state *state = &desc->states[i];
+        uint64_t bytes = 0;
+        tl_finding finding;
+        if (state->node < 0 || state->kind != TL_STATE_PARAMETER) continue;
+        for (k = 0; k < desc->state_count; k++)
+            if (desc->states[k].node == state->node && desc->states[k].kind == TL_STATE_PARAMETER)
+                bytes += desc->states[k].bytes;
+        if (!graph->nodes[state->node].param_bytes || bytes == graph->nodes[state->node].param_bytes) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_PARAM_BYTES_DIFFER;
+        finding.node = state->node;
+        finding.byte = bytes;
+        tli_add_finding(r, &finding);
+    }
+}
+
+static tl_result tli_time_rehearsal(tli_rehearsing *r, tl_run *sub, int32_t pass_count) {
+    uint64_t count = 2 * (uint64_t)tli_rehearsed_graph(r)->node_count * (uint64_t)pass_count;
+    tl_result result = TL_OK;
+    int32_t pass;
+    r->times = (uint64_t *)tli_alloc_array(r->env, count, sizeof *r->times);
+    if (!r->times) return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+    for (pass = 0; pass < pass_count && !result; pass++) result = tli_time_pass(r, sub, pass, pass_count);
+    return result ? result : tli_take_times(r, pass_count);
+}
+
+static tl_result tli_rehearse_kept(tli_rehearsing *r, int32_t pass_count) {
+    tli_rehearsed kept;
+    tl_result result = tli_open_rehearsal_backend(r, 0);
+    if (!result) {
+        result = tli_open_either(r, TLI_PLAN_HELD, TLI_PLAN_KEPT, &kept);
+        if (!result) {
+            result = tli_probe_pass(r, kept.run);
+            if (!result && pass_count && !r->out->error_count) result = tli_time_rehearsal(r, kept.run, pass_count);
+            tli_close_rehearsed(r, &kept);
+        }
+    }
+    tli_close_rehearsal_backend(r);
+    return result;
+}
+
+static tl_result tli_rehearse_stressed(tli_rehearsing *r) {
+    tli_rehearsed stressed;
+    tl_result result = tli_open_rehearsal_backend(r, 1);
+    if (!result) {
+        result = tli_open_either(r, TLI_PLAN_STRESSED, TLI_PLAN_DROPPED, &stressed);
+        if (!result) {
+            result = tli_stress_pass(r, stressed.run);
+            r->out->is_stressed = !result;
+            tli_close_rehearsed(r, &stressed);
+        }
+    }
+    tli_close_rehearsal_backend(r);
+    return result;
+}
+
+static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
+    const tl_graph *graph = tli_rehearsed_graph(r);
+    uint64_t made = (uint64_t)graph->tensor_count + (uint64_t)graph->node_count + (uint64_t)graph->input_count;
+    r->made = (uint64_t *)tli_alloc_array(r->env, made, sizeof *r->made);
+    r->is_made = (uint8_t *)tli_alloc_array(r->env, made, 1);
+    r->ends = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->ends);
+    r->state = (char *)tli_alloc_array(r->env, 2, tli_count_state(&r->asked->desc, -1) + 1);
+    if (r->made && r->is_made && r->ends && r->state) {
+        (void)tli_move_state(&r->asked->desc, -1, r->state, TLI_STATE_TAKE);
+        return TL_OK;
+    }
+    tli_release(r->env, r->state);  // there is nothing to put back from
+    r->state = NULL;
+    return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
+}
+
+static tl_result tli_check_rehearsal(const tl_run *run, const tl_rehearsal_desc *desc, int32_t *pass_count) {
+    int has_clock = run->backend.now_ns(run->backend.self) != 0;
+    *pass_count = desc ? desc->pass_count : 0;
+    if (run->active)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (*pass_count < -1 || *pass_count > 1000)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(REHEARSE_RUN), TLI_RULE(PASS_COUNT_MUST_BE_TO_1000));
+    if (*pass_count > 0 && !has_clock)
+        return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(REHEARSE_RUN), TLI_RULE(PASS_COUNT_NEEDS_CLOCK));
+    if (!*pass_count) *pass_count = has_clock ? 5 : 0;
+    if (*pass_count < 0) *pass_count = 0;
+    return TL_OK;
+}
+
+TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, tl_rehearsal *rehearsal) {
+    tli_rehearsing r;
+    int32_t pass_count;
+    tl_result result;
+    TL_ASSERT(run && rehearsal);
+    tli_zero(rehearsal, sizeof *rehearsal);
+    result = tli_check_rehearsal(run, desc, &pass_count);
+    if (result) return result;
+    tli_zero(&r, sizeof r);
+    r.env = run->env;
+    r.asked = run;
+    r.out = rehearsal;
+    rehearsal->node_count = tli_rehearsed_graph(&r)->node_count;
+    result = tli_alloc_rehearsal(&r);
+    if (!result) {
+        tli_compare_parameters(&r);
+        result = tli_rehearse_kept(&r, pass_count);
+        if (!result && !rehearsal->error_count) result = tli_rehearse_stressed(&r);
+    }
+    if (r.state) (void)tli_move_state(&run->desc, -1, r.state, TLI_STATE_PUT);
+    tli_release(r.env, r.made);
+    tli_release(r.env, r.is_made);
+    tli_release(r.env, r.ends);
+    tli_release(r.env, r.state);
+    tli_release(r.env, r.times);
+    if (result) tl_free_rehearsal(r.env, rehearsal);
+    return result;
+}
+
+TLI_IMPL void tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal) {
+    TL_ASSERT(rehearsal);
+    tli_release(env, rehearsal->findings);
+    tli_release(env, rehearsal->costs);
+    tli_zero(rehearsal, sizeof *rehearsal);
+}
+
+#ifndef TL_NO_TEXT
+// -- rehearsal: text --
+
+#define TLI_FINDING_TEXT(id, what, remedy) { what, remedy },
+#define TLI_OPERAND_NAME(id, name, help) name,
+static const char *const tli_finding_texts[][2] = { TL_FINDINGS(TLI_FINDING_TEXT) };
+static const char *const tli_operand_names[] = { TL_OPERANDS(TLI_OPERAND_NAME) };
+#undef TLI_FINDING_TEXT
+#undef TLI_OPERAND_NAME
+
+// "input 0", "running statistics (range 3)".
+static void tli_put_operand(tli_writer *w, const tl_finding *f) {
+    int is_numbered = f->operand != TL_OPERAND_SAVED && f->operand != TL_OPERAND_SCRATCH;
+    if (f->operand == TL_OPERAND_NONE) { tli_put(w, "its operands"); return; }
+    if (f->operand == TL_OPERAND_STATE) tli_put(w, tl_name_state(f->state));
+    if (f->operand == TL_OPERAND_STATE) tli_put(w, " ");
+    tli_put(w, tli_operand_names[f->operand]);
+    if (is_numbered) tli_put(w, " ");
+    if (is_numbered) tli_put_i64(w, f->index);
+}
+
+// The field that gives an operand its bytes.
+static const char *tli_name_bytes_field(const tl_finding *f) {
+    if (f->operand == TL_OPERAND_SAVED) return "saved_bytes";
+    if (f->operand == TL_OPERAND_OUTPUT) return "output_bytes";
+    if (f->operand != TL_OPERAND_SCRATCH) return "of the op that makes it";
+    return f->step == TL_STEP_BACKWARD ? "bwork_bytes" : f->step == TL_STEP_FORWARD_SAVE ? "swork_bytes"
+                                                                                         : "fwork_bytes";
+}
+
+static void tli_put_finding_text(tli_writer *w, const char *text, const tl_finding *f) {
+    for (; *text; text++) {
+        if (*text != '%') { tli_put_bytes(w, text, 1); continue; }
+        text++;
+        if (*text == 'o') tli_put_operand(w, f);
+        if (*text == 'b') tli_put_u64(w, f->byte);
+        if (*text == 'w') tli_put(w, tli_name_bytes_field(f));
+        if (*text == 'n') {
+            tli_put(w, f->operand == TL_OPERAND_OUTPUT ? "out" : "in");
+            tli_put_i64(w, f->index);
+        }
+    }
+}
+
+TLI_IMPL size_t tl_print_finding(const tl_graph *graph, const tl_finding *finding, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    TL_ASSERT(graph && finding);
+    tli_put(&w, finding->node < 0 ? "state of several nodes" : tl_name_node(graph, finding->node));
+    tli_put(&w, finding->step == TL_STEP_BACKWARD ? ": backward " : ": forward ");
+    if (tli_is_below((int64_t)finding->kind, TL_FINDING_COUNT) &&
+        tli_is_below((int64_t)finding->operand, TL_OPERAND_COUNT)) {
+        tli_put_finding_text(&w, tli_finding_texts[finding->kind][0], finding);
+        tli_put(&w, ": ");
+        tli_put_finding_text(&w, tli_finding_texts[finding->kind][1], finding);
+    }
+    return tli_finish(&w);
+}
+#endif
+#endif
+
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- operations --
+//
+// A list of operations becomes a graph whose node i is op i, and a table of kernels whose kernel i is that of
+// node i, with a user of its own. A chain of layers is such a list, too:
+//
+//     ops ----> tl_graph, tl_kernel[] --+--> rehearsal           --> findings, costs
+//                                       +--> keep all, budget 1   --> refused, with the bytes that it needs
+//     layers -> ops                     +--> planned,  budget 1   --> refused, with the least that works
+//                                       +--> planned,  the budget --> run
+//
+// Every figure is what the run's own check of its budget says, so each of them is a budget that works.
+
+// What a list is made with.
+typedef struct tli_op_list {
+    tl_env      *env;
+    tli_function function;
+    const tl_op *ops;            // [count]
+    int32_t      count;
+    const tl_node_cost *costs;   // [count] or NULL
+} tli_op_list;
+
+static tl_result tli_fail_op(const tli_op_list *list, int32_t i, tli_rule rule) {
+    const char *name = list->ops[i].name;
+    char text[64];
+    tli_writer w = tli_writer_of(text, sizeof text);
+    tli_sentence s = tli_begin_error(list->env, TL_ERROR_INVALID_ARG, list->function, rule, (uint64_t)i, 0);
+    tli_put_i64(&w, i);
+    tli_finish(&w);
+    tli_put_text(&s, name ? name : text);
+    return tli_end_error(list->env, &s, TL_ERROR_INVALID_ARG);
+}
+
+static uint64_t tli_op_cost(uint64_t own, uint64_t measured) { return own ? own : measured ? measured : 1; }
+
+// Describe op i, which is no graph input, as a node. before: room for the output that it reads by default.
+static void tli_describe_op(const tli_op_list *list, int32_t i, tl_tensor *before, tl_node_desc *node) {
+    const tl_op *op = &list->ops[i];
+    const tl_node_cost *cost = list->costs ? &list->costs[i] : NULL;
+    before->node = i - 1;
+    before->output = 0;
+    node->inputs = op->inputs ? op->inputs : before;
+    node->input_count = op->inputs ? op->input_count : 1;
+    if (op->input_count == TL_NO_INPUTS) node->input_count = 0;
+    node->fwd_cost = tli_op_cost(op->fwd_cost, cost ? cost->fwd_ns : 0);
+    node->saved_bytes = op->saved_bytes;
+    node->fwork_bytes = op->fwork_bytes;
+    node->swork_bytes = op->swork_bytes;
+    node->bwork_bytes = op->bwork_bytes;
+    node->param_bytes = op->param_bytes;
+    node->inplace = op->inplace;
+    node->no_grad = op->no_grad;
+    node->once = op->once;
+    node->takes_blocks = op->takes_blocks;
+    node->dynamic = op->dynamic;
+    if (op->no_grad) return;
+    node->needs = op->needs ? op->needs : "in";
+    node->bwd_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
+}
+
+static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int32_t i, tl_graph *graph) {
+    const tl_op *op = &list->ops[i];
+    int is_input = op->kind && tli_same_text(op->kind, "input");
+    tl_node_desc node;
+    tl_tensor before;
+    if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
+    if (!op->inputs && op->input_count > 0) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_COUNT_WITHOUT_INPUTS));
+    if (!op->outputs == !op->output_bytes || !op->outputs == !!op->output_count)
+        return tli_fail_op(list, i, TLI_RULE(OP_OUTPUT_BYTES_OR_OUTPUTS));
+    tli_zero(&node, sizeof node);
+    node.name = op->name;
+    node.op = op->kind;
+    node.output_bytes = op->outputs ? op->outputs : &op->output_bytes;
+    node.output_count = op->outputs ? op->output_count : 1;
+    node.keep = op->keep;
+    node.layer = op->layer;
+    if (!is_input) tli_describe_op(list, i, &before, &node);
+    return tli_add_node(rules, graph, &node);
+}
+
+// Make the graph of a list, and its table of kernels: [count], of the env.
+static tl_result tli_make_ops(const tli_op_list *list, tl_graph *graph, tl_kernel **kernels) {
+    tli_graph_rules rules = tli_rules_of(list->env, list->function);
+    tl_result result = TL_OK;
+    int32_t i;
+    *kernels = (tl_kernel *)tli_alloc_array(list->env, (uint64_t)list->count, sizeof **kernels);
+    if (!*kernels) return tli_fail(list->env, TL_ERROR_NO_MEMORY, list->function, TLI_RULE(OPS_NO_MEMORY));
+    for (i = 0; i < list->count && !result; i++) {
+        const tl_op *op = &list->ops[i];
+        (*kernels)[i].op = op->kind ? op->kind : "op";
+        (*kernels)[i].forward = op->forward;
+        (*kernels)[i].backward = op->backward;
+        (*kernels)[i].user = op->user;
+        if (graph) result = tli_add_op(list, &rules, i, graph);
+    }
+    return result;
+}
+
+static void tli_use_ops(tl_run_desc *desc, const tl_kernel *kernels, int32_t count) {
+    desc->kernels = kernels;
+    desc->kernel_count = count;
+    desc->budget_ratio = 0;
+    desc->costs = NULL;
+    desc->figures = NULL;
+    desc->rehearsal = NULL;
+}
+
+// -- operations: layers --
+
+static void tli_fill_layer_op(const tl_layer *layer, int32_t i, char *text, tl_op *op) {
+    tli_writer w = tli_writer_of(text, 24);
+    tli_put(&w, "layer");
+    tli_put_i64(&w, i);
+    tli_finish(&w);
+    op->name = layer->name ? layer->name : text;
+    op->kind = text;
+    op->forward = layer->forward;
+    op->backward = layer->backward;
+    op->user = layer->user;
+    op->output_count = 1;
+    op->outputs = &layer->output_bytes;
+    op->needs = layer->needs;
+    op->saved_bytes = layer->saved_bytes;
+    op->fwork_bytes = layer->fwork_bytes;
+    op->swork_bytes = layer->swork_bytes;
+    op->bwork_bytes = layer->bwork_bytes;
+    op->param_bytes = layer->param_bytes;
+    op->fwd_cost = layer->fwd_cost;
+    op->bwd_cost = layer->bwd_cost;
+    op->keep = layer->keep;
+    op->once = layer->once;
+    op->layer = i + 1;
+}
+
+TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const tl_layer *layers,
+                                     int32_t layer_count, uint64_t input_bytes, tl_run **run) {
+    tl_run_desc layered;
+    tli_op_list list;
+    tl_graph graph;
+    tl_kernel *kernels = NULL;
+    tl_op *ops;
+    char *texts;
+    tl_result result = TL_OK;
+    int32_t i;
+    TL_ASSERT(desc && desc->backend && layers && run);
+    *run = NULL;
+    tli_zero(&list, sizeof list);
+    list.env = env;
+    list.function = TLI_IN(INIT_LAYER_RUN);
+    list.count = layer_count + 1;
+    if (layer_count < 1 || layer_count == INT32_MAX)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, list.function, TLI_RULE(LAYER_COUNT_MUST_BE_POSITIVE));
+    ops = (tl_op *)tli_alloc_array(env, (uint64_t)list.count, sizeof *ops);
+    texts = (char *)tli_alloc_array(env, (uint64_t)layer_count, 24);
+    if (!ops || !texts) result = tli_fail(env, TL_ERROR_NO_MEMORY, list.function, TLI_RULE(LAYERS_NO_MEMORY));
+    tl_init_graph(&graph);
+    if (!result) {
+        ops[0].name = ops[0].kind = "input";
+        ops[0].output_count = 1;
+        ops[0].outputs = &input_bytes;
+        for (i = 0; i < layer_count; i++) tli_fill_layer_op(&layers[i], i, texts + (size_t)i * 24, &ops[i + 1]);
+        list.ops = ops;
+        result = tli_make_ops(&list, &graph, &kernels);
+    }
+    layered = *desc;
+    layered.graph = NULL;
+    tli_use_ops(&layered, kernels, list.count);
+    if (result) tl_free_graph(env, &graph);
+    else result = tli_init_run(env, &layered, TLI_RUN_OF_LAYERS, &graph, run);
+    tli_release(env, kernels);
+    tli_release(env, ops);
+    tli_release(env, texts);
+    return result;
+}
+
+// -- operations: budgets --
+
+// The desc of a list, and what is made of it on the way to the run.
+typedef struct tli_op_run {
+    tli_op_list    list;
+    const tl_run_desc *asked;    // by the caller
+    tl_run_desc    desc;         // of the run
+    tl_graph       graph;        // owned, where `asked` has none or its costs change
+    tl_kernel     *kernels;
+    tl_strategy    strategy;     // where `asked` says nothing
+    tl_run_figures figures;
+} tli_op_run;
+
+#ifndef TL_NO_PLANNERS
+// Cheapest within the budget, where nothing is asked for.
+static void tli_ask_for_plan(tli_op_run *o) {
+    tl_run_desc *desc = &o->desc;
+    if (desc->strategy || desc->plan || desc->checkpoints || desc->compiled || desc->eviction || desc->evict ||
+        desc->policy.kind != TL_RECOMPUTE_POLICY_ALL) return;
+    o->strategy.mode = TL_MODE_LAZY;
+    o->strategy.memory = TL_MEMORY_POOLED;
+    o->strategy.precision = TL_PRECISION_SINGLE;
+    if (!desc->inference) o->strategy.gradient = tl_gradient_checkpointed(0);
+    desc->strategy = &o->strategy;
+}
+
+static const tl_graph *tli_op_graph(const tli_op_run *o) { return o->desc.graph ? o->desc.graph : &o->graph; }
+
+static int tli_ops_infer(const tli_op_run *o) {
+    return o->desc.strategy ? !o->desc.strategy->gradient.computes : o->desc.inference;
+}
+
+// The desc of a run of a plan of the graph as it is, whatever is asked for.
+static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
+    tl_run_desc desc = o->desc;
+    desc.graph = tli_op_graph(o);
+    desc.plan = plan;
+    desc.strategy = NULL;
+    desc.checkpoints = NULL;
+    desc.compiled = NULL;
+    desc.fusion = NULL;
+    desc.precision = NULL;
+    desc.may_split = 0;
+    desc.eviction = (tl_eviction)0;
+    desc.evict = NULL;
+    desc.policy.kind = TL_RECOMPUTE_POLICY_ALL;
+    desc.codec = TL_CODEC_NONE;
+    desc.repeat_count = 0;
+    return desc;
+}
+
+// The bytes that a run of the desc needs: what its refusal of a budget of one byte says.
+static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *bytes) {
+    tl_env env;
+    tl_run *run = NULL;
+    tl_result result;
+    tli_zero(&env, sizeof env);
+    if (o->list.env) env = *o->list.env;
+    env.log = NULL;
+    desc->budget_bytes = 1;
+    desc->graph = tli_op_graph(o);
+    result = tli_init_run(&env, desc, TLI_RUN_OF_OPS, NULL, &run);
+    *bytes = result == TL_ERROR_OVERFLOW ? UINT64_MAX : tl_find_least_budget(&env.error);
+    if (!result) *bytes = 1;
+    tl_free_run(run);
+    if (!result || result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) return TL_OK;
+    if (o->list.env) {
+        o->list.env->error = env.error;
+        if (TLI_ERROR_TEXT && o->list.env->log) o->list.env->log(o->list.env->user, env.error.text);
+    }
+    return result;
+}
+
+// The figures of the plan that keeps everything, of the graph as it is.
+static tl_result tli_measure_keep_all(tli_op_run *o) {
+    tl_env *env = o->list.env;
+    const tl_graph *graph = tli_op_graph(o);
+    tl_run_desc desc;
+    tl_backend_limits limits;
+    tl_device device;
+    tl_places_desc places;
+    tl_plan plan;
+    tl_result result = tl_plan_keep_all(env, graph, tli_ops_infer(o), &plan);
+    if (result) return result;
+    o->desc.backend->limits(o->desc.backend->self, &limits);
+    tli_zero(&device, sizeof device);
+    device.alignment_bytes = limits.alignment_bytes;
+    tli_zero(&places, sizeof places);
+    places.graph = graph;
+    places.device = &device;
+    result = tl_plan_places(env, &places, &plan, NULL);
+    o->figures.keep_all_peak_bytes = plan.peak_bytes;
+    o->figures.keep_all_arena_bytes = plan.arena_bytes;
+    desc = tli_desc_of_plan(o, &plan);
+    if (!result) result = tli_find_needed(o, &desc, &o->figures.keep_all_bytes);
+    tl_free_plan(env, &plan);
+    return result;
+}
+
+// Find the budget, and what it is to be compared with.
+static tl_result tli_find_figures(tli_op_run *o) {
+    const tl_run_desc *asked = o->asked;
+    tl_run_desc desc = o->desc;
+    tl_result result = TL_OK;
+    if (!(asked->budget_ratio >= 0 && asked->budget_ratio <= 1) || (asked->budget_ratio > 0 && asked->budget_bytes))
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                        TLI_RULE(BUDGET_RATIO_MUST_BE_0_TO_1));
+    if (asked->budget_ratio > 0 || asked->figures) result = tli_measure_keep_all(o);
+    if (!result && asked->budget_ratio > 0) {
+        double bytes = asked->budget_ratio * (double)o->figures.keep_all_bytes;
+        o->desc.budget_bytes = bytes < 18446744073709551615.0 ? (uint64_t)bytes : UINT64_MAX;
+        if (!o->desc.budget_bytes) o->desc.budget_bytes = 1;
+    }
+    o->figures.budget_bytes = o->desc.budget_bytes;
+    if (!result && asked->figures) result = tli_find_needed(o, &desc, &o->figures.least_bytes);
+    return result;
+}
+
+// Copy the nodes of a graph of the caller's, so that their costs can change.
+static tl_result tli_own_nodes(tli_op_run *o) {
+    const tl_graph *from = o->desc.graph;
+    tl_node *nodes;
+    if (!from) return TL_OK;
+    nodes = (tl_node *)tli_alloc_array(o->list.env, (uint64_t)from->node_count, sizeof *nodes);
+    if (!nodes) return tli_fail(o->list.env, TL_ERROR_NO_MEMORY, o->list.function, TLI_RULE(OPS_NO_MEMORY));
+    tli_copy(nodes, from->nodes, (size_t)from->node_count * sizeof *nodes);
+    o->graph = *from;
+    o->graph.nodes = nodes;
+    o->graph.node_capacity = from->node_count;
+    o->graph.input_capacity = o->graph.tensor_capacity = o->graph.view_capacity = 0;
+    o->graph.text_capacity = 0;
+    o->desc.graph = NULL;
+    return TL_OK;
+}
+
+// Give the nodes these costs, but to those that the list gives some. Graphs of the caller's take all.
+static tl_result tli_use_costs(tli_op_run *o, const tl_node_cost *costs) {
+    tl_node *nodes;
+    tl_result result = tli_own_nodes(o);
+    int32_t i;
+    if (result) return result;
+    nodes = (tl_node *)o->graph.nodes;
+    for (i = 0; i < o->graph.node_count; i++) {
+        if (nodes[i].is_input) continue;
+        nodes[i].fwd_cost = tli_op_cost(o->list.ops[i].fwd_cost, costs[i].fwd_ns);
+        if (nodes[i].has_grad) nodes[i].bwd_cost = tli_op_cost(o->list.ops[i].bwd_cost, costs[i].bwd_ns);
+    }
+    return tl_check_graph(o->list.env, &o->graph);  // the sum of the costs
+}
+
+// -- operations: rehearsal --
+
+static tl_result tli_fail_first_finding(tli_op_run *o, const tl_rehearsal *found) {
+    char text[200];
+    tli_sentence s;
+    int32_t k = 0;
+    while (found->findings[k].is_advice) k++;
+    text[0] = 0;
+#ifndef TL_NO_TEXT
+    (void)tl_print_finding(tli_op_graph(o), &found->findings[k], text, sizeof text);
+#endif
+    s = tli_begin_error(o->list.env, TL_ERROR_MISMATCH, o->list.function, TLI_RULE(REHEARSAL_FOUND_ERRORS),
+                        (uint64_t)found->error_count, (uint64_t)(int64_t)found->findings[k].node);
+    tli_put_text(&s, text);
+    return tli_end_error(o->list.env, &s, TL_ERROR_MISMATCH);
+}
+
+// Rehearse the operations before anything is planned. Those of the host work in memory of the env, so the
+// backend may have too little for that.
+static tl_result tli_rehearse_ops(tli_op_run *o) {
+    tl_env *env = o->list.env;
+    const tl_backend *asked = o->desc.backend;
+    tl_rehearsal *found = o->asked->rehearsal;
+    tl_backend_limits limits;
+    tl_cpu_backend_desc cpu;
+    tl_backend backend;
+    tl_run_desc desc;
+    tl_plan plan;
+    tl_run *run = NULL;
+    tl_result result = tl_plan_keep_all(env, tli_op_graph(o), tli_ops_infer(o), &plan);
+    if (result) return result;
+    asked->limits(asked->self, &limits);
+    tli_zero(&cpu, sizeof cpu);
+    tli_zero(&backend, sizeof backend);
+    cpu.alignment_bytes = limits.alignment_bytes;
+    cpu.now_ns = asked->now_ns;
+    cpu.user = asked->self;
+    desc = tli_desc_of_plan(o, &plan);
+    desc.budget_bytes = desc.host_budget_bytes = desc.base_bytes = 0;
+    desc.device = NULL;
+    if (limits.host_visible) {
+        result = tl_init_cpu_backend(env, &cpu, &backend);
+        desc.backend = &backend;
+    }
+    if (!result) result = tli_init_run(env, &desc, TLI_RUN_OF_OPS, NULL, &run);
+    if (!result) result = tl_rehearse_run(run, NULL, found);
+    tl_free_run(run);
+    (void)tl_free_cpu_backend(env, limits.host_visible ? &backend : NULL);
+    tl_free_plan(env, &plan);
+    if (result) return result;
+    if (found->error_count) return tli_fail_first_finding(o, found);
+    return found->costs && !o->asked->costs ? tli_use_costs(o, found->costs) : TL_OK;
+}
+#else
+static tl_result tli_find_figures(tli_op_run *o) {
+    if (o->asked->budget_ratio == 0 && !o->asked->figures && !o->asked->rehearsal) return TL_OK;
+    return tli_fail(o->list.env, TL_ERROR_UNSUPPORTED, o->list.function, TLI_RULE(FIGURES_TL_NO_PLANNERS));
+}
+#endif
+
+
+// -- operations: runs --
+
+// The list gives kernels alone to a graph of the caller's.
+static tl_result tli_check_graph_ops(const tli_op_run *o) {
+    const tl_graph *graph = o->asked->graph;
+    int32_t i;
+    if (graph->node_count != o->list.count)
+        return tli_fail_values(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                               TLI_RULE(OP_COUNT_IS_NOT_THAT_OF_GRAPH), (uint64_t)graph->node_count, 0);
+    for (i = 0; i < o->list.count; i++) {
+        const tl_op *op = &o->list.ops[i];
+        if (op->inputs || op->outputs || op->needs || op->input_count || op->output_count || op->inplace ||
+            (op->output_bytes | op->saved_bytes | op->fwork_bytes | op->swork_bytes | op->bwork_bytes |
+             op->param_bytes | op->fwd_cost | op->bwd_cost))
+            return tli_fail_op(&o->list, i, TLI_RULE(OP_OF_GRAPH_HAS_SIZES));
+    }
+    return TL_OK;
+}
+
+static tl_result tli_open_op_run(tli_op_run *o) {
+    const tl_run_desc *asked = o->asked;
+    tl_result result;
+    if (o->list.count < 1)
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_COUNT_MUST_BE_POSITIVE));
+    if (asked->kernels || asked->kernel_count)
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, TLI_RULE(OP_KERNELS_STAND_IN_OPS));
+    result = asked->graph ? tli_check_graph_ops(o) : TL_OK;
+    if (!result) result = tli_make_ops(&o->list, asked->graph ? NULL : &o->graph, &o->kernels);
+    if (result) return result;
+    tli_use_ops(&o->desc, o->kernels, o->list.count);
+#ifndef TL_NO_PLANNERS
+    tli_ask_for_plan(o);
+    if (asked->graph && asked->costs) result = tli_use_costs(o, asked->costs);
+    if (!result && asked->rehearsal) result = tli_rehearse_ops(o);
+#endif
+    return result;
+}
+
+TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
+                                  tl_run **run) {
+    tli_op_run o;
+    tl_result result;
+    TL_ASSERT(desc && desc->backend && ops && run);
+    *run = NULL;
+    tli_zero(&o, sizeof o);
+#ifndef TL_NO_PLANNERS
+    if (desc->rehearsal) tli_zero(desc->rehearsal, sizeof *desc->rehearsal);
+#endif
+    o.list.env = env;
+    o.list.function = TLI_IN(INIT_OP_RUN);
+    o.list.ops = ops;
+    o.list.count = op_count;
+    o.list.costs = desc->costs;
+    o.asked = desc;
+    o.desc = *desc;
+    result = tli_open_op_run(&o);
+    if (!result) result = tli_find_figures(&o);
+    if (!result) {
+        result = tli_init_run(env, &o.desc, TLI_RUN_OF_OPS, o.desc.graph ? NULL : &o.graph, run);
+        if (!o.desc.graph) tl_init_graph(&o.graph);    // the run has taken it over
+    }
+    if (!result) {
+        o.figures.peak_bytes = (*run)->planned.peak_bytes;
+        o.figures.arena_bytes = (*run)->plan.arena_bytes;
+    }
+    if (desc->figures) *desc->figures = o.figures;
+    tl_free_graph(env, &o.graph);
+    tli_release(env, o.kernels);
+    return result;
+}
+
+#endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_TRACE
 
