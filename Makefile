@@ -62,7 +62,7 @@ skipped = $(if $(VULKAN)$(if $(call on_vulkan,$1),,none),:,echo "SKIPPED $(notdi
     <vulkan/vulkan_core.h> (Debian: libvulkan-dev)"; [ "$${STRICT:-0}" != 1 ])
 build = $(if $(call present,$@),$1,@:)
 
-.PHONY: all header examples tests lib install run run-quantize run-vulkan test bench fuzz soak shaders mutate coverage \
+.PHONY: all header examples tests lib install run run-quantize run-vulkan run-device test bench fuzz soak shaders mutate coverage \
         size check deps format help clean cmocka
 .DELETE_ON_ERROR:
 
@@ -174,6 +174,10 @@ run: $(B)/01_train_text
 run-quantize: $(B)/05_quantize
 	$(RUNNER) ./$<
 
+# On a Cortex-M4 that QEMU simulates.
+run-device: $(B)/tl_plan
+	@B='$(B)' bash examples/04_device/run.sh
+
 run-vulkan: $(B)/02_vulkan_train
 	@$(call skipped,$^)
 	$(call build,$(RUNNER) ./$<)
@@ -244,6 +248,7 @@ help:
 	@echo 'make             build examples and tests         make coverage  lines of the header that no test runs'
 	@echo 'make run         train, show the table            make size      code size, per symbol and option'
 	@echo 'make run-vulkan  the same on a Vulkan device      make shaders   compile *.comp into the headers'
+	@echo 'make run-device  train on a simulated Cortex-M4: generated code, by hand, executor; a table of bytes'
 	@echo 'make run-quantize  quantise two networks within loss budgets, run them with integer kernels'
 	@echo 'make test        all tests, F=name filters        make mutate    break the header: tests must fail'
 	@echo 'make bench       tables of times, as ratios       make check     everything: compilers, languages, options,'

@@ -19894,9 +19894,9 @@ static void tli_code_find_ops(tli_code *c) {
 // Calls name operands where they are used; a table holds them in words, which a loop reads:
 //
 //     calls    net_conv_forward(NET_NODE_C1, net_bank_0 + 64, net_bank_0, net_weights);  // c1: step 3
-//     table    0, 1, 8208, 8192, 16384,                                                 // c1: step 3
+//     table    768, 8208, 8192, 16384, 2,                                               // c1: step 3
 //
-//              case 0: net_conv_forward(at[1], net_at(at[2]), net_at(at[3]), net_at(at[4])); at += 5; break;
+//              case 0: net_conv_forward((int32_t)at[0], to[0], to[1], to[2]); at += 1; break;
 
 static const char *const tli_role_names[] = { "dout", "din", "out", "in", "out", "weight", "dweight", "saved",
                                               "scratch" };
@@ -20044,19 +20044,21 @@ typedef struct tli_code_table {
     int      word_bytes;    // 2 or 4; 0 = too large for either
     int32_t  spaces[TLI_SPACE_COUNT];  // number of an array in the table; 0 = not used
     int32_t  space_count;
-    int      has_addresses; // 1 = some word is an address, or NULL
+    int      count_shift;   // bits of a case: 8, or 16 where that is not enough
 } tli_code_table;
 
-static tli_code_table tli_code_table_of(const tli_code *c) {
+// case_count: as tli_number_cases found it.
+static tli_code_table tli_code_table_of(const tli_code *c, int32_t case_count) {
     uint64_t largest = 0, number = (uint64_t)c->table.graph->node_count, rest, left;
     tli_code_table t;
     int32_t i, k;
     tli_zero(&t, sizeof t);
-    for (i = 0; i < c->row_count; i++)
+    t.count_shift = case_count > 256 ? 16 : 8;
+    for (i = 0; i < c->row_count; i++) {
+        t.count_shift = c->rows[i].count > 255 ? 16 : t.count_shift;
         for (k = 0; k < c->rows[i].count; k++) {
             const tli_code_word *word = &c->words[c->rows[i].first + k];
             if (tli_is_number(c->rows[i].kind, k)) { number = tli_larger_u64(number, word->value); continue; }
-            t.has_addresses = 1;
             if (word->space == TLI_SPACE_NONE) continue;
             if (!t.spaces[word->space]) t.spaces[word->space] = ++t.space_count;
             largest = tli_larger_u64(largest, word->value);
@@ -20065,10 +20067,12 @@ static tli_code_table tli_code_table_of(const tli_code *c) {
                 t.unit = rest;
             }
         }
+    }
     if (!t.unit) t.unit = 1;
     while (t.shift < 63 && largest / t.unit >> t.shift) t.shift++;
     if (t.shift > 32) return t;
     number = tli_larger_u64(number, ((uint64_t)t.space_count << t.shift) + largest / t.unit);
+    if (t.count_shift > 8) number = tli_larger_u64(number, (uint64_t)UINT16_MAX + 1);
     t.word_bytes = number <= UINT16_MAX ? 2 : number <= UINT32_MAX ? 4 : 0;
     return t;
 }
@@ -20102,29 +20106,39 @@ static int32_t tli_number_cases(const tli_code *c, int32_t **numbers, int32_t **
     return used;
 }
 
+// The addresses among the words of a row.
+static int32_t tli_count_addresses(const tli_code_row *row) {
+    int32_t count = 0, i;
+    for (i = 0; i < row->count; i++) count += !tli_is_number(row->kind, i);
+    return count;
+}
+
+// Send a row: its case and how many addresses there are, these, node and slot, numbers.
 static void tli_send_table_row(tli_stream *s, const tli_code *c, const tli_code_table *t,
                                const int32_t *numbers, const tli_code_row *row) {
-    int32_t i;
+    int32_t i, is_number;
     tli_send(s, "    ");
-    tli_send_i32(s, numbers[tli_find_case(c, row)]);
-    if (tli_leading(c, row->kind)) { tli_send(s, ", "); tli_send_i32(s, row->node); }
-    if (tli_leading(c, row->kind) > 1) { tli_send(s, ", "); tli_send_i32(s, row->slot); }
-    for (i = 0; i < row->count; i++) {
-        const tli_code_word *word = &c->words[row->first + i];
-        tli_send(s, ", ");
-        tli_send_constant(s, tli_is_number(row->kind, i) ? word->value : tli_table_word(t, word));
+    tli_send_u64(s, (uint64_t)numbers[tli_find_case(c, row)] +
+                        ((uint64_t)tli_count_addresses(row) << t->count_shift));
+    for (is_number = 0; is_number < 2; is_number++) {
+        if (is_number && tli_leading(c, row->kind)) { tli_send(s, ", "); tli_send_i32(s, row->node); }
+        if (is_number && tli_leading(c, row->kind) > 1) { tli_send(s, ", "); tli_send_i32(s, row->slot); }
+        for (i = 0; i < row->count; i++) {
+            const tli_code_word *word = &c->words[row->first + i];
+            if (tli_is_number(row->kind, i) != is_number) continue;
+            tli_send(s, ", ");
+            tli_send_constant(s, is_number ? word->value : tli_table_word(t, word));
+        }
     }
     tli_send(s, ",");
     tli_send_comment(s, c, row);
 }
 
-// Send the function that finds the address of a word.
-static void tli_send_finder(tli_stream *s, const tli_code *c, const tli_code_table *t) {
+// Send the arrays that words name by their number.
+static void tli_send_spaces(tli_stream *s, const tli_code *c, const tli_code_table *t) {
     int32_t number, space;
-    tli_send(s, "\n// Word 0 is NULL; else the number of an array, and an offset in units of ");
-    tli_send_u64(s, t->unit);
-    tli_send(s, " bytes.\nstatic void *");
-    tli_send_own(s, c, "_at(uint32_t word) {\n    static unsigned char *const spaces[] = { NULL");
+    tli_send(s, "\nstatic unsigned char *const ");
+    tli_send_own(s, c, "_spaces[] = { NULL");
     for (number = 1; number <= t->space_count; number++)
         for (space = 0; space < TLI_SPACE_COUNT; space++) {
             if (t->spaces[space] != number) continue;
@@ -20132,47 +20146,51 @@ static void tli_send_finder(tli_stream *s, const tli_code *c, const tli_code_tab
             if (space == TLI_SPACE_WEIGHTS && c->table.plan->inference) tli_send(s, "(unsigned char *)");
             tli_send_space_name(s, c, space);
         }
-    tli_send(s, " };\n    return word ? spaces[word >> ");
-    tli_send_i32(s, t->shift);
-    tli_send(s, "] + (size_t)(word & ");
-    tli_send_constant(s, ((uint64_t)1 << t->shift) - 1);
-    tli_send(s, "u) * ");
-    tli_send_u64(s, t->unit);
-    tli_send(s, "u : NULL;\n}\n");
+    tli_send(s, " };\n");
 }
 
+// Send the call of a case, which reads addresses from `to` and numbers from `at`.
 static void tli_send_case(tli_stream *s, const tli_code *c, const tli_code_row *row, int32_t number) {
-    int32_t leading = tli_leading(c, row->kind), i;
+    int32_t leading = tli_leading(c, row->kind), i, addresses = 0, numbers = leading;
     tli_send(s, "        case ");
     tli_send_i32(s, number);
     tli_send(s, ": ");
     tli_send_callee(s, c, row->kind, c->ops[row->node]);
-    for (i = 0; i < leading + row->count; i++) {
-        int is_number = i < leading || tli_is_number(row->kind, i - leading);
-        if (i) tli_send(s, ", ");
+    for (i = 0; i < leading; i++) tli_send(s, i ? ", (int32_t)at[1]" : "(int32_t)at[0]");
+    for (i = 0; i < row->count; i++) {
+        int is_number = tli_is_number(row->kind, i);
+        if (i || leading) tli_send(s, ", ");
         if (i == 1 && row->kind == TLI_ROW_ZERO) tli_send(s, "0, ");
-        if (!is_number) tli_send_own(s, c, "_at(");
-        else tli_send(s, i < leading || (!i && row->kind != TLI_ROW_ZERO) ? "(int32_t)" : "");
-        tli_send(s, "at[");
-        tli_send_i32(s, i + 1);
-        tli_send(s, is_number ? "]" : "])");
+        if (is_number && !i) tli_send(s, "(int32_t)");
+        tli_send(s, is_number ? "at[" : "to[");
+        tli_send_i32(s, is_number ? numbers++ : addresses++);
+        tli_send(s, "]");
     }
     tli_send(s, "); at += ");
-    tli_send_i32(s, 1 + leading + row->count);
+    tli_send_i32(s, numbers);
     tli_send(s, "; break;\n");
 }
 
 static void tli_send_code_table(tli_stream *s, const tli_code *c, const tli_code_table *t,
                                 const int32_t *numbers, const int32_t *rows, int32_t case_count) {
     const char *type = t->word_bytes == 2 ? "uint16_t" : "uint32_t";
-    int32_t i;
-    tli_send(s, "\n// A row a call: its case below, then its operands.\nstatic const ");
+    int32_t i, most = 0;
+    for (i = 0; i < c->row_count; i++)
+        if (tli_count_addresses(&c->rows[i]) > most) most = tli_count_addresses(&c->rows[i]);
+    tli_send(s, "\n// A row a call: its case below, + ");
+    tli_send_u64(s, (uint64_t)1 << t->count_shift);
+    tli_send(s, " x its addresses; these; its numbers. An address is the number of"
+                " an\n// array in the bits from ");
+    tli_send_i32(s, t->shift);
+    tli_send(s, " on, and below an offset in units of ");
+    tli_send_u64(s, t->unit);
+    tli_send(s, " bytes; 0 is NULL.\nstatic const ");
     tli_send(s, type);
     tli_send(s, " ");
     tli_send_own(s, c, "_rows[] = {\n");
     for (i = 0; i < c->row_count; i++) tli_send_table_row(s, c, t, numbers, &c->rows[i]);
     tli_send(s, "};\n");
-    if (t->has_addresses) tli_send_finder(s, c, t);
+    tli_send_spaces(s, c, t);
     tli_send(s, "\nstatic void ");
     tli_send_own(s, c, "_run_rows(void) {\n    const ");
     tli_send(s, type);
@@ -20180,7 +20198,20 @@ static void tli_send_code_table(tli_stream *s, const tli_code *c, const tli_code
     tli_send_own(s, c, "_rows;\n    while (at < ");
     tli_send_own(s, c, "_rows + sizeof ");
     tli_send_own(s, c, "_rows / sizeof *");
-    tli_send_own(s, c, "_rows) {\n        switch (*at) {\n");
+    tli_send_own(s, c, "_rows) {\n        uint32_t head = *at++, i;\n        void *to[");
+    tli_send_i32(s, most ? most : 1);
+    tli_send(s, "];\n        for (i = 0; i < head >> ");
+    tli_send_i32(s, t->count_shift);
+    tli_send(s, "; i++, at++)\n            to[i] = *at ? ");
+    tli_send_own(s, c, "_spaces[*at >> ");
+    tli_send_i32(s, t->shift);
+    tli_send(s, "] + (size_t)(*at & ");
+    tli_send_constant(s, ((uint64_t)1 << t->shift) - 1);
+    tli_send(s, "u) * ");
+    tli_send_u64(s, t->unit);
+    tli_send(s, "u : NULL;\n        switch (head & ");
+    tli_send_constant(s, ((uint64_t)1 << t->count_shift) - 1);
+    tli_send(s, "u) {\n");
     for (i = 0; i < case_count; i++) tli_send_case(s, c, &c->rows[rows[i]], i);
     tli_send(s, "        }\n    }\n}\n");
 }
@@ -20191,7 +20222,7 @@ static void tli_send_code_table(tli_stream *s, const tli_code *c, const tli_code
 // parameter beyond the fourth a store. A table: its words, and for each case the call that reads them.
 static int tli_is_table_smaller(const tli_code *c, const tli_code_table *t, const int32_t *rows,
                                 int32_t case_count) {
-    uint64_t calls = 0, table = 64 + 4 * (uint64_t)t->space_count;
+    uint64_t calls = 0, table = 76 + 4 * (uint64_t)t->space_count;
     int32_t i;
     if (!t->word_bytes) return 0;
     for (i = 0; i < c->row_count; i++) {
@@ -20200,7 +20231,7 @@ static int tli_is_table_smaller(const tli_code *c, const tli_code_table *t, cons
         table += (uint64_t)t->word_bytes * (1 + operands);
     }
     for (i = 0; i < case_count; i++)
-        table += 12 + 10 * (uint64_t)(tli_leading(c, c->rows[rows[i]].kind) + c->rows[rows[i]].count);
+        table += 14 + 2 * (uint64_t)(tli_leading(c, c->rows[rows[i]].kind) + c->rows[rows[i]].count);
     return table < calls;
 }
 
@@ -20501,9 +20532,9 @@ static tl_result tli_read_code(tli_code *c) {
 // Send both texts, with the form that was chosen.
 static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
     const tli_function function = TLI_IN(WRITE_PLAN_CODE);
-    tli_code_table t = tli_code_table_of(c);
     tl_code_form form = c->desc->form;
     int32_t *numbers, *rows, case_count = tli_number_cases(c, &numbers, &rows);
+    tli_code_table t = tli_code_table_of(c, case_count);
     tl_result result = case_count < 0 ? TL_ERROR_NO_MEMORY : TL_OK;
     tli_stream stream;
     if (result) result = tli_fail(c->env, result, function, TLI_RULE(NO_MEMORY_TO_WRITE_CODE));

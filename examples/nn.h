@@ -19,7 +19,7 @@
                -ffast-math. Of <math.h> only sqrtf (exact by IEEE 754) and logf (in the reported
                loss, in no gradient) are used; e^x and the normal numbers are made here.
    SPEED       -O2 is enough for matmul; -O3 makes vectors of e^x and the elementwise loops, too.
-   STACK       40 KiB at most.
+   STACK       40 KiB at most; with NN_SMALL_STACK defined 2 KiB, with the same bits.
 
    LETTERS     B = sequences in the batch    T = tokens in a sequence    C = channels
                V = size of the vocabulary    NH = attention heads        HS = C / NH, head size
@@ -29,7 +29,7 @@
    CONTENTS    (search for "// -- ")
                numbers    16 bits    matmul
                embed    norm    linear    attention    gelu    add    dropout    cross entropy
-               adamw    sample    checksum
+               sgd    adamw    sample    checksum
 */
 #ifndef NN_H
 #define NN_H
@@ -110,6 +110,35 @@ static inline float nn_exp(float x) {
     float power;
     memcpy(&power, &power_bits, sizeof power);
     return p * power;
+}
+
+// ln x to about one unit in the last place, for x > 0 that is neither infinite nor subnormal: machines
+// without a logf of their own, or with another one, get the same bits. x = 2^k m with 0.7 < m < 1.42,
+// ln x = k ln2 + ln m (Moshier, Cephes, logf.c).
+static inline float nn_log(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    int32_t k = (int32_t)(bits >> 23) - 126;
+    bits = (bits & 0x7FFFFFu) | 0x3F000000u;  // 0.5 <= m < 1
+    float m;
+    memcpy(&m, &bits, sizeof m);
+    if (m < 0.707106781f) {
+        k--;
+        m += m;
+    }
+    m -= 1.0f;
+    float square = m * m, power = (float)k;
+    float p = 7.0376836292e-2f;
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    p = p * m * square + power * -2.12194440e-4f - 0.5f * square;
+    return m + p + power * 0.693359375f;
 }
 
 static inline size_t nn_min(size_t a, size_t b) { return a < b ? a : b; }
@@ -202,11 +231,16 @@ static inline void nn_expand_bf16(float *out, const uint16_t *in, size_t n) {
 // gets its K products in order, whatever the block sizes are. Against the plain loops over i, k, j
 // this is 7 times as fast with gcc -O2 and 1.6 times with -O3 (SSE2, 1024 x 128 by 128 x 512).
 
+// NN_SMALL_STACK, where it is defined, makes the blocks small, for machines with little memory.
+#ifndef NN_SMALL_STACK
 enum {
     NN_DEPTH = 128,  // rows of a block of b
     NN_WIDTH = 64,   // columns of a block of b; block = 32 KiB of stack
     NN_STEP  = 16    // columns done at once; divides NN_WIDTH
 };
+#else
+enum { NN_DEPTH = 16, NN_WIDTH = 8, NN_STEP = 4 };  // 896 bytes of stack
+#endif
 
 // A matrix to read from: element (i, j) is x[i * row + j * col], so a transpose costs nothing.
 typedef struct nn_view {
@@ -599,6 +633,11 @@ static inline void nn_dropout_backward(float *din, const float *dout, size_t n, 
     }
 }
 
+// NN_LOG is what takes the logarithm of the reported loss: logf, unless it is defined, say as nn_log.
+#ifndef NN_LOG
+#define NN_LOG logf
+#endif
+
 // -- cross entropy: softmax of the logits, then -log of what the target got; mean over the rows --
 
 static inline void nn_cross_entropy_forward(float *loss,             // (1): the mean
@@ -611,7 +650,7 @@ static inline void nn_cross_entropy_forward(float *loss,             // (1): the
         const float *x = logits + r * V;
         float max = nn_max(x, V), sum = 0.0f;
         for (size_t i = 0; i < V; i++) sum += nn_exp(x[i] - max);
-        float row = logf(sum) - (x[targets[r]] - max);
+        float row = NN_LOG(sum) - (x[targets[r]] - max);
         if (losses) losses[r] = row;
         total += (double)row;
     }
@@ -635,6 +674,19 @@ static inline void nn_cross_entropy_backward(float *dlogits,          // (R, V)
             float probability = nn_exp(x[i] - max) * inverse;
             dx[i] += (i == target ? probability - 1.0f : probability) * scale;
         }
+    }
+}
+
+// -- sgd: one step, in place, with momentum --
+// Reference: Polyak, Some methods of speeding up the convergence of iteration methods, 1964.
+
+static inline void nn_sgd_update(float *param,       // (n)
+                                 float *velocity,    // (n): 0 before the first step; NULL = no momentum
+                                 const float *grad,  // (n)
+                                 size_t n, float rate, float momentum) {
+    for (size_t i = 0; i < n; i++) {
+        if (velocity) velocity[i] = momentum * velocity[i] + grad[i];
+        param[i] -= rate * (velocity ? velocity[i] : grad[i]);
     }
 }
 

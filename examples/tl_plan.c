@@ -325,7 +325,7 @@ typedef struct options {
     const char *budget, *host_budget, *link, *codec, *codec_rate, *cost_unit, *policy, *form, *work;
     int compact, no_names;
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
-    const char *c_code, *c_form, *folder, *states;
+    const char *c_code, *c_form, *folder, *states, *batches;
     const char *code_header, *code_source;    // files of --c-code
     const char *align, *name, *block;
     const char *banks[TL_MOST_BANKS];
@@ -437,6 +437,7 @@ static const char *const usage[] = {
     "                    in front of every name. --c-code=calls NAME or --c-code=table NAME: straight calls,",
     "                    or a table and a loop over it, in the place of whichever is smaller",
     "  -o DIR            the folder of these two files",
+    "  --micro-batches N its run repeats the steps so many times (1, or the parts of --split)",
     "  --states N        numbers of the optimizer for each weight: 0, with momentum 1, AdamW 2 (0)",
     "  --name PREFIX     of the names in the table, in upper case of its #defines (the model's name)",
     "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve",
@@ -551,8 +552,9 @@ static int check_code_options(options *o) {
     static char paths[2][PATH_SIZE];
     char name[49];
     int i;
-    if (!o->c_code && (o->folder || o->states))
-        return fail(CODE_INPUT, "%s: is for --c-code, which is missing", o->folder ? "-o" : "--states");
+    if (!o->c_code && (o->folder || o->states || o->batches))
+        return fail(CODE_INPUT, "%s: is for --c-code, which is missing",
+                    o->folder ? "-o" : o->states ? "--states" : "--micro-batches");
     if (!o->c_code) return CODE_OK;
     if (!o->folder) return fail(CODE_INPUT, "--c-code: needs -o, the folder of its files");
     write_c_name(o->c_code, name);
@@ -620,7 +622,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--lifetimes", &o->lifetimes, NULL }, { "--places", &o->places, NULL },
         { "--name", &o->name, NULL },         { "--block", &o->block, NULL },
         { "--c-code", &o->c_code, NULL },     { "-o", &o->folder, NULL },
-        { "--states", &o->states, NULL },
+        { "--states", &o->states, NULL },     { "--micro-batches", &o->batches, NULL },
         { "--bank", &o->banks[0], NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
         { "--codec", &o->codec, NULL },       { "--codec-rate", &o->codec_rate, NULL },
@@ -860,6 +862,7 @@ typedef struct program {
     uint64_t block_bytes;      // of --block
     tl_code_form code_form;    // of --c-code=
     int32_t  code_states;      // of --states
+    int32_t  code_batches;     // of --micro-batches; 0 = those of the plan
     tl_bank  banks[TL_MOST_BANKS];  // of --bank
     int      in_arena;         // 1 = the budget of the next plan binds its arena
     tl_plan  plan;
@@ -1426,6 +1429,7 @@ static int write_c_code(program *p) {
     static writer header, source;
     writer *failed;
     tl_code_desc desc;
+    tl_plan plan = p->plan;
     int code = open_writer(p->o.code_header, &header);
     if (code) return code;
     code = open_writer(p->o.code_source, &source);
@@ -1437,7 +1441,8 @@ static int write_c_code(program *p) {
     desc.name = p->o.c_code;
     desc.form = p->code_form;
     desc.state_count = p->code_states;
-    header.result = tl_write_plan_code(&p->env, &p->graph, &p->plan, &desc, header.sink, source.sink);
+    if (p->code_batches) plan.repeat_count = p->code_batches;
+    header.result = tl_write_plan_code(&p->env, &p->graph, &plan, &desc, header.sink, source.sink);
     if (!header.result && (fflush(header.file) || fflush(source.file))) header.result = TL_ERROR_IO;
     failed = ferror(source.file) ? &source : &header;
     if (header.result) {
@@ -3590,12 +3595,15 @@ static int run_curve(program *p) {
 
 // The form and the numbers of the optimizer for --c-code.
 static int parse_code(program *p) {
-    uint64_t states = 0;
+    uint64_t states = 0, batches = 0;
     if (p->o.c_form && !tl_parse_code_form(p->o.c_form, &p->code_form))
         return fail(CODE_INPUT, "--c-code=%s: must be calls, table or smallest", p->o.c_form);
     if (p->o.states && strcmp(p->o.states, "0") != 0 && (!read_count(p->o.states, &states) || states > 16))
         return fail(CODE_INPUT, "--states %s: must be a whole number from 0 to 16", p->o.states);
+    if (p->o.batches && (!read_count(p->o.batches, &batches) || batches > INT32_MAX))
+        return fail(CODE_INPUT, "--micro-batches %s: must be a whole number from 1 to 2147483647", p->o.batches);
     p->code_states = (int32_t)states;
+    p->code_batches = (int32_t)batches;
     return CODE_OK;
 }
 

@@ -12,6 +12,7 @@ packages=(
     gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user     # big endian
     gcc-mingw-w64-x86-64                    # Windows
     gcc-arm-none-eabi                       # code size on Cortex-M
+    qemu-system-arm                         # make run-device: a board with a Cortex-M4
     libvulkan-dev mesa-vulkan-drivers       # headers, loader, and a driver that computes on the host
     vulkan-validationlayers                 # every message of theirs fails a test
     glslang-tools spirv-tools               # make shaders

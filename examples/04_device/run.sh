@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Train the network of net.tlg on a Cortex-M4 (qemu-system-arm, mps2-an386) and on the host: from generated code, by hand,
+# and by the executor with tables. Losses and weights must be the same bits everywhere; flash, RAM, stack and instructions
+# are printed as a table, and generated code must stay beside the version by hand.   (make run-device)
+#
+# All images: hard float, -Os, no C library, no libm. Instructions are those of one training step: qemu -icount shift=0 runs one a
+# nanosecond, and the board's SysTick timer counts 40 ns.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+here=examples/04_device
+out=${B:-build}/device
+plan=${B:-build}/tl_plan
+fail() { echo "run-device: $*" >&2; exit 1; }
+for tool in arm-none-eabi-gcc qemu-system-arm; do
+    if ! command -v $tool >/dev/null; then
+        echo "SKIPPED run-device: no $tool (make deps)"
+        [ "${STRICT:-0}" != 1 ] || exit 1
+        exit 0
+    fi
+done
+mkdir -p $out/calls $out/table
+
+how=(--budget 24KiB --bank 20KiB --bank 4KiB --align 8 --states 1 --micro-batches 4)
+"$plan" $here/net.tlg "${how[@]}" --c-code=calls net -o $out/calls --c-table $out/table.h --name table --compact --no-names > $out/plan.txt
+"$plan" $here/net.tlg "${how[@]}" --c-code=table net -o $out/table > /dev/null
+cmp $out/calls/net.h $out/table/net.h
+
+warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror)
+common=(-std=c99 -ffp-contract=off -DNET_LOSS_GRADIENT=0.25f "${warnings[@]}" -I$out -I$out/calls -I$here)
+arm=(arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard -Os -ffunction-sections -fdata-sections
+     -ffreestanding -fno-tree-loop-distribute-patterns -I$here/freestanding '-DNET_BANK_1_PLACE=__attribute__((section(".bank1")))' -nostartfiles -nostdlib -T $here/board.ld -Wl,--gc-sections)
+parts() {   # the sources of a form
+    case $1 in
+    calls|table) echo $out/$1/net.c $here/kernels.c $here/layers.c ;;
+    hand)        echo $here/hand.c $here/layers.c ;;
+    executor)    echo $here/executor.c $here/kernels.c $here/layers.c ;;
+    esac
+}
+
+for form in calls table hand executor; do
+    cc -O2 "${common[@]}" -Wno-unused-function -o $out/$form.host $here/main.c $here/host.c $(parts $form)
+    $out/$form.host > $out/$form.host.txt
+    "${arm[@]}" "${common[@]}" -Wno-unused-function -Wl,-Map=$out/$form.map -o $out/$form.elf $here/main.c $here/board.c $(parts $form) \
+        -lgcc
+    timeout 300 qemu-system-arm -machine mps2-an386 -nographic -monitor none -serial none -icount shift=0 \
+        -semihosting-config enable=on,target=native -kernel $out/$form.elf > $out/$form.txt 2>&1  # semihosting writes to standard error
+    for text in $form.host $form; do
+        grep -q '^weights' $out/$text.txt || fail "$text did not end: $(cat $out/$text.txt)"
+        cmp <(grep -E '^(loss|weights)' $out/$text.txt) <(grep -E '^(loss|weights)' $out/calls.host.txt) || fail "$text: other losses or weights"
+    done
+done
+
+echo "losses of $(grep -c '^loss' $out/calls.txt) training steps and the weights behind them: the same bits on host and device, in all forms"
+sed -n 's/^loss //p' $out/calls.txt | while read -r word; do python3 -c "import struct; print('  %.6f' % (struct.unpack('>f', bytes.fromhex('$word'))[0] / 4), end='')"; done
+echo
+# Sections of an image: flash is code, constants and initial data; RAM is data, bss and bank 1, less the arrays of net.h.
+arrays=$(awk '$2 ~ /^NET_(BANK_.|WEIGHTS|GRADIENTS|STATE)_BYTES$/ {sum += $3} END {print sum}' $out/calls/net.h)
+for form in hand calls table executor; do
+    arm-none-eabi-size -A $out/$form.elf | awk -v form=$form -v arrays="$arrays" \
+        -v count=$((16#$(sed -n 's/^instructions //p' $out/$form.txt))) -v stack=$((16#$(sed -n 's/^stack //p' $out/$form.txt))) '
+        $1 == ".text" || $1 == ".data" {flash += $2}
+        $1 == ".data" || $1 == ".bss" || $1 == ".bank1" {ram += $2}
+        END {print form, flash, ram - arrays, stack, count}'
+done | awk '
+    NR == 1 {flash = $2; ram = $3; stack = $4; count = $5
+             printf "%-9s %8s %8s %8s %8s %8s %8s %14s %8s\n", "", "flash", "+", "RAM", "+", "stack", "+", "instructions", "ratio"}
+    {printf "%-9s %8d %+8d %8d %+8d %8d %+8d %14d %8.5f\n", $1, $2, $2 - flash, $3, $3 - ram, $4, $4 - stack, $5, $5 / count}
+    ($1 == "calls" || $1 == "table") && ($2 > flash + 512 || $5 > 1.01 * count || $3 - ram > ($1 == "table" ? 64 : 0)) {bad = 1}
+    END {print "bytes; + beside the version by hand. RAM: beside the " '"$arrays"' " bytes of banks, weights, gradients and momentum"
+         if (bad) {print "run-device: generated code takes more than 512 bytes of flash, or RAM, or 1 % of instructions" > "/dev/stderr"; exit 1}}'
