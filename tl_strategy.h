@@ -1061,9 +1061,9 @@ typedef struct tl_fusion_plan {
 // plus the largest scratch of a member. Nodes that run once are not fused: a backward may compute
 // members again. Costs are added up, in backward with the forwards that run again. With a device, the
 // time to write and read inner tensors is subtracted, but the cost stays at least that of the largest
-// member and the time to move the outer bytes. In place, the output may overwrite the input that the first member might
-// overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner
-// tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
+// member and the time to move the outer bytes. In place, the output may overwrite the input that the
+// first member might overwrite, unless the last member reads it, too. It takes blocks if all members do.
+// Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at once, so a fused
 // node with many of them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
@@ -1349,8 +1349,9 @@ typedef struct tl_step {
 //              3. fwork
 //   I v        as F, but output 0 takes over the bytes     as F; the input is absent, its bytes are
 //              of input `inplace`, and has no second copy  output 0
-//   S v        as F, and saved(v) before fwork; if all     as F; saved(v) stays until B v or DS v
-//              outputs are resident, no second copies
+//   S v        as F, and saved(v) before the scratch,      as F; saved(v) stays until B v or DS v
+//              which is swork; if all outputs are
+//              resident, no second copies
 //   B v        1. the gradient of each output of v         at the end of the call: bwork, the gradient
 //              2. the gradient of each input of v whose    of EVERY output of v, and saved(v)
 //                 node has a backward
@@ -1483,8 +1484,8 @@ typedef struct tl_simulate_desc {
 //
 // The allocations of a plan are numbered from 0: first every output of every graph input, slot by slot, then
 // those of the entry, then those of each step in this order. F, I, S: each missing output; outputs made twice;
-// saved; fwork. B: the gradients of its outputs that no other backward has made, the gradients of its inputs
-// that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
+// saved; fwork (S: swork). B: the gradients of its outputs that no other backward has made, the gradients
+// of its inputs that it makes, bwork. L: each tensor. C: each compressed copy. X: each tensor. plan->offsets[k] places
 // allocation k; no two live allocations may overlap, and each lies inside of one block. In place,
 // output 0 takes over its input's allocation. 0 bytes are no allocation. C and X convert several outputs one
 // after the other: both copies of one tensor live until its own conversion ends. Host copies are numbered by
@@ -1526,7 +1527,7 @@ TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed p
     X(TL_USE_SECOND,     "second",     "an output that is resident and made again, for the call") \
     X(TL_USE_GRADIENT,   "gradient",   "the gradient of an output")                              \
     X(TL_USE_SAVED,      "saved",      "the saved bytes of a node")                              \
-    X(TL_USE_SCRATCH,    "scratch",    "fwork or bwork of a node, for the call")                 \
+    X(TL_USE_SCRATCH,    "scratch",    "fwork, swork or bwork of a node, for the call")          \
     X(TL_USE_COMPRESSED, "compressed", "the compressed copy of an output")                       \
     X(TL_USE_HOST,       "host",       "the host copy of an output")
 
@@ -1633,6 +1634,7 @@ TLDEF tl_result tl_plan_keep_all(tl_env *env, const tl_graph *graph, int inferen
 
 // Make the plan that keeps the given tensors for backward, drops the others after their last use in
 // the forward pass, and computes them again when backward first needs them: each node at most once.
+// What a node makes that may run once only is kept as well.
 //
 //   keep   [tensor_count] 1 = kept; saved bytes of a node are kept if all its outputs are
 //
@@ -1644,7 +1646,8 @@ TLDEF tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8
 //
 //   graph   a chain, as tl_add_chain makes it; its needs may be "in", and saved bytes are allowed
 //
-// Errors:  TL_ERROR_INVALID_ARG: not a chain, slot_count < 1; TL_ERROR_NO_MEMORY.
+// Errors:  TL_ERROR_INVALID_ARG: not a chain, a node that may run once only, slot_count < 1;
+//          TL_ERROR_NO_MEMORY.
 // Cost:    O(forwards).
 // Reference: Griewank, Walther, 2000, section 2.
 TLDEF tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan);
@@ -4005,7 +4008,7 @@ typedef struct tl_kernel_call {
     const tl_operand *output_grads;    // [output_count] backward: read only
     const tl_operand *input_grads;     // [input_count] backward: add (+=); bytes 0 = not wanted
     tl_operand        saved;           // FORWARD_SAVE: written; BACKWARD: read only
-    tl_operand        scratch;         // fwork or bwork bytes, content undefined
+    tl_operand        scratch;         // fwork, swork or bwork bytes, content undefined
     uint64_t          first, count;    // the call is for the elements first .. first + count - 1 of `total`;
                                        // 0 and total, unless the node takes blocks, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
@@ -4178,7 +4181,8 @@ typedef struct tl_run_desc {
     // its kernel depends on; 0 = it differs in every pass, as random numbers do. Versions are compared, never
     // ordered. tl_init_run asks for every node, micro-batch 0, but not for conversions that the run carries out
     // itself. A node is constant if its version and those of all that it is made from are not 0 and, in
-    // training, none of these has a backward: a constant prefix, frozen layers. What others read of constant
+    // training, none of these has a backward: a constant prefix, frozen layers; but not one that may run once
+    // only, whose effect is wanted in every pass. What others read of constant
     // nodes, and results among them, is kept, as much of it as the budget holds: both the plan of a pass that
     // makes it and that of one that begins with it, the same arenas for both. A pass runs the shorter plan if
     // all that was asked for has the versions of the pass before, no input among it was written since
@@ -9344,7 +9348,8 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
         if (t->values[k].text && !tli_read_u64(t->values[k], numbers[k]))
             return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
     if (t->values[TLI_TLG_SWORK].text) {
-        if (desc->swork_bytes == TL_SCRATCH_NONE) return tli_fail_key(t, TLI_TLG_SWORK, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
+        if (desc->swork_bytes == TL_SCRATCH_NONE)
+            return tli_fail_key(t, TLI_TLG_SWORK, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
         if (!desc->swork_bytes) desc->swork_bytes = TL_SCRATCH_NONE;
     }
     for (k = TLI_TLG_INPLACE; k <= TLI_TLG_LAYER; k++) {  // a desc stores the value + 1, with 0 = none
@@ -15486,8 +15491,8 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
 }
 
 // Run a forward. It allocates, in this order: missing outputs; second copies of outputs that are
-// resident; saved; fwork, or swork with saved. In place, output 0 takes over the input's allocation. FORWARD_SAVE with
-// all outputs resident makes the saved bytes only, and no second copies.
+// resident; saved; fwork, or swork with saved. In place, output 0 takes over the input's allocation.
+// FORWARD_SAVE with all outputs resident makes the saved bytes only, and no second copies.
 static tl_result tli_sim_forward(tli_sim *sim, int32_t id, tl_step_kind kind) {
     const tl_node *node = &sim->graph->nodes[id];
     int32_t i, end = node->first_output + node->output_count, missing;
@@ -17445,7 +17450,8 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
     if (!result) result = tli_check_chain(env, TLI_IN(PLAN_REVOLVE), graph);
     for (id = 0; id < graph->node_count && !result; id++)
         if (graph->nodes[id].once)
-            return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE), TLI_RULE(REVOLVE_RUNS_NODES_AGAIN));
+            return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE),
+                            TLI_RULE(REVOLVE_RUNS_NODES_AGAIN));
     if (result) return result;
     if (slot_count < 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE), TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));
@@ -26376,7 +26382,8 @@ static int tli_chain_has_leaves(const tli_chain *chain, int32_t stage) {
     if (chain->work >= chain->work_limit) return 0;
     for (id = s->first; id <= s->last; id++) {
         const tl_node *node = &chain->graph->nodes[id];
-        if (node->is_input || node->keep || node->saved_bytes || node->output_count != 1 || node->once) return 0;
+        if (node->is_input || node->keep || node->once || node->saved_bytes || node->output_count != 1)
+            return 0;
     }
     return 1;
 }
@@ -26482,7 +26489,8 @@ static int tli_chain_equals_stage(const tli_chain_stage *a, const tli_chain_stag
     if (a->leaf_count != b->leaf_count) return 0;
     for (i = 0; i < a->leaf_count; i++)
         if (a->leaves[i].bytes != b->leaves[i].bytes || a->leaves[i].cost != b->leaves[i].cost) return 0;
-    return a->once == b->once && a->in_bytes == b->in_bytes && a->held_bytes == b->held_bytes && a->kept_bytes == b->kept_bytes &&
+    if (a->once != b->once) return 0;
+    return a->in_bytes == b->in_bytes && a->held_bytes == b->held_bytes && a->kept_bytes == b->kept_bytes &&
            a->advance_cost == b->advance_cost && a->save_cost == b->save_cost && a->back_cost == b->back_cost &&
            a->stay_bytes == b->stay_bytes && a->go_bytes == b->go_bytes &&
            a->save_bytes == b->save_bytes && a->back_bytes == b->back_bytes;
@@ -27194,7 +27202,7 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
     for (id = first; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         const tl_node_output *out = &graph->outputs[node->first_output];
-        if (!node->has_grad || node->keep || node->is_input || node->output_count != 1 || node->once) return 0;
+        if (!node->has_grad || node->keep || node->is_input || node->once || node->output_count != 1) return 0;
         if (out->needed || node->inplace >= 0) return 0;
         if (node->saved_bytes || node->fwork_bytes != one->fwork_bytes) return 0;
         if (node->bwork_bytes != one->fwork_bytes || !out->bytes) return 0;
@@ -48668,14 +48676,15 @@ static int32_t tli_input_node(const tl_graph *graph, int32_t input) {
     return graph->outputs[graph->inputs[input].tensor].node;
 }
 
-// Constant nodes, and those of them that others read, or whose outputs are results.
+// Constant nodes, and those of them that others read, or whose outputs are results. A forward with an
+// effect (once) runs in every pass.
 static void tli_find_constants(tli_caching *c) {
     const tl_run *run = c->run;
     const tl_graph *graph = run->graph;
     int32_t id, i;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        int is_constant = tli_ask_version(run, id, 0) && (run->inference || !node->has_grad);
+        int is_constant = tli_ask_version(run, id, 0) && (run->inference || !node->has_grad) && !node->once;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             is_constant &= c->is_constant[tli_input_node(graph, i)];
         c->is_constant[id] = (uint8_t)is_constant;

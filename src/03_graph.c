@@ -961,7 +961,8 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
         if (t->values[k].text && !tli_read_u64(t->values[k], numbers[k]))
             return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
     if (t->values[TLI_TLG_SWORK].text) {
-        if (desc->swork_bytes == TL_SCRATCH_NONE) return tli_fail_key(t, TLI_TLG_SWORK, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
+        if (desc->swork_bytes == TL_SCRATCH_NONE)
+            return tli_fail_key(t, TLI_TLG_SWORK, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
         if (!desc->swork_bytes) desc->swork_bytes = TL_SCRATCH_NONE;
     }
     for (k = TLI_TLG_INPLACE; k <= TLI_TLG_LAYER; k++) {  // a desc stores the value + 1, with 0 = none

@@ -458,7 +458,8 @@ TLI_IMPL tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t s
     if (!result) result = tli_check_chain(env, TLI_IN(PLAN_REVOLVE), graph);
     for (id = 0; id < graph->node_count && !result; id++)
         if (graph->nodes[id].once)
-            return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE), TLI_RULE(REVOLVE_RUNS_NODES_AGAIN));
+            return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE),
+                            TLI_RULE(REVOLVE_RUNS_NODES_AGAIN));
     if (result) return result;
     if (slot_count < 1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(PLAN_REVOLVE), TLI_RULE(SLOT_COUNT_MUST_BE_POSITIVE));

@@ -543,7 +543,8 @@ static int tli_chain_has_leaves(const tli_chain *chain, int32_t stage) {
     if (chain->work >= chain->work_limit) return 0;
     for (id = s->first; id <= s->last; id++) {
         const tl_node *node = &chain->graph->nodes[id];
-        if (node->is_input || node->keep || node->saved_bytes || node->output_count != 1 || node->once) return 0;
+        if (node->is_input || node->keep || node->once || node->saved_bytes || node->output_count != 1)
+            return 0;
     }
     return 1;
 }
@@ -649,7 +650,8 @@ static int tli_chain_equals_stage(const tli_chain_stage *a, const tli_chain_stag
     if (a->leaf_count != b->leaf_count) return 0;
     for (i = 0; i < a->leaf_count; i++)
         if (a->leaves[i].bytes != b->leaves[i].bytes || a->leaves[i].cost != b->leaves[i].cost) return 0;
-    return a->once == b->once && a->in_bytes == b->in_bytes && a->held_bytes == b->held_bytes && a->kept_bytes == b->kept_bytes &&
+    if (a->once != b->once) return 0;
+    return a->in_bytes == b->in_bytes && a->held_bytes == b->held_bytes && a->kept_bytes == b->kept_bytes &&
            a->advance_cost == b->advance_cost && a->save_cost == b->save_cost && a->back_cost == b->back_cost &&
            a->stay_bytes == b->stay_bytes && a->go_bytes == b->go_bytes &&
            a->save_bytes == b->save_bytes && a->back_bytes == b->back_bytes;
@@ -1361,7 +1363,7 @@ static int tli_is_revolve_chain(const tl_graph *graph) {
     for (id = first; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         const tl_node_output *out = &graph->outputs[node->first_output];
-        if (!node->has_grad || node->keep || node->is_input || node->output_count != 1 || node->once) return 0;
+        if (!node->has_grad || node->keep || node->is_input || node->once || node->output_count != 1) return 0;
         if (out->needed || node->inplace >= 0) return 0;
         if (node->saved_bytes || node->fwork_bytes != one->fwork_bytes) return 0;
         if (node->bwork_bytes != one->fwork_bytes || !out->bytes) return 0;
