@@ -4818,7 +4818,8 @@ typedef struct tl_rehearsal {
 // Rehearse a run: find wrong declarations of its nodes, and time them.
 //
 // The passes are made by runs of its own, with the run's kernels, users, hooks and seed, from the inputs that
-// the run has now (then load, which gets the run that it is to write to). Kernels of the host work on copies in
+// the run has now (then load, which gets the run that it is to write to): give data as in training, of zeroes
+// not much can be learnt. Kernels of the host work on copies in
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
 // caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
@@ -55497,7 +55498,8 @@ static void tli_probe_random(const tli_probe *p, tl_random_moment moment) {
         desc->random(moment, p->step->call.node, p->step->call.micro_batch, desc->random_user);
 }
 
-// Call the kernel with a change. first: 1 = nothing of the node has run in this pass.
+// Call the kernel with a change. first: 1 = nothing of the node has run in this pass. A call that stands for the
+// first one draws the same random numbers, and leaves their state as that did.
 static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first) {
     const tl_kernel *kernel = p->step->kernel;
     int backward = p->step->call.kind == TL_STEP_BACKWARD;
@@ -55509,7 +55511,7 @@ static tl_result tli_run_probe(tli_probe *p, const tli_change *change, int first
     p->r->out->call_count++;
     tli_probe_random(p, first ? TL_RANDOM_RECORD : TL_RANDOM_REPLAY);
     result = (backward ? kernel->backward : kernel->forward)(&p->call, kernel->user);
-    if (!first) tli_probe_random(p, TL_RANDOM_RESUME);
+    if (change->again) tli_probe_random(p, TL_RANDOM_RESUME);
     return result ? tli_fail_rehearsed_kernel(p->r, &p->call, result) : TL_OK;
 }
 
@@ -55816,13 +55818,24 @@ static int tli_gradient_is_zero(const tli_probe *p) {
     return 1;
 }
 
+// Whether the plain call added nothing at all: of such data nothing follows.
+static int tli_adds_nothing(const tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        if (s->access == TLI_SHADOW_ADD && !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes)) return 0;
+    }
+    return tli_same_bytes(p->state_after, p->state_before, p->state_bytes);
+}
+
 // What `needs` names is read, and so are saved bytes and the gradients of the outputs.
 static tl_result tli_probe_declared(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
     static const tli_fill gradients[] = { TLI_FILL_ROTATED, TLI_FILL_HALVES };
     const tl_graph *graph = p->run->graph;
     int32_t i;
-    if (!tli_knows_effects(p) || !tli_makes_enough(p) || tli_gradient_is_zero(p)) return TL_OK;
+    if (!tli_knows_effects(p) || !tli_makes_enough(p) || tli_gradient_is_zero(p) || tli_adds_nothing(p))
+        return TL_OK;
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
         int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, is_given = 0, shows;

@@ -733,7 +733,8 @@ typedef struct tl_rehearsal {
 // Rehearse a run: find wrong declarations of its nodes, and time them.
 //
 // The passes are made by runs of its own, with the run's kernels, users, hooks and seed, from the inputs that
-// the run has now (then load, which gets the run that it is to write to). Kernels of the host work on copies in
+// the run has now (then load, which gets the run that it is to write to): give data as in training, of zeroes
+// not much can be learnt. Kernels of the host work on copies in
 // memory of the env; others on the run's backend, as far as it maps. With a fusion or a compiled plan it is the
 // caller's graph that is rehearsed. What is registered (states) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
